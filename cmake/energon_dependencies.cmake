@@ -1,0 +1,14 @@
+# What the project stands on, and why. All of it comes from Debian 12 packages (tools/install_dependencies.sh).
+find_package(LibArchive REQUIRED)                                # tar, the reference reader; indexing
+find_package(ZLIB REQUIRED)                                      # gzip with its checksum, which libarchive skips
+find_package(SQLite3 REQUIRED)                                   # index.sqlite
+find_package(yaml-cpp REQUIRED)                                  # split.yaml
+find_package(nlohmann_json REQUIRED)                             # .info.json, state files, dump
+find_package(fmt REQUIRED)                                       # messages
+find_package(Boost 1.74 REQUIRED)                                # Interprocess: mappings
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)     # digests
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst
+find_package(Threads REQUIRED)
+find_package(CLI11 REQUIRED)                                     # cli only
+find_package(Torch QUIET)                                        # energon::torch only: zero-copy tensors

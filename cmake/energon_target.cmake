@@ -1,0 +1,59 @@
+# energon_flags carries what every target of ours is compiled with; consumers only inherit C++20.
+add_library(energon_flags INTERFACE)
+target_compile_features(energon_flags INTERFACE cxx_std_20)
+target_compile_definitions(energon_flags INTERFACE _FILE_OFFSET_BITS=64)
+if(ENERGON_DEVELOPER_MODE)
+  target_compile_options(energon_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
+endif()
+if(ENERGON_SANITIZE)
+  target_compile_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE})
+  if(ENERGON_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC warns that TSan does not model std::atomic_thread_fence; we use none, Boost's headers mention some.
+    target_compile_options(energon_flags INTERFACE -Wno-tsan)
+  endif()
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+endif()
+
+# energon_library(NAME core HEADERS … SOURCES … DEPENDS … USES …): target energon_core, alias energon::core.
+# DEPENDS are part of the interface, USES are not. Every header is compiled alone by all_verify_interface_header_sets.
+function(energon_library)
+  cmake_parse_arguments(ARG "" "NAME" "HEADERS;SOURCES;DEPENDS;USES" ${ARGN})
+  set(target energon_${ARG_NAME})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(energon::${ARG_NAME} ALIAS ${target})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
+  set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON CXX_EXTENSIONS OFF
+    EXPORT_NAME ${ARG_NAME} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_USES} $<BUILD_INTERFACE:energon_flags>)
+  set_property(GLOBAL APPEND PROPERTY ENERGON_LIBRARIES ${target})
+endfunction()
+
+# energon_program(NAME energon SOURCES … USES …)
+function(energon_program)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;USES" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  set_target_properties(${ARG_NAME} PROPERTIES CXX_EXTENSIONS OFF)
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_USES} energon_flags)
+endfunction()
+
+# energon_test(NAME io [FORKS] SOURCES … USES …): one Catch2 program, every case a ctest. With FORKS there are cases
+# tagged [fork]; they carry the label fork, which the tsan preset leaves out (TSan does not follow a fork).
+function(energon_test)
+  cmake_parse_arguments(ARG "FORKS" "NAME" "SOURCES;USES" ${ARGN})
+  set(target ${ARG_NAME}_tests)
+  add_executable(${target} ${ARG_SOURCES})
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_link_libraries(${target} PRIVATE ${ARG_USES} energon_test_support energon_flags)
+  target_precompile_headers(${target} PRIVATE <catch2/catch.hpp>)
+  catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME}: " TEST_SPEC "~[fork]" PROPERTIES TIMEOUT 300)
+  if(ARG_FORKS)
+    catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME} fork: " TEST_SPEC "[fork]" PROPERTIES TIMEOUT 300 LABELS fork)
+  endif()
+endfunction()

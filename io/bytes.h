@@ -1,0 +1,32 @@
+// Bytes and who keeps them alive.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace energon {
+
+/// Borrowed bytes. Valid as long as their owner says.
+using ByteView = std::span<const std::byte>;
+
+/// The same bytes as characters; for names, text and JSON.
+inline std::string_view as_text(ByteView bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline ByteView as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+/// Read-only bytes with what keeps them alive. Cheap to copy; safe to hand to other threads.
+struct SharedBytes {
+  ByteView view;
+  std::shared_ptr<const void> owner;
+
+  std::size_t size() const { return view.size(); }
+  std::string_view text() const { return as_text(view); }
+};
+
+}  // namespace energon

@@ -1,0 +1,76 @@
+// The project's only exception.
+//
+// An Error says what failed and, as far as it is known, where: shard or file, byte offset, sample
+// key, worker. The message is written for the person who reads it at night: value got, value
+// expected, what to do. Context is added while unwinding with Error::with(); what() shows the
+// message followed by the context.
+
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace energon {
+
+/// Kinds of failure. The numbers cross process borders and stand in logs: append, never renumber.
+enum class ErrorCode : std::uint8_t {
+  kInvalidArgument = 1,    ///< a call, option or configuration is wrong
+  kNotFound = 2,           ///< a file, dataset, sample or key does not exist
+  kCorruptData = 3,        ///< bytes that break their format: truncated, flipped, inconsistent
+  kIo = 4,                 ///< the operating system refused: errno is in the message
+  kWorkerDied = 5,         ///< a worker process or the fork server ended
+  kTimeout = 6,            ///< a wait passed its deadline
+  kCancelled = 7,          ///< closed or stopped by the caller, or used after fork
+  kUnsupported = 8,        ///< correct, but not something this library does
+  kResourceExhausted = 9,  ///< a limit was reached; the message names the option to change
+  kMismatch = 10,          ///< a state that belongs to another configuration or dataset
+  kInternal = 11,          ///< a bug of ours
+};
+
+/// Stable lower-case name, such as "corrupt_data".
+std::string_view to_string(ErrorCode code);
+
+/// Where a failure happened. Unknown fields are absent.
+struct ErrorContext {
+  std::optional<std::string> path = std::nullopt;  ///< shard or other file
+  /// In that file; in the expanded stream if the file is compressed.
+  std::optional<std::uint64_t> byte_offset = std::nullopt;
+  std::optional<std::string> sample_key = std::nullopt;
+  std::optional<int> worker = std::nullopt;  ///< worker id within its rank
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorCode code, std::string message, ErrorContext context = {});
+
+  ErrorCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+  const ErrorContext& context() const { return context_; }
+
+  /// Fills the fields that are still unknown; those already set stay, because they were set closer
+  /// to the fault.
+  Error& with(const ErrorContext& context);
+
+  /// "message [path: …, byte: …, sample: …, worker: …]"
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  void compose();
+
+  ErrorCode code_;
+  std::string message_;
+  ErrorContext context_;
+  std::string text_;
+};
+
+/// An Error (kIo; kNotFound for ENOENT) whose message is "operation: <text of error_number>".
+Error io_error(std::string_view operation, int error_number, ErrorContext context = {});
+
+/// `text` with control characters and invalid bytes escaped as \xNN, so that names from archives
+/// are safe to print.
+std::string printable(std::string_view text);
+
+}  // namespace energon

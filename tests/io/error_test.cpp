@@ -1,0 +1,38 @@
+#include "io/error.h"
+
+#include <cerrno>
+
+#include <catch2/catch.hpp>
+
+using energon::Error;
+using energon::ErrorCode;
+
+TEST_CASE("every error code has a name of its own", "[io][error]") {
+  std::vector<std::string_view> names;
+  for (int code = 1; code <= static_cast<int>(ErrorCode::kInternal); ++code) {
+    const std::string_view name = energon::to_string(static_cast<ErrorCode>(code));
+    CHECK(name != "unknown");
+    CHECK(std::count(names.begin(), names.end(), name) == 0);
+    names.push_back(name);
+  }
+}
+
+TEST_CASE("an error says what and where, and context set first wins", "[io][error]") {
+  Error error(ErrorCode::kCorruptData, "bad header checksum", {.byte_offset = 512});
+  error.with({.path = "a.tar", .byte_offset = 0, .sample_key = "k\n1", .worker = 3});
+  CHECK(std::string(error.what()) ==
+        "bad header checksum [path: a.tar, byte: 512, sample: k\\x0a1, worker: 3]");
+}
+
+TEST_CASE("an io error names the operation and the system's reason", "[io][error]") {
+  CHECK(energon::io_error("cannot open file", ENOENT).code() == ErrorCode::kNotFound);
+  CHECK(energon::io_error("cannot open file", EACCES).message() ==
+        "cannot open file: Permission denied");
+}
+
+TEST_CASE("printable keeps UTF-8 and escapes control characters and broken sequences",
+          "[io][error]") {
+  CHECK(energon::printable("caf\xc3\xa9") == "caf\xc3\xa9");
+  CHECK(energon::printable("\x1b[31m\x7f") == "\\x1b[31m\\x7f");
+  CHECK(energon::printable("caf\xe9!") == "caf\\xe9!");
+}

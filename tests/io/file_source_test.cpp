@@ -1,0 +1,69 @@
+#include "io/file_source.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "tests/support/temp_dir.h"
+
+using energon::Error;
+using energon::ErrorCode;
+using energon::FileSource;
+using energon::testing::TempDir;
+
+namespace {
+
+ErrorCode code_of_opening(const std::string& path) {
+  try {
+    FileSource source(path);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::kInternal;
+}
+
+}  // namespace
+
+TEST_CASE("a file is read at any position", "[io][file_source]") {
+  const TempDir folder;
+  const FileSource source(folder.write("a", "0123456789"));
+  std::array<char, 4> out{};
+  source.read_at(3, std::as_writable_bytes(std::span(out)));
+  CHECK(std::string_view(out.data(), out.size()) == "3456");
+  CHECK(source.size() == 10);
+}
+
+TEST_CASE("a read past the end is an error that names the byte where the file ends",
+          "[io][file_source]") {
+  const TempDir folder;
+  const FileSource source(folder.write("a", "0123456789"));
+  std::array<std::byte, 4> out{};
+  try {
+    source.read_at(8, out);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kCorruptData);
+    CHECK(error.context().byte_offset == 10);
+  }
+}
+
+TEST_CASE("what is not a regular file is refused at once", "[io][file_source]") {
+  const TempDir folder;
+  CHECK(code_of_opening(folder.file("absent")) == ErrorCode::kNotFound);
+  CHECK(code_of_opening(folder.path()) == ErrorCode::kInvalidArgument);
+  REQUIRE(::mkfifo(folder.file("fifo").c_str(), 0600) == 0);
+  CHECK(code_of_opening(folder.file("fifo")) == ErrorCode::kInvalidArgument);
+  CHECK(code_of_opening("/dev/zero") == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("a file is replaced as a whole and leaves no temporary file", "[io][file_source]") {
+  const TempDir folder;
+  const std::string path = folder.write("state", "old");
+  energon::write_file_atomically(path, energon::as_bytes("new content"));
+  CHECK(energon::read_file(path) == "new content");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}

@@ -1,0 +1,26 @@
+// Runs a body in a forked child and reports how it ended.
+//
+// Catch2's assertions are not fork-safe: children return an exit code or write to a pipe, and only
+// the parent asserts.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+namespace energon::testing {
+
+struct ChildResult {
+  bool exited = false;  ///< false: killed by `signal`
+  int exit_code = -1;
+  int signal = 0;
+  bool timed_out = false;  ///< passed the limit and was killed by the runner
+};
+
+/// Forks, runs `body`, leaves by _exit(body()). An exception that escapes gives exit code 99. The
+/// leak check of a sanitizer build runs before the child leaves (exit code 98), because _exit()
+/// skips it.
+ChildResult run_in_child(const std::function<int()>& body,
+                         std::chrono::milliseconds limit = std::chrono::seconds(60));
+
+}  // namespace energon::testing

@@ -1,0 +1,28 @@
+#include "tests/support/shared_data.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include <catch2/catch.hpp>
+
+namespace energon::testing {
+
+std::optional<std::string> shared_data(std::string_view name) {
+  const char* root = std::getenv("ENERGON_TEST_DATA");
+  const std::filesystem::path folder =
+      root != nullptr ? std::filesystem::path(root)
+                      : std::filesystem::path(ENERGON_SOURCE_DIR) / "../shared/data";
+  const std::filesystem::path path = folder / name;
+  if (!std::filesystem::exists(path)) {
+    return std::nullopt;
+  }
+  return path.lexically_normal().string();
+}
+
+void skipped() {
+  WARN("SKIPPED: the shared test data is not beside this checkout (set ENERGON_TEST_DATA)");
+  SUCCEED();
+}
+
+}  // namespace energon::testing
