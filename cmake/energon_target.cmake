@@ -9,9 +9,10 @@ if(ENERGON_SANITIZE)
   target_compile_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
   target_link_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE})
-  if(ENERGON_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC warns that TSan does not model std::atomic_thread_fence; we use none, Boost's headers mention some.
-    target_compile_options(energon_flags INTERFACE -Wno-tsan)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Instrumented code of std::regex (in Catch2) gives g++ 12 false alarms; Boost's headers mention fences, which TSan
+    # does not model and we do not use.
+    target_compile_options(energon_flags INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
   endif()
 endif()
 

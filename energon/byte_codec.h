@@ -1,0 +1,107 @@
+// Writes and reads the little-endian fields of our byte forms (states, samples in transit).
+//
+// The reader trusts nothing: each length is checked against what is left before it is used.
+
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+
+static_assert(std::endian::native == std::endian::little,
+              "fields are copied as they lie in memory");
+
+class ByteWriter {
+ public:
+  void u8(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
+  void u32(std::uint32_t value) { raw(&value, sizeof(value)); }
+  void u64(std::uint64_t value) { raw(&value, sizeof(value)); }
+  void i64(std::int64_t value) { raw(&value, sizeof(value)); }
+  void f64(double value) { raw(&value, sizeof(value)); }
+  /// u32 length, then the bytes. Above 4 GiB: Error (kResourceExhausted).
+  void text(std::string_view value) {
+    if (value.size() > UINT32_MAX) {
+      throw Error(
+          ErrorCode::kResourceExhausted,
+          fmt::format("a text or saved field of {} bytes is longer than 4 GiB", value.size()));
+    }
+    u32(static_cast<std::uint32_t>(value.size()));
+    raw(value.data(), value.size());
+  }
+  void raw(const void* data, std::size_t size) {
+    bytes_.append(static_cast<const char*>(data), size);
+  }
+
+  const std::string& bytes() const { return bytes_; }
+  std::string take() { return std::move(bytes_); }
+  void clear() { bytes_.clear(); }
+
+ private:
+  std::string bytes_;
+};
+
+/// Throws Error (kCorruptData) that says what was read and at which position of it.
+class ByteReader {
+ public:
+  /// `what` is named in errors, such as "state"; both views must outlive the reader.
+  ByteReader(std::string_view bytes, std::string_view what) : bytes_(bytes), what_(what) {}
+
+  std::uint8_t u8() { return number<std::uint8_t>(); }
+  std::uint32_t u32() { return number<std::uint32_t>(); }
+  std::uint64_t u64() { return number<std::uint64_t>(); }
+  std::int64_t i64() { return number<std::int64_t>(); }
+  double f64() { return number<double>(); }
+  std::string_view text() { return raw(u32()); }
+  std::string_view raw(std::size_t size) {
+    if (size > left()) {
+      fail(fmt::format("{} bytes expected, {} are left", size, left()));
+    }
+    const std::string_view view = bytes_.substr(position_, size);
+    position_ += size;
+    return view;
+  }
+  /// A number of elements of at least `element_size` bytes each, checked against what is left.
+  std::uint32_t count(std::size_t element_size) {
+    const std::uint32_t value = u32();
+    if (value > left() / element_size) {
+      fail(
+          fmt::format("{} elements announced, there is room for {}", value, left() / element_size));
+    }
+    return value;
+  }
+
+  std::size_t left() const { return bytes_.size() - position_; }
+  std::size_t position() const { return position_; }
+  /// Requires that all was read.
+  void finish() const {
+    if (left() != 0) {
+      fail(fmt::format("{} bytes too many", left()));
+    }
+  }
+  [[noreturn]] void fail(std::string_view reason) const {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{} is damaged at its byte {}: {}", what_, position_, reason));
+  }
+
+ private:
+  template <class Number>
+  Number number() {
+    Number value;
+    std::memcpy(&value, raw(sizeof(value)).data(), sizeof(value));
+    return value;
+  }
+
+  std::string_view bytes_;
+  std::string_view what_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace energon

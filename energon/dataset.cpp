@@ -1,0 +1,17 @@
+#include "energon/dataset.h"
+
+#include <utility>
+
+namespace energon {
+
+void Dataset::next_many(std::int64_t count, std::vector<Sample>& samples) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::optional<Sample> sample = next();
+    if (!sample) {
+      return;
+    }
+    samples.push_back(std::move(*sample));
+  }
+}
+
+}  // namespace energon

@@ -1,0 +1,40 @@
+// A stream of samples (or batches): what a loader runs.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "energon/restore_key.h"
+#include "energon/sample.h"
+#include "energon/savable.h"
+
+namespace energon {
+
+/// Three outcomes: a sample, the end of the epoch (nothing; it stays the end until next_epoch()),
+/// or an Error.
+class Dataset : public Savable {
+ public:
+  virtual std::optional<Sample> next() = 0;
+
+  /// Starts the next epoch. Requires: next() returned the end.
+  virtual void next_epoch() = 0;
+
+  /// Samples that one epoch yields; nothing if it never ends.
+  virtual std::optional<std::int64_t> size() const = 0;
+
+  /// Appends up to `count` samples to `samples`, fewer only at the end of the epoch. The same
+  /// samples as `count` calls of next(), but a stage that reads may read them together.
+  virtual void next_many(std::int64_t count, std::vector<Sample>& samples);
+
+  /// Passes over up to `count` samples and returns how many there were. Nothing is read.
+  virtual std::int64_t skip(std::int64_t count) = 0;
+
+  /// Rebuilds the sample that was emitted with `key`, without moving the stream. Throws Error
+  /// (kInvalidArgument) if the key is of another pipeline or out of range.
+  virtual Sample restore_sample(const RestoreKey& key) = 0;
+};
+
+}  // namespace energon

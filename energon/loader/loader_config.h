@@ -1,0 +1,23 @@
+// What loaders tell about themselves.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "energon/loader/loader_options.h"
+#include "energon/pipeline.h"
+
+namespace energon {
+
+/// Settings of a loader of `type` around `stream_config` (state_config()). prefetch_factor is null
+/// without workers.
+Config loader_config(std::string_view type, const LoaderOptions& options,
+                     const Config& stream_config);
+
+/// Batches of one epoch of this rank; nothing if it never ends.
+std::optional<std::int64_t> epoch_size(const PipelineFactory& make_pipeline,
+                                       const WorkerConfig& config);
+
+}  // namespace energon

@@ -1,0 +1,29 @@
+#include "energon/loader/loader_options.h"
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+
+void validate(const LoaderOptions& options) {
+  validate(options.worker_config);
+  const auto require = [](bool fits, const char* name, std::int64_t value, std::int64_t least) {
+    if (!fits) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} is {}, it must be at least {}", name, value, least));
+    }
+  };
+  require(options.prefetch_factor >= 1, "prefetch_factor", options.prefetch_factor, 1);
+  if (options.checkpoint_every_batches) {
+    require(*options.checkpoint_every_batches >= 1, "checkpoint_every_batches",
+            *options.checkpoint_every_batches, 1);
+  }
+  if (options.n_checkpoints) {
+    require(*options.n_checkpoints >= options.prefetch_factor + 1, "n_checkpoints",
+            *options.n_checkpoints, options.prefetch_factor + 1);
+  }
+  require(options.timeout.count() >= 1, "timeout in milliseconds", options.timeout.count(), 1);
+}
+
+}  // namespace energon

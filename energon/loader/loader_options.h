@@ -1,0 +1,39 @@
+// Settings of a loader. None of them changes the sample order, except those of WorkerConfig.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "energon/worker_config.h"
+
+namespace energon {
+
+struct LoaderOptions {
+  /// Rank, world size, workers and seed offset. Changes the order.
+  WorkerConfig worker_config;
+
+  /// Finished batches that each worker may be ahead. At least 1.
+  int prefetch_factor = 2;
+
+  /// A worker stores its state every so many batches; a save returns the newest stored one and the
+  /// number of batches to skip. Absent: after each batch, or less often where the state is large
+  /// (one batch per 64 KiB of state).
+  std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
+
+  /// States that each worker keeps; at least prefetch_factor + 1. Absent: that many.
+  std::optional<int> n_checkpoints = std::nullopt;
+
+  /// A wait for a worker that makes no progress for so long ends in an Error (kTimeout).
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+
+  /// Shared memory that the batches of one worker may take: those in flight and those the trainer
+  /// still holds.
+  std::uint64_t arena_limit_bytes = std::uint64_t{2} << 30;
+};
+
+/// Throws Error (kInvalidArgument) that names option, value and range.
+void validate(const LoaderOptions& options);
+
+}  // namespace energon

@@ -1,0 +1,66 @@
+// What a loader and its workers say to each other.
+//
+//   worker main thread                      parent
+//     kBatch, kBatch, …  ── sample ring ──>   delivered in turn, worker after worker
+//     kEpochEnd                               when all workers said so, the epoch ends
+//     (waits)            <─ kNextEpoch ──     at the first next() after that
+//     kFailure                                rethrown by next(); the worker then only waits for
+//     its end
+//
+//   worker command thread                   parent
+//                        <─ kGetCheckpoint ─  save_state_rank(): "I delivered n of yours"
+//     CheckpointAnswer   ── result ring ──>   the parent copies that checkpoint out of the
+//     checkpoint ring
+//
+//   worker main thread:  kProducing ──end──> kEpochEnded ──kNextEpoch──> kProducing
+//                             └──failure──> kFailed          (closing the channel ends all of them)
+//
+// The structs are copied into and out of ring units as they are: parent and workers are one build.
+// Not a stable format.
+
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace energon {
+
+enum class SampleMessage : std::uint32_t {
+  kBatch = 1,     ///< BatchHead, then a SlotReference per slot; slot 0 holds the encoded sample
+  kEpochEnd = 2,  ///< only the head
+  kFailure = 3,   ///< the head, then the encoded Error
+};
+
+/// Begins every unit of the sample ring.
+struct BatchHead {
+  SampleMessage kind = SampleMessage::kBatch;
+  std::uint32_t slot_count = 0;
+  std::uint64_t index = 0;           ///< batches of this worker before this one, ever
+  std::uint64_t encoded_offset = 0;  ///< of the encoded sample in slot 0
+  std::uint64_t encoded_bytes = 0;
+};
+
+enum class CommandKind : std::uint32_t {
+  kGetCheckpoint = 1,  ///< argument: batches of this worker that were delivered
+  kNextEpoch = 2,      ///< argument: number of the epoch to start
+};
+
+/// A unit of the command ring.
+struct Command {
+  CommandKind kind = CommandKind::kGetCheckpoint;
+  std::uint32_t reserved = 0;
+  std::uint64_t argument = 0;
+};
+
+/// A unit of the result ring.
+struct CheckpointAnswer {
+  std::uint64_t delivered = 0;  ///< the argument it answers
+  std::uint64_t index = 0;      ///< of the checkpoint to take; the offset is delivered - index
+  std::uint64_t found = 0;      ///< 0: there is none, which is a bug
+};
+
+static_assert(std::is_trivially_copyable_v<BatchHead> && sizeof(BatchHead) == 32);
+static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) == 16);
+static_assert(std::is_trivially_copyable_v<CheckpointAnswer> && sizeof(CheckpointAnswer) == 24);
+
+}  // namespace energon

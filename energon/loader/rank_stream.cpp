@@ -1,0 +1,159 @@
+#include "energon/loader/rank_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "energon/loader/state_check.h"
+#include "io/error.h"
+
+namespace energon {
+
+RankStream::RankStream(PipelineFactory make_pipeline, const LoaderOptions& options)
+    : make_pipeline_(std::move(make_pipeline)), options_(options) {
+  validate(options_);
+  const auto pipelines = static_cast<std::size_t>(options_.worker_config.pipelines_per_rank());
+  start_.resize(pipelines);
+  delivered_.resize(pipelines);
+  ended_.resize(pipelines);
+  if (options_.worker_config.num_workers > 0) {
+    group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_);
+  }
+}
+
+void RankStream::start() {
+  if (group_) {
+    group_->start(start_, epoch_);
+  } else {
+    auto stream = std::make_unique<PositionedDataset>(
+        make_pipeline_({.config = options_.worker_config, .worker = 0, .memory = memory_}));
+    stream->restore(start_[0], epoch_);
+    in_process_ = std::move(stream);
+  }
+}
+
+void RankStream::start_epoch() {
+  ++epoch_;
+  epoch_finished_ = false;
+  next_worker_ = 0;
+  std::fill(ended_.begin(), ended_.end(), false);
+  if (running()) {
+    group_->start_epoch(epoch_);
+  } else if (in_process_) {
+    in_process_->next_epoch();
+  }
+}
+
+std::optional<Sample> RankStream::read(std::size_t worker) {
+  if (group_) {
+    return group_->read(static_cast<int>(worker));
+  }
+  return in_process_->next(options_.worker_config.logical_shard(0));
+}
+
+std::optional<Sample> RankStream::next() {
+  if (failure_) {
+    throw *failure_;
+  }
+  try {
+    if (epoch_finished_) {
+      start_epoch();
+    }
+    if (!running() && !in_process_) {
+      start();
+    }
+    while (std::find(ended_.begin(), ended_.end(), false) != ended_.end()) {
+      const std::size_t worker = std::exchange(next_worker_, (next_worker_ + 1) % ended_.size());
+      if (ended_[worker]) {
+        continue;
+      }
+      if (std::optional<Sample> sample = read(worker)) {
+        ++delivered_[worker];
+        ++batch_index_;
+        return sample;
+      }
+      ended_[worker] = true;
+    }
+  } catch (const Error& error) {
+    failure_ = error;
+    if (group_) {
+      group_->stop();
+    }
+    throw;
+  }
+  epoch_finished_ = true;
+  next_worker_ = 0;
+  return std::nullopt;
+}
+
+std::vector<SavableDatasetCheckpoint> RankStream::positions() {
+  if (running()) {
+    return group_->get_checkpoints(delivered_);
+  }
+  if (in_process_) {
+    return {in_process_->checkpoint()};
+  }
+  return start_;
+}
+
+const Config& RankStream::config() {
+  if (!config_) {
+    config_ = state_config(make_pipeline_, options_.worker_config);
+  }
+  return *config_;
+}
+
+SavableDataLoaderState RankStream::save_state() {
+  if (failure_) {
+    throw *failure_;
+  }
+  SavableDataLoaderState state;
+  state.config = config();
+  state.worker_states = positions();
+  state.next_worker_id = static_cast<std::int64_t>(next_worker_);
+  state.epoch = epoch_;
+  state.epoch_finished = epoch_finished_;
+  state.batch_index = batch_index_;
+  state.micro_batch_size = micro_batch_size(state.config);
+  return state;
+}
+
+void RankStream::restore_state(const SavableDataLoaderState& state) {
+  if (running()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("cannot restore while the {} workers of this loader run; restore "
+                            "before the first next(), or "
+                            "call stop() first",
+                            options_.worker_config.num_workers));
+  }
+  SavableDataLoaderState fitted =
+      fit_state(state, config(), make_pipeline_, options_.worker_config);
+  // Nothing below throws: the state was tried on fresh pipelines.
+  in_process_.reset();
+  failure_.reset();
+  start_ = std::move(fitted.worker_states);
+  for (std::size_t i = 0; i < start_.size(); ++i) {
+    delivered_[i] = start_[i].index + start_[i].offset;
+  }
+  std::fill(ended_.begin(), ended_.end(), false);
+  next_worker_ = static_cast<std::size_t>(fitted.next_worker_id);
+  epoch_ = fitted.epoch;
+  epoch_finished_ = fitted.epoch_finished;
+  batch_index_ = fitted.batch_index;
+}
+
+void RankStream::stop() {
+  if (running()) {
+    start_ = positions();
+    group_->stop();
+    std::fill(ended_.begin(), ended_.end(), false);
+  }
+}
+
+std::vector<int> RankStream::worker_pids() const {
+  return group_ ? group_->worker_pids() : std::vector<int>();
+}
+
+}  // namespace energon

@@ -1,0 +1,72 @@
+// The batches of one rank, in their order, from its workers or from pipelines in the caller's
+// process.
+//
+// Workers are asked in turn; one that reached the end of the epoch is passed over until all have.
+// The state of the stream is what was delivered: batches that workers made ahead are not in it and
+// are made again after a restore.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "energon/buffer_allocator.h"
+#include "energon/loader/loader_options.h"
+#include "energon/loader/loader_state.h"
+#include "energon/loader/positioned_dataset.h"
+#include "energon/loader/worker_group.h"
+#include "energon/pipeline.h"
+
+namespace energon {
+
+/// For one thread at a time.
+class RankStream {
+ public:
+  RankStream(PipelineFactory make_pipeline, const LoaderOptions& options);
+
+  /// The next batch; nothing once at the end of each epoch, then the next epoch begins. After an
+  /// Error every further call throws the same one.
+  std::optional<Sample> next();
+
+  SavableDataLoaderState save_state();
+  /// Throws Error (kMismatch, kInvalidArgument) that lists all differences; then nothing has
+  /// changed.
+  void restore_state(const SavableDataLoaderState& state);
+  /// Ends the workers and keeps the position.
+  void stop();
+
+  /// What the order depends on: state_config().
+  const Config& config();
+
+  bool running() const { return group_ != nullptr && group_->running(); }
+  std::vector<int> worker_pids() const;
+
+ private:
+  std::optional<Sample> read(std::size_t worker);
+  void start();
+  void start_epoch();
+  std::vector<SavableDatasetCheckpoint> positions();
+
+  const PipelineFactory make_pipeline_;
+  const LoaderOptions options_;
+  HeapBufferPool memory_;                          // of the in-process pipeline
+  std::unique_ptr<WorkerGroup> group_;             // with workers
+  std::unique_ptr<PositionedDataset> in_process_;  // without, once started
+
+  std::optional<Error> failure_;
+  std::optional<Config> config_;  // made when first asked for
+
+  // Position, saved.
+  std::vector<SavableDatasetCheckpoint> start_;  // where each worker (re)starts
+  std::vector<std::int64_t> delivered_;          // batches of each worker, ever
+  std::size_t next_worker_ = 0;
+  std::int64_t epoch_ = 0;
+  bool epoch_finished_ = false;
+  std::int64_t batch_index_ = 0;
+
+  std::vector<bool> ended_;  // workers that reported the end of this epoch
+};
+
+}  // namespace energon

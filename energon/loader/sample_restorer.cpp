@@ -1,0 +1,34 @@
+#include "energon/loader/sample_restorer.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+
+Sample SampleRestorer::restore(const RestoreKey& key) {
+  const RestoreKeyParts parts = split_key(key, Stage::kLogicalShard, 2, 1);
+  const std::int64_t shard = parts.integers[0];
+  if (shard >= config_.logical_shard_count()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("restore key names logical shard {}, this job (world size {}, {} workers a "
+                    "rank) has {}",
+                    shard, config_.world_size, config_.num_workers, config_.logical_shard_count()));
+  }
+  auto& pipeline = pipelines_[shard];
+  if (!pipeline) {
+    WorkerConfig config = config_;
+    config.rank = static_cast<int>(shard / config.pipelines_per_rank());
+    pipeline = make_pipeline_({.config = config,
+                               .worker = static_cast<int>(shard % config.pipelines_per_rank()),
+                               .memory = memory_});
+  }
+  Sample sample = pipeline->restore_sample(parts.inner[0]);
+  sample.restore_key = key;
+  return sample;
+}
+
+}  // namespace energon

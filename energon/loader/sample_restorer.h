@@ -1,0 +1,32 @@
+// Rebuilds single batches or samples from their restore keys, in the caller's process.
+
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "energon/buffer_allocator.h"
+#include "energon/pipeline.h"
+#include "energon/restore_key.h"
+#include "energon/worker_config.h"
+
+namespace energon {
+
+/// Not thread-safe. Keeps one pipeline per logical shard that was asked for.
+class SampleRestorer {
+ public:
+  SampleRestorer(PipelineFactory make_pipeline, const WorkerConfig& config)
+      : make_pipeline_(std::move(make_pipeline)), config_(config) {}
+
+  /// The item that a loader of any rank of this job delivered with `key`. Throws Error
+  /// (kInvalidArgument) if the key is not of this job.
+  Sample restore(const RestoreKey& key);
+
+ private:
+  const PipelineFactory make_pipeline_;
+  const WorkerConfig config_;
+  HeapBufferPool memory_;
+  std::map<std::int64_t, std::unique_ptr<Dataset>> pipelines_;  // by logical shard
+};
+
+}  // namespace energon

@@ -1,0 +1,75 @@
+// The loader of a training job: delivers the batches of one rank, and saves and restores its
+// position exactly.
+//
+//   SavableDataLoader loader(train_pipeline({dataset}, {.batch_size = 64}), {.worker_config =
+//   {.num_workers = 2}}); while (auto batch = loader.next()) { … }                       // one
+//   epoch write_loader_state("rank0.state", loader.save_state_rank());   // at any moment
+//
+// With workers, batches are made in forked processes and handed over in shared memory without a
+// copy; a batch keeps its memory until its last value (or tensor) is gone, also after the loader.
+// Names are Energon's.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "energon/loader/loader_options.h"
+#include "energon/loader/loader_state.h"
+#include "energon/pipeline.h"
+#include "energon/sample.h"
+
+namespace energon {
+
+/// For one thread at a time. In a forked child of the process that made it, calls throw Error
+/// (kCancelled) and the destructor does nothing.
+class SavableDataLoader {
+ public:
+  /// With workers, forks the fork server now: make the loader before the process has threads or
+  /// touches a GPU; workers start at the first next(). Throws Error (kInvalidArgument,
+  /// kResourceExhausted).
+  explicit SavableDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options = {});
+  /// Ends the workers: within 200 ms if they are idle, else they are killed.
+  ~SavableDataLoader();
+  SavableDataLoader(const SavableDataLoader&) = delete;
+  SavableDataLoader& operator=(const SavableDataLoader&) = delete;
+
+  /// The next batch; nothing at the end of the epoch. The call after that begins the next epoch.
+  /// Throws Error: what a pipeline threw (kCorruptData, …), kWorkerDied, kTimeout,
+  /// kResourceExhausted; then every further call throws the same until restore_state_rank().
+  std::optional<Sample> next();
+
+  /// The position after the batches delivered so far. At any moment; changes nothing. Throws Error
+  /// (kWorkerDied, kTimeout).
+  SavableDataLoaderState save_state_rank();
+
+  /// Continues from `state`. Before the first next(), after stop(), after an Error of next(), and
+  /// without workers at any moment; `state` may be used again. Throws Error: kInvalidArgument while
+  /// workers run, kMismatch with all differences if the state is of another loader or dataset; then
+  /// nothing has changed.
+  void restore_state_rank(const SavableDataLoaderState& state);
+
+  /// Ends the workers and keeps the position; the next next() starts them again from there.
+  void stop();
+
+  /// Rebuilds the batch that any rank of this job delivered with `key`; the stream does not move.
+  /// Reads in the caller's process.
+  Sample restore_sample(const RestoreKey& key);
+
+  /// Batches of one epoch of this rank; nothing if it never ends.
+  std::optional<std::int64_t> size();
+
+  /// Settings of loader and pipeline, as JSON. Equal configs deliver equal batches.
+  Config config();
+
+  /// Process ids of the running workers.
+  std::vector<int> worker_pids() const;
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace energon

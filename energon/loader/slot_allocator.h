@@ -1,0 +1,54 @@
+// The worker's memory for payloads: slots of its arena.
+//
+// What a pipeline reads lands in a slot; when the batch is sent, slots that only this batch uses
+// are published as they are, and everything else (values that a function made on the heap, slots
+// that something in the worker still holds) is copied into slot 0 of the batch. So a batch of parts
+// is sent without a copy, and no slot is ever published while the worker can still see it.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "energon/buffer_allocator.h"
+#include "energon/byte_codec.h"
+#include "energon/process/arena.h"
+#include "energon/process/wait.h"
+#include "energon/sample.h"
+
+namespace energon {
+
+/// An encoded batch that is ready to be published, in slots.
+struct PackedSample {
+  std::vector<ArenaSlot> slots;      ///< slot 0: copied payloads, then the encoded sample
+  std::uint64_t encoded_offset = 0;  ///< in slot 0
+  std::uint64_t encoded_bytes = 0;
+};
+
+/// For the worker's main thread. Buffers must be released in the same thread, before the allocator.
+class SlotAllocator final : public BufferAllocator {
+ public:
+  /// `arena` must outlive the allocator and its buffers; `wait` bounds each wait for the consumer
+  /// to give slots back.
+  SlotAllocator(ArenaWriter& arena, Wait wait) : arena_(arena), wait_(wait) {}
+
+  Buffer allocate(std::size_t size) override;
+
+  /// Encodes `sample` into slots. Consumes it: its payloads must not be used any more. Throws Error
+  /// (kResourceExhausted) that names arena_limit.
+  PackedSample pack(Sample sample);
+
+ private:
+  class Placer;
+  /// The slots of buffers that are alive, by the address that their owner points to.
+  using LiveSlots = std::unordered_map<const void*, ArenaSlot*>;
+
+  ArenaWriter& arena_;
+  const Wait wait_;
+  LiveSlots live_;
+  ByteWriter encoded_;  // kept to save an allocation
+};
+
+}  // namespace energon

@@ -1,0 +1,44 @@
+// The checkpoints a worker keeps: when one is stored, and which one answers a save.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "energon/loader/loader_state.h"
+#include "energon/process/checkpoint_ring.h"
+
+namespace energon {
+
+/// store() is for the worker's main thread, newest_not_after() for its command thread.
+class WorkerCheckpoints {
+ public:
+  /// `slots`: checkpoints the ring keeps. `every_batches`: absent for "as often as the size of the
+  /// state allows".
+  WorkerCheckpoints(CheckpointWriter& ring, std::size_t slots,
+                    std::optional<std::int64_t> every_batches)
+      : ring_(ring), slots_(slots), every_batches_(every_batches) {}
+
+  /// Whether a checkpoint is due after `index` batches.
+  bool due(std::int64_t index) const { return index >= next_index_; }
+
+  /// Stores the position `checkpoint`.
+  void store(const SavableDatasetCheckpoint& checkpoint);
+
+  /// Index of the newest stored checkpoint that is not after `delivered` batches.
+  std::optional<std::uint64_t> newest_not_after(std::uint64_t delivered) const;
+
+ private:
+  CheckpointWriter& ring_;
+  const std::size_t slots_;
+  const std::optional<std::int64_t> every_batches_;
+
+  std::int64_t next_index_ = 0;
+
+  mutable std::mutex mutex_;           // guards what follows; both threads are of this process
+  std::deque<std::uint64_t> indexes_;  // of the stored checkpoints, ascending
+};
+
+}  // namespace energon

@@ -1,0 +1,263 @@
+#include "energon/loader/worker_group.h"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/loader/protocol.h"
+#include "energon/loader/transport.h"
+#include "energon/loader/worker_main.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+// How long a worker may take to end by itself before it is killed, and how long the report of its
+// end may take.
+constexpr std::chrono::milliseconds kStopGrace{200};
+constexpr std::chrono::seconds kReportLimit{2};
+
+}  // namespace
+
+WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options)
+    : options_(options),
+      fork_server_([make_pipeline = std::move(make_pipeline), options](
+                       WorkerStart& start) { return run_worker(start, make_pipeline, options); },
+                   {.stop_grace = kStopGrace}) {}
+
+WorkerGroup::~WorkerGroup() {
+  for (Worker& worker : workers_) {
+    worker.channel->close();
+  }
+}
+
+void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch) {
+  try {
+    for (std::size_t i = 0; i < checkpoints.size(); ++i) {
+      const std::string beginning = encode_beginning({checkpoints[i], epoch});
+      auto channel = std::make_unique<ParentEndpoint>(channel_options(options_));
+      WorkerProcess process = fork_server_.spawn({.worker_id = static_cast<int>(i),
+                                                  .generation = generation_,
+                                                  .payload = as_bytes(beginning),
+                                                  .descriptors = channel->descriptors()},
+                                                 deadline_after(options_.timeout));
+      worker_fds_.push_back(process.fd());
+      workers_.push_back({std::move(channel), std::move(process)});
+    }
+    ++generation_;
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void WorkerGroup::stop() {
+  for (Worker& worker : workers_) {
+    worker.channel->close();
+  }
+  const Deadline deadline = deadline_after(kStopGrace);
+  for (Worker& worker : workers_) {
+    if (!worker.process.process.wait_ended(deadline)) {
+      worker.process.process.send_signal(SIGKILL);
+    }
+    try {
+      fork_server_.exit_of(worker.process, deadline_after(kReportLimit));
+    } catch (const Error&) {
+      // The worker is gone or unkillable; the fork server reaps it whenever it ends.
+    }
+  }
+  workers_.clear();
+  worker_fds_.clear();
+}
+
+std::string WorkerGroup::doing(const Worker& worker) const {
+  const auto item = worker.channel->status().item();
+  return item ? fmt::format("it was making batch {} of logical shard {}", item->second, item->first)
+              : std::string("it had not begun");
+}
+
+void WorkerGroup::throw_dead(const Worker& worker) {
+  const ProcessEnd end = fork_server_.exit_of(worker.process, deadline_after(kReportLimit));
+  Error error = worker_died(worker.process, end, doing(worker));
+  error.with({.worker = worker.process.worker_id});
+  throw error;
+}
+
+void WorkerGroup::throw_stuck(const Worker& worker, std::string_view what) {
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("worker {} (pid {}) made no progress for {} ms while the loader waited "
+                          "for {}; {}. If its work "
+                          "takes that long, raise the option timeout",
+                          worker.process.worker_id, worker.process.process.pid(),
+                          options_.timeout.count(), what, doing(worker)),
+              {.worker = worker.process.worker_id});
+}
+
+void WorkerGroup::check_alive() {
+  if (!any_ready(worker_fds_)) {
+    return;
+  }
+  for (const Worker& worker : workers_) {
+    if (worker.process.process.ended()) {
+      throw_dead(worker);
+    }
+  }
+}
+
+std::optional<Sample> WorkerGroup::read(int worker_id) {
+  check_alive();
+  Worker& worker = workers_.at(static_cast<std::size_t>(worker_id));
+  const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
+  std::uint64_t progress = worker.channel->status().progress_count();
+  while (true) {
+    const RingUnit unit = worker.channel->samples().read(
+        {.deadline = deadline_after(options_.timeout), .peer_gone = peer_gone});
+    switch (unit.status) {
+      case RingStatus::kTimedOut: {
+        const std::uint64_t now = worker.channel->status().progress_count();
+        if (std::exchange(progress, now) == now) {
+          throw_stuck(worker, "a batch");
+        }
+        continue;
+      }
+      case RingStatus::kClosed:
+        throw Error(ErrorCode::kCancelled, "the worker's stream was closed", {.worker = worker_id});
+      case RingStatus::kPeerDied:
+        throw_dead(worker);
+      case RingStatus::kItem:
+        break;
+    }
+    BatchHead head;
+    if (unit.bytes.size() < sizeof(head)) {
+      throw Error(ErrorCode::kCorruptData, "a message from a worker is too short",
+                  {.worker = worker_id});
+    }
+    std::memcpy(&head, unit.bytes.data(), sizeof(head));
+    switch (head.kind) {
+      case SampleMessage::kBatch: {
+        Sample sample = receive(worker, unit.bytes);
+        worker.channel->samples().release();
+        return sample;
+      }
+      case SampleMessage::kEpochEnd:
+        worker.channel->samples().release();
+        return std::nullopt;
+      case SampleMessage::kFailure: {
+        const std::string encoded(as_text(unit.bytes.subspan(sizeof(head))));
+        worker.channel->samples().release();
+        Error error = decode_error(encoded);
+        error.with({.worker = worker_id});
+        throw error;
+      }
+    }
+    throw Error(ErrorCode::kCorruptData, "a message from a worker has an unknown kind",
+                {.worker = worker_id});
+  }
+}
+
+Sample WorkerGroup::receive(Worker& worker, ByteView unit) {
+  BatchHead head;
+  std::memcpy(&head, unit.data(), sizeof(head));
+  if (head.slot_count == 0 ||
+      unit.size() - sizeof(head) != head.slot_count * sizeof(SlotReference)) {
+    throw Error(ErrorCode::kCorruptData, "a batch from a worker names a wrong number of slots",
+                {.worker = worker.process.worker_id});
+  }
+  std::vector<SharedBytes> slots;
+  slots.reserve(head.slot_count);
+  for (std::uint32_t i = 0; i < head.slot_count; ++i) {
+    SlotReference reference;
+    std::memcpy(&reference, unit.data() + sizeof(head) + i * sizeof(reference), sizeof(reference));
+    slots.push_back(worker.channel->arena().lease(reference).shared_bytes());
+  }
+  if (head.encoded_offset > slots[0].size() ||
+      head.encoded_bytes > slots[0].size() - head.encoded_offset) {
+    throw Error(ErrorCode::kCorruptData, "a batch from a worker does not lie in its slot",
+                {.worker = worker.process.worker_id});
+  }
+  return decode_sample(slots[0].text().substr(head.encoded_offset, head.encoded_bytes), slots);
+}
+
+void WorkerGroup::send_command(Worker& worker, const void* command, std::size_t size,
+                               Deadline deadline) {
+  const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
+  const RingSpace space =
+      worker.channel->commands().begin(size, {.deadline = deadline, .peer_gone = peer_gone});
+  switch (space.status) {
+    case RingStatus::kItem:
+      std::memcpy(space.bytes.data(), command, size);
+      worker.channel->commands().commit();
+      return;
+    case RingStatus::kTimedOut:
+      throw_stuck(worker, "room for a command");
+    case RingStatus::kClosed:
+    case RingStatus::kPeerDied:
+      throw_dead(worker);
+  }
+}
+
+void WorkerGroup::start_epoch(std::int64_t epoch) {
+  check_alive();
+  const Command command{.kind = CommandKind::kNextEpoch,
+                        .argument = static_cast<std::uint64_t>(epoch)};
+  for (Worker& worker : workers_) {
+    send_command(worker, &command, sizeof(command), deadline_after(options_.timeout));
+  }
+}
+
+std::vector<SavableDatasetCheckpoint> WorkerGroup::get_checkpoints(
+    std::span<const std::int64_t> delivered) {
+  check_alive();
+  const Deadline deadline = deadline_after(options_.timeout);
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const Command command{.kind = CommandKind::kGetCheckpoint,
+                          .argument = static_cast<std::uint64_t>(delivered[i])};
+    send_command(workers_[i], &command, sizeof(command), deadline);
+  }
+  std::vector<SavableDatasetCheckpoint> checkpoints;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
+    CheckpointAnswer answer;
+    do {
+      // An answer to an earlier save that timed out may come first; it is passed over.
+      const RingUnit unit =
+          worker.channel->results().read({.deadline = deadline, .peer_gone = peer_gone});
+      if (unit.status == RingStatus::kTimedOut) {
+        throw_stuck(worker, "its checkpoint");
+      }
+      if (unit.status != RingStatus::kItem || unit.bytes.size() != sizeof(answer)) {
+        throw_dead(worker);
+      }
+      std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
+      worker.channel->results().release();
+    } while (answer.delivered != static_cast<std::uint64_t>(delivered[i]));
+    const auto stored = answer.found != 0
+                            ? worker.channel->checkpoints().newest_not_after(answer.index)
+                            : std::nullopt;
+    if (!stored) {
+      throw Error(
+          ErrorCode::kInternal,
+          fmt::format("worker {} has no checkpoint for {} delivered batches", i, delivered[i]),
+          {.worker = static_cast<int>(i)});
+    }
+    ByteReader reader(as_text(stored->bytes), "a checkpoint of a worker");
+    checkpoints.push_back(decode_checkpoint(reader));
+    checkpoints.back().offset = delivered[i] - checkpoints.back().index;
+  }
+  return checkpoints;
+}
+
+std::vector<int> WorkerGroup::worker_pids() const {
+  std::vector<int> pids;
+  for (const Worker& worker : workers_) {
+    pids.push_back(worker.process.process.pid());
+  }
+  return pids;
+}
+
+}  // namespace energon

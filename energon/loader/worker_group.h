@@ -1,0 +1,72 @@
+// The workers of one loader, as the parent sees them.
+//
+// A fork server is forked when the group is made; workers are forked from it when the group starts.
+// A worker that dies, or makes no progress for the timeout, ends in an Error that names it, how it
+// ended and what it was doing.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "energon/loader/loader_options.h"
+#include "energon/loader/loader_state.h"
+#include "energon/pipeline.h"
+#include "energon/process/fork_server.h"
+#include "energon/process/worker_channel.h"
+#include "energon/sample.h"
+
+namespace energon {
+
+/// For one thread at a time.
+class WorkerGroup {
+ public:
+  /// Forks the fork server; `make_pipeline` is copied into it. Requires:
+  /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported).
+  WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options);
+  ~WorkerGroup();
+
+  /// Starts all workers, each at its place, in epoch `epoch`. Requires: not running.
+  void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
+  /// Ends all workers. Batches that were handed out stay valid. Idempotent.
+  void stop();
+  bool running() const { return !workers_.empty(); }
+
+  /// The next batch of `worker`; nothing at the end of its epoch. Throws Error: what the worker's
+  /// pipeline threw, with the worker's id; kWorkerDied if any worker is dead; kTimeout.
+  std::optional<Sample> read(int worker);
+
+  /// Tells all workers to start epoch `epoch`. Requires: all reported the end of the one before.
+  void start_epoch(std::int64_t epoch);
+
+  /// Where worker i stands after `delivered[i]` batches. Throws Error (kWorkerDied, kTimeout).
+  std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
+
+  /// Process ids of the running workers, for statistics.
+  std::vector<int> worker_pids() const;
+
+ private:
+  struct Worker {
+    std::unique_ptr<ParentEndpoint> channel;
+    WorkerProcess process;
+  };
+
+  Sample receive(Worker& worker, ByteView unit);
+  void check_alive();
+  [[noreturn]] void throw_dead(const Worker& worker);
+  [[noreturn]] void throw_stuck(const Worker& worker, std::string_view what);
+  std::string doing(const Worker& worker) const;
+  void send_command(Worker& worker, const void* command, std::size_t size, Deadline deadline);
+
+  const LoaderOptions options_;
+  ForkServer fork_server_;
+  std::vector<Worker> workers_;
+  std::vector<int> worker_fds_;  // pidfds, to poll all at once
+  std::uint64_t generation_ = 0;
+};
+
+}  // namespace energon

@@ -1,0 +1,33 @@
+// The body of a worker process: runs the pipeline of one logical shard and sends its batches.
+//
+// Two threads. The main thread makes batches, stores checkpoints and commits to the sample ring;
+// the command thread serves get_checkpoint and the start of epochs, so that a save never waits for
+// a slow sample. The states and the messages are in energon/loader/protocol.h.
+
+#pragma once
+
+#include "energon/loader/loader_options.h"
+#include "energon/loader/loader_state.h"
+#include "energon/pipeline.h"
+#include "energon/process/fork_server.h"
+#include "energon/process/worker_channel.h"
+
+namespace energon {
+
+/// Sizes of the channel of one worker, the same on both sides.
+ChannelOptions channel_options(const LoaderOptions& options);
+
+/// What a worker is started with: where it begins.
+struct WorkerBeginning {
+  SavableDatasetCheckpoint checkpoint;
+  std::int64_t epoch = 0;  ///< the epoch to be in
+};
+
+std::string encode_beginning(const WorkerBeginning& beginning);
+
+/// Runs until the channel is closed; what it returns is the exit code. Failures of the pipeline are
+/// sent to the parent.
+int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
+               const LoaderOptions& options);
+
+}  // namespace energon

@@ -1,0 +1,37 @@
+// A stream of sample references: the part of a pipeline that decides the order, before any byte is
+// read.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "energon/sample_ref.h"
+#include "energon/savable.h"
+
+namespace energon {
+
+/// Three outcomes: a reference, the end of the epoch (nothing; it stays the end until
+/// next_epoch()), or an Error.
+class Order : public Savable {
+ public:
+  virtual std::optional<SampleRef> next() = 0;
+
+  /// Starts the next epoch, wherever the current one stands.
+  virtual void next_epoch() = 0;
+
+  /// References that one epoch yields; nothing if it never ends.
+  virtual std::optional<std::int64_t> size() const = 0;
+
+  /// Passes over up to `count` references, as that many next() would; returns how many there were.
+  std::int64_t skip(std::int64_t count) {
+    std::int64_t skipped = 0;
+    while (skipped < count && next()) {
+      ++skipped;
+    }
+    return skipped;
+  }
+};
+
+}  // namespace energon

@@ -1,0 +1,218 @@
+#include "energon/webdataset/webdataset.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "io/hash.h"
+#include "io/tar/member_name.h"
+#include "io/tar/tar_walker.h"
+
+namespace energon {
+namespace {
+
+// Parts begin 512 bytes apart in a tar, so pieces that begin on this boundary give tensors their
+// alignment.
+constexpr std::size_t kPieceAlignment = 64;
+
+std::size_t aligned(std::size_t size) {
+  return (size + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+}
+
+}  // namespace
+
+Webdataset::Webdataset(ShardSet shards, const WebdatasetOptions& options)
+    : shards_(std::move(shards)), options_(options) {
+  std::int64_t end = 0;
+  std::vector<std::int64_t> begins;
+  for (const ShardFile& shard : shards_.shards) {
+    begins.push_back(end);
+    end += shard.sample_count;
+    shard_counts_.push_back(shard.sample_count);
+    shard_ends_.push_back(end);
+    sources_.push_back(
+        std::make_shared<const SourceShard>(SourceShard{shards_.dataset_path, shard.name}));
+  }
+  for (const SampleExclude& exclude : shards_.excludes) {
+    excluded_.push_back(begins.at(static_cast<std::size_t>(exclude.shard)) + exclude.sample);
+  }
+  std::sort(excluded_.begin(), excluded_.end());
+}
+
+Config Webdataset::config() const {
+  // A state carries this, so it is bounded: with more shards than lines, a line stands for several
+  // shards by digest.
+  constexpr std::size_t kLines = 1024;
+  const auto& all = shards_.shards;
+  const std::size_t shards_per_line = std::max<std::size_t>((all.size() + kLines - 1) / kLines, 1);
+  Config lines = Config::array();
+  for (std::size_t first = 0; first < all.size(); first += shards_per_line) {
+    const auto block = std::span(all).subspan(first, std::min(shards_per_line, all.size() - first));
+    std::string text;
+    for (const ShardFile& shard : block) {
+      text += fmt::format("{}: {} samples, {} bytes", printable(shard.name), shard.sample_count,
+                          shard.tar_size);
+    }
+    lines.push_back(block.size() == 1
+                        ? text
+                        : fmt::format("shards {} to {}: digest {}", first, first + block.size() - 1,
+                                      to_hex(xxh3_64(as_bytes(text)))));
+  }
+  return {{"type", "Webdataset"},
+          {"samples", sample_count()},
+          {"shards", std::move(lines)},
+          {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))}};
+}
+
+Webdataset::Position Webdataset::position_of(std::int64_t index) const {
+  if (index < 0 || index >= sample_count()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("sample {} does not exist, the split has {} samples", index, sample_count()));
+  }
+  const auto shard =
+      std::upper_bound(shard_ends_.begin(), shard_ends_.end(), index) - shard_ends_.begin();
+  return {shard, index - (shard == 0 ? 0 : shard_ends_[static_cast<std::size_t>(shard) - 1])};
+}
+
+/// One sample to read: where it lies in its tar, and where in the buffer.
+struct WebdatasetReader::Piece {
+  std::int64_t shard = 0;
+  std::int64_t sample = 0;
+  ByteRange range;
+  std::size_t buffer_offset = 0;
+  bool verify = false;
+  std::uint64_t expected_digest = 0;
+};
+
+WebdatasetReader::WebdatasetReader(std::shared_ptr<const Webdataset> dataset)
+    : dataset_(std::move(dataset)),
+      cache_(dataset_->shards().shards, dataset_->options().open_shards,
+             dataset_->options().verify_checksums != VerifyChecksums::kOff) {}
+
+std::vector<WebdatasetReader::Piece> WebdatasetReader::locate(
+    std::span<const std::int64_t> indexes) {
+  const WebdatasetOptions& options = dataset_->options();
+  std::vector<Piece> pieces;
+  pieces.reserve(indexes.size());
+  for (const std::int64_t index : indexes) {
+    const Webdataset::Position position = dataset_->position_of(index);
+    const OpenShard& shard = cache_.open(position.shard);
+    Piece piece{.shard = position.shard,
+                .sample = position.sample,
+                .range = shard.index.range(position.sample)};
+    if (piece.range.size > options.max_sample_bytes) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("sample {} has {} bytes, the limit max_sample_bytes is {}",
+                              position.sample, piece.range.size, options.max_sample_bytes),
+                  {.path = shard.tar.path(), .byte_offset = piece.range.offset});
+    }
+    piece.verify = shard.checksums &&
+                   (options.verify_checksums == VerifyChecksums::kAlways || index % 16 == 0);
+    piece.expected_digest = piece.verify ? shard.checksums->digest(position.sample) : 0;
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
+                            std::vector<Sample>& samples) {
+  if (indexes.empty()) {
+    return;
+  }
+  std::vector<Piece> pieces = locate(indexes);
+  // Neighbours in a tar become one read: pieces are laid out in the order of their place on disk.
+  std::vector<std::size_t> by_place(pieces.size());
+  std::iota(by_place.begin(), by_place.end(), std::size_t{0});
+  std::sort(by_place.begin(), by_place.end(), [&pieces](std::size_t a, std::size_t b) {
+    return std::pair(pieces[a].shard, pieces[a].range.offset) <
+           std::pair(pieces[b].shard, pieces[b].range.offset);
+  });
+  struct Read {
+    std::int64_t shard;
+    ByteRange range;
+    std::size_t buffer_offset;
+  };
+  std::vector<Read> reads;
+  std::size_t buffer_size = 0;
+  for (const std::size_t i : by_place) {
+    Piece& piece = pieces[i];
+    if (!reads.empty() && reads.back().shard == piece.shard &&
+        reads.back().range.end() == piece.range.offset) {
+      piece.buffer_offset = reads.back().buffer_offset + reads.back().range.size;
+      reads.back().range.size += piece.range.size;
+    } else {
+      piece.buffer_offset = aligned(buffer_size);
+      reads.push_back({piece.shard, piece.range, piece.buffer_offset});
+    }
+    buffer_size = piece.buffer_offset + piece.range.size;
+  }
+  const Buffer buffer = allocator.allocate(buffer_size);
+  for (const Read& read : reads) {
+    cache_.open(read.shard)
+        .tar.read_at(read.range.offset, buffer.bytes.subspan(read.buffer_offset, read.range.size));
+  }
+  for (const Piece& piece : pieces) {
+    samples.push_back(parse(piece, buffer));
+  }
+}
+
+Sample WebdatasetReader::parse(const Piece& piece, const Buffer& buffer) const {
+  const ByteView bytes = buffer.bytes.subspan(piece.buffer_offset, piece.range.size);
+  const ShardFile& shard = dataset_->shards().shards[static_cast<std::size_t>(piece.shard)];
+  Sample sample;
+  try {
+    if (piece.verify && xxh3_64(bytes) != piece.expected_digest) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("sample {} does not have the checksum it was prepared with; the "
+                              "shard is damaged or was "
+                              "changed",
+                              piece.sample));
+    }
+    TarWalker walker(bytes, piece.range.offset);
+    while (const auto member = walker.next()) {
+      const auto name =
+          member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+      if (!name) {
+        continue;
+      }
+      if (member->sparse) {
+        throw Error(ErrorCode::kUnsupported, "sparse members cannot be read",
+                    {.byte_offset = member->header_offset});
+      }
+      if (sample.keys.empty()) {
+        sample.keys.emplace_back(name->key);
+      } else if (sample.keys.front() != name->key) {
+        throw Error(ErrorCode::kCorruptData,
+                    fmt::format("the index says that one sample lies here, but its parts have the "
+                                "keys '{}' and '{}'; "
+                                "prepare the dataset again",
+                                printable(sample.keys.front()), printable(name->key)),
+                    {.byte_offset = member->header_offset});
+      }
+      sample.fields.emplace_back(std::string(name->part),
+                                 SharedBytes{walker.data(*member), buffer.owner});
+    }
+    if (sample.keys.empty()) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("the index says that sample {} lies here, but there is no part of a "
+                              "sample; prepare the "
+                              "dataset again",
+                              piece.sample));
+    }
+  } catch (Error& error) {
+    error.with({.path = shard.tar_path, .byte_offset = piece.range.offset});
+    if (!sample.keys.empty()) {
+      error.with({.sample_key = sample.keys.front()});
+    }
+    throw;
+  }
+  sample.sources.push_back({dataset_->source(piece.shard), piece.sample});
+  return sample;
+}
+
+}  // namespace energon

@@ -1,0 +1,219 @@
+#include "io/tar/expand.h"
+
+#include <unistd.h>
+#include <zstd_errors.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include <fmt/format.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+
+// The compressed file, chunk by chunk.
+class Input {
+ public:
+  explicit Input(const FileSource& file) : file_(file), chunk_(kChunkBytes) {}
+
+  /// The bytes not consumed yet; empty only at the end of the file.
+  ByteView pending() {
+    if (begin_ == end_) {
+      begin_ = 0;
+      end_ = std::min<std::uint64_t>(chunk_.size(), file_.size() - read_);
+      file_.read_at(read_, std::span(chunk_).first(end_));
+      read_ += end_;
+    }
+    return ByteView(chunk_).subspan(begin_, end_ - begin_);
+  }
+  void consume(std::size_t count) { begin_ += count; }
+  std::uint64_t position() const { return read_ - (end_ - begin_); }
+
+ private:
+  const FileSource& file_;
+  std::vector<std::byte> chunk_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t read_ = 0;
+};
+
+// The output file, with the limits.
+class Output {
+ public:
+  Output(const FileSource& file, int fd, const ExpandLimits& limits)
+      : file_(file), limits_(limits), fd_(fd), chunk_(kChunkBytes) {}
+
+  std::span<std::byte> chunk() { return chunk_; }
+  std::uint64_t written() const { return written_; }
+
+  void write(std::size_t count, std::uint64_t consumed) {
+    check_limits(written_ + count, consumed);
+    for (std::size_t done = 0; done < count;) {
+      const ssize_t result = ::write(fd_, chunk_.data() + done, count - done);
+      if (result < 0 && errno != EINTR) {
+        throw io_error("cannot write the expanded shard", errno,
+                       {.path = file_.path(), .byte_offset = written_ + done});
+      }
+      done += static_cast<std::size_t>(std::max<ssize_t>(result, 0));
+    }
+    written_ += count;
+  }
+
+  Error corrupt(std::uint64_t consumed, std::string_view reason) const {
+    return Error(
+        ErrorCode::kCorruptData,
+        fmt::format("compressed shard, at byte {} of {}: {}", consumed, file_.size(), reason),
+        {.path = file_.path(), .byte_offset = written_});
+  }
+
+ private:
+  void check_limits(std::uint64_t total, std::uint64_t consumed) const {
+    const ErrorContext where{.path = file_.path(), .byte_offset = written_};
+    if (total > limits_.max_output_bytes) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("the shard expands to more than {} bytes "
+                              "(ExpandLimits::max_output_bytes)",
+                              limits_.max_output_bytes),
+                  where);
+    }
+    if (total > limits_.free_output_bytes && total / limits_.max_ratio > consumed) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("{} bytes of the shard expand to {}, more than {} times as many "
+                              "(ExpandLimits::max_ratio)",
+                              consumed, total, limits_.max_ratio),
+                  where);
+    }
+  }
+
+  const FileSource& file_;
+  const ExpandLimits limits_;
+  const int fd_;
+  std::vector<std::byte> chunk_;
+  std::uint64_t written_ = 0;
+};
+
+struct InflateEnd {
+  void operator()(z_stream* stream) const {
+    inflateEnd(stream);
+    delete stream;
+  }
+};
+
+// zlib compares CRC-32 and length of each member itself when it reads the gzip wrapper.
+void expand_gzip(Input& input, Output& output) {
+  const std::unique_ptr<z_stream, InflateEnd> stream(new z_stream{});
+  constexpr int kGzipOnly = 16;
+  if (inflateInit2(stream.get(), MAX_WBITS + kGzipOnly) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  bool inside_member = true;
+  for (ByteView pending; !(pending = input.pending()).empty();) {
+    if (!inside_member) {
+      inflateReset(stream.get());
+      inside_member = true;
+    }
+    stream->next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(pending.data()));
+    stream->avail_in = static_cast<uInt>(pending.size());
+    stream->next_out = reinterpret_cast<Bytef*>(output.chunk().data());
+    stream->avail_out = static_cast<uInt>(output.chunk().size());
+    const int code = inflate(stream.get(), Z_NO_FLUSH);
+    if (code == Z_MEM_ERROR) {
+      throw std::bad_alloc();
+    }
+    if (code != Z_OK && code != Z_STREAM_END) {
+      throw output.corrupt(input.position(),
+                           stream->msg != nullptr ? stream->msg : "not a gzip stream");
+    }
+    input.consume(pending.size() - stream->avail_in);
+    output.write(output.chunk().size() - stream->avail_out, input.position());
+    inside_member = code != Z_STREAM_END;
+  }
+  if (inside_member) {
+    throw output.corrupt(input.position(), "the gzip stream is truncated");
+  }
+}
+
+struct ZstdEnd {
+  void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
+};
+
+void expand_zstd(Input& input, Output& output, const ExpandLimits& limits) {
+  const std::unique_ptr<ZSTD_DStream, ZstdEnd> stream(ZSTD_createDStream());
+  if (stream == nullptr) {
+    throw std::bad_alloc();
+  }
+  if (ZSTD_isError(ZSTD_DCtx_setParameter(stream.get(), ZSTD_d_windowLogMax,
+                                          limits.max_zstd_window_log)) != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("ExpandLimits::max_zstd_window_log is {}, which zstd does not take",
+                            limits.max_zstd_window_log));
+  }
+  std::size_t missing = 1;  // 0 between frames
+  for (ByteView pending; !(pending = input.pending()).empty();) {
+    ZSTD_inBuffer in{pending.data(), pending.size(), 0};
+    ZSTD_outBuffer out{output.chunk().data(), output.chunk().size(), 0};
+    missing = ZSTD_decompressStream(stream.get(), &out, &in);
+    if (ZSTD_isError(missing) != 0) {
+      if (ZSTD_getErrorCode(missing) == ZSTD_error_frameParameter_windowTooLarge) {
+        throw Error(ErrorCode::kResourceExhausted,
+                    fmt::format("the zstd frame needs a window of more than 2^{} bytes "
+                                "(ExpandLimits::max_zstd_window_log)",
+                                limits.max_zstd_window_log),
+                    {.byte_offset = output.written()});
+      }
+      throw output.corrupt(input.position(), ZSTD_getErrorName(missing));
+    }
+    input.consume(in.pos);
+    output.write(out.pos, input.position());
+    // Input may be used up while the decoder still holds output of it.
+    while (missing != 0 && out.pos == out.size) {
+      in = {nullptr, 0, 0};
+      out.pos = 0;
+      missing = ZSTD_decompressStream(stream.get(), &out, &in);
+      if (ZSTD_isError(missing) != 0) {
+        throw output.corrupt(input.position(), ZSTD_getErrorName(missing));
+      }
+      output.write(out.pos, input.position());
+    }
+  }
+  if (missing != 0) {
+    throw output.corrupt(input.position(), "the zstd stream is truncated");
+  }
+}
+
+}  // namespace
+
+std::uint64_t expand(const FileSource& file, int output_fd, const ExpandLimits& limits) {
+  if (limits.max_output_bytes == 0 || limits.max_ratio == 0) {
+    throw Error(ErrorCode::kInvalidArgument, "ExpandLimits must be at least 1");
+  }
+  Input input(file);
+  Output output(file, output_fd, limits);
+  try {
+    switch (compression_of(file)) {
+      case Compression::kGzip:
+        expand_gzip(input, output);
+        break;
+      case Compression::kZstd:
+        expand_zstd(input, output, limits);
+        break;
+      case Compression::kNone:
+        throw Error(ErrorCode::kInvalidArgument, "the shard is not compressed: read it as it is");
+    }
+  } catch (Error& error) {
+    error.with({.path = file.path()});
+    throw;
+  }
+  return output.written();
+}
+
+}  // namespace energon

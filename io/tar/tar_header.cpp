@@ -1,0 +1,152 @@
+#include "io/tar/tar_header.h"
+
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/bytes.h"
+
+namespace energon {
+namespace {
+
+struct Field {
+  std::size_t offset;
+  std::size_t size;
+};
+
+constexpr Field kName{0, 100};
+constexpr Field kSize{124, 12};
+constexpr Field kChecksum{148, 8};
+constexpr std::size_t kTypeFlag = 156;
+constexpr Field kMagic{257, 8};  // with the version
+constexpr Field kPrefix{345, 155};
+
+std::string_view field(TarBlock block, Field where) {
+  return as_text(ByteView(block).subspan(where.offset, where.size));
+}
+
+// Up to the first NUL, or all of it.
+std::string_view text_field(TarBlock block, Field where) {
+  const std::string_view all = field(block, where);
+  return all.substr(0, all.find('\0'));
+}
+
+// Leading spaces, octal digits, then only spaces and NULs. A blank field is 0: writers leave the
+// size of members without data blank.
+std::optional<std::uint64_t> parse_octal(std::string_view text) {
+  std::size_t i = 0;
+  while (i < text.size() && text[i] == ' ') {
+    ++i;
+  }
+  std::uint64_t value = 0;  // twelve digits have 36 bits
+  while (i < text.size() && text[i] >= '0' && text[i] <= '7') {
+    value = value * 8 + static_cast<std::uint64_t>(text[i++] - '0');
+  }
+  while (i < text.size() && (text[i] == ' ' || text[i] == '\0')) {
+    ++i;
+  }
+  return i == text.size() ? std::optional(value) : std::nullopt;
+}
+
+// GNU's base-256: first byte 0x80, the rest big-endian two's complement.
+std::uint64_t parse_base256(std::string_view text, std::uint64_t offset) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if ((byte(0) & 0x40) != 0) {
+    throw corrupt_tar(offset, "the size in the tar header is negative");
+  }
+  std::uint64_t value = byte(0) & 0x3F;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (value > (std::numeric_limits<std::uint64_t>::max() >> 9)) {  // the result has 63 bits
+      throw corrupt_tar(offset, "the size in the tar header is 2^63 or more");
+    }
+    value = value << 8 | byte(i);
+  }
+  return value;
+}
+
+std::uint64_t parse_size(TarBlock block, std::uint64_t offset) {
+  const std::string_view text = field(block, kSize);
+  if ((static_cast<unsigned char>(text[0]) & 0x80) != 0) {
+    return parse_base256(text, offset);
+  }
+  const std::optional<std::uint64_t> value = parse_octal(text);
+  if (!value) {
+    throw corrupt_tar(offset, fmt::format("the size in the tar header is '{}', not an octal number",
+                                          printable(text)));
+  }
+  return *value;
+}
+
+TarFormat parse_magic(TarBlock block, std::uint64_t offset) {
+  using std::string_view_literals::operator""sv;
+  const std::string_view magic = field(block, kMagic);
+  if (magic == "ustar  \0"sv) {
+    return TarFormat::kGnu;
+  }
+  if (magic.starts_with("ustar"sv)) {
+    return TarFormat::kUstar;
+  }
+  if (magic == "\0\0\0\0\0\0\0\0"sv) {
+    return TarFormat::kV7;
+  }
+  throw corrupt_tar(offset, fmt::format("the magic in the tar header is '{}', neither ustar nor "
+                                        "blank",
+                                        printable(magic)));
+}
+
+template <class Byte>
+std::int64_t sum_of(TarBlock block) {
+  std::int32_t sum = 0;
+  for (const std::byte byte : block) {
+    sum += static_cast<Byte>(byte);
+  }
+  // The checksum itself counts as spaces.
+  for (const std::byte byte : block.subspan<kChecksum.offset, kChecksum.size>()) {
+    sum += ' ' - static_cast<Byte>(byte);
+  }
+  return sum;
+}
+
+}  // namespace
+
+bool is_zero_block(TarBlock block) {
+  return block[0] == std::byte{0} &&
+         std::memcmp(block.data(), block.data() + 1, block.size() - 1) == 0;
+}
+
+bool has_valid_checksum(TarBlock block) {
+  const std::string_view text = field(block, kChecksum);
+  const std::optional<std::uint64_t> stored = parse_octal(text);
+  if (!stored || text.find_first_of("01234567") == std::string_view::npos) {
+    return false;
+  }
+  const auto value = static_cast<std::int64_t>(*stored);
+  return value == sum_of<unsigned char>(block) || value == sum_of<signed char>(block);
+}
+
+TarHeader parse_tar_header(TarBlock block, std::uint64_t offset) {
+  if (!has_valid_checksum(block)) {
+    throw corrupt_tar(
+        offset, fmt::format("not a tar header: the checksum field is '{}', the bytes "
+                            "sum to {:o}",
+                            printable(field(block, kChecksum)), sum_of<unsigned char>(block)));
+  }
+  TarHeader header;
+  header.format = parse_magic(block, offset);
+  header.name = text_field(block, kName);
+  if (header.format == TarFormat::kUstar) {  // GNU keeps times and the sparse map there
+    header.prefix = text_field(block, kPrefix);
+  }
+  header.size = parse_size(block, offset);
+  header.type_flag = static_cast<char>(block[kTypeFlag]);
+  return header;
+}
+
+Error corrupt_tar(std::uint64_t offset, std::string reason) {
+  return Error(ErrorCode::kCorruptData, std::move(reason), {.byte_offset = offset});
+}
+
+}  // namespace energon

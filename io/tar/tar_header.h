@@ -1,0 +1,51 @@
+// One 512-byte tar header block, read strictly.
+//
+// A block is a header only if its checksum and magic are right and its numbers are well formed:
+// readers that guess turn a flipped bit into a missing part. The layout is POSIX.1-1988 ustar, its
+// GNU variant, or v7 (https://www.gnu.org/software/tar/manual/html_node/Standard.html).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "io/error.h"
+
+namespace energon {
+
+inline constexpr std::size_t kTarBlockBytes = 512;
+
+using TarBlock = std::span<const std::byte, kTarBlockBytes>;
+
+enum class TarFormat : std::uint8_t { kV7, kUstar, kGnu };
+
+/// Views the block.
+struct TarHeader {
+  std::string_view name;
+  std::string_view prefix;  ///< the full name is prefix/name; empty unless ustar
+  std::uint64_t size = 0;   ///< at most 2^63 - 1
+  char type_flag = '\0';
+  TarFormat format = TarFormat::kV7;
+};
+
+bool is_zero_block(TarBlock block);
+
+/// True if the block carries its own checksum, as unsigned or, as old writers had it, signed sum.
+/// No other check.
+bool has_valid_checksum(TarBlock block);
+
+/// Throws Error (kCorruptData) with `offset` and the field that is wrong.
+TarHeader parse_tar_header(TarBlock block, std::uint64_t offset);
+
+/// Error (kCorruptData) about the archive's byte `offset`.
+Error corrupt_tar(std::uint64_t offset, std::string reason);
+
+/// `size` filled up to whole blocks. Requires: size < 2^63.
+constexpr std::uint64_t padded_to_blocks(std::uint64_t size) {
+  return (size + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
+}
+
+}  // namespace energon

@@ -1,0 +1,40 @@
+#include "io/tar/tar_walker.h"
+
+#include <algorithm>
+
+namespace energon {
+namespace {
+
+// While members are small the next header is near, and a larger window saves system calls; between
+// large members one page is all that is of use.
+constexpr std::size_t kSparseWindowBytes = std::size_t{4} << 10;
+constexpr std::size_t kDenseWindowBytes = std::size_t{32} << 10;
+
+}  // namespace
+
+void TarWalker::check_end(std::uint64_t offset) {
+  const ByteView rest = bytes_.subspan(offset - base_);
+  const auto stray =
+      std::find_if(rest.begin(), rest.end(), [](std::byte byte) { return byte != std::byte{0}; });
+  if (stray != rest.end()) {
+    throw corrupt_tar(offset + static_cast<std::uint64_t>(stray - rest.begin()),
+                      "data after the end of the archive, which is a zero block");
+  }
+}
+
+ByteView TarFileWalker::bytes_at(std::uint64_t offset, std::size_t size) {
+  const std::uint64_t window_end = window_offset_ + window_size_;
+  if (offset < window_offset_ || offset + size > window_end) {
+    const bool dense = offset >= window_offset_ && offset < window_end + kDenseWindowBytes;
+    const std::size_t wanted = std::max(size, dense ? kDenseWindowBytes : kSparseWindowBytes);
+    window_size_ = 0;  // if the read fails, nothing is valid
+    window_.resize(std::max(window_.size(), wanted));
+    const std::size_t count = std::min<std::uint64_t>(wanted, file_.size() - offset);
+    file_.read_at(offset, std::span(window_).first(count));
+    window_offset_ = offset;
+    window_size_ = count;
+  }
+  return ByteView(window_).subspan(offset - window_offset_, size);
+}
+
+}  // namespace energon

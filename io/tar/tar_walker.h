@@ -1,0 +1,61 @@
+// Walkers over the members of a tar: in memory, and in a file without reading its payloads.
+//
+// Both yield the same members for the same archive as libarchive does (archive_reader.h), which the
+// tests compare; they are the fast way through a shard.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "io/bytes.h"
+#include "io/file_source.h"
+#include "io/tar/tar_walk.h"
+
+namespace energon {
+
+/// Over bytes in memory, such as one sample's range of a shard or a whole small shard. The range
+/// may begin with members of no sample and may end at a member's end without zero blocks; a member
+/// that goes past it is an error, and so are bytes other than zero after a zero block.
+/// Allocates nothing unless a name is split over fields or stands in an extension header.
+class TarWalker final : public TarWalk {
+ public:
+  /// `bytes` stand at `base_offset` of their file: the offsets of members and errors count from the
+  /// beginning of that file. They must outlive the walker.
+  explicit TarWalker(ByteView bytes, std::uint64_t base_offset = 0)
+      : TarWalk(base_offset, base_offset + bytes.size()), bytes_(bytes), base_(base_offset) {}
+
+  /// A member's bytes. Requires: the member was returned by this walker.
+  ByteView data(const TarMember& member) const {
+    return bytes_.subspan(member.data_offset - base_, member.size);
+  }
+
+ private:
+  ByteView bytes_at(std::uint64_t offset, std::size_t size) override {
+    return bytes_.subspan(offset - base_, size);
+  }
+  void check_end(std::uint64_t offset) override;
+
+  const ByteView bytes_;
+  const std::uint64_t base_;
+};
+
+/// Over a file, by pread of small windows around the headers. Errors carry the file's path only if
+/// reading fails; the caller adds it otherwise. What stands behind the first zero block is not
+/// looked at: check_archive_tail() does that.
+class TarFileWalker final : public TarWalk {
+ public:
+  /// `file` must outlive the walker.
+  explicit TarFileWalker(const FileSource& file) : TarWalk(0, file.size()), file_(file) {}
+
+ private:
+  ByteView bytes_at(std::uint64_t offset, std::size_t size) override;
+  void check_end(std::uint64_t) override {}
+
+  const FileSource& file_;
+  std::vector<std::byte> window_;
+  std::uint64_t window_offset_ = 0;
+  std::size_t window_size_ = 0;
+};
+
+}  // namespace energon

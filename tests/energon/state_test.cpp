@@ -1,0 +1,72 @@
+#include "energon/state.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "energon/savable.h"
+#include "io/error.h"
+
+using energon::State;
+
+namespace {
+
+State example() {
+  return {"Outer",
+          {{"count", std::int64_t{-3}}, {"rng", std::string("\0\1\2", 3)}},
+          {{"Inner",
+            {{"list", std::vector<std::int64_t>{1, 2, 3}}, {"none", std::vector<std::int64_t>{}}},
+            {}}}};
+}
+
+}  // namespace
+
+TEST_CASE("a state reads back from its bytes", "[energon][state]") {
+  CHECK(energon::decode_state(energon::encode_state(example())) == example());
+}
+
+TEST_CASE("a damaged state is refused or is another state, never a crash", "[energon][state]") {
+  const std::string bytes = energon::encode_state(example());
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    CHECK_THROWS_AS(energon::decode_state(bytes.substr(0, length)), energon::Error);
+  }
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    try {
+      CHECK_FALSE(energon::decode_state(flipped) == example());
+    } catch (const energon::Error& error) {
+      CHECK(error.code() == energon::ErrorCode::kCorruptData);
+    }
+  }
+}
+
+TEST_CASE("fields are found by name and kind", "[energon][state]") {
+  const State state = example();
+  CHECK(state.integer("count") == -3);
+  CHECK(state.bytes("rng").size() == 3);
+  CHECK_THROWS_AS(state.integer("rng"), energon::Error);
+  CHECK_THROWS_AS(state.integer("absent"), energon::Error);
+}
+
+TEST_CASE("all differences of shape are listed", "[energon][state]") {
+  State other = example();
+  other.fields[0].second = std::string("text");
+  other.fields[1].first = "renamed";
+  other.children[0].type = "Stranger";
+  std::vector<std::string> differences;
+  energon::compare_shapes(other, example(), "", differences);
+  CHECK(differences ==
+        std::vector<std::string>{"Outer: field 'count' is bytes, expected an integer",
+                                 "Outer: field 'rng' is missing", "Outer: unknown field 'renamed'",
+                                 "Outer/Inner: the state is of a Stranger"});
+}
+
+TEST_CASE("all differences of configurations are listed with their paths", "[energon][savable]") {
+  const auto config = energon::Config::parse(R"({"a": 1, "b": {"c": [1, 2]}, "d": 0})");
+  const auto expected = energon::Config::parse(R"({"a": 2, "b": {"c": [1, 3]}, "e": 0})");
+  std::vector<std::string> differences;
+  energon::compare_configs(config, expected, "", differences);
+  CHECK(differences == std::vector<std::string>{
+                           "config.a: 1, expected 2", "config.b.c[1]: 2, expected 3",
+                           "config.e: not set, expected 0", "config.d: 0, expected not to be set"});
+}

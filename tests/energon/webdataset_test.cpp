@@ -1,0 +1,113 @@
+#include "energon/webdataset/webdataset.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "energon/rng.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "tests/support/dataset_builder.h"
+#include "tests/support/tar_builder.h"
+
+using energon::Error;
+using energon::ErrorCode;
+using energon::HeapBufferPool;
+using energon::Sample;
+using energon::Webdataset;
+using energon::WebdatasetReader;
+using energon::testing::numbered_dataset;
+using energon::testing::TarBuilder;
+using energon::testing::TempDir;
+
+namespace {
+
+std::vector<Sample> read(WebdatasetReader& reader, const std::vector<std::int64_t>& indexes) {
+  HeapBufferPool memory;
+  std::vector<Sample> samples;
+  reader.read(indexes, memory, samples);
+  return samples;
+}
+
+}  // namespace
+
+TEST_CASE("samples are read in the order asked for, neighbours or not", "[energon][webdataset]") {
+  const TempDir folder;
+  WebdatasetReader reader(numbered_dataset(folder, {3, 4, 5}, 700));
+  const std::vector<std::int64_t> indexes = {11, 0, 1, 2, 3, 7, 4, 4, 10};
+  const auto samples = read(reader, indexes);
+  REQUIRE(samples.size() == indexes.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    CHECK(energon::testing::numbers(samples[i]) == std::vector{indexes[i]});
+    CHECK(samples[i].bytes("txt").text() == std::to_string(indexes[i]));
+    CHECK(samples[i].bytes("bin").size() == 700);
+  }
+  CHECK(samples[0].sources.at(0).shard->shard_name == "shard-002.tar");
+  CHECK(samples[0].sources.at(0).index_in_shard == 4);
+}
+
+TEST_CASE("the parts outlive the reader and the allocator's user", "[energon][webdataset]") {
+  const TempDir folder;
+  std::vector<Sample> samples;
+  {
+    WebdatasetReader reader(numbered_dataset(folder, {3}));
+    samples = read(reader, {1});
+  }
+  CHECK(samples[0].bytes("txt").text() == "1");
+  CHECK_THROWS_WITH(samples[0].bytes("jpg"), Catch::Contains("there are: txt"));
+}
+
+TEST_CASE("positions are found across shards", "[energon][webdataset]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {1, 7, 2});
+  CHECK(dataset->sample_count() == 10);
+  CHECK(dataset->position_of(0).shard == 0);
+  CHECK(dataset->position_of(1).shard == 1);
+  CHECK(dataset->position_of(7).sample == 6);
+  CHECK(dataset->position_of(9).shard == 2);
+  CHECK_THROWS_AS(dataset->position_of(10), Error);
+  CHECK_THROWS_AS(dataset->position_of(-1), Error);
+}
+
+TEST_CASE("few open shards are enough", "[energon][webdataset]") {
+  const TempDir folder;
+  WebdatasetReader reader(numbered_dataset(folder, {2, 2, 2, 2, 2}, 0, {.open_shards = 1}));
+  const auto samples = read(reader, {9, 0, 8, 1, 4});
+  CHECK(samples[0].bytes("txt").text() == "9");
+  CHECK(samples[4].bytes("txt").text() == "4");
+}
+
+TEST_CASE("a shard that changed after opening is an error, not other data",
+          "[energon][webdataset]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {3, 3});
+  WebdatasetReader reader(dataset);
+  SECTION("replaced") {
+    folder.write("shard-001.tar", TarBuilder().file("x.txt", "1").end().text());
+  }
+  SECTION("truncated") { std::filesystem::resize_file(folder.file("shard-001.tar"), 1000); }
+  SECTION("deleted") { std::filesystem::remove(folder.file("shard-001.tar")); }
+  try {
+    read(reader, {4});
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK((error.code() == ErrorCode::kCorruptData || error.code() == ErrorCode::kNotFound));
+    CHECK_THAT(error.context().path.value_or(""), Catch::EndsWith("shard-001.tar"));
+  }
+}
+
+TEST_CASE("an open shard that is truncated while it is read is an error", "[energon][webdataset]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {6}, 5000);
+  WebdatasetReader reader(dataset);
+  read(reader, {0});
+  std::filesystem::resize_file(folder.file("shard-000.tar"), 12000);
+  CHECK_THROWS_AS(read(reader, {5}), Error);
+}
+
+TEST_CASE("a sample above the limit is refused before memory is taken", "[energon][webdataset]") {
+  const TempDir folder;
+  WebdatasetReader reader(numbered_dataset(folder, {2}, 5000, {.max_sample_bytes = 4096}));
+  CHECK_THROWS_WITH(read(reader, {0}), Catch::Contains("max_sample_bytes"));
+}

@@ -1,0 +1,89 @@
+#include "io/tar/member_name.h"
+
+#include <catch2/catch.hpp>
+
+using energon::MemberName;
+using energon::split_member_name;
+using std::string_view_literals::operator""sv;
+
+namespace {
+
+struct Row {
+  std::string_view name;
+  std::string_view key;
+  std::string_view part;
+};
+
+}  // namespace
+
+TEST_CASE("a member name is split at the first dot of its last component", "[io][tar]") {
+  const auto row = GENERATE(values<Row>({
+      {"d/0.jpg", "d/0", "jpg"},
+      {"d/0.seg.png", "d/0", "seg.png"},
+      {"a.b/7.tar.gz", "a.b/7", "tar.gz"},
+      {"./1.txt", "./1", "txt"},
+      {"trail.", "trail", ""},
+      {"a.", "a", ""},
+      {"d.v1/b.seg.png", "d.v1/b", "seg.png"},
+      {"c.tar.gz", "c", "tar.gz"},
+      {"a.TXT", "a", "TXT"},
+      {"../../x.txt", "../../x", "txt"},
+      {"/abs.txt", "/abs", "txt"},
+      {"a//b.txt", "a//b", "txt"},
+      {"x.__key__", "x", "__key__"},
+      {"__key__.txt", "__key__", "txt"},
+      {"\xe9t\xe9.txt", "\xe9t\xe9", "txt"},
+      {"new\nline.txt", "new\nline", "txt"},
+      {"a\nb/c.txt", "a\nb/c", "txt"},
+      {"a.b\n", "a", "b\n"},
+  }));
+  CAPTURE(row.name);
+  CHECK(split_member_name(row.name) == MemberName{row.key, row.part});
+}
+
+TEST_CASE("a hidden file in a folder has Energon's odd key", "[io][tar]") {
+  const auto row = GENERATE(values<Row>({
+      {"d/.hid.txt", "d/", "hid.txt"},
+      {"d/.x.txt", "d/", "x.txt"},
+      {"a.b/c/.x", "a.b/c/", "x"},
+      {"/.x", "/", "x"},
+      {"a//.x", "a//", "x"},
+      {"d/.", "d/", ""},
+  }));
+  CAPTURE(row.name);
+  CHECK(split_member_name(row.name) == MemberName{row.key, row.part});
+}
+
+TEST_CASE("names without a key and a part belong to no sample", "[io][tar]") {
+  const auto name = GENERATE(values<std::string_view>(
+      {"", ".hidden", "README", "dir with.dot/k", "a.b/.x", ".", "..", "..txt", "./.x", "d/",
+       "a.b/", "pax_global_header", "a.\nb/c.txt", "/", "//"}));
+  CAPTURE(name);
+  CHECK_FALSE(split_member_name(name));
+}
+
+TEST_CASE("names whose first component is between double underscores belong to no sample",
+          "[io][tar]") {
+  CHECK_FALSE(split_member_name("__meta__/x.json"));
+  CHECK_FALSE(split_member_name("____/x.json"));
+  CHECK_FALSE(split_member_name("__a.b__"));
+  CHECK_FALSE(split_member_name("__a.b__\n"));
+  CHECK(split_member_name("sub/__meta__/y.json") == MemberName{"sub/__meta__/y", "json"});
+  CHECK(split_member_name("__meta__.json") == MemberName{"__meta__", "json"});
+  CHECK(split_member_name("___/x.json") == MemberName{"___/x", "json"});
+  CHECK(split_member_name("__meta/x.json") == MemberName{"__meta/x", "json"});
+}
+
+TEST_CASE("files that macOS adds belong to no sample", "[io][tar]") {
+  const auto name = GENERATE(values<std::string_view>(
+      {"._a.txt", "d/._a.txt", "__MACOSX/d/._0.jpg", ".DS_Store", "d/.DS_Store"}));
+  CAPTURE(name);
+  CHECK_FALSE(split_member_name(name));
+}
+
+TEST_CASE("part names with two underscores in front are reserved", "[io][tar]") {
+  CHECK(energon::is_reserved_part("__key__"));
+  CHECK(energon::is_reserved_part("__x"));
+  CHECK_FALSE(energon::is_reserved_part("_x"));
+  CHECK_FALSE(energon::is_reserved_part("x__"));
+}

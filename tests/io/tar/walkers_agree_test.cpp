@@ -1,0 +1,146 @@
+// libarchive and our walkers must see the same members: whatever can be read in two ways would let
+// an index and a loader disagree about a shard.
+
+#include <filesystem>
+#include <functional>
+
+#include <catch2/catch.hpp>
+
+#include "tests/io/tar/tar_verbs.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/tar_builder.h"
+
+using namespace energon;           // NOLINT: a test
+using namespace energon::testing;  // NOLINT: a test
+
+namespace {
+
+using Members = std::optional<std::vector<WalkedMember>>;  // empty: refused
+
+Members members_or_refusal(const std::function<std::vector<WalkedMember>()>& read) {
+  try {
+    return read();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// libarchive tells the logical size of sparse members, and not always that they are sparse.
+Members without_sparse_sizes(Members theirs, const Members& ours) {
+  for (std::size_t i = 0; theirs && ours && i < std::min(theirs->size(), ours->size()); ++i) {
+    if ((*ours)[i].sparse) {
+      (*theirs)[i].sparse = true;
+      (*theirs)[i].size = (*ours)[i].size;
+    }
+  }
+  return theirs;
+}
+
+struct Outcome {
+  Members ours;
+  Members theirs;
+};
+
+Outcome read_both_ways(const std::string& path) {
+  const FileSource file(path);
+  Outcome result;
+  result.ours = members_or_refusal([&] { return all_members(TarFileWalker(file)); });
+  result.theirs = without_sparse_sizes(
+      members_or_refusal([&] { return all_members(ArchiveReader(file)); }), result.ours);
+  return result;
+}
+
+Outcome read_both_ways(const TarBuilder& tar) {
+  const TempDir folder;
+  return read_both_ways(folder.write("a.tar", tar.text()));
+}
+
+TarBuilder two_files() { return TarBuilder().file("a.txt", "hello").file("a.cls", "7"); }
+
+}  // namespace
+
+TEST_CASE("walker and libarchive agree on archives made by others", "[io][tar]") {
+  const auto folder = shared_data("tar");
+  const auto shards = shared_data("webdataset");
+  if (!folder || !shards) {
+    return skipped();
+  }
+  std::size_t count = 0;
+  for (const std::string& root : {*folder, *shards}) {
+    for (const auto& entry : std::filesystem::directory_iterator(root)) {
+      if (entry.path().extension() == ".tar") {
+        CAPTURE(entry.path().string());
+        const Outcome outcome = read_both_ways(entry.path().string());
+        REQUIRE(outcome.ours.has_value());
+        CHECK(outcome.ours == outcome.theirs);
+        const std::string bytes = read_file(entry.path().string());
+        CHECK(walk(bytes) == *outcome.ours);
+        ++count;
+      }
+    }
+  }
+  CHECK(count >= 20);
+}
+
+TEST_CASE("walker and libarchive agree on good archives of every kind", "[io][tar]") {
+  const std::string long_name(300, 'n');
+  const auto tar = GENERATE_COPY(values<TarBuilder>(
+      {two_files().end(),
+       two_files(),
+       two_files().zero_blocks(1),
+       TarBuilder().end(),
+       two_files().directory("d/").symbolic_link("l", "t").hard_link("h", "a.txt").fifo("f").end(),
+       TarBuilder().v7_file("a.txt", "1").gnu_file("b.txt", "2").end(),
+       TarBuilder().gnu_long_name(long_name).gnu_long_link(long_name).symbolic_link("s", "t").end(),
+       TarBuilder().gnu_long_name(long_name).gnu_file("s", "1").file("b", "2").end(),
+       TarBuilder().pax({{"path", long_name}, {"size", "5"}}).file("s", "hello").end(),
+       TarBuilder().pax({{"size", "5"}}).header({.name = "s"}).data("hello").end(),
+       TarBuilder().header({.name = "n", .prefix = std::string(155, 'p')}).file("b", "").end(),
+       TarBuilder()
+           .header({.name = "b", .size_field = base256(5)})
+           .data("hello")
+           .file("c", "")
+           .end(),
+       TarBuilder().header({.name = "q", .size = 5, .type = 'Q'}).data("hello").file("c", "").end(),
+       TarBuilder().header({.name = "q", .size = 5, .type = '7'}).data("hello").file("c", "").end(),
+       TarBuilder().header({.name = "d", .size = 5, .type = '5'}).file("c", "").end(),
+       TarBuilder().header({.name = "d", .size = 5, .type = '6'}).file("c", "").end(),
+       TarBuilder().header({.name = "d", .size = 5, .type = '3'}).file("c", "").end(),
+       TarBuilder().header({.name = "d", .size = 5, .type = '2', .link = "x"}).file("c", "").end(),
+       TarBuilder().header({.name = "old/", .type = '\0', .magic = kV7Magic}).file("c", "").end(),
+       TarBuilder().pax_global({{"comment", "x"}}).file("c", "1").end(),
+       TarBuilder().header({.name = "label", .type = 'V', .magic = kGnuMagic}).file("c", "1").end(),
+       TarBuilder().gnu_sparse_file("s.bin").file("c", "1").end()}));
+  const Outcome outcome = read_both_ways(tar);
+  REQUIRE(outcome.ours.has_value());
+  CHECK(outcome.ours == outcome.theirs);
+}
+
+TEST_CASE("walker and libarchive both refuse broken archives", "[io][tar]") {
+  const std::string good = two_files().end().text();
+  const auto tar = GENERATE_COPY(values<TarBuilder>(
+      {two_files().header({.name = "b", .checksum_field = "000001"}).end(),
+       two_files().raw(std::string(512, 'g')).end(), TarBuilder().raw(good.substr(0, 1500)),
+       TarBuilder().raw(good.substr(0, 1100)), TarBuilder().raw(std::string(1000, 'x')),
+       two_files().header({.name = "b", .size_field = base256(-5)}).end(),
+       two_files().pax({{"size", "-5"}}).file("b", "").end(),
+       two_files().pax_raw("9 path=xy\n").file("b", "").end(),
+       two_files().header({.name = "x", .size = 1 << 30, .type = 'L', .magic = kGnuMagic}).end()}));
+  const Outcome outcome = read_both_ways(tar);
+  CHECK_FALSE(outcome.ours.has_value());
+  CHECK_FALSE(outcome.theirs.has_value());
+}
+
+TEST_CASE("the walker refuses what libarchive takes one way and other readers another",
+          "[io][tar]") {
+  using std::string_view_literals::operator""sv;
+  const auto tar = GENERATE(values<TarBuilder>(
+      {two_files().pax({{"path", "ev\0il.txt"sv}}).file("b", "").end(),
+       two_files().pax({{"path", ""}}).file("b", "").end(),
+       two_files().pax_global({{"path", "x"}}).file("b", "").end(),
+       two_files().header({.name = "h", .size = 5, .type = '1', .link = "a.txt"}).end(),
+       two_files().gnu_long_name("x").pax({{"path", "y"}}).file("b", "").end(),
+       two_files().pax({{"path", "x"}}).pax({{"path", "y"}}).file("b", "").end()}));
+  const Outcome outcome = read_both_ways(tar);
+  CHECK_FALSE(outcome.ours.has_value());
+}

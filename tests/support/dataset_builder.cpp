@@ -1,0 +1,51 @@
+#include "tests/support/dataset_builder.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/support/tar_builder.h"
+
+namespace energon::testing {
+
+std::string numbered_key(std::int64_t index) { return fmt::format("{:06}", index); }
+
+void write_numbered_shards(const TempDir& folder, const std::vector<std::int64_t>& counts,
+                           std::size_t payload_bytes) {
+  std::int64_t index = 0;
+  for (std::size_t shard = 0; shard < counts.size(); ++shard) {
+    TarBuilder tar;
+    for (std::int64_t i = 0; i < counts[shard]; ++i, ++index) {
+      tar.file(numbered_key(index) + ".txt", std::to_string(index));
+      if (payload_bytes > 0) {
+        std::string payload(payload_bytes, '\0');
+        std::uint64_t state = static_cast<std::uint64_t>(index) * 0x9E3779B97F4A7C15ULL + 1;
+        for (char& byte : payload) {
+          state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+          byte = static_cast<char>(state >> 56);
+        }
+        tar.file(numbered_key(index) + ".bin", payload);
+      }
+    }
+    folder.write(fmt::format("shard-{:03}.tar", shard), tar.end().text());
+  }
+}
+
+std::shared_ptr<const Webdataset> numbered_dataset(const TempDir& folder,
+                                                   const std::vector<std::int64_t>& counts,
+                                                   std::size_t payload_bytes,
+                                                   const WebdatasetOptions& options) {
+  write_numbered_shards(folder, counts, payload_bytes);
+  return std::make_shared<const Webdataset>(open_split(folder.path()), options);
+}
+
+std::vector<std::int64_t> numbers(const Sample& sample) {
+  std::vector<std::int64_t> result;
+  for (const std::string& key : sample.keys) {
+    result.push_back(std::stoll(key));
+  }
+  return result;
+}
+
+}  // namespace energon::testing

@@ -1,0 +1,93 @@
+#include "wrappers/map.h"
+
+#include <stdexcept>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "tests/support/conformance.h"
+#include "tests/support/dataset_builder.h"
+#include "wrappers/pipeline.h"
+
+using energon::Dataset;
+using energon::Error;
+using energon::HeapBufferPool;
+using energon::MapContext;
+using energon::NamedMap;
+using energon::Sample;
+using energon::testing::numbered_dataset;
+using energon::testing::TempDir;
+
+namespace {
+
+NamedMap augment() {
+  return {"augment", [](Sample sample, MapContext& context) {
+            sample.fields.emplace_back("noise", static_cast<std::int64_t>(context.rng()()));
+            return sample;
+          }};
+}
+
+NamedMap failing(std::function<void()> fail) {
+  return {"failing", [fail](Sample sample, MapContext& context) {
+            if (context.call() == 3) {
+              fail();
+            }
+            return sample;
+          }};
+}
+
+std::unique_ptr<Dataset> pipeline(const TempDir& folder, NamedMap map, HeapBufferPool& memory) {
+  const auto dataset = numbered_dataset(folder, energon::testing::kTens);
+  return energon::train_pipeline(dataset, {.batch_size = 2,
+                                           .shuffle_buffer_size = 9,
+                                           .repeat = false,
+                                           .sample_maps = {std::move(map)}})({.memory = memory});
+}
+
+}  // namespace
+
+TEST_CASE("maps with random augmentation conform", "[wrappers][map][conformance]") {
+  const TempDir folder;
+  static HeapBufferPool memory;
+  energon::testing::check_conformance<Dataset>([&] { return pipeline(folder, augment(), memory); },
+                                               60);
+}
+
+TEST_CASE("random numbers follow from seed and restore key, so a rebuilt sample has the same",
+          "[wrappers][map]") {
+  const TempDir folder;
+  HeapBufferPool memory;
+  const auto stream = pipeline(folder, augment(), memory);
+  const auto first = stream->next();
+  const auto second = stream->next();
+  CHECK(digest(*first) != digest(*second));
+  CHECK(digest(stream->restore_sample(second->restore_key)) == digest(*second));
+  CHECK(digest(stream->restore_sample(first->restore_key)) == digest(*first));
+}
+
+TEST_CASE("what a map function throws becomes an Error that names function and sample",
+          "[wrappers][map]") {
+  const TempDir folder;
+  HeapBufferPool memory;
+  const auto message_of = [&](std::function<void()> fail) {
+    const auto stream = pipeline(folder, failing(std::move(fail)), memory);
+    stream->next();
+    try {
+      stream->next();
+    } catch (const Error& error) {
+      CHECK(error.context().sample_key.has_value());
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  CHECK(message_of([] { throw std::runtime_error("no such colour"); }) ==
+        "map 'failing' failed: no such colour");
+  CHECK(message_of([] { throw 7; }) == "map 'failing' threw something that is no std::exception");
+  CHECK(message_of([] { throw Error(energon::ErrorCode::kUnsupported, "CMYK"); }) == "CMYK");
+}
+
+TEST_CASE("a map without a function is refused", "[wrappers][map]") {
+  const TempDir folder;
+  HeapBufferPool memory;
+  CHECK_THROWS_AS(pipeline(folder, {"empty", nullptr}, memory), Error);
+}

@@ -1,0 +1,58 @@
+// Groups of a fixed number of samples.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "energon/dataset.h"
+
+namespace energon {
+
+/// Makes the fields of a batch from its samples; keys, sources and restore key are set by the
+/// stage.
+using BatchFunction = std::function<Mapping(std::span<Sample> samples)>;
+
+/// One field per part name, in the order of first appearance: a list with that part of each sample.
+/// A sample without the part is an Error (kInvalidArgument) that names it. Payloads are not copied.
+Mapping list_fields(std::span<Sample> samples);
+
+struct BatchOptions {
+  std::int64_t batch_size = 1;  ///< samples; at least 1
+  /// What becomes of the samples that are left at the end of an epoch and do not fill a batch.
+  enum class Remainder : std::uint8_t { kSmallerBatch, kDrop };
+  Remainder remainder = Remainder::kSmallerBatch;
+  BatchFunction function = list_fields;
+};
+
+class Batch final : public Dataset {
+ public:
+  /// Takes `inner`. Throws Error (kInvalidArgument).
+  Batch(std::unique_ptr<Dataset> inner, BatchOptions options);
+
+  std::optional<Sample> next() override;
+  void next_epoch() override { inner_->next_epoch(); }
+  std::optional<std::int64_t> size() const override;
+  std::int64_t skip(std::int64_t count) override;
+  Sample restore_sample(const RestoreKey& key) override;
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  Sample make_batch(std::span<Sample> samples, std::int64_t number) const;
+
+  const std::unique_ptr<Dataset> inner_;
+  const BatchOptions options_;
+
+  std::vector<Sample> samples_;  // of the batch being made; empty between calls
+
+  // Saved state.
+  std::int64_t batches_ = 0;  // emitted ever
+};
+
+}  // namespace energon

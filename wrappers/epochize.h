@@ -1,0 +1,38 @@
+// Cuts a stream into epochs of a given length, whatever the epochs of the inner stream are.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "energon/dataset.h"
+
+namespace energon {
+
+class Epochize final : public Dataset {
+ public:
+  /// Takes `inner`. `length`: samples (or batches) of `inner` in one epoch on this logical shard,
+  /// not negative; the next epoch goes on where this one ended. An inner stream that ends before is
+  /// passed through again from its start. Throws Error (kInvalidArgument).
+  Epochize(std::unique_ptr<Dataset> inner, std::int64_t length);
+
+  std::optional<Sample> next() override;
+  void next_epoch() override { offset_ = 0; }
+  std::optional<std::int64_t> size() const override;
+  std::int64_t skip(std::int64_t count) override;
+  Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+
+  const std::unique_ptr<Dataset> inner_;
+  const std::int64_t length_;
+
+  // Saved state.
+  std::int64_t offset_ = 0;  // emitted in this epoch
+};
+
+}  // namespace energon
