@@ -12,7 +12,7 @@ namespace energon {
 
 struct LoaderOptions {
   /// Rank, world size, workers and seed offset. Changes the order.
-  WorkerConfig worker_config;
+  WorkerConfig worker_config = {};
 
   /// Finished batches that each worker may be ahead. At least 1.
   int prefetch_factor = 2;

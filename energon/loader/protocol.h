@@ -56,7 +56,7 @@ struct Command {
 struct CheckpointAnswer {
   std::uint64_t delivered = 0;  ///< the argument it answers
   std::uint64_t index = 0;      ///< of the checkpoint to take; the offset is delivered - index
-  std::uint64_t found = 0;      ///< 0: there is none, which is a bug
+  std::uint64_t found = 0;      ///< 0: none is stored yet
 };
 
 static_assert(std::is_trivially_copyable_v<BatchHead> && sizeof(BatchHead) == 32);

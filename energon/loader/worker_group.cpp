@@ -29,12 +29,6 @@ WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& opt
                        WorkerStart& start) { return run_worker(start, make_pipeline, options); },
                    {.stop_grace = kStopGrace}) {}
 
-WorkerGroup::~WorkerGroup() {
-  for (Worker& worker : workers_) {
-    worker.channel->close();
-  }
-}
-
 void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch) {
   try {
     for (std::size_t i = 0; i < checkpoints.size(); ++i) {
@@ -46,7 +40,7 @@ void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, s
                                                   .descriptors = channel->descriptors()},
                                                  deadline_after(options_.timeout));
       worker_fds_.push_back(process.fd());
-      workers_.push_back({std::move(channel), std::move(process)});
+      workers_.push_back({std::move(channel), std::move(process), checkpoints[i]});
     }
     ++generation_;
   } catch (...) {
@@ -220,36 +214,42 @@ std::vector<SavableDatasetCheckpoint> WorkerGroup::get_checkpoints(
   }
   std::vector<SavableDatasetCheckpoint> checkpoints;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
-    const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
-    CheckpointAnswer answer;
-    do {
-      // An answer to an earlier save that timed out may come first; it is passed over.
-      const RingUnit unit =
-          worker.channel->results().read({.deadline = deadline, .peer_gone = peer_gone});
-      if (unit.status == RingStatus::kTimedOut) {
-        throw_stuck(worker, "its checkpoint");
-      }
-      if (unit.status != RingStatus::kItem || unit.bytes.size() != sizeof(answer)) {
-        throw_dead(worker);
-      }
-      std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
-      worker.channel->results().release();
-    } while (answer.delivered != static_cast<std::uint64_t>(delivered[i]));
-    const auto stored = answer.found != 0
-                            ? worker.channel->checkpoints().newest_not_after(answer.index)
-                            : std::nullopt;
-    if (!stored) {
-      throw Error(
-          ErrorCode::kInternal,
-          fmt::format("worker {} has no checkpoint for {} delivered batches", i, delivered[i]),
-          {.worker = static_cast<int>(i)});
-    }
-    ByteReader reader(as_text(stored->bytes), "a checkpoint of a worker");
-    checkpoints.push_back(decode_checkpoint(reader));
-    checkpoints.back().offset = delivered[i] - checkpoints.back().index;
+    checkpoints.push_back(receive_checkpoint(workers_[i], delivered[i], deadline));
   }
   return checkpoints;
+}
+
+SavableDatasetCheckpoint WorkerGroup::receive_checkpoint(Worker& worker, std::int64_t delivered,
+                                                         Deadline deadline) {
+  const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
+  CheckpointAnswer answer;
+  do {
+    // An answer to an earlier save that timed out may come first; it is passed over.
+    const RingUnit unit =
+        worker.channel->results().read({.deadline = deadline, .peer_gone = peer_gone});
+    if (unit.status == RingStatus::kTimedOut) {
+      throw_stuck(worker, "its checkpoint");
+    }
+    if (unit.status != RingStatus::kItem || unit.bytes.size() != sizeof(answer)) {
+      throw_dead(worker);
+    }
+    std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
+    worker.channel->results().release();
+  } while (answer.delivered != static_cast<std::uint64_t>(delivered));
+  SavableDatasetCheckpoint checkpoint = worker.start;
+  if (answer.found != 0) {
+    const auto stored = worker.channel->checkpoints().newest_not_after(answer.index);
+    if (!stored) {
+      throw Error(ErrorCode::kInternal,
+                  fmt::format("the checkpoint at batch {} that the worker named is not there",
+                              answer.index),
+                  {.worker = worker.process.worker_id});
+    }
+    ByteReader reader(as_text(stored->bytes), "a checkpoint of a worker");
+    checkpoint = decode_checkpoint(reader);
+  }
+  checkpoint.offset = delivered - checkpoint.index;
+  return checkpoint;
 }
 
 std::vector<int> WorkerGroup::worker_pids() const {

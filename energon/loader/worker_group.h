@@ -27,8 +27,8 @@ class WorkerGroup {
  public:
   /// Forks the fork server; `make_pipeline` is copied into it. Requires:
   /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported).
+  /// The destructor ends all workers.
   WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options);
-  ~WorkerGroup();
 
   /// Starts all workers, each at its place, in epoch `epoch`. Requires: not running.
   void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
@@ -43,7 +43,8 @@ class WorkerGroup {
   /// Tells all workers to start epoch `epoch`. Requires: all reported the end of the one before.
   void start_epoch(std::int64_t epoch);
 
-  /// Where worker i stands after `delivered[i]` batches. Throws Error (kWorkerDied, kTimeout).
+  /// Where worker i stands after `delivered[i]` batches; a worker that has not stored a checkpoint
+  /// yet stands where it was started. Throws Error (kWorkerDied, kTimeout).
   std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
 
   /// Process ids of the running workers, for statistics.
@@ -53,6 +54,7 @@ class WorkerGroup {
   struct Worker {
     std::unique_ptr<ParentEndpoint> channel;
     WorkerProcess process;
+    SavableDatasetCheckpoint start;  // where it began
   };
 
   Sample receive(Worker& worker, ByteView unit);
@@ -60,6 +62,8 @@ class WorkerGroup {
   [[noreturn]] void throw_dead(const Worker& worker);
   [[noreturn]] void throw_stuck(const Worker& worker, std::string_view what);
   std::string doing(const Worker& worker) const;
+  SavableDatasetCheckpoint receive_checkpoint(Worker& worker, std::int64_t delivered,
+                                              Deadline deadline);
   void send_command(Worker& worker, const void* command, std::size_t size, Deadline deadline);
 
   const LoaderOptions options_;

@@ -199,6 +199,9 @@ ChannelOptions channel_options(const LoaderOptions& options) {
       std::max(options.n_checkpoints.value_or(options.prefetch_factor + 1), 2));
   channel.arena.limit_bytes = options.arena_limit_bytes;
   channel.arena.keep_free_bytes = options.arena_limit_bytes / 2;
+  // Before the parent gives up waiting, so that the error is about the memory and not about the
+  // time.
+  channel.arena.starvation_limit = std::min(channel.arena.starvation_limit, options.timeout / 2);
   return channel;
 }
 

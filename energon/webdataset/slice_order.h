@@ -29,7 +29,7 @@ struct ShuffleOverEpochs {
 };
 
 struct SliceOrderOptions {
-  ShuffleOverEpochs shuffle_over_epochs;
+  ShuffleOverEpochs shuffle_over_epochs = {};
   /// Slices open at a time, at least 1; must be 1 without shuffling.
   std::int64_t parallel_slices = 16;
   /// Seed of the worker that runs this logical shard (worker_seed()).

@@ -36,28 +36,35 @@ NamedMap failing(std::function<void()> fail) {
           }};
 }
 
-std::unique_ptr<Dataset> pipeline(const TempDir& folder, NamedMap map, HeapBufferPool& memory) {
-  const auto dataset = numbered_dataset(folder, energon::testing::kTens);
-  return energon::train_pipeline(dataset, {.batch_size = 2,
-                                           .shuffle_buffer_size = 9,
-                                           .repeat = false,
-                                           .sample_maps = {std::move(map)}})({.memory = memory});
-}
+// A dataset of 55 samples, and pipelines over it with one map function.
+class Fixture {
+ public:
+  std::unique_ptr<Dataset> pipeline(NamedMap map) {
+    return energon::train_pipeline(dataset_,
+                                   {.batch_size = 2,
+                                    .shuffle_buffer_size = 9,
+                                    .repeat = false,
+                                    .sample_maps = {std::move(map)}})({.memory = memory_});
+  }
+
+ private:
+  TempDir folder_;
+  std::shared_ptr<const energon::Webdataset> dataset_ =
+      numbered_dataset(folder_, energon::testing::kTens);
+  HeapBufferPool memory_;
+};
 
 }  // namespace
 
 TEST_CASE("maps with random augmentation conform", "[wrappers][map][conformance]") {
-  const TempDir folder;
-  static HeapBufferPool memory;
-  energon::testing::check_conformance<Dataset>([&] { return pipeline(folder, augment(), memory); },
-                                               60);
+  Fixture fixture;
+  energon::testing::check_conformance<Dataset>([&] { return fixture.pipeline(augment()); }, 60);
 }
 
 TEST_CASE("random numbers follow from seed and restore key, so a rebuilt sample has the same",
           "[wrappers][map]") {
-  const TempDir folder;
-  HeapBufferPool memory;
-  const auto stream = pipeline(folder, augment(), memory);
+  Fixture fixture;
+  const auto stream = fixture.pipeline(augment());
   const auto first = stream->next();
   const auto second = stream->next();
   CHECK(digest(*first) != digest(*second));
@@ -67,10 +74,9 @@ TEST_CASE("random numbers follow from seed and restore key, so a rebuilt sample 
 
 TEST_CASE("what a map function throws becomes an Error that names function and sample",
           "[wrappers][map]") {
-  const TempDir folder;
-  HeapBufferPool memory;
+  Fixture fixture;
   const auto message_of = [&](std::function<void()> fail) {
-    const auto stream = pipeline(folder, failing(std::move(fail)), memory);
+    const auto stream = fixture.pipeline(failing(std::move(fail)));
     stream->next();
     try {
       stream->next();
@@ -87,7 +93,6 @@ TEST_CASE("what a map function throws becomes an Error that names function and s
 }
 
 TEST_CASE("a map without a function is refused", "[wrappers][map]") {
-  const TempDir folder;
-  HeapBufferPool memory;
-  CHECK_THROWS_AS(pipeline(folder, {"empty", nullptr}, memory), Error);
+  Fixture fixture;
+  CHECK_THROWS_AS(fixture.pipeline({"empty", nullptr}), Error);
 }

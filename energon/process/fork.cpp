@@ -1,0 +1,107 @@
+#include "energon/process/fork.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "energon/process/os_error.h"
+
+// Resolved if the process has an OpenMP runtime.
+extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
+
+namespace energon {
+namespace {
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    ::signal(signal, SIG_DFL);  // refused for SIGKILL, SIGSTOP and the C library's own: fine
+  }
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// Closes [first, last].
+void close_descriptors(unsigned first, unsigned last) {
+  if (first > last) {
+    return;
+  }
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, first, last, 0) == 0) {
+    return;
+  }
+#endif
+  // Linux before 5.9, or a sandbox.
+  const long limit = ::sysconf(_SC_OPEN_MAX);
+  const auto end = static_cast<unsigned>(limit > 0 ? std::min(limit, 65536L) : 65536L);
+  for (unsigned fd = first; fd < end && fd <= last; ++fd) {
+    ::close(static_cast<int>(fd));
+  }
+}
+
+void close_all_but(std::vector<int> keep) {
+  std::sort(keep.begin(), keep.end());
+  unsigned next = 3;
+  for (const int fd : keep) {
+    if (fd >= static_cast<int>(next)) {
+      close_descriptors(next, static_cast<unsigned>(fd) - 1);
+      next = static_cast<unsigned>(fd) + 1;
+    }
+  }
+  close_descriptors(next, ~0U);
+}
+
+[[noreturn]] void run_child(const std::function<int()>& body, const ForkOptions& options) {
+  int code = kExitException;
+  try {
+    reset_signals();
+    close_all_but(options.keep);
+    ::prctl(PR_SET_NAME, options.process_name.c_str());
+    if (omp_set_num_threads != nullptr) {
+      omp_set_num_threads(1);
+    }
+    code = body();
+  } catch (...) {  // nothing may return into the parent's code
+  }
+  ::_exit(code);
+}
+
+void kill_and_reap(pid_t pid) {
+  ::kill(pid, SIGKILL);  // our own child, not reaped yet: the pid is still its own
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& options) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    run_child(body, options);
+  }
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) {
+    throw os_error("cannot fork " + options.process_name, error);
+  }
+  try {
+    return ProcessHandle::open(pid);
+  } catch (...) {
+    kill_and_reap(pid);
+    throw;
+  }
+}
+
+}  // namespace energon

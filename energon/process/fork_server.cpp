@@ -1,0 +1,214 @@
+#include "energon/process/fork_server.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/process/fork.h"
+#include "energon/process/fork_protocol.h"
+#include "energon/process/fork_server_loop.h"
+#include "energon/process/os_error.h"
+
+namespace energon {
+namespace {
+
+constexpr std::chrono::seconds kServerEndsWithin{1};
+constexpr std::chrono::seconds kReportComesWithin{1};
+
+Error server_gone(int worker_id) {
+  return Error(
+      ErrorCode::kWorkerDied,
+      "the fork server is gone (killed from outside?), and its workers with it; make a new "
+      "loader and restore the last state",
+      {.worker = worker_id});
+}
+
+ProcessEnd end_of(const Frame& frame) {
+  return {static_cast<ProcessEnd::Kind>(frame.end_kind), frame.value};
+}
+
+}  // namespace
+
+ForkServer::ForkServer(WorkerMain main, ForkServerOptions options)
+    : options_(std::move(options)), lifeline_(Lifeline::open()) {
+  SocketPair sockets = SocketPair::open();
+  const std::vector<int> watched{lifeline_.parent_pidfd.get(), lifeline_.read_end.get()};
+  ForkOptions fork_options{.keep = options_.keep_descriptors, .process_name = "energon-fork"};
+  fork_options.keep.insert(fork_options.keep.end(), watched.begin(), watched.end());
+  fork_options.keep.push_back(sockets.server.get());
+  server_ = fork_child(
+      [&] {
+        return ForkServerLoop(main, sockets.server.get(), watched, options_.keep_descriptors).run();
+      },
+      fork_options);
+  socket_ = std::move(sockets.parent);
+  // Only the children watch these.
+  lifeline_.parent_pidfd.reset();
+  lifeline_.read_end.reset();
+}
+
+ForkServer::~ForkServer() {
+  try {
+    stop(options_.stop_grace);
+  } catch (const Error&) {  // nothing to tell it to
+  }
+}
+
+WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) {
+  owner_.check("a fork server");
+  if (request.descriptors.size() > kMaxFrameDescriptors) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} descriptors for a worker, at most {} can be passed",
+                            request.descriptors.size(), kMaxFrameDescriptors));
+  }
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t number = ++requests_;
+  send_request(request, number, deadline);
+  for (;;) {
+    const auto received = receive(deadline);
+    if (received == nullptr) {
+      throw Error(ErrorCode::kTimeout, "the fork server did not start the worker in time",
+                  {.worker = request.worker_id});
+    }
+    const Frame& frame = received->frame;
+    if (frame.request != number) {
+      continue;
+    }
+    if (frame.kind == FrameKind::kSpawnFailed) {
+      throw os_error("cannot start a worker process", frame.value)
+          .with({.worker = request.worker_id});
+    }
+    if (frame.kind == FrameKind::kSpawned && received->descriptors.size() == 1) {
+      return {request.worker_id, request.generation, number,
+              ProcessHandle(frame.pid, std::move(received->descriptors.front()))};
+    }
+    if (received->lost_descriptors) {
+      throw os_error("cannot take a descriptor of the worker", EMFILE)
+          .with({.worker = request.worker_id});
+    }
+    if (const auto ended = ends_.find(number); ended != ends_.end()) {
+      throw Error(ErrorCode::kWorkerDied,
+                  "the worker " + ended->second.describe() + " while it was started",
+                  {.worker = request.worker_id});
+    }
+  }
+}
+
+void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
+                              Deadline deadline) {
+  Frame frame;
+  frame.kind = FrameKind::kSpawn;
+  frame.request = number;
+  frame.generation = request.generation;
+  frame.payload_bytes = request.payload.size();
+  frame.worker_id = request.worker_id;
+  std::span<const int> descriptors = request.descriptors;
+  ByteView rest = request.payload;
+  ByteView chunk;
+  for (;;) {
+    switch (stopped_ ? SocketStatus::kGone : send_frame(socket_.get(), frame, chunk, descriptors)) {
+      case SocketStatus::kGone:
+        throw server_gone(request.worker_id);
+      case SocketStatus::kWouldBlock: {
+        std::array<Waitable, 2> waitables{{{.fd = socket_.get(), .until_writable = true}, {fd()}}};
+        if (!wait_any(waitables, deadline)) {
+          throw Error(ErrorCode::kTimeout, "the fork server did not take the request in time",
+                      {.worker = request.worker_id});
+        }
+        continue;
+      }
+      case SocketStatus::kDone:
+        break;
+    }
+    if (rest.empty()) {
+      return;
+    }
+    frame.kind = FrameKind::kChunk;
+    descriptors = {};
+    chunk = rest.first(std::min(rest.size(), kMaxChunkBytes));
+    rest = rest.subspan(chunk.size());
+  }
+}
+
+/// The next frame; nullptr at the deadline. Keeps reports of ends on the way.
+std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline) {
+  auto received = std::make_unique<ReceivedFrame>();
+  for (;;) {
+    const bool gone = stopped_ || !alive();  // looked at first: then nothing comes after the rest
+    const SocketStatus status = receive_frame(socket_.get(), *received);
+    if (status == SocketStatus::kDone) {
+      if (received->frame.kind == FrameKind::kExited) {
+        ends_[received->frame.request] = end_of(received->frame);
+      }
+      return received;
+    }
+    if (gone || status == SocketStatus::kGone) {
+      throw server_gone(received->frame.worker_id);
+    }
+    std::array<Waitable, 2> waitables{{{socket_.get()}, {fd()}}};
+    if (!wait_any(waitables, deadline)) {
+      return nullptr;
+    }
+  }
+}
+
+ProcessEnd ForkServer::exit_of(const WorkerProcess& worker, Deadline deadline) {
+  owner_.check("a fork server");
+  if (!worker.process.wait_ended(deadline)) {
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("worker process {} still runs", worker.process.pid()),
+                {.worker = worker.worker_id});
+  }
+  const std::lock_guard lock(mutex_);
+  const Deadline report_by = deadline_after(kReportComesWithin);
+  try {
+    while (ends_.count(worker.request) == 0 && receive(report_by) != nullptr) {
+    }
+  } catch (const Error&) {
+    // The fork server died first. If this process is its subreaper, the worker is ours to reap.
+    if (const std::optional<ProcessEnd> end = worker.process.reap()) {
+      ends_.try_emplace(worker.request, *end);
+    }
+  }
+  const auto found = ends_.find(worker.request);
+  return found != ends_.end() ? found->second : ProcessEnd{};
+}
+
+void ForkServer::stop(std::chrono::milliseconds grace) {
+  if (!owner_.is_current()) {
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (stopped_) {
+    return;
+  }
+  stopped_ = true;
+  Frame frame;
+  frame.kind = FrameKind::kStop;
+  frame.value = static_cast<std::int32_t>(grace.count());
+  // If there is no room or nobody there, the end of the lifeline and the socket says the same.
+  if (alive() && send_frame(socket_.get(), frame, {}, {}) != SocketStatus::kDone) {
+    lifeline_.write_end.reset();
+  }
+  if (!server_.wait_ended(deadline_after(grace + kServerEndsWithin))) {
+    server_.send_signal(SIGKILL);  // its workers see it and end
+    server_.wait_ended(deadline_after(kServerEndsWithin));
+  }
+  server_.reap();
+  lifeline_.write_end.reset();
+}
+
+Error worker_died(const WorkerProcess& worker, const ProcessEnd& end, std::string_view detail) {
+  std::string text = fmt::format("worker {} (pid {}, generation {}) {}", worker.worker_id,
+                                 worker.process.pid(), worker.generation, end.describe());
+  if (!detail.empty()) {
+    text += fmt::format("; {}", detail);
+  }
+  return Error(ErrorCode::kWorkerDied, std::move(text), {.worker = worker.worker_id});
+}
+
+}  // namespace energon

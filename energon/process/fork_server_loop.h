@@ -1,0 +1,67 @@
+// The fork server's own side: the process behind ForkServer.
+
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "energon/process/fork_protocol.h"
+#include "energon/process/fork_server.h"
+#include "energon/process/liveness.h"
+#include "energon/process/process_handle.h"
+
+namespace energon {
+
+/// Runs in the fork server, in its only thread. Owns the workers: it alone forks and reaps them,
+/// and none is left when run() returns.
+class ForkServerLoop {
+ public:
+  /// The descriptors are those the fork kept.
+  ForkServerLoop(const WorkerMain& main, int socket, std::vector<int> parent_descriptors,
+                 std::vector<int> keep_descriptors);
+
+  /// Until the parent stops it (0) or is gone (kExitParentGone).
+  int run();
+
+ private:
+  struct Worker {
+    Frame frame;  // of its request
+    ProcessHandle process;
+  };
+  /// A kSpawn whose chunks are still coming.
+  struct Request {
+    Frame frame;
+    std::vector<std::byte> payload;
+    std::vector<UniqueFd> descriptors;
+  };
+  /// kSpawned carries the pidfd of its worker.
+  struct Reply {
+    Frame frame;
+    int pidfd = UniqueFd::kInvalid;
+  };
+
+  void wait();
+  bool receive_all();
+  void handle(ReceivedFrame received);
+  void spawn();
+  int run_worker(Request& request);
+  void reap_ended();
+  void flush();
+  void kill_all();
+
+  const WorkerMain& main_;
+  const int socket_;
+  const std::vector<int> keep_descriptors_;
+  const ProcessHandle self_;
+  const ParentWatch watch_;
+
+  std::map<std::uint64_t, Worker> workers_;  // by request
+  std::optional<Request> pending_;
+  std::deque<Reply> replies_;  // not sent yet
+  bool stopping_ = false;
+  Deadline kill_at_ = kNever;
+};
+
+}  // namespace energon

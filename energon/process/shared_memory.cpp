@@ -1,0 +1,151 @@
+#include "energon/process/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include <boost/interprocess/anonymous_shared_memory.hpp>
+#include <boost/interprocess/exceptions.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+#include <fmt/format.h>
+
+#include "energon/process/os_error.h"
+
+namespace energon {
+namespace {
+
+namespace bi = boost::interprocess;
+using Region = std::unique_ptr<bi::mapped_region>;
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 47;
+
+/// What mapped_region takes: anything that can name a descriptor.
+class MappableFd {
+ public:
+  explicit MappableFd(int fd) : handle_{fd, false} {}
+  bi::mapping_handle_t get_mapping_handle() const { return handle_; }
+
+ private:
+  bi::mapping_handle_t handle_;
+};
+
+template <typename Make>
+Region map(std::uint64_t size_bytes, const Make& make) {
+  try {
+    return std::make_unique<bi::mapped_region>(make());
+  } catch (const bi::interprocess_exception& error) {
+    throw os_error(fmt::format("cannot map {} bytes of shared memory", size_bytes),
+                   error.get_native_error());
+  }
+}
+
+Region map_memfd(int fd, std::uint64_t size_bytes) {
+  return map(size_bytes, [&] {
+    return bi::mapped_region(MappableFd(fd), bi::read_write, 0,
+                             static_cast<std::size_t>(size_bytes));
+  });
+}
+
+std::uint64_t checked_size(std::uint64_t size_bytes) {
+  if (size_bytes == 0 || size_bytes > kMaxBytes) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("shared memory of {} bytes: must be between 1 and {}", size_bytes, kMaxBytes));
+  }
+  return align_up(size_bytes, kPageBytes);
+}
+
+/// ftruncate() beyond the limit would be a SIGXFSZ, not an error.
+void check_file_size_limit(std::uint64_t size_bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      size_bytes > limit.rlim_cur) {
+    throw Error(
+        ErrorCode::kResourceExhausted,
+        fmt::format("shared memory needs {} bytes (sparse), but the file size limit of this "
+                    "process is {} bytes; raise it (ulimit -f unlimited) or lower "
+                    "arena_limit",
+                    size_bytes, static_cast<std::uint64_t>(limit.rlim_cur)));
+  }
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(UniqueFd memfd, Region region)
+    : memfd_(std::move(memfd)),
+      region_(std::move(region)),
+      data_(static_cast<std::byte*>(region_->get_address())),
+      size_(region_->get_size()) {}
+
+SharedMemory::~SharedMemory() = default;
+
+std::shared_ptr<SharedMemory> SharedMemory::create(std::uint64_t size_bytes) {
+  const std::uint64_t size = checked_size(size_bytes);
+  UniqueFd memfd(::memfd_create("energon", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memfd.valid()) {
+    if (errno == ENOSYS || errno == EPERM) {  // an old kernel, or a sandbox
+      return create_anonymous(size_bytes);
+    }
+    throw os_error("cannot make shared memory", errno);
+  }
+  check_file_size_limit(size);
+  if (::ftruncate(memfd.get(), static_cast<off_t>(size)) != 0) {
+    throw os_error(fmt::format("cannot size shared memory to {} bytes", size), errno);
+  }
+  if (::fcntl(memfd.get(), F_ADD_SEALS, kSeals) != 0) {
+    throw os_error("cannot seal shared memory", errno);
+  }
+  Region region = map_memfd(memfd.get(), size);
+  return std::shared_ptr<SharedMemory>(new SharedMemory(std::move(memfd), std::move(region)));
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::create_anonymous(std::uint64_t size_bytes) {
+  const std::uint64_t size = checked_size(size_bytes);
+  Region region =
+      map(size, [&] { return bi::anonymous_shared_memory(static_cast<std::size_t>(size)); });
+  return std::shared_ptr<SharedMemory>(new SharedMemory(UniqueFd(), std::move(region)));
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::attach(UniqueFd memfd) {
+  const int seals = ::fcntl(memfd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the descriptor is not shared memory of this library: it is not sealed");
+  }
+  struct stat status {};
+  if (::fstat(memfd.get(), &status) != 0) {
+    throw os_error("cannot stat shared memory", errno);
+  }
+  Region region = map_memfd(memfd.get(), checked_size(static_cast<std::uint64_t>(status.st_size)));
+  return std::shared_ptr<SharedMemory>(new SharedMemory(std::move(memfd), std::move(region)));
+}
+
+bool SharedMemory::punch(std::uint64_t offset, std::uint64_t size) {
+  if (offset > size_ || size > size_ - offset) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("cannot punch [{}, +{}) of {} bytes", offset, size, size_));
+  }
+  const std::uint64_t begin = align_up(offset, kPageBytes);
+  const std::uint64_t end = (offset + size) / kPageBytes * kPageBytes;
+  // MADV_REMOVE frees the pages of the file behind the mapping, with or without a descriptor.
+  return begin >= end || ::madvise(data_ + begin, end - begin, MADV_REMOVE) == 0;
+}
+
+SharedRange shared_range(std::shared_ptr<SharedMemory> memory, std::uint64_t offset,
+                         std::uint64_t size) {
+  if (offset > memory->size() || size > memory->size() - offset) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[{}, +{}) is not inside shared memory of {} bytes", offset, size,
+                            memory->size()));
+  }
+  return {std::move(memory), offset, size};
+}
+
+}  // namespace energon

@@ -1,0 +1,51 @@
+// The one blocking wait of the project: poll() on any of several descriptors, until a deadline.
+//
+// Time is CLOCK_MONOTONIC, so a wall clock that jumps changes nothing. Nobody waits without a way
+// out: a Wait carries a deadline and the descriptors that become readable when the other side is
+// gone.
+
+#pragma once
+
+#include <chrono>
+#include <span>
+
+namespace energon {
+
+/// A point on CLOCK_MONOTONIC (which is what steady_clock is on Linux).
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// A deadline that never passes.
+inline constexpr Deadline kNever = Deadline::max();
+
+/// A deadline that has passed: look, don't wait.
+inline constexpr Deadline kNow = Deadline();
+
+inline Deadline deadline_after(std::chrono::nanoseconds duration) {
+  return std::chrono::steady_clock::now() + duration;
+}
+
+/// How long a blocking call may wait, and what else ends it.
+struct Wait {
+  Deadline deadline = kNever;
+  /// Readable (or hung up) when the other side is gone: its pidfd, a lifeline. Borrowed for the
+  /// call.
+  std::span<const int> peer_gone = {};
+};
+
+/// One descriptor of wait_any().
+struct Waitable {
+  int fd = -1;
+  bool ready = false;           ///< set by wait_any()
+  bool until_writable = false;  ///< wait for room to write instead of something to read
+};
+
+/// Waits until at least one descriptor is readable (or writable, if asked), hung up or in error,
+/// and marks those that are. False: the deadline passed first (a deadline in the past polls once,
+/// without blocking). A signal does not end the wait. Throws Error (kIo) if the system refuses,
+/// kInternal for an invalid descriptor. Thread-safe.
+bool wait_any(std::span<Waitable> descriptors, Deadline deadline);
+
+/// True if any of `descriptors` is ready now.
+bool any_ready(std::span<const int> descriptors);
+
+}  // namespace energon

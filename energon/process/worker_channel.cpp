@@ -1,0 +1,248 @@
+#include "energon/process/worker_channel.h"
+
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+
+/// First bytes of the reservation; the worker learns all sizes from it.
+struct ChannelHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::atomic<std::uint32_t> closing;
+  std::uint64_t total_bytes;
+  std::uint64_t prefetch_units;
+  std::uint64_t sample_ring_bytes;
+  std::uint64_t command_ring_bytes;
+  std::uint64_t result_ring_bytes;
+  std::uint64_t checkpoint_slots;
+  std::uint64_t checkpoint_slot_bytes;
+  std::uint64_t arena_limit_bytes;
+  std::uint64_t arena_keep_free_bytes;
+  std::int64_t starvation_limit_ms;
+  alignas(64) WorkerStatus status;
+};
+
+namespace {
+
+constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
+constexpr std::uint32_t kChannelVersion = 1;
+static_assert(sizeof(ChannelHeader) == 192 && sizeof(ChannelHeader) <= kPageBytes);
+
+/// One per waiting thread; their order is that of the descriptors, after the memory if that has
+/// one.
+enum BellIndex : std::size_t {
+  kParentSamples,
+  kParentCommands,
+  kWorkerMain,
+  kWorkerCommands,
+  kBells,
+};
+
+struct Layout {
+  std::uint64_t commands = 0;
+  std::uint64_t results = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t returns = 0;
+  std::uint64_t checkpoints = 0;
+  std::uint64_t arena = 0;
+  std::uint64_t total = 0;
+};
+
+Layout layout_of(const ChannelOptions& options) {
+  Layout layout;
+  std::uint64_t next = kPageBytes;
+  const auto place = [&next](std::uint64_t size) {
+    return std::exchange(next, align_up(next + size, kPageBytes));
+  };
+  layout.commands = place(ring_footprint(options.command_ring_bytes));
+  layout.results = place(ring_footprint(options.result_ring_bytes));
+  layout.samples = place(ring_footprint(options.sample_ring_bytes));
+  layout.returns = place(ring_footprint(kReturnRingBytes));
+  layout.checkpoints = place(checkpoint_ring_footprint(options.checkpoints));
+  layout.arena = place(arena_footprint(options.arena.limit_bytes));
+  layout.total = next;
+  return layout;
+}
+
+void check(const ChannelOptions& options) {
+  constexpr std::uint64_t kMaxRing = std::uint64_t{1} << 40;
+  if (options.prefetch_units == 0) {
+    throw Error(ErrorCode::kInvalidArgument, "prefetch must be at least 1");
+  }
+  for (const std::uint64_t size :
+       {options.command_ring_bytes, options.result_ring_bytes, options.sample_ring_bytes}) {
+    if (size > kMaxRing) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("a ring of {} bytes, at most {} are possible", size, kMaxRing));
+    }
+  }
+}
+
+SharedRange ring_range(const std::shared_ptr<SharedMemory>& memory, std::uint64_t offset,
+                       std::uint64_t capacity) {
+  return shared_range(memory, offset, ring_footprint(capacity));
+}
+
+ChannelHeader* header_of(const SharedMemory& memory) {
+  return reinterpret_cast<ChannelHeader*>(memory.data());
+}
+
+/// What the parent wrote, checked against the memory there is.
+ChannelOptions options_of(const SharedMemory& memory) {
+  const ChannelHeader& header = *header_of(memory);
+  if (memory.size() < sizeof(header) || header.magic != kChannelMagic ||
+      header.version != kChannelVersion || header.total_bytes != memory.size()) {
+    throw Error(ErrorCode::kCorruptData, "the shared memory holds no worker channel of this build");
+  }
+  ChannelOptions options;
+  options.prefetch_units = header.prefetch_units;
+  options.sample_ring_bytes = header.sample_ring_bytes;
+  options.command_ring_bytes = header.command_ring_bytes;
+  options.result_ring_bytes = header.result_ring_bytes;
+  options.checkpoints = {static_cast<std::uint32_t>(header.checkpoint_slots),
+                         header.checkpoint_slot_bytes};
+  options.arena = {header.arena_limit_bytes, header.arena_keep_free_bytes,
+                   std::chrono::milliseconds(header.starvation_limit_ms)};
+  return options;
+}
+
+}  // namespace
+
+// --- Parent ---
+
+ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
+  check(options);
+  const Layout layout = layout_of(options);
+  memory_ = SharedMemory::create(layout.total);
+  for (std::size_t i = 0; i < kBells; ++i) {
+    doorbells_.push_back(std::make_shared<const Doorbell>());
+  }
+  header_ = new (memory_->data()) ChannelHeader{};
+  header_->magic = kChannelMagic;
+  header_->version = kChannelVersion;
+  header_->total_bytes = memory_->size();
+  header_->prefetch_units = options.prefetch_units;
+  header_->sample_ring_bytes = options.sample_ring_bytes;
+  header_->command_ring_bytes = options.command_ring_bytes;
+  header_->result_ring_bytes = options.result_ring_bytes;
+  header_->checkpoint_slots = options.checkpoints.slots;
+  header_->checkpoint_slot_bytes = options.checkpoints.slot_bytes;
+  header_->arena_limit_bytes = options.arena.limit_bytes;
+  header_->arena_keep_free_bytes = options.arena.keep_free_bytes;
+  header_->starvation_limit_ms = options.arena.starvation_limit.count();
+
+  const auto formatted = [this](std::uint64_t offset, std::uint64_t capacity) {
+    SharedRange range = ring_range(memory_, offset, capacity);
+    format_ring(range, capacity);
+    return range;
+  };
+  commands_ = std::make_unique<RingWriter>(
+      formatted(layout.commands, options.command_ring_bytes), doorbells_[kWorkerCommands],
+      doorbells_[kParentCommands], RingWriterOptions{.capacity_option = "command_ring_size"});
+  results_ = std::make_unique<RingReader>(formatted(layout.results, options.result_ring_bytes),
+                                          doorbells_[kWorkerCommands], doorbells_[kParentCommands]);
+  samples_ = std::make_unique<RingReader>(formatted(layout.samples, options.sample_ring_bytes),
+                                          doorbells_[kWorkerMain], doorbells_[kParentSamples]);
+  auto returns = std::make_unique<RingWriter>(formatted(layout.returns, kReturnRingBytes),
+                                              doorbells_[kWorkerMain], doorbells_[kParentSamples]);
+  arena_ = std::make_unique<ArenaReader>(
+      shared_range(memory_, layout.arena, arena_footprint(options.arena.limit_bytes)),
+      std::move(returns));
+  checkpoints_ = std::make_unique<CheckpointReader>(
+      shared_range(memory_, layout.checkpoints, checkpoint_ring_footprint(options.checkpoints)),
+      options.checkpoints);
+}
+
+ParentEndpoint::~ParentEndpoint() {
+  if (owner_.is_current()) {
+    close();
+  }
+}
+
+const WorkerStatus& ParentEndpoint::status() const { return header_->status; }
+
+std::vector<int> ParentEndpoint::descriptors() const {
+  std::vector<int> result;
+  if (memory_->fd() != UniqueFd::kInvalid) {
+    result.push_back(memory_->fd());
+  }
+  for (const auto& bell : doorbells_) {
+    result.push_back(bell->fd());
+  }
+  return result;
+}
+
+void ParentEndpoint::close() {
+  owner_.check("a worker channel");
+  header_->closing.store(1, std::memory_order_release);  // before the wake-ups that follow
+  commands_->close();
+  results_->close();
+  samples_->close();
+  arena_->close();
+}
+
+// --- Worker ---
+
+WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors,
+                               std::shared_ptr<SharedMemory> inherited) {
+  const bool has_memory = inherited == nullptr;
+  if (descriptors.size() != kBells + (has_memory ? 1 : 0)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} descriptors for a worker channel{}", descriptors.size(),
+                            has_memory ? ", without memory among them or inherited" : ""));
+  }
+  memory_ = has_memory ? SharedMemory::attach(std::move(descriptors.front())) : inherited;
+  for (std::size_t i = has_memory ? 1 : 0; i < descriptors.size(); ++i) {
+    doorbells_.push_back(std::make_shared<const Doorbell>(std::move(descriptors[i])));
+  }
+  const ChannelOptions options = options_of(*memory_);
+  const Layout layout = layout_of(options);
+  header_ = header_of(*memory_);
+
+  commands_ =
+      std::make_unique<RingReader>(ring_range(memory_, layout.commands, options.command_ring_bytes),
+                                   doorbells_[kParentCommands], doorbells_[kWorkerCommands]);
+  results_ = std::make_unique<RingWriter>(
+      ring_range(memory_, layout.results, options.result_ring_bytes), doorbells_[kParentCommands],
+      doorbells_[kWorkerCommands], RingWriterOptions{.capacity_option = "result_ring_size"});
+  samples_ =
+      std::make_unique<RingWriter>(ring_range(memory_, layout.samples, options.sample_ring_bytes),
+                                   doorbells_[kParentSamples], doorbells_[kWorkerMain],
+                                   RingWriterOptions{.max_units = options.prefetch_units,
+                                                     .capacity_option = "sample_ring_size"});
+  auto returned =
+      std::make_unique<RingReader>(ring_range(memory_, layout.returns, kReturnRingBytes),
+                                   doorbells_[kParentSamples], doorbells_[kWorkerMain]);
+  arena_ = std::make_unique<ArenaWriter>(
+      shared_range(memory_, layout.arena, arena_footprint(options.arena.limit_bytes)),
+      std::move(returned), options.arena);
+  arena_->set_consumer_waits([ring = samples_.get()] { return ring->reader_waits(); });
+  const SharedRange checkpoints =
+      shared_range(memory_, layout.checkpoints, checkpoint_ring_footprint(options.checkpoints));
+  checkpoints_ = std::make_unique<CheckpointWriter>(checkpoints, options.checkpoints);
+  stored_checkpoints_ = std::make_unique<CheckpointReader>(checkpoints, options.checkpoints);
+}
+
+WorkerEndpoint::~WorkerEndpoint() = default;
+
+WorkerStatus& WorkerEndpoint::status() { return header_->status; }
+
+bool WorkerEndpoint::closing() const {
+  return header_->closing.load(std::memory_order_acquire) != 0;  // sees what the parent did before
+}
+
+void WorkerEndpoint::close() {
+  commands_->close();
+  results_->close();
+  samples_->close();
+  arena_->close();
+}
+
+}  // namespace energon

@@ -1,0 +1,35 @@
+#include "energon/process/worker_status.h"
+
+namespace energon {
+
+void WorkerStatus::advance() {
+  // Relaxed: one writer, and readers want no more than a recent value.
+  progress.store(progress.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void WorkerStatus::set_item(WorkItem item) {
+  const std::uint64_t odd = item_sequence.load(std::memory_order_relaxed) | 1;  // only writer
+  item_sequence.store(odd, std::memory_order_relaxed);        // ordered by the releases that follow
+  item_first.store(item.first, std::memory_order_release);    // after `odd`
+  item_second.store(item.second, std::memory_order_release);  // after `odd`
+  item_sequence.store(odd + 1, std::memory_order_release);    // after both
+}
+
+std::uint64_t WorkerStatus::progress_count() const {
+  return progress.load(std::memory_order_relaxed);  // as in advance()
+}
+
+std::optional<WorkItem> WorkerStatus::item() const {
+  const std::uint64_t before = item_sequence.load(std::memory_order_acquire);  // item after it
+  if (before == 0 || before % 2 != 0) {
+    return std::nullopt;
+  }
+  const WorkItem item{item_first.load(std::memory_order_acquire),    // before the second look
+                      item_second.load(std::memory_order_acquire)};  // likewise
+  if (item_sequence.load(std::memory_order_relaxed) != before) {     // kept last by the acquires
+    return std::nullopt;
+  }
+  return item;
+}
+
+}  // namespace energon

@@ -1,0 +1,238 @@
+#include "io/formats/dataset_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/formats/checksum_file.h"
+#include "io/formats/dataset_info.h"
+#include "io/formats/excluded_samples.h"
+#include "io/formats/index_cache.h"
+#include "io/formats/parallel_for.h"
+#include "io/formats/path_exists.h"
+#include "io/formats/shard_list.h"
+#include "io/formats/split_config.h"
+#include "io/formats/tar_index.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Without a slash at the end, so that names can be put behind it.
+std::string absolute_folder(const std::string& path) {
+  const fs::path folder = fs::absolute(path).lexically_normal();
+  return folder.has_filename() ? folder.string() : folder.parent_path().string();
+}
+
+// Runs `open` for each shard of `set` in parallel and reports progress.
+void open_shards(ShardSet& set, const OpenOptions& options,
+                 const std::function<void(ShardFile&)>& open) {
+  const auto total = static_cast<std::int64_t>(set.shards.size());
+  std::mutex progress_mutex;
+  OpenProgress progress{.shards_done = 0, .shards_total = total};
+  rethrow_first(
+      parallel_for(total, thread_count(options.index_threads, total), [&](std::int64_t i) {
+        open(set.shards[static_cast<std::size_t>(i)]);
+        const std::lock_guard lock(progress_mutex);
+        ++progress.shards_done;
+        if (options.progress) {
+          options.progress(progress);
+        }
+      }));
+}
+
+// What every shard must pass: its index fits its tar. Sets the counts and sizes.
+void measure_shard(ShardFile& shard) {
+  const FileSource tar(shard.tar_path);
+  shard.tar_size = tar.size();
+  shard.tar_identity = tar.identity();
+  try {
+    const TarIndexSummary summary = summarize_tar_index(shard.index_path, tar.size());
+    shard.sample_count = summary.sample_count;
+    check_archive_end(tar, summary.end_offset);
+  } catch (Error& error) {
+    // The path in the context may be that of the index.
+    throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
+                error.context());
+  }
+}
+
+void check_not_empty(ShardSet& set) {
+  std::int64_t samples = 0;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, const ShardFile*> files;
+  for (const ShardFile& shard : set.shards) {
+    samples += shard.sample_count;
+    if (shard.sample_count == 0) {
+      set.warnings.push_back(fmt::format("shard '{}' has no samples", printable(shard.name)));
+    }
+    const auto [first, is_new] =
+        files.emplace(std::pair(shard.tar_identity.device, shard.tar_identity.inode), &shard);
+    if (!is_new) {
+      set.warnings.push_back(
+          fmt::format("shards '{}' and '{}' are the same file; its samples come "
+                      "twice in every epoch",
+                      printable(first->second->name), printable(shard.name)));
+    }
+  }
+  if (samples == 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("no samples in {} shards", set.shards.size()),
+                {.path = set.dataset_path});
+  }
+}
+
+// A name from a file that others wrote must not lead out of the dataset's folder.
+void check_shard_name(const std::string& name, const std::string& path) {
+  const fs::path as_path(name);
+  if (name.empty() || as_path.is_absolute() ||
+      std::find(as_path.begin(), as_path.end(), "..") != as_path.end()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the shard name '{}' leads out of the dataset's folder", printable(name)),
+        {.path = path});
+  }
+}
+
+[[noreturn]] void fail_unprepared(const std::string& path, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the dataset is not prepared completely: {}; run: energon prepare {}",
+                          what, printable(path)),
+              {.path = path});
+}
+
+SplitConfig read_split(const std::string& path, const std::string& meta,
+                       const OpenOptions& options) {
+  try {
+    return read_split_config(meta, options.split_config);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) {
+      throw;
+    }
+    fail_unprepared(
+        path, fmt::format(".nv-meta/{} is missing", options.split_config.value_or("split.yaml")));
+  }
+}
+
+void open_prepared_shard(ShardFile& shard, std::int64_t count_in_info, const std::string& folder,
+                         const OpenOptions& options) {
+  const std::string original = folder + "/" + shard.name;
+  if (!path_exists(original)) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("the shard '{}' is missing, which .info.json and the split file name",
+                            printable(shard.name)),
+                {.path = original});
+  }
+  shard.index_path = tar_index_path(original);
+  if (!path_exists(shard.index_path)) {
+    fail_unprepared(folder, fmt::format("the index '{}' is missing", printable(shard.index_path)));
+  }
+  shard.tar_path = ensure_expanded(original, options.cache_dir);
+  measure_shard(shard);
+  if (shard.sample_count != count_in_info) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("shard '{}' has {} samples by .info.json, but {} by its index; prepare "
+                            "the dataset again (energon prepare --force-overwrite)",
+                            printable(shard.name), count_in_info, shard.sample_count),
+                {.path = shard.index_path});
+  }
+  const std::string checksums = checksum_path(shard.index_path);
+  shard.checksum_path = path_exists(checksums) ? checksums : "";
+}
+
+ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
+  const std::string meta = path + "/.nv-meta";
+  const auto info = read_dataset_info(meta);
+  if (!info) {
+    fail_unprepared(path, ".nv-meta/.info.json is missing");
+  }
+  const SplitConfig config = read_split(path, meta, options);
+  const SelectedShards selected = select_shards(config, options.split_part, meta);
+
+  std::unordered_map<std::string, std::int64_t> counts;
+  for (const ShardCount& shard : info->shards) {
+    counts.emplace(shard.name, shard.sample_count);
+  }
+  ShardSet set{.dataset_path = path, .kind = "prepared"};
+  for (const std::string& name : selected.names) {
+    check_shard_name(name, meta);
+    if (!counts.contains(name)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the split part '{}' names the shard '{}', which .info.json does not "
+                              "list",
+                              printable(options.split_part), printable(name)),
+                  {.path = meta});
+    }
+    set.shards.push_back({.name = name});
+  }
+  open_shards(set, options, [&](ShardFile& shard) {
+    open_prepared_shard(shard, counts.at(shard.name), path, options);
+  });
+  check_not_empty(set);
+  resolve_excludes(selected.exclude_entries, *info, meta + "/index.sqlite", set);
+  return set;
+}
+
+ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
+  ShardSet set{.dataset_path = list.folder, .kind = "plain"};
+  for (const std::string& name : list.names) {
+    set.shards.push_back({.name = name});
+  }
+  open_shards(set, options, [&](ShardFile& shard) {
+    const std::string original = list.folder + "/" + shard.name;
+    shard.tar_path = ensure_expanded(original, options.cache_dir);
+    shard.index_path = ensure_indexed(original, shard.tar_path, options.cache_dir);
+    measure_shard(shard);
+    // Checksums follow an index beside the data; one in the cache never has any.
+    const std::string checksums = checksum_path(shard.index_path);
+    shard.checksum_path = path_exists(checksums) ? checksums : "";
+  });
+  check_not_empty(set);
+  return set;
+}
+
+void refuse_other_kinds(const std::string& path) {
+  const bool is_jsonl = path.ends_with(".jsonl");
+  if (is_jsonl || path.ends_with(".yaml")) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("a {} has no shards of its own; expected a dataset's folder, a tar or a "
+                    "pattern of tars",
+                    is_jsonl ? "JSONL file" : "metadataset"),
+        {.path = path});
+  }
+}
+
+}  // namespace
+
+ShardSet open_split(const std::string& path, const OpenOptions& options) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    refuse_other_kinds(path);
+    return open_split(std::vector<std::string>{path}, options);
+  }
+  const std::string folder = absolute_folder(path);
+  if (path_exists(folder + "/.nv-meta")) {
+    return open_prepared(folder, options);
+  }
+  const ShardList list{.folder = folder, .names = find_shards(folder)};
+  if (list.names.empty()) {
+    throw Error(ErrorCode::kNotFound,
+                "no shards in this folder or below it: no .tar, .tgz, .tar.gz or .tar.zst",
+                {.path = folder});
+  }
+  return open_plain(list, options);
+}
+
+ShardSet open_split(const std::vector<std::string>& paths, const OpenOptions& options) {
+  return open_plain(list_shards(paths), options);
+}
+
+}  // namespace energon

@@ -1,0 +1,208 @@
+#include "io/formats/dataset_info.h"
+
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <yaml-cpp/yaml.h>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/formats/path_exists.h"
+
+namespace energon {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void fail(const std::string& problem, const std::string& path) {
+  throw Error(ErrorCode::kCorruptData, problem, {.path = path});
+}
+
+[[noreturn]] void fail_unknown_key(const std::string& key, const std::string& path) {
+  fail(fmt::format("unknown key '{}'; known: energon_version, shard_counts", printable(key)), path);
+}
+
+void add_shard(DatasetInfo& info, std::set<std::string>& names, const std::string& name,
+               std::int64_t count, const std::string& path) {
+  if (count < 0) {
+    fail(fmt::format("shard_counts of '{}' is {}, but a count is not negative", printable(name),
+                     count),
+         path);
+  }
+  if (name.empty() || !names.insert(name).second) {
+    fail(fmt::format("shard_counts names the shard '{}' twice or without a name", printable(name)),
+         path);
+  }
+  info.shards.push_back({name, count});
+}
+
+// Reads events instead of a document: an ordered document compares each new key with all others,
+// and keeps one of two equal keys without a word.
+class InfoReader final : public nlohmann::json_sax<Json> {
+ public:
+  InfoReader(DatasetInfo& info, const std::string& path) : info_(info), path_(path) {}
+
+  bool has_counts() const { return has_counts_; }
+
+  bool null() override { return key_ == "energon_version" && depth_ == 1 ? true : wrong("null"); }
+  bool boolean(bool value) override { return wrong(value ? "true" : "false"); }
+  bool number_float(number_float_t, const string_t& text) override { return wrong(text); }
+  bool binary(binary_t&) override { return wrong("binary"); }
+
+  bool number_integer(number_integer_t value) override {
+    if (depth_ != 2) {
+      return wrong(std::to_string(value));
+    }
+    add_shard(info_, names_, key_, value, path_);
+    return true;
+  }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > INT64_MAX) {
+      return wrong(std::to_string(value));
+    }
+    return number_integer(static_cast<number_integer_t>(value));
+  }
+
+  bool string(string_t& value) override {
+    if (depth_ != 1 || key_ != "energon_version") {
+      return wrong(fmt::format("'{}'", value));
+    }
+    info_.energon_version = value;
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    if (depth_ == 2 || (depth_ == 1 && key_ != "shard_counts")) {
+      return wrong("a mapping");
+    }
+    ++depth_;
+    return true;
+  }
+
+  bool end_object() override {
+    --depth_;
+    return true;
+  }
+
+  bool key(string_t& value) override {
+    key_ = value;
+    if (depth_ == 1) {
+      bool& seen = value == "shard_counts" ? has_counts_ : has_version_;
+      if (value != "shard_counts" && value != "energon_version") {
+        fail_unknown_key(value, path_);
+      }
+      if (std::exchange(seen, true)) {
+        fail(fmt::format("the key '{}' occurs twice", value), path_);
+      }
+    }
+    return true;
+  }
+
+  bool start_array(std::size_t) override { return wrong("a list"); }
+  bool end_array() override { return true; }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    fail(fmt::format("not valid JSON: {}", printable(error.what())), path_);
+  }
+
+ private:
+  bool wrong(const std::string& got) const {
+    fail(depth_ == 0 ? fmt::format("must be a mapping with shard_counts, got {}", printable(got))
+         : depth_ == 1
+             ? fmt::format("'{}' must be a {}, got {}", key_,
+                           key_ == "shard_counts" ? "mapping of shard names to counts" : "string",
+                           printable(got))
+             : fmt::format("shard_counts of '{}' must be an integer, got {}", printable(key_),
+                           printable(got)),
+         path_);
+  }
+
+  DatasetInfo& info_;
+  const std::string& path_;
+  int depth_ = 0;
+  std::string key_;
+  bool has_counts_ = false;
+  bool has_version_ = false;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+std::string_view writer_version() { return "energon-cpp " ENERGON_VERSION; }
+
+DatasetInfo parse_info_json(std::string_view text, const std::string& path) {
+  DatasetInfo info;
+  InfoReader reader(info, path);
+  Json::sax_parse(text, &reader);
+  if (!reader.has_counts()) {
+    fail("shard_counts is missing", path);
+  }
+  return info;
+}
+
+DatasetInfo parse_info_yaml(const std::string& text, const std::string& path) {
+  DatasetInfo info;
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsMap() || !root["shard_counts"] || !root["shard_counts"].IsMap()) {
+      fail("must be a mapping with shard_counts", path);
+    }
+    for (const auto& entry : root) {
+      const auto key = entry.first.as<std::string>();
+      if (key == "energon_version") {
+        info.energon_version = entry.second.as<std::string>();
+      } else if (key != "shard_counts") {
+        fail_unknown_key(key, path);
+      }
+    }
+    std::set<std::string> names;
+    for (const auto& entry : root["shard_counts"]) {
+      add_shard(info, names, entry.first.as<std::string>(), entry.second.as<std::int64_t>(), path);
+    }
+  } catch (const YAML::Exception& error) {
+    fail(fmt::format("not valid YAML for shard counts: {}", printable(error.what())), path);
+  }
+  return info;
+}
+
+std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder) {
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+  const std::string json_path = meta_folder + "/.info.json";
+  if (path_exists(json_path)) {
+    return parse_info_json(read_file(json_path, kLimitBytes), json_path);
+  }
+  const std::string yaml_path = meta_folder + "/.info.yaml";
+  if (path_exists(yaml_path)) {
+    return parse_info_yaml(read_file(yaml_path, kLimitBytes), yaml_path);
+  }
+  return std::nullopt;
+}
+
+std::string to_info_json(const DatasetInfo& info) {
+  // Built by hand around the library's escaping of strings, for the reason given at InfoReader.
+  const auto quoted = [](const std::string& text) {
+    try {
+      return Json(text).dump(-1, ' ', /*ensure_ascii=*/true);
+    } catch (const Json::exception&) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the shard name '{}' is not UTF-8; rename the file", printable(text)));
+    }
+  };
+  std::string json = "{\n";
+  if (info.energon_version) {
+    json += fmt::format("  \"energon_version\": {},\n", quoted(*info.energon_version));
+  }
+  json += "  \"shard_counts\": {";
+  for (std::size_t i = 0; i < info.shards.size(); ++i) {
+    json += fmt::format("{}\n    {}: {}", i == 0 ? "" : ",", quoted(info.shards[i].name),
+                        info.shards[i].sample_count);
+  }
+  json += info.shards.empty() ? "}\n}" : "\n  }\n}";
+  return json;
+}
+
+}  // namespace energon

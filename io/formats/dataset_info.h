@@ -1,0 +1,45 @@
+// `.nv-meta/.info.json`: the shards of a prepared dataset and their sample counts.
+//
+// The order of the shards is kept both ways, because a shard's position is its tar_file_id in
+// index.sqlite. Written byte for byte as Energon writes it. Reading is strict: an unknown key is an
+// error. The older `.info.yaml` is read where .info.json is absent.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace energon {
+
+struct ShardCount {
+  std::string name;  ///< path relative to the dataset's folder
+  std::int64_t sample_count = 0;
+
+  bool operator==(const ShardCount&) const = default;
+};
+
+struct DatasetInfo {
+  std::optional<std::string> energon_version = std::nullopt;  ///< who prepared it
+  std::vector<ShardCount> shards = {};
+
+  bool operator==(const DatasetInfo&) const = default;
+};
+
+/// Name and version that prepare() writes as energon_version.
+std::string_view writer_version();
+
+/// `path` is named in errors. Throw Error (kCorruptData) on anything that is not such a file, a
+/// negative count or a shard named twice.
+DatasetInfo parse_info_json(std::string_view text, const std::string& path);
+DatasetInfo parse_info_yaml(const std::string& text, const std::string& path);
+
+/// Reads .info.json, else .info.yaml, in `meta_folder`. Empty if there is neither.
+std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder);
+
+/// The content of .info.json. Throws Error (kInvalidArgument) if a name is not UTF-8.
+std::string to_info_json(const DatasetInfo& info);
+
+}  // namespace energon

@@ -1,0 +1,134 @@
+#include "io/formats/excluded_samples.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/formats/path_exists.h"
+#include "io/formats/sample_index.h"
+#include "io/tar/shard_scan.h"
+
+namespace energon {
+namespace {
+
+// Excluded keys of one shard.
+using KeysOfShard = std::map<std::string, std::set<std::string>>;
+// Calls back with the position of each key that is found.
+using Found = std::function<void(const std::string& key, std::int64_t sample)>;
+
+constexpr std::size_t kMaxWarnings = 20;
+
+class Warnings {
+ public:
+  explicit Warnings(std::vector<std::string>& out) : out_(out) {}
+
+  void add(const std::string& entry, std::string_view problem) {
+    if (++count_ <= kMaxWarnings) {
+      out_.push_back(fmt::format("exclude entry '{}' {}", printable(entry), problem));
+    }
+  }
+
+  void finish() {
+    if (count_ > kMaxWarnings) {
+      out_.push_back(fmt::format("{} more exclude entries name nothing", count_ - kMaxWarnings));
+    }
+  }
+
+ private:
+  std::vector<std::string>& out_;
+  std::size_t count_ = 0;
+};
+
+void look_up(const SampleIndex& index, std::int64_t tar_file_id, const std::set<std::string>& keys,
+             const Found& found) {
+  for (const std::string& key : keys) {
+    const auto location = index.find_sample(key);
+    if (location && location->tar_file_id == tar_file_id) {
+      found(key, location->sample_index);
+    }
+  }
+}
+
+void scan(const std::string& tar_path, const std::set<std::string>& keys, const Found& found) {
+  const ShardScan shard = scan_shard(FileSource(tar_path));
+  for (std::size_t i = 0; i < shard.samples.size(); ++i) {
+    if (keys.contains(shard.samples[i].key)) {
+      found(shard.samples[i].key, static_cast<std::int64_t>(i));
+    }
+  }
+}
+
+}  // namespace
+
+void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
+                      const std::string& index_path, ShardSet& set) {
+  if (entries.empty()) {
+    return;
+  }
+  std::unordered_map<std::string, std::int64_t> ids;
+  for (std::size_t i = 0; i < info.shards.size(); ++i) {
+    ids.emplace(info.shards[i].name, static_cast<std::int64_t>(i));
+  }
+  Warnings warnings(set.warnings);
+  KeysOfShard excluded;
+  for (const std::string& entry : entries) {
+    if (ids.contains(entry)) {
+      continue;  // a whole shard of another part
+    }
+    // Shard names and keys may both hold slashes: the first prefix that is a shard decides.
+    std::size_t slash = entry.find('/');
+    while (slash != std::string::npos && !ids.contains(entry.substr(0, slash))) {
+      slash = entry.find('/', slash + 1);
+    }
+    if (slash == std::string::npos) {
+      warnings.add(entry, "names no shard of the dataset");
+    } else {
+      excluded[entry.substr(0, slash)].insert(entry.substr(slash + 1));
+    }
+  }
+
+  std::optional<SampleIndex> index;
+  if (!excluded.empty() && path_exists(index_path)) {
+    index.emplace(index_path);
+  }
+  for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
+    const ShardFile& file = set.shards[shard];
+    const auto keys = excluded.find(file.name);
+    if (keys == excluded.end()) {
+      continue;
+    }
+    std::set<std::string> missing = keys->second;
+    const auto found = [&](const std::string& key, std::int64_t sample) {
+      missing.erase(key);
+      if (sample >= file.sample_count) {
+        throw Error(
+            ErrorCode::kCorruptData,
+            fmt::format("the excluded sample is number {} of its shard, which has {} samples; "
+                        "prepare the dataset again",
+                        sample, file.sample_count),
+            {.path = index ? index_path : file.tar_path, .sample_key = key});
+      }
+      set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
+    };
+    if (index) {
+      look_up(*index, ids.at(file.name), keys->second, found);
+    } else {
+      scan(file.tar_path, keys->second, found);
+    }
+    for (const std::string& key : missing) {
+      warnings.add(file.name + "/" + key, "names no sample of that shard");
+    }
+  }
+  warnings.finish();
+  std::sort(set.excludes.begin(), set.excludes.end());
+  set.excludes.erase(std::unique(set.excludes.begin(), set.excludes.end()), set.excludes.end());
+}
+
+}  // namespace energon

@@ -1,0 +1,19 @@
+// From `shard/key` entries of a split file to positions. Private to io/formats.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/formats/dataset_folder.h"
+#include "io/formats/dataset_info.h"
+
+namespace energon {
+
+/// Fills set.excludes (sorted, without duplicates). Keys are looked up in `index_path`, or, if
+/// there is no such file, by scanning the shards that are named. An entry that names nothing
+/// becomes a warning. Throws Error as SampleIndex and scan_shard().
+void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
+                      const std::string& index_path, ShardSet& set);
+
+}  // namespace energon

@@ -1,0 +1,61 @@
+// Indices and expanded copies of shards that were not prepared.
+//
+// A plain tar is indexed when it is first opened. Its index is kept beside it, or, where that
+// folder cannot be written, in a cache folder. An index carries its shard's modification time as
+// its own: where the two differ, or the archive does not end where the index says, it is stale and
+// is built again. In the cache, path, size and modification time are part of the name. A compressed
+// shard is expanded once, into the cache, and read from there like any other.
+//
+// Any number of processes may do this at once, and any of them may be killed: a name in the cache
+// or beside the data is absent or complete. The functions are thread-safe.
+//
+// Where a function takes a cache folder, absent means default_cache_dir(), which is asked for only
+// if the cache is needed.
+
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "io/file_source.h"
+
+namespace energon {
+
+/// $ENERGON_CACHE_DIR, else $XDG_CACHE_HOME/energon, else ~/.cache/energon. Throws Error
+/// (kInvalidArgument) if none of the three variables is set.
+std::string default_cache_dir();
+
+/// A file name for what was derived from this version of this file: its own name, shortened, then
+/// 16 hexadecimal digits that depend on its absolute path, its size and its modification time.
+std::string cache_name(const std::string& path, const FileIdentity& identity);
+
+/// Whether a file found in a folder is a shard, by its name: .tar, .tgz, .tar.gz, .tar.zst.
+bool is_shard_name(std::string_view name);
+
+/// How long one process waits for another that expands the same shard and makes no progress. One
+/// that dies is noticed at once.
+inline constexpr std::chrono::minutes kExpandStallLimit{5};
+
+/// The uncompressed tar of a shard: `shard_path` itself, or its copy under `cache_dir`, which is
+/// made if it is not there (once: other processes wait for it). Throws Error: kIo, kCorruptData if
+/// the shard is damaged, kTimeout after kExpandStallLimit.
+std::string ensure_expanded(const std::string& shard_path,
+                            const std::optional<std::string>& cache_dir);
+
+/// Index of the plain shard `shard_path`, whose uncompressed tar is `tar_path` (both are the same
+/// unless the shard is compressed; then the index is in the cache, too). Built if it is absent or
+/// stale. Returns the path of the index. Throws Error: kIo, kCorruptData if the tar is damaged.
+std::string ensure_indexed(const std::string& shard_path, const std::string& tar_path,
+                           const std::optional<std::string>& cache_dir);
+
+/// Gives an index the modification time of its shard, which makes it a fresh one for
+/// ensure_indexed(). A failure is ignored: the index is then built again.
+void mark_index_fresh(const std::string& index_path, const FileIdentity& shard);
+
+/// Throws Error (kCorruptData) unless `tar` ends where its index says that the
+/// samples end: at the end of the file or with a block of zeros.
+void check_archive_end(const FileSource& tar, std::uint64_t end_offset);
+
+}  // namespace energon

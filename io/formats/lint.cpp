@@ -1,0 +1,284 @@
+#include "io/formats/lint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/formats/checksum_file.h"
+#include "io/formats/dataset_info.h"
+#include "io/formats/index_cache.h"
+#include "io/formats/parallel_for.h"
+#include "io/formats/path_exists.h"
+#include "io/formats/sample_index.h"
+#include "io/formats/scan_pipeline.h"
+#include "io/formats/shard_list.h"
+#include "io/formats/split_config.h"
+#include "io/formats/tar_index.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the dataset's own files say; of plain tars, only the names.
+struct Dataset {
+  std::string folder;
+  std::vector<std::string> shards;
+  std::vector<std::int64_t> counts;  // by .info.json; empty if there is none
+  std::string sqlite_path;           // empty if there is none
+};
+
+LintProblem problem_of(const std::string& shard, const Error& error) {
+  return {.shard = shard,
+          .byte_offset = error.context().byte_offset,
+          .key = error.context().sample_key,
+          .message = error.message()};
+}
+
+void check_split(const Dataset& dataset, const std::string& meta, const LintOptions& options,
+                 LintReport& report) {
+  try {
+    const SplitConfig config = read_split_config(meta, options.split_config);
+    const std::unordered_set<std::string> known(dataset.shards.begin(), dataset.shards.end());
+    for (const SplitConfig::Part& part : config.parts) {
+      if (part.patterns.empty()) {
+        report.warnings.push_back(fmt::format("split part '{}' is empty", printable(part.name)));
+        continue;
+      }
+      for (const std::string& name : select_shards(config, part.name, meta).names) {
+        if (!known.contains(name)) {
+          report.problems.push_back(
+              {.shard = name,
+               .message = fmt::format("split part '{}' names it, .info.json does not",
+                                      printable(part.name))});
+        }
+      }
+    }
+  } catch (const Error& error) {
+    report.problems.push_back(problem_of("", error));
+  }
+}
+
+Dataset find_dataset(const std::string& path, const LintOptions& options, LintReport& report) {
+  Dataset dataset;
+  if (!fs::is_directory(path)) {
+    ShardList list = list_shards({path});
+    dataset.folder = std::move(list.folder);
+    dataset.shards = std::move(list.names);
+    return dataset;
+  }
+  dataset.folder = path;
+  const std::string meta = path + "/.nv-meta";
+  const auto info = read_dataset_info(meta);
+  if (!info) {
+    if (path_exists(meta)) {
+      report.problems.push_back(
+          {.message = ".nv-meta/.info.json is missing: the dataset is not prepared completely"});
+    }
+    dataset.shards = find_shards(path);
+    if (dataset.shards.empty()) {
+      throw Error(ErrorCode::kNotFound, "no shards in this folder or below it", {.path = path});
+    }
+    return dataset;
+  }
+  for (const ShardCount& shard : info->shards) {
+    dataset.shards.push_back(shard.name);
+    dataset.counts.push_back(shard.sample_count);
+  }
+  if (path_exists(meta + "/index.sqlite")) {
+    dataset.sqlite_path = meta + "/index.sqlite";
+  }
+  check_split(dataset, meta, options, report);
+  return dataset;
+}
+
+class Linter {
+ public:
+  Linter(Dataset dataset, const LintOptions& options, LintReport report)
+      : dataset_(std::move(dataset)), options_(options), report_(std::move(report)) {}
+
+  LintReport run() {
+    const auto total = static_cast<std::int64_t>(dataset_.shards.size());
+    open_sqlite();
+    {
+      ScanPipeline pipeline(total, thread_count(options_.threads, total), options_.stop,
+                            [this](std::int64_t i) { return scan(i); });
+      for (std::int64_t i = 0; i < total; ++i) {
+        take(i, pipeline.next());
+        if (options_.progress) {
+          options_.progress({.shards_done = i + 1, .shards_total = total});
+        }
+      }
+    }
+    report_.shards = total;
+    if (sqlite_ && report_.ok() && sqlite_->sample_count() != report_.samples) {
+      add({.message = fmt::format("index.sqlite has {} samples, the shards have {}",
+                                  sqlite_->sample_count(), report_.samples)});
+    }
+    std::stable_sort(report_.problems.begin(), report_.problems.end(),
+                     [](const LintProblem& a, const LintProblem& b) { return a.shard < b.shard; });
+    return std::move(report_);
+  }
+
+ private:
+  const std::string& name(std::int64_t i) const {
+    return dataset_.shards[static_cast<std::size_t>(i)];
+  }
+
+  void add(LintProblem problem) {
+    const std::lock_guard lock(mutex_);
+    report_.problems.push_back(std::move(problem));
+  }
+
+  void open_sqlite() {
+    if (dataset_.sqlite_path.empty()) {
+      return;
+    }
+    try {
+      sqlite_.emplace(dataset_.sqlite_path);
+      if (const std::string wrong = sqlite_->check(); !wrong.empty()) {
+        add({.message = fmt::format("index.sqlite is damaged: {}", wrong)});
+        sqlite_.reset();
+      }
+    } catch (const Error& error) {
+      sqlite_.reset();
+      add(problem_of("", error));
+    }
+  }
+
+  // On a pool thread: what concerns one shard and its neighbours on disk.
+  ScannedShard scan(std::int64_t i) {
+    const std::string original = dataset_.folder + "/" + name(i);
+    const FileSource tar(ensure_expanded(original, options_.cache_dir));
+    ScannedShard shard{.scan = scan_shard(tar), .tar_size = tar.size()};
+    check_index(i, tar, shard.scan, tar_index_path(original));
+    return shard;
+  }
+
+  void check_index(std::int64_t i, const FileSource& tar, const ShardScan& scan,
+                   const std::string& index_path) {
+    if (!path_exists(index_path)) {
+      if (!dataset_.counts.empty()) {
+        add({.shard = name(i), .message = "the index is missing: " + printable(index_path)});
+      }
+      return;
+    }
+    try {
+      const TarIndex index = TarIndex::load(index_path, tar.size());
+      const auto samples = static_cast<std::int64_t>(scan.samples.size());
+      if (index.sample_count() != samples) {
+        add({.shard = name(i),
+             .message = fmt::format("the index lists {} samples, the tar has {}",
+                                    index.sample_count(), samples)});
+        return;
+      }
+      for (std::int64_t k = 0; k <= samples; ++k) {
+        const bool is_end = k == samples;
+        const auto at = static_cast<std::size_t>(k);
+        const std::uint64_t actual = is_end ? scan.end_offset : scan.samples[at].offset;
+        if (index.entries()[at] != actual) {
+          add({.shard = name(i),
+               .byte_offset = actual,
+               .key = is_end ? std::nullopt : std::optional(scan.samples[at].key),
+               .message = fmt::format(
+                   "the index says byte {} for {} {}, the tar {}", index.entries()[at],
+                   is_end ? "the end after sample" : "sample", is_end ? k - 1 : k, actual)});
+          return;
+        }
+      }
+      check_checksums(i, tar, index, scan, checksum_path(index_path));
+    } catch (const Error& error) {
+      add(problem_of(name(i), error));
+    }
+  }
+
+  void check_checksums(std::int64_t i, const FileSource& tar, const TarIndex& index,
+                       const ShardScan& scan, const std::string& path) {
+    if (!path_exists(path)) {
+      return;
+    }
+    const ChecksumFile expected = ChecksumFile::load(path, tar.size(), index.sample_count());
+    const std::vector<std::uint64_t> actual = compute_checksums(tar, index);
+    for (std::int64_t k = 0; k < index.sample_count(); ++k) {
+      if (actual[static_cast<std::size_t>(k)] != expected.digest(k)) {
+        add({.shard = name(i),
+             .byte_offset = index.range(k).offset,
+             .key = scan.samples[static_cast<std::size_t>(k)].key,
+             .message =
+                 fmt::format("the bytes of sample {} are not those that were prepared: their "
+                             "checksum differs",
+                             k)});
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    report_.samples_checksummed += index.sample_count();
+  }
+
+  // On the caller's thread: what concerns the dataset as a whole.
+  void take(std::int64_t i, const ScannedShard& shard) {
+    if (shard.error) {
+      try {
+        std::rethrow_exception(shard.error);
+      } catch (const Error& error) {
+        add(problem_of(name(i), error));
+      }
+      return;
+    }
+    const auto samples = static_cast<std::int64_t>(shard.scan.samples.size());
+    report_.samples += samples;
+    for (const std::string& warning : shard.scan.warnings) {
+      report_.warnings.push_back(fmt::format("{}: {}", printable(name(i)), warning));
+    }
+    if (!dataset_.counts.empty() && dataset_.counts[static_cast<std::size_t>(i)] != samples) {
+      add({.shard = name(i),
+           .message = fmt::format(".info.json counts {} samples, the tar has {}",
+                                  dataset_.counts[static_cast<std::size_t>(i)], samples)});
+    }
+    if (sqlite_) {
+      check_rows(i, shard.scan);
+    }
+  }
+
+  void check_rows(std::int64_t i, const ShardScan& scan) {
+    try {
+      for (std::size_t k = 0; k < scan.samples.size(); ++k) {
+        const ScannedSample& sample = scan.samples[k];
+        const auto row = sqlite_->find_sample(sample.key);
+        if (!row || row->tar_file_id != i || row->sample_index != static_cast<std::int64_t>(k) ||
+            row->bytes.offset != sample.offset) {
+          add({.shard = name(i),
+               .byte_offset = sample.offset,
+               .key = sample.key,
+               .message = row ? "index.sqlite has the sample at another place"
+                              : "index.sqlite does not have the sample"});
+          return;  // the others of this shard are likely to differ, too
+        }
+      }
+    } catch (const Error& error) {
+      add(problem_of(name(i), error));
+    }
+  }
+
+  const Dataset dataset_;
+  const LintOptions& options_;
+  std::optional<SampleIndex> sqlite_;
+
+  std::mutex mutex_;
+  LintReport report_;  // its problems and samples_checksummed are guarded by mutex_
+};
+
+}  // namespace
+
+LintReport lint(const std::string& path, const LintOptions& options) {
+  LintReport report;
+  Dataset dataset = find_dataset(path, options, report);
+  return Linter(std::move(dataset), options, std::move(report)).run();
+}
+
+}  // namespace energon

@@ -1,0 +1,53 @@
+// Reads a whole dataset and reports everything that is wrong with it.
+//
+// Opening a dataset stops at the first problem; this goes on and collects. Each shard is scanned
+// and compared with its index, the counts of .info.json, the rows of index.sqlite and, if there are
+// any, its checksums (which reads every byte). Payloads are not decoded: io knows no media.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace energon {
+
+struct LintProblem {
+  std::string shard = {};  ///< empty: the dataset's own files
+  std::optional<std::uint64_t> byte_offset = std::nullopt;
+  std::optional<std::string> key = std::nullopt;
+  std::string message = {};
+};
+
+struct LintReport {
+  std::int64_t shards = 0;
+  std::int64_t samples = 0;              ///< scanned without error
+  std::int64_t samples_checksummed = 0;  ///< compared with a stored digest
+  std::vector<LintProblem> problems = {};
+  std::vector<std::string> warnings = {};
+
+  bool ok() const { return problems.empty(); }
+};
+
+struct LintProgress {
+  std::int64_t shards_done = 0;
+  std::int64_t shards_total = 0;
+};
+
+struct LintOptions {
+  std::optional<std::string> split_config = std::nullopt;
+  std::optional<std::string> cache_dir = std::nullopt;  ///< for compressed shards
+  std::optional<int> threads = std::nullopt;
+  std::stop_token stop = {};
+  /// Called after each shard, in order.
+  std::function<void(const LintProgress&)> progress = nullptr;
+};
+
+/// `path` as for open_split(). Throws Error only where nothing can be checked (kNotFound, kIo,
+/// kInvalidArgument) or the work was stopped (kCancelled); all else is in the report.
+LintReport lint(const std::string& path, const LintOptions& options = {});
+
+}  // namespace energon

@@ -1,0 +1,312 @@
+#include "io/formats/prepare.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <regex>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/formats/checksum_file.h"
+#include "io/formats/dataset_info.h"
+#include "io/formats/index_cache.h"
+#include "io/formats/parallel_for.h"
+#include "io/formats/path_exists.h"
+#include "io/formats/sample_index_writer.h"
+#include "io/formats/scan_pipeline.h"
+#include "io/formats/shard_list.h"
+#include "io/formats/staging_folder.h"
+#include "io/formats/tar_index.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxPartNames = 50;
+constexpr std::size_t kMaxProblemsNamed = 50;
+constexpr std::string_view kDatasetYaml =
+    "__module__: megatron.energon\n__class__: CrudeWebdataset\n";
+
+void validate(const PrepareOptions& options) {
+  if (!options.split_ratios.empty() && !options.split_patterns.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the split is given by ratios and by patterns; give only one of them");
+  }
+  if (options.dataset_yaml_name && options.dataset_yaml_name->find('/') != std::string::npos) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the name of the loader definition, '{}', must not have folders",
+                            printable(*options.dataset_yaml_name)));
+  }
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw io_error("cannot stat", errno, {.path = path});
+  }
+  return status.st_mode & 0777U;
+}
+
+std::vector<std::string> choose_shards(const std::string& path, const PrepareOptions& options) {
+  std::vector<std::string> names = find_shards(path);
+  for (const std::string& text : options.exclude_regexes) {
+    try {
+      const std::regex regex(text);
+      std::erase_if(names, [&](const std::string& name) { return std::regex_search(name, regex); });
+    } catch (const std::regex_error& error) {
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a regular expression: {}",
+                                                           printable(text), error.what()));
+    }
+  }
+  if (names.empty()) {
+    throw Error(ErrorCode::kNotFound,
+                "no shards to prepare: no .tar, .tgz, .tar.gz or .tar.zst that is not excluded",
+                {.path = path});
+  }
+  check_index_paths_differ(names);
+  return names;
+}
+
+SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options) {
+  if (!options.split_patterns.empty()) {
+    return split_by_pattern(shards, options.split_patterns);
+  }
+  if (!options.split_ratios.empty()) {
+    return split_by_ratio(shards, options.split_ratios);
+  }
+  return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
+}
+
+// Gathers what is wrong with shards, for one error that names it all.
+class Problems {
+ public:
+  void add(std::string text) {
+    if (++count_ <= kMaxProblemsNamed) {
+      text_ += fmt::format("\n  {}", text);
+    }
+  }
+
+  bool any() const { return count_ > 0; }
+
+  [[noreturn]] void raise(const std::string& path) const {
+    const std::string more = count_ > kMaxProblemsNamed
+                                 ? fmt::format("\n  and {} more", count_ - kMaxProblemsNamed)
+                                 : "";
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("nothing was prepared, because of {} problem{}:{}{}\n", count_,
+                            count_ == 1 ? "" : "s", text_, more),
+                {.path = path});
+  }
+
+ private:
+  std::size_t count_ = 0;
+  std::string text_;
+};
+
+class Preparation {
+ public:
+  Preparation(std::string path, const PrepareOptions& options)
+      : path_(std::move(path)),
+        options_(options),
+        names_(choose_shards(path_, options)),
+        split_(choose_split(names_, options)),
+        file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
+        staging_(path_, mode_of(path_) | 0700U),
+        writer_(std::make_unique<SampleIndexWriter>(staging_.meta_file("index.sqlite"))) {}
+
+  PrepareReport run(ProgressSink& sink) {
+    const auto total = static_cast<std::int64_t>(names_.size());
+    PrepareProgress progress{.shards_done = 0, .shards_total = total};
+    {
+      ScanPipeline pipeline(total, thread_count(options_.threads, total), options_.stop,
+                            [this](std::int64_t i) { return scan(i); });
+      for (std::int64_t i = 0; i < total; ++i) {
+        take(i, pipeline.next());
+        progress.shards_done = i + 1;
+        progress.samples = report_.samples;
+        progress.bytes = report_.bytes;
+        sink.on_progress(progress);
+      }
+    }
+    if (problems_.any()) {
+      problems_.raise(path_);
+    }
+    write_meta_files();
+    commit();
+    report_.shards = total;
+    report_.part_names.assign(part_names_.begin(), part_names_.end());
+    report_.split = split_;
+    return std::move(report_);
+  }
+
+ private:
+  std::string shard_path(std::int64_t i) const {
+    return path_ + "/" + names_[static_cast<std::size_t>(i)];
+  }
+
+  // On a pool thread: all about one shard that needs no other.
+  ScannedShard scan(std::int64_t i) const {
+    const std::string original = shard_path(i);
+    // Before the scan: a shard that changes meanwhile must not look like the one that was scanned.
+    const FileIdentity identity = FileSource(original).identity();
+    const FileSource tar(ensure_expanded(original, options_.cache_dir));
+    ScannedShard shard{.scan = scan_shard(tar), .tar_size = tar.size()};
+    std::vector<std::uint64_t> entries;
+    for (const ScannedSample& sample : shard.scan.samples) {
+      entries.push_back(sample.offset);
+    }
+    entries.push_back(shard.scan.end_offset);
+    const std::string index_path = staging_.loose_file(i, ".idx");
+    write_tar_index(index_path, entries, file_mode_);
+    mark_index_fresh(index_path, identity);
+    if (options_.checksums == Checksums::kWrite) {
+      const TarIndex index = TarIndex::from_entries(std::move(entries), tar.size(), original);
+      write_checksums(staging_.loose_file(i, ".xxh3"), tar.size(), compute_checksums(tar, index),
+                      file_mode_);
+    }
+    return shard;
+  }
+
+  // On the caller's thread, in order.
+  void take(std::int64_t i, const ScannedShard& shard) {
+    const std::string& name = names_[static_cast<std::size_t>(i)];
+    if (shard.error) {
+      add_problem(name, shard.error);
+      return;
+    }
+    for (const std::string& warning : shard.scan.warnings) {
+      report_.warnings.push_back(fmt::format("{}: {}", printable(name), warning));
+    }
+    if (shard.scan.samples.empty()) {
+      problems_.add(fmt::format("{}: no samples in {} bytes; exclude the shard or remove it",
+                                printable(name), shard.tar_size));
+      return;
+    }
+    info_.shards.push_back({name, static_cast<std::int64_t>(shard.scan.samples.size())});
+    report_.samples += static_cast<std::int64_t>(shard.scan.samples.size());
+    report_.bytes += shard.tar_size;
+    for (std::size_t k = 0; k < shard.scan.samples.size(); ++k) {
+      const std::uint64_t end = k + 1 < shard.scan.samples.size() ? shard.scan.samples[k + 1].offset
+                                                                  : shard.scan.end_offset;
+      add_sample(i, static_cast<std::int64_t>(k), shard.scan.samples[k], end);
+    }
+  }
+
+  void add_problem(const std::string& name, const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& known) {
+      if (known.code() == ErrorCode::kIo || known.code() == ErrorCode::kInternal) {
+        throw;  // not the shard's fault: no space, no permission
+      }
+      const ErrorContext& where = known.context();
+      problems_.add(fmt::format(
+          "{}: {}{}{}", printable(name), known.message(),
+          where.byte_offset ? fmt::format(" [byte {}]", *where.byte_offset) : "",
+          where.sample_key ? fmt::format(" [sample {}]", printable(*where.sample_key)) : ""));
+    }
+  }
+
+  void add_sample(std::int64_t shard, std::int64_t number, const ScannedSample& sample,
+                  std::uint64_t end) {
+    const auto first = writer_->add_sample(
+        sample.key, {.tar_file_id = shard,
+                     .sample_index = number,
+                     .bytes = {.offset = sample.offset, .size = end - sample.offset}});
+    if (first) {
+      problems_.add(fmt::format(
+          "the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys must differ in "
+          "a "
+          "whole dataset",
+          printable(sample.key), printable(names_[static_cast<std::size_t>(first->tar_file_id)]),
+          first->sample_index, printable(names_[static_cast<std::size_t>(shard)]), number));
+      return;
+    }
+    for (const ScannedPart& part : sample.parts) {
+      writer_->add_part(shard, number, part.name,
+                        {.offset = part.content_offset, .size = part.size});
+      if (part_names_.size() < kMaxPartNames) {
+        part_names_.insert(part.name);
+      }
+    }
+    report_.parts += static_cast<std::int64_t>(sample.parts.size());
+  }
+
+  void write_meta_files() {
+    writer_->finish();
+    fs::permissions(staging_.meta_file("index.sqlite"), static_cast<fs::perms>(file_mode_));
+    info_.energon_version = std::string(writer_version());
+    staging_.write_meta_file("index.uuid", as_bytes(make_uuid()), file_mode_);
+    staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
+    staging_.write_meta_file(".info.json", as_bytes(to_info_json(info_)), file_mode_);
+    if (options_.dataset_yaml_name &&
+        !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
+      staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(kDatasetYaml), file_mode_);
+    }
+  }
+
+  void commit() {
+    std::vector<std::pair<std::string, std::string>> moves;
+    // The older form would contradict the new one for whoever reads it; checksums of other bytes
+    // too.
+    std::vector<std::string> stale = {path_ + "/.nv-meta/.info.yaml"};
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(names_.size()); ++i) {
+      const std::string index_path = tar_index_path(shard_path(i));
+      moves.emplace_back(staging_.loose_file(i, ".idx"), index_path);
+      if (options_.checksums == Checksums::kWrite) {
+        moves.emplace_back(staging_.loose_file(i, ".xxh3"), checksum_path(index_path));
+      } else {
+        stale.push_back(checksum_path(index_path));
+      }
+    }
+    if (options_.stop.stop_requested()) {
+      throw Error(ErrorCode::kCancelled, "prepare was stopped; the folder is as it was before");
+    }
+    staging_.commit(moves, stale, ".info.json");
+  }
+
+  const std::string path_;
+  const PrepareOptions& options_;
+  const std::vector<std::string> names_;  // position = tar_file_id
+  const SplitConfig split_;
+  const unsigned file_mode_;
+
+  StagingFolder staging_;
+  std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before that is removed
+  DatasetInfo info_;
+  Problems problems_;
+  std::set<std::string> part_names_;
+  PrepareReport report_;
+};
+
+void check_not_prepared(const std::string& path, const PrepareOptions& options) {
+  const std::string meta = path + "/.nv-meta";
+  if (options.existing == Existing::kRefuse &&
+      (path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml"))) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "the dataset is prepared already; to do it again: energon prepare --force-overwrite",
+        {.path = path});
+  }
+}
+
+}  // namespace
+
+PrepareReport prepare(const std::string& path, const PrepareOptions& options,
+                      ProgressSink& progress) {
+  validate(options);
+  if (!fs::is_directory(path)) {
+    throw Error(ErrorCode::kNotFound, "no such folder", {.path = path});
+  }
+  check_not_prepared(path, options);
+  return Preparation(path, options).run(progress);
+}
+
+}  // namespace energon

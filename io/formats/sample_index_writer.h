@@ -1,0 +1,49 @@
+// Writes `index.sqlite` (io/formats/sample_index.h) and `index.uuid` of a dataset being prepared.
+//
+// The file is for a temporary name: it is written without a journal, so a writer that is killed
+// leaves rubbish, and is renamed to its place by the caller after finish().
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "io/formats/sample_index.h"
+
+namespace energon {
+
+/// Not thread-safe.
+class SampleIndexWriter {
+ public:
+  /// Creates `path`, which must not exist. Throws Error (kIo).
+  explicit SampleIndexWriter(std::string path);
+  ~SampleIndexWriter();
+  SampleIndexWriter(const SampleIndexWriter&) = delete;
+  SampleIndexWriter& operator=(const SampleIndexWriter&) = delete;
+
+  /// Keys are unique in a dataset. Returns where `key` was added before, and adds nothing then.
+  std::optional<SampleLocation> add_sample(std::string_view key, const SampleLocation& location);
+
+  void add_part(std::int64_t tar_file_id, std::int64_t sample_index, std::string_view part,
+                ByteRange content);
+
+  /// Makes the indices and brings all to the disk. Nothing can be added after it.
+  void finish();
+
+ private:
+  struct Connection;
+
+  void count_row();
+
+  const std::string path_;
+  std::unique_ptr<Connection> connection_;
+  std::int64_t rows_in_transaction_ = 0;
+};
+
+/// A random UUID (version 4) as 36 characters.
+std::string make_uuid();
+
+}  // namespace energon

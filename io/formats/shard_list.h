@@ -1,0 +1,23 @@
+// Which shards a path means, before any of them is opened. Private to io/formats.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace energon {
+
+/// Shards below `folder`, relative to it and sorted; .nv-meta and symbolic links to folders are not
+/// entered. Throws Error (kIo, kNotFound).
+std::vector<std::string> find_shards(const std::string& folder);
+
+struct ShardList {
+  std::string folder;              ///< common folder of all, absolute
+  std::vector<std::string> names;  ///< relative to it
+};
+
+/// Each of `paths` is a file, or a brace pattern of files; the order is kept. Throws Error:
+/// kNotFound naming the file that is absent, kInvalidArgument.
+ShardList list_shards(const std::vector<std::string>& paths);
+
+}  // namespace energon

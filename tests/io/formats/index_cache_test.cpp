@@ -1,0 +1,232 @@
+#include "io/formats/index_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "io/formats/tar_index.h"
+#include "tests/io/formats/shards.h"
+#include "tests/support/child_runner.h"
+#include "tests/support/temp_dir.h"
+
+using energon::ensure_expanded;
+using energon::ensure_indexed;
+using energon::ErrorCode;
+using energon::TarIndex;
+using energon::testing::error_of;
+using energon::testing::gzip;
+using energon::testing::make_shard;
+using energon::testing::TempDir;
+
+namespace {
+
+std::int64_t samples_in(const std::string& index_path, const std::string& tar_path) {
+  return TarIndex::load(index_path, std::filesystem::file_size(tar_path)).sample_count();
+}
+
+energon::FileIdentity identity_of(const std::string& path) {
+  return energon::FileSource(path).identity();
+}
+
+// Starts `count` children that run `body`, and kills some of them after random short times.
+template <typename Body>
+void run_and_kill(int count, unsigned& seed, const Body& body) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < count; ++i) {
+    const pid_t pid = ::fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+      try {
+        body();
+      } catch (...) {
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    children.push_back(pid);
+  }
+  for (const pid_t pid : children) {
+    seed = seed * 1664525 + 1013904223;
+    std::this_thread::sleep_for(std::chrono::microseconds((seed >> 16) % 2000));
+    if ((seed >> 8) % 2 == 0) {
+      ::kill(pid, SIGKILL);
+    }
+  }
+  for (const pid_t pid : children) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    CHECK((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an index is built once and then found", "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string tar = folder.write("a.tar", make_shard(0, 3));
+  const std::string cache = folder.file("cache");
+  const std::string index = ensure_indexed(tar, tar, cache);
+  CHECK(index == tar + ".idx");
+  const auto built = identity_of(index);
+  CHECK(built.mtime_ns == identity_of(tar).mtime_ns);
+  CHECK(ensure_indexed(tar, tar, cache) == index);
+  CHECK(identity_of(index) == built);
+}
+
+TEST_CASE("an index of an older tar is built again", "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string tar = folder.write("a.tar", make_shard(0, 3));
+  const std::string cache = folder.file("cache");
+  ensure_indexed(tar, tar, cache);
+  SECTION("by modification time") {
+    folder.write("a.tar", make_shard(0, 5));
+    // A tar that was moved here may well be older than the index.
+    std::filesystem::last_write_time(
+        tar, std::filesystem::file_time_type::clock::now() - std::chrono::hours(100));
+    CHECK(samples_in(ensure_indexed(tar, tar, cache), tar) == 5);
+  }
+  SECTION("by where the archive ends, if the time is the same") {
+    const auto time = std::filesystem::last_write_time(tar);
+    folder.write("a.tar", make_shard(0, 5));
+    std::filesystem::last_write_time(tar, time);
+    CHECK(samples_in(ensure_indexed(tar, tar, cache), tar) == 5);
+  }
+}
+
+TEST_CASE("a damaged index is built again", "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string tar = folder.write("a.tar", make_shard(0, 3));
+  const std::string index = ensure_indexed(tar, tar, folder.file("cache"));
+  std::filesystem::resize_file(index, 13);
+  energon::mark_index_fresh(index, identity_of(tar));
+  CHECK(samples_in(ensure_indexed(tar, tar, folder.file("cache")), tar) == 3);
+}
+
+TEST_CASE("an index of the same tar by others is kept in the cache of a read-only folder",
+          "[io][formats][cache][fork]") {
+  const TempDir folder;
+  const std::string tar = folder.write("data/a.tar", make_shard(0, 3));
+  std::filesystem::create_directory(folder.file("home"));
+  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+  REQUIRE(::chmod(folder.file("home").c_str(), 0777) == 0);
+  REQUIRE(::chmod(folder.file("data").c_str(), 0555) == 0);
+  const auto result = energon::testing::run_in_child([&] {
+    // The superuser may write anywhere.
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) {
+      return 2;
+    }
+    const std::string cache = folder.file("home/cache");
+    const std::string index = ensure_indexed(tar, tar, cache);
+    if (!index.starts_with(cache) || samples_in(index, tar) != 3) {
+      return 3;
+    }
+    const auto built = identity_of(index);
+    return ensure_indexed(tar, tar, cache) == index && identity_of(index) == built ? 0 : 4;
+  });
+  CHECK(result.exit_code == 0);
+  REQUIRE(::chmod(folder.file("data").c_str(), 0755) == 0);
+  CHECK_FALSE(std::filesystem::exists(tar + ".idx"));
+}
+
+TEST_CASE("builders that are killed leave no index or a right one", "[io][formats][cache][fork]") {
+  const TempDir folder;
+  const std::string tar = folder.write("a.tar", make_shard(0, 200));
+  unsigned seed = 1;
+  for (int round = 0; round < 15; ++round) {
+    std::filesystem::remove(tar + ".idx");
+    run_and_kill(4, seed, [&] { ensure_indexed(tar, tar, folder.file("cache")); });
+    if (std::filesystem::exists(tar + ".idx")) {
+      CHECK(samples_in(tar + ".idx", tar) == 200);
+    }
+    CHECK(samples_in(ensure_indexed(tar, tar, folder.file("cache")), tar) == 200);
+  }
+}
+
+TEST_CASE("expanders that are killed leave no copy or a right one", "[io][formats][cache][fork]") {
+  const TempDir folder;
+  const std::string content = make_shard(0, 200);
+  const std::string shard = folder.write("a.tgz", gzip(content));
+  unsigned seed = 2;
+  for (int round = 0; round < 15; ++round) {
+    const std::string cache = folder.file("cache" + std::to_string(round));
+    run_and_kill(4, seed, [&] { ensure_expanded(shard, cache); });
+    CHECK(energon::read_file(ensure_expanded(shard, cache)) == content);
+    CHECK(energon::testing::files_below(cache).size() == 1);
+  }
+}
+
+TEST_CASE("a changed compressed shard is expanded again", "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string shard = folder.write("a.tar.gz", gzip(make_shard(0, 3)));
+  const std::string first = ensure_expanded(shard, folder.file("cache"));
+  folder.write("a.tar.gz", gzip(make_shard(0, 4)));
+  const std::string second = ensure_expanded(shard, folder.file("cache"));
+  CHECK(first != second);
+  CHECK(energon::read_file(second) == make_shard(0, 4));
+}
+
+TEST_CASE("a damaged compressed shard leaves nothing in the cache", "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string bytes = gzip(make_shard(0, 3));
+  const std::string shard = folder.write("a.tgz", bytes.substr(0, bytes.size() - 5));
+  CHECK(error_of([&] { ensure_expanded(shard, folder.file("cache")); }).first ==
+        ErrorCode::kCorruptData);
+  CHECK(energon::testing::files_below(folder.file("cache")).empty());
+}
+
+TEST_CASE("the cache folder follows the environment", "[io][formats][cache]") {
+  const auto restore = [](const char* name, const char* value) {
+    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
+  };
+  const char* const names[] = {"ENERGON_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
+  std::vector<std::pair<const char*, std::string>> saved;
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name)) {
+      saved.emplace_back(name, value);
+    }
+    restore(name, nullptr);
+  }
+  CHECK(error_of([] { energon::default_cache_dir(); }).first == ErrorCode::kInvalidArgument);
+  ::setenv("HOME", "/h", 1);
+  CHECK(energon::default_cache_dir() == "/h/.cache/energon");
+  ::setenv("XDG_CACHE_HOME", "/x", 1);
+  CHECK(energon::default_cache_dir() == "/x/energon");
+  ::setenv("ENERGON_CACHE_DIR", "/e", 1);
+  CHECK(energon::default_cache_dir() == "/e");
+  for (const char* name : names) {
+    restore(name, nullptr);
+  }
+  for (const auto& [name, value] : saved) {
+    restore(name, value.c_str());
+  }
+}
+
+TEST_CASE("cache names differ by path, size and time", "[io][formats][cache]") {
+  const energon::FileIdentity identity{.device = 1, .inode = 2, .size_bytes = 3, .mtime_ns = 4};
+  energon::FileIdentity larger = identity;
+  larger.size_bytes = 5;
+  energon::FileIdentity newer = identity;
+  newer.mtime_ns = 5;
+  energon::FileIdentity moved = identity;
+  moved.inode = 9;
+  const std::string name = energon::cache_name("/d/a.tar", identity);
+  CHECK(name.starts_with("a.tar-"));
+  CHECK(name != energon::cache_name("/e/a.tar", identity));
+  CHECK(name != energon::cache_name("/d/a.tar", larger));
+  CHECK(name != energon::cache_name("/d/a.tar", newer));
+  CHECK(name == energon::cache_name("/d/./a.tar", moved));
+  CHECK(energon::cache_name("/d/" + std::string(255, 'x'), identity).size() < 200);
+}

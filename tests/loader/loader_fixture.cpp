@@ -1,0 +1,64 @@
+#include "tests/loader/loader_fixture.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "io/hash.h"
+
+namespace energon::testing {
+namespace {
+
+std::size_t entries(const char* folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+}  // namespace
+
+ProcessCounts ProcessCounts::now() {
+  ProcessCounts counts;
+  counts.descriptors = entries("/proc/self/fd");
+  counts.threads = entries("/proc/self/task");
+  std::ifstream children("/proc/self/task/" + std::to_string(::gettid()) + "/children");
+  for (std::string child; children >> child;) {
+    ++counts.children;
+  }
+  counts.shared_memory_names = entries("/dev/shm");
+  return counts;
+}
+
+std::ostream& operator<<(std::ostream& out, const ProcessCounts& counts) {
+  return out << counts.descriptors << " descriptors, " << counts.threads << " threads, "
+             << counts.children << " children, " << counts.shared_memory_names
+             << " names in /dev/shm";
+}
+
+std::string label(const Sample& batch) {
+  return batch.restore_key.text() + "=" + to_hex(digest(batch));
+}
+
+std::vector<std::string> take(SavableDataLoader& loader, std::size_t count) {
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto batch = loader.next();
+    labels.push_back(batch ? label(*batch) : kEpochEnd);
+  }
+  return labels;
+}
+
+LoaderFixture::LoaderFixture(TrainOptions options, std::vector<std::int64_t> counts,
+                             std::size_t payload_bytes)
+    : dataset_(numbered_dataset(folder_, counts, payload_bytes)),
+      pipeline_(train_pipeline(dataset_, std::move(options))) {}
+
+std::unique_ptr<SavableDataLoader> LoaderFixture::loader(int num_workers,
+                                                         LoaderOptions options) const {
+  options.worker_config.num_workers = num_workers;
+  return std::make_unique<SavableDataLoader>(pipeline_, options);
+}
+
+}  // namespace energon::testing

@@ -1,0 +1,86 @@
+#include "energon/loader/loader_state.h"
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "tests/loader/loader_fixture.h"
+
+using energon::Error;
+using energon::ErrorCode;
+using energon::SavableDataLoaderState;
+using energon::testing::LoaderFixture;
+
+namespace {
+
+SavableDataLoaderState example() {
+  SavableDataLoaderState state;
+  state.config = energon::Config::parse(R"({"rank": 0})");
+  state.worker_states.resize(2);
+  state.worker_states[0] = {energon::State{"Leaf", {{"position", std::int64_t{4}}}, {}}, 4, 1, 2};
+  state.next_worker_id = 1;
+  state.epoch = 1;
+  state.batch_index = 6;
+  state.micro_batch_size = 8;
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("a loader state reads back from its bytes and its file", "[loader][state]") {
+  const energon::testing::TempDir folder;
+  CHECK(energon::decode_loader_state(energon::encode_loader_state(example())) == example());
+  energon::write_loader_state(folder.file("rank0.state"), example());
+  CHECK(energon::read_loader_state(folder.file("rank0.state")) == example());
+}
+
+TEST_CASE("of a state cut anywhere or with any bit flipped nothing is accepted",
+          "[loader][state]") {
+  const std::string bytes = energon::encode_loader_state(example());
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    REQUIRE_THROWS_AS(energon::decode_loader_state(bytes.substr(0, length)), Error);
+  }
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    REQUIRE_THROWS_AS(energon::decode_loader_state(flipped), Error);
+  }
+  REQUIRE_THROWS_AS(energon::decode_loader_state(bytes + "x"), Error);
+}
+
+TEST_CASE("a state of a newer version is refused with both versions", "[loader][state]") {
+  std::string bytes = energon::encode_loader_state(example());
+  bytes[8] = 9;
+  try {
+    energon::decode_loader_state(bytes);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnsupported);
+    CHECK_THAT(error.what(), Catch::Contains("version 9") && Catch::Contains("version 1"));
+  }
+}
+
+TEST_CASE("a file that is no state is named", "[loader][state]") {
+  const energon::testing::TempDir folder;
+  CHECK_THROWS_WITH(energon::read_loader_state(folder.write("x.state", "PK\3\4 something else")),
+                    Catch::Contains("x.state") && Catch::Contains("not a saved loader state"));
+}
+
+TEST_CASE("the state of the first version stays readable", "[loader][state]") {
+  // Written once by version 1 of the format; docs/formats/checkpoint.md explains these bytes. Never
+  // change them.
+  const std::string_view hex =
+      "454e52474e434b500100000092000000000000000a0000007b2272616e6b223a307d010000000000000001000000"
+      "0000"
+      "00000006000000000000000800000000000000020000000400000000000000010000000000000002000000000000"
+      "0001"
+      "25000000040000004c6561660100000008000000706f736974696f6e000400000000000000000000000000000000"
+      "0000"
+      "000000000000000000000000000000000000000000007ce3f3d6dbb3b882";
+  std::string golden;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    golden.push_back(static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+  }
+  CHECK(energon::decode_loader_state(golden) == example());
+  CHECK(energon::encode_loader_state(example()) == golden);
+}

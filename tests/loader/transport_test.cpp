@@ -1,0 +1,101 @@
+#include "energon/loader/transport.h"
+
+#include <catch2/catch.hpp>
+
+#include "energon/sample.h"
+
+using namespace std::string_view_literals;  // NOLINT: only for texts with NUL
+
+using energon::ByteWriter;
+using energon::Error;
+using energon::ErrorCode;
+using energon::PayloadPlace;
+using energon::Sample;
+using energon::SharedBytes;
+using energon::Tensor;
+
+namespace {
+
+// Puts all payloads one after the other into one slot.
+class Gather final : public energon::PayloadPlacer {
+ public:
+  PayloadPlace place(const SharedBytes& payload) override {
+    const PayloadPlace place{0, slot_.size()};
+    slot_ += payload.text();
+    return place;
+  }
+  const std::string& slot() const { return slot_; }
+
+ private:
+  std::string slot_;
+};
+
+SharedBytes bytes(std::string_view text) { return {energon::as_bytes(text), nullptr}; }
+
+Sample example() {
+  Sample sample;
+  sample.keys = {"a", "b/c"};
+  sample.restore_key =
+      energon::RestoreKey::from_text("LogicalShard(0,1)/Batch(1)[Webdataset(0,1),Webdataset(0,2)]");
+  sample.fields = {{"txt", energon::List{bytes("hello"), bytes("")}},
+                   {"label", std::int64_t{-7}},
+                   {"weight", 0.25},
+                   {"caption", std::string("caf\xc3\xa9")},
+                   {"tensor", Tensor{energon::DType::kInt16, {2, 1}, bytes("\1\0\2\0"sv)}},
+                   {"meta", energon::Mapping{{"x", energon::List{}}}}};
+  const auto shard =
+      std::make_shared<const energon::SourceShard>(energon::SourceShard{"/data", "s.tar"});
+  sample.sources = {{shard, 3}, {shard, 4}};
+  return sample;
+}
+
+}  // namespace
+
+TEST_CASE("a sample of all kinds of values crosses as it is", "[loader][transport]") {
+  Gather gather;
+  ByteWriter writer;
+  energon::encode_sample(example(), gather, writer);
+  const std::vector<SharedBytes> slots = {bytes(gather.slot())};
+  const Sample decoded = energon::decode_sample(writer.bytes(), slots);
+  CHECK(digest(decoded) == digest(example()));
+  CHECK(decoded.keys == example().keys);
+  CHECK(decoded.restore_key == example().restore_key);
+  CHECK(decoded.sources.at(1).index_in_shard == 4);
+  CHECK(decoded.sources.at(1).shard->shard_name == "s.tar");
+}
+
+TEST_CASE("a damaged batch is refused or is another batch, never a crash", "[loader][transport]") {
+  Gather gather;
+  ByteWriter writer;
+  energon::encode_sample(example(), gather, writer);
+  const std::vector<SharedBytes> slots = {bytes(gather.slot())};
+  const std::string& encoded = writer.bytes();
+  for (std::size_t length = 0; length < encoded.size(); ++length) {
+    REQUIRE_THROWS_AS(energon::decode_sample(encoded.substr(0, length), slots), Error);
+  }
+  for (std::size_t bit = 0; bit < 8 * encoded.size(); ++bit) {
+    std::string flipped = encoded;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    try {
+      digest(energon::decode_sample(flipped, slots));
+    } catch (const Error& error) {
+      CHECK(
+          (error.code() == ErrorCode::kCorruptData || error.code() == ErrorCode::kInvalidArgument));
+    }
+  }
+}
+
+TEST_CASE("an error crosses with all it knows", "[loader][transport]") {
+  const Error error(ErrorCode::kCorruptData, "bad header",
+                    {.path = "a.tar", .byte_offset = 512, .sample_key = "k"});
+  const Error decoded = energon::decode_error(energon::encode_error(error));
+  CHECK(decoded.code() == error.code());
+  CHECK(std::string(decoded.what()) == error.what());
+  const Error plain(ErrorCode::kIo, "x");
+  CHECK(std::string(energon::decode_error(energon::encode_error(plain)).what()) == "x");
+}
+
+TEST_CASE("a message of megabytes is cut, not lost", "[loader][transport]") {
+  const Error error(ErrorCode::kInvalidArgument, std::string(10'000'000, 'x'));
+  CHECK(energon::decode_error(energon::encode_error(error)).message().size() == 64 * 1024);
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs all tests: preset dev, and with `all` also asan and tsan.
+#   bash tests/run.sh [dev|asan|tsan|release|all]…
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bash tools/install_dependencies.sh
+
+presets=("${@:-dev}")
+if [ "${presets[0]}" = all ]; then
+  presets=(dev asan tsan)
+fi
+for preset in "${presets[@]}"; do
+  cmake --preset "$preset" >/dev/null
+  cmake --build --preset "$preset"
+  ctest --preset "$preset" -j "$(nproc)"
+done

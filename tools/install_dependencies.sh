@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs what the project builds with, from Debian 12 packages. Does nothing when all of it is there.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config ccache
+  libarchive-dev libboost-dev libxxhash-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-cpp-dev
+  nlohmann-json3-dev libcli11-dev libfmt-dev libjpeg-dev
+)
+# What tests and developers need besides; "minimal" leaves it out.
+if [ "${1:-}" != minimal ]; then
+  packages+=(libtorch-dev libgloo-dev catch2 clang-14 clang-format-14 libclang-rt-14-dev strace)
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  if ! dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed'; then
+    missing+=("$package")
+  fi
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  exit 0
+fi
+
+echo "Installing: ${missing[*]}"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
