@@ -25,7 +25,12 @@ void Savable::restore_state(const State& state) {
 void compare_configs(const Config& config, const Config& expected, const std::string& path,
                      std::vector<std::string>& differences) {
   const std::string here = path.empty() ? "config" : path;
-  if (config.is_object() && expected.is_object()) {
+  if (config.is_object() && expected.is_object() &&
+      config.value("type", "") != expected.value("type", "")) {
+    differences.push_back(fmt::format("{}: a {}, expected a {}", here,
+                                      config.value("type", "stage without type"),
+                                      expected.value("type", "stage without type")));
+  } else if (config.is_object() && expected.is_object()) {
     for (const auto& [name, value] : expected.items()) {
       if (config.contains(name)) {
         compare_configs(config.at(name), value, here + "." + name, differences);

@@ -10,7 +10,7 @@
 namespace energon {
 
 BatchIteration::BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options)
-    : stream_(std::make_unique<RankStream>(std::move(make_pipeline), options)) {}
+    : stream_(std::make_unique<RankStream>("BasicDataLoader", std::move(make_pipeline), options)) {}
 BatchIteration::BatchIteration(BatchIteration&&) noexcept = default;
 BatchIteration& BatchIteration::operator=(BatchIteration&&) noexcept = default;
 BatchIteration::~BatchIteration() = default;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "energon/worker_config.h"
 
@@ -31,6 +32,10 @@ struct LoaderOptions {
   /// Shared memory that the batches of one worker may take: those in flight and those the trainer
   /// still holds.
   std::uint64_t arena_limit_bytes = std::uint64_t{2} << 30;
+
+  /// Where the parent and the workers log what they deliver (energon/loader/debug_log.h), such as
+  /// "log-{worker_id}.jsonl". Empty: no log. A log costs a system call a batch.
+  std::string debug_log_path = {};
 };
 
 /// Throws Error (kInvalidArgument) that names option, value and range.

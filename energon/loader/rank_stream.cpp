@@ -11,8 +11,9 @@
 
 namespace energon {
 
-RankStream::RankStream(PipelineFactory make_pipeline, const LoaderOptions& options)
-    : make_pipeline_(std::move(make_pipeline)), options_(options) {
+RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
+                       const LoaderOptions& options)
+    : type_(type), make_pipeline_(std::move(make_pipeline)), options_(options) {
   validate(options_);
   const auto pipelines = static_cast<std::size_t>(options_.worker_config.pipelines_per_rank());
   start_.resize(pipelines);
@@ -21,6 +22,26 @@ RankStream::RankStream(PipelineFactory make_pipeline, const LoaderOptions& optio
   if (options_.worker_config.num_workers > 0) {
     group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_);
   }
+  log_ = DebugLog(options_.debug_log_path, options_.worker_config, -1);
+  log("__init__");
+}
+
+void RankStream::log(std::string_view event, const Sample* batch) {
+  if (!log_.enabled()) {
+    return;
+  }
+  Config line = {{"t", fmt::format("{}.{}", type_, event)},
+                 {"r", options_.worker_config.rank},
+                 {"w", nullptr}};
+  if (batch != nullptr) {
+    line["worker_id"] = last_worker_;
+    line["worker_idx"] = delivered_[last_worker_] - 1;
+    line["idx"] = batch_index_ - 1;
+    line["iter_idx"] = iter_index_ - 1;
+    line["global_idx"] = global_index_ - 1;
+    line["keys"] = batch->keys;
+  }
+  log_.write(line);
 }
 
 void RankStream::start() {
@@ -54,6 +75,23 @@ std::optional<Sample> RankStream::read(std::size_t worker) {
 }
 
 std::optional<Sample> RankStream::next() {
+  if (iter_index_ < 0) {
+    iter_index_ = 0;
+    log("iter");
+  }
+  std::optional<Sample> batch = advance();
+  if (batch) {
+    ++iter_index_;
+    ++global_index_;
+    log("yield", &*batch);
+  } else {
+    iter_index_ = -1;
+    log("StopIteration");
+  }
+  return batch;
+}
+
+std::optional<Sample> RankStream::advance() {
   if (failure_) {
     throw *failure_;
   }
@@ -70,6 +108,7 @@ std::optional<Sample> RankStream::next() {
         continue;
       }
       if (std::optional<Sample> sample = read(worker)) {
+        last_worker_ = worker;
         ++delivered_[worker];
         ++batch_index_;
         return sample;

@@ -10,9 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "energon/buffer_allocator.h"
+#include "energon/loader/debug_log.h"
 #include "energon/loader/loader_options.h"
 #include "energon/loader/loader_state.h"
 #include "energon/loader/positioned_dataset.h"
@@ -24,7 +27,8 @@ namespace energon {
 /// For one thread at a time.
 class RankStream {
  public:
-  RankStream(PipelineFactory make_pipeline, const LoaderOptions& options);
+  /// `type` is the loader's name in the debug log.
+  RankStream(std::string_view type, PipelineFactory make_pipeline, const LoaderOptions& options);
 
   /// The next batch; nothing once at the end of each epoch, then the next epoch begins. After an
   /// Error every further call throws the same one.
@@ -44,11 +48,14 @@ class RankStream {
   std::vector<int> worker_pids() const;
 
  private:
+  std::optional<Sample> advance();
   std::optional<Sample> read(std::size_t worker);
+  void log(std::string_view event, const Sample* batch = nullptr);
   void start();
   void start_epoch();
   std::vector<SavableDatasetCheckpoint> positions();
 
+  const std::string type_;
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
   HeapBufferPool memory_;                          // of the in-process pipeline
@@ -67,6 +74,11 @@ class RankStream {
   std::int64_t batch_index_ = 0;
 
   std::vector<bool> ended_;  // workers that reported the end of this epoch
+
+  DebugLog log_;
+  std::size_t last_worker_ = 0;    // that the last batch came from
+  std::int64_t iter_index_ = -1;   // batches since the epoch began here; -1: none was asked for
+  std::int64_t global_index_ = 0;  // batches since the stream was made
 };
 
 }  // namespace energon

@@ -13,7 +13,7 @@ class SavableDataLoader::Parts {
   Parts(PipelineFactory make_pipeline, const LoaderOptions& options)
       : make_pipeline_(std::move(make_pipeline)),
         options_(options),
-        stream_(make_pipeline_, options_),
+        stream_("SavableDataLoader", make_pipeline_, options_),
         restorer_(make_pipeline_, options_.worker_config) {}
 
   const PipelineFactory& make_pipeline() const { return make_pipeline_; }

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "energon/loader/debug_log.h"
 #include "energon/loader/positioned_dataset.h"
 #include "energon/loader/protocol.h"
 #include "energon/loader/slot_allocator.h"
@@ -105,7 +107,9 @@ class Producer {
 
   /// Makes and sends batches until the channel is closed.
   void run(const WorkerBeginning& beginning, const PipelineFactory& make_pipeline,
-           const WorkerConfig& config) {
+           const LoaderOptions& options) {
+    const WorkerConfig& config = options.worker_config;
+    DebugLog log(options.debug_log_path, config, worker_);
     const PipelineContext context{.config = config, .worker = worker_, .memory = allocator_};
     PositionedDataset stream(make_pipeline(context));
     SavableDatasetCheckpoint first = beginning.checkpoint;
@@ -121,6 +125,13 @@ class Producer {
       std::optional<Sample> batch = stream.next(context.logical_shard());
       channel_.status().advance();
       if (batch) {
+        if (log.enabled()) {
+          log.write({{"t", "yield_batch"},
+                     {"r", config.rank},
+                     {"w", worker_},
+                     {"idx", stream.index() - 1},
+                     {"keys", batch->keys}});
+        }
         if (!send(std::move(*batch), stream)) {
           return;
         }
@@ -222,7 +233,7 @@ int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
   Producer producer(start, channel, checkpoints, orders);
   std::optional<Error> failure;
   try {
-    producer.run(decode_beginning(as_text(start.payload)), make_pipeline, options.worker_config);
+    producer.run(decode_beginning(as_text(start.payload)), make_pipeline, options);
   } catch (const Error& error) {
     failure = error;
   } catch (const std::exception& error) {

@@ -3,7 +3,7 @@
 //   parent                     fork server
 //   kSpawn (n) + descriptors ->             a request of payload_bytes follows
 //   kChunk (n) …             ->             its payload, in order
-//                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) with errno
+//                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) and why
 //                            <- kExited (n) at any time after kSpawned (n)
 //   kStop                    ->             value: milliseconds until workers are killed
 //
@@ -42,7 +42,7 @@ struct Frame {
   std::uint64_t payload_bytes = 0;  // kSpawn: of all chunks
   std::int32_t worker_id = 0;
   std::int32_t pid = 0;
-  std::int32_t value = 0;      // kSpawnFailed: errno; kExited: exit code or signal; kStop: grace
+  std::int32_t value = 0;      // kExited: exit code or signal; kStop: grace
   std::uint32_t end_kind = 0;  // kExited: ProcessEnd::Kind
 };
 

@@ -79,8 +79,9 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) 
       continue;
     }
     if (frame.kind == FrameKind::kSpawnFailed) {
-      throw os_error("cannot start a worker process", frame.value)
-          .with({.worker = request.worker_id});
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("cannot start a worker process: {}", as_text(received->chunk)),
+                  {.worker = request.worker_id});
     }
     if (frame.kind == FrameKind::kSpawned && received->descriptors.size() == 1) {
       return {request.worker_id, request.generation, number,

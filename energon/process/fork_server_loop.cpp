@@ -11,6 +11,7 @@
 
 #include "energon/process/fail_point.h"
 #include "energon/process/fork.h"
+#include "energon/process/os_error.h"
 
 namespace energon {
 namespace {
@@ -84,8 +85,8 @@ void ForkServerLoop::handle(ReceivedFrame received) {
       if (received.lost_descriptors) {
         Frame failed = frame;
         failed.kind = FrameKind::kSpawnFailed;
-        failed.value = EMFILE;
-        replies_.push_back({failed});
+        replies_.push_back(
+            {.frame = failed, .reason = os_error("cannot take its descriptors", EMFILE).what()});
         pending_.reset();
         return;
       }
@@ -128,12 +129,11 @@ void ForkServerLoop::spawn() {
     ProcessHandle process = fork_child([this] { return run_worker(*pending_); }, options);
     reply.kind = FrameKind::kSpawned;
     reply.pid = process.pid();
-    replies_.push_back({reply, process.fd()});
+    replies_.push_back({.frame = reply, .pidfd = process.fd()});
     workers_.emplace(reply.request, Worker{reply, std::move(process)});
-  } catch (const Error&) {
+  } catch (const Error& error) {
     reply.kind = FrameKind::kSpawnFailed;
-    reply.value = errno != 0 ? errno : EAGAIN;
-    replies_.push_back({reply});
+    replies_.push_back({.frame = reply, .reason = error.what()});
   }
 }
 
@@ -170,7 +170,7 @@ void ForkServerLoop::reap_ended() {
         waiting.pidfd = UniqueFd::kInvalid;
       }
     }
-    replies_.push_back({reply});
+    replies_.push_back({.frame = reply});
     worker = workers_.erase(worker);
   }
 }
@@ -182,7 +182,8 @@ void ForkServerLoop::flush() {
     if (reply.pidfd != UniqueFd::kInvalid) {
       descriptors.push_back(reply.pidfd);
     }
-    if (send_frame(socket_, reply.frame, {}, descriptors) == SocketStatus::kWouldBlock) {
+    if (send_frame(socket_, reply.frame, as_bytes(reply.reason), descriptors) ==
+        SocketStatus::kWouldBlock) {
       return;
     }
     replies_.pop_front();  // sent, or there is nobody to tell

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "energon/process/fork_protocol.h"
@@ -36,10 +37,11 @@ class ForkServerLoop {
     std::vector<std::byte> payload;
     std::vector<UniqueFd> descriptors;
   };
-  /// kSpawned carries the pidfd of its worker.
+  /// kSpawned carries the pidfd of its worker, kSpawnFailed the reason.
   struct Reply {
     Frame frame;
     int pidfd = UniqueFd::kInvalid;
+    std::string reason = {};
   };
 
   void wait();

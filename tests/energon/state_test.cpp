@@ -71,3 +71,12 @@ TEST_CASE("all differences of configurations are listed with their paths", "[ene
                            "config.a: 1, expected 2", "config.b.c[1]: 2, expected 3",
                            "config.e: not set, expected 0", "config.d: 0, expected not to be set"});
 }
+
+TEST_CASE("another stage is one difference, not one for each of its settings",
+          "[energon][savable]") {
+  const auto config = energon::Config::parse(R"({"type": "Repeat", "repetitions": 2})");
+  const auto expected = energon::Config::parse(R"({"type": "ShuffleBuffer", "size": 7})");
+  std::vector<std::string> differences;
+  energon::compare_configs(config, expected, "pipeline", differences);
+  CHECK(differences == std::vector<std::string>{"pipeline: a Repeat, expected a ShuffleBuffer"});
+}

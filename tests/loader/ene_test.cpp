@@ -1,15 +1,18 @@
 // The numbered acceptance tests ENE-01 … ENE-24 of the savable loader, those that need no process
-// group and no packing. (ENE-14 to ENE-16 need several ranks' states re-dealt; ENE-20 is the debug
-// log; both come with later work. ENE-24 is in tests/energon/rng_test.cpp.)
+// group and no packing: all but ENE-14 and ENE-15. ENE-21 is in failure_test.cpp, ENE-24 in
+// tests/energon/rng_test.cpp.
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "energon/loader/basic_data_loader.h"
 #include "io/error.h"
+#include "io/file_source.h"
 #include "tests/loader/loader_fixture.h"
 
 using energon::BasicDataLoader;
@@ -371,6 +374,91 @@ TEST_CASE("ENE-19 samples are not in the state", "[loader][ene][fork]") {
   CHECK(energon::encode_loader_state(state).size() < 64 * 1024);
   const auto expected = take(*loader, 10);
   CHECK(take(*resumed(fixture, 2, state), 10) == expected);
+}
+
+TEST_CASE("ENE-16 layouts with the same global workers give the same global batches",
+          "[loader][ene][fork]") {
+  struct Layout {
+    int world_size;
+    int workers;
+    std::int64_t micro_batch;
+  };
+  // Each step takes a global batch of 8 from the ranks in turn; what is compared is the set of
+  // samples of each step.
+  const energon::testing::TempDir folder;
+  const auto dataset = energon::testing::numbered_dataset(folder, std::vector<std::int64_t>(8, 55));
+  const auto global_batches = [&dataset](const Layout& layout) {
+    std::vector<std::unique_ptr<SavableDataLoader>> ranks;
+    for (int rank = 0; rank < layout.world_size; ++rank) {
+      ranks.push_back(std::make_unique<SavableDataLoader>(
+          energon::train_pipeline(dataset,
+                                  {.batch_size = layout.micro_batch, .shuffle_buffer_size = 10}),
+          LoaderOptions{.worker_config = {.rank = rank,
+                                          .world_size = layout.world_size,
+                                          .num_workers = layout.workers}}));
+    }
+    std::vector<std::set<std::int64_t>> steps;
+    for (int step = 0; step < 30; ++step) {
+      std::set<std::int64_t> samples;
+      for (std::int64_t micro = 0; micro < 8 / (layout.micro_batch * layout.world_size); ++micro) {
+        for (const auto& rank : ranks) {
+          const auto numbers = energon::testing::numbers(*rank->next());
+          samples.insert(numbers.begin(), numbers.end());
+        }
+      }
+      steps.push_back(std::move(samples));
+    }
+    return steps;
+  };
+  const auto expected = global_batches({1, 4, 2});
+  CHECK(expected.front().size() == 8);
+  CHECK(global_batches({2, 2, 2}) == expected);
+  CHECK(global_batches({4, 1, 2}) == expected);
+  CHECK(global_batches({2, 2, 1}) == expected);
+}
+
+TEST_CASE("ENE-20 the debug log tells what was delivered", "[loader][ene][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .repeat = false}, {40});
+  for (const int workers : {0, 2}) {
+    const energon::testing::TempDir folder;
+    {
+      const auto loader =
+          fixture.loader(workers, {.debug_log_path = folder.file("log-{worker_id}.jsonl")});
+      take(*loader, 21 + 3);
+    }
+    const auto lines_of = [&folder](int number) {
+      std::vector<energon::Config> lines;
+      std::istringstream text(
+          energon::read_file(folder.file("log-" + std::to_string(number) + ".jsonl")));
+      for (std::string line; std::getline(text, line);) {
+        lines.push_back(energon::Config::parse(line));
+      }
+      return lines;
+    };
+    const auto lines = lines_of(0);
+    REQUIRE(lines.size() == 1 + (1 + 20 + 1) + (1 + 3));
+    CHECK(lines[0].at("t") == "SavableDataLoader.__init__");
+    CHECK(lines[1].at("t") == "SavableDataLoader.iter");
+    std::map<std::int64_t, std::int64_t> next_of_worker;
+    for (std::int64_t i = 0; i < 20; ++i) {
+      const auto& line = lines[static_cast<std::size_t>(2 + i)];
+      CHECK(line.at("t") == "SavableDataLoader.yield");
+      CHECK(line.at("iter_idx") == i);
+      CHECK(line.at("global_idx") == i);
+      CHECK(line.at("keys").size() == 2);
+      CHECK(line.at("worker_idx") == next_of_worker[line.at("worker_id").get<std::int64_t>()]++);
+    }
+    CHECK(lines[22].at("t") == "SavableDataLoader.StopIteration");
+    CHECK(lines[24].at("iter_idx") == 0);
+    CHECK(lines[24].at("global_idx") == 20);
+    for (int worker = 0; worker < workers; ++worker) {
+      const auto of_worker = lines_of(worker + 1);
+      REQUIRE(of_worker.size() >= 10);
+      CHECK(of_worker[3].at("t") == "yield_batch");
+      CHECK(of_worker[3].at("w") == worker);
+      CHECK(of_worker[3].at("idx") == 3);
+    }
+  }
 }
 
 TEST_CASE("ENE-22 the basic loader has the same order, and several iterations at once",

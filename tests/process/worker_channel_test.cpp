@@ -133,8 +133,9 @@ TEST_CASE("a stream, commands and checkpoints pass between threads",
       const RingUnit answer = parent.results().read({hang_limit()});
       answers += as_text(answer.bytes) == "get_checkpoint" ? 1 : 0;
       parent.results().release();
+      // Written after the commit of its unit, so that of the last few units may be on its way.
       const auto checkpoint = parent.checkpoints().newest_not_after(received + 20);
-      answers += checkpoint && checkpoint->index + 20 >= received ? 1 : 0;
+      answers += received == 0 || (checkpoint && checkpoint->index + 20 >= received) ? 1 : 0;
     }
   }
   parent.close();
