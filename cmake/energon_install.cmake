@@ -14,6 +14,8 @@ foreach(library IN LISTS libraries)
     FILE_SET HEADERS DESTINATION ${headers_dir})
 endforeach()
 
+install(TARGETS energon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/energon)
 install(EXPORT energonTargets NAMESPACE energon:: DESTINATION ${config_dir})
 if(TARGET energon_torch)

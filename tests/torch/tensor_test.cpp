@@ -3,6 +3,7 @@
 #include <ATen/core/MT19937RNGEngine.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/mul.h>
 #include <catch2/catch.hpp>
 
 #include "energon/loader/savable_data_loader.h"
@@ -15,6 +16,8 @@ using energon::SavableDataLoader;
 using energon::Tensor;
 using energon::testing::numbered_dataset;
 using energon::testing::TempDir;
+
+// libtorch's logging defines a CHECK of its own, so these tests use REQUIRE.
 
 TEST_CASE("our generator is libtorch's", "[torch][rng]") {
   for (const std::uint32_t seed : {0U, 273211461U, 0xFFFFFFFFU}) {
@@ -29,21 +32,22 @@ TEST_CASE("our generator is libtorch's", "[torch][rng]") {
 TEST_CASE("a tensor goes to torch and back without a copy", "[torch]") {
   const at::Tensor original = at::arange(24, at::kInt).reshape({2, 3, 4});
   const Tensor ours = energon::from_torch(original);
-  CHECK(ours.shape == std::vector<std::int64_t>{2, 3, 4});
-  CHECK(ours.data.view.data() == original.data_ptr());
+  REQUIRE(ours.shape == std::vector<std::int64_t>{2, 3, 4});
+  REQUIRE(ours.data.view.data() == original.data_ptr());
   const at::Tensor back = energon::to_torch(ours);
-  CHECK(back.data_ptr() == original.data_ptr());
-  CHECK(at::equal(back, original));
+  REQUIRE(back.data_ptr() == original.data_ptr());
+  REQUIRE(at::equal(back, original));
 }
 
 TEST_CASE("a tensor that is not contiguous is made so", "[torch]") {
   const at::Tensor transposed = at::arange(6, at::kLong).reshape({2, 3}).t();
-  CHECK(at::equal(energon::to_torch(energon::from_torch(transposed)), transposed));
+  REQUIRE(at::equal(energon::to_torch(energon::from_torch(transposed)), transposed));
 }
 
 TEST_CASE("empty and scalar tensors travel", "[torch]") {
-  CHECK(energon::to_torch(energon::from_torch(at::arange(0, at::kFloat))).numel() == 0);
-  CHECK(energon::to_torch(energon::from_torch(at::arange(1, at::kDouble).reshape({}))).dim() == 0);
+  REQUIRE(energon::to_torch(energon::from_torch(at::arange(0, at::kFloat))).numel() == 0);
+  REQUIRE(energon::to_torch(energon::from_torch(at::arange(1, at::kDouble).reshape({}))).dim() ==
+          0);
 }
 
 TEST_CASE("a tensor whose size contradicts its shape is refused", "[torch]") {
@@ -65,14 +69,14 @@ TEST_CASE("tensors over a worker's memory outlive batch and loader", "[torch][fo
         const auto& bytes = std::get<energon::SharedBytes>(value.base());
         kept.push_back(energon::to_torch(bytes));
         expected.emplace_back(bytes.text());
-        CHECK(kept.back().data_ptr() == bytes.view.data());
+        REQUIRE(kept.back().data_ptr() == bytes.view.data());
       }
     }
   }
   REQUIRE(kept.size() == 55);
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    CHECK(std::string_view(static_cast<const char*>(kept[i].data_ptr()), kept[i].nbytes()) ==
-          expected[i]);
+    REQUIRE(std::string_view(static_cast<const char*>(kept[i].data_ptr()), kept[i].nbytes()) ==
+            expected[i]);
   }
 }
 
@@ -82,7 +86,7 @@ TEST_CASE("a function in a worker may use torch and send tensors", "[torch][fork
   const energon::NamedMap square = {
       "square", [](energon::Sample sample, energon::MapContext&) {
         const std::int64_t number = std::stoll(sample.keys.front());
-        const at::Tensor values = at::arange(1000, at::kLong) * number;
+        const at::Tensor values = at::mul(at::arange(1000, at::kLong), number);
         sample.fields.emplace_back("values", energon::from_torch(values));
         return sample;
       }};
@@ -92,6 +96,6 @@ TEST_CASE("a function in a worker may use torch and send tensors", "[torch][fork
     const auto sample = loader.next();
     REQUIRE(sample);
     const at::Tensor values = energon::to_torch(std::get<Tensor>(sample->at("values").base()));
-    CHECK(at::equal(values, at::arange(1000, at::kLong) * number));
+    REQUIRE(at::equal(values, at::mul(at::arange(1000, at::kLong), number)));
   }
 }

@@ -1,0 +1,177 @@
+// energon dump: what the loader delivers, one JSON object a line and batch.
+//
+// This is the loader of a training job, run to be looked at: two dumps with the same flags are
+// equal, and so is one that was saved and restored, from the line where it was saved.
+
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/at_least.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/loader_flags.h"
+#include "cli/output.h"
+#include "energon/loader/loader_state.h"
+#include "energon/loader/savable_data_loader.h"
+#include "io/error.h"
+#include "io/hash.h"
+
+namespace energon::cli {
+namespace {
+
+struct DumpFlags {
+  LoaderFlags loader;
+  std::optional<std::int64_t> limit;
+  std::optional<std::int64_t> save_after;
+  std::string save_to;
+  std::string restore_from;
+};
+
+// The worker, within its rank, that made a batch: the outermost stage of every restore key says it.
+std::int64_t worker_of(const Sample& batch, const WorkerConfig& config) {
+  const RestoreKeyParts key = split_key(batch.restore_key, Stage::kLogicalShard, 2, 1);
+  return key.integers[0] - config.logical_shard(0);
+}
+
+void append_line(std::string& line, const Sample& batch, const WorkerConfig& config,
+                 std::int64_t index) {
+  line.clear();
+  fmt::format_to(std::back_inserter(line), R"({{"rank":{},"worker":{},"index":{},"keys":[)",
+                 config.rank, worker_of(batch, config), index);
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    line += i == 0 ? "" : ",";
+    line += quoted_json(batch.keys[i]);
+  }
+  fmt::format_to(std::back_inserter(line), R"(],"restore_key":{},"digest":"{}"}})",
+                 quoted_json(batch.restore_key.text()), to_hex(digest(batch)));
+  line += '\n';
+}
+
+// One run of the loader, from its start or a saved position.
+class Dump {
+ public:
+  explicit Dump(const DumpFlags& flags)
+      : flags_(flags),
+        options_(loader_options(flags.loader)),
+        epoch_limit_(epoch_limit(flags.loader)),
+        loader_(make_pipeline(flags.loader), options_) {
+    if (!flags_.restore_from.empty()) {
+      const SavableDataLoaderState state = read_loader_state(flags_.restore_from);
+      loader_.restore_state_rank(state);
+      index_ = state.batch_index;
+      epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
+    }
+  }
+
+  int run() {
+    save_if_due();
+    std::string line;
+    while (!is_over()) {
+      const std::optional<Sample> batch = loader_.next();
+      if (!batch) {
+        end_epoch();
+        continue;
+      }
+      append_line(line, *batch, options_.worker_config, index_);
+      output().write(line);
+      ++index_;
+      ++delivered_;
+      ++delivered_in_epoch_;
+      save_if_due();
+      output().flush_if_idle();
+    }
+    if (interrupt_signal() != 0) {
+      return kExitSignal + interrupt_signal();
+    }
+    save_at_end();
+    return kExitOk;
+  }
+
+ private:
+  bool is_over() const {
+    return interrupt_signal() != 0 || (flags_.limit && delivered_ >= *flags_.limit) ||
+           (epoch_limit_ && epochs_ended_ >= *epoch_limit_);
+  }
+
+  void end_epoch() {
+    ++epochs_ended_;
+    if (delivered_in_epoch_ == 0 && !epoch_limit_) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("rank {} of {} has no samples: there are more ranks and workers than "
+                              "samples",
+                              flags_.loader.rank, flags_.loader.world_size));
+    }
+    delivered_in_epoch_ = 0;
+  }
+
+  void save_if_due() {
+    if (flags_.save_after == delivered_ && !is_saved_) {
+      save();
+    }
+  }
+
+  void save() {
+    output().flush();  // the state says that these batches were delivered
+    write_loader_state(flags_.save_to, loader_.save_state_rank());
+    is_saved_ = true;
+  }
+
+  void save_at_end() {
+    if (flags_.save_after && !is_saved_) {
+      save();
+      print_warning(fmt::format(
+          "the stream ended after {}, before --save-after {}; {} was written at its end",
+          fmt::format("{} batches", delivered_), *flags_.save_after, flags_.save_to));
+    }
+  }
+
+  const DumpFlags& flags_;
+  const LoaderOptions options_;
+  const std::optional<std::int64_t> epoch_limit_;
+  SavableDataLoader loader_;
+
+  std::int64_t index_ = 0;      // of the next batch in the rank's stream
+  std::int64_t delivered_ = 0;  // batches of this run
+  std::int64_t delivered_in_epoch_ = 0;
+  std::int64_t epochs_ended_ = 0;  // since the very first one
+  bool is_saved_ = false;
+};
+
+int run_dump(const DumpFlags& flags) {
+  if (flags.save_after.has_value() != !flags.save_to.empty()) {
+    throw UsageError{"--save-after and --save-to belong together: give both or neither"};
+  }
+  if (flags.limit && flags.save_after && *flags.save_after > *flags.limit) {
+    throw UsageError{fmt::format("--save-after {} is never reached: --limit ends the dump after {}",
+                                 *flags.save_after, *flags.limit)};
+  }
+  return Dump(flags).run();
+}
+
+}  // namespace
+
+void add_dump(CLI::App& app, Run& run) {
+  CLI::App* const command = app.add_subcommand("dump",
+                                               "Run the loader and print one JSON object a batch: "
+                                               "rank, worker, index, keys, restore key, digest");
+  const auto flags = std::make_shared<DumpFlags>();
+  add_loader_flags(*command, flags->loader);
+  command->add_option("--limit", flags->limit, "Stop after so many batches of this run")
+      ->check(at_least(0));
+  command
+      ->add_option(
+          "--save-after", flags->save_after,
+          "Write the loader's state once so many batches of this run were delivered, and go on")
+      ->check(at_least(0));
+  command->add_option("--save-to", flags->save_to, "File for the state");
+  command->add_option("--restore-from", flags->restore_from,
+                      "Start at a saved state; give the same flags as when it was saved");
+  command->callback([flags, &run] { run = [flags] { return run_dump(*flags); }; });
+}
+
+}  // namespace energon::cli

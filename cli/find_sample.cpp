@@ -1,0 +1,178 @@
+#include "cli/find_sample.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/interrupt.h"
+#include "cli/open_dataset.h"
+#include "energon/buffer_allocator.h"
+#include "energon/webdataset/webdataset.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/formats/checksum_file.h"
+#include "io/formats/dataset_info.h"
+#include "io/formats/index_cache.h"
+#include "io/formats/sample_index.h"
+#include "io/tar/member_name.h"
+#include "io/tar/tar_walker.h"
+
+namespace energon::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Shards of which one has the sample, and which of their samples it is.
+struct Place {
+  ShardSet shards;
+  std::int64_t shard = 0;
+  std::int64_t sample = 0;  // in that shard
+};
+
+[[noreturn]] void fail_not_found(const std::string& path, const std::string& key) {
+  throw Error(ErrorCode::kNotFound, fmt::format("no sample has the key '{}'", printable(key)),
+              {.path = path});
+}
+
+// A shard of a prepared dataset as open_split() describes it, whatever part it belongs to.
+ShardFile describe_shard(const std::string& folder, const ShardCount& shard,
+                         const std::optional<std::string>& cache_dir) {
+  const fs::path name(shard.name);
+  if (name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the shard name '{}' leads out of the dataset's folder", printable(shard.name)),
+        {.path = folder});
+  }
+  const std::string original = folder + "/" + shard.name;
+  const FileSource tar(ensure_expanded(original, cache_dir));
+  ShardFile file{.name = shard.name,
+                 .tar_path = tar.path(),
+                 .index_path = tar_index_path(original),
+                 .sample_count = shard.sample_count,
+                 .tar_size = tar.size(),
+                 .tar_identity = tar.identity()};
+  const std::string checksums = checksum_path(file.index_path);
+  file.checksum_path = fs::exists(checksums) ? checksums : "";
+  return file;
+}
+
+Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const std::string& key,
+                       const std::optional<std::string>& cache_dir) {
+  const std::string index_path = folder + "/.nv-meta/index.sqlite";
+  const auto location = SampleIndex(index_path).find_sample(key);
+  if (!location) {
+    fail_not_found(folder, key);
+  }
+  const std::int64_t shard = location->tar_file_id;
+  if (shard < 0 || shard >= static_cast<std::int64_t>(info.shards.size())) {
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("the sample is in shard {}, but .info.json names {} shards; prepare the "
+                    "dataset again",
+                    shard, info.shards.size()),
+        {.path = index_path, .sample_key = key});
+  }
+  return {.shards = {.dataset_path = folder,
+                     .kind = "prepared",
+                     .shards = {describe_shard(folder, info.shards[static_cast<std::size_t>(shard)],
+                                               cache_dir)}},
+          .shard = 0,
+          .sample = location->sample_index};
+}
+
+// The number of the sample `key` in a shard, by its headers.
+std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::string& key) {
+  const FileSource tar(shard.tar_path);
+  TarFileWalker walker(tar);
+  while (const auto member = walker.next()) {
+    if (interrupt_signal() != 0) {
+      throw Error(ErrorCode::kCancelled, "interrupted");
+    }
+    const auto name =
+        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+    if (name && name->key == key) {
+      const TarIndex index = TarIndex::load(shard.index_path, shard.tar_size);
+      const auto entries = index.entries();
+      const auto next = std::upper_bound(entries.begin(), entries.end(), member->header_offset);
+      return std::max<std::int64_t>(next - entries.begin() - 1, 0);
+    }
+  }
+  return std::nullopt;
+}
+
+Place find_in_plain(const std::string& path, const std::string& key,
+                    const std::optional<std::string>& cache_dir) {
+  ShardSet shards = open_shards(path, "train", cache_dir);
+  for (std::size_t i = 0; i < shards.shards.size(); ++i) {
+    if (const auto sample = find_in_shard(shards.shards[i], key)) {
+      return {
+          .shards = std::move(shards), .shard = static_cast<std::int64_t>(i), .sample = *sample};
+    }
+  }
+  fail_not_found(path, key);
+}
+
+std::vector<FoundPart> locate_parts(const ShardFile& shard, const ByteRange& range) {
+  const FileSource tar(shard.tar_path);
+  std::vector<std::byte> bytes(range.size);
+  tar.read_at(range.offset, bytes);
+  TarWalker walker(bytes, range.offset);
+  std::vector<FoundPart> parts;
+  while (const auto member = walker.next()) {
+    const auto name =
+        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+    if (name) {
+      parts.push_back({std::string(name->part), {member->data_offset, member->size}});
+    }
+  }
+  return parts;
+}
+
+Sample read_sample(Place place) {
+  std::int64_t index = place.sample;
+  for (std::int64_t i = 0; i < place.shard; ++i) {
+    index += place.shards.shards[static_cast<std::size_t>(i)].sample_count;
+  }
+  WebdatasetReader reader(std::make_shared<const Webdataset>(std::move(place.shards)));
+  HeapBufferPool memory;
+  std::vector<Sample> samples;
+  reader.read({&index, 1}, memory, samples);
+  return std::move(samples.at(0));
+}
+
+}  // namespace
+
+WantedSample parse_wanted(std::string_view text) {
+  if (const auto name = split_member_name(text)) {
+    return {std::string(name->key), std::string(name->part)};
+  }
+  return {std::string(text), std::nullopt};
+}
+
+FoundSample find_sample(const std::string& path, const std::string& key,
+                        const std::optional<std::string>& cache_dir) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  const auto info = is_folder ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
+  Place place = info ? find_in_prepared(fs::canonical(path).string(), *info, key, cache_dir)
+                     : find_in_plain(path, key, cache_dir);
+  const ShardFile shard = place.shards.shards.at(static_cast<std::size_t>(place.shard));
+  FoundSample found;
+  found.bytes = TarIndex::load(shard.index_path, shard.tar_size).range(place.sample);
+  found.parts = locate_parts(shard, found.bytes);
+  found.sample = read_sample(std::move(place));
+  if (found.sample.keys.at(0) != key) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index says that sample '{}' lies here, but '{}' does; prepare the "
+                            "dataset again",
+                            printable(key), printable(found.sample.keys.at(0))),
+                {.path = shard.tar_path, .byte_offset = found.bytes.offset});
+  }
+  return found;
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,42 @@
+// One sample of a dataset, found by its key.
+//
+// A prepared dataset is asked through its index.sqlite, whatever part of the split the sample is
+// in; of plain tars the headers are walked, shard by shard, until the key comes. The first one wins
+// if plain shards repeat a key.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "energon/sample.h"
+#include "io/formats/tar_index.h"
+
+namespace energon::cli {
+
+/// What `text` asks for: "key", or "key.part". No key has a dot in its last component.
+struct WantedSample {
+  std::string key;
+  std::optional<std::string> part;
+};
+WantedSample parse_wanted(std::string_view text);
+
+struct FoundPart {
+  std::string name;
+  ByteRange content;  ///< in the uncompressed shard
+};
+
+struct FoundSample {
+  Sample sample;                 ///< read and, if the shard has checksums, verified
+  ByteRange bytes;               ///< in the uncompressed shard, headers included
+  std::vector<FoundPart> parts;  ///< in the order of the shard, as the fields of `sample`
+};
+
+/// Throws Error: kNotFound if there is no such sample, and as open_split().
+FoundSample find_sample(const std::string& path, const std::string& key,
+                        const std::optional<std::string>& cache_dir);
+
+}  // namespace energon::cli

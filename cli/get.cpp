@@ -1,0 +1,191 @@
+// energon get: one sample by its key, one of its parts, or a batch by its restore key.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/find_sample.h"
+#include "cli/loader_flags.h"
+#include "cli/output.h"
+#include "cli/save_parts.h"
+#include "energon/loader/basic_data_loader.h"
+#include "io/error.h"
+#include "io/hash.h"
+
+namespace energon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct GetFlags {
+  LoaderFlags loader;  // PATH; the rest for --restore-key
+  std::string key;
+  std::string restore_key;
+  std::string output;
+  bool is_json = false;
+};
+
+void print_json(const Json& json) {
+  output().print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// --- A sample or part by its key ---
+
+Json source_json(const SampleSource& source) {
+  return {{"shard", source.shard->shard_name}, {"index", source.index_in_shard}};
+}
+
+Json to_json(const FoundSample& found) {
+  Json json = {{"key", found.sample.keys.at(0)}};
+  json.update(source_json(found.sample.sources.at(0)));
+  json["bytes"] = {{"offset", found.bytes.offset}, {"size", found.bytes.size}};
+  json["parts"] = Json::array();
+  for (const FoundPart& part : found.parts) {
+    json["parts"].push_back(
+        {{"name", part.name}, {"offset", part.content.offset}, {"size", part.content.size}});
+  }
+  json["digest"] = to_hex(digest(found.sample));
+  return json;
+}
+
+void print_text(const FoundSample& found) {
+  const SampleSource& source = found.sample.sources.at(0);
+  output().print("key:    {}\n", printable(found.sample.keys.at(0)));
+  output().print("shard:  {} (sample {})\n", printable(source.shard->shard_name),
+                 source.index_in_shard);
+  output().print("bytes:  [{}, {})\n", found.bytes.offset, found.bytes.end());
+  output().print("digest: {}\n", to_hex(digest(found.sample)));
+  output().write("parts:\n");
+  for (const FoundPart& part : found.parts) {
+    output().print("  {}: {} at byte {}\n", printable(part.name),
+                   plural(static_cast<std::int64_t>(part.content.size), "byte"),
+                   part.content.offset);
+  }
+}
+
+void keep_part(FoundSample& found, const std::string& name) {
+  found.sample.at(name);  // throws, naming the parts there are
+  std::erase_if(found.sample.fields, [&](const auto& field) { return field.first != name; });
+  std::erase_if(found.parts, [&](const FoundPart& part) { return part.name != name; });
+}
+
+int run_get_by_key(const GetFlags& flags) {
+  const WantedSample wanted = parse_wanted(flags.key);
+  FoundSample found = find_sample(flags.loader.path, wanted.key, flags.loader.cache_dir);
+  if (wanted.part) {
+    keep_part(found, *wanted.part);
+  }
+  if (flags.output.empty()) {
+    if (flags.is_json) {
+      print_json(to_json(found));
+    } else {
+      print_text(found);
+    }
+  } else if (wanted.part) {
+    save_bytes(flags.output, found.sample.bytes(*wanted.part).view);
+  } else {
+    for (const auto& [name, value] : found.sample.fields) {
+      save_part(flags.output, name, std::get<SharedBytes>(value.base()).view);
+    }
+  }
+  return kExitOk;
+}
+
+// --- A batch by its restore key ---
+
+// Part `name` of sample `i` of a batch; nothing if that sample lacks it.
+const SharedBytes* part_of(const Value& field, std::size_t i) {
+  const auto& list = std::get<List>(field.base());
+  return std::get_if<SharedBytes>(&list.at(i).base());
+}
+
+Json batch_json(const Sample& batch) {
+  Json json = {{"keys", batch.keys},
+               {"restore_key", batch.restore_key.text()},
+               {"digest", to_hex(digest(batch))},
+               {"samples", Json::array()}};
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    Json sample = {{"key", batch.keys[i]}};
+    sample.update(source_json(batch.sources.at(i)));
+    sample["parts"] = Json::array();
+    for (const auto& [name, field] : batch.fields) {
+      if (const SharedBytes* const part = part_of(field, i)) {
+        sample["parts"].push_back({{"name", name}, {"size", part->size()}});
+      }
+    }
+    json["samples"].push_back(std::move(sample));
+  }
+  return json;
+}
+
+void print_batch(const Sample& batch) {
+  output().print("restore key: {}\n", batch.restore_key.text());
+  output().print("digest:      {}\n", to_hex(digest(batch)));
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    output().print("sample {}: {} ({}, sample {})\n", i, printable(batch.keys[i]),
+                   printable(batch.sources.at(i).shard->shard_name),
+                   batch.sources[i].index_in_shard);
+    for (const auto& [name, field] : batch.fields) {
+      if (const SharedBytes* const part = part_of(field, i)) {
+        output().print("  {}: {}\n", printable(name),
+                       plural(static_cast<std::int64_t>(part->size()), "byte"));
+      }
+    }
+  }
+}
+
+void save_batch(const Sample& batch, const std::string& folder) {
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    for (const auto& [name, field] : batch.fields) {
+      if (const SharedBytes* const part = part_of(field, i)) {
+        save_part(fmt::format("{}/{}", folder, i), name, part->view);
+      }
+    }
+  }
+}
+
+int run_get_by_restore_key(const GetFlags& flags) {
+  const RestoreKey key = RestoreKey::from_text(flags.restore_key);
+  BasicDataLoader loader(make_pipeline(flags.loader), loader_options(flags.loader));
+  const Sample batch = loader.restore_sample(key);
+  if (!flags.output.empty()) {
+    save_batch(batch, flags.output);
+  } else if (flags.is_json) {
+    print_json(batch_json(batch));
+  } else {
+    print_batch(batch);
+  }
+  return kExitOk;
+}
+
+int run_get(const GetFlags& flags) {
+  if (flags.key.empty() == flags.restore_key.empty()) {
+    throw UsageError{"name what to get: a KEY, KEY.part, or --restore-key, and only one of them"};
+  }
+  return flags.restore_key.empty() ? run_get_by_key(flags) : run_get_by_restore_key(flags);
+}
+
+}  // namespace
+
+void add_get(CLI::App& app, Run& run) {
+  CLI::App* const command =
+      app.add_subcommand("get", "Find a sample by its key, or rebuild a batch by its restore key");
+  const auto flags = std::make_shared<GetFlags>();
+  add_loader_flags(*command, flags->loader);
+  command->add_option("KEY", flags->key, "Key of a sample, or KEY.part");
+  command->add_option("--restore-key", flags->restore_key,
+                      "As dump prints it; --split, --mode, --num-workers and --world-size must be "
+                      "those of the dump");
+  command->add_option("--output", flags->output,
+                      "Write raw bytes: of one part to this file (-: standard output), of a sample "
+                      "each part to a file of its name in this folder");
+  command->add_flag("--json", flags->is_json, "Metadata as JSON");
+  command->callback([flags, &run] { run = [flags] { return run_get(*flags); }; });
+}
+
+}  // namespace energon::cli

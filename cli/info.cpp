@@ -1,0 +1,132 @@
+// energon info: what a dataset contains.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
+#include "cli/split_summary.h"
+#include "io/error.h"
+#include "io/formats/checksum_file.h"
+#include "io/formats/tar_index.h"
+
+namespace energon::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InfoFlags {
+  std::string path;
+  std::optional<std::string> split_config;
+  std::optional<std::string> cache_dir;
+};
+
+std::uint64_t file_size(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) {
+    throw Error(ErrorCode::kNotFound,
+                "a shard is missing; energon lint tells what else is wrong with the dataset",
+                {.path = path});
+  }
+  return size;
+}
+
+std::string describe_checksums(std::size_t with, std::size_t all) {
+  if (with == 0 || with == all) {
+    return with == 0 ? "no" : "yes";
+  }
+  return fmt::format("for {} of {} shards", with, all);
+}
+
+void print_summary(const std::string& path, std::string_view kind, std::int64_t samples,
+                   std::uint64_t bytes, std::size_t shards) {
+  output().print("name:      {}\n", printable(fs::path(path).filename().string()));
+  output().print("path:      {}\n", printable(path));
+  output().print("kind:      {}\n", kind);
+  output().print("samples:   {}\n", with_separators(samples));
+  output().print("bytes:     {} ({})\n", with_separators(static_cast<std::int64_t>(bytes)),
+                 human_bytes(bytes));
+  output().print("shards:    {}\n", with_separators(static_cast<std::int64_t>(shards)));
+}
+
+void print_prepared(const std::string& path, const DatasetInfo& info, const InfoFlags& flags) {
+  const std::string meta = path + "/.nv-meta";
+  const SplitConfig split = read_split_config(meta, flags.split_config);
+  const std::vector<PartSummary> parts = summarize_parts(info, split, meta);
+  std::uint64_t bytes = 0;
+  std::size_t checksummed = 0;
+  for (const ShardCount& shard : info.shards) {
+    const std::string shard_path = path + "/" + shard.name;
+    bytes += file_size(shard_path);
+    std::error_code ignored;
+    checksummed += fs::exists(checksum_path(tar_index_path(shard_path)), ignored) ? 1 : 0;
+  }
+  print_summary(path, "prepared dataset", total_samples(info), bytes, info.shards.size());
+  output().print("prepared:  by {}\n",
+                 printable(info.energon_version.value_or("an unknown version of energon")));
+  output().print("checksums: {}\n", describe_checksums(checksummed, info.shards.size()));
+  output().print("splits:\n{}", describe_parts(parts, info));
+  if (split.exclude.empty()) {
+    output().write("excluded:  nothing\n");
+    return;
+  }
+  output().write("excluded:\n");
+  for (const std::string& entry : split.exclude) {
+    output().print("  {}\n", printable(entry));
+  }
+}
+
+void print_plain(const std::string& path, const InfoFlags& flags) {
+  const ShardSet set = open_shards(flags.path, "train", flags.cache_dir);
+  std::int64_t samples = 0;
+  std::uint64_t bytes = 0;
+  std::size_t checksummed = 0;
+  for (const ShardFile& shard : set.shards) {
+    samples += shard.sample_count;
+    bytes += file_size(set.dataset_path + "/" + shard.name);
+    checksummed += shard.checksum_path.empty() ? 0 : 1;
+  }
+  print_summary(path, "plain tars, not prepared", samples, bytes, set.shards.size());
+  output().print("checksums: {}\n", describe_checksums(checksummed, set.shards.size()));
+}
+
+int run_info(const InfoFlags& flags) {
+  std::error_code ignored;
+  std::string path = fs::absolute(flags.path, ignored).lexically_normal().string();
+  if (path.size() > 1 && path.ends_with('/')) {
+    path.pop_back();
+  }
+  const auto info =
+      fs::is_directory(path, ignored) ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
+  if (info) {
+    print_prepared(path, *info, flags);
+  } else {
+    print_plain(path, flags);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Run& run) {
+  CLI::App* const command = app.add_subcommand("info", "Say what a dataset contains");
+  const auto flags = std::make_shared<InfoFlags>();
+  command->add_option("PATH", flags->path, "Dataset, folder of tars, tar, or brace pattern")
+      ->required();
+  command->add_option("--split-config", flags->split_config,
+                      "Split file in .nv-meta; default: split.yaml, else split.json");
+  command->add_option("--cache-dir", flags->cache_dir,
+                      "Where indices and expanded shards go that cannot be kept beside the data");
+  command->callback([flags, &run] { run = [flags] { return run_info(*flags); }; });
+}
+
+}  // namespace energon::cli

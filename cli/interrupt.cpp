@@ -1,0 +1,48 @@
+#include "cli/interrupt.h"
+
+#include <chrono>
+#include <csignal>
+
+namespace energon::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchInterval{20};
+
+std::atomic<int> g_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // set in a signal handler
+
+void remember(int signal) { g_signal.store(signal, std::memory_order_relaxed); }
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action = {};
+  action.sa_handler = remember;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  // A closed pipe is seen where it is written to.
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+int interrupt_signal() { return g_signal.load(std::memory_order_relaxed); }
+
+StopOnInterrupt::StopOnInterrupt() : watcher_([this] { watch(); }) {}
+
+StopOnInterrupt::~StopOnInterrupt() {
+  is_over_ = true;
+  watcher_.join();
+}
+
+// A stop may not be requested in a signal handler, hence a thread that looks at the flag.
+void StopOnInterrupt::watch() {
+  while (!is_over_) {
+    if (interrupt_signal() != 0) {
+      source_.request_stop();
+      return;
+    }
+    std::this_thread::sleep_for(kWatchInterval);
+  }
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,38 @@
+// Ctrl-C and kill: ask the command to end in an orderly way.
+//
+// The first SIGINT or SIGTERM only sets a flag that commands look at between two pieces of work;
+// the second one of a kind ends the program at once.
+
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace energon::cli {
+
+/// Once a process, in main().
+void catch_interrupts();
+
+/// The number of the signal that came, 0 if none did.
+int interrupt_signal();
+
+/// A stop token that is requested when a signal comes. Has a thread, so not for commands that fork.
+class StopOnInterrupt {
+ public:
+  StopOnInterrupt();
+  ~StopOnInterrupt();
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  void watch();
+
+  std::stop_source source_;
+  std::atomic<bool> is_over_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace energon::cli

@@ -1,0 +1,91 @@
+// energon lint: reads everything, reports every problem with shard and byte.
+
+#include "io/formats/lint.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/at_least.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "io/error.h"
+
+namespace energon::cli {
+namespace {
+
+struct LintFlags {
+  std::string path;
+  std::optional<int> num_workers;
+  std::optional<std::string> cache_dir;
+  bool is_progress_shown = true;
+};
+
+// "shard-003.tar: byte 1024: sample 'a': message"
+std::string describe(const LintProblem& problem) {
+  std::string text = problem.shard.empty() ? std::string() : printable(problem.shard) + ": ";
+  if (problem.byte_offset) {
+    text += fmt::format("byte {}: ", *problem.byte_offset);
+  }
+  if (problem.key) {
+    text += fmt::format("sample '{}': ", printable(*problem.key));
+  }
+  return text + problem.message;
+}
+
+int print_report(const LintReport& report) {
+  for (const std::string& warning : report.warnings) {
+    print_warning(warning);
+  }
+  for (const LintProblem& problem : report.problems) {
+    output().print("{}\n", describe(problem));
+  }
+  output().print(
+      "{} in {} scanned, {} compared with checksums: {}\n", plural(report.samples, "sample"),
+      plural(report.shards, "shard"), with_separators(report.samples_checksummed),
+      report.ok() ? "no problems"
+                  : plural(static_cast<std::int64_t>(report.problems.size()), "problem"));
+  return report.ok() ? kExitOk : kExitFailure;
+}
+
+int run_lint(const LintFlags& flags) {
+  const StopOnInterrupt interrupt;
+  LintOptions options{
+      .cache_dir = flags.cache_dir, .threads = flags.num_workers, .stop = interrupt.token()};
+  LintReport report;
+  {
+    ProgressLine progress(
+        "Reading", "shards",
+        flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide);
+    options.progress = [&](const LintProgress& state) {
+      progress.update(state.shards_done, state.shards_total);
+    };
+    report = lint(flags.path, options);
+  }
+  return print_report(report);
+}
+
+}  // namespace
+
+void add_lint(CLI::App& app, Run& run) {
+  CLI::App* const command = app.add_subcommand(
+      "lint",
+      "Read a whole dataset and report everything that is wrong; exit code 1 if anything is");
+  const auto flags = std::make_shared<LintFlags>();
+  command->add_option("PATH", flags->path, "Dataset, folder of tars, tar, or brace pattern")
+      ->required();
+  command
+      ->add_option("--num-workers", flags->num_workers,
+                   "Threads; default: one per core, at most 16")
+      ->check(at_least(1));
+  command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
+  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
+                    "Show a progress bar [on]");
+  command->callback([flags, &run] { run = [flags] { return run_lint(*flags); }; });
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,206 @@
+#include "cli/loader_flags.h"
+
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/at_least.h"
+#include "cli/command.h"
+#include "cli/list_parts.h"
+#include "cli/open_dataset.h"
+#include "wrappers/pipeline.h"
+
+namespace energon::cli {
+namespace {
+
+const std::map<std::string, Mode> kModes = {{"train", Mode::kTrain}, {"val", Mode::kVal}};
+const std::map<std::string, VerifyChecksums> kVerifications = {
+    {"always", VerifyChecksums::kAlways},
+    {"sampled", VerifyChecksums::kSampled},
+    {"off", VerifyChecksums::kOff}};
+
+// Option values are names of `values`; CLI::Transformer would accept their numbers, too.
+template <class Value>
+void add_choice(CLI::App& command, const std::string& name, Value& target,
+                const std::map<std::string, Value>& values, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& [text, value] : values) {
+    names.push_back(text);
+  }
+  command
+      .add_option_function<std::string>(
+          name, [&target, &values](const std::string& text) { target = values.at(text); }, help)
+      ->check(CLI::IsMember(names));
+}
+
+void add_order_flags(CLI::App& command, LoaderFlags& flags) {
+  command.add_option("--batch-size", flags.batch_size, "Samples a batch")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command
+      .add_option("--shuffle-buffer-size", flags.shuffle_buffer_size,
+                  "Samples to draw from; 0 and 1: no buffer")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command
+      .add_option("--max-samples-per-sequence", flags.max_samples_per_sequence,
+                  "Longest run of neighbours of one shard; default: no limit")
+      ->check(at_least(1));
+  command
+      .add_option(
+          "--shuffle-over-epochs", flags.shuffle_over_epochs,
+          "Shuffle anew every so many epochs; none: keep the order, -1: draw with replacement")
+      ->capture_default_str();
+  command
+      .add_option("--parallel-slices", flags.parallel_slices,
+                  "Slices that are read in turn; default: 16, without shuffling 1")
+      ->check(at_least(1));
+  command.add_option("--seed-offset", flags.seed_offset, "Another order of the same data")
+      ->capture_default_str();
+  command
+      .add_option("--virtual-epoch-length", flags.virtual_epoch_length,
+                  "Batches of this rank after which an epoch ends; 0: the data's own end")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command
+      .add_option(
+          "--epochs", flags.epochs,
+          "Stop after so many epochs, counted from the very first. In train mode without\n"
+          "--virtual-epoch-length the pipeline then does not repeat the data: an epoch is one\n"
+          "passage over it. Default: train endless, val 1")
+      ->check(at_least(1));
+}
+
+void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
+  command
+      .add_option("--timeout", flags.timeout_seconds,
+                  "Seconds without progress of a worker that are an error")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e9));
+  command.add_option("--prefetch-factor", flags.prefetch_factor, "Batches a worker may be ahead")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command
+      .add_option("--checkpoint-every-batches", flags.checkpoint_every_batches,
+                  "A worker stores its state every so many batches; default: by its size")
+      ->check(at_least(1));
+  add_choice(command, "--verify-checksums", flags.verify_checksums, kVerifications,
+             "Samples that are compared with their stored checksums [always]");
+  command.add_option("--debug-log", flags.debug_log,
+                     "Log what is delivered: a file each for the parent and the workers, such as "
+                     "'log-{worker_id}.jsonl'");
+  command.add_option("--cache-dir", flags.cache_dir,
+                     "Where indices and expanded shards go that cannot be kept beside the data");
+}
+
+// What a validation stream does not have must not be asked for.
+void refuse_train_flags(const LoaderFlags& flags) {
+  const bool contradicts =
+      flags.shuffle_buffer_size > 1 || flags.max_samples_per_sequence.has_value() ||
+      flags.parallel_slices.value_or(1) != 1 || flags.virtual_epoch_length != 0 ||
+      (flags.shuffle_over_epochs != "1" && flags.shuffle_over_epochs != "none");
+  if (contradicts) {
+    throw UsageError{
+        "--mode val reads the data in order, once: --shuffle-buffer-size, "
+        "--max-samples-per-sequence, --shuffle-over-epochs, --parallel-slices and "
+        "--virtual-epoch-length are for --mode train"};
+  }
+}
+
+}  // namespace
+
+void add_loader_flags(CLI::App& command, LoaderFlags& flags) {
+  command.add_option("PATH", flags.path, "Dataset, folder of tars, tar, or brace pattern")
+      ->required();
+  command.add_option("--split", flags.split, "Part of a prepared dataset")->capture_default_str();
+  add_choice(command, "--mode", flags.mode, kModes,
+             "Shuffled and endless, or in order and once [train]");
+  command
+      .add_option("--num-workers", flags.num_workers,
+                  "Worker processes of this rank; 0: everything in this process")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command.add_option("--world-size", flags.world_size, "Data-parallel ranks")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command.add_option("--rank", flags.rank, "Rank to play")
+      ->capture_default_str()
+      ->check(at_least(0));
+  add_order_flags(command, flags);
+  add_loader_settings(command, flags);
+}
+
+ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text) {
+  if (text == "none") {
+    return {.mode = ShuffleOverEpochs::Mode::kNone};
+  }
+  std::int64_t epochs = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, epochs);
+  if (error == std::errc() && stop == end && epochs == -1) {
+    return {.mode = ShuffleOverEpochs::Mode::kReplacement};
+  }
+  if (error != std::errc() || stop != end || epochs < 1) {
+    throw UsageError{fmt::format(
+        "--shuffle-over-epochs is '{}', expected none, -1 or a number of epochs of at least 1",
+        text)};
+  }
+  return {.mode = ShuffleOverEpochs::Mode::kEpochs, .epochs = epochs};
+}
+
+PipelineFactory make_pipeline(const LoaderFlags& flags) {
+  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
+  if (flags.mode == Mode::kVal) {
+    refuse_train_flags(flags);
+  } else if (flags.epochs && flags.virtual_epoch_length == 0 &&
+             shuffle.mode == ShuffleOverEpochs::Mode::kReplacement) {
+    throw UsageError{
+        "with --shuffle-over-epochs -1 an epoch never ends: --epochs needs --virtual-epoch-length"};
+  }
+  const auto dataset = std::make_shared<const Webdataset>(
+      open_shards(flags.path, flags.split, flags.cache_dir),
+      WebdatasetOptions{.verify_checksums = flags.verify_checksums});
+  if (flags.mode == Mode::kVal) {
+    return val_pipeline({dataset}, {.batch_size = flags.batch_size, .batch_function = list_parts});
+  }
+  const bool is_ordered = shuffle.mode == ShuffleOverEpochs::Mode::kNone;
+  TrainOptions options;
+  options.batch_size = flags.batch_size;
+  options.batch_function = list_parts;
+  options.shuffle_buffer_size = flags.shuffle_buffer_size;
+  options.max_samples_per_sequence = flags.max_samples_per_sequence;
+  options.shuffle_over_epochs = shuffle;
+  options.parallel_slices =
+      flags.parallel_slices.value_or(is_ordered ? 1 : options.parallel_slices);
+  options.virtual_epoch_length = flags.virtual_epoch_length;
+  options.repeat = !flags.epochs || flags.virtual_epoch_length > 0;
+  return train_pipeline(dataset, std::move(options));
+}
+
+LoaderOptions loader_options(const LoaderFlags& flags) {
+  LoaderOptions options;
+  options.worker_config = {.rank = flags.rank,
+                           .world_size = flags.world_size,
+                           .num_workers = flags.num_workers,
+                           .seed_offset = flags.seed_offset};
+  options.prefetch_factor = flags.prefetch_factor;
+  options.checkpoint_every_batches = flags.checkpoint_every_batches;
+  options.debug_log_path = flags.debug_log;
+  options.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout_seconds * 1000));
+  return options;
+}
+
+std::optional<std::int64_t> epoch_limit(const LoaderFlags& flags) {
+  if (!flags.epochs && flags.mode == Mode::kVal) {
+    return 1;
+  }
+  return flags.epochs;
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,61 @@
+// The options that dump, get and bench share: which data, which pipeline, which loader.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "energon/loader/loader_options.h"
+#include "energon/pipeline.h"
+#include "energon/webdataset/slice_order.h"
+#include "energon/webdataset/webdataset.h"
+
+namespace energon::cli {
+
+enum class Mode { kTrain, kVal };
+
+/// As on the command line. The defaults are those that --help shows.
+struct LoaderFlags {
+  std::string path = {};
+  std::string split = "train";
+  Mode mode = Mode::kTrain;
+
+  int num_workers = 0;
+  int world_size = 1;
+  int rank = 0;
+  std::int64_t seed_offset = 0;
+
+  std::int64_t batch_size = 1;
+  std::int64_t shuffle_buffer_size = 0;
+  std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
+  std::string shuffle_over_epochs = "1";  ///< "none", a number of epochs, or "-1"
+  std::optional<std::int64_t> parallel_slices = std::nullopt;
+  std::int64_t virtual_epoch_length = 0;
+  std::optional<std::int64_t> epochs = std::nullopt;
+
+  double timeout_seconds = 60;
+  int prefetch_factor = 2;
+  std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
+  VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
+  std::optional<std::string> cache_dir = std::nullopt;
+  std::string debug_log = {};
+};
+
+/// Declares PATH and the options above. `flags` must live as long as `command`.
+void add_loader_flags(CLI::App& command, LoaderFlags& flags);
+
+/// Opens the data. Throws Error as open_split(), UsageError if options contradict each other.
+PipelineFactory make_pipeline(const LoaderFlags& flags);
+
+LoaderOptions loader_options(const LoaderFlags& flags);
+
+/// Epochs after which the stream is over; absent: it never is.
+std::optional<std::int64_t> epoch_limit(const LoaderFlags& flags);
+
+/// Text form of shuffle_over_epochs to the pipeline's. Throws UsageError.
+ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text);
+
+}  // namespace energon::cli

@@ -1,0 +1,114 @@
+// The program `energon`: finds the sub-command, runs it, and says in one line what went wrong.
+
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "io/error.h"
+#include "io/formats/dataset_info.h"
+
+namespace energon::cli {
+namespace {
+
+void add_commands(CLI::App& app, Run& run) {
+  app.set_version_flag("-V,--version", std::string(writer_version()), "Print the version");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.require_subcommand(1);
+  add_prepare(app, run);
+  add_info(app, run);
+  add_lint(app, run);
+  add_preview(app, run);
+  add_dump(app, run);
+  add_get(app, run);
+  add_checkpoint(app, run);
+  add_bench(app, run);
+}
+
+std::string chosen_command(const CLI::App& app) {
+  std::string name = "energon";
+  const CLI::App* level = &app;
+  while (!level->get_subcommands().empty()) {
+    level = level->get_subcommands().front();
+    name += " " + level->get_name();
+  }
+  return name;
+}
+
+int report_usage(const CLI::App& app, const std::string& message) {
+  print_error(fmt::format("{} (see {} --help)", message, chosen_command(app)));
+  return kExitUsage;
+}
+
+// CLI11 only says that a sub-command is required, not that it does not know the one given.
+std::string describe(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (!app.get_subcommands().empty() || first.empty() || first.starts_with('-')) {
+    return error.what();
+  }
+  std::string names;
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return fmt::format("there is no sub-command '{}', there are: {}", printable(first), names);
+}
+
+int run_command(CLI::App& app, Run& run, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    output().write(app.help());
+    output().flush();
+    return kExitOk;
+  } catch (const CLI::CallForVersion& version) {
+    output().print("{}\n", version.what());
+    output().flush();
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, describe(error, app, argc, argv));
+  }
+  try {
+    const int code = run();
+    output().flush();
+    return code;
+  } catch (const Error&) {
+    output().flush();  // what was delivered before the failure
+    throw;
+  } catch (const UsageError& error) {
+    return report_usage(app, error.message);
+  }
+}
+
+int run_main(int argc, char** argv) {
+  CLI::App app(
+      "Native multimodal WebDataset loader: prepare, inspect, load, resume and measure datasets.\n"
+      "PATH is a prepared dataset's folder, a folder of tars, one tar, or a brace pattern such as\n"
+      "'data/{000..099}.tar'.",
+      "energon");
+  Run run;
+  try {
+    add_commands(app, run);
+    return run_command(app, run, argc, argv);
+  } catch (const ClosedOutput&) {
+    return kExitOk;
+  } catch (const Error& error) {
+    const bool is_interrupted = error.code() == ErrorCode::kCancelled && interrupt_signal() != 0;
+    print_error(error.what());
+    return is_interrupted ? kExitSignal + interrupt_signal() : kExitFailure;
+  } catch (const std::exception& error) {
+    print_error(fmt::format("unexpected: {}", error.what()));
+    return kExitFailure;
+  }
+}
+
+}  // namespace
+}  // namespace energon::cli
+
+int main(int argc, char** argv) {
+  energon::cli::catch_interrupts();
+  return energon::cli::run_main(argc, argv);
+}

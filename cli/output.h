@@ -1,0 +1,62 @@
+// Where results go: standard output, through one large buffer.
+//
+// A pipe that was closed at its other end (`energon dump … | head`) is not a failure: print() then
+// throws ClosedOutput, which ends the program quietly.
+
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace energon::cli {
+
+/// Nobody reads the output any more.
+struct ClosedOutput {};
+
+/// One object a process. Not thread-safe.
+class Output {
+ public:
+  Output() = default;
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  /// Appends `text`; written out when the buffer is full. Throws ClosedOutput, Error (kIo).
+  void write(std::string_view text);
+
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    write(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  /// Writes out what is buffered.
+  void flush();
+
+  /// flush(), if the last one is some time ago: a reader of a slow stream sees each line at once, a
+  /// fast stream is written in large pieces.
+  void flush_if_idle();
+
+ private:
+  std::string buffer_;
+  std::chrono::steady_clock::time_point last_flush_ = {};
+};
+
+/// The process's output; what is left in it at the end is written by main().
+Output& output();
+
+/// One line on standard error, such as "energon: warning: …".
+void print_warning(std::string_view message);
+void print_error(std::string_view message);
+
+/// Text of unknown origin, safe for a terminal and for JSON.
+std::string quoted_json(std::string_view text);
+
+// Numbers for people.
+std::string with_separators(std::int64_t value);                ///< 1,234,567
+std::string human_bytes(std::uint64_t bytes);                   ///< "1.20 GiB"
+std::string plural(std::int64_t count, std::string_view noun);  ///< "1 shard", "1,234 shards"
+
+}  // namespace energon::cli

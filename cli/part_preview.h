@@ -1,0 +1,16 @@
+// A part of a sample as a few lines of text.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "io/bytes.h"
+
+namespace energon::cli {
+
+/// Size and kind; of text, numbers and JSON the beginning, of media what their header says. Lines
+/// after the first are indented. Safe for a terminal.
+std::string preview_part(std::string_view name, ByteView bytes);
+
+}  // namespace energon::cli

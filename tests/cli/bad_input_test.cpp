@@ -1,0 +1,152 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/file_source.h"
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+
+using energon::testing::kTens;
+using energon::testing::run_energon;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+using Words = std::vector<std::string>;
+
+namespace {
+
+// One clear message on stderr, nothing on stdout, the right exit code.
+void check_refused(const Words& words, int exit_code, const std::string& reason) {
+  const auto result = run_energon(words);
+  INFO(fmt::format("energon {}\n{}", fmt::join(words, " "), result.err));
+  CHECK(result.exit_code == exit_code);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, Catch::StartsWith("energon: error: ") && Catch::Contains(reason));
+}
+
+}  // namespace
+
+TEST_CASE("a wrong command line is a usage error", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string path = folder.path();
+  check_refused({}, 2, "subcommand");
+  check_refused({"frobnicate"}, 2, "no sub-command 'frobnicate'");
+  check_refused({"dump"}, 2, "PATH");
+  check_refused({"dump", path, "--frobnicate"}, 2, "--frobnicate");
+  check_refused({"dump", path, "--num-workers", "two"}, 2, "two");
+  check_refused({"dump", path, "--num-workers", "-1"}, 2, "num-workers");
+  check_refused({"dump", path, "--batch-size", "0"}, 2, "batch-size");
+  check_refused({"dump", path, "--mode", "test"}, 2, "test");
+  check_refused({"dump", path, "--mode", "0"}, 2, "mode");
+  check_refused({"dump", path, "--shuffle-over-epochs", "sometimes"}, 2, "sometimes");
+  check_refused({"dump", path, "--shuffle-over-epochs", "0"}, 2, "shuffle-over-epochs");
+  check_refused({"dump", path, "--shuffle-over-epochs", "-1", "--epochs", "1"}, 2, "never ends");
+  check_refused({"dump", path, "--mode", "val", "--shuffle-buffer-size", "9"}, 2, "--mode train");
+  check_refused({"dump", path, "--save-after", "3"}, 2, "--save-to");
+  check_refused({"dump", path, "--save-to", "x"}, 2, "--save-after");
+  check_refused({"dump", path, "--save-after", "3", "--save-to", "x", "--limit", "2"}, 2,
+                "--limit");
+  check_refused({"dump", path, "--verify-checksums", "maybe"}, 2, "maybe");
+  check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,1,x"}, 2, "three numbers");
+  check_refused({"prepare", path, "--split-parts", "train"}, 2, "NAME:REGEX");
+  check_refused({"get", path}, 2, "KEY");
+  check_refused({"get", path, "a", "--restore-key", "b"}, 2, "only one");
+  check_refused({"checkpoint"}, 2, "subcommand");
+}
+
+TEST_CASE("what does not exist is named", "[cli]") {
+  const TempDir folder;
+  const std::string missing = folder.file("missing");
+  for (const std::string command : {"info", "lint", "preview", "dump", "bench"}) {
+    check_refused({command, missing}, 1, missing);
+    check_refused({command, folder.path()}, 1, "no shards");
+  }
+  check_refused({"get", missing, "key"}, 1, missing);
+  check_refused({"prepare", missing, "--split-ratio", "1,0,0"}, 1, missing);
+  check_refused({"prepare", folder.path(), "--split-ratio", "1,0,0"}, 1, "no shards");
+  check_refused({"checkpoint", "show", missing}, 1, missing);
+  write_numbered_shards(folder, kTens);
+  check_refused({"dump", folder.path(), "--restore-from", missing}, 1, missing);
+  check_refused({"dump", folder.path(), "--rank", "2"}, 1, "rank");
+  check_refused({"dump", folder.path(), "--shuffle-over-epochs", "none", "--parallel-slices", "4"},
+                1, "slices");
+  check_refused({"dump", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
+                missing);
+}
+
+TEST_CASE("damaged datasets are refused with the file at fault", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
+  const auto dump_refused = [&](const std::string& reason) {
+    check_refused({"dump", folder.path(), "--limit", "1"}, 1, reason);
+  };
+  check_refused({"dump", folder.path(), "--split", "tets"}, 1, "train");
+
+  const std::string index = energon::read_file(folder.file("shard-002.tar.idx"));
+  folder.write("shard-002.tar.idx", index.substr(0, index.size() / 2));
+  dump_refused("shard-002.tar.idx");
+  folder.write("shard-002.tar.idx", index);
+
+  const std::string shard = energon::read_file(folder.file("shard-002.tar"));
+  folder.write("shard-002.tar", shard.substr(0, shard.size() / 2));
+  dump_refused("shard-002.tar");
+  folder.write("shard-002.tar", shard);
+
+  folder.write(".nv-meta/split.yaml", "split_parts: [1, 2");
+  dump_refused("split.yaml");
+  folder.write(".nv-meta/.info.json", "{}");
+  dump_refused(".info.json");
+  std::filesystem::remove(folder.file(".nv-meta/.info.json"));
+  dump_refused("energon prepare");
+}
+
+TEST_CASE("a rank without samples says so instead of waiting for ever", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {1});
+  for (const std::string command : {"dump", "bench"}) {
+    check_refused({command, folder.path(), "--world-size", "2", "--rank", "1"}, 1, "no samples");
+  }
+}
+
+TEST_CASE("a truncated plain tar is refused with its byte", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {10});
+  const std::string shard = energon::read_file(folder.file("shard-000.tar"));
+  folder.write("shard-000.tar", shard.substr(0, 2 * 1024 + 513));
+  check_refused({"dump", folder.path(), "--limit", "1"}, 1, "byte");
+}
+
+TEST_CASE("batches that came before a fault are printed", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {10});
+  REQUIRE(
+      run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0", "--checksums"}).exit_code ==
+      0);
+  std::string shard = energon::read_file(folder.file("shard-000.tar"));
+  shard[5 * 1024 + 512] ^= 1;
+  folder.write("shard-000.tar", shard);
+  const auto result = run_energon({"dump", folder.path(), "--mode", "val"});
+  CHECK(result.exit_code == 1);
+  CHECK(energon::testing::json_lines(result.out).size() == 5);
+  CHECK_THAT(result.err, Catch::Contains("shard-000.tar") && Catch::Contains("checksum"));
+}
+
+TEST_CASE("help and version are printed on standard output", "[cli]") {
+  const auto version = run_energon({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK_THAT(version.out, Catch::StartsWith("energon-cpp "));
+  for (const Words& words : {Words{"--help"}, Words{"dump", "--help"}, Words{"prepare", "-h"},
+                             Words{"checkpoint", "show", "--help"}}) {
+    const auto help = run_energon(words);
+    CHECK(help.exit_code == 0);
+    CHECK(help.err.empty());
+    CHECK_THAT(help.out, Catch::Contains("Usage"));
+  }
+  CHECK_THAT(run_energon({"dump", "--help"}).out, Catch::Contains("--save-after"));
+}

@@ -1,0 +1,40 @@
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+
+using energon::testing::kTens;
+using energon::testing::run_energon;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+
+TEST_CASE("bench measures an epoch, with figures for each process", "[cli][bench][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens, 1000);
+  const auto result = run_energon({"bench", folder.path(), "--num-workers", "2", "--batch-size",
+                                   "4", "--epochs", "3", "--json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json.at("samples") == 165);
+  CHECK(json.at("samples_per_second").get<double>() > 0);
+  CHECK(json.at("payload_bytes").get<std::int64_t>() > 165'000);
+  CHECK(json.at("first_batch_seconds").get<double>() > 0);
+  CHECK(json.at("latency_p50_seconds") <= json.at("latency_p99_seconds"));
+  REQUIRE(json.at("processes").size() == 3);
+  CHECK(json.at("processes")[1].at("name") == "worker 0");
+  CHECK(json.at("processes")[1].at("pss_bytes").get<std::int64_t>() > 0);
+}
+
+TEST_CASE("bench stops after the time or the batches it was given", "[cli][bench]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const auto batches =
+      run_energon({"bench", folder.path(), "--batches", "20", "--warmup-batches", "5", "--json"});
+  CHECK(nlohmann::json::parse(batches.out).at("batches") == 20);
+  const auto seconds = run_energon({"bench", folder.path(), "--seconds", "0.1"});
+  CHECK(seconds.exit_code == 0);
+  CHECK_THAT(seconds.out, Catch::Contains("samples/s") && Catch::Contains("parent:"));
+}

@@ -1,0 +1,125 @@
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+
+using energon::testing::dump;
+using energon::testing::kTens;
+using energon::testing::run_energon;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Words from(const Words& lines, std::size_t begin) {
+  return Words(lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end());
+}
+
+}  // namespace
+
+TEST_CASE("a dump that was saved and restored equals one that was not", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "1", "2");
+  const Words flags = {"--num-workers",         workers, "--batch-size", "3",
+                       "--shuffle-buffer-size", "10",    "--epochs",     "2"};
+  const Words whole = dump(folder.path(), flags);
+  // Before the first batch, in both epochs, after the last.
+  for (const std::size_t k : {std::size_t{0}, std::size_t{7}, whole.size() - 5, whole.size()}) {
+    INFO("saved after " << k);
+    const std::string state = folder.file("state");
+    CHECK(dump(folder.path(),
+               flags + Words{"--save-after", std::to_string(k), "--save-to", state}) == whole);
+    CHECK(dump(folder.path(), flags + Words{"--restore-from", state}) == from(whole, k));
+  }
+}
+
+TEST_CASE("a state saved after the end restores to the end", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const std::string state = folder.file("state");
+  const Words flags = {"--num-workers", workers, "--epochs", "1"};
+  const auto result =
+      run_energon(Words{"dump", folder.path(), "--save-after", "1000", "--save-to", state} + flags);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.err, Catch::Contains("the stream ended after 55 batches"));
+  CHECK(dump(folder.path(), flags + Words{"--restore-from", state}).empty());
+  const Words two = {"--num-workers", workers, "--epochs", "2"};
+  CHECK(dump(folder.path(), two + Words{"--restore-from", state}) ==
+        from(dump(folder.path(), two), 55));
+}
+
+TEST_CASE("a restored dump may be saved again", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const Words flags = {"--num-workers", workers, "--checkpoint-every-batches", "4"};
+  const Words whole = dump(folder.path(), flags + Words{"--limit", "60"});
+  const std::string first = folder.file("first");
+  const std::string second = folder.file("second");
+  dump(folder.path(), flags + Words{"--limit", "12", "--save-after", "10", "--save-to", first});
+  dump(folder.path(), flags + Words{"--limit", "9", "--save-after", "7", "--save-to", second,
+                                    "--restore-from", first});
+  const Words rest = dump(folder.path(), flags + Words{"--limit", "43", "--restore-from", second});
+  CHECK(rest == from(whole, 17));
+  CHECK(nlohmann::json::parse(rest.at(0)).at("index") == 17);
+}
+
+TEST_CASE("virtual epochs are resumed", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const Words flags = {"--num-workers", workers, "--virtual-epoch-length", "10", "--epochs", "4"};
+  const Words whole = dump(folder.path(), flags);
+  REQUIRE(whole.size() == 40);
+  const std::string state = folder.file("state");
+  dump(folder.path(), flags + Words{"--save-after", "23", "--save-to", state});
+  CHECK(dump(folder.path(), flags + Words{"--restore-from", state}) == from(whole, 23));
+}
+
+TEST_CASE("states are refused that belong to something else", "[cli][dump]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string state = folder.file("state");
+  dump(folder.path(), {"--limit", "3", "--save-after", "3", "--save-to", state});
+  const auto refused = [&](const std::string& path, const Words& flags, const std::string& reason) {
+    const auto result =
+        run_energon(Words{"dump", path, "--limit", "1", "--restore-from", state} + flags);
+    CHECK(result.exit_code == 1);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, Catch::StartsWith("energon: error: ") && Catch::Contains(reason));
+  };
+  refused(folder.path(), {"--seed-offset", "7"}, "seed");
+  refused(folder.path(), {"--world-size", "2"}, "world");
+  const TempDir other;
+  write_numbered_shards(other, {10, 10});
+  refused(other.path(), {}, "shards");
+  folder.write("state", "no state at all");
+  refused(folder.path(), {}, "not a saved loader state");
+}
+
+TEST_CASE("checkpoint show tells what a state contains", "[cli][checkpoint]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string state = folder.file("state");
+  dump(folder.path(),
+       {"--limit", "3", "--batch-size", "4", "--save-after", "2", "--save-to", state});
+  const auto text = run_energon({"checkpoint", "show", state});
+  CHECK(text.exit_code == 0);
+  CHECK_THAT(text.out,
+             Catch::Contains("2 batches of this rank") && Catch::Contains("batch size:  4"));
+  const auto json = run_energon({"checkpoint", "show", state, "--json"});
+  CHECK(json.exit_code == 0);
+  CHECK(nlohmann::json::parse(json.out).at("batch_index") == 2);
+}

@@ -1,0 +1,91 @@
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "io/file_source.h"
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+#include "tests/support/tar_builder.h"
+
+using energon::testing::kTens;
+using energon::testing::run_energon;
+using energon::testing::TarBuilder;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+
+TEST_CASE("info describes plain tars and prepared datasets", "[cli][info]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const auto plain = run_energon({"info", folder.path()});
+  CHECK(plain.exit_code == 0);
+  CHECK_THAT(plain.out, Catch::Contains("samples:   55\n") && Catch::Contains("shards:    6\n") &&
+                            Catch::Contains("plain tars"));
+
+  REQUIRE(
+      run_energon({"prepare", folder.path(), "--split-ratio", "4,2,0", "--checksums"}).exit_code ==
+      0);
+  folder.write(".nv-meta/split.yaml",
+               "split_parts:\n  train:\n  - shard-00{0..3}.tar\n  val:\n  - shard-00{4..5}.tar\n"
+               "exclude:\n- shard-001.tar\n- shard-004.tar/000042\n");
+  const auto prepared = run_energon({"info", folder.path()});
+  INFO(prepared.err);
+  CHECK(prepared.exit_code == 0);
+  CHECK_THAT(prepared.out,
+             Catch::Contains("samples:   55\n") && Catch::Contains("energon-cpp") &&
+                 Catch::Contains("checksums: yes") &&
+                 Catch::Contains("train: 54.5%, 30 samples in 3 shards") &&
+                 Catch::Contains("val: 27.3%, 15 samples in 2 shards (1 sample excluded)") &&
+                 Catch::Contains("excluded:\n  shard-001.tar\n"));
+}
+
+TEST_CASE("info takes one tar and a brace pattern", "[cli][info]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  CHECK_THAT(run_energon({"info", folder.file("shard-005.tar")}).out,
+             Catch::Contains("samples:   5\n"));
+  CHECK_THAT(run_energon({"info", folder.file("shard-{000..001}.tar")}).out,
+             Catch::Contains("samples:   20\n"));
+}
+
+TEST_CASE("lint finds nothing in good data and every fault in bad data", "[cli][lint]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  REQUIRE(
+      run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0", "--checksums"}).exit_code ==
+      0);
+  const auto good = run_energon({"lint", folder.path()});
+  CHECK(good.exit_code == 0);
+  CHECK_THAT(good.out, Catch::Contains("55 samples in 6 shards") && Catch::Contains("no problems"));
+
+  for (const char* const name : {"shard-001.tar", "shard-003.tar"}) {
+    std::string shard = energon::read_file(folder.file(name));
+    shard[4 * 1024 + 512] ^= 1;  // a payload byte of the fifth sample
+    folder.write(name, shard);
+  }
+  const auto bad = run_energon({"lint", folder.path()});
+  CHECK(bad.exit_code == 1);
+  CHECK_THAT(bad.out, Catch::Contains("shard-001.tar: byte 4096") &&
+                          Catch::Contains("shard-003.tar: byte 4096") &&
+                          Catch::Contains("2 problems"));
+}
+
+TEST_CASE("preview shows samples as text", "[cli][preview]") {
+  const TempDir folder;
+  std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xF0", 24);
+  folder.write("a.tar", TarBuilder()
+                            .file("1.txt", "a caption")
+                            .file("1.json", R"({"n": 1})")
+                            .file("1.png", png)
+                            .file("2.bin", std::string("\0\1\2", 3))
+                            .file("3.txt", "\x1b[31mred")
+                            .end()
+                            .text());
+  const auto result = run_energon({"preview", folder.path(), "--count", "3"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("txt: 9 bytes, text a caption") &&
+                             Catch::Contains("\"n\": 1") &&
+                             Catch::Contains("PNG image, 320 x 240") &&
+                             Catch::Contains("bin: 3 bytes, binary"));
+  CHECK(result.out.find('\x1b') == std::string::npos);
+  CHECK_THAT(run_energon({"preview", folder.path(), "--count", "1"}).out, !Catch::Contains("bin"));
+}
