@@ -16,6 +16,8 @@ rules=(
   "energon/loader|$base|energon/[a-z_]+\.h|energon/process/|energon/loader/"
   "energon/torch|$base|energon/[a-z_]+\.h|energon/torch/"
   "wrappers|$base|energon/[a-z_]+\.h|energon/webdataset/|wrappers/"
+  "bench|$base|io/formats/|energon/|wrappers/|bench/"
+  "bench/support|$base|io/formats/|energon/|wrappers/|bench/"
   "cli|$base|io/(tar|formats)/|energon/([a-z_]+|loader/[a-z_]+|webdataset/[a-z_]+)\.h|wrappers/|cli/"
 )
 # Third-party headers that only these folders may include.

@@ -19,12 +19,16 @@ struct LoaderOptions {
   int prefetch_factor = 2;
 
   /// A worker stores its state every so many batches; a save returns the newest stored one and the
-  /// number of batches to skip. Absent: after each batch, or less often where the state is large
-  /// (one batch per 64 KiB of state).
+  /// number of batches to skip. Absent: after each batch, or less often where batches are small
+  /// or the state is large, so that storing it costs about an eighth of the bytes moved.
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 
   /// States that each worker keeps; at least prefetch_factor + 1. Absent: that many.
   std::optional<int> n_checkpoints = std::nullopt;
+
+  /// Largest state a worker can keep; a shuffle buffer needs 16 bytes a sample. Only what is used
+  /// costs memory.
+  std::uint64_t checkpoint_slot_bytes = std::uint64_t{64} << 20;
 
   /// A wait for a worker that makes no progress for so long ends in an Error (kTimeout).
   std::chrono::milliseconds timeout = std::chrono::seconds(60);

@@ -7,19 +7,25 @@
 namespace energon {
 namespace {
 
-// Without a setting, a batch pays for at most this much of state.
-constexpr std::size_t kStateBytesPerBatch = 64 * 1024;
+// Without a setting, storing states costs about an eighth of the bytes that batches cost.
+constexpr std::uint64_t kBatchBytesPerStateByte = 8;
 
 }  // namespace
 
+bool WorkerCheckpoints::due(std::int64_t index, std::uint64_t bytes) {
+  bytes_sent_ += bytes;
+  return every_batches_ ? index - last_index_ >= *every_batches_
+                        : bytes_sent_ >= kBatchBytesPerStateByte * last_size_;
+}
+
 void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint) {
-  ByteWriter writer;
-  encode_checkpoint(writer, checkpoint);
+  writer_.clear();
+  encode_checkpoint(writer_, checkpoint);
   const auto index = static_cast<std::uint64_t>(checkpoint.index);
-  ring_.write(index, as_bytes(writer.bytes()));
-  next_index_ =
-      checkpoint.index + every_batches_.value_or(static_cast<std::int64_t>(std::max<std::size_t>(
-                             writer.bytes().size() / kStateBytesPerBatch, 1)));
+  ring_.write(index, as_bytes(writer_.bytes()));
+  last_index_ = checkpoint.index;
+  last_size_ = writer_.bytes().size();
+  bytes_sent_ = 0;
   const std::lock_guard lock(mutex_);
   indexes_.push_back(index);
   if (indexes_.size() > slots_) {

@@ -7,22 +7,25 @@
 #include <mutex>
 #include <optional>
 
+#include "energon/byte_codec.h"
 #include "energon/loader/loader_state.h"
 #include "energon/process/checkpoint_ring.h"
 
 namespace energon {
 
-/// store() is for the worker's main thread, newest_not_after() for its command thread.
+/// due() and store() are for the worker's main thread, newest_not_after() for its command thread.
 class WorkerCheckpoints {
  public:
   /// `slots`: checkpoints the ring keeps. `every_batches`: absent for "as often as the size of the
-  /// state allows".
+  /// state allows", which is once eight times as many bytes were sent in batches: after each batch,
+  /// unless batches are small or shuffle buffers large.
   WorkerCheckpoints(CheckpointWriter& ring, std::size_t slots,
                     std::optional<std::int64_t> every_batches)
       : ring_(ring), slots_(slots), every_batches_(every_batches) {}
 
-  /// Whether a checkpoint is due after `index` batches.
-  bool due(std::int64_t index) const { return index >= next_index_; }
+  /// Whether a checkpoint is due after `index` batches, the last of which has `bytes` bytes. Call
+  /// it once per batch.
+  bool due(std::int64_t index, std::uint64_t bytes);
 
   /// Stores the position `checkpoint`.
   void store(const SavableDatasetCheckpoint& checkpoint);
@@ -35,7 +38,10 @@ class WorkerCheckpoints {
   const std::size_t slots_;
   const std::optional<std::int64_t> every_batches_;
 
-  std::int64_t next_index_ = 0;
+  std::int64_t last_index_ = 0;   // of the last checkpoint
+  std::uint64_t last_size_ = 0;   // its bytes
+  std::uint64_t bytes_sent_ = 0;  // in batches since then
+  ByteWriter writer_;             // kept to save an allocation
 
   mutable std::mutex mutex_;           // guards what follows; both threads are of this process
   std::deque<std::uint64_t> indexes_;  // of the stored checkpoints, ascending

@@ -154,6 +154,10 @@ class Producer {
  private:
   bool send(Sample batch, const PositionedDataset& stream) {
     PackedSample packed = allocator_.pack(std::move(batch));
+    std::uint64_t bytes = 0;
+    for (const ArenaSlot& slot : packed.slots) {
+      bytes += slot.bytes().size();
+    }
     const BatchHead head{.kind = SampleMessage::kBatch,
                          .slot_count = static_cast<std::uint32_t>(packed.slots.size()),
                          .index = static_cast<std::uint64_t>(stream.index() - 1),
@@ -166,7 +170,7 @@ class Producer {
     }
     // Stored before the batch can be seen, so that a save right after its delivery finds it; and
     // after there is room, so that at most prefetch_factor + 1 checkpoints are needed.
-    if (checkpoints_.due(stream.index())) {
+    if (checkpoints_.due(stream.index(), bytes)) {
       checkpoints_.store(stream.checkpoint());
     }
     std::memcpy(space.bytes.data(), &head, sizeof(head));
@@ -208,6 +212,7 @@ ChannelOptions channel_options(const LoaderOptions& options) {
   channel.prefetch_units = static_cast<std::uint64_t>(options.prefetch_factor);
   channel.checkpoints.slots = static_cast<std::uint32_t>(
       std::max(options.n_checkpoints.value_or(options.prefetch_factor + 1), 2));
+  channel.checkpoints.slot_bytes = options.checkpoint_slot_bytes;
   channel.arena.limit_bytes = options.arena_limit_bytes;
   channel.arena.keep_free_bytes = options.arena_limit_bytes / 2;
   // Before the parent gives up waiting, so that the error is about the memory and not about the

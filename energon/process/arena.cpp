@@ -36,7 +36,7 @@ std::uint64_t slot_limit(std::uint64_t limit_bytes, unsigned size_class) {
 std::uint64_t arena_footprint(std::uint64_t limit_bytes) {
   if (limit_bytes < kPageBytes || limit_bytes > kMaxLimit) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("arena_limit is {} bytes, must be from {} to {}", limit_bytes,
+                fmt::format("arena_limit_bytes is {} bytes, must be from {} to {}", limit_bytes,
                             kPageBytes, kMaxLimit));
   }
   std::uint64_t total = 0;
@@ -292,7 +292,7 @@ void ArenaWriter::refuse(std::uint64_t size_bytes, const char* reason) const {
       ErrorCode::kResourceExhausted,
       fmt::format("no room for a sample of {} bytes: {} (limit {} bytes; the consumer holds "
                   "{} bytes in {} samples); keep fewer samples alive, copy those you keep, "
-                  "or raise arena_limit",
+                  "or raise arena_limit_bytes",
                   size_bytes, reason, options_.limit_bytes, held_bytes_, held_));
 }
 

@@ -33,7 +33,8 @@
 namespace energon {
 
 struct ArenaOptions {
-  /// Bytes of memory that the arena may touch at most (option `arena_limit`). At least one page.
+  /// Bytes of memory that the arena may touch at most (option `arena_limit_bytes`). At least one
+  /// page.
   std::uint64_t limit_bytes = std::uint64_t{2} << 30;
 
   /// Free bytes that are kept warm instead of given back to the system. Larger is faster after a

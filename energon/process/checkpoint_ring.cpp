@@ -78,10 +78,11 @@ void load_words(std::uint64_t* words, std::span<std::byte> bytes) {
 
 std::uint64_t checkpoint_ring_footprint(const CheckpointRingOptions& options) {
   if (options.slots < 2 || options.slots > 65536 || options.slot_bytes > kMaxSlotBytes) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("checkpoint_slots is {} (from 2 to 65536), checkpoint_slot_size {} (at "
-                            "most {})",
-                            options.slots, options.slot_bytes, kMaxSlotBytes));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("checkpoint_slots is {} (from 2 to 65536), checkpoint_slot_bytes {} (at "
+                    "most {})",
+                    options.slots, options.slot_bytes, kMaxSlotBytes));
   }
   return options.slots * slot_stride(options);
 }
@@ -96,7 +97,7 @@ void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
   if (bytes.size() > options_.slot_bytes) {
     throw Error(ErrorCode::kResourceExhausted,
                 fmt::format("a checkpoint of {} bytes is larger than its slot of {} bytes; raise "
-                            "checkpoint_slot_size",
+                            "checkpoint_slot_bytes",
                             bytes.size(), options_.slot_bytes));
   }
   if (last_index_ && index <= *last_index_) {

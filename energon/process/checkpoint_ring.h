@@ -24,7 +24,7 @@ struct CheckpointRingOptions {
   /// Checkpoints kept (option `checkpoint_slots`): everything in flight plus one, at least 2.
   std::uint32_t slots = 8;
 
-  /// Largest checkpoint (option `checkpoint_slot_size`). Only what is used costs memory.
+  /// Largest checkpoint (option `checkpoint_slot_bytes`). Only what is used costs memory.
   std::uint64_t slot_bytes = std::uint64_t{64} << 20;
 };
 

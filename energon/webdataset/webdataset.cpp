@@ -19,6 +19,11 @@ namespace {
 // alignment.
 constexpr std::size_t kPieceAlignment = 64;
 
+// A batch of large samples is read into several buffers of about this size: the trainer gives them
+// back while the next batch is read, so that fewer bytes are in flight than two whole batches, and
+// the copy stays in the CPU's cache.
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
 std::size_t aligned(std::size_t size) {
   return (size + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
 }
@@ -84,6 +89,7 @@ struct WebdatasetReader::Piece {
   std::int64_t shard = 0;
   std::int64_t sample = 0;
   ByteRange range;
+  std::size_t buffer = 0;
   std::size_t buffer_offset = 0;
   bool verify = false;
   std::uint64_t expected_digest = 0;
@@ -136,28 +142,41 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocat
     std::int64_t shard;
     ByteRange range;
     std::size_t buffer_offset;
+    std::size_t buffer;
   };
   std::vector<Read> reads;
-  std::size_t buffer_size = 0;
+  std::vector<std::size_t> buffer_sizes(1);
   for (const std::size_t i : by_place) {
     Piece& piece = pieces[i];
-    if (!reads.empty() && reads.back().shard == piece.shard &&
-        reads.back().range.end() == piece.range.offset) {
+    const bool follows = !reads.empty() && reads.back().shard == piece.shard &&
+                         reads.back().range.end() == piece.range.offset;
+    const bool fits =
+        buffer_sizes.back() == 0 || aligned(buffer_sizes.back()) + piece.range.size <= kBufferBytes;
+    if (!fits) {
+      buffer_sizes.push_back(0);
+    }
+    if (follows && fits) {
       piece.buffer_offset = reads.back().buffer_offset + reads.back().range.size;
       reads.back().range.size += piece.range.size;
     } else {
-      piece.buffer_offset = aligned(buffer_size);
-      reads.push_back({piece.shard, piece.range, piece.buffer_offset});
+      piece.buffer_offset = aligned(buffer_sizes.back());
+      reads.push_back({piece.shard, piece.range, piece.buffer_offset, buffer_sizes.size() - 1});
     }
-    buffer_size = piece.buffer_offset + piece.range.size;
+    piece.buffer = buffer_sizes.size() - 1;
+    buffer_sizes.back() = piece.buffer_offset + piece.range.size;
   }
-  const Buffer buffer = allocator.allocate(buffer_size);
+  std::vector<Buffer> buffers;
+  buffers.reserve(buffer_sizes.size());
   for (const Read& read : reads) {
+    if (read.buffer == buffers.size()) {
+      buffers.push_back(allocator.allocate(buffer_sizes[read.buffer]));
+    }
     cache_.open(read.shard)
-        .tar.read_at(read.range.offset, buffer.bytes.subspan(read.buffer_offset, read.range.size));
+        .tar.read_at(read.range.offset,
+                     buffers.back().bytes.subspan(read.buffer_offset, read.range.size));
   }
   for (const Piece& piece : pieces) {
-    samples.push_back(parse(piece, buffer));
+    samples.push_back(parse(piece, buffers[piece.buffer]));
   }
 }
 

@@ -78,8 +78,8 @@ class WebdatasetReader {
  public:
   explicit WebdatasetReader(std::shared_ptr<const Webdataset> dataset);
 
-  /// Appends the samples at `indexes`, in that order, without restore keys. Their parts lie in one
-  /// buffer of `allocator`. Throws Error with shard, byte and key: kCorruptData, kIo, kNotFound.
+  /// Appends the samples at `indexes`, in that order, without restore keys. Their parts lie in
+  /// buffers of `allocator`. Throws Error with shard, byte and key: kCorruptData, kIo, kNotFound.
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples);
 

@@ -10,8 +10,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto dataset = std::make_shared<const energon::Webdataset>(energon::open_split(argv[1]));
-  energon::SavableDataLoader loader(energon::train_pipeline(dataset, {.batch_size = 4, .repeat = false}),
-                                    {.worker_config = {.num_workers = 2}});
+  energon::SavableDataLoader loader(
+      energon::train_pipeline(dataset, {.batch_size = 4, .repeat = false}),
+      {.worker_config = {.num_workers = 2}});
   std::size_t samples = 0;
   while (const auto batch = loader.next()) {
     samples += batch->keys.size();

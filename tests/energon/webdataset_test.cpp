@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 
 #include "energon/rng.h"
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/formats/prepare.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/tar_builder.h"
 
@@ -110,4 +112,91 @@ TEST_CASE("a sample above the limit is refused before memory is taken", "[energo
   const TempDir folder;
   WebdatasetReader reader(numbered_dataset(folder, {2}, 5000, {.max_sample_bytes = 4096}));
   CHECK_THROWS_WITH(read(reader, {0}), Catch::Contains("max_sample_bytes"));
+}
+
+namespace {
+
+// A prepared dataset of one shard with checksums, whose bits can be flipped under an open reader.
+class DamagedShard {
+ public:
+  explicit DamagedShard(std::int64_t samples) {
+    energon::testing::write_numbered_shards(folder_, {samples}, 700);
+    energon::prepare(folder_.path(), {.checksums = energon::Checksums::kWrite}, progress_);
+    shards_ = energon::open_split(folder_.path());
+    file_.open(path(), std::ios::in | std::ios::out | std::ios::binary);
+  }
+
+  std::string path() const { return folder_.file("shard-000.tar"); }
+  std::uint64_t bytes_of_samples() const {
+    const energon::ShardFile& shard = shards_.shards[0];
+    return energon::TarIndex::load(shard.index_path, shard.tar_size).entries().back();
+  }
+  // A reader that has opened the shard, so that it is not refused for its new mtime.
+  WebdatasetReader reader(energon::VerifyChecksums verify) const {
+    WebdatasetReader reader(std::make_shared<const Webdataset>(
+        shards_, energon::WebdatasetOptions{.verify_checksums = verify}));
+    read(reader, {0});
+    return reader;
+  }
+  void flip(std::uint64_t bit) {
+    file_.seekg(static_cast<std::streamoff>(bit / 8));
+    const auto byte = static_cast<char>(file_.get() ^ (1 << bit % 8));
+    file_.seekp(static_cast<std::streamoff>(bit / 8));
+    file_.put(byte);
+    file_.flush();
+  }
+
+ private:
+  struct NoProgress final : energon::ProgressSink {
+    void on_progress(const energon::PrepareProgress&) override {}
+  };
+
+  TempDir folder_;
+  NoProgress progress_;
+  energon::ShardSet shards_;
+  std::fstream file_;
+};
+
+}  // namespace
+
+TEST_CASE("of 3,000 bit flips in headers and data of a checked shard none yields a wrong sample",
+          "[energon][webdataset]") {
+  DamagedShard shard(20);
+  WebdatasetReader reader = shard.reader(energon::VerifyChecksums::kAlways);
+  const std::uint64_t end = shard.bytes_of_samples();
+  energon::Mt19937 draw(3000);
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint64_t bit = draw() % (8 * end);
+    INFO("bit " << bit);
+    shard.flip(bit);
+    try {
+      read(reader, {static_cast<std::int64_t>(bit / 8 / (end / 20))});
+      FAIL("a damaged sample was delivered");
+    } catch (const Error& error) {
+      REQUIRE(error.code() == ErrorCode::kCorruptData);
+      REQUIRE(error.context().path == shard.path());
+    }
+    shard.flip(bit);
+  }
+  CHECK(read(reader, {19}).front().bytes("txt").text() == "19");
+}
+
+TEST_CASE("verification can be sampled or off; then damage in the data is not noticed",
+          "[energon][webdataset]") {
+  DamagedShard shard(20);
+  WebdatasetReader sampled = shard.reader(energon::VerifyChecksums::kSampled);
+  WebdatasetReader off = shard.reader(energon::VerifyChecksums::kOff);
+  const std::uint64_t sample_bytes = shard.bytes_of_samples() / 20;
+  for (const std::int64_t sample : {1, 16}) {
+    const auto intact = digest(read(off, {sample}).front());
+    const std::uint64_t bit = 8 * (static_cast<std::uint64_t>(sample) * sample_bytes + 1536 + 100);
+    shard.flip(bit);
+    CHECK(digest(read(off, {sample}).front()) != intact);
+    if (sample % 16 == 0) {
+      CHECK_THROWS_AS(read(sampled, {sample}), Error);
+    } else {
+      CHECK_NOTHROW(read(sampled, {sample}));
+    }
+    shard.flip(bit);
+  }
 }

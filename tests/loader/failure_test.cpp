@@ -195,6 +195,13 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a state larger than its slot is an error that names the option", "[loader][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 1000}, {2000});
+  const Error error = first_error(*fixture.loader(1, {.checkpoint_slot_bytes = 8192}));
+  CHECK(error.code() == ErrorCode::kResourceExhausted);
+  CHECK_THAT(error.what(), Catch::Contains("checkpoint_slot_bytes"));
+}
+
 TEST_CASE("a batch larger than the limit is refused at once", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 40}, {40}, 100'000);
   const Error error =

@@ -60,7 +60,7 @@ TEST_CASE("a checkpoint larger than its slot names the option and both sizes",
   CheckpointWriter writer(memory_for(options), options);
   CHECK_THROWS_WITH(writer.write(0, std::vector<std::byte>(1001)),
                     Catch::Contains("1001") && Catch::Contains("1000") &&
-                        Catch::Contains("checkpoint_slot_size"));
+                        Catch::Contains("checkpoint_slot_bytes"));
   CHECK_NOTHROW(writer.write(0, std::vector<std::byte>(1000)));
   CHECK_THROWS_AS(writer.write(0, std::vector<std::byte>(1)), Error);
 }

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the preset release and runs all benchmarks; results go to bench/results/*.json.
+#   bench/run_all.sh [DATA_FOLDER]     default: $TMPDIR/energon-bench; needs 1.1 GB
+# BUILD_DIR: another build folder. Run it while nothing else does: the report names the load.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD_DIR:-build/release}
+data=${1:-${TMPDIR:-/tmp}/energon-bench}
+
+cmake --preset release -B "$build"
+programs=(bench_raw_read bench_ring bench_loader bench_save_restore bench_startup)
+cmake --build "$build" --target "${programs[@]}"
+for program in "${programs[@]}"; do
+  "$build/bench/$program" --data "$data"
+  echo
+done
+echo "Results are in bench/results; bench/results/make_table.py puts them into README.md."

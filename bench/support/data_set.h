@@ -1,0 +1,73 @@
+// The data sets that the benchmarks read: made once, the same bytes on every machine.
+//
+// The content of each part follows from the number of its sample, so what a loader delivers can be
+// checked without reading the tars again.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "energon/sample.h"
+#include "energon/webdataset/webdataset.h"
+
+namespace energon::bench {
+
+struct PartSpec {
+  std::string name;
+  std::size_t size_bytes = 0;
+};
+
+struct DataSetSpec {
+  std::string name;
+  std::int64_t samples = 0;
+  int shards = 1;
+  std::vector<PartSpec> parts;
+
+  std::uint64_t payload_bytes_per_sample() const;
+};
+
+/// Samples of one part of 1 MiB, in 8 shards.
+DataSetSpec blob_spec(std::int64_t samples);
+/// Samples of txt 600 B and json 200 B (2,560 B each in the tar), in 20 shards.
+DataSetSpec text_spec(std::int64_t samples);
+
+/// A data set on disk, prepared.
+struct DataSet {
+  DataSetSpec spec;
+  std::string path;
+};
+
+/// Writes and prepares the data set in a folder of its own below `folder`, unless it is there.
+/// Throws Error.
+DataSet make_data_set(const std::string& folder, const DataSetSpec& spec);
+
+/// Opens it as a job does.
+std::shared_ptr<const Webdataset> open_data_set(const DataSet& data);
+
+/// Checks what loaders deliver.
+class Verifier {
+ public:
+  explicit Verifier(DataSetSpec spec);
+
+  /// Compares every byte of every part of a batch. Throws Error (kInternal) that names the sample.
+  void check(const Sample& batch);
+
+  /// Throws Error (kInternal) unless each sample came exactly `times` times.
+  void expect_each(int times) const;
+
+  /// Samples in the order in which they came.
+  const std::vector<std::int64_t>& order() const { return order_; }
+
+ private:
+  void check_part(std::int64_t sample, std::size_t part, ByteView bytes);
+
+  const DataSetSpec spec_;
+  std::vector<std::int64_t> order_;
+  std::vector<std::byte> expected_;
+};
+
+}  // namespace energon::bench

@@ -1,0 +1,61 @@
+// The result of one benchmark program: a table for people, and JSON from which the README is made.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/support/measure.h"
+
+namespace energon::bench {
+
+/// A line of the table.
+struct Result {
+  std::string name;
+  std::string unit;
+  Measurement measurement;
+  /// More columns, such as {"bytes_per_second", …}: unit in the name.
+  nlohmann::ordered_json more = nlohmann::ordered_json::object();
+};
+
+/// What was to be reached.
+struct Target {
+  std::string name;
+  std::string unit;
+  double value = 0;
+  double target = 0;
+  enum class Direction { kAtLeast, kAtMost } direction = Direction::kAtLeast;
+
+  bool met() const { return direction == Direction::kAtLeast ? value >= target : value <= target; }
+};
+
+class Report {
+ public:
+  /// Takes the machine's data now. `name` is also the name of the JSON file.
+  Report(std::string name, std::string question);
+
+  void setting(const std::string& name, nlohmann::ordered_json value) { settings_[name] = value; }
+  void add(Result result);
+  void add(Target target);
+
+  /// The table, with machine, spread and targets.
+  std::string text() const;
+  /// Replaces `path`. Throws Error (kIo).
+  void write_json(const std::string& path) const;
+
+ private:
+  const std::string name_;
+  const std::string question_;
+  const nlohmann::ordered_json machine_;
+  nlohmann::ordered_json settings_ = nlohmann::ordered_json::object();
+  std::vector<Result> results_;
+  std::vector<Target> targets_;
+};
+
+/// A number with three significant digits and a unit prefix: 1234567 is "1.23 M".
+std::string humanise(double value);
+
+}  // namespace energon::bench
