@@ -5,7 +5,7 @@ find_package(SQLite3 REQUIRED)                                   # index.sqlite
 find_package(yaml-cpp REQUIRED)                                  # split.yaml
 find_package(nlohmann_json REQUIRED)                             # .info.json, state files, dump
 find_package(fmt REQUIRED)                                       # messages
-find_package(Boost 1.74 REQUIRED)                                # Interprocess: mappings
+find_package(Boost 1.74 REQUIRED CONFIG)                         # Interprocess: mappings
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)     # digests
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst

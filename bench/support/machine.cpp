@@ -40,6 +40,11 @@ std::string compiler() {
 #endif
 }
 
+// "6.1" of "6.1.0-18-amd64": what follows is the build of a distribution.
+std::string version_of(const std::string& release) {
+  return release.substr(0, release.find('.', release.find('.') + 1));
+}
+
 std::string load_average() {
   std::ifstream file("/proc/loadavg");
   std::string minute;
@@ -58,7 +63,7 @@ nlohmann::ordered_json describe_machine() {
           {"cpu", cpu_model()},
           {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
           {"memory_gib", memory >> 30},
-          {"kernel", fmt::format("{} {}", system.sysname, system.release)},
+          {"kernel", fmt::format("{} {}", system.sysname, version_of(system.release))},
           {"compiler", compiler()},
           {"build_type", kBuildType},
           {"assertions", kAssertions},
