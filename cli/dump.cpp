@@ -65,6 +65,7 @@ class Dump {
       loader_.restore_state_rank(state);
       index_ = state.batch_index;
       epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
+      epochs_at_start_ = epochs_ended_;
     }
   }
 
@@ -100,7 +101,9 @@ class Dump {
 
   void end_epoch() {
     ++epochs_ended_;
-    if (delivered_in_epoch_ == 0 && !epoch_limit_) {
+    // The rest of an epoch that a state was saved in may be empty.
+    const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && !flags_.restore_from.empty();
+    if (delivered_in_epoch_ == 0 && !epoch_limit_ && !may_be_empty) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("rank {} of {} has no samples: there are more ranks and workers than "
                               "samples",
@@ -138,7 +141,8 @@ class Dump {
   std::int64_t index_ = 0;      // of the next batch in the rank's stream
   std::int64_t delivered_ = 0;  // batches of this run
   std::int64_t delivered_in_epoch_ = 0;
-  std::int64_t epochs_ended_ = 0;  // since the very first one
+  std::int64_t epochs_ended_ = 0;     // since the very first one
+  std::int64_t epochs_at_start_ = 0;  // of this run
   bool is_saved_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "cli/interrupt.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 
@@ -11,7 +13,16 @@ constexpr std::chrono::milliseconds kWatchInterval{20};
 std::atomic<int> g_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // set in a signal handler
 
-void remember(int signal) { g_signal.store(signal, std::memory_order_relaxed); }
+// A command that does not look at the flag in time, because one piece of its work takes so long, is
+// ended.
+constexpr unsigned kGraceSeconds = 3;
+
+void remember(int signal) {
+  g_signal.store(signal, std::memory_order_relaxed);
+  ::alarm(kGraceSeconds);
+}
+
+void end_late(int) { ::_exit(128 + g_signal.load(std::memory_order_relaxed)); }
 
 }  // namespace
 
@@ -21,6 +32,8 @@ void catch_interrupts() {
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = end_late;
+  ::sigaction(SIGALRM, &action, nullptr);
   // A closed pipe is seen where it is written to.
   ::signal(SIGPIPE, SIG_IGN);
 }

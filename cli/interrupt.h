@@ -1,7 +1,8 @@
 // Ctrl-C and kill: ask the command to end in an orderly way.
 //
-// The first SIGINT or SIGTERM only sets a flag that commands look at between two pieces of work;
-// the second one of a kind ends the program at once.
+// The first SIGINT or SIGTERM only sets a flag that commands look at between two pieces of work; if
+// that takes more than three seconds, or a second signal comes, the program ends at once. What was
+// half done then is nameless or temporary: files are only ever renamed to their places when whole.
 
 #pragma once
 

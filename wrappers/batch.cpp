@@ -10,6 +10,9 @@
 
 namespace energon {
 
+// Larger ones are mistakes that would end in the system's memory.
+static constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
+
 Mapping list_fields(std::span<Sample> samples) {
   Mapping fields;
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -52,9 +55,10 @@ Mapping list_fields(std::span<Sample> samples) {
 
 Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
     : inner_(std::move(inner)), options_(std::move(options)) {
-  if (options_.batch_size < 1) {
+  if (options_.batch_size < 1 || options_.batch_size > kMaxBatchSize) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("batch size is {}, it must be at least 1", options_.batch_size));
+                fmt::format("batch size is {}, it must be from 1 to {}", options_.batch_size,
+                            kMaxBatchSize));
   }
 }
 

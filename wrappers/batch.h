@@ -21,7 +21,7 @@ using BatchFunction = std::function<Mapping(std::span<Sample> samples)>;
 Mapping list_fields(std::span<Sample> samples);
 
 struct BatchOptions {
-  std::int64_t batch_size = 1;  ///< samples; at least 1
+  std::int64_t batch_size = 1;  ///< samples; from 1 to 2^24
   /// What becomes of the samples that are left at the end of an epoch and do not fill a batch.
   enum class Remainder : std::uint8_t { kSmallerBatch, kDrop };
   Remainder remainder = Remainder::kSmallerBatch;

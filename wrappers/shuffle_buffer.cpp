@@ -12,9 +12,11 @@ namespace energon {
 
 ShuffleBuffer::ShuffleBuffer(std::unique_ptr<Order> inner, std::int64_t size, std::uint32_t seed)
     : inner_(std::move(inner)), size_(size), rng_(seed) {
-  if (size < 1) {
+  // 2^28 references are 4 GiB; positions are drawn with 32 bits.
+  constexpr std::int64_t kMaxSize = std::int64_t{1} << 28;
+  if (size < 1 || size > kMaxSize) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shuffle buffer size is {}, it must be at least 1", size));
+                fmt::format("shuffle buffer size is {}, it must be from 1 to {}", size, kMaxSize));
   }
 }
 

@@ -28,6 +28,50 @@ AnyConfig* find_batch(AnyConfig& config) {
   return nullptr;
 }
 
+// Whether a stage around the batches counts them: virtual epochs, limits.
+bool counts_batches(const Config& config) {
+  for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
+       node = &node->at("inner")) {
+    const std::string type = node->value("type", "");
+    if (type == "Epochize" || type == "Limit") {
+      return true;
+    }
+    if (type == "Batch") {
+      break;
+    }
+  }
+  return false;
+}
+
+// Where `pipeline` stands after the batches of `worker`, each `ratio` times as large as its own.
+// The last one of an epoch may have been smaller; what was left out at its end stays left out.
+SavableDatasetCheckpoint rebatch(const SavableDatasetCheckpoint& worker, std::int64_t ratio,
+                                 std::int64_t epoch, Dataset& pipeline) {
+  SavableDatasetCheckpoint fitted{std::nullopt, worker.index * ratio, worker.epoch, 0};
+  for (std::int64_t left = worker.offset; left > 0;) {
+    const std::int64_t skipped = pipeline.skip(ratio);
+    fitted.index += skipped;
+    if (skipped > 0) {
+      --left;
+    } else if (fitted.epoch < epoch) {
+      pipeline.next_epoch();
+      ++fitted.epoch;
+    } else {
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("the state says that {} batches more were delivered than the data has",
+                      left));
+    }
+  }
+  for (; fitted.epoch < epoch; ++fitted.epoch) {
+    while (pipeline.skip(1) > 0) {
+    }
+    pipeline.next_epoch();
+  }
+  fitted.state = pipeline.save_state();
+  return fitted;
+}
+
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
   throw Error(ErrorCode::kMismatch,
               fmt::format("the state was saved by another loader; nothing was restored:\n  {}",
@@ -96,6 +140,11 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
     differences.push_back(
         fmt::format("worker states: {}, expected {}", state.worker_states.size(), pipelines));
   }
+  if (ratio > 1 && counts_batches(expected)) {
+    differences.push_back(
+        "micro batch size: it cannot change with virtual_epoch_length or limit, which count "
+        "batches");
+  }
   if (!differences.empty()) {
     refuse(differences);
   }
@@ -106,16 +155,18 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
   HeapBufferPool memory;
   for (std::size_t i = 0; i < pipelines; ++i) {
     SavableDatasetCheckpoint& worker = fitted.worker_states[i];
-    worker.index *= ratio;
-    worker.offset *= ratio;
-    if (worker.state) {
-      try {
-        make_pipeline({.config = worker_config, .worker = static_cast<int>(i), .memory = memory})
-            ->restore_state(*worker.state);
-      } catch (Error& error) {
-        error.with({.worker = static_cast<int>(i)});
-        throw;
+    try {
+      const auto pipeline =
+          make_pipeline({.config = worker_config, .worker = static_cast<int>(i), .memory = memory});
+      if (worker.state) {
+        pipeline->restore_state(*worker.state);
       }
+      if (ratio > 1) {
+        worker = rebatch(worker, ratio, fitted.epoch, *pipeline);
+      }
+    } catch (Error& error) {
+      error.with({.worker = static_cast<int>(i)});
+      throw;
     }
   }
   return fitted;

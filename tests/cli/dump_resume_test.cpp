@@ -123,3 +123,16 @@ TEST_CASE("checkpoint show tells what a state contains", "[cli][checkpoint]") {
   CHECK(json.exit_code == 0);
   CHECK(nlohmann::json::parse(json.out).at("batch_index") == 2);
 }
+
+TEST_CASE("a state saved at the end of a virtual epoch goes on with the next one",
+          "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const std::string state = folder.file("state");
+  const Words flags = {"--num-workers", workers, "--virtual-epoch-length", "5"};
+  const Words whole = dump(folder.path(), flags + Words{"--limit", "12"});
+  dump(folder.path(), flags + Words{"--limit", "5", "--save-after", "5", "--save-to", state});
+  CHECK(dump(folder.path(), flags + Words{"--restore-from", state, "--limit", "7"}) ==
+        from(whole, 5));
+}

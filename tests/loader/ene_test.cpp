@@ -329,6 +329,49 @@ TEST_CASE("ENE-13 a smaller micro batch that divides the old one continues the s
   CHECK_THROWS_AS(single.loader(2)->restore_state_rank(state), Error);
 }
 
+TEST_CASE("ENE-13 a smaller micro batch continues over smaller last batches and ends of epochs",
+          "[loader][ene][fork]") {
+  const LoaderFixture fixture({.batch_size = 3, .repeat = false}, {20});
+  // What each worker delivers, sample by sample; ends of epochs are -1 in both.
+  const auto streams = [](SavableDataLoader& loader, std::int64_t epochs) {
+    std::vector<std::vector<std::int64_t>> result(2);
+    while (epochs > 0) {
+      if (const auto batch = loader.next()) {
+        const auto worker =
+            energon::split_key(batch->restore_key, energon::Stage::kLogicalShard, 2, 1).integers[0];
+        const auto numbers = energon::testing::numbers(*batch);
+        auto& stream = result[static_cast<std::size_t>(worker)];
+        stream.insert(stream.end(), numbers.begin(), numbers.end());
+      } else {
+        --epochs;
+        result[0].push_back(-1);
+        result[1].push_back(-1);
+      }
+    }
+    return result;
+  };
+  for (const bool sparse : {false, true}) {
+    for (std::size_t k = 0; k <= 20; ++k) {
+      INFO("saved after " << k << " steps");
+      const auto loader = fixture.loader(2, sparse ? never_checkpoint() : LoaderOptions{});
+      take(*loader, k);
+      const auto state = loader->save_state_rank();
+      const auto expected = streams(*loader, 2);
+      SavableDataLoader single(
+          energon::train_pipeline(fixture.dataset(), {.batch_size = 1, .repeat = false}),
+          {.worker_config = {.num_workers = 2}});
+      single.restore_state_rank(state);
+      CHECK(streams(single, 2) == expected);
+    }
+  }
+  const LoaderFixture virtual_epochs({.batch_size = 4, .virtual_epoch_length = 5});
+  SavableDataLoader halved(energon::train_pipeline(virtual_epochs.dataset(),
+                                                   {.batch_size = 2, .virtual_epoch_length = 5}),
+                           {.worker_config = {.num_workers = 2}});
+  CHECK_THROWS_WITH(halved.restore_state_rank(virtual_epochs.loader(2)->save_state_rank()),
+                    Catch::Contains("virtual_epoch_length"));
+}
+
 TEST_CASE("ENE-17 batches are rebuilt from their keys in another loader", "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 3, .shuffle_buffer_size = 11}, kFx55, 300);
   const auto loader = fixture.loader(2);

@@ -152,3 +152,14 @@ TEST_CASE("a batch is rebuilt from its key", "[wrappers][batch]") {
           ->restore_sample(energon::RestoreKey::from_text("Batch(0)[Webdataset(0,55)]")),
       energon::Error);
 }
+
+TEST_CASE("batches larger than any memory are refused", "[wrappers][batch]") {
+  const TempDir folder;
+  HeapBufferPool memory;
+  const auto dataset = numbered_dataset(folder, {3});
+  CHECK_THROWS_WITH(energon::train_pipeline(dataset, {.batch_size = INT64_MAX})({.memory = memory}),
+                    Catch::Contains("batch size is 9223372036854775807"));
+  CHECK_THROWS_WITH(
+      energon::train_pipeline(dataset, {.shuffle_buffer_size = INT64_MAX})({.memory = memory}),
+      Catch::Contains("shuffle buffer size is 9223372036854775807"));
+}
