@@ -121,8 +121,8 @@ class Bench {
     if (taken_in_epoch_ == 0) {
       throw Error(
           ErrorCode::kInvalidArgument,
-          fmt::format("rank {} has no samples: there are more ranks and workers than samples",
-                      flags_.loader.rank));
+          fmt::format("rank {} of {} has no samples: there are more ranks and workers than samples",
+                      flags_.loader.rank, flags_.loader.world_size));
     }
     taken_in_epoch_ = 0;
   }

@@ -4,6 +4,7 @@
 // equal, and so is one that was saved and restored, from the line where it was saved.
 
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -153,6 +154,13 @@ int run_dump(const DumpFlags& flags) {
   if (flags.limit && flags.save_after && *flags.save_after > *flags.limit) {
     throw UsageError{fmt::format("--save-after {} is never reached: --limit ends the dump after {}",
                                  *flags.save_after, *flags.limit)};
+  }
+  if (!flags.save_to.empty()) {
+    const auto folder = std::filesystem::absolute(flags.save_to).parent_path();
+    if (!std::filesystem::is_directory(folder)) {
+      throw Error(ErrorCode::kNotFound, "the folder of --save-to does not exist",
+                  {.path = folder.string()});
+    }
   }
   return Dump(flags).run();
 }

@@ -84,7 +84,7 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
       ->check(CLI::Range(0.001, 1e9));
   command.add_option("--prefetch-factor", flags.prefetch_factor, "Batches a worker may be ahead")
       ->capture_default_str()
-      ->check(at_least(1));
+      ->check(CLI::Range(1, 1024));
   command
       .add_option("--checkpoint-every-batches", flags.checkpoint_every_batches,
                   "A worker stores its state every so many batches; default: by its size")
@@ -183,6 +183,11 @@ PipelineFactory make_pipeline(const LoaderFlags& flags) {
 }
 
 LoaderOptions loader_options(const LoaderFlags& flags) {
+  if (flags.rank >= flags.world_size) {
+    throw UsageError{
+        fmt::format("--rank {} does not exist: with --world-size {} ranks go from 0 to {}",
+                    flags.rank, flags.world_size, flags.world_size - 1)};
+  }
   LoaderOptions options;
   options.worker_config = {.rank = flags.rank,
                            .world_size = flags.world_size,

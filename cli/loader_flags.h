@@ -50,6 +50,7 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags);
 /// Opens the data. Throws Error as open_split(), UsageError if options contradict each other.
 PipelineFactory make_pipeline(const LoaderFlags& flags);
 
+/// Throws UsageError if there is no such rank.
 LoaderOptions loader_options(const LoaderFlags& flags);
 
 /// Epochs after which the stream is over; absent: it never is.

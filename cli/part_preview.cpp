@@ -66,7 +66,7 @@ std::string describe_content(std::string_view name, ByteView bytes) {
   if (extension(name) == "json" && text.size() <= kLongestJson) {
     const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
     if (!json.is_discarded()) {
-      return "json " +
+      return "json" +
              shown_text(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     }
     return "not valid JSON:" + shown_text(text);

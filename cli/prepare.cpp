@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,8 +69,13 @@ std::vector<SplitRatio> parse_ratio(std::string_view text) {
     text.remove_prefix(is_last ? 0 : 1);
     ratios.push_back(ratio);
   }
-  if (ratios.empty()) {
-    throw UsageError{"--split-ratio needs three numbers for train, val and test, such as 8,1,1"};
+  double sum = 0;
+  for (const SplitRatio& ratio : ratios) {
+    sum += ratio.weight >= 0 ? ratio.weight : std::numeric_limits<double>::quiet_NaN();
+  }
+  if (!std::isfinite(sum) || sum <= 0) {
+    throw UsageError{
+        "--split-ratio needs three numbers for train, val and test, none negative, such as 8,1,1"};
   }
   return ratios;
 }

@@ -14,7 +14,12 @@ void validate(const LoaderOptions& options) {
                   fmt::format("{} is {}, it must be at least {}", name, value, least));
     }
   };
-  require(options.prefetch_factor >= 1, "prefetch_factor", options.prefetch_factor, 1);
+  constexpr int kMaxPrefetchFactor = 1024;
+  if (options.prefetch_factor < 1 || options.prefetch_factor > kMaxPrefetchFactor) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("prefetch_factor is {}, it must be from 1 to {}",
+                            options.prefetch_factor, kMaxPrefetchFactor));
+  }
   if (options.checkpoint_every_batches) {
     require(*options.checkpoint_every_batches >= 1, "checkpoint_every_batches",
             *options.checkpoint_every_batches, 1);

@@ -15,7 +15,7 @@ struct LoaderOptions {
   /// Rank, world size, workers and seed offset. Changes the order.
   WorkerConfig worker_config = {};
 
-  /// Finished batches that each worker may be ahead. At least 1.
+  /// Finished batches that each worker may be ahead. From 1 to 1,024.
   int prefetch_factor = 2;
 
   /// A worker stores its state every so many batches; a save returns the newest stored one and the

@@ -232,6 +232,9 @@ class Linter {
     }
     const auto samples = static_cast<std::int64_t>(shard.scan.samples.size());
     report_.samples += samples;
+    if (samples == 0) {
+      add({.shard = name(i), .message = "has no samples"});
+    }
     for (const std::string& warning : shard.scan.warnings) {
       report_.warnings.push_back(fmt::format("{}: {}", printable(name(i)), warning));
     }

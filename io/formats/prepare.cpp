@@ -303,7 +303,10 @@ PrepareReport prepare(const std::string& path, const PrepareOptions& options,
                       ProgressSink& progress) {
   validate(options);
   if (!fs::is_directory(path)) {
-    throw Error(ErrorCode::kNotFound, "no such folder", {.path = path});
+    throw Error(ErrorCode::kNotFound,
+                fs::exists(path) ? "not a folder; prepare takes the folder that holds the shards"
+                                 : "no such folder",
+                {.path = path});
   }
   check_not_prepared(path, options);
   return Preparation(path, options).run(progress);

@@ -69,7 +69,7 @@ ShardList list_shards(const std::vector<std::string>& paths) {
                                                                  : expand_braces(path);
     for (const std::string& file : expanded) {
       if (!path_exists(file)) {
-        throw Error(ErrorCode::kNotFound, "no such shard", {.path = file});
+        throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = file});
       }
       if (!fs::is_regular_file(file)) {
         throw Error(ErrorCode::kInvalidArgument,

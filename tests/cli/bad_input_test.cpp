@@ -51,6 +51,10 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"dump", path, "--save-after", "3", "--save-to", "x", "--limit", "2"}, 2,
                 "--limit");
   check_refused({"dump", path, "--verify-checksums", "maybe"}, 2, "maybe");
+  check_refused({"dump", path, "--rank", "2", "--world-size", "2"}, 2, "from 0 to 1");
+  check_refused({"dump", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
+  check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "none negative");
   check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");
   check_refused({"prepare", path, "--split-ratio", "8,1,x"}, 2, "three numbers");
   check_refused({"prepare", path, "--split-parts", "train"}, 2, "NAME:REGEX");
@@ -72,7 +76,8 @@ TEST_CASE("what does not exist is named", "[cli]") {
   check_refused({"checkpoint", "show", missing}, 1, missing);
   write_numbered_shards(folder, kTens);
   check_refused({"dump", folder.path(), "--restore-from", missing}, 1, missing);
-  check_refused({"dump", folder.path(), "--rank", "2"}, 1, "rank");
+  check_refused({"prepare", folder.file("shard-000.tar"), "--split-ratio", "1,0,0"}, 1,
+                "not a folder");
   check_refused({"dump", folder.path(), "--shuffle-over-epochs", "none", "--parallel-slices", "4"},
                 1, "slices");
   check_refused({"dump", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,

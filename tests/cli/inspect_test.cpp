@@ -67,6 +67,12 @@ TEST_CASE("lint finds nothing in good data and every fault in bad data", "[cli][
   CHECK_THAT(bad.out, Catch::Contains("shard-001.tar: byte 4096") &&
                           Catch::Contains("shard-003.tar: byte 4096") &&
                           Catch::Contains("2 problems"));
+
+  const TempDir empty;
+  empty.write("a.tar", TarBuilder().end().text());
+  const auto nothing = run_energon({"lint", empty.path()});
+  CHECK(nothing.exit_code == 1);
+  CHECK_THAT(nothing.out, Catch::Contains("a.tar: has no samples"));
 }
 
 TEST_CASE("preview shows samples as text", "[cli][preview]") {
