@@ -42,7 +42,7 @@ Json source_json(const SampleSource& source) {
 
 Json to_json(const FoundSample& found) {
   Json json = {{"key", found.sample.keys.at(0)}};
-  json.update(source_json(found.sample.sources.at(0)));
+  json.update(source_json(source_of(found.sample, 0)));
   json["bytes"] = {{"offset", found.bytes.offset}, {"size", found.bytes.size}};
   json["parts"] = Json::array();
   for (const FoundPart& part : found.parts) {
@@ -54,7 +54,7 @@ Json to_json(const FoundSample& found) {
 }
 
 void print_text(const FoundSample& found) {
-  const SampleSource& source = found.sample.sources.at(0);
+  const SampleSource& source = source_of(found.sample, 0);
   output().print("key:    {}\n", printable(found.sample.keys.at(0)));
   output().print("shard:  {} (sample {})\n", printable(source.shard->shard_name),
                  source.index_in_shard);
@@ -111,7 +111,7 @@ Json batch_json(const Sample& batch) {
                {"samples", Json::array()}};
   for (std::size_t i = 0; i < batch.keys.size(); ++i) {
     Json sample = {{"key", batch.keys[i]}};
-    sample.update(source_json(batch.sources.at(i)));
+    sample.update(source_json(source_of(batch, i)));
     sample["parts"] = Json::array();
     for (const auto& [name, field] : batch.fields) {
       if (const SharedBytes* const part = part_of(field, i)) {
@@ -128,8 +128,8 @@ void print_batch(const Sample& batch) {
   output().print("digest:      {}\n", to_hex(digest(batch)));
   for (std::size_t i = 0; i < batch.keys.size(); ++i) {
     output().print("sample {}: {} ({}, sample {})\n", i, printable(batch.keys[i]),
-                   printable(batch.sources.at(i).shard->shard_name),
-                   batch.sources[i].index_in_shard);
+                   printable(source_of(batch, i).shard->shard_name),
+                   source_of(batch, i).index_in_shard);
     for (const auto& [name, field] : batch.fields) {
       if (const SharedBytes* const part = part_of(field, i)) {
         output().print("  {}: {}\n", printable(name),

@@ -28,7 +28,7 @@ struct PreviewFlags {
 };
 
 void print_sample(const Sample& sample) {
-  const SampleSource& source = sample.sources.at(0);
+  const SampleSource& source = source_of(sample, 0);
   output().print("{}  ({}, sample {})\n", printable(sample.keys.at(0)),
                  printable(source.shard->shard_name), source.index_in_shard);
   for (const auto& [name, value] : sample.fields) {

@@ -7,6 +7,7 @@
 
 #include "energon/buffer_allocator.h"
 #include "energon/dataset.h"
+#include "energon/pipeline_monitor.h"
 #include "energon/worker_config.h"
 
 namespace energon {
@@ -16,6 +17,7 @@ struct PipelineContext {
   WorkerConfig config = {};
   int worker = 0;  ///< within the rank; 0 without workers
   BufferAllocator& memory;
+  PipelineMonitor& monitor = unobserved();
 
   int logical_shard() const { return config.logical_shard(worker); }
   std::uint32_t seed() const { return worker_seed(logical_shard(), config.seed_offset); }

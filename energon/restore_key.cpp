@@ -22,8 +22,9 @@ constexpr char kList = 0x02;
 constexpr unsigned char kInteger = 0x10;
 constexpr int kMaxDepth = 64;
 
-constexpr std::array kStages = {Stage::kWebdataset, Stage::kMap, Stage::kBatch,
-                                Stage::kLogicalShard};
+constexpr std::array kStages = {Stage::kWebdataset,   Stage::kMap,     Stage::kBatch,
+                                Stage::kLogicalShard, Stage::kFlatMap, Stage::kIterMap,
+                                Stage::kGroupBatch,   Stage::kPacking};
 
 std::optional<Stage> stage_of(unsigned char number) {
   for (const Stage stage : kStages) {
@@ -249,6 +250,14 @@ std::string_view to_string(Stage stage) {
       return "Batch";
     case Stage::kLogicalShard:
       return "LogicalShard";
+    case Stage::kFlatMap:
+      return "FlatMap";
+    case Stage::kIterMap:
+      return "IterMap";
+    case Stage::kGroupBatch:
+      return "GroupBatch";
+    case Stage::kPacking:
+      return "Packing";
   }
   return "unknown";
 }

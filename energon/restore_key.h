@@ -25,6 +25,10 @@ enum class Stage : std::uint8_t {
   kMap = 2,           ///< (call number); one inner key
   kBatch = 3,         ///< (batch number); a list of inner keys
   kLogicalShard = 4,  ///< (logical shard, number of the item in it); one inner key
+  kFlatMap = 5,       ///< (call number, output of that call); one inner key
+  kIterMap = 6,       ///< (call number, output of that call); a list of inner keys
+  kGroupBatch = 7,    ///< (batch number); a list of inner keys
+  kPacking = 8,       ///< (pack number); a list of inner keys
 };
 
 /// Name in the text form, such as "Webdataset".

@@ -1,5 +1,6 @@
 #include "energon/sample.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -138,6 +139,17 @@ const SharedBytes& Sample::bytes(std::string_view name) const {
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("field '{}' does not hold bytes", printable(name)));
+}
+
+const SampleSource& source_of(const Sample& sample, std::size_t position) {
+  const auto source =
+      std::find_if(sample.sources.begin(), sample.sources.end(),
+                   [position](const SampleSource& entry) { return entry.sample == position; });
+  if (source == sample.sources.end()) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("no source is known of sample {} of {}", position, sample.keys.size()));
+  }
+  return *source;
 }
 
 std::uint64_t digest(const Sample& sample) {

@@ -58,16 +58,20 @@ struct Value : std::variant<SharedBytes, std::string, std::int64_t, double, Tens
   Base& base() { return *this; }
 };
 
-/// The tar that samples came from; shared by all samples read from it.
+/// The tar or JSONL file that samples came from; shared by all samples read from it.
 struct SourceShard {
   std::string dataset_path;
   std::string shard_name;  ///< as in .info.json
+  /// The labels that dataset.yaml and the metadatasets around it give the dataset: a JSON object.
+  std::string subflavors = "{}";
 };
 
-/// Where a sample came from.
+/// Where a sample, or what was joined or cooked into it, came from.
 struct SampleSource {
   std::shared_ptr<const SourceShard> shard;
   std::int64_t index_in_shard = 0;
+  ByteRange bytes = {};      ///< in the uncompressed tar or the JSONL file, headers included
+  std::uint32_t sample = 0;  ///< position in Sample::keys of the sample it belongs to
 };
 
 struct Sample {
@@ -77,7 +81,7 @@ struct Sample {
   RestoreKey restore_key;
   /// Parts in the order of the tar; in a batch, the fields of the batch.
   Mapping fields;
-  /// One per sample, in the order of `keys`.
+  /// In the order of `keys`, at least one for each.
   std::vector<SampleSource> sources;
 
   /// The field `name`. Throws Error (kNotFound) that lists the names there are.
@@ -85,6 +89,10 @@ struct Sample {
   /// The field `name` as bytes. Throws Error (kNotFound, kInvalidArgument).
   const SharedBytes& bytes(std::string_view name) const;
 };
+
+/// The first source of the sample at `position` of `keys`: for data that was not joined, the only
+/// one. Throws Error (kNotFound).
+const SampleSource& source_of(const Sample& sample, std::size_t position);
 
 /// XXH3-64 over names and contents of all fields, in order: equal digests mean equal data. Keys and
 /// sources are not in it.

@@ -20,6 +20,15 @@ inline std::string_view as_text(ByteView bytes) {
 
 inline ByteView as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
+/// Bytes [offset, offset + size) of a file.
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+
+  std::uint64_t end() const { return offset + size; }
+  bool operator==(const ByteRange&) const = default;
+};
+
 /// Read-only bytes with what keeps them alive. Cheap to copy; safe to hand to other threads.
 struct SharedBytes {
   ByteView view;

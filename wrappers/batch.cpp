@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
+#include "wrappers/combine.h"
 
 namespace energon {
 
@@ -54,7 +55,7 @@ Mapping list_fields(std::span<Sample> samples) {
 }
 
 Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
-    : inner_(std::move(inner)), options_(std::move(options)) {
+    : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {
   if (options_.batch_size < 1 || options_.batch_size > kMaxBatchSize) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("batch size is {}, it must be from 1 to {}", options_.batch_size,
@@ -63,32 +64,28 @@ Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
 }
 
 std::optional<Sample> Batch::next() {
-  samples_.clear();
-  inner_->next_many(options_.batch_size, samples_);
-  const bool full = static_cast<std::int64_t>(samples_.size()) == options_.batch_size;
-  if (samples_.empty() || (!full && options_.remainder == BatchOptions::Remainder::kDrop)) {
+  while (true) {
     samples_.clear();
-    return std::nullopt;
+    inner_->next_many(options_.batch_size, samples_);
+    const bool full = static_cast<std::int64_t>(samples_.size()) == options_.batch_size;
+    if (samples_.empty() || (!full && options_.remainder == BatchOptions::Remainder::kDrop)) {
+      samples_.clear();
+      return std::nullopt;
+    }
+    const std::int64_t number = batches_++;
+    if (auto batch = guard_.run([&] { return make_batch(samples_, number); },
+                                [this] { return failed_samples(samples_); })) {
+      samples_.clear();
+      return batch;
+    }
   }
-  Sample batch = make_batch(samples_, batches_);
-  ++batches_;
-  samples_.clear();
-  return batch;
 }
 
 Sample Batch::make_batch(std::span<Sample> samples, std::int64_t number) const {
   Sample batch;
-  std::vector<RestoreKey> keys;
-  keys.reserve(samples.size());
-  for (Sample& sample : samples) {
-    keys.push_back(std::move(sample.restore_key));
-    std::move(sample.sources.begin(), sample.sources.end(), std::back_inserter(batch.sources));
-  }
-  batch.restore_key = RestoreKey::list(Stage::kBatch, {number}, keys);
+  batch.restore_key = RestoreKey::list(Stage::kBatch, {number}, restore_keys(samples));
   batch.fields = options_.function(samples);
-  for (Sample& sample : samples) {
-    std::move(sample.keys.begin(), sample.keys.end(), std::back_inserter(batch.keys));
-  }
+  move_origins(samples, batch);
   return batch;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "energon/dataset.h"
+#include "energon/stage_guard.h"
 
 namespace energon {
 
@@ -26,6 +27,7 @@ struct BatchOptions {
   enum class Remainder : std::uint8_t { kSmallerBatch, kDrop };
   Remainder remainder = Remainder::kSmallerBatch;
   BatchFunction function = list_fields;
+  StageOptions stage = {.name = "batch"};
 };
 
 class Batch final : public Dataset {
@@ -48,11 +50,12 @@ class Batch final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const BatchOptions options_;
+  StageGuard guard_;
 
   std::vector<Sample> samples_;  // of the batch being made; empty between calls
 
   // Saved state.
-  std::int64_t batches_ = 0;  // emitted ever
+  std::int64_t batches_ = 0;  // made ever, those that failed included
 };
 
 }  // namespace energon

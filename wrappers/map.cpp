@@ -1,74 +1,69 @@
 #include "wrappers/map.h"
 
-#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "io/bytes.h"
 #include "io/error.h"
-#include "io/hash.h"
 
 namespace energon {
 
-Mt19937& MapContext::rng() {
-  if (!rng_) {
-    Xxh3Stream stream;
-    stream.update(std::as_bytes(std::span(&seed_, 1)));
-    stream.update(as_bytes(key_.bytes()));
-    rng_.emplace(static_cast<std::uint32_t>(stream.digest()));
-  }
-  return *rng_;
-}
-
-Map::Map(std::unique_ptr<Dataset> inner, std::string name, MapFunction function, std::uint32_t seed)
+Map::Map(std::unique_ptr<Dataset> inner, MapFunction function, const StageOptions& options)
     : inner_(std::move(inner)),
-      name_(std::move(name)),
       function_(std::move(function)),
-      seed_(seed) {
+      seed_(options.seed),
+      guard_(options) {
   if (!function_) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("map '{}' has no function", name_));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("stage '{}' has no function", options.name));
   }
 }
 
 Sample Map::apply_function(Sample sample, std::int64_t call) const {
   const RestoreKey key = RestoreKey::around(Stage::kMap, {call}, sample.restore_key);
-  const std::string sample_key = sample.keys.empty() ? "" : sample.keys.front();
-  MapContext context(seed_, key, call);
-  try {
-    Sample result = function_(std::move(sample), context);
-    result.restore_key = key;
-    return result;
-  } catch (Error& error) {
-    error.with({.sample_key = sample_key});
-    throw;
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("map '{}' failed: {}", name_, error.what()),
-                {.sample_key = sample_key});
-  } catch (...) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("map '{}' threw something that is no std::exception", name_),
-                {.sample_key = sample_key});
-  }
+  CallContext context(seed_, key, call);
+  Sample result = function_(std::move(sample), context);
+  result.restore_key = key;
+  return result;
+}
+
+std::optional<Sample> Map::guarded(Sample sample) {
+  const std::int64_t call = calls_++;
+  // What a report needs, kept from the sample that the function takes away.
+  Sample place;
+  place.keys = sample.keys;
+  place.sources = sample.sources;
+  return guard_.run([&] { return apply_function(std::move(sample), call); },
+                    [&place] { return failed_samples(place); });
 }
 
 std::optional<Sample> Map::next() {
-  std::optional<Sample> sample = inner_->next();
-  if (!sample) {
-    return std::nullopt;
+  while (std::optional<Sample> sample = inner_->next()) {
+    if (auto result = guarded(std::move(*sample))) {
+      return result;
+    }
   }
-  const std::int64_t call = calls_++;
-  return apply_function(std::move(*sample), call);
+  return std::nullopt;
 }
 
 void Map::next_many(std::int64_t count, std::vector<Sample>& samples) {
-  const std::size_t first = samples.size();
-  inner_->next_many(count, samples);
-  for (std::size_t i = first; i < samples.size(); ++i) {
-    const std::int64_t call = calls_++;
-    samples[i] = apply_function(std::move(samples[i]), call);
+  const std::size_t end = samples.size() + static_cast<std::size_t>(count);
+  while (samples.size() < end) {
+    const std::size_t first = samples.size();
+    const std::size_t wanted = end - first;
+    inner_->next_many(static_cast<std::int64_t>(wanted), samples);
+    const bool is_end = samples.size() < end;
+    std::size_t kept = first;
+    for (std::size_t i = first; i < samples.size(); ++i) {
+      if (auto result = guarded(std::move(samples[i]))) {
+        samples[kept++] = std::move(*result);
+      }
+    }
+    samples.resize(kept);
+    if (is_end) {
+      return;
+    }
   }
 }
 
@@ -98,7 +93,7 @@ void Map::apply_state(const State& state) {
 }
 
 Config Map::config() const {
-  return {{"type", "Map"}, {"name", name_}, {"seed", seed_}, {"inner", inner_->config()}};
+  return {{"type", "Map"}, {"name", guard_.name()}, {"seed", seed_}, {"inner", inner_->config()}};
 }
 
 }  // namespace energon

@@ -26,12 +26,20 @@ std::unique_ptr<Order> slice_order(const Webdataset& dataset, const PipelineCont
                                       dataset.excluded(), options);
 }
 
+StageOptions stage_options(const std::string& name, const ErrorPolicies& errors,
+                           const PipelineContext& context) {
+  return {.name = name,
+          .seed = worker_seed(0, context.config.seed_offset),
+          .policy = errors.of(name),
+          .monitor = context.monitor};
+}
+
 std::unique_ptr<Dataset> map_all(std::unique_ptr<Dataset> dataset,
-                                 const std::vector<NamedMap>& maps,
+                                 const std::vector<NamedMap>& maps, const ErrorPolicies& errors,
                                  const PipelineContext& context) {
   for (const NamedMap& map : maps) {
-    dataset = std::make_unique<Map>(std::move(dataset), map.name, map.function,
-                                    worker_seed(0, context.config.seed_offset));
+    dataset = std::make_unique<Map>(std::move(dataset), map.function,
+                                    stage_options(map.name, errors, context));
   }
   return dataset;
 }
@@ -40,14 +48,15 @@ std::unique_ptr<Dataset> map_all(std::unique_ptr<Dataset> dataset,
 template <class Options>
 std::unique_ptr<Dataset> map_and_batch(std::unique_ptr<Dataset> samples, const Options& options,
                                        const PipelineContext& context) {
-  auto dataset = map_all(std::move(samples), options.sample_maps, context);
+  auto dataset = map_all(std::move(samples), options.sample_maps, options.errors, context);
   if (options.batch_size) {
-    dataset = std::make_unique<Batch>(std::move(dataset),
-                                      BatchOptions{.batch_size = *options.batch_size,
-                                                   .remainder = options.remainder,
-                                                   .function = options.batch_function});
+    dataset = std::make_unique<Batch>(
+        std::move(dataset), BatchOptions{.batch_size = *options.batch_size,
+                                         .remainder = options.remainder,
+                                         .function = options.batch_function,
+                                         .stage = stage_options("batch", options.errors, context)});
   }
-  return map_all(std::move(dataset), options.batch_maps, context);
+  return map_all(std::move(dataset), options.batch_maps, options.errors, context);
 }
 
 }  // namespace
@@ -67,7 +76,9 @@ PipelineFactory train_pipeline(std::shared_ptr<const Webdataset> dataset, TrainO
                                               context.seed());
     }
     auto stream = map_and_batch(
-        std::make_unique<ReadSamples>(std::move(order), std::vector{dataset}, context.memory),
+        std::make_unique<ReadSamples>(
+            std::move(order), std::vector<std::shared_ptr<const LeafDataset>>{dataset},
+            context.memory, stage_options("read", options.errors, context)),
         options, context);
     if (options.virtual_epoch_length > 0) {
       stream = std::make_unique<Epochize>(std::move(stream),
@@ -95,9 +106,12 @@ PipelineFactory val_pipeline(std::vector<std::shared_ptr<const Webdataset>> data
     }
     std::unique_ptr<Order> order = orders.size() == 1 ? std::move(orders.front())
                                                       : std::make_unique<Concat>(std::move(orders));
-    auto stream =
-        map_and_batch(std::make_unique<ReadSamples>(std::move(order), datasets, context.memory),
-                      options, context);
+    auto stream = map_and_batch(
+        std::make_unique<ReadSamples>(
+            std::move(order),
+            std::vector<std::shared_ptr<const LeafDataset>>(datasets.begin(), datasets.end()),
+            context.memory, stage_options("read", options.errors, context)),
+        options, context);
     if (options.limit) {
       stream = std::make_unique<Limit>(
           std::move(stream),

@@ -49,6 +49,8 @@ struct TrainOptions {
 
   std::vector<NamedMap> sample_maps = {};  ///< applied to each sample, after it was read
   std::vector<NamedMap> batch_maps = {};   ///< applied to each batch
+  /// What becomes of what fails; stages: "read", "batch" and the names of the maps.
+  ErrorPolicies errors = {};
 };
 
 struct ValOptions {
@@ -60,6 +62,7 @@ struct ValOptions {
 
   std::vector<NamedMap> sample_maps = {};
   std::vector<NamedMap> batch_maps = {};
+  ErrorPolicies errors = {};
 };
 
 /// Pipelines over one dataset, for training. The factory throws Error (kInvalidArgument) for

@@ -10,12 +10,12 @@
 namespace energon {
 
 ReadSamples::ReadSamples(std::unique_ptr<Order> order,
-                         std::vector<std::shared_ptr<const Webdataset>> leaves,
-                         BufferAllocator& allocator)
-    : order_(std::move(order)), allocator_(allocator) {
-  leaves_.reserve(leaves.size());
-  for (auto& leaf : leaves) {
-    leaves_.emplace_back(std::move(leaf));
+                         std::vector<std::shared_ptr<const LeafDataset>> leaves,
+                         BufferAllocator& allocator, const StageOptions& options)
+    : order_(std::move(order)), leaves_(std::move(leaves)), allocator_(allocator), guard_(options) {
+  readers_.reserve(leaves_.size());
+  for (const auto& leaf : leaves_) {
+    readers_.push_back(leaf->open_reader());
   }
 }
 
@@ -26,49 +26,110 @@ std::optional<Sample> ReadSamples::next() {
 }
 
 void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
-  // References of one leaf that follow each other are read together.
-  std::uint32_t leaf = 0;
-  indexes_.clear();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto ref = order_->next();
-    if (!ref) {
-      break;
+  const std::size_t end = samples.size() + static_cast<std::size_t>(count);
+  bool is_end = false;
+  while (samples.size() < end && !is_end) {
+    // References of one leaf that follow each other are read together.
+    std::uint32_t leaf = 0;
+    indexes_.clear();
+    for (std::size_t wanted = end - samples.size(); wanted > 0; --wanted) {
+      const auto ref = order_->next();
+      if (!ref) {
+        is_end = true;
+        break;
+      }
+      if (ref->leaf != leaf) {
+        read_run(leaf, samples);
+        leaf = ref->leaf;
+      }
+      if (!is_known_broken(leaf, ref->index)) {
+        indexes_.push_back(ref->index);
+      }
     }
-    if (ref->leaf != leaf) {
-      read(leaf, samples);
-      leaf = ref->leaf;
-    }
-    indexes_.push_back(ref->index);
+    read_run(leaf, samples);
   }
-  read(leaf, samples);
 }
 
-void ReadSamples::read(std::uint32_t leaf, std::vector<Sample>& samples) {
+void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
   if (indexes_.empty()) {
     return;
   }
-  if (leaf >= leaves_.size()) {
+  if (leaf >= readers_.size()) {
     throw Error(ErrorCode::kInternal,
-                fmt::format("reference to leaf {} of {}", leaf, leaves_.size()));
+                fmt::format("reference to leaf {} of {}", leaf, readers_.size()));
   }
   const std::size_t first = samples.size();
-  leaves_[leaf].read(indexes_, allocator_, samples);
-  for (std::size_t i = 0; i < indexes_.size(); ++i) {
-    samples[first + i].restore_key = RestoreKey::leaf(Stage::kWebdataset, {leaf, indexes_[i]});
+  try {
+    readers_[leaf]->read(indexes_, allocator_, samples);
+    guard_.succeed();
+    unread_in_a_row_ = 0;
+    for (std::size_t i = 0; i < indexes_.size(); ++i) {
+      samples[first + i].restore_key = RestoreKey::leaf(Stage::kWebdataset, {leaf, indexes_[i]});
+    }
+  } catch (const Error& error) {
+    if (!guard_.may_pass(error)) {
+      throw;
+    }
+    read_one_by_one(leaf, samples);
   }
   indexes_.clear();
+}
+
+// One of the samples cannot be read: leaves it out and gives the others.
+void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples) {
+  LeafReader& reader = *readers_[leaf];
+  for (const std::int64_t index : indexes_) {
+    if (is_known_broken(leaf, index)) {
+      continue;
+    }
+    try {
+      reader.read({&index, 1}, allocator_, samples);
+      samples.back().restore_key = RestoreKey::leaf(Stage::kWebdataset, {leaf, index});
+      guard_.succeed();
+      unread_in_a_row_ = 0;
+    } catch (...) {
+      const bool is_broken = !reader.can_open(index);
+      guard_.handle(std::current_exception(), {reader.describe(index)}, is_broken);
+      if (is_broken) {
+        broken_files_.insert({leaf, reader.file_of(index)});
+      }
+      check_progress(++unread_in_a_row_);
+    }
+  }
+}
+
+// Then it is counted here.
+bool ReadSamples::is_known_broken(std::uint32_t leaf, std::int64_t index) {
+  if (broken_files_.empty() || !broken_files_.contains({leaf, readers_[leaf]->file_of(index)})) {
+    return false;
+  }
+  guard_.count_failed(1);
+  check_progress(++unread_in_a_row_);
+  return true;
+}
+
+void ReadSamples::check_progress(std::int64_t unread_in_a_row) const {
+  std::int64_t samples = 0;
+  for (const auto& leaf : leaves_) {
+    samples += leaf->sample_count();
+  }
+  if (unread_in_a_row >= samples) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("none of {} samples in a row could be read, as many as there are",
+                            unread_in_a_row));
+  }
 }
 
 Sample ReadSamples::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kWebdataset, 2, 0);
   const std::int64_t leaf = parts.integers[0];
-  if (leaf >= static_cast<std::int64_t>(leaves_.size())) {
+  if (leaf >= static_cast<std::int64_t>(readers_.size())) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("restore key '{}' names leaf {}, the pipeline has {}", key.text(), leaf,
-                            leaves_.size()));
+                            readers_.size()));
   }
   std::vector<Sample> samples;
-  leaves_[static_cast<std::size_t>(leaf)].read({&parts.integers[1], 1}, allocator_, samples);
+  readers_[static_cast<std::size_t>(leaf)]->read({&parts.integers[1], 1}, allocator_, samples);
   samples.front().restore_key = key;
   return std::move(samples.front());
 }
@@ -83,8 +144,8 @@ void ReadSamples::apply_state(const State& state) { apply(*order_, state.childre
 
 Config ReadSamples::config() const {
   Config leaves = Config::array();
-  for (const WebdatasetReader& leaf : leaves_) {
-    leaves.push_back(leaf.dataset().config());
+  for (const auto& leaf : leaves_) {
+    leaves.push_back(leaf->config());
   }
   return {{"type", "ReadSamples"}, {"leaves", std::move(leaves)}, {"order", order_->config()}};
 }

@@ -5,21 +5,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "energon/buffer_allocator.h"
 #include "energon/dataset.h"
+#include "energon/leaf_dataset.h"
 #include "energon/order.h"
-#include "energon/webdataset/webdataset.h"
+#include "energon/stage_guard.h"
 
 namespace energon {
 
 class ReadSamples final : public Dataset {
  public:
   /// Takes `order`, whose references name `leaves` by position. Parts are put into memory of
-  /// `allocator`, which must outlive the stage.
-  ReadSamples(std::unique_ptr<Order> order, std::vector<std::shared_ptr<const Webdataset>> leaves,
-              BufferAllocator& allocator);
+  /// `allocator`, which must outlive the stage. A policy that skips leaves out samples that cannot
+  /// be read, and whole shards that cannot be opened; when as many samples in a row as the leaves
+  /// have could not be read, that is an Error whatever the policy says.
+  ReadSamples(std::unique_ptr<Order> order, std::vector<std::shared_ptr<const LeafDataset>> leaves,
+              BufferAllocator& allocator, const StageOptions& options = {.name = "read"});
 
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
@@ -33,14 +38,21 @@ class ReadSamples final : public Dataset {
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
-  void read(std::uint32_t leaf, std::vector<Sample>& samples);
+  void read_run(std::uint32_t leaf, std::vector<Sample>& samples);
+  void read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples);
+  bool is_known_broken(std::uint32_t leaf, std::int64_t index);
+  void check_progress(std::int64_t unread_in_a_row) const;
 
   const std::unique_ptr<Order> order_;
-  std::vector<WebdatasetReader> leaves_;
+  const std::vector<std::shared_ptr<const LeafDataset>> leaves_;
+  std::vector<std::unique_ptr<LeafReader>> readers_;
   BufferAllocator& allocator_;
+  StageGuard guard_;
 
   std::vector<std::int64_t>
       indexes_;  // of the references read together; kept to save an allocation
+  std::set<std::pair<std::uint32_t, std::int64_t>> broken_files_;  // leaf, file
+  std::int64_t unread_in_a_row_ = 0;
 };
 
 }  // namespace energon

@@ -167,28 +167,38 @@ void encode_sources(const std::vector<SampleSource>& sources, ByteWriter& writer
   for (const SourceShard* shard : shards) {
     writer.text(shard->dataset_path);
     writer.text(shard->shard_name);
+    writer.text(shard->subflavors);
   }
   writer.u32(static_cast<std::uint32_t>(sources.size()));
   for (std::size_t i = 0; i < sources.size(); ++i) {
     writer.u32(places[i]);
     writer.i64(sources[i].index_in_shard);
+    writer.u64(sources[i].bytes.offset);
+    writer.u64(sources[i].bytes.size);
+    writer.u32(sources[i].sample);
   }
 }
 
 std::vector<SampleSource> decode_sources(ByteReader& reader) {
-  std::vector<std::shared_ptr<const SourceShard>> shards(reader.count(8));
+  std::vector<std::shared_ptr<const SourceShard>> shards(reader.count(12));
   for (auto& shard : shards) {
-    std::string dataset_path(reader.text());
-    shard = std::make_shared<const SourceShard>(
-        SourceShard{std::move(dataset_path), std::string(reader.text())});
+    SourceShard entry;
+    entry.dataset_path = reader.text();
+    entry.shard_name = reader.text();
+    entry.subflavors = reader.text();
+    shard = std::make_shared<const SourceShard>(std::move(entry));
   }
-  std::vector<SampleSource> sources(reader.count(12));
+  std::vector<SampleSource> sources(reader.count(32));
   for (SampleSource& source : sources) {
     const std::uint32_t place = reader.u32();
     if (place >= shards.size()) {
       reader.fail("source names an unknown tar");
     }
-    source = {shards[place], reader.i64()};
+    source.shard = shards[place];
+    source.index_in_shard = reader.i64();
+    source.bytes.offset = reader.u64();
+    source.bytes.size = reader.u64();
+    source.sample = reader.u32();
   }
   return sources;
 }

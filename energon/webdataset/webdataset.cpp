@@ -39,8 +39,8 @@ Webdataset::Webdataset(ShardSet shards, const WebdatasetOptions& options)
     end += shard.sample_count;
     shard_counts_.push_back(shard.sample_count);
     shard_ends_.push_back(end);
-    sources_.push_back(
-        std::make_shared<const SourceShard>(SourceShard{shards_.dataset_path, shard.name}));
+    sources_.push_back(std::make_shared<const SourceShard>(
+        SourceShard{shards_.dataset_path, shard.name, options_.subflavors}));
   }
   for (const SampleExclude& exclude : shards_.excludes) {
     excluded_.push_back(begins.at(static_cast<std::size_t>(exclude.shard)) + exclude.sample);
@@ -71,6 +71,10 @@ Config Webdataset::config() const {
           {"samples", sample_count()},
           {"shards", std::move(lines)},
           {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))}};
+}
+
+std::unique_ptr<LeafReader> Webdataset::open_reader() const {
+  return std::make_unique<WebdatasetReader>(shared_from_this());
 }
 
 Webdataset::Position Webdataset::position_of(std::int64_t index) const {
@@ -175,8 +179,36 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocat
         .tar.read_at(read.range.offset,
                      buffers.back().bytes.subspan(read.buffer_offset, read.range.size));
   }
-  for (const Piece& piece : pieces) {
-    samples.push_back(parse(piece, buffers[piece.buffer]));
+  const std::size_t first = samples.size();
+  try {
+    for (const Piece& piece : pieces) {
+      samples.push_back(parse(piece, buffers[piece.buffer]));
+    }
+  } catch (...) {
+    samples.resize(first);
+    throw;
+  }
+}
+
+FailedSample WebdatasetReader::describe(std::int64_t index) {
+  const Webdataset::Position position = dataset_->position_of(index);
+  FailedSample sample{.dataset_path = dataset_->shards().dataset_path,
+                      .shard_name = dataset_->source(position.shard)->shard_name,
+                      .index_in_shard = position.sample};
+  try {
+    sample.bytes = cache_.open(position.shard).index.range(position.sample);
+  } catch (const Error&) {
+    // Then the bytes are not known.
+  }
+  return sample;
+}
+
+bool WebdatasetReader::can_open(std::int64_t index) {
+  try {
+    cache_.open(file_of(index));
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 
@@ -230,7 +262,9 @@ Sample WebdatasetReader::parse(const Piece& piece, const Buffer& buffer) const {
     }
     throw;
   }
-  sample.sources.push_back({dataset_->source(piece.shard), piece.sample});
+  sample.sources.push_back({.shard = dataset_->source(piece.shard),
+                            .index_in_shard = piece.sample,
+                            .bytes = piece.range});
   return sample;
 }
 

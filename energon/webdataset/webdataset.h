@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "energon/buffer_allocator.h"
+#include "energon/leaf_dataset.h"
 #include "energon/sample.h"
-#include "energon/savable.h"
 #include "energon/sharder.h"
 #include "energon/webdataset/shard_cache.h"
 #include "io/formats/dataset_folder.h"
@@ -36,23 +36,29 @@ struct WebdatasetOptions {
   std::size_t open_shards = 128;
   /// A sample with more bytes than this (headers included) is an error, not an allocation.
   std::uint64_t max_sample_bytes = std::uint64_t{1} << 36;
+  /// A JSON object; every sample carries it in its source.
+  std::string subflavors = "{}";
 };
 
 /// What a job reads: immutable, shared by the pipelines of all workers. Holds no descriptors.
-class Webdataset {
+class Webdataset final : public LeafDataset, public std::enable_shared_from_this<Webdataset> {
  public:
   explicit Webdataset(ShardSet shards, const WebdatasetOptions& options = {});
 
   const ShardSet& shards() const { return shards_; }
   const WebdatasetOptions& options() const { return options_; }
   /// Samples in each tar, in order.
-  const std::vector<std::int64_t>& shard_counts() const { return shard_counts_; }
-  std::int64_t sample_count() const { return shard_ends_.empty() ? 0 : shard_ends_.back(); }
+  const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
+  std::int64_t sample_count() const override {
+    return shard_ends_.empty() ? 0 : shard_ends_.back();
+  }
   /// Positions of the excluded samples, ascending.
-  const std::vector<std::int64_t>& excluded() const { return excluded_; }
+  const std::vector<std::int64_t>& excluded() const override { return excluded_; }
   /// Identity of the data for saved states: names, counts and sizes of all shards, digest of the
   /// exclusions.
-  Config config() const;
+  Config config() const override;
+  /// Requires that a shared_ptr owns the dataset.
+  std::unique_ptr<LeafReader> open_reader() const override;
 
   struct Position {
     std::int64_t shard;
@@ -74,16 +80,17 @@ class Webdataset {
 };
 
 /// Reads samples of a Webdataset. Not thread-safe; one per pipeline.
-class WebdatasetReader {
+class WebdatasetReader final : public LeafReader {
  public:
   explicit WebdatasetReader(std::shared_ptr<const Webdataset> dataset);
 
-  /// Appends the samples at `indexes`, in that order, without restore keys. Their parts lie in
-  /// buffers of `allocator`. Throws Error with shard, byte and key: kCorruptData, kIo, kNotFound.
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
-            std::vector<Sample>& samples);
-
-  const Webdataset& dataset() const { return *dataset_; }
+            std::vector<Sample>& samples) override;
+  FailedSample describe(std::int64_t index) override;
+  std::int64_t file_of(std::int64_t index) const override {
+    return dataset_->position_of(index).shard;
+  }
+  bool can_open(std::int64_t index) override;
 
  private:
   struct Piece;

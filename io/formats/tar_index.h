@@ -15,16 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "io/bytes.h"
+
 namespace energon {
-
-/// Bytes [offset, offset + size).
-struct ByteRange {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-
-  std::uint64_t end() const { return offset + size; }
-  bool operator==(const ByteRange&) const = default;
-};
 
 /// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample.
 class TarIndex {

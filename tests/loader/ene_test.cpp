@@ -16,10 +16,10 @@
 #include "tests/loader/loader_fixture.h"
 
 using energon::BasicDataLoader;
+using energon::CallContext;
 using energon::Error;
 using energon::ErrorCode;
 using energon::LoaderOptions;
-using energon::MapContext;
 using energon::Sample;
 using energon::SavableDataLoader;
 using energon::SavableDataLoaderState;
@@ -393,7 +393,7 @@ TEST_CASE("ENE-17 batches are rebuilt from their keys in another loader", "[load
 }
 
 TEST_CASE("ENE-18 random augmentation is the same after a restore", "[loader][ene][fork]") {
-  const energon::NamedMap augment = {"augment", [](Sample sample, MapContext& context) {
+  const energon::NamedMap augment = {"augment", [](Sample sample, CallContext& context) {
                                        sample.fields.emplace_back("noise",
                                                                   std::to_string(context.rng()()));
                                        return sample;

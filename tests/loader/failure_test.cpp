@@ -17,10 +17,10 @@
 #include "tests/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 
+using energon::CallContext;
 using energon::Error;
 using energon::ErrorCode;
 using energon::LoaderOptions;
-using energon::MapContext;
 using energon::NamedMap;
 using energon::Sample;
 using energon::TrainOptions;
@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 NamedMap at_call(std::int64_t call, std::function<void()> action) {
-  return {"at_call", [call, action = std::move(action)](Sample sample, MapContext& context) {
+  return {"at_call", [call, action = std::move(action)](Sample sample, CallContext& context) {
             if (context.call() == call) {
               action();
             }
@@ -214,7 +214,7 @@ TEST_CASE("a value that a function keeps is copied, not sent away under it", "[l
   // slot that was published while it still held it would change under its hands.
   const NamedMap keeper = {
       "keeper", [first = std::make_shared<std::optional<energon::SharedBytes>>(),
-                 text = std::make_shared<std::string>()](Sample sample, MapContext&) {
+                 text = std::make_shared<std::string>()](Sample sample, CallContext&) {
         if (!*first) {
           *first = sample.bytes("bin");
           *text = (*first)->text();

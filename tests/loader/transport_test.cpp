@@ -43,9 +43,10 @@ Sample example() {
                    {"caption", std::string("caf\xc3\xa9")},
                    {"tensor", Tensor{energon::DType::kInt16, {2, 1}, bytes("\1\0\2\0"sv)}},
                    {"meta", energon::Mapping{{"x", energon::List{}}}}};
-  const auto shard =
-      std::make_shared<const energon::SourceShard>(energon::SourceShard{"/data", "s.tar"});
-  sample.sources = {{shard, 3}, {shard, 4}};
+  const auto shard = std::make_shared<const energon::SourceShard>(
+      energon::SourceShard{"/data", "s.tar", R"({"kind":"text"})"});
+  sample.sources = {{.shard = shard, .index_in_shard = 3},
+                    {.shard = shard, .index_in_shard = 4, .bytes = {512, 1024}, .sample = 1}};
   return sample;
 }
 
@@ -62,6 +63,9 @@ TEST_CASE("a sample of all kinds of values crosses as it is", "[loader][transpor
   CHECK(decoded.restore_key == example().restore_key);
   CHECK(decoded.sources.at(1).index_in_shard == 4);
   CHECK(decoded.sources.at(1).shard->shard_name == "s.tar");
+  CHECK(decoded.sources.at(1).shard->subflavors == R"({"kind":"text"})");
+  CHECK(decoded.sources.at(1).bytes == energon::ByteRange{512, 1024});
+  CHECK(decoded.sources.at(1).sample == 1);
 }
 
 TEST_CASE("a damaged batch is refused or is another batch, never a crash", "[loader][transport]") {

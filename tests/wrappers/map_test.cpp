@@ -9,10 +9,10 @@
 #include "tests/support/dataset_builder.h"
 #include "wrappers/pipeline.h"
 
+using energon::CallContext;
 using energon::Dataset;
 using energon::Error;
 using energon::HeapBufferPool;
-using energon::MapContext;
 using energon::NamedMap;
 using energon::Sample;
 using energon::testing::numbered_dataset;
@@ -21,14 +21,14 @@ using energon::testing::TempDir;
 namespace {
 
 NamedMap augment() {
-  return {"augment", [](Sample sample, MapContext& context) {
+  return {"augment", [](Sample sample, CallContext& context) {
             sample.fields.emplace_back("noise", static_cast<std::int64_t>(context.rng()()));
             return sample;
           }};
 }
 
 NamedMap failing(std::function<void()> fail) {
-  return {"failing", [fail](Sample sample, MapContext& context) {
+  return {"failing", [fail](Sample sample, CallContext& context) {
             if (context.call() == 3) {
               fail();
             }
@@ -87,8 +87,8 @@ TEST_CASE("what a map function throws becomes an Error that names function and s
     return std::string("no error");
   };
   CHECK(message_of([] { throw std::runtime_error("no such colour"); }) ==
-        "map 'failing' failed: no such colour");
-  CHECK(message_of([] { throw 7; }) == "map 'failing' threw something that is no std::exception");
+        "stage 'failing' failed: no such colour");
+  CHECK(message_of([] { throw 7; }) == "stage 'failing' threw something that is no std::exception");
   CHECK(message_of([] { throw Error(energon::ErrorCode::kUnsupported, "CMYK"); }) == "CMYK");
 }
 

@@ -1,0 +1,52 @@
+// What a pipeline tells about itself while it runs: counters of its stages, and failures that its
+// error policy let pass.
+//
+// The loader owns the monitor: in a worker the counters lie in shared memory, where the parent
+// reads them at any time; reports travel with the batches (energon/loader/statistics.h).
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "energon/failure.h"
+
+namespace energon {
+
+/// Written by the thread that drives the pipeline, read by any; all relaxed. Counts since the
+/// pipeline was made.
+struct StageCounters {
+  std::atomic<std::uint64_t> samples{0};        ///< that the stage gave out
+  std::atomic<std::uint64_t> bytes{0};          ///< payload of those; counted by reading stages
+  std::atomic<std::uint64_t> busy_ns{0};        ///< in the stage itself
+  std::atomic<std::uint64_t> input_wait_ns{0};  ///< in the stages before it
+  std::atomic<std::uint64_t> skipped{0};        ///< samples that a function asked to leave out
+  std::atomic<std::uint64_t> failed{0};         ///< samples that failed and were left out
+};
+
+/// For the thread that drives the pipeline.
+class PipelineMonitor {
+ public:
+  virtual ~PipelineMonitor() = default;
+
+  /// The counters of the stage `name`; the same ones for the same name. Valid as long as the
+  /// monitor.
+  virtual StageCounters& stage(std::string_view name) = 0;
+
+  /// A failure that the policy let pass.
+  virtual void report(const FailureReport& report) = 0;
+
+  /// Samples left out so far, for whatever reason but a filter. After a batch in which this grew, a
+  /// worker stores a checkpoint, so that what is passed over on restore never contains a drop.
+  std::uint64_t drops() const { return drops_; }
+  void note_drop() { ++drops_; }
+
+ private:
+  std::uint64_t drops_ = 0;
+};
+
+/// For pipelines that nobody watches: forgets what it is told.
+PipelineMonitor& unobserved();
+
+}  // namespace energon

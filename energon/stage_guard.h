@@ -1,0 +1,78 @@
+// Around each call of a function that may fail because of the data: applies the stage's policy.
+
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "energon/failure.h"
+#include "energon/pipeline_monitor.h"
+
+namespace energon {
+
+/// What every stage is told that runs functions of the user.
+struct StageOptions {
+  std::string name = {};   ///< in reports, statistics and config()
+  std::uint32_t seed = 0;  ///< of the job, for CallContext::rng()
+  ErrorPolicy policy = {};
+  /// Must outlive the stage.
+  std::reference_wrapper<PipelineMonitor> monitor = unobserved();
+};
+
+/// Not thread-safe; one per stage.
+class StageGuard {
+ public:
+  explicit StageGuard(const StageOptions& options)
+      : name_(options.name),
+        policy_(options.policy),
+        monitor_(options.monitor),
+        counters_(monitor_.get().stage(name_)) {}
+
+  /// The result of `function()`; nothing if it failed or skipped and the samples are left out.
+  /// `samples()` gives them as a vector of FailedSample, and is called only then. Throws Error if
+  /// the policy says so, after too many failures in a row, and for what no sample is to blame for
+  /// (cancelled, limits, bugs, memory).
+  template <class Function, class Samples>
+  auto run(Function&& function, Samples&& samples)
+      -> std::optional<std::invoke_result_t<Function>> {
+    try {
+      auto result = std::forward<Function>(function)();
+      consecutive_ = 0;
+      return result;
+    } catch (...) {
+      handle(std::current_exception(), samples(), false);
+      return std::nullopt;
+    }
+  }
+
+  /// Applies the policy to what was thrown. Returns if the samples are left out.
+  void handle(const std::exception_ptr& thrown, std::vector<FailedSample> samples,
+              bool is_shard_broken);
+
+  /// Whether the policy may let `error` pass.
+  bool may_pass(const Error& error) const;
+
+  /// Ends a row of failures.
+  void succeed() { consecutive_ = 0; }
+
+  /// Counts samples that are left out without a new report: those of a shard known to be broken.
+  void count_failed(std::uint64_t samples);
+
+  const std::string& name() const { return name_; }
+
+ private:
+  const std::string name_;
+  const ErrorPolicy policy_;
+  const std::reference_wrapper<PipelineMonitor> monitor_;
+  StageCounters& counters_;
+
+  std::int64_t consecutive_ = 0;  // failures since the last success
+};
+
+}  // namespace energon

@@ -1,0 +1,38 @@
+#include "wrappers/combine.h"
+
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+namespace energon {
+
+void move_origins(std::span<Sample> samples, Sample& item) {
+  for (Sample& sample : samples) {
+    const auto before = static_cast<std::uint32_t>(item.keys.size());
+    for (SampleSource& source : sample.sources) {
+      source.sample += before;
+      item.sources.push_back(std::move(source));
+    }
+    std::move(sample.keys.begin(), sample.keys.end(), std::back_inserter(item.keys));
+  }
+}
+
+std::vector<RestoreKey> restore_keys(std::span<const Sample> samples) {
+  std::vector<RestoreKey> keys;
+  keys.reserve(samples.size());
+  for (const Sample& sample : samples) {
+    keys.push_back(sample.restore_key);
+  }
+  return keys;
+}
+
+std::vector<FailedSample> failed_samples(std::span<const Sample> samples) {
+  std::vector<FailedSample> failed;
+  for (const Sample& sample : samples) {
+    std::vector<FailedSample> some = failed_samples(sample);
+    std::move(some.begin(), some.end(), std::back_inserter(failed));
+  }
+  return failed;
+}
+
+}  // namespace energon
