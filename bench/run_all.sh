@@ -8,7 +8,7 @@ build=${BUILD_DIR:-build/release}
 data=${1:-${TMPDIR:-/tmp}/energon-bench}
 
 cmake --preset release -B "$build"
-programs=(bench_raw_read bench_ring bench_loader bench_save_restore bench_startup)
+programs=(bench_raw_read bench_ring bench_loader bench_save_restore bench_startup bench_shuffle_buffer)
 cmake --build "$build" --target "${programs[@]}"
 for program in "${programs[@]}"; do
   "$build/bench/$program" --data "$data"

@@ -1,5 +1,6 @@
 #include "wrappers/repeat.h"
 
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,32 +10,54 @@
 
 namespace energon {
 
-Repeat::Repeat(std::unique_ptr<Order> inner, std::optional<std::int64_t> repetitions)
+Repeat::Repeat(std::unique_ptr<Order> inner, std::optional<double> repetitions)
     : inner_(std::move(inner)), repetitions_(repetitions) {
-  if (repetitions && *repetitions < 1) {
+  if (!repetitions) {
+    return;
+  }
+  constexpr double kMostPasses = 1e15;  // counted in 64 bits
+  if (!(*repetitions > 0) || *repetitions > kMostPasses) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("repetitions is {}, it must be at least 1", *repetitions));
+                fmt::format("repetitions is {}, it must be positive", *repetitions));
+  }
+  whole_passes_ = static_cast<std::int64_t>(std::floor(*repetitions));
+  const double fraction = *repetitions - std::floor(*repetitions);
+  if (fraction > 0) {
+    const auto size = inner_->size();
+    if (!size) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("repetitions is {}: there is no fraction of an order that never ends",
+                              *repetitions));
+    }
+    last_pass_length_ =
+        static_cast<std::int64_t>(std::floor(static_cast<double>(*size) * fraction));
   }
 }
 
+bool Repeat::is_last_pass_over() const {
+  return repetitions_ && repetition_ >= whole_passes_ && taken_ >= last_pass_length_;
+}
+
 std::optional<SampleRef> Repeat::next() {
-  while (true) {
+  while (!is_last_pass_over()) {
     if (const auto ref = inner_->next()) {
-      pass_is_empty_ = false;
+      ++taken_;
       return ref;
     }
-    if (pass_is_empty_ || (repetitions_ && repetition_ + 1 >= *repetitions_)) {
+    const bool is_last = repetitions_ && repetition_ + 1 >= whole_passes_ + (last_pass_length_ > 0);
+    if (taken_ == 0 || is_last) {
       return std::nullopt;
     }
     ++repetition_;
-    pass_is_empty_ = true;
+    taken_ = 0;
     inner_->next_epoch();
   }
+  return std::nullopt;
 }
 
 void Repeat::next_epoch() {
   repetition_ = 0;
-  pass_is_empty_ = true;
+  taken_ = 0;
   inner_->next_epoch();
 }
 
@@ -43,27 +66,30 @@ std::optional<std::int64_t> Repeat::size() const {
   if (inner == 0) {
     return 0;
   }
-  return inner && repetitions_ ? std::optional(*inner * *repetitions_) : std::nullopt;
+  return inner && repetitions_ ? std::optional(*inner * whole_passes_ + last_pass_length_)
+                               : std::nullopt;
 }
 
 State Repeat::save_state() const {
-  return {"Repeat",
-          {{"repetition", repetition_}, {"pass_is_empty", std::int64_t{pass_is_empty_}}},
-          {inner_->save_state()}};
+  return {"Repeat", {{"repetition", repetition_}, {"taken", taken_}}, {inner_->save_state()}};
 }
 
 void Repeat::check_state(const State& state, std::vector<std::string>& differences) const {
   const std::int64_t repetition = state.integer("repetition");
-  if (repetition < 0 || (repetitions_ && repetition >= *repetitions_)) {
+  if (repetition < 0 || (repetitions_ && repetition > whole_passes_)) {
     differences.push_back(
         fmt::format("Repeat: in repetition {} of {}", repetition, repetitions_.value_or(-1)));
+  }
+  if (state.integer("taken") < 0) {
+    differences.push_back(
+        fmt::format("Repeat: {} references of this repetition", state.integer("taken")));
   }
   check(*inner_, state.children[0], differences);
 }
 
 void Repeat::apply_state(const State& state) {
   repetition_ = state.integer("repetition");
-  pass_is_empty_ = state.integer("pass_is_empty") != 0;
+  taken_ = state.integer("taken");
   apply(*inner_, state.children[0]);
 }
 

@@ -1,6 +1,7 @@
-// The wrappers over orders: shuffle buffer, repeat, concat.
+// The wrappers over orders: shuffle buffer, repeat, concat, blend.
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -11,10 +12,12 @@
 #include "io/error.h"
 #include "tests/support/conformance.h"
 #include "tests/support/dataset_builder.h"
+#include "wrappers/blend.h"
 #include "wrappers/concat.h"
 #include "wrappers/repeat.h"
 #include "wrappers/shuffle_buffer.h"
 
+using energon::Blend;
 using energon::Concat;
 using energon::Error;
 using energon::Order;
@@ -36,7 +39,7 @@ OrderPtr leaf(std::optional<std::int64_t> max_samples_per_sequence = std::nullop
       Numbers{}, energon::SliceOrderOptions{.seed = energon::worker_seed(0, 0), .leaf = number});
 }
 
-OrderPtr repeat(OrderPtr inner, std::optional<std::int64_t> repetitions) {
+OrderPtr repeat(OrderPtr inner, std::optional<double> repetitions) {
   return std::make_unique<Repeat>(std::move(inner), repetitions);
 }
 
@@ -49,6 +52,36 @@ OrderPtr concat(OrderPtr first, OrderPtr second) {
   inners.push_back(std::move(first));
   inners.push_back(std::move(second));
   return std::make_unique<Concat>(std::move(inners));
+}
+
+OrderPtr blend(std::vector<std::pair<OrderPtr, double>> orders) {
+  std::vector<energon::WeightedOrder> inners;
+  for (auto& [order, weight] : orders) {
+    inners.push_back({std::move(order), weight});
+  }
+  return std::make_unique<Blend>(std::move(inners), energon::worker_seed(0, 0));
+}
+
+template <class... Orders>
+OrderPtr blend_of(std::vector<double> weights, Orders... orders) {
+  std::vector<std::pair<OrderPtr, double>> inners;
+  std::size_t i = 0;
+  (inners.emplace_back(std::move(orders), weights[i++]), ...);
+  return blend(std::move(inners));
+}
+
+// How many references of each leaf there are in the rest of an epoch, or in its next `count`.
+std::vector<std::int64_t> counts_by_leaf(Order& order, std::size_t leaves,
+                                         std::size_t count = SIZE_MAX) {
+  std::vector<std::int64_t> counts(leaves);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto ref = order.next();
+    if (!ref) {
+      break;
+    }
+    ++counts.at(ref->leaf);
+  }
+  return counts;
 }
 
 Numbers indexes(Order& order, std::size_t count) {
@@ -105,6 +138,73 @@ TEST_CASE("concat yields one order after the other", "[wrappers][concat]") {
   CHECK(order->size() == 82);
 }
 
+TEST_CASE("a fraction of a repetition stops after int(size * fraction)", "[wrappers][repeat]") {
+  CHECK(indexes(*repeat(leaf(), 0.7), 1000).size() == 38);
+  CHECK(indexes(*repeat(leaf(), 1.5), 1000).size() == 55 + 27);
+  CHECK(repeat(leaf(), 1.5)->size() == 82);
+  CHECK(indexes(*repeat(leaf(), 0.001), 1000).empty());
+  const auto order = repeat(leaf(), 1.5);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const Numbers seen = indexes(*order, 1000);
+    CHECK(seen.size() == 82);
+    CHECK(std::set<std::int64_t>(seen.begin(), seen.end()).size() == 55);
+    order->next_epoch();
+  }
+}
+
+TEST_CASE("repetitions that mean nothing are refused", "[wrappers][repeat]") {
+  for (const double repetitions : {0.0, -1.0, std::nan("")}) {
+    CHECK_THROWS_WITH(repeat(leaf(), repetitions), Catch::Contains("must be positive"));
+  }
+  CHECK_THROWS_WITH(repeat(repeat(leaf(), std::nullopt), 1.5), Catch::Contains("never ends"));
+}
+
+TEST_CASE("a weighted blend draws as Energon's", "[wrappers][blend]") {
+  // choice_idx([.5, .5]) of the seed's first 16 draws, energon.md 2.2.
+  const auto order =
+      blend_of({0.5, 0.5}, repeat(leaf(), std::nullopt), repeat(leaf({}, 1, 1), std::nullopt));
+  std::vector<std::uint32_t> leaves;
+  for (int i = 0; i < 16; ++i) {
+    leaves.push_back(order->next()->leaf);
+  }
+  CHECK(leaves == std::vector<std::uint32_t>{0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 0, 1, 0});
+  CHECK_FALSE(order->size());
+}
+
+TEST_CASE("a weighted blend keeps its proportions", "[wrappers][blend]") {
+  const auto order =
+      blend_of({2, 8}, repeat(leaf(), std::nullopt), repeat(leaf({}, 1, 1), std::nullopt));
+  const auto counts = counts_by_leaf(*order, 2, 1000);
+  CHECK((counts[0] >= 150 && counts[0] <= 250));
+  CHECK(counts[0] + counts[1] == 1000);
+}
+
+TEST_CASE("an epochized blend is exact in every epoch", "[wrappers][blend]") {
+  const auto order = blend_of({0.7 * 55, 1.5 * 55, 2 * 55}, repeat(leaf(), 0.7),
+                              repeat(leaf({}, 1, 1), 1.5), repeat(leaf({}, 1, 2), 2));
+  CHECK(order->size() == 38 + 82 + 110);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    CHECK(counts_by_leaf(*order, 3) == std::vector<std::int64_t>{38, 82, 110});
+    CHECK_FALSE(order->next());
+    order->next_epoch();
+  }
+}
+
+TEST_CASE("a blend passes over what has nothing on this logical shard", "[wrappers][blend]") {
+  const auto order = blend_of({1, 1}, repeat(leaf({}, 60), std::nullopt), leaf({}, 1, 1));
+  CHECK(counts_by_leaf(*order, 2) == std::vector<std::int64_t>{0, 55});
+  const auto nothing = blend_of({1, 1}, leaf({}, 60), leaf({}, 60, 1));
+  CHECK_FALSE(nothing->next());
+  CHECK(nothing->size() == 0);
+}
+
+TEST_CASE("weights that cannot be drawn by are refused", "[wrappers][blend]") {
+  for (const double weight : {0.0, -1.0, std::nan(""), 1e-60}) {
+    CHECK_THROWS_WITH(blend_of({1, weight}, leaf(), leaf()),
+                      Catch::Contains("weight 1") && Catch::Contains("must be positive"));
+  }
+}
+
 TEST_CASE("order wrappers conform", "[wrappers][conformance]") {
   const std::vector<std::function<OrderPtr()>> makers = {
       [] { return shuffle(leaf(), 7); },
@@ -113,9 +213,20 @@ TEST_CASE("order wrappers conform", "[wrappers][conformance]") {
       [] { return repeat(leaf(), 2); },
       [] { return repeat(leaf(std::nullopt, 60), std::nullopt); },
       [] { return concat(leaf(), leaf(std::nullopt, 3, 1)); },
+      [] { return repeat(leaf(), 0.7); },
+      [] { return repeat(leaf(std::nullopt, 3), 2.4); },
+      [] {
+        return blend_of({2, 1}, repeat(leaf(), std::nullopt),
+                        repeat(leaf(std::nullopt, 1, 1), std::nullopt));
+      },
+      [] {
+        return repeat(blend_of({55, 27.5, 1}, leaf(std::nullopt, 2), repeat(leaf(2, 4, 1), 1.5),
+                               leaf(std::nullopt, 60, 2)),
+                      std::nullopt);
+      },
       [] { return repeat(shuffle(concat(leaf(std::nullopt, 9), leaf(std::nullopt, 60)), 3), 3); },
   };
-  const auto which = GENERATE(range(std::size_t{0}, std::size_t{7}));
+  const auto which = GENERATE(range(std::size_t{0}, std::size_t{11}));
   INFO("pipeline " << which);
   check_conformance<Order>(makers[which], 140);
 }
