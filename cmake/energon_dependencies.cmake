@@ -2,7 +2,8 @@
 find_package(LibArchive REQUIRED)                                # tar, the reference reader; indexing
 find_package(ZLIB REQUIRED)                                      # gzip with its checksum, which libarchive skips
 find_package(SQLite3 REQUIRED)                                   # index.sqlite
-find_package(yaml-cpp REQUIRED)                                  # split.yaml
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)                 # SHA-256 in the names of join indices
+find_package(yaml-cpp REQUIRED)                                  # split.yaml, metadataset.yaml
 find_package(nlohmann_json REQUIRED)                             # .info.json, state files, dump
 find_package(fmt REQUIRED)                                       # messages
 find_package(Boost 1.74 REQUIRED CONFIG)                         # Interprocess: mappings

@@ -23,6 +23,7 @@ rules=(
 # Third-party headers that only these folders may include.
 owners=(
   "archive|io/tar"
+  "openssl|io/formats"
   "sqlite3|io/formats"
   "yaml-cpp|io/formats"
   "boost/interprocess|energon/process"

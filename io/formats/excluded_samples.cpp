@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -67,6 +66,17 @@ void scan(const std::string& tar_path, const std::set<std::string>& keys, const 
 
 }  // namespace
 
+std::optional<ExcludeEntry> split_exclude_entry(
+    const std::string& entry, const std::unordered_map<std::string, std::int64_t>& shards) {
+  std::size_t slash = entry.find('/');
+  while (slash != std::string::npos && !shards.contains(entry.substr(0, slash))) {
+    slash = entry.find('/', slash + 1);
+  }
+  return slash == std::string::npos ? std::nullopt
+                                    : std::optional(ExcludeEntry{.shard = entry.substr(0, slash),
+                                                                 .key = entry.substr(slash + 1)});
+}
+
 void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
                       const std::string& index_path, ShardSet& set) {
   if (entries.empty()) {
@@ -82,15 +92,10 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
     if (ids.contains(entry)) {
       continue;  // a whole shard of another part
     }
-    // Shard names and keys may both hold slashes: the first prefix that is a shard decides.
-    std::size_t slash = entry.find('/');
-    while (slash != std::string::npos && !ids.contains(entry.substr(0, slash))) {
-      slash = entry.find('/', slash + 1);
-    }
-    if (slash == std::string::npos) {
-      warnings.add(entry, "names no shard of the dataset");
+    if (auto parsed = split_exclude_entry(entry, ids)) {
+      excluded[parsed->shard].insert(std::move(parsed->key));
     } else {
-      excluded[entry.substr(0, slash)].insert(entry.substr(slash + 1));
+      warnings.add(entry, "names no shard of the dataset");
     }
   }
 

@@ -36,25 +36,6 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-std::string folder_in_cache(const std::optional<std::string>& cache_dir, const char* name) {
-  return fmt::format("{}/{}", cache_dir ? *cache_dir : default_cache_dir(), name);
-}
-
-// Only for its owner: what is in it is trusted.
-void make_cache_folder(const std::string& folder) {
-  std::error_code error;
-  if (fs::create_directories(folder, error)) {
-    fs::permissions(folder, fs::perms::owner_all, error);
-  }
-  if (!fs::is_directory(folder)) {
-    throw Error(ErrorCode::kIo,
-                fmt::format("cannot make the cache folder: {}; set ENERGON_CACHE_DIR to a folder "
-                            "that can be written",
-                            error.message()),
-                {.path = folder});
-  }
-}
-
 // A temporary file that one process at a time may fill. It has a fixed name, so that what a killed
 // builder leaves is used again instead of piling up; the lock goes with its holder.
 class LockedPart {
@@ -160,6 +141,24 @@ std::string default_cache_dir() {
   throw Error(
       ErrorCode::kInvalidArgument,
       "there is no place for indices: set ENERGON_CACHE_DIR to a folder that can be written");
+}
+
+std::string folder_in_cache(const std::optional<std::string>& cache_dir, std::string_view name) {
+  return fmt::format("{}/{}", cache_dir ? *cache_dir : default_cache_dir(), name);
+}
+
+void make_cache_folder(const std::string& folder) {
+  std::error_code error;
+  if (fs::create_directories(folder, error)) {
+    fs::permissions(folder, fs::perms::owner_all, error);
+  }
+  if (!fs::is_directory(folder)) {
+    throw Error(ErrorCode::kIo,
+                fmt::format("cannot make the cache folder: {}; set ENERGON_CACHE_DIR to a folder "
+                            "that can be written",
+                            error.message()),
+                {.path = folder});
+  }
 }
 
 std::string cache_name(const std::string& path, const FileIdentity& identity) {

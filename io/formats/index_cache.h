@@ -27,6 +27,13 @@ namespace energon {
 /// (kInvalidArgument) if none of the three variables is set.
 std::string default_cache_dir();
 
+/// The path of the folder `name` in the cache folder; it need not exist.
+std::string folder_in_cache(const std::optional<std::string>& cache_dir, std::string_view name);
+
+/// Makes such a folder, for its owner only, because what is in it is trusted. Throws Error (kIo)
+/// that names the variable to set.
+void make_cache_folder(const std::string& folder);
+
 /// A file name for what was derived from this version of this file: its own name, shortened, then
 /// 16 hexadecimal digits that depend on its absolute path, its size and its modification time.
 std::string cache_name(const std::string& path, const FileIdentity& identity);

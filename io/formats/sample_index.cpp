@@ -21,6 +21,11 @@ constexpr std::string_view kFindParts =
     "FROM samples AS s JOIN sample_parts AS p "
     "ON p.tar_file_id = s.tar_file_id AND p.sample_index = s.sample_index "
     "WHERE s.sample_key = ?1 ORDER BY p.content_byte_offset";
+constexpr std::string_view kSamplesOfShard =
+    "SELECT tar_file_id, sample_index, byte_offset, byte_size, sample_key FROM samples "
+    "WHERE tar_file_id = ?1 ORDER BY sample_index";
+constexpr std::string_view kDuplicateKeys =
+    "SELECT sample_key FROM samples GROUP BY sample_key HAVING count(*) > 1 LIMIT ?1";
 constexpr std::string_view kAllSamples =
     "SELECT tar_file_id, sample_index, byte_offset, byte_size, sample_key FROM samples "
     "ORDER BY tar_file_id, sample_index";
@@ -179,6 +184,28 @@ void SampleIndex::for_each_sample(
       return;
     }
   }
+}
+
+void SampleIndex::for_each_sample_of(
+    std::int64_t tar_file_id,
+    const std::function<bool(std::string_view key, const SampleLocation&)>& visit) const {
+  Statement statement(connection().db.get(), kSamplesOfShard, path_);
+  statement.bind(1, tar_file_id);
+  while (statement.step()) {
+    if (!visit(statement.text(4), read_sample(statement))) {
+      return;
+    }
+  }
+}
+
+std::vector<std::string> SampleIndex::duplicate_keys(std::int64_t limit) const {
+  Statement statement(connection().db.get(), kDuplicateKeys, path_);
+  statement.bind(1, limit);
+  std::vector<std::string> keys;
+  while (statement.step()) {
+    keys.emplace_back(statement.text(0));
+  }
+  return keys;
 }
 
 std::string SampleIndex::check() const {

@@ -66,6 +66,14 @@ class SampleIndex {
   void for_each_sample(
       const std::function<bool(std::string_view key, const SampleLocation&)>& visit) const;
 
+  /// The same for the samples of one shard.
+  void for_each_sample_of(
+      std::int64_t tar_file_id,
+      const std::function<bool(std::string_view key, const SampleLocation&)>& visit) const;
+
+  /// At most `limit` keys that more than one sample has; of a prepared dataset, none has.
+  std::vector<std::string> duplicate_keys(std::int64_t limit) const;
+
   /// Reads the whole file; returns what SQLite finds wrong with it, empty if nothing.
   std::string check() const;
 

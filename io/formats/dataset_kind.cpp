@@ -1,0 +1,118 @@
+#include "io/formats/dataset_kind.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/formats/brace_expansion.h"
+#include "io/formats/index_cache.h"
+#include "io/formats/path_exists.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether there is a shard in `folder` or below it; stops at the first.
+bool has_shards(const std::string& folder) {
+  try {
+    for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::end(entry); ++entry) {
+      if (!entry->is_directory() && is_shard_name(entry->path().filename().native())) {
+        return true;
+      }
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw io_error("cannot list folder", error.code().value(), {.path = folder});
+  }
+  return false;
+}
+
+DatasetKind kind_of_folder(const std::string& path) {
+  const std::string meta = path + "/.nv-meta";
+  const bool has_info = path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml");
+  if (!has_info && path_exists(meta + "/index.sqlite")) {
+    return DatasetKind::kFolder;  // with metadata of its media
+  }
+  // Without .info.json, .nv-meta is an incomplete prepare: opening says what is missing.
+  if (path_exists(meta)) {
+    return DatasetKind::kPrepared;
+  }
+  return has_shards(path) ? DatasetKind::kPlainTars : DatasetKind::kFolder;
+}
+
+DatasetKind kind_of_file(const std::string& path) {
+  if (path.ends_with(".jsonl")) {
+    return DatasetKind::kJsonl;
+  }
+  if (path.ends_with(".yaml")) {
+    return DatasetKind::kMetadataset;
+  }
+  if (is_shard_name(path)) {
+    return DatasetKind::kPlainTars;
+  }
+  const bool is_almost_yaml = path.ends_with(".yml") || path.ends_with(".json");
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("not a dataset by its name: expected .tar, .tgz, .tar.gz, .tar.zst, "
+                          ".jsonl or .yaml{}",
+                          is_almost_yaml ? "; a metadataset must be named .yaml" : ""),
+              {.path = path});
+}
+
+}  // namespace
+
+std::string_view to_string(DatasetKind kind) {
+  switch (kind) {
+    case DatasetKind::kPrepared:
+      return "prepared dataset";
+    case DatasetKind::kPlainTars:
+      return "plain tars";
+    case DatasetKind::kJsonl:
+      return "JSONL file";
+    case DatasetKind::kMetadataset:
+      return "metadataset";
+    case DatasetKind::kFolder:
+      return "folder of files";
+  }
+  return "unknown";
+}
+
+DatasetKind detect_dataset_kind(const std::string& path) {
+  refuse_url(path);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    return kind_of_folder(path);
+  }
+  if (path_exists(path)) {
+    return kind_of_file(path);
+  }
+  if (path.find('{') != std::string::npos && is_shard_name(path)) {
+    return DatasetKind::kPlainTars;  // a pattern; opening names the file that is absent
+  }
+  throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = path});
+}
+
+bool is_metadataset(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with(".yaml") && fs::is_regular_file(path, ignored);
+}
+
+void refuse_url(std::string_view path, std::string_view place) {
+  const std::size_t end = path.find("://");
+  const auto is_scheme = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '.';
+  };
+  if (end == std::string_view::npos || end == 0 ||
+      !std::all_of(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(end), is_scheme)) {
+    return;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("{}{}only local files are read, not {}://; copy the data to a folder",
+                          place, place.empty() ? "" : ": ", path.substr(0, end)),
+              {.path = std::string(path)});
+}
+
+}  // namespace energon

@@ -1,0 +1,328 @@
+#include "io/formats/recipe.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/formats/dataset_kind.h"
+#include "io/formats/path_exists.h"
+#include "io/formats/yaml_value.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxDepth = 32;
+constexpr std::size_t kMaxLeaves = 100'000;
+
+// The subflavors that a dataset gives itself. Everything else in dataset.yaml is the loader's.
+Json dataset_subflavors(const std::string& folder, const std::optional<std::string>& config) {
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
+  const std::string path = fmt::format("{}/.nv-meta/{}", folder, config.value_or("dataset.yaml"));
+  if (!path_exists(path)) {
+    if (config) {
+      throw Error(ErrorCode::kNotFound, "the dataset_config does not exist", {.path = path});
+    }
+    return Json::object();
+  }
+  for (const auto& [key, value] : YamlValue::parse(read_file(path, kLimitBytes), path).entries()) {
+    if (key == "subflavors" && !value.is_null()) {
+      if (!value.is_map()) {
+        value.fail("must be a mapping");
+      }
+      return value.json();
+    }
+  }
+  return Json::object();
+}
+
+// Python's {**inner, **outer}.
+Json merged(Json inner, const Json& outer) {
+  inner.update(outer);
+  return inner;
+}
+
+// Two joins whose index Energon would give one name, although their rows differ.
+bool differ_in_split_only(const MetadatasetJoin& a, const std::string& split_a,
+                          const MetadatasetJoin& b, const std::string& split_b) {
+  if (a.columns.size() != b.columns.size()) {
+    return false;
+  }
+  bool differ = false;
+  for (std::size_t i = 0; i < a.columns.size(); ++i) {
+    const JoinColumn& x = a.columns[i];
+    const JoinColumn& y = b.columns[i];
+    if (x.path != y.path || x.nonmatch != y.nonmatch) {
+      return false;
+    }
+    differ = differ || x.split_config != y.split_config ||
+             (x.split_part.empty() ? split_a : x.split_part) !=
+                 (y.split_part.empty() ? split_b : y.split_part);
+  }
+  return differ;
+}
+
+class RecipeLoader {
+ public:
+  Recipe load(const std::string& path, const std::string& split_part) {
+    Recipe recipe;
+    const auto [mixing, node] = load_path({.path = path}, split_part, "", recipe.leaves);
+    recipe.mixing = mixing;
+    recipe.root = node;
+    return recipe;
+  }
+
+ private:
+  using Leaves = std::vector<LeafReference>;
+
+  // What a part of the hierarchy is mixed by, and how it is shown.
+  struct Loaded {
+    Mixing mixing = Mixing::kSingle;
+    RecipeNode node;
+  };
+
+  // `place` says where the reference stands; empty if the user gave the path.
+  Loaded load_path(const MetadatasetPath& reference, const std::string& split_part,
+                   const std::string& place, Leaves& leaves) {
+    DatasetKind kind;
+    try {
+      kind = detect_dataset_kind(reference.path);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("{}{}{}", place, place.empty() ? "" : ": ", error.message()),
+                  error.context());
+    }
+    const fs::path full = fs::absolute(reference.path).lexically_normal();
+    const std::string path = full.has_filename() ? full.string() : full.parent_path().string();
+    const auto fail = [&](std::string_view problem) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}{}{}", place, place.empty() ? "" : ": ", problem), {.path = path});
+    };
+    const bool is_file = kind == DatasetKind::kMetadataset || kind == DatasetKind::kJsonl;
+    if (is_file && (reference.split_config || reference.dataset_config)) {
+      fail(fmt::format("a {} has no split_config and no dataset_config", to_string(kind)));
+    }
+    if (kind == DatasetKind::kMetadataset) {
+      if (!reference.aux.empty()) {
+        fail("aux belongs to a dataset, not to a reference to a metadataset");
+      }
+      return load_metadataset(path, split_part, leaves);
+    }
+    if (kind == DatasetKind::kFolder) {
+      fail("there are no shards in this folder; it can only be an aux of a dataset");
+    }
+    check_aux(reference.aux, place);
+    LeafReference leaf{.kind = kind == DatasetKind::kJsonl ? LeafReference::Kind::kJsonl
+                                                           : LeafReference::Kind::kWebdataset,
+                       .path = path,
+                       .split_part = split_part,
+                       .split_config = reference.split_config,
+                       .dataset_config = reference.dataset_config,
+                       .aux = reference.aux};
+    if (kind == DatasetKind::kPrepared) {
+      leaf.subflavors = dataset_subflavors(path, reference.dataset_config);
+    }
+    return add_leaf(std::move(leaf), path, leaves);
+  }
+
+  Loaded load_metadataset(const std::string& path, const std::string& split_name, Leaves& leaves) {
+    const std::string identity = fs::weakly_canonical(path).string();
+    const auto seen = std::find(open_.begin(), open_.end(), identity);
+    if (seen != open_.end()) {
+      std::string circle;
+      for (auto file = seen; file != open_.end(); ++file) {
+        circle += *file + " -> ";
+      }
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("metadatasets refer to each other in a circle: {}{}",
+                              printable(circle), printable(identity)),
+                  {.path = path});
+    }
+    if (open_.size() == kMaxDepth) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("metadatasets are nested deeper than {} levels", kMaxDepth),
+                  {.path = path});
+    }
+    auto file = files_.find(identity);
+    if (file == files_.end()) {
+      file = files_.emplace(identity, read_metadataset(path)).first;
+    }
+    open_.push_back(identity);
+    Loaded split = load_split(file->second, file->second.split(split_name), leaves);
+    open_.pop_back();
+    return {.mixing = split.mixing,
+            .node = {.kind = RecipeNode::Kind::kMetadataset,
+                     .label = path,
+                     .children = {std::move(split.node)}}};
+  }
+
+  Loaded load_split(const Metadataset& file, const MetadatasetSplit& split, Leaves& leaves) {
+    if (split.mixing == Mixing::kSingle) {
+      return load_entry(file, split, split.entries.front(), leaves);
+    }
+    const bool is_weighted = split.mixing == Mixing::kWeighted;
+    Loaded result{
+        .mixing = split.mixing,
+        .node = {.kind = is_weighted ? RecipeNode::Kind::kBlend : RecipeNode::Kind::kBlendEpochized,
+                 .label = split.name}};
+    double sum = 0;
+    for (const MetadatasetEntry& entry : split.entries) {
+      sum += entry.factor;
+    }
+    const std::size_t first_of_split = leaves.size();
+    for (const MetadatasetEntry& entry : split.entries) {
+      const std::size_t first = leaves.size();
+      Loaded inner = load_entry(file, split, entry, leaves);
+      if (inner.mixing != Mixing::kSingle && inner.mixing != split.mixing) {
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} is a {} within a {}; one hierarchy can only have one of the two",
+                        entry.place, is_weighted ? "blend_epochized" : "blend",
+                        is_weighted ? "blend" : "blend_epochized"),
+            {.path = file.path});
+      }
+      for (std::size_t i = first; i < leaves.size(); ++i) {
+        if (is_weighted) {
+          leaves[i].weight = leaves[i].weight * entry.factor / sum;
+        } else {
+          leaves[i].repetitions *= entry.factor;
+        }
+      }
+      inner.node.factor = entry.factor;
+      result.node.children.push_back(std::move(inner.node));
+    }
+    if (split.subset) {
+      apply_subset(*split.subset, file, "splits." + split.name, first_of_split, leaves);
+    }
+    return result;
+  }
+
+  Loaded load_entry(const Metadataset& file, const MetadatasetSplit& split,
+                    const MetadatasetEntry& entry, Leaves& leaves) {
+    const std::size_t first = leaves.size();
+    const std::string split_part = entry.split_part.value_or(split.name);
+    const std::string place = fmt::format("{} in {}", entry.place, file.path);
+    const auto* const join = std::get_if<MetadatasetJoin>(&entry.source);
+    Loaded loaded = join != nullptr ? load_join(file, *join, split_part, place, leaves)
+                                    : load_path(std::get<MetadatasetPath>(entry.source), split_part,
+                                                place, leaves);
+    for (std::size_t i = first; i < leaves.size(); ++i) {
+      leaves[i].subflavors = merged(std::move(leaves[i].subflavors), entry.subflavors);
+      for (JoinColumn& column : leaves[i].columns) {
+        column.subflavors = merged(std::move(column.subflavors), entry.subflavors);
+      }
+      try {
+        leaves[i].shuffle = combine(leaves[i].shuffle, entry.shuffle);
+      } catch (Error& error) {
+        throw Error(error.code(), fmt::format("{}: {}", place, error.message()));
+      }
+    }
+    if (entry.subset && loaded.node.kind == RecipeNode::Kind::kLeaf) {
+      leaves.back().subset = *entry.subset;
+    } else if (entry.subset) {
+      apply_subset(*entry.subset, file, entry.place, first, leaves);
+    }
+    return loaded;
+  }
+
+  // Of everything below a blend or a reference to a metadataset.
+  static void apply_subset(const Subset& subset, const Metadataset& file, const std::string& place,
+                           std::size_t first, Leaves& leaves) {
+    for (std::size_t i = first; i < leaves.size(); ++i) {
+      try {
+        leaves[i].subset = compose(leaves[i].subset, subset);
+      } catch (const Error& error) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("{}.subset: {}", place, error.message()), {.path = file.path});
+      }
+    }
+  }
+
+  Loaded load_join(const Metadataset& file, const MetadatasetJoin& join,
+                   const std::string& split_part, const std::string& place, Leaves& leaves) {
+    LeafReference leaf{.kind = LeafReference::Kind::kJoin,
+                       .path = file.path,
+                       .split_part = split_part,
+                       .columns = join.columns,
+                       .joiner = join.joiner};
+    for (JoinColumn& column : leaf.columns) {
+      if (!path_exists(column.path)) {
+        throw Error(ErrorCode::kNotFound, fmt::format("{}: no such dataset", place),
+                    {.path = column.path});
+      }
+      if (detect_dataset_kind(column.path) != DatasetKind::kPrepared) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: only prepared datasets can be joined, this is none: {}", place,
+                                to_string(detect_dataset_kind(column.path))),
+                    {.path = column.path});
+      }
+      column.split_part = column.split_part.empty() ? split_part : column.split_part;
+      column.subflavors =
+          merged(dataset_subflavors(column.path, column.dataset_config), column.subflavors);
+    }
+    leaf.is_split_in_index_name = is_ambiguous(file, join, split_part);
+    return add_leaf(std::move(leaf), "join", leaves);
+  }
+
+  static bool is_ambiguous(const Metadataset& file, const MetadatasetJoin& join,
+                           const std::string& split_part) {
+    for (const MetadatasetSplit& split : file.splits) {
+      for (const MetadatasetEntry& entry : split.entries) {
+        const auto* const other = std::get_if<MetadatasetJoin>(&entry.source);
+        if (other != nullptr &&
+            differ_in_split_only(join, split_part, *other, entry.split_part.value_or(split.name))) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  static void check_aux(const std::vector<AuxReference>& aux, const std::string& place) {
+    for (const AuxReference& reference : aux) {
+      const auto fail = [&](ErrorCode code, std::string_view problem) {
+        throw Error(code,
+                    fmt::format("{}: aux '{}': {}", place, printable(reference.name), problem),
+                    {.path = reference.path});
+      };
+      if (!path_exists(reference.path)) {
+        fail(ErrorCode::kNotFound, "no such file or folder");
+      }
+      if (reference.kind == AuxReference::Kind::kWebdataset &&
+          !path_exists(reference.path + "/.nv-meta/index.sqlite")) {
+        fail(ErrorCode::kInvalidArgument,
+             "not a prepared dataset; run energon prepare on it, or name a plain folder as "
+             "filesystem://…");
+      }
+    }
+  }
+
+  static Loaded add_leaf(LeafReference leaf, const std::string& label, Leaves& leaves) {
+    if (leaves.size() == kMaxLeaves) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("the metadatasets name more than {} datasets", kMaxLeaves),
+                  {.path = leaf.path});
+    }
+    leaves.push_back(std::move(leaf));
+    return {.mixing = Mixing::kSingle,
+            .node = {.kind = RecipeNode::Kind::kLeaf, .label = label, .leaf = leaves.size() - 1}};
+  }
+
+  std::vector<std::string> open_;             // files on the way to where we are
+  std::map<std::string, Metadataset> files_;  // by canonical path
+};
+
+}  // namespace
+
+Recipe load_recipe(const std::string& path, const std::string& split_part) {
+  return RecipeLoader().load(path, split_part);
+}
+
+}  // namespace energon

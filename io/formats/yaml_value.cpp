@@ -1,0 +1,210 @@
+#include "io/formats/yaml_value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Far above what a description of datasets needs, far below what aliases of aliases can make.
+constexpr int kMaxDepth = 64;
+constexpr std::int64_t kMaxNodes = 100'000;
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+  }
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole ? std::optional(value) : std::nullopt;
+}
+
+// Not "inf" and "nan", which from_chars takes for numbers.
+std::optional<double> parse_real(std::string_view text) {
+  return text.find_first_of("0123456789") == std::string_view::npos ? std::nullopt
+                                                                    : parse_number<double>(text);
+}
+
+Json scalar_json(const YAML::Node& node) {
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") {  // quoted
+    return text;
+  }
+  const std::string word = lower(text);
+  if (word.empty() || word == "null" || word == "~") {
+    return nullptr;
+  }
+  if (word == "true" || word == "yes") {
+    return true;
+  }
+  if (word == "false" || word == "no") {
+    return false;
+  }
+  if (const auto integer = parse_number<std::int64_t>(text)) {
+    return *integer;
+  }
+  if (text.find_first_of(".eE") != std::string::npos) {
+    if (const auto real = parse_real(text)) {
+      return *real;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+YamlValue YamlValue::parse(const std::string& text, const std::string& path) {
+  try {
+    std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() != 1) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("expected one YAML document, got {}", documents.size()),
+                  {.path = path});
+    }
+    return YamlValue(std::move(documents.front()), "", path);
+  } catch (const YAML::Exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("not valid YAML: {}", printable(error.what())), {.path = path});
+  }
+}
+
+void YamlValue::fail(const std::string& problem) const {
+  const YAML::Mark mark = node_.Mark();
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} {}{}", place_.empty() ? "the document" : place_, problem,
+                          mark.is_null() ? "" : fmt::format(", line {}", mark.line + 1)),
+              {.path = *path_});
+}
+
+bool YamlValue::is_null() const {
+  return node_.IsNull() || (node_.IsScalar() && scalar_json(node_).is_null());
+}
+
+std::string YamlValue::string() const {
+  if (!node_.IsScalar() || is_null()) {
+    fail("must be a string");
+  }
+  return node_.Scalar();
+}
+
+double YamlValue::number() const {
+  const Json value = node_.IsScalar() ? scalar_json(node_) : Json();
+  if (!value.is_number()) {
+    fail(node_.IsScalar() ? fmt::format("must be a number, got '{}'", printable(node_.Scalar()))
+                          : "must be a number");
+  }
+  return value.get<double>();
+}
+
+std::int64_t YamlValue::integer() const {
+  const Json value = node_.IsScalar() ? scalar_json(node_) : Json();
+  if (!value.is_number_integer()) {
+    fail(node_.IsScalar() ? fmt::format("must be an integer, got '{}'", printable(node_.Scalar()))
+                          : "must be an integer");
+  }
+  return value.get<std::int64_t>();
+}
+
+Json YamlValue::json() const {
+  std::int64_t nodes = 0;
+  const auto convert = [&](const auto& self, const YAML::Node& node, int depth) -> Json {
+    if (depth > kMaxDepth || ++nodes > kMaxNodes) {
+      fail(fmt::format("is nested deeper than {} levels or has more than {} values", kMaxDepth,
+                       kMaxNodes));
+    }
+    if (node.IsSequence()) {
+      Json result = Json::array();
+      for (const YAML::Node& item : node) {
+        result.push_back(self(self, item, depth + 1));
+      }
+      return result;
+    }
+    if (node.IsMap()) {
+      Json result = Json::object();
+      for (const auto& [key, value] : YamlValue(node, place_, *path_).entries()) {
+        result[key] = self(self, value.node_, depth + 1);
+      }
+      return result;
+    }
+    return node.IsScalar() ? scalar_json(node) : Json();
+  };
+  return convert(convert, node_, 0);
+}
+
+std::vector<YamlValue> YamlValue::list() const {
+  if (!node_.IsSequence()) {
+    fail("must be a list");
+  }
+  std::vector<YamlValue> items;
+  for (const YAML::Node& item : node_) {
+    items.push_back(YamlValue(item, fmt::format("{}[{}]", place_, items.size()), *path_));
+  }
+  return items;
+}
+
+YamlValue::Entries YamlValue::entries() const {
+  if (!node_.IsMap()) {
+    fail("must be a mapping");
+  }
+  Entries entries;
+  std::set<std::string> seen;
+  for (const auto& entry : node_) {
+    if (!entry.first.IsScalar()) {
+      fail("must have strings as keys");
+    }
+    const std::string& key = entry.first.Scalar();
+    YamlValue value(entry.second,
+                    fmt::format("{}{}{}", place_, place_.empty() ? "" : ".", printable(key)),
+                    *path_);
+    if (!seen.insert(key).second) {
+      value.fail("occurs twice");
+    }
+    entries.emplace_back(key, std::move(value));
+  }
+  return entries;
+}
+
+YamlFields::YamlFields(const YamlValue& map, const std::vector<std::string_view>& known,
+                       std::string_view hint)
+    : map_(map), entries_(map.entries()) {
+  for (const auto& [key, value] : entries_) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      value.fail(fmt::format("is not a known key; known: {}{}", fmt::join(known, ", "), hint));
+    }
+  }
+}
+
+std::optional<YamlValue> YamlFields::find(std::string_view key, Nulls nulls) const {
+  for (const auto& [name, value] : entries_) {
+    if (name == key && (nulls == Nulls::kKeep || !value.is_null())) {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+YamlValue YamlFields::at(std::string_view key) const {
+  if (auto value = find(key)) {
+    return *value;
+  }
+  map_.fail(fmt::format("has no '{}'", key));
+}
+
+}  // namespace energon
