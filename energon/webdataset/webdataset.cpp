@@ -85,7 +85,7 @@ Webdataset::Position Webdataset::position_of(std::int64_t index) const {
   }
   const auto shard =
       std::upper_bound(shard_ends_.begin(), shard_ends_.end(), index) - shard_ends_.begin();
-  return {shard, index - (shard == 0 ? 0 : shard_ends_[static_cast<std::size_t>(shard) - 1])};
+  return {shard, index - first_of_shard(shard)};
 }
 
 /// One sample to read: where it lies in its tar, and where in the buffer.
@@ -203,13 +203,29 @@ FailedSample WebdatasetReader::describe(std::int64_t index) {
   return sample;
 }
 
-bool WebdatasetReader::can_open(std::int64_t index) {
+bool WebdatasetReader::can_open_shard(std::int64_t shard) {
   try {
-    cache_.open(file_of(index));
+    cache_.open(shard);
     return true;
   } catch (const Error&) {
     return false;
   }
+}
+
+std::int64_t WebdatasetReader::index_at(std::int64_t shard, const ByteRange& bytes) {
+  const OpenShard& open = cache_.open(shard);
+  const auto begins = open.index.entries();
+  const auto begin = std::lower_bound(begins.begin(), begins.end() - 1, bytes.offset);
+  const std::int64_t sample = begin - begins.begin();
+  if (begin == begins.end() - 1 || *begin != bytes.offset ||
+      open.index.range(sample).end() != bytes.end()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("no sample lies at the bytes {} to {} that the join index names; run "
+                            "energon prepare on the metadataset again",
+                            bytes.offset, bytes.end()),
+                {.path = open.tar.path(), .byte_offset = bytes.offset});
+  }
+  return dataset_->first_of_shard(shard) + sample;
 }
 
 Sample WebdatasetReader::parse(const Piece& piece, const Buffer& buffer) const {

@@ -66,6 +66,10 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   };
   /// Where sample `index` lies. Throws Error (kInvalidArgument) if there is none.
   Position position_of(std::int64_t index) const;
+  /// Position of the first sample of a tar.
+  std::int64_t first_of_shard(std::int64_t shard) const {
+    return shard == 0 ? 0 : shard_ends_[static_cast<std::size_t>(shard) - 1];
+  }
   const std::shared_ptr<const SourceShard>& source(std::int64_t shard) const {
     return sources_[static_cast<std::size_t>(shard)];
   }
@@ -90,7 +94,12 @@ class WebdatasetReader final : public LeafReader {
   std::int64_t file_of(std::int64_t index) const override {
     return dataset_->position_of(index).shard;
   }
-  bool can_open(std::int64_t index) override;
+  bool can_open(std::int64_t index) override { return can_open_shard(file_of(index)); }
+
+  /// Whether the tar at this position can be opened.
+  bool can_open_shard(std::int64_t shard);
+  /// The sample that lies at `bytes` of a tar. Throws Error (kCorruptData) if none does.
+  std::int64_t index_at(std::int64_t shard, const ByteRange& bytes);
 
  private:
   struct Piece;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "io/formats/prepare.h"
 #include "tests/support/tar_builder.h"
 
 namespace energon::testing {
@@ -38,6 +39,33 @@ std::shared_ptr<const Webdataset> numbered_dataset(const TempDir& folder,
                                                    const WebdatasetOptions& options) {
   write_numbered_shards(folder, counts, payload_bytes);
   return std::make_shared<const Webdataset>(open_split(folder.path()), options);
+}
+
+void write_prepared(const TempDir& folder, const PreparedSpec& spec) {
+  std::int64_t index = spec.first;
+  for (std::size_t shard = 0; shard < spec.counts.size(); ++shard) {
+    TarBuilder tar;
+    for (std::int64_t i = 0; i < spec.counts[shard]; ++i, ++index) {
+      tar.file(numbered_key(index) + "." + spec.part, spec.prefix + std::to_string(index));
+    }
+    folder.write(fmt::format("{}/parts/data-{}.tar", spec.name, shard), tar.end().text());
+  }
+  class Silent final : public ProgressSink {
+    void on_progress(const PrepareProgress& /*progress*/) override {}
+  } silent;
+  prepare(folder.file(spec.name), {.split_ratios = {{.part = "train", .weight = 1}}}, silent);
+  if (!spec.split.empty()) {
+    folder.write(spec.name + "/.nv-meta/split.yaml", spec.split);
+  }
+}
+
+void write_jsonl(const TempDir& folder, const std::string& name, std::int64_t count,
+                 std::int64_t first) {
+  std::string text;
+  for (std::int64_t i = first; i < first + count; ++i) {
+    text += fmt::format("{{\"n\": {}}}\n", i);
+  }
+  folder.write(name, text);
 }
 
 std::vector<std::int64_t> numbers(const Sample& sample) {

@@ -32,6 +32,22 @@ std::shared_ptr<const Webdataset> numbered_dataset(const TempDir& folder,
                                                    std::size_t payload_bytes = 0,
                                                    const WebdatasetOptions& options = {});
 
+/// A dataset's folder below `folder`, prepared with all shards in the part "train".
+struct PreparedSpec {
+  std::string name = {};                  ///< of the folder
+  std::vector<std::int64_t> counts = {};  ///< samples in each shard
+  std::int64_t first = 0;                 ///< number, and so key, of the first sample
+  /// Written in front of the number in the part; tells datasets with the same keys apart.
+  std::string prefix = {};
+  std::string part = "txt";
+  std::string split = {};  ///< content of split.yaml, if another is wanted
+};
+void write_prepared(const TempDir& folder, const PreparedSpec& spec);
+
+/// Lines {"n": first}, {"n": first + 1}, …
+void write_jsonl(const TempDir& folder, const std::string& name, std::int64_t count,
+                 std::int64_t first = 0);
+
 /// The numbers of the samples in a sample or batch, from its keys.
 std::vector<std::int64_t> numbers(const Sample& sample);
 

@@ -1,0 +1,195 @@
+#include "energon/webdataset/joined_dataset.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "io/hash.h"
+
+namespace energon {
+namespace {
+
+std::string digest_of_file(const std::string& path) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  const FileSource file(path);
+  std::vector<std::byte> block(kBlock);
+  Xxh3Stream stream;
+  for (std::uint64_t offset = 0; offset < file.size(); offset += kBlock) {
+    const std::size_t size = std::min<std::uint64_t>(kBlock, file.size() - offset);
+    file.read_at(offset, std::span(block).first(size));
+    stream.update(std::span(block).first(size));
+  }
+  return to_hex(stream.digest());
+}
+
+}  // namespace
+
+Mapping merge_columns(std::vector<JoinedColumn> columns) {
+  Mapping fields;
+  for (JoinedColumn& column : columns) {
+    if (!column.sample) {
+      continue;
+    }
+    for (auto& [name, value] : column.sample->fields) {
+      const auto same =
+          std::find_if(fields.begin(), fields.end(),
+                       [&name = name](const auto& field) { return field.first == name; });
+      if (same == fields.end()) {
+        fields.emplace_back(std::move(name), std::move(value));
+      } else {
+        same->second = std::move(value);
+      }
+    }
+  }
+  return fields;
+}
+
+JoinedDataset::JoinedDataset(const LeafReference& reference,
+                             std::vector<std::shared_ptr<const Webdataset>> columns,
+                             JoinFunction function)
+    : function_(std::move(function)),
+      files_(locate_join(reference)),
+      index_(open_join_index(files_, reference)),
+      shard_counts_({index_.row_count()}) {
+  std::vector<JoinIndex::TarSizes> sizes;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::unordered_map<std::string, std::int64_t> opened;
+    const std::vector<ShardFile>& shards = columns[c]->shards().shards;
+    for (std::size_t s = 0; s < shards.size(); ++s) {
+      opened.emplace(shards[s].name, static_cast<std::int64_t>(s));
+    }
+    Column column{.name = reference.columns[c].name, .dataset = columns[c], .shards = {}};
+    JoinIndex::TarSizes column_sizes;
+    for (const std::string& name : files_.sources[c].shards) {
+      const auto shard = opened.find(name);
+      if (shard == opened.end()) {
+        column.shards.emplace_back();
+        column_sizes.emplace_back();
+      } else {
+        column.shards.emplace_back(shard->second);
+        column_sizes.emplace_back(shards[static_cast<std::size_t>(shard->second)].tar_size);
+      }
+    }
+    columns_.push_back(std::move(column));
+    sizes.push_back(std::move(column_sizes));
+  }
+  index_.check(sizes);
+  digest_ = digest_of_file(index_.path());
+}
+
+std::optional<std::int64_t> JoinedDataset::shard_of(std::size_t column, std::int64_t place) const {
+  return columns_[column].shards.at(static_cast<std::size_t>(place));
+}
+
+Config JoinedDataset::config() const {
+  Config columns = Config::array();
+  for (const Column& column : columns_) {
+    columns.push_back(column.dataset->config());
+  }
+  return {{"type", "Join"},
+          {"samples", sample_count()},
+          {"index", digest_},
+          {"columns", std::move(columns)}};
+}
+
+std::unique_ptr<LeafReader> JoinedDataset::open_reader() const {
+  return std::make_unique<JoinedReader>(shared_from_this());
+}
+
+JoinedReader::JoinedReader(std::shared_ptr<const JoinedDataset> dataset)
+    : dataset_(std::move(dataset)) {
+  for (std::size_t c = 0; c < dataset_->column_count(); ++c) {
+    readers_.emplace_back(dataset_->shared_column(c));
+  }
+}
+
+void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
+                        std::vector<Sample>& samples) {
+  std::vector<JoinRow> rows;
+  rows.reserve(indexes.size());
+  for (const std::int64_t index : indexes) {
+    rows.push_back(dataset_->index().row(index));
+  }
+  // Column by column, so that neighbours are read together.
+  std::vector<std::vector<JoinedColumn>> joined(rows.size());
+  for (std::size_t c = 0; c < readers_.size(); ++c) {
+    std::vector<std::int64_t> wanted;
+    for (const JoinRow& row : rows) {
+      if (row[c]) {
+        // Checked when the index was opened: the shard is there.
+        wanted.push_back(
+            readers_[c].index_at(dataset_->shard_of(c, row[c]->shard).value(), row[c]->bytes));
+      }
+    }
+    std::vector<Sample> column;
+    readers_[c].read(wanted, allocator, column);
+    auto next = column.begin();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      joined[i].push_back(
+          {.name = dataset_->column_name(c),
+           .sample = rows[i][c] ? std::optional(std::move(*next++)) : std::nullopt});
+    }
+  }
+  std::vector<Sample> result;
+  for (std::vector<JoinedColumn>& columns : joined) {
+    Sample sample;
+    sample.keys = columns.front().sample.value().keys;
+    for (JoinedColumn& column : columns) {
+      if (!column.sample) {
+        continue;
+      }
+      if (column.sample->keys != sample.keys) {
+        throw Error(
+            ErrorCode::kCorruptData,
+            fmt::format("the join index puts '{}' and '{}' together; run energon prepare "
+                        "on the metadataset again",
+                        printable(sample.keys.front()), printable(column.sample->keys.front())),
+            {.path = dataset_->index().path(), .sample_key = sample.keys.front()});
+      }
+      for (SampleSource& source : column.sample->sources) {
+        sample.sources.push_back(std::move(source));
+      }
+    }
+    sample.fields = dataset_->function() ? dataset_->function()(std::move(columns))
+                                         : merge_columns(std::move(columns));
+    result.push_back(std::move(sample));
+  }
+  std::move(result.begin(), result.end(), std::back_inserter(samples));
+}
+
+FailedSample JoinedReader::describe(std::int64_t index) {
+  const JoinPlace place = dataset_->index().row(index).front().value();
+  const std::int64_t shard = dataset_->shard_of(0, place.shard).value();
+  FailedSample sample{.dataset_path = dataset_->column(0).shards().dataset_path,
+                      .shard_name = dataset_->column(0).source(shard)->shard_name,
+                      .bytes = place.bytes};
+  try {
+    sample = readers_[0].describe(readers_[0].index_at(shard, place.bytes));
+  } catch (const Error&) {
+    // Then only its place is known.
+  }
+  return sample;
+}
+
+std::int64_t JoinedReader::file_of(std::int64_t index) const {
+  return dataset_->shard_of(0, dataset_->index().row(index).front().value().shard).value();
+}
+
+bool JoinedReader::can_open(std::int64_t index) {
+  const JoinRow row = dataset_->index().row(index);
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    if (row[c]) {
+      const std::int64_t shard = dataset_->shard_of(c, row[c]->shard).value();
+      if (!readers_[c].can_open_shard(shard)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace energon

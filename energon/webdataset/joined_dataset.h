@@ -1,0 +1,92 @@
+// A leaf dataset: samples of several prepared datasets that have the same key, put together.
+//
+// Which samples belong together stands in the join index that `energon prepare METADATASET` wrote
+// (io/formats/join_index.h). As in Energon a join is one shard: its rows are not cut at shards.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "energon/leaf_dataset.h"
+#include "energon/webdataset/webdataset.h"
+#include "io/formats/join_source.h"
+
+namespace energon {
+
+/// One dataset's part of a joined sample.
+struct JoinedColumn {
+  std::string name = {};         ///< in the mapping form of `join`, else empty
+  std::optional<Sample> sample;  ///< nothing where the dataset has none (nonmatch: none)
+};
+
+/// Makes the fields of a joined sample. Runs in the worker.
+using JoinFunction = std::function<Mapping(std::vector<JoinedColumn> columns)>;
+
+/// All fields of all columns; of two with one name the later column's, at the place of the first.
+Mapping merge_columns(std::vector<JoinedColumn> columns);
+
+class JoinedDataset final : public LeafDataset, public std::enable_shared_from_this<JoinedDataset> {
+ public:
+  /// `columns`: the opened datasets of `reference`, whose kind is kJoin, in its order. Reads the
+  /// whole join index once. Throws Error: kInvalidArgument if the join is not prepared,
+  /// kCorruptData if the index does not fit the datasets, kIo.
+  JoinedDataset(const LeafReference& reference,
+                std::vector<std::shared_ptr<const Webdataset>> columns, JoinFunction function);
+
+  const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
+  std::int64_t sample_count() const override { return index_.row_count(); }
+  const std::vector<std::int64_t>& excluded() const override { return excluded_; }
+  Config config() const override;
+  std::unique_ptr<LeafReader> open_reader() const override;
+
+  const JoinIndex& index() const { return index_; }
+  const JoinFunction& function() const { return function_; }
+  std::size_t column_count() const { return columns_.size(); }
+  const Webdataset& column(std::size_t i) const { return *columns_[i].dataset; }
+  std::shared_ptr<const Webdataset> shared_column(std::size_t i) const {
+    return columns_[i].dataset;
+  }
+  const std::string& column_name(std::size_t i) const { return columns_[i].name; }
+  /// The opened shard that a place of the index means; nothing if it is excluded.
+  std::optional<std::int64_t> shard_of(std::size_t column, std::int64_t place) const;
+
+ private:
+  struct Column {
+    std::string name;
+    std::shared_ptr<const Webdataset> dataset;
+    std::vector<std::optional<std::int64_t>> shards;  // by position in the split before exclusion
+  };
+
+  std::vector<Column> columns_;
+  const JoinFunction function_;
+  const JoinFiles files_;
+  const JoinIndex index_;
+  const std::vector<std::int64_t> shard_counts_;
+  const std::vector<std::int64_t> excluded_;  // none: left out when the join was prepared
+  std::string digest_;
+};
+
+/// Reads rows of a JoinedDataset. Not thread-safe; one per pipeline.
+class JoinedReader final : public LeafReader {
+ public:
+  explicit JoinedReader(std::shared_ptr<const JoinedDataset> dataset);
+
+  void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
+            std::vector<Sample>& samples) override;
+  FailedSample describe(std::int64_t index) override;
+  /// The shard of the first dataset.
+  std::int64_t file_of(std::int64_t index) const override;
+  bool can_open(std::int64_t index) override;
+
+ private:
+  const std::shared_ptr<const JoinedDataset> dataset_;
+  std::vector<WebdatasetReader> readers_;  // by column
+};
+
+}  // namespace energon

@@ -1,0 +1,114 @@
+#include "energon/webdataset/jsonl_dataset.h"
+
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "io/hash.h"
+
+namespace energon {
+namespace {
+
+std::string_view trimmed(std::string_view line) {
+  constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
+  const std::size_t begin = line.find_first_not_of(kWhiteSpace);
+  return begin == std::string_view::npos
+             ? line.substr(0, 0)
+             : line.substr(begin, line.find_last_not_of(kWhiteSpace) + 1 - begin);
+}
+
+}  // namespace
+
+JsonlDataset::JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
+                           std::string subflavors)
+    : path_(std::move(path)),
+      identity_(FileSource(path_).identity()),
+      index_(JsonlIndex::load(ensure_jsonl_indexed(path_, cache_dir), identity_.size_bytes)),
+      shard_counts_({index_.sample_count()}),
+      source_(std::make_shared<const SourceShard>(
+          SourceShard{.dataset_path = path_,
+                      .shard_name = std::filesystem::path(path_).filename().string(),
+                      .subflavors = std::move(subflavors)})) {}
+
+Config JsonlDataset::config() const {
+  return {{"type", "Jsonl"},
+          {"file", source_->shard_name},
+          {"samples", sample_count()},
+          {"bytes", identity_.size_bytes},
+          {"index", to_hex(index_.digest())}};
+}
+
+std::unique_ptr<LeafReader> JsonlDataset::open_reader() const {
+  return std::make_unique<JsonlReader>(shared_from_this());
+}
+
+const FileSource& JsonlReader::file() {
+  if (!file_) {
+    FileSource file(dataset_->path());
+    if (file.identity() != dataset_->identity()) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("the file changed since the dataset was opened (it had {} bytes, it "
+                              "has {})",
+                              dataset_->identity().size_bytes, file.size()),
+                  {.path = dataset_->path()});
+    }
+    file_.emplace(std::move(file));
+  }
+  return *file_;
+}
+
+bool JsonlReader::can_open(std::int64_t /*index*/) {
+  try {
+    file();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+FailedSample JsonlReader::describe(std::int64_t index) {
+  return {.key = std::to_string(index),
+          .dataset_path = dataset_->path(),
+          .shard_name = dataset_->source()->shard_name,
+          .index_in_shard = index,
+          .bytes = dataset_->index().range(index)};
+}
+
+void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
+                       std::vector<Sample>& samples) {
+  std::uint64_t size = 0;
+  for (const std::int64_t index : indexes) {
+    size += dataset_->index().range(index).size;
+  }
+  const Buffer buffer = allocator.allocate(size);
+  std::uint64_t offset = 0;
+  std::size_t i = 0;
+  while (i < indexes.size()) {
+    // Neighbours in the file become one read.
+    ByteRange run = dataset_->index().range(indexes[i]);
+    std::size_t end = i + 1;
+    while (end < indexes.size() && indexes[end] == indexes[end - 1] + 1) {
+      run.size += dataset_->index().range(indexes[end++]).size;
+    }
+    file().read_at(run.offset, buffer.bytes.subspan(offset, run.size));
+    offset += run.size;
+    i = end;
+  }
+  offset = 0;
+  for (const std::int64_t index : indexes) {
+    const ByteRange range = dataset_->index().range(index);
+    const std::string_view line = trimmed(as_text(buffer.bytes.subspan(offset, range.size)));
+    Sample sample;
+    sample.keys.push_back(std::to_string(index));
+    sample.fields.emplace_back("json", SharedBytes{as_bytes(line), buffer.owner});
+    sample.sources.push_back(
+        {.shard = dataset_->source(), .index_in_shard = index, .bytes = range});
+    samples.push_back(std::move(sample));
+    offset += range.size;
+  }
+}
+
+}  // namespace energon

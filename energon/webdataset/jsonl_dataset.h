@@ -1,0 +1,68 @@
+// A leaf dataset: the lines of a JSONL file.
+//
+// Sample i has the key "i", in decimal, and one part `json`: its line without the white space
+// around it. As in Energon the file is one shard without split parts; its index is built on first
+// use (io/formats/jsonl_index.h).
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "energon/leaf_dataset.h"
+#include "io/file_source.h"
+#include "io/formats/jsonl_index.h"
+
+namespace energon {
+
+class JsonlDataset final : public LeafDataset, public std::enable_shared_from_this<JsonlDataset> {
+ public:
+  /// Loads the index, or builds it. `subflavors`: a JSON object. Throws Error: kNotFound, kIo,
+  /// kCorruptData with line and byte.
+  JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
+               std::string subflavors = "{}");
+
+  const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
+  std::int64_t sample_count() const override { return index_.sample_count(); }
+  const std::vector<std::int64_t>& excluded() const override { return excluded_; }
+  Config config() const override;
+  std::unique_ptr<LeafReader> open_reader() const override;
+
+  const std::string& path() const { return path_; }
+  const FileIdentity& identity() const { return identity_; }
+  const JsonlIndex& index() const { return index_; }
+  const std::shared_ptr<const SourceShard>& source() const { return source_; }
+
+ private:
+  const std::string path_;
+  const FileIdentity identity_;
+  const JsonlIndex index_;
+  const std::vector<std::int64_t> shard_counts_;
+  const std::vector<std::int64_t> excluded_;  // none
+  const std::shared_ptr<const SourceShard> source_;
+};
+
+/// Reads lines of a JsonlDataset. Not thread-safe; one per pipeline.
+class JsonlReader final : public LeafReader {
+ public:
+  explicit JsonlReader(std::shared_ptr<const JsonlDataset> dataset)
+      : dataset_(std::move(dataset)) {}
+
+  void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
+            std::vector<Sample>& samples) override;
+  FailedSample describe(std::int64_t index) override;
+  std::int64_t file_of(std::int64_t /*index*/) const override { return 0; }
+  bool can_open(std::int64_t index) override;
+
+ private:
+  const FileSource& file();
+
+  const std::shared_ptr<const JsonlDataset> dataset_;
+  std::optional<FileSource> file_;  // opened at the first read
+};
+
+}  // namespace energon
