@@ -1,4 +1,4 @@
-// energon prepare: makes a folder of shards a dataset.
+// energon prepare: makes a folder of shards a dataset; other kinds are in cli/prepare_kinds.h.
 
 #include "io/formats/prepare.h"
 
@@ -21,6 +21,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/prepare_kinds.h"
 #include "cli/progress_line.h"
 #include "cli/split_summary.h"
 #include "io/error.h"
@@ -181,7 +182,27 @@ void print_report(const PrepareReport& report, const std::string& path) {
   output().write("Done\n");
 }
 
+std::vector<std::string> given_shard_flags(const PrepareFlags& flags) {
+  std::vector<std::string> given;
+  const auto add = [&](const char* name, bool is_given) {
+    if (is_given) {
+      given.emplace_back(name);
+    }
+  };
+  add("--split-ratio", !flags.split_ratio.empty());
+  add("--split-parts", !flags.split_parts.empty());
+  add("--exclude", !flags.exclude.empty());
+  add("--num-workers", flags.num_workers.has_value());
+  add("--checksums", flags.has_checksums);
+  add("--force-overwrite", flags.is_overwriting);
+  add("--cache-dir", flags.cache_dir.has_value());
+  return given;
+}
+
 int run_prepare(const PrepareFlags& flags) {
+  if (const auto exit_code = prepare_other_kind(flags.path, given_shard_flags(flags))) {
+    return *exit_code;
+  }
   PrepareOptions options = choose_options(flags);
   const StopOnInterrupt interrupt;
   options.stop = interrupt.token();
@@ -199,9 +220,14 @@ int run_prepare(const PrepareFlags& flags) {
 
 void add_prepare(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand(
-      "prepare", "Index a folder of shards and split it into train, val and test");
+      "prepare",
+      "Index a folder of shards and split it into train, val and test; or index a JSONL file, or "
+      "join what a metadataset joins");
   const auto flags = std::make_shared<PrepareFlags>();
-  command->add_option("PATH", flags->path, "Folder of .tar, .tgz, .tar.gz, .tar.zst")->required();
+  command
+      ->add_option("PATH", flags->path,
+                   "Folder of .tar, .tgz, .tar.gz, .tar.zst; or a file .jsonl, .yaml")
+      ->required();
   auto* const ratio = command->add_option("--split-ratio", flags->split_ratio,
                                           "Shards for train, val, test: 8,1,1");
   command

@@ -89,18 +89,6 @@ void check_not_empty(ShardSet& set) {
   }
 }
 
-// A name from a file that others wrote must not lead out of the dataset's folder.
-void check_shard_name(const std::string& name, const std::string& path) {
-  const fs::path as_path(name);
-  if (name.empty() || as_path.is_absolute() ||
-      std::find(as_path.begin(), as_path.end(), "..") != as_path.end()) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the shard name '{}' leads out of the dataset's folder", printable(name)),
-        {.path = path});
-  }
-}
-
 [[noreturn]] void fail_unprepared(const std::string& path, const std::string& what) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("the dataset is not prepared completely: {}; run: energon prepare {}",

@@ -4,11 +4,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -256,17 +258,21 @@ UniqueFd lock_folder(const std::string& path) {
 std::vector<std::string> remove_unused(const std::string& folder,
                                        const std::set<std::string>& used) {
   std::vector<std::string> removed;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("join_index_") && !used.contains(folder + "/" + name)) {
-      std::error_code error;
-      fs::remove(entry.path(), error);
-      if (error) {
-        throw io_error("cannot remove file", error.value(), {.path = entry.path().string()});
-      }
-      removed.push_back(entry.path().string());
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    if (entry->path().filename().string().starts_with("join_index_") && !used.contains(path)) {
+      removed.push_back(path);
     }
   }
+  for (auto path = removed.begin(); !error && path != removed.end(); ++path) {
+    fs::remove(*path, error);
+  }
+  if (error) {
+    throw io_error("cannot remove unused join indices", error.value(), {.path = folder});
+  }
+  std::sort(removed.begin(), removed.end());
   return removed;
 }
 

@@ -1,6 +1,7 @@
 #include "io/formats/recipe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -105,9 +106,10 @@ class RecipeLoader {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{}{}{}", place, place.empty() ? "" : ": ", problem), {.path = path});
     };
-    const bool is_file = kind == DatasetKind::kMetadataset || kind == DatasetKind::kJsonl;
-    if (is_file && (reference.split_config || reference.dataset_config)) {
-      fail(fmt::format("a {} has no split_config and no dataset_config", to_string(kind)));
+    if (kind != DatasetKind::kPrepared && (reference.split_config || reference.dataset_config)) {
+      fail(fmt::format(
+          "only prepared datasets have a split_config and a dataset_config, this is none: {}",
+          to_string(kind)));
     }
     if (kind == DatasetKind::kMetadataset) {
       if (!reference.aux.empty()) {
@@ -133,8 +135,7 @@ class RecipeLoader {
   }
 
   Loaded load_metadataset(const std::string& path, const std::string& split_name, Leaves& leaves) {
-    const std::string identity = fs::weakly_canonical(path).string();
-    const auto seen = std::find(open_.begin(), open_.end(), identity);
+    const auto seen = std::find(open_.begin(), open_.end(), path);
     if (seen != open_.end()) {
       std::string circle;
       for (auto file = seen; file != open_.end(); ++file) {
@@ -142,7 +143,7 @@ class RecipeLoader {
       }
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("metadatasets refer to each other in a circle: {}{}",
-                              printable(circle), printable(identity)),
+                              printable(circle), printable(path)),
                   {.path = path});
     }
     if (open_.size() == kMaxDepth) {
@@ -150,11 +151,11 @@ class RecipeLoader {
                   fmt::format("metadatasets are nested deeper than {} levels", kMaxDepth),
                   {.path = path});
     }
-    auto file = files_.find(identity);
+    auto file = files_.find(path);
     if (file == files_.end()) {
-      file = files_.emplace(identity, read_metadataset(path)).first;
+      file = files_.emplace(path, read_metadataset(path)).first;
     }
-    open_.push_back(identity);
+    open_.push_back(path);
     Loaded split = load_split(file->second, file->second.split(split_name), leaves);
     open_.pop_back();
     return {.mixing = split.mixing,
@@ -189,10 +190,13 @@ class RecipeLoader {
             {.path = file.path});
       }
       for (std::size_t i = first; i < leaves.size(); ++i) {
-        if (is_weighted) {
-          leaves[i].weight = leaves[i].weight * entry.factor / sum;
-        } else {
-          leaves[i].repetitions *= entry.factor;
+        double& share = is_weighted ? leaves[i].weight : leaves[i].repetitions;
+        share = is_weighted ? share * entry.factor / sum : share * entry.factor;
+        if (!(share > 0) || !std::isfinite(share)) {
+          throw Error(ErrorCode::kInvalidArgument,
+                      fmt::format("{}: the product of the nested {} is too large or too small",
+                                  entry.place, is_weighted ? "weights" : "repetitions"),
+                      {.path = file.path});
         }
       }
       inner.node.factor = entry.factor;
@@ -315,8 +319,9 @@ class RecipeLoader {
             .node = {.kind = RecipeNode::Kind::kLeaf, .label = label, .leaf = leaves.size() - 1}};
   }
 
+  // Paths are compared as text. A circle over links to folders ends at kMaxDepth.
   std::vector<std::string> open_;             // files on the way to where we are
-  std::map<std::string, Metadataset> files_;  // by canonical path
+  std::map<std::string, Metadataset> files_;  // by path
 };
 
 }  // namespace

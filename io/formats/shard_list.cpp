@@ -95,4 +95,15 @@ ShardList list_shards(const std::vector<std::string>& paths) {
   return list;
 }
 
+void check_shard_name(const std::string& name, const std::string& path) {
+  const fs::path as_path(name);
+  if (name.empty() || as_path.is_absolute() ||
+      std::find(as_path.begin(), as_path.end(), "..") != as_path.end()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the shard name '{}' leads out of the dataset's folder", printable(name)),
+        {.path = path});
+  }
+}
+
 }  // namespace energon

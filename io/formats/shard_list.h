@@ -20,4 +20,8 @@ struct ShardList {
 /// kNotFound naming the file that is absent, kInvalidArgument.
 ShardList list_shards(const std::vector<std::string>& paths);
 
+/// A name from a file that others wrote must not lead out of the dataset's folder. Throws Error
+/// (kInvalidArgument) with `path`, where it was found.
+void check_shard_name(const std::string& name, const std::string& path);
+
 }  // namespace energon

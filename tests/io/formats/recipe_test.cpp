@@ -137,6 +137,15 @@ TEST_CASE("repetitions are multiplied down", "[io][formats][recipe]") {
   CHECK(weights(recipe) == std::vector<double>{1, 1, 1});
 }
 
+TEST_CASE("weights that vanish or grow without bound are refused", "[io][formats][recipe]") {
+  const Fixture f;
+  CHECK(contains(f.error("{blend: [{weight: 1e308, path: a}, {weight: 1e308, path: b}]}").second,
+                 "splits.train.blend[0]: the product of the nested weights is too large or too"));
+  f.write("inner.yaml", "splits: {train: {blend_epochized: [{repetitions: 1e300, path: a}]}}");
+  CHECK(contains(f.error("{blend_epochized: [{repetitions: 1e300, path: inner.yaml}]}").second,
+                 "nested repetitions"));
+}
+
 TEST_CASE("a reference alone passes on what it refers to", "[io][formats][recipe]") {
   const Fixture f;
   f.write("inner.yaml", "splits: {train: {blend_epochized: [{path: a}]}, other: {path: b}}");
@@ -266,12 +275,14 @@ TEST_CASE("what is missing is named with who refers to it", "[io][formats][recip
   f.folder.write("media/a.jpg", "");
   CHECK(contains(f.error("{path: media}").second, "it can only be an aux of a dataset"));
   CHECK(contains(f.error("{path: rows.jsonl, split_config: x.yaml}").second,
-                 "a JSONL file has no split_config"));
+                 "only prepared datasets have a split_config and a dataset_config, this is none: "
+                 "JSONL file"));
+  CHECK(contains(f.error("{path: plain, dataset_config: x.yaml}").second, "plain tars"));
   CHECK(contains(f.error("{path: inner.yaml, aux: {x: a}}").second, "no such file"));
   f.write("inner.yaml", "splits: {train: {path: a}}");
   CHECK(contains(f.error("{path: inner.yaml, aux: {x: a}}").second, "aux belongs to a dataset"));
   CHECK(contains(f.error("{path: inner.yaml, dataset_config: x.yaml}").second,
-                 "a metadataset has no split_config and no dataset_config"));
+                 "this is none: metadataset"));
 }
 
 TEST_CASE("auxiliary data must be there, and prepared if it is looked up by key",

@@ -232,3 +232,39 @@ TEST_CASE("a UUID has version 4 and is new each time", "[io][formats][sample_ind
   CHECK(contains("89ab", uuid.substr(19, 1)));
   CHECK(uuid != energon::make_uuid());
 }
+
+TEST_CASE("the samples of one shard are visited in their order", "[io][formats][sample_index]") {
+  const TempDir folder;
+  const SampleIndex index(write_example(folder));
+  std::vector<std::string> keys;
+  const auto collect = [&](std::string_view key, const SampleLocation& location) {
+    CHECK(location.sample_index == static_cast<std::int64_t>(keys.size()));
+    keys.emplace_back(key);
+    return true;
+  };
+  index.for_each_sample_of(0, collect);
+  CHECK(keys == std::vector<std::string>{"000000", "000001"});
+  keys.clear();
+  index.for_each_sample_of(1, collect);
+  CHECK(keys == std::vector<std::string>{"a.b/x"});
+  index.for_each_sample_of(2, collect);
+  CHECK(keys.size() == 1);
+  keys.clear();
+  index.for_each_sample_of(0, [&](std::string_view, const SampleLocation&) {
+    keys.emplace_back();
+    return false;
+  });
+  CHECK(keys.size() == 1);
+}
+
+TEST_CASE("keys that occur twice are listed", "[io][formats][sample_index]") {
+  const TempDir folder;
+  const std::string path = write_example(folder);
+  CHECK(SampleIndex(path).duplicate_keys(5).empty());
+  run_sql(path,
+          "CREATE TABLE copy AS SELECT * FROM samples; DROP TABLE samples;"
+          "ALTER TABLE copy RENAME TO samples;"
+          "INSERT INTO samples SELECT * FROM samples WHERE sample_key LIKE '0%'");
+  CHECK(SampleIndex(path).duplicate_keys(5) == std::vector<std::string>{"000000", "000001"});
+  CHECK(SampleIndex(path).duplicate_keys(1).size() == 1);
+}

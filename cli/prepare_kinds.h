@@ -1,0 +1,17 @@
+// energon prepare for what is not a folder of shards: JSONL files and metadatasets.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace energon::cli {
+
+/// Prepares `path` if it is a JSONL file or a metadataset and returns the exit code; empty if it is
+/// neither. `shard_flags` are the options given that only make sense for shards. Throws UsageError
+/// if there are any, Error as prepare_jsonl() and prepare_metadataset().
+std::optional<int> prepare_other_kind(const std::string& path,
+                                      const std::vector<std::string>& shard_flags);
+
+}  // namespace energon::cli

@@ -1,0 +1,117 @@
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/formats/dataset_info.h"
+#include "io/formats/file_store.h"
+#include "io/formats/index_cache.h"
+#include "io/formats/path_exists.h"
+#include "io/formats/read_bytes.h"
+#include "io/formats/shard_list.h"
+#include "io/tar/member_name.h"
+
+namespace energon {
+namespace {
+
+// Beyond that many open shards all are closed; opening one again is cheap beside looking up a part.
+constexpr std::size_t kMaxOpenShards = 128;
+
+DatasetInfo read_info(const std::string& path) {
+  auto info = read_dataset_info(path + "/.nv-meta");
+  if (!info || !path_exists(path + "/.nv-meta/index.sqlite")) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("files are looked up in prepared datasets only; run: energon prepare "
+                            "{}",
+                            printable(path)),
+                {.path = path});
+  }
+  return std::move(*info);
+}
+
+}  // namespace
+
+struct WebdatasetFileStore::Opened {
+  explicit Opened(const std::string& path)
+      : info(read_info(path)), index(path + "/.nv-meta/index.sqlite") {}
+
+  const pid_t process = ::getpid();
+  const DatasetInfo info;
+  const SampleIndex index;
+  std::unordered_map<std::int64_t, FileSource> tars;  // by tar_file_id
+};
+
+WebdatasetFileStore::WebdatasetFileStore(std::string path, std::optional<std::string> cache_dir)
+    : FileStore(std::move(path)), cache_dir_(std::move(cache_dir)) {}
+
+WebdatasetFileStore::~WebdatasetFileStore() = default;
+
+WebdatasetFileStore::Opened& WebdatasetFileStore::opened() {
+  if (!opened_ || opened_->process != ::getpid()) {
+    opened_ = std::make_unique<Opened>(path());
+  }
+  return *opened_;
+}
+
+FileStoreItem WebdatasetFileStore::get(std::string_view name) {
+  try {
+    const auto part = opened().index.find_part(name);
+    if (!part) {
+      throw Error(ErrorCode::kNotFound, split_member_name(name)
+                                            ? "the dataset has no such part"
+                                            : "the dataset has no such part; names are key.part, "
+                                              "such as 000123.jpg");
+    }
+    return read(*part);
+  } catch (const Error& error) {
+    // Of what went wrong deeper, the file is named in the message: the path is the store's.
+    const auto& where = error.context();
+    const bool is_elsewhere = where.path && *where.path != path();
+    throw Error(
+        error.code(),
+        is_elsewhere
+            ? fmt::format("{} ({}{})", error.message(), printable(*where.path),
+                          where.byte_offset ? fmt::format(", byte {}", *where.byte_offset) : "")
+            : error.message(),
+        {.path = path(), .sample_key = std::string(name)});
+  }
+}
+
+FileStoreItem WebdatasetFileStore::read(const PartLocation& part) {
+  Opened& open = opened();
+  if (part.tar_file_id >= static_cast<std::int64_t>(open.info.shards.size())) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the part is in shard {}, but .info.json names {} shards; prepare the "
+                            "dataset again",
+                            part.tar_file_id, open.info.shards.size()));
+  }
+  const std::string& shard = open.info.shards[static_cast<std::size_t>(part.tar_file_id)].name;
+  auto tar = open.tars.find(part.tar_file_id);
+  if (tar == open.tars.end()) {
+    check_shard_name(shard, path());
+    if (open.tars.size() == kMaxOpenShards) {
+      open.tars.clear();
+    }
+    tar = open.tars
+              .emplace(part.tar_file_id,
+                       FileSource(ensure_expanded(path() + "/" + shard, cache_dir_)))
+              .first;
+  }
+  const FileSource& file = tar->second;
+  if (part.content.offset > file.size() || part.content.size > file.size() - part.content.offset) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the part ends at byte {}, the shard at byte {}; it was changed after "
+                            "it was prepared",
+                            part.content.end(), file.size()),
+                {.path = file.path()});
+  }
+  return {.bytes = read_bytes(file, part.content),
+          .source_path = file.path(),
+          .shard = shard,
+          .sample_index = part.sample_index,
+          .range = part.content};
+}
+
+}  // namespace energon
