@@ -14,4 +14,12 @@ void Dataset::next_many(std::int64_t count, std::vector<Sample>& samples) {
   }
 }
 
+std::int64_t Dataset::skip_by_running(std::int64_t count) {
+  std::int64_t skipped = 0;
+  while (skipped < count && next()) {
+    ++skipped;
+  }
+  return skipped;
+}
+
 }  // namespace energon

@@ -22,19 +22,25 @@ class Dataset : public Savable {
   /// Starts the next epoch. Requires: next() returned the end.
   virtual void next_epoch() = 0;
 
-  /// Samples that one epoch yields; nothing if it never ends.
+  /// Samples that one epoch yields; nothing if it never ends or is not known beforehand.
   virtual std::optional<std::int64_t> size() const = 0;
 
   /// Appends up to `count` samples to `samples`, fewer only at the end of the epoch. The same
-  /// samples as `count` calls of next(), but a stage that reads may read them together.
+  /// samples as `count` calls of next(), but a stage that reads may read them together. After an
+  /// Error what was appended is of no use.
   virtual void next_many(std::int64_t count, std::vector<Sample>& samples);
 
-  /// Passes over up to `count` samples and returns how many there were. Nothing is read.
+  /// Passes over up to `count` samples and returns how many there were. Nothing is read, unless a
+  /// stage on the way must see its samples to know what it yields (filters, packing, groups).
   virtual std::int64_t skip(std::int64_t count) = 0;
 
   /// Rebuilds the sample that was emitted with `key`, without moving the stream. Throws Error
   /// (kInvalidArgument) if the key is of another pipeline or out of range.
   virtual Sample restore_sample(const RestoreKey& key) = 0;
+
+ protected:
+  /// skip() of a stage whose items cannot be counted without making them: makes and drops them.
+  std::int64_t skip_by_running(std::int64_t count);
 };
 
 }  // namespace energon

@@ -21,7 +21,7 @@ class Order : public Savable {
   /// Starts the next epoch, wherever the current one stands.
   virtual void next_epoch() = 0;
 
-  /// References that one epoch yields; nothing if it never ends.
+  /// References that one epoch yields; nothing if it never ends or is not known beforehand.
   virtual std::optional<std::int64_t> size() const = 0;
 
   /// Passes over up to `count` references, as that many next() would; returns how many there were.

@@ -340,4 +340,20 @@ RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t intege
   return parts;
 }
 
+std::int64_t leaf_of(const RestoreKey& key) {
+  if (!key.empty()) {
+    ByteParser parser(key.bytes());
+    ByteParser::Head head = parser.head();
+    while (head.tail == kInner || (head.tail == kList && !parser.at_list_end())) {
+      head = parser.head();
+    }
+    if (head.stage == Stage::kWebdataset && !head.integers.empty()) {
+      return head.integers[0];
+    }
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("restore key '{}' does not begin with a sample that was read", key.text()));
+}
+
 }  // namespace energon

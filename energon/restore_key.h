@@ -79,6 +79,10 @@ struct RestoreKeyParts {
 RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
                           int inner_count);
 
+/// The leaf dataset that the item of `key` was read from; of one that was made of several, the leaf
+/// of the first. Throws Error (kInvalidArgument) if nothing in the key was read.
+std::int64_t leaf_of(const RestoreKey& key);
+
 }  // namespace energon
 
 template <>

@@ -90,8 +90,7 @@ void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSamp
                         bool is_shard_broken) {
   const auto count = static_cast<std::uint64_t>(samples.size());
   if (is_skip(thrown)) {
-    counters_.skipped.fetch_add(count, std::memory_order_relaxed);
-    monitor_.get().note_drop();
+    count_skipped(count);
     return;
   }
   Failure failure = describe(thrown, name_);
@@ -122,6 +121,11 @@ void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSamp
 
 bool StageGuard::may_pass(const Error& error) const {
   return is_about_data(error.code()) && (policy_.handler || policy_.action == FailureAction::kSkip);
+}
+
+void StageGuard::count_skipped(std::uint64_t samples) {
+  counters_.skipped.fetch_add(samples, std::memory_order_relaxed);
+  monitor_.get().note_drop();
 }
 
 void StageGuard::count_failed(std::uint64_t samples) {

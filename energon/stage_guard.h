@@ -64,6 +64,9 @@ class StageGuard {
   /// Counts samples that are left out without a new report: those of a shard known to be broken.
   void count_failed(std::uint64_t samples);
 
+  /// Counts samples that the stage leaves out without a failure, such as those nobody selected.
+  void count_skipped(std::uint64_t samples);
+
   const std::string& name() const { return name_; }
 
  private:

@@ -1,6 +1,5 @@
 #include "wrappers/batch.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,49 +9,6 @@
 #include "wrappers/combine.h"
 
 namespace energon {
-
-// Larger ones are mistakes that would end in the system's memory.
-static constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
-
-Mapping list_fields(std::span<Sample> samples) {
-  Mapping fields;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    for (std::size_t k = 0; k < samples[i].fields.size(); ++k) {
-      auto& [name, value] = samples[i].fields[k];
-      // Samples of one shard mostly have the same parts in the same order, so look at the same
-      // place first.
-      auto field =
-          k < fields.size() && fields[k].first == name
-              ? fields.begin() + static_cast<std::ptrdiff_t>(k)
-              : std::find_if(fields.begin(), fields.end(),
-                             [&name = name](const auto& entry) { return entry.first == name; });
-      if (field == fields.end()) {
-        fields.emplace_back(name, List());
-        field = fields.end() - 1;
-        std::get<List>(field->second.base()).reserve(samples.size());
-      }
-      auto& list = std::get<List>(field->second.base());
-      if (list.size() != i) {
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("part '{}' is missing in sample '{}' of the batch; give Batch a "
-                                "function that knows "
-                                "what to do, or exclude the sample",
-                                printable(name), printable(samples[list.size()].keys.at(0))));
-      }
-      list.push_back(std::move(value));
-    }
-  }
-  for (const auto& [name, value] : fields) {
-    if (const std::size_t count = std::get<List>(value.base()).size(); count != samples.size()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("part '{}' is missing in sample '{}' of the batch; give Batch a "
-                              "function that knows what "
-                              "to do, or exclude the sample",
-                              printable(name), printable(samples[count].keys.at(0))));
-    }
-  }
-  return fields;
-}
 
 Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
     : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {
@@ -109,10 +65,7 @@ std::int64_t Batch::skip(std::int64_t count) {
 
 Sample Batch::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kBatch, 1, -1);
-  std::vector<Sample> samples;
-  for (const RestoreKey& inner : parts.inner) {
-    samples.push_back(inner_->restore_sample(inner));
-  }
+  std::vector<Sample> samples = restore_samples(*inner_, parts.inner);
   return make_batch(samples, parts.integers[0]);
 }
 

@@ -3,26 +3,21 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "energon/dataset.h"
 #include "energon/stage_guard.h"
+#include "wrappers/batch_functions.h"
 
 namespace energon {
 
-/// Makes the fields of a batch from its samples; keys, sources and restore key are set by the
-/// stage.
-using BatchFunction = std::function<Mapping(std::span<Sample> samples)>;
-
-/// One field per part name, in the order of first appearance: a list with that part of each sample.
-/// A sample without the part is an Error (kInvalidArgument) that names it. Payloads are not copied.
-Mapping list_fields(std::span<Sample> samples);
+/// Larger ones are mistakes that would end in the system's memory.
+inline constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
 
 struct BatchOptions {
-  std::int64_t batch_size = 1;  ///< samples; from 1 to 2^24
+  std::int64_t batch_size = 1;  ///< samples; from 1 to kMaxBatchSize
   /// What becomes of the samples that are left at the end of an epoch and do not fill a batch.
   enum class Remainder : std::uint8_t { kSmallerBatch, kDrop };
   Remainder remainder = Remainder::kSmallerBatch;

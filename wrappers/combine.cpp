@@ -6,6 +6,13 @@
 
 namespace energon {
 
+Sample origins_of(const Sample& sample) {
+  Sample origins;
+  origins.keys = sample.keys;
+  origins.sources = sample.sources;
+  return origins;
+}
+
 void move_origins(std::span<Sample> samples, Sample& item) {
   for (Sample& sample : samples) {
     const auto before = static_cast<std::uint32_t>(item.keys.size());
@@ -24,6 +31,15 @@ std::vector<RestoreKey> restore_keys(std::span<const Sample> samples) {
     keys.push_back(sample.restore_key);
   }
   return keys;
+}
+
+std::vector<Sample> restore_samples(Dataset& inner, std::span<const RestoreKey> keys) {
+  std::vector<Sample> samples;
+  samples.reserve(keys.size());
+  for (const RestoreKey& key : keys) {
+    samples.push_back(inner.restore_sample(key));
+  }
+  return samples;
 }
 
 std::vector<FailedSample> failed_samples(std::span<const Sample> samples) {

@@ -6,8 +6,17 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
+#include "wrappers/combine.h"
 
 namespace energon {
+
+Sample call_map(const MapFunction& function, Sample sample, std::uint32_t seed, std::int64_t call) {
+  const RestoreKey key = RestoreKey::around(Stage::kMap, {call}, sample.restore_key);
+  CallContext context(seed, key, call);
+  Sample result = function(std::move(sample), context);
+  result.restore_key = key;
+  return result;
+}
 
 Map::Map(std::unique_ptr<Dataset> inner, MapFunction function, const StageOptions& options)
     : inner_(std::move(inner)),
@@ -20,22 +29,11 @@ Map::Map(std::unique_ptr<Dataset> inner, MapFunction function, const StageOption
   }
 }
 
-Sample Map::apply_function(Sample sample, std::int64_t call) const {
-  const RestoreKey key = RestoreKey::around(Stage::kMap, {call}, sample.restore_key);
-  CallContext context(seed_, key, call);
-  Sample result = function_(std::move(sample), context);
-  result.restore_key = key;
-  return result;
-}
-
 std::optional<Sample> Map::guarded(Sample sample) {
   const std::int64_t call = calls_++;
-  // What a report needs, kept from the sample that the function takes away.
-  Sample place;
-  place.keys = sample.keys;
-  place.sources = sample.sources;
-  return guard_.run([&] { return apply_function(std::move(sample), call); },
-                    [&place] { return failed_samples(place); });
+  const Sample origins = origins_of(sample);
+  return guard_.run([&] { return call_map(function_, std::move(sample), seed_, call); },
+                    [&origins] { return failed_samples(origins); });
 }
 
 std::optional<Sample> Map::next() {
@@ -75,7 +73,7 @@ std::int64_t Map::skip(std::int64_t count) {
 
 Sample Map::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kMap, 1, 1);
-  return apply_function(inner_->restore_sample(parts.inner[0]), parts.integers[0]);
+  return call_map(function_, inner_->restore_sample(parts.inner[0]), seed_, parts.integers[0]);
 }
 
 State Map::save_state() const { return {"Map", {{"calls", calls_}}, {inner_->save_state()}}; }

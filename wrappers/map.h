@@ -17,6 +17,9 @@ namespace energon {
 /// Runs in the worker. One sample in, one out; what it throws is up to the policy of the stage.
 using MapFunction = std::function<Sample(Sample sample, CallContext& context)>;
 
+/// `function` of `sample`, with the key Map(call)/… that it is emitted with.
+Sample call_map(const MapFunction& function, Sample sample, std::uint32_t seed, std::int64_t call);
+
 class Map final : public Dataset {
  public:
   /// Takes `inner`. Throws Error (kInvalidArgument) without a function.
@@ -35,7 +38,6 @@ class Map final : public Dataset {
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
-  Sample apply_function(Sample sample, std::int64_t call) const;
   std::optional<Sample> guarded(Sample sample);
 
   const std::unique_ptr<Dataset> inner_;

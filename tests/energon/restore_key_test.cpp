@@ -43,6 +43,16 @@ TEST_CASE("keys come apart level by level", "[energon][restore_key]") {
   CHECK_THROWS_AS(split_key(leaf(1), Stage::kWebdataset, 3, 0), energon::Error);
 }
 
+TEST_CASE("the leaf of a key is that of its first innermost key", "[energon][restore_key]") {
+  CHECK(energon::leaf_of(batch_key()) == 0);
+  CHECK(energon::leaf_of(RestoreKey::from_text(
+            "Packing(3)[Batch(0)[Map(1)/Webdataset(7,2),Webdataset(8,0)],Webdataset(9,0)]")) == 7);
+  for (const char* text : {"Batch(0)[]", "Map(3)", "Batch(1)[Batch(2)[]]", "Webdataset()"}) {
+    CHECK_THROWS_WITH(energon::leaf_of(RestoreKey::from_text(text)), Catch::Contains(text));
+  }
+  CHECK_THROWS_AS(energon::leaf_of(RestoreKey()), energon::Error);
+}
+
 TEST_CASE("the byte form keeps the order of the numbers", "[energon][restore_key]") {
   std::vector<RestoreKey> keys;
   for (const std::int64_t index :

@@ -4,8 +4,9 @@
 //
 // It asserts: the stream is deterministic; the end is sticky; saving has no side effects and gives
 // the same state twice; from the state of every index of two epochs the rest of the stream is the
-// same; skipping n is the same as taking n; a state of another stage is refused, with its name, and
-// changes nothing.
+// same; an end that was reached is restored as an end; skipping n is the same as taking n; a state
+// of another stage is refused, with its name, and changes nothing. Of datasets also: every item is
+// rebuilt from its key by another pipeline, which does not move by that.
 
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -86,6 +88,21 @@ void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std:
       }
     }
   }
+  SECTION("an end that was reached is restored as an end") {
+    const auto stage = make();
+    for (std::size_t i = 0; i < length; ++i) {
+      if (reference[i] == kEndOfEpoch) {
+        CHECK_FALSE(stage->next());
+        const auto resumed = make();
+        resumed->restore_state(stage->save_state());
+        CHECK_FALSE(resumed->next());
+        CHECK(resumed->save_state() == stage->save_state());
+        CHECK(steps(*resumed, length - i) ==
+              std::vector(reference.begin() + static_cast<std::ptrdiff_t>(i), reference.end()));
+      }
+      CHECK(step(*stage) == reference[i]);
+    }
+  }
   SECTION("a stream that ran elsewhere takes over a state completely") {
     const auto stage = make();
     steps(*stage, length / 3);
@@ -111,6 +128,31 @@ void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std:
       if (const auto size = make()->size()) {
         CHECK(*size == epoch);
       }
+    }
+  }
+  if constexpr (std::is_base_of_v<Dataset, Stage>) {
+    SECTION("every item is rebuilt from its key") {
+      const auto stage = make();
+      const auto other = make();
+      steps(*other, length / 2);
+      const State position = other->save_state();
+      for (std::size_t i = 0; i < length; ++i) {
+        const auto item = stage->next();
+        if (!item) {
+          stage->next_epoch();
+          continue;
+        }
+        INFO(item->restore_key.text());
+        const auto fresh = make();
+        for (Stage* pipeline : {fresh.get(), other.get()}) {
+          const Sample rebuilt = pipeline->restore_sample(item->restore_key);
+          CHECK(label(rebuilt) == label(*item));
+          CHECK(rebuilt.keys == item->keys);
+          CHECK(rebuilt.sources.size() == item->sources.size());
+        }
+      }
+      CHECK(other->save_state() == position);
+      CHECK_THROWS_AS(other->restore_sample(RestoreKey()), Error);
     }
   }
   SECTION("a foreign state is refused with all differences, and nothing changes") {
