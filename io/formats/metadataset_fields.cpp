@@ -13,7 +13,6 @@ std::optional<std::string> find_string(const YamlFields& fields, std::string_vie
   return value ? std::optional(value->string()) : std::nullopt;
 }
 
-// A name that differs from the one that is assumed anyway.
 std::optional<std::string> find_config(const YamlFields& fields, std::string_view key,
                                        std::string_view usual) {
   auto name = find_string(fields, key);

@@ -68,20 +68,39 @@ Json scalar_json(const YAML::Node& node) {
   return text;
 }
 
+// A line that begins with "---" begins a document wherever it stands; only comments and directives
+// may come before the first.
+bool has_second_document(std::string_view text) {
+  bool has_content = false;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const bool is_mark = line.starts_with("---") &&
+                         (line.size() == 3 || line[3] == ' ' || line[3] == '\t' || line[3] == '\r');
+    if (is_mark && has_content) {
+      return true;
+    }
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    has_content = has_content || is_mark ||
+                  (first != std::string_view::npos && line[first] != '#' && line[0] != '%');
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return false;
+}
+
 }  // namespace
 
 YamlValue YamlValue::parse(const std::string& text, const std::string& path) {
+  const auto error_of = [&](const std::string& problem) {
+    return Error(ErrorCode::kInvalidArgument, problem, {.path = path});
+  };
+  if (has_second_document(text)) {
+    throw error_of("expected one YAML document, got more");
+  }
   try {
-    std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() != 1) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("expected one YAML document, got {}", documents.size()),
-                  {.path = path});
-    }
-    return YamlValue(std::move(documents.front()), "", path);
+    // Not LoadAll(), which takes a comma at the beginning for documents without end.
+    return YamlValue(YAML::Load(text), "", path);
   } catch (const YAML::Exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("not valid YAML: {}", printable(error.what())), {.path = path});
+    throw error_of(fmt::format("not valid YAML: {}", printable(error.what())));
   }
 }
 

@@ -59,8 +59,8 @@ class YamlFields {
   YamlFields(const YamlValue& map, const std::vector<std::string_view>& known,
              std::string_view hint = {});
 
-  /// Empty also if its value is null and `null` is not kept.
   enum class Nulls { kAbsent, kKeep };
+  /// With kAbsent, empty also if the value is null.
   std::optional<YamlValue> find(std::string_view key, Nulls nulls = Nulls::kAbsent) const;
   /// Throws Error (kInvalidArgument) if it is missing.
   YamlValue at(std::string_view key) const;

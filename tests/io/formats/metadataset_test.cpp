@@ -257,7 +257,10 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
                  "splits.train.subset must be percentages"));
   CHECK(contains(error_text_v2("splits: {train: 7}"), "splits.train must be a mapping"));
   CHECK(contains(error_text_v2("splits: {t: {path: a}, t: {path: b}}"), "splits.t occurs twice"));
-  CHECK(contains(error_text_v2("a: 1\n--- \nb: 2"), "expected one YAML document, got 2"));
+  CHECK(contains(error_text_v2("a: 1\n--- \nb: 2"), "expected one YAML document, got more"));
+  CHECK(contains(error_text("--- \n--- {splits: {}}"), "expected one YAML document, got more"));
+  CHECK(parse_metadataset("# c\n%YAML 1.2\n\n---\nsplits: {}\n", "m.yaml").splits.empty());
+  CHECK(contains(error_text(",splits: {}"), "the document must be a mapping"));
   CHECK(contains(error_text_v2("splits: [{"), "not valid YAML"));
   CHECK(contains(error_text_v2(""), "the document has no 'splits'"));
   CHECK(contains(error_text("[]"), "the document must be a mapping"));
