@@ -162,16 +162,17 @@ PipelineFactory make_pipeline(const LoaderFlags& flags) {
     throw UsageError{
         "with --shuffle-over-epochs -1 an epoch never ends: --epochs needs --virtual-epoch-length"};
   }
-  const auto dataset = std::make_shared<const Webdataset>(
-      open_shards(flags.path, flags.split, flags.cache_dir),
-      WebdatasetOptions{.verify_checksums = flags.verify_checksums});
+  PipelineData data = open_pipeline_data(flags.path, {.split = flags.split,
+                                                      .open = {.cache_dir = flags.cache_dir},
+                                                      .verify_checksums = flags.verify_checksums});
+  const TaskEncoder encoder{.batch = list_parts};
   if (flags.mode == Mode::kVal) {
-    return val_pipeline({dataset}, {.batch_size = flags.batch_size, .batch_function = list_parts});
+    return val_pipeline(std::move(data), {.task_encoder = encoder, .batch_size = flags.batch_size});
   }
   const bool is_ordered = shuffle.mode == ShuffleOverEpochs::Mode::kNone;
   TrainOptions options;
+  options.task_encoder = encoder;
   options.batch_size = flags.batch_size;
-  options.batch_function = list_parts;
   options.shuffle_buffer_size = flags.shuffle_buffer_size;
   options.max_samples_per_sequence = flags.max_samples_per_sequence;
   options.shuffle_over_epochs = shuffle;
@@ -179,7 +180,11 @@ PipelineFactory make_pipeline(const LoaderFlags& flags) {
       flags.parallel_slices.value_or(is_ordered ? 1 : options.parallel_slices);
   options.virtual_epoch_length = flags.virtual_epoch_length;
   options.repeat = !flags.epochs || flags.virtual_epoch_length > 0;
-  return train_pipeline(dataset, std::move(options));
+  if (data.mixing == Mixing::kWeighted && !options.repeat) {
+    throw UsageError{
+        "a blend by weight never ends: --epochs needs --virtual-epoch-length, or use --limit"};
+  }
+  return train_pipeline(std::move(data), std::move(options));
 }
 
 LoaderOptions loader_options(const LoaderFlags& flags) {

@@ -7,22 +7,52 @@
 
 namespace energon::cli {
 
-ShardSet open_shards(const std::string& path, const std::string& split_part,
-                     const std::optional<std::string>& cache_dir) {
-  const bool is_watched = ::isatty(STDERR_FILENO) == 1;
-  ProgressLine progress("Opening", "shards",
-                        is_watched ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide);
-  OpenOptions options{.split_part = split_part, .cache_dir = cache_dir};
-  options.progress = [&](const OpenProgress& state) {
-    if (progress.is_due()) {  // prepared datasets open too fast to be shown
-      progress.update(state.shards_done, state.shards_total);
-    }
-  };
-  ShardSet shards = open_split(path, options);
-  for (const std::string& warning : shards.warnings) {
+namespace {
+
+// Shows a progress bar, while it lives, where a person watches.
+class OpenProgressLine {
+ public:
+  OpenProgressLine()
+      : line_(
+            "Opening", "shards",
+            ::isatty(STDERR_FILENO) == 1 ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide) {}
+
+  void watch(OpenOptions& options) {
+    options.progress = [this](const OpenProgress& state) {
+      if (line_.is_due()) {  // prepared datasets open too fast to be shown
+        line_.update(state.shards_done, state.shards_total);
+      }
+    };
+  }
+
+ private:
+  ProgressLine line_;
+};
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
     print_warning(warning);
   }
+}
+
+}  // namespace
+
+ShardSet open_shards(const std::string& path, const std::string& split_part,
+                     const std::optional<std::string>& cache_dir) {
+  OpenOptions options{.split_part = split_part, .cache_dir = cache_dir};
+  OpenProgressLine progress;
+  progress.watch(options);
+  ShardSet shards = open_split(path, options);
+  print_warnings(shards.warnings);
   return shards;
+}
+
+PipelineData open_pipeline_data(const std::string& path, DataOptions options) {
+  OpenProgressLine progress;
+  progress.watch(options.open);
+  PipelineData data = open_data(path, options);
+  print_warnings(data.warnings);
+  return data;
 }
 
 }  // namespace energon::cli

@@ -7,11 +7,15 @@
 #include <string>
 
 #include "io/formats/dataset_folder.h"
+#include "wrappers/open_data.h"
 
 namespace energon::cli {
 
 /// Throws Error as open_split().
 ShardSet open_shards(const std::string& path, const std::string& split_part,
                      const std::optional<std::string>& cache_dir);
+
+/// The same of all that `path` means. Throws Error as open_data().
+PipelineData open_pipeline_data(const std::string& path, DataOptions options);
 
 }  // namespace energon::cli

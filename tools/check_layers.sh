@@ -15,7 +15,7 @@ rules=(
   "energon/process|io/(error|bytes|hash|unique_fd)\.h|energon/process/"
   "energon/loader|$base|energon/[a-z_]+\.h|energon/process/|energon/loader/"
   "energon/torch|$base|energon/[a-z_]+\.h|energon/torch/"
-  "wrappers|$base|energon/[a-z_]+\.h|energon/webdataset/|wrappers/"
+  "wrappers|$base|io/formats/|energon/[a-z_]+\.h|energon/webdataset/|wrappers/"
   "bench|$base|io/formats/|energon/|wrappers/|bench/"
   "bench/support|$base|io/formats/|energon/|wrappers/|bench/"
   "cli|$base|io/(tar|formats)/|energon/([a-z_]+|loader/[a-z_]+|webdataset/[a-z_]+)\.h|wrappers/|cli/"

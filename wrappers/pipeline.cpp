@@ -1,8 +1,11 @@
 #include "wrappers/pipeline.h"
 
+#include <string_view>
 #include <utility>
 
 #include "energon/sharder.h"
+#include "io/error.h"
+#include "wrappers/blend.h"
 #include "wrappers/concat.h"
 #include "wrappers/epochize.h"
 #include "wrappers/limit.h"
@@ -13,73 +16,246 @@
 namespace energon {
 namespace {
 
-std::unique_ptr<Order> slice_order(const Webdataset& dataset, const PipelineContext& context,
-                                   std::int64_t rotation_offset,
-                                   std::optional<std::int64_t> max_samples_per_sequence,
-                                   SliceOrderOptions options) {
-  const SharderInput input{.shard_counts = dataset.shard_counts(),
-                           .logical_shard_count = context.config.logical_shard_count(),
-                           .rotation_offset = rotation_offset,
-                           .max_samples_per_sequence = max_samples_per_sequence};
-  options.seed = context.seed();
-  return std::make_unique<SliceOrder>(slice_bounds(input, context.logical_shard()),
-                                      dataset.excluded(), options);
-}
+using Mode = ShuffleOverEpochs::Mode;
 
-StageOptions stage_options(const std::string& name, const ErrorPolicies& errors,
-                           const PipelineContext& context) {
-  return {.name = name,
-          .seed = worker_seed(0, context.config.seed_offset),
-          .policy = errors.of(name),
-          .monitor = context.monitor};
-}
+// --- Orders ---
 
-std::unique_ptr<Dataset> map_all(std::unique_ptr<Dataset> dataset,
-                                 const std::vector<NamedMap>& maps, const ErrorPolicies& errors,
-                                 const PipelineContext& context) {
-  for (const NamedMap& map : maps) {
-    dataset = std::make_unique<Map>(std::move(dataset), map.function,
-                                    stage_options(map.name, errors, context));
+ShuffleOverEpochs multiplied(const ShuffleOverEpochs& shuffle,
+                             const ShuffleMultiplier& multiplier) {
+  if (shuffle.mode == Mode::kNone || multiplier.mode == ShuffleMultiplier::Mode::kNone) {
+    return {.mode = Mode::kNone};
   }
-  return dataset;
+  if (shuffle.mode == Mode::kReplacement ||
+      multiplier.mode == ShuffleMultiplier::Mode::kReplacement) {
+    return {.mode = Mode::kReplacement};
+  }
+  return {.mode = Mode::kEpochs, .epochs = shuffle.epochs * multiplier.epochs};
 }
 
-// What follows reading: the same for training and validation.
+/// Makes the orders of the leaves of one logical shard, each with the rotation that it has in
+/// Energon: datasets after each other give their remainders to different logical shards.
+class LeafOrders {
+ public:
+  LeafOrders(const PipelineData& data, const PipelineContext& context)
+      : data_(data), context_(context) {}
+
+  std::unique_ptr<Order> next(SliceOrderOptions options,
+                              std::optional<std::int64_t> max_samples_per_sequence = std::nullopt) {
+    const PipelineLeaf& leaf = data_.leaves[leaf_];
+    SharderInput input{.shard_counts = leaf.dataset->shard_counts(),
+                       .logical_shard_count = context_.config.logical_shard_count(),
+                       .rotation_offset = samples_before_ % context_.config.logical_shard_count(),
+                       .max_samples_per_sequence = max_samples_per_sequence};
+    if (leaf.range) {
+      input.begin = leaf.range->begin;
+      input.end = leaf.range->end;
+    }
+    options.seed = context_.seed();
+    options.leaf = static_cast<std::uint32_t>(leaf_++);
+    samples_before_ += leaf.length;
+    return std::make_unique<SliceOrder>(slice_bounds(input, context_.logical_shard()),
+                                        leaf.dataset->excluded(), options);
+  }
+
+ private:
+  const PipelineData& data_;
+  const PipelineContext& context_;
+  std::size_t leaf_ = 0;
+  std::int64_t samples_before_ = 0;
+};
+
+std::unique_ptr<Order> repeated(std::unique_ptr<Order> order, std::optional<double> repetitions) {
+  return std::make_unique<Repeat>(std::move(order), repetitions);
+}
+
+std::unique_ptr<Order> train_order(const PipelineData& data, const TrainOptions& options,
+                                   const PipelineContext& context) {
+  LeafOrders orders(data, context);
+  std::vector<WeightedOrder> inners;
+  for (const PipelineLeaf& leaf : data.leaves) {
+    // A leaf that its metadataset keeps in order is read slice by slice.
+    const bool is_kept_in_order = leaf.shuffle.mode == ShuffleMultiplier::Mode::kNone;
+    auto order =
+        orders.next({.shuffle_over_epochs = multiplied(options.shuffle_over_epochs, leaf.shuffle),
+                     .parallel_slices = is_kept_in_order ? 1 : options.parallel_slices},
+                    options.max_samples_per_sequence);
+    if (data.mixing == Mixing::kWeighted) {
+      inners.push_back({repeated(std::move(order), std::nullopt), leaf.weight});
+    } else {
+      const double weight = static_cast<double>(leaf.length) * leaf.repetitions;
+      if (leaf.repetitions != 1) {
+        order = repeated(std::move(order), leaf.repetitions);
+      }
+      inners.push_back({std::move(order), weight});
+    }
+  }
+  std::unique_ptr<Order> order = inners.size() == 1
+                                     ? std::move(inners.front().order)
+                                     : std::make_unique<Blend>(std::move(inners), context.seed());
+  if (options.repeat && data.mixing != Mixing::kWeighted) {
+    order = repeated(std::move(order), std::nullopt);
+  }
+  if (options.shuffle_buffer_size > 1) {
+    order = std::make_unique<ShuffleBuffer>(std::move(order), options.shuffle_buffer_size,
+                                            context.seed());
+  }
+  return order;
+}
+
+std::unique_ptr<Order> val_order(const PipelineData& data, const PipelineContext& context) {
+  LeafOrders orders(data, context);
+  std::vector<std::unique_ptr<Order>> inners;
+  for (std::size_t i = 0; i < data.leaves.size(); ++i) {
+    inners.push_back(
+        orders.next({.shuffle_over_epochs = {.mode = Mode::kNone}, .parallel_slices = 1}));
+  }
+  return inners.size() == 1 ? std::move(inners.front())
+                            : std::make_unique<Concat>(std::move(inners));
+}
+
+// --- Samples ---
+
+// What training and validation have in common: all after reading.
+struct Encoding {
+  template <class Options>
+  explicit Encoding(const Options& options)
+      : encoder(options.task_encoder),
+        batch_size(options.batch_size),
+        remainder(options.remainder),
+        packing_buffer_size(options.packing_buffer_size),
+        errors(options.errors) {}
+
+  const TaskEncoder& encoder;
+  const std::optional<std::int64_t> batch_size;
+  const BatchOptions::Remainder remainder;
+  const std::optional<std::int64_t> packing_buffer_size;
+  const ErrorPolicies& errors;
+};
+
+/// Puts stage after stage around a pipeline of samples.
+class Assembly {
+ public:
+  Assembly(const PipelineData& data, const Encoding& encoding, const PipelineContext& context)
+      : data_(data), encoding_(encoding), context_(context) {}
+
+  std::unique_ptr<Dataset> build(std::unique_ptr<Order> order) {
+    const TaskEncoder& encoder = encoding_.encoder;
+    add_reading(std::move(order));
+    if (!encoder.cookers.empty()) {
+      add_function(stage_names::kCook, cook_function(encoder.cookers, data_.leaves));
+    }
+    add_function(stage_names::kEncodeSample, encoder.encode_sample);
+    add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
+    add_packing();
+    add_batching();
+    add_function(stage_names::kEncodeBatch, encoder.encode_batch);
+    return std::move(dataset_);
+  }
+
+ private:
+  StageOptions stage(std::string_view name) const {
+    return {.name = std::string(name),
+            .seed = worker_seed(0, context_.config.seed_offset),
+            .policy = encoding_.errors.of(name),
+            .monitor = context_.monitor};
+  }
+
+  template <class Stage, class... Arguments>
+  void add(std::string_view name, Arguments&&... arguments) {
+    dataset_ = std::make_unique<Stage>(std::move(dataset_), std::forward<Arguments>(arguments)...);
+    (void)name;
+  }
+
+  void add_reading(std::unique_ptr<Order> order) {
+    std::vector<std::shared_ptr<const LeafDataset>> leaves;
+    for (const PipelineLeaf& leaf : data_.leaves) {
+      leaves.push_back(leaf.dataset);
+    }
+    dataset_ = std::make_unique<ReadSamples>(std::move(order), std::move(leaves), context_.memory,
+                                             stage(stage_names::kRead));
+  }
+
+  void add_function(std::string_view name, const SampleStage& function) {
+    if (const auto* one = std::get_if<MapFunction>(&function)) {
+      add<Map>(name, *one, stage(name));
+    } else if (const auto* any = std::get_if<FlatMapFunction>(&function)) {
+      add<FlatMap>(name, *any, stage(name));
+    }
+  }
+
+  void add_packing() {
+    const TaskEncoder& encoder = encoding_.encoder;
+    if (encoding_.packing_buffer_size) {
+      add<Packing>(stage_names::kPackSelectedSamples,
+                   PackingOptions{.buffer_size = *encoding_.packing_buffer_size,
+                                  .select = encoder.select_samples_to_pack,
+                                  .postencode = encoder.postencode_sample,
+                                  .pack = encoder.pack_selected_samples,
+                                  .select_stage = stage(stage_names::kSelectSamplesToPack),
+                                  .postencode_stage = stage(stage_names::kPostencodeSample),
+                                  .pack_stage = stage(stage_names::kPackSelectedSamples)});
+    } else if (encoder.postencode_sample) {
+      add_function(stage_names::kPostencodeSample, SampleStage(encoder.postencode_sample));
+    }
+  }
+
+  void add_batching() {
+    const TaskEncoder& encoder = encoding_.encoder;
+    if (encoder.batch_group_criterion) {
+      add<GroupBatch>(stage_names::kBatch,
+                      GroupBatchOptions{.criterion = encoder.batch_group_criterion,
+                                        .batch_size = encoding_.batch_size.value_or(1),
+                                        .remainder = encoding_.remainder,
+                                        .function = encoder.batch,
+                                        .group_stage = stage(stage_names::kBatchGroupCriterion),
+                                        .batch_stage = stage(stage_names::kBatch)});
+    } else if (encoding_.batch_size) {
+      add<Batch>(stage_names::kBatch, BatchOptions{.batch_size = *encoding_.batch_size,
+                                                   .remainder = encoding_.remainder,
+                                                   .function = encoder.batch,
+                                                   .stage = stage(stage_names::kBatch)});
+    }
+  }
+
+  const PipelineData& data_;
+  const Encoding& encoding_;
+  const PipelineContext& context_;
+  std::unique_ptr<Dataset> dataset_;
+};
+
+// Kept by the factory, which is copied: options may be large.
 template <class Options>
-std::unique_ptr<Dataset> map_and_batch(std::unique_ptr<Dataset> samples, const Options& options,
-                                       const PipelineContext& context) {
-  auto dataset = map_all(std::move(samples), options.sample_maps, options.errors, context);
-  if (options.batch_size) {
-    dataset = std::make_unique<Batch>(
-        std::move(dataset), BatchOptions{.batch_size = *options.batch_size,
-                                         .remainder = options.remainder,
-                                         .function = options.batch_function,
-                                         .stage = stage_options("batch", options.errors, context)});
+struct Parts {
+  PipelineData data;
+  Options options;
+};
+
+template <class Options>
+std::shared_ptr<const Parts<Options>> checked_parts(PipelineData data, Options options) {
+  if (data.leaves.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "a pipeline needs at least one dataset");
   }
-  return map_all(std::move(dataset), options.batch_maps, options.errors, context);
+  validate(options.task_encoder, options.packing_buffer_size, options.batch_size);
+  if (!options.task_encoder.cookers.empty()) {
+    cook_function(options.task_encoder.cookers, data.leaves);  // throws here, not in the worker
+  }
+  return std::make_shared<const Parts<Options>>(
+      Parts<Options>{std::move(data), std::move(options)});
 }
 
 }  // namespace
 
-PipelineFactory train_pipeline(std::shared_ptr<const Webdataset> dataset, TrainOptions options) {
-  return [dataset = std::move(dataset), options = std::move(options)](
+PipelineFactory train_pipeline(PipelineData data, TrainOptions options) {
+  if (data.mixing == Mixing::kWeighted && !options.repeat) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a blend by weight never ends: repeat must be true (use blend_epochized for epochs "
+                "with an end, or virtual_epoch_length)");
+  }
+  return [parts = checked_parts(std::move(data), std::move(options))](
              const PipelineContext& context) -> std::unique_ptr<Dataset> {
-    std::unique_ptr<Order> order =
-        slice_order(*dataset, context, 0, options.max_samples_per_sequence,
-                    {.shuffle_over_epochs = options.shuffle_over_epochs,
-                     .parallel_slices = options.parallel_slices});
-    if (options.repeat) {
-      order = std::make_unique<Repeat>(std::move(order), std::nullopt);
-    }
-    if (options.shuffle_buffer_size > 1) {
-      order = std::make_unique<ShuffleBuffer>(std::move(order), options.shuffle_buffer_size,
-                                              context.seed());
-    }
-    auto stream = map_and_batch(
-        std::make_unique<ReadSamples>(
-            std::move(order), std::vector<std::shared_ptr<const LeafDataset>>{dataset},
-            context.memory, stage_options("read", options.errors, context)),
-        options, context);
+    const TrainOptions& options = parts->options;
+    auto stream = Assembly(parts->data, Encoding(options), context)
+                      .build(train_order(parts->data, options, context));
     if (options.virtual_epoch_length > 0) {
       stream = std::make_unique<Epochize>(std::move(stream),
                                           share_of(options.virtual_epoch_length, context.worker,
@@ -89,29 +265,12 @@ PipelineFactory train_pipeline(std::shared_ptr<const Webdataset> dataset, TrainO
   };
 }
 
-PipelineFactory val_pipeline(std::vector<std::shared_ptr<const Webdataset>> datasets,
-                             ValOptions options) {
-  return [datasets = std::move(datasets), options = std::move(options)](
+PipelineFactory val_pipeline(PipelineData data, ValOptions options) {
+  return [parts = checked_parts(std::move(data), std::move(options))](
              const PipelineContext& context) -> std::unique_ptr<Dataset> {
-    std::vector<std::unique_ptr<Order>> orders;
-    std::int64_t samples_before = 0;
-    for (const auto& dataset : datasets) {
-      // Datasets after each other give their remainders to different logical shards, as in Energon.
-      orders.push_back(slice_order(
-          *dataset, context, samples_before % context.config.logical_shard_count(), std::nullopt,
-          {.shuffle_over_epochs = {.mode = ShuffleOverEpochs::Mode::kNone},
-           .parallel_slices = 1,
-           .leaf = static_cast<std::uint32_t>(orders.size())}));
-      samples_before += dataset->sample_count();
-    }
-    std::unique_ptr<Order> order = orders.size() == 1 ? std::move(orders.front())
-                                                      : std::make_unique<Concat>(std::move(orders));
-    auto stream = map_and_batch(
-        std::make_unique<ReadSamples>(
-            std::move(order),
-            std::vector<std::shared_ptr<const LeafDataset>>(datasets.begin(), datasets.end()),
-            context.memory, stage_options("read", options.errors, context)),
-        options, context);
+    const ValOptions& options = parts->options;
+    auto stream =
+        Assembly(parts->data, Encoding(options), context).build(val_order(parts->data, context));
     if (options.limit) {
       stream = std::make_unique<Limit>(
           std::move(stream),
@@ -119,6 +278,15 @@ PipelineFactory val_pipeline(std::vector<std::shared_ptr<const Webdataset>> data
     }
     return stream;
   };
+}
+
+PipelineFactory train_dataset(const std::string& path, const DataOptions& data,
+                              TrainOptions options) {
+  return train_pipeline(open_data(path, data), std::move(options));
+}
+
+PipelineFactory val_dataset(const std::string& path, const DataOptions& data, ValOptions options) {
+  return val_pipeline(open_data(path, data), std::move(options));
 }
 
 }  // namespace energon

@@ -1,10 +1,13 @@
 // The standard pipelines: how the stages are put together for training and for validation.
 //
-//   train:  SliceOrder -> [Repeat] -> [ShuffleBuffer] -> ReadSamples -> Map… -> [Batch] -> Map… ->
-//   [Epochize] val:    SliceOrder (in order), one after the other -> ReadSamples -> Map… -> [Batch]
-//   -> Map… -> [Limit]
+//   train: per leaf SliceOrder -> [Repeat]; [Blend] -> [Repeat] -> [ShuffleBuffer] -> ReadSamples
+//   ->
+//          [cook] -> [encode | preencode] -> [Packing] -> [GroupBatch | Batch] -> [encode batch] ->
+//          [Epochize]
+//   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit]
 //
-// Composition lives here and nowhere else. The order of stages is Energon's.
+// Composition lives here and nowhere else. The order of stages is Energon's, but for cooking, which
+// it does before blending: here only references are blended and shuffled (docs/pipelines.md).
 
 #pragma once
 
@@ -14,64 +17,66 @@
 #include <string>
 #include <vector>
 
+#include "energon/failure.h"
 #include "energon/pipeline.h"
 #include "energon/webdataset/slice_order.h"
-#include "energon/webdataset/webdataset.h"
 #include "wrappers/batch.h"
-#include "wrappers/map.h"
+#include "wrappers/open_data.h"
+#include "wrappers/pipeline_leaf.h"
+#include "wrappers/task_encoder.h"
 
 namespace energon {
 
-struct NamedMap {
-  std::string name;
-  MapFunction function;
-};
-
 struct TrainOptions {
-  /// Samples a batch; absent: single samples are delivered.
+  TaskEncoder task_encoder = {};
+  /// Samples (or packs) a batch, in groups of those that have no own; absent: single samples are
+  /// delivered.
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
-  BatchFunction batch_function = list_fields;
+  /// Samples to choose packs from; absent: no packing.
+  std::optional<std::int64_t> packing_buffer_size = std::nullopt;
 
   /// References in the shuffle buffer; 0 and 1: none.
   std::int64_t shuffle_buffer_size = 0;
   /// Longest run of neighbours of one tar; absent: a tar's part of the share.
   std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
+  /// Times the multiplier of each leaf.
   ShuffleOverEpochs shuffle_over_epochs = {};
-  /// Slices that are open at a time.
+  /// Slices that are open at a time, of each leaf that is shuffled.
   std::int64_t parallel_slices = 16;
 
   /// Batches of one epoch of a rank; 0: an epoch is a passage over the data, or endless with
   /// `repeat`.
   std::int64_t virtual_epoch_length = 0;
-  /// Begin the data again at its end, within the epoch.
+  /// Begin the data again at its end, within the epoch. A weighted blend never ends and needs it.
   bool repeat = true;
 
-  std::vector<NamedMap> sample_maps = {};  ///< applied to each sample, after it was read
-  std::vector<NamedMap> batch_maps = {};   ///< applied to each batch
-  /// What becomes of what fails; stages: "read", "batch" and the names of the maps.
+  /// What becomes of what fails, by stage (stage_names in wrappers/task_encoder.h).
   ErrorPolicies errors = {};
 };
 
 struct ValOptions {
+  TaskEncoder task_encoder = {};
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
-  BatchFunction batch_function = list_fields;
+  std::optional<std::int64_t> packing_buffer_size = std::nullopt;
   /// Batches of one epoch of a rank; absent: all.
   std::optional<std::int64_t> limit = std::nullopt;
-
-  std::vector<NamedMap> sample_maps = {};
-  std::vector<NamedMap> batch_maps = {};
   ErrorPolicies errors = {};
 };
 
-/// Pipelines over one dataset, for training. The factory throws Error (kInvalidArgument) for
-/// options out of range.
-PipelineFactory train_pipeline(std::shared_ptr<const Webdataset> dataset,
-                               TrainOptions options = {});
+/// Pipelines for training. Throws Error (kInvalidArgument) for functions that exclude each other
+/// and datasets no cooker is for; the factory throws it for options out of range.
+PipelineFactory train_pipeline(PipelineData data, TrainOptions options = {});
 
-/// Pipelines over datasets one after the other, in order, for validation.
-PipelineFactory val_pipeline(std::vector<std::shared_ptr<const Webdataset>> datasets,
-                             ValOptions options = {});
+/// Pipelines over the leaves one after the other, in order, for validation.
+PipelineFactory val_pipeline(PipelineData data, ValOptions options = {});
+
+/// The same over all that `path` means (wrappers/open_data.h): a dataset, plain tars, a JSONL file
+/// or a metadataset. Throw Error as open_data() too.
+PipelineFactory train_dataset(const std::string& path, const DataOptions& data = {},
+                              TrainOptions options = {});
+PipelineFactory val_dataset(const std::string& path, const DataOptions& data = {.split = "val"},
+                            ValOptions options = {});
 
 }  // namespace energon

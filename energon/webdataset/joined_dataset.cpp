@@ -51,10 +51,12 @@ Mapping merge_columns(std::vector<JoinedColumn> columns) {
 JoinedDataset::JoinedDataset(const LeafReference& reference,
                              std::vector<std::shared_ptr<const Webdataset>> columns,
                              JoinFunction function)
-    : function_(std::move(function)),
-      files_(locate_join(reference)),
-      index_(open_join_index(files_, reference)),
-      shard_counts_({index_.row_count()}) {
+    : function_(std::move(function)) {
+  const JoinFiles files = locate_join(reference);
+  const JoinIndex index = open_join_index(files, reference);
+  index_path_ = index.path();
+  index_identity_ = FileSource(index_path_).identity();
+  shard_counts_ = {index.row_count()};
   std::vector<JoinIndex::TarSizes> sizes;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     std::unordered_map<std::string, std::int64_t> opened;
@@ -64,7 +66,7 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     }
     Column column{.name = reference.columns[c].name, .dataset = columns[c], .shards = {}};
     JoinIndex::TarSizes column_sizes;
-    for (const std::string& name : files_.sources[c].shards) {
+    for (const std::string& name : files.sources[c].shards) {
       const auto shard = opened.find(name);
       if (shard == opened.end()) {
         column.shards.emplace_back();
@@ -77,8 +79,8 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     columns_.push_back(std::move(column));
     sizes.push_back(std::move(column_sizes));
   }
-  index_.check(sizes);
-  digest_ = digest_of_file(index_.path());
+  index.check(sizes);
+  digest_ = digest_of_file(index_path_);
 }
 
 std::optional<std::int64_t> JoinedDataset::shard_of(std::size_t column, std::int64_t place) const {
@@ -107,12 +109,25 @@ JoinedReader::JoinedReader(std::shared_ptr<const JoinedDataset> dataset)
   }
 }
 
+JoinRow JoinedReader::row(std::int64_t index) const {
+  if (!index_) {
+    index_.emplace(dataset_->index_path(), dataset_->column_count());
+    if (FileSource(dataset_->index_path()).identity() != dataset_->index_identity()) {
+      index_.reset();
+      throw Error(ErrorCode::kCorruptData,
+                  "the join index changed since the dataset was opened: start again",
+                  {.path = dataset_->index_path()});
+    }
+  }
+  return index_->row(index);
+}
+
 void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                         std::vector<Sample>& samples) {
   std::vector<JoinRow> rows;
   rows.reserve(indexes.size());
   for (const std::int64_t index : indexes) {
-    rows.push_back(dataset_->index().row(index));
+    rows.push_back(row(index));
   }
   // Column by column, so that neighbours are read together.
   std::vector<std::vector<JoinedColumn>> joined(rows.size());
@@ -148,7 +163,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
             fmt::format("the join index puts '{}' and '{}' together; run energon prepare "
                         "on the metadataset again",
                         printable(sample.keys.front()), printable(column.sample->keys.front())),
-            {.path = dataset_->index().path(), .sample_key = sample.keys.front()});
+            {.path = dataset_->index_path(), .sample_key = sample.keys.front()});
       }
       for (SampleSource& source : column.sample->sources) {
         sample.sources.push_back(std::move(source));
@@ -162,7 +177,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
 }
 
 FailedSample JoinedReader::describe(std::int64_t index) {
-  const JoinPlace place = dataset_->index().row(index).front().value();
+  const JoinPlace place = row(index).front().value();
   const std::int64_t shard = dataset_->shard_of(0, place.shard).value();
   FailedSample sample{.dataset_path = dataset_->column(0).shards().dataset_path,
                       .shard_name = dataset_->column(0).source(shard)->shard_name,
@@ -176,14 +191,14 @@ FailedSample JoinedReader::describe(std::int64_t index) {
 }
 
 std::int64_t JoinedReader::file_of(std::int64_t index) const {
-  return dataset_->shard_of(0, dataset_->index().row(index).front().value().shard).value();
+  return dataset_->shard_of(0, row(index).front().value().shard).value();
 }
 
 bool JoinedReader::can_open(std::int64_t index) {
-  const JoinRow row = dataset_->index().row(index);
-  for (std::size_t c = 0; c < row.size(); ++c) {
-    if (row[c]) {
-      const std::int64_t shard = dataset_->shard_of(c, row[c]->shard).value();
+  const JoinRow places = row(index);
+  for (std::size_t c = 0; c < places.size(); ++c) {
+    if (places[c]) {
+      const std::int64_t shard = dataset_->shard_of(c, places[c]->shard).value();
       if (!readers_[c].can_open_shard(shard)) {
         return false;
       }

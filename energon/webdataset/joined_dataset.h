@@ -40,12 +40,14 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
                 std::vector<std::shared_ptr<const Webdataset>> columns, JoinFunction function);
 
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
-  std::int64_t sample_count() const override { return index_.row_count(); }
+  std::int64_t sample_count() const override { return shard_counts_.front(); }
   const std::vector<std::int64_t>& excluded() const override { return excluded_; }
   Config config() const override;
   std::unique_ptr<LeafReader> open_reader() const override;
 
-  const JoinIndex& index() const { return index_; }
+  const std::string& index_path() const { return index_path_; }
+  /// Of the index at opening.
+  const FileIdentity& index_identity() const { return index_identity_; }
   const JoinFunction& function() const { return function_; }
   std::size_t column_count() const { return columns_.size(); }
   const Webdataset& column(std::size_t i) const { return *columns_[i].dataset; }
@@ -65,9 +67,9 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
 
   std::vector<Column> columns_;
   const JoinFunction function_;
-  const JoinFiles files_;
-  const JoinIndex index_;
-  const std::vector<std::int64_t> shard_counts_;
+  std::string index_path_;
+  FileIdentity index_identity_;
+  std::vector<std::int64_t> shard_counts_;    // one: the rows
   const std::vector<std::int64_t> excluded_;  // none: left out when the join was prepared
   std::string digest_;
 };
@@ -85,8 +87,11 @@ class JoinedReader final : public LeafReader {
   bool can_open(std::int64_t index) override;
 
  private:
+  JoinRow row(std::int64_t index) const;
+
   const std::shared_ptr<const JoinedDataset> dataset_;
-  std::vector<WebdatasetReader> readers_;  // by column
+  std::vector<WebdatasetReader> readers_;   // by column
+  mutable std::optional<JoinIndex> index_;  // opened at the first row: in the process that reads
 };
 
 }  // namespace energon

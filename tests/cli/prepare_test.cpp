@@ -72,7 +72,7 @@ TEST_CASE("prepare refuses to guess a split, and to prepare twice", "[cli][prepa
   CHECK(again.exit_code == 1);
   CHECK_THAT(again.err, Catch::Contains("--force-overwrite"));
   auto forced = words;
-  forced.push_back("--force-overwrite");
+  forced.emplace_back("--force-overwrite");
   CHECK(run_energon(forced).exit_code == 0);
 }
 

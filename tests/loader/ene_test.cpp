@@ -393,13 +393,12 @@ TEST_CASE("ENE-17 batches are rebuilt from their keys in another loader", "[load
 }
 
 TEST_CASE("ENE-18 random augmentation is the same after a restore", "[loader][ene][fork]") {
-  const energon::NamedMap augment = {"augment", [](Sample sample, CallContext& context) {
-                                       sample.fields.emplace_back("noise",
-                                                                  std::to_string(context.rng()()));
-                                       return sample;
-                                     }};
+  const energon::MapFunction augment = [](Sample sample, CallContext& context) {
+    sample.fields.emplace_back("noise", std::to_string(context.rng()()));
+    return sample;
+  };
   const LoaderFixture fixture(
-      {.batch_size = 2, .shuffle_buffer_size = 9, .sample_maps = {augment}});
+      {.task_encoder = {.encode_sample = augment}, .batch_size = 2, .shuffle_buffer_size = 9});
   for (const int workers : {0, 1, 2}) {
     const auto loader = fixture.loader(workers);
     take(*loader, 7);

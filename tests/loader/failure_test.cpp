@@ -21,7 +21,7 @@ using energon::CallContext;
 using energon::Error;
 using energon::ErrorCode;
 using energon::LoaderOptions;
-using energon::NamedMap;
+using energon::MapFunction;
 using energon::Sample;
 using energon::TrainOptions;
 using energon::testing::LoaderFixture;
@@ -31,13 +31,13 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-NamedMap at_call(std::int64_t call, std::function<void()> action) {
-  return {"at_call", [call, action = std::move(action)](Sample sample, CallContext& context) {
-            if (context.call() == call) {
-              action();
-            }
-            return sample;
-          }};
+MapFunction at_call(std::int64_t call, std::function<void()> action) {
+  return [call, action = std::move(action)](Sample sample, CallContext& context) {
+    if (context.call() == call) {
+      action();
+    }
+    return sample;
+  };
 }
 
 // The error of the first next() that throws.
@@ -109,9 +109,10 @@ TEST_CASE("a loader goes on from its last state after a worker died", "[loader][
 
 TEST_CASE("what a function throws in a worker is thrown by next, with worker and sample",
           "[loader][fork]") {
-  const LoaderFixture fixture({.batch_size = 2, .sample_maps = {at_call(5, [] {
-                                                  throw std::runtime_error("CMYK is not supported");
-                                                })}});
+  const LoaderFixture fixture(
+      {.task_encoder = {.encode_sample =
+                            at_call(5, [] { throw std::runtime_error("CMYK is not supported"); })},
+       .batch_size = 2});
   const auto loader = fixture.loader(2);
   const Error error = first_error(*loader);
   CHECK_THAT(error.what(), Catch::Contains("CMYK is not supported") &&
@@ -129,10 +130,13 @@ TEST_CASE("a worker that crashes, exits or aborts in user code is a named death"
        {Case{[] { ::_exit(0); }, "exited with code 0"},
         Case{[] { ::_exit(7); }, "exited with code 7"}, Case{[] { ::raise(SIGSEGV); }, "SIGSEGV"},
         Case{[] { ::raise(SIGTERM); }, "SIGTERM"}}) {
-    const LoaderFixture fixture({.batch_size = 2, .sample_maps = {at_call(4, [&with] {
-                                                    ::signal(SIGSEGV, SIG_DFL);
-                                                    with.action();
-                                                  })}});
+    const LoaderFixture fixture({.task_encoder = {.encode_sample = at_call(4,
+                                                                           [&with] {
+                                                                             ::signal(SIGSEGV,
+                                                                                      SIG_DFL);
+                                                                             with.action();
+                                                                           })},
+                                 .batch_size = 2});
     const Error error = first_error(*fixture.loader(2));
     CHECK(error.code() == ErrorCode::kWorkerDied);
     CHECK_THAT(error.what(), Catch::Contains(with.expected) &&
@@ -143,12 +147,15 @@ TEST_CASE("a worker that crashes, exits or aborts in user code is a named death"
 TEST_CASE(
     "a worker without progress is an error after the timeout, and the loader still ends at once",
     "[loader][fork]") {
-  const LoaderFixture fixture({.batch_size = 2, .sample_maps = {at_call(4, [] {
-                                                  std::mutex mutex;
-                                                  std::unique_lock lock(mutex);
-                                                  std::condition_variable().wait(
-                                                      lock, [] { return false; });
-                                                })}});
+  const LoaderFixture fixture(
+      {.task_encoder = {.encode_sample = at_call(4,
+                                                 [] {
+                                                   std::mutex mutex;
+                                                   std::unique_lock lock(mutex);
+                                                   std::condition_variable().wait(
+                                                       lock, [] { return false; });
+                                                 })},
+       .batch_size = 2});
   const auto begin = Clock::now();
   {
     const auto loader = fixture.loader(1, {.timeout = std::chrono::milliseconds(300)});
@@ -160,7 +167,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a save does not wait for a slow sample", "[loader][fork]") {
-  const LoaderFixture fixture({.sample_maps = {at_call(1, [] { ::sleep(5); })}});
+  const LoaderFixture fixture({.task_encoder = {.encode_sample = at_call(1, [] { ::sleep(5); })}});
   const auto loader = fixture.loader(1);
   take(*loader, 1);
   const auto begin = Clock::now();
@@ -212,18 +219,17 @@ TEST_CASE("a batch larger than the limit is refused at once", "[loader][fork]") 
 TEST_CASE("a value that a function keeps is copied, not sent away under it", "[loader][fork]") {
   // The function keeps the bytes of the first sample and compares them with each later one's: a
   // slot that was published while it still held it would change under its hands.
-  const NamedMap keeper = {
-      "keeper", [first = std::make_shared<std::optional<energon::SharedBytes>>(),
-                 text = std::make_shared<std::string>()](Sample sample, CallContext&) {
-        if (!*first) {
-          *first = sample.bytes("bin");
-          *text = (*first)->text();
-        }
-        sample.fields.emplace_back("kept", **first);
-        sample.fields.emplace_back("intact", std::int64_t{(*first)->text() == *text});
-        return sample;
-      }};
-  const LoaderFixture fixture({.sample_maps = {keeper}}, {20}, 3000);
+  const MapFunction keeper = [first = std::make_shared<std::optional<energon::SharedBytes>>(),
+                              text = std::make_shared<std::string>()](Sample sample, CallContext&) {
+    if (!*first) {
+      *first = sample.bytes("bin");
+      *text = (*first)->text();
+    }
+    sample.fields.emplace_back("kept", **first);
+    sample.fields.emplace_back("intact", std::int64_t{(*first)->text() == *text});
+    return sample;
+  };
+  const LoaderFixture fixture({.task_encoder = {.encode_sample = keeper}}, {20}, 3000);
   const auto loader = fixture.loader(1);
   std::string expected;
   for (int i = 0; i < 60; ++i) {

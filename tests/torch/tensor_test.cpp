@@ -83,15 +83,15 @@ TEST_CASE("tensors over a worker's memory outlive batch and loader", "[torch][fo
 TEST_CASE("a function in a worker may use torch and send tensors", "[torch][fork]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {6});
-  const energon::NamedMap square = {
-      "square", [](energon::Sample sample, energon::CallContext&) {
-        const std::int64_t number = std::stoll(sample.keys.front());
-        const at::Tensor values = at::mul(at::arange(1000, at::kLong), number);
-        sample.fields.emplace_back("values", energon::from_torch(values));
-        return sample;
-      }};
-  SavableDataLoader loader(energon::val_pipeline({dataset}, {.sample_maps = {square}}),
-                           {.worker_config = {.num_workers = 1}});
+  const energon::MapFunction square = [](energon::Sample sample, energon::CallContext&) {
+    const std::int64_t number = std::stoll(sample.keys.front());
+    const at::Tensor values = at::mul(at::arange(1000, at::kLong), number);
+    sample.fields.emplace_back("values", energon::from_torch(values));
+    return sample;
+  };
+  SavableDataLoader loader(
+      energon::val_pipeline({dataset}, {.task_encoder = {.encode_sample = square}}),
+      {.worker_config = {.num_workers = 1}});
   for (std::int64_t number = 0; number < 6; ++number) {
     const auto sample = loader.next();
     REQUIRE(sample);

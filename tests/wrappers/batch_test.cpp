@@ -85,7 +85,8 @@ TEST_CASE("batches, limits and epochs conform", "[wrappers][conformance]") {
         return energon::val_pipeline({dataset}, {.batch_size = 10, .limit = 3})({.memory = memory});
       },
       [&] {
-        return energon::val_pipeline({dataset, dataset}, {.batch_size = 8})({.memory = memory});
+        return energon::val_pipeline(energon::PipelineData({dataset, dataset}),
+                                     {.batch_size = 8})({.memory = memory});
       },
       [&] {
         return std::make_unique<energon::Epochize>(train({.batch_size = 10, .repeat = false}), 4);

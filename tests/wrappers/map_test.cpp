@@ -13,38 +13,37 @@ using energon::CallContext;
 using energon::Dataset;
 using energon::Error;
 using energon::HeapBufferPool;
-using energon::NamedMap;
+using energon::MapFunction;
 using energon::Sample;
 using energon::testing::numbered_dataset;
 using energon::testing::TempDir;
 
 namespace {
 
-NamedMap augment() {
-  return {"augment", [](Sample sample, CallContext& context) {
-            sample.fields.emplace_back("noise", static_cast<std::int64_t>(context.rng()()));
-            return sample;
-          }};
+MapFunction augment() {
+  return [](Sample sample, CallContext& context) {
+    sample.fields.emplace_back("noise", static_cast<std::int64_t>(context.rng()()));
+    return sample;
+  };
 }
 
-NamedMap failing(std::function<void()> fail) {
-  return {"failing", [fail](Sample sample, CallContext& context) {
-            if (context.call() == 3) {
-              fail();
-            }
-            return sample;
-          }};
+MapFunction failing(std::function<void()> fail) {
+  return [fail](Sample sample, CallContext& context) {
+    if (context.call() == 3) {
+      fail();
+    }
+    return sample;
+  };
 }
 
 // A dataset of 55 samples, and pipelines over it with one map function.
 class Fixture {
  public:
-  std::unique_ptr<Dataset> pipeline(NamedMap map) {
-    return energon::train_pipeline(dataset_,
-                                   {.batch_size = 2,
-                                    .shuffle_buffer_size = 9,
-                                    .repeat = false,
-                                    .sample_maps = {std::move(map)}})({.memory = memory_});
+  std::unique_ptr<Dataset> pipeline(MapFunction map) {
+    return energon::train_pipeline(dataset_, {.task_encoder = {.encode_sample = std::move(map)},
+                                              .batch_size = 2,
+                                              .shuffle_buffer_size = 9,
+                                              .repeat = false})({.memory = memory_});
   }
 
  private:
@@ -87,8 +86,9 @@ TEST_CASE("what a map function throws becomes an Error that names function and s
     return std::string("no error");
   };
   CHECK(message_of([] { throw std::runtime_error("no such colour"); }) ==
-        "stage 'failing' failed: no such colour");
-  CHECK(message_of([] { throw 7; }) == "stage 'failing' threw something that is no std::exception");
+        "stage 'encode_sample' failed: no such colour");
+  CHECK(message_of([] { throw 7; }) ==
+        "stage 'encode_sample' threw something that is no std::exception");
   CHECK(message_of([] { throw Error(energon::ErrorCode::kUnsupported, "CMYK"); }) == "CMYK");
 }
 

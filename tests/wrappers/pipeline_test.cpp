@@ -100,7 +100,8 @@ TEST_CASE("validation is in order and complete", "[wrappers][pipeline]") {
   CHECK(take(energon::val_pipeline({dataset}, {.batch_size = 10}), {}, 0, 100) == all);
   auto twice = all;
   twice.insert(twice.end(), all.begin(), all.end());
-  CHECK(take(energon::val_pipeline({dataset, dataset}, {.batch_size = 10}), {}, 0, 200) == twice);
+  CHECK(take(energon::val_pipeline(energon::PipelineData({dataset, dataset}), {.batch_size = 10}),
+             {}, 0, 200) == twice);
 }
 
 TEST_CASE("a virtual epoch is shared between the workers of a rank", "[wrappers][pipeline]") {

@@ -1,0 +1,17 @@
+// A metadataset for people: the tree of its datasets with shares and lengths.
+
+#pragma once
+
+#include <string>
+
+#include "io/formats/recipe.h"
+#include "wrappers/pipeline_leaf.h"
+
+namespace energon::cli {
+
+/// One line per node, indented by depth, ended by newlines. `data` are the opened leaves of
+/// `recipe`. The share is that of the samples drawn: by weight in a blend, by samples times
+/// repetitions otherwise.
+std::string describe_recipe(const Recipe& recipe, const PipelineData& data);
+
+}  // namespace energon::cli

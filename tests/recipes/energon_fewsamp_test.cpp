@@ -1,0 +1,56 @@
+// Energon's test_metadataset_fewsamp.py as black-box tests: fewer samples than ranks.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/recipes/streams.h"
+#include "tests/support/dataset_builder.h"
+#include "wrappers/pipeline.h"
+
+using energon::testing::check_resumes;
+using energon::testing::keys;
+using energon::testing::Stream;
+using energon::testing::TempDir;
+using energon::testing::write_prepared;
+
+TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
+  // 32 ranks: of the small dataset most get nothing, of the large one each gets some.
+  const TempDir folder;
+  write_prepared(folder, {.name = "large", .counts = {60, 60}});
+  write_prepared(folder, {.name = "small", .counts = {5}, .first = 1000});
+  folder.write("m.yaml",
+               "__class__: MetadatasetV2\nsplits:\n  train:\n    blend:\n"
+               "    - {path: large, weight: 1}\n    - {path: small, weight: 1}\n");
+  const auto make = energon::train_dataset(folder.file("m.yaml"), {}, {.batch_size = 2});
+  int with_small = 0;
+  for (int rank = 0; rank < 32; ++rank) {
+    const energon::WorkerConfig config{.rank = rank, .world_size = 32};
+    Stream stream(make, config);
+    const auto all = keys(stream.take(50));
+    REQUIRE(all.size() == 100);
+    with_small += std::any_of(all.begin(), all.end(), [](const auto& key) { return key > "001"; });
+  }
+  CHECK(with_small == 5);
+  for (const int rank : {0, 7, 31}) {
+    check_resumes(make, {.worker_config = {.rank = rank, .world_size = 32}}, {0, 1, 9, 30}, 20);
+  }
+}
+
+TEST_CASE("test_rank_balance", "[recipes][fewsamp]") {
+  const TempDir folder;
+  write_prepared(folder, {.name = "ds", .counts = {40, 40, 37}});
+  const auto make = energon::train_dataset(folder.file("ds"), {}, {.repeat = false});
+  std::vector<int> with_two;
+  for (int rank = 0; rank < 100; ++rank) {
+    const auto length = Stream(make, {.rank = rank, .world_size = 100}).take().size();
+    REQUIRE((length == 1 || length == 2));
+    if (length == 2) {
+      with_two.push_back(rank);
+    }
+  }
+  CHECK(with_two ==
+        std::vector<int>{0, 3, 6, 12, 18, 25, 31, 37, 43, 50, 56, 62, 68, 75, 81, 87, 93});
+}

@@ -1,0 +1,267 @@
+// Energon's test_metadataset_v2.py as black-box tests, by name and numbers.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/formats/prepare_join.h"
+#include "tests/recipes/streams.h"
+#include "tests/support/dataset_builder.h"
+#include "wrappers/pipeline.h"
+
+using energon::DataOptions;
+using energon::JoinedColumn;
+using energon::Mapping;
+using energon::PipelineFactory;
+using energon::Sample;
+using energon::TrainOptions;
+using energon::testing::check_resumes;
+using energon::testing::counts;
+using energon::testing::Keys;
+using energon::testing::keys;
+using energon::testing::kTens;
+using energon::testing::numbers;
+using energon::testing::Stream;
+using energon::testing::take_all;
+using energon::testing::TempDir;
+using energon::testing::text_of;
+using energon::testing::write_prepared;
+
+namespace {
+
+// Three datasets of 55 samples: ds1 with keys 0 to 54, ds2 from 100, ds3 with the keys of ds1.
+class V2 {
+ public:
+  V2() {
+    write_prepared(folder_, {.name = "ds1", .counts = kTens, .prefix = "a"});
+    write_prepared(folder_, {.name = "ds2", .counts = kTens, .first = 100, .prefix = "b"});
+    write_prepared(folder_, {.name = "ds3", .counts = {30, 25}, .prefix = "c", .part = "cap"});
+  }
+
+  // The split "train" of m.yaml, as a flow mapping.
+  std::string with(const std::string& train) const {
+    folder_.write("m.yaml", "__class__: MetadatasetV2\nsplits: {train: " + train + "}\n");
+    return folder_.file("m.yaml");
+  }
+  const TempDir& folder() const { return folder_; }
+
+ private:
+  TempDir folder_;
+};
+
+PipelineFactory once(const std::string& path, const DataOptions& data = {}) {
+  return energon::train_dataset(path, data, {.repeat = false});
+}
+
+std::vector<std::int64_t> in_order(const std::string& path) {
+  std::vector<std::int64_t> result;
+  for (const Sample& sample : Stream(energon::val_dataset(path, {.split = "train"})).take()) {
+    result.push_back(numbers(sample).front());
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("test_metadataset_v2_blend", "[recipes][v2]") {
+  const V2 v2;
+  Stream stream(energon::train_dataset(
+      v2.with("{blend: [{weight: 2, path: ds1}, {weight: 8, path: ds2}]}"), {}, {}));
+  std::int64_t of_one = 0;
+  for (const Sample& sample : stream.take(1000)) {
+    of_one += numbers(sample).front() < 100;
+  }
+  CHECK((of_one >= 150 && of_one <= 250));
+}
+
+TEST_CASE("test_blend_epochized", "[recipes][v2][fork]") {
+  const V2 v2;
+  const auto path =
+      v2.with("{blend_epochized: [{repetitions: 2, path: ds1}, {repetitions: 3, path: ds2}]}");
+  Stream stream(once(path));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const auto seen = counts(keys(stream.take()));
+    CHECK(seen.size() == 110);
+    for (const auto& [key, count] : seen) {
+      INFO(key);
+      CHECK(count == (key < "000100" ? 2 : 3));
+    }
+    stream.dataset().next_epoch();
+  }
+  // Over several epochs without an end, and over workers.
+  Stream endless(energon::train_dataset(path, {}, {.shuffle_buffer_size = 1}));
+  for (const auto& [key, count] : counts(keys(endless.take(275 * 3)))) {
+    CHECK(count == (key < "000100" ? 6 : 9));
+  }
+  for (const auto& [key, count] : counts(keys(take_all(once(path), 2, 2)))) {
+    CHECK(count == (key < "000100" ? 2 : 3));
+  }
+  check_resumes(energon::train_dataset(path, {}, {.batch_size = 4, .shuffle_buffer_size = 10}),
+                {.worker_config = {.num_workers = 2}}, {0, 1, 30, 68, 69, 70, 100}, 50);
+}
+
+TEST_CASE("test_blend_epochized_fractional", "[recipes][v2]") {
+  const V2 v2;
+  Stream stream(once(v2.with(
+      "{blend_epochized: [{repetitions: 0.7, path: ds1}, {repetitions: 1.5, path: ds2}]}")));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    std::int64_t of_one = 0;
+    std::int64_t of_two = 0;
+    for (const auto& [key, count] : counts(keys(stream.take()))) {
+      CHECK(count <= (key < "000100" ? 1 : 2));
+      (key < "000100" ? of_one : of_two) += count;
+    }
+    CHECK(of_one == 38);
+    CHECK(of_two == 55 + 27);
+    stream.dataset().next_epoch();
+  }
+}
+
+TEST_CASE("test_nested_blend_epochized", "[recipes][v2]") {
+  const V2 v2;
+  v2.folder().write("inner.yaml",
+                    "__class__: MetadatasetV2\nsplits: {train: {blend_epochized: "
+                    "[{repetitions: 2, path: ds1}, {path: ds2}]}}\n");
+  const auto seen = counts(keys(
+      Stream(once(v2.with("{blend_epochized: [{repetitions: 3, path: inner.yaml}]}"))).take()));
+  CHECK(seen.at("000000") == 6);
+  CHECK(seen.at("000100") == 3);
+}
+
+TEST_CASE("test_blend_of_different_kinds_is_refused", "[recipes][v2]") {
+  const V2 v2;
+  v2.folder().write("inner.yaml",
+                    "__class__: MetadatasetV2\nsplits: {train: {blend: [{path: ds1}]}}\n");
+  CHECK_THROWS_WITH(once(v2.with("{blend_epochized: [{path: inner.yaml}]}")),
+                    Catch::Contains("blend"));
+  CHECK_THROWS_WITH(once(v2.folder().file("inner.yaml")), Catch::Contains("never ends"));
+}
+
+TEST_CASE("test_subset", "[recipes][v2]") {
+  const V2 v2;
+  const auto range = [](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t i = begin; i < end; ++i) {
+      result.push_back(i);
+    }
+    return result;
+  };
+  CHECK(in_order(v2.with("{path: ds1, subset: {range: [20%, 80%]}}")) == range(11, 44));
+  CHECK(in_order(v2.with("{path: ds1, subset: {range: [50, end]}}")) == range(50, 55));
+  CHECK(in_order(v2.with("{path: ds1, subset: {range: [0, 5]}}")) == range(0, 5));
+  v2.folder().write("inner.yaml",
+                    "__class__: MetadatasetV2\nsplits: {train: {path: ds1, subset: "
+                    "{range: [10, 30]}}}\n");
+  CHECK(in_order(v2.with("{path: inner.yaml, subset: {range: [20%, 80%]}}")) == range(14, 26));
+  for (const char* const bad : {"[30, 10]", "[10, 80%]", "[0, 56]", "[-1, 10]", "[90%, 101%]"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(in_order(v2.with(fmt::format("{{path: ds1, subset: {{range: {}}}}}", bad))),
+                    energon::Error);
+  }
+}
+
+TEST_CASE("test_subset_over_workers", "[recipes][v2]") {
+  const V2 v2;
+  Keys seen = keys(take_all(
+      once(v2.with("{blend_epochized: [{path: ds1, subset: {range: [20%, 80%]}}]}")), 2, 3));
+  std::sort(seen.begin(), seen.end());
+  CHECK(seen.size() == 33);
+  CHECK(seen.front() == "000011");
+  CHECK(seen.back() == "000043");
+  CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
+}
+
+TEST_CASE("test_joined_metadataset", "[recipes][v2]") {
+  const V2 v2;
+  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  CHECK_THROWS_WITH(once(path), Catch::Contains("energon prepare"));
+  energon::prepare_metadataset(path);
+  const auto samples = Stream(once(path)).take();
+  CHECK(samples.size() == 55);
+  for (const Sample& sample : samples) {
+    const std::string number = std::to_string(numbers(sample).front());
+    CHECK(text_of(sample.at("txt")) == "a" + number);
+    CHECK(text_of(sample.at("cap")) == "c" + number);
+  }
+}
+
+TEST_CASE("test_joined_metadataset_joiner", "[recipes][v2]") {
+  const V2 v2;
+  const auto path =
+      v2.with("{join: {left: {path: ds1}, right: {path: ds3}}, joiner: {__function__: m.py:pair}}");
+  energon::prepare_metadataset(path);
+  CHECK_THROWS_WITH(once(path), Catch::Contains("joiners"));
+  DataOptions data;
+  const auto pair = [](std::vector<JoinedColumn> columns) {
+    return Mapping{{columns.at(0).name, columns.at(0).sample->fields.at(0).second},
+                   {columns.at(1).name, columns.at(1).sample->fields.at(0).second}};
+  };
+  data.joiners = {{"m.py:pair", pair}, {"pair", pair}};
+  for (const Sample& sample : Stream(once(path, data)).take()) {
+    CHECK(text_of(sample.at("left")).substr(1) == text_of(sample.at("right")).substr(1));
+  }
+}
+
+TEST_CASE("test_joined_metadataset_prepare_mock_empty", "[recipes][v2]") {
+  // A joiner that only Python knows does not matter to prepare.
+  const V2 v2;
+  const auto report = energon::prepare_metadataset(v2.with(
+      "{join: [{path: ds1}, {path: ds3}], joiner: {__module__: mock, __class__: Unknown}}"));
+  CHECK(report.joins.at(0).rows == 55);
+}
+
+TEST_CASE("test_left_join", "[recipes][v2]") {
+  const V2 v2;
+  write_prepared(v2.folder(), {.name = "part", .counts = {20}, .first = 30, .part = "cap"});
+  const auto skip =
+      v2.with("{join: [{path: ds1}, {path: part, nonmatch: skip}], joiner: {__class__: Pair}}");
+  energon::prepare_metadataset(skip);
+  CHECK(Stream(once(skip)).take().size() == 20);
+  const auto none =
+      v2.with("{join: [{path: ds1}, {path: part, nonmatch: none}], joiner: {__class__: Pair}}");
+  energon::prepare_metadataset(none);
+  std::int64_t with_both = 0;
+  const auto samples = Stream(once(none)).take();
+  for (const Sample& sample : samples) {
+    with_both += sample.fields.size() == 2;
+  }
+  CHECK(samples.size() == 55);
+  CHECK(with_both == 20);
+}
+
+TEST_CASE("test_joined_metadataset_exclude", "[recipes][v2]") {
+  const V2 v2;
+  v2.folder().write(
+      "ds1/.nv-meta/split.yaml",
+      "split_parts:\n  train:\n  - parts/data-{0..5}.tar\nexclude:\n"
+      "- parts/data-1.tar\n- parts/data-2.tar/000023\n- parts/data-3.tar/00003{0..4}\n");
+  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  energon::prepare_metadataset(path);
+  CHECK(Stream(once(path)).take().size() == 39);
+}
+
+TEST_CASE("test_metadataset_with_join_in_blend", "[recipes][v2][fork]") {
+  const V2 v2;
+  const auto path = v2.with(
+      "{blend: [{weight: 1, path: ds2}, {weight: 3, join: [{path: ds1}, {path: ds3}], "
+      "joiner: {__class__: Pair}}]}");
+  energon::prepare_metadataset(path);
+  std::int64_t joined = 0;
+  for (const Sample& sample : Stream(energon::train_dataset(path)).take(400)) {
+    joined += sample.fields.size() == 2;
+  }
+  CHECK((joined > 250 && joined < 350));
+  energon::TaskEncoder encoder;
+  encoder.batch = [](std::span<Sample> samples) {
+    return Mapping{{"count", static_cast<std::int64_t>(samples.size())}};
+  };
+  check_resumes(
+      energon::train_dataset(path, {},
+                             {.task_encoder = encoder, .batch_size = 5, .shuffle_buffer_size = 20}),
+      {.worker_config = {.num_workers = 2}}, {0, 7, 50}, 30);
+}

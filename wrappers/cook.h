@@ -1,0 +1,70 @@
+// From crude samples (the parts as they lie in the shard) to the samples of a task.
+//
+// A cooker says which datasets it is for by labels: the first one whose labels all stand in a
+// dataset's subflavors cooks its samples; that is settled when the pipeline is made. A cook
+// function may take more files from its own dataset (the primary store), from the auxiliary
+// datasets that the metadataset names, and through a cache on a local disk. Energon: Cooker,
+// CrudeSample.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "energon/call_context.h"
+#include "energon/sample.h"
+#include "io/formats/file_store.h"
+#include "wrappers/map.h"
+#include "wrappers/pipeline_leaf.h"
+
+namespace energon {
+
+/// For the duration of one call.
+class CookContext {
+ public:
+  CookContext(CallContext& call, std::string sample_key, FileStore* primary,
+              const std::map<std::string, std::unique_ptr<FileStore>>& aux)
+      : call_(call), sample_key_(std::move(sample_key)), primary_(primary), aux_(aux) {}
+
+  /// Random numbers of this sample.
+  Mt19937& rng() { return call_.rng(); }
+  const CallContext& call() const { return call_; }
+
+  /// A file of the sample's own dataset; a name that begins with a dot is a part of this sample.
+  /// Throws Error (kUnsupported) for datasets that cannot be asked by name.
+  SharedBytes primary(std::string_view name);
+
+  /// A file of the auxiliary dataset `store`. Throws Error (kNotFound) that lists the stores.
+  SharedBytes aux(std::string_view store, std::string_view name);
+
+  /// Where what was taken lies; becomes part of the sample's sources.
+  std::vector<SampleSource> take_sources() { return std::move(sources_); }
+
+ private:
+  SharedBytes take(FileStore& store, const std::string& name);
+
+  CallContext& call_;
+  const std::string sample_key_;
+  FileStore* const primary_;
+  const std::map<std::string, std::unique_ptr<FileStore>>& aux_;
+  std::vector<SampleSource> sources_;
+};
+
+using CookFunction = std::function<Sample(Sample crude, CookContext& context)>;
+
+struct Cooker {
+  CookFunction cook = nullptr;
+  /// The dataset's subflavors must have all of these, with equal values. Empty: fits every one.
+  Config has_subflavors = Config::object();
+};
+
+/// The function of the stage "cook": takes each sample to the cooker of its leaf. Throws Error
+/// (kInvalidArgument) that names a leaf that no cooker is for, with its subflavors.
+MapFunction cook_function(const std::vector<Cooker>& cookers,
+                          const std::vector<PipelineLeaf>& leaves);
+
+}  // namespace energon

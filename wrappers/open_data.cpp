@@ -1,0 +1,126 @@
+#include "wrappers/open_data.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/webdataset/jsonl_dataset.h"
+#include "io/error.h"
+#include "io/formats/recipe.h"
+
+namespace energon {
+namespace {
+
+/// Opens the leaves of one recipe.
+class Opener {
+ public:
+  Opener(const DataOptions& options, PipelineData& data) : options_(options), data_(data) {}
+
+  PipelineLeaf open(const LeafReference& reference) {
+    PipelineLeaf leaf{.name = reference.path,
+                      .weight = reference.weight,
+                      .repetitions = reference.repetitions,
+                      .shuffle = reference.shuffle,
+                      .subflavors = reference.subflavors.dump()};
+    switch (reference.kind) {
+      case LeafReference::Kind::kWebdataset: {
+        auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
+                                  leaf.subflavors);
+        leaf.length = dataset->sample_count();
+        if (dataset->shards().kind == "prepared") {
+          leaf.primary = webdataset_store(dataset->shards().dataset_path);
+        }
+        leaf.dataset = std::move(dataset);
+        break;
+      }
+      case LeafReference::Kind::kJsonl:
+        leaf.dataset = std::make_shared<const JsonlDataset>(reference.path, options_.open.cache_dir,
+                                                            leaf.subflavors);
+        leaf.length = leaf.dataset->sample_count();
+        leaf.primary = [path = reference.path, cache_dir = options_.open.cache_dir] {
+          return std::make_unique<JsonlFileStore>(path, cache_dir);
+        };
+        break;
+      case LeafReference::Kind::kJoin:
+        open_join(reference, leaf);
+        break;
+    }
+    if (reference.subset != Subset()) {
+      leaf.range = resolve(reference.subset, leaf.dataset->sample_count());
+    }
+    for (const AuxReference& aux : reference.aux) {
+      leaf.aux.emplace(aux.name, store(aux));
+    }
+    return leaf;
+  }
+
+ private:
+  std::shared_ptr<const Webdataset> webdataset(const std::string& path, const std::string& split,
+                                               const std::optional<std::string>& split_config,
+                                               const std::string& subflavors) {
+    OpenOptions open = options_.open;
+    open.split_part = split;
+    open.split_config = split_config;
+    ShardSet shards = open_split(path, open);
+    data_.warnings.insert(data_.warnings.end(), shards.warnings.begin(), shards.warnings.end());
+    return std::make_shared<const Webdataset>(
+        std::move(shards),
+        WebdatasetOptions{.verify_checksums = options_.verify_checksums, .subflavors = subflavors});
+  }
+
+  void open_join(const LeafReference& reference, PipelineLeaf& leaf) {
+    std::vector<std::shared_ptr<const Webdataset>> columns;
+    for (const JoinColumn& column : reference.columns) {
+      columns.push_back(
+          webdataset(column.path, column.split_part, column.split_config, leaf.subflavors));
+    }
+    leaf.length = columns.front()->sample_count();
+    leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
+    leaf.dataset =
+        std::make_shared<const JoinedDataset>(reference, std::move(columns), joiner(reference));
+  }
+
+  JoinFunction joiner(const LeafReference& reference) const {
+    const auto found = options_.joiners.find(reference.joiner.name);
+    if (found != options_.joiners.end()) {
+      return found->second;
+    }
+    if (reference.joiner.kind == Joiner::Kind::kFunction) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the join names the function '{}', which DataOptions::joiners does "
+                              "not have",
+                              printable(reference.joiner.name)),
+                  {.path = reference.path});
+    }
+    return nullptr;
+  }
+
+  StoreOpener webdataset_store(const std::string& path) const {
+    return [path, cache_dir = options_.open.cache_dir] {
+      return std::make_unique<WebdatasetFileStore>(path, cache_dir);
+    };
+  }
+
+  StoreOpener store(const AuxReference& aux) const {
+    return [aux, cache_dir = options_.open.cache_dir] { return make_file_store(aux, cache_dir); };
+  }
+
+  const DataOptions& options_;
+  PipelineData& data_;
+};
+
+}  // namespace
+
+PipelineData open_data(const std::string& path, const DataOptions& options) {
+  const Recipe recipe = load_recipe(path, options.split);
+  PipelineData data;
+  data.mixing = recipe.mixing;
+  Opener opener(options, data);
+  for (const LeafReference& reference : recipe.leaves) {
+    data.leaves.push_back(opener.open(reference));
+  }
+  return data;
+}
+
+}  // namespace energon

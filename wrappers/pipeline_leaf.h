@@ -1,0 +1,55 @@
+// A leaf dataset with its part in a pipeline: how much of it, how often, with which labels.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "energon/leaf_dataset.h"
+#include "io/formats/file_store.h"
+#include "io/formats/metadataset.h"
+#include "io/formats/subset.h"
+
+namespace energon {
+
+/// Opens a store when it is first asked: after the fork.
+using StoreOpener = std::function<std::unique_ptr<FileStore>()>;
+
+struct PipelineLeaf {
+  std::shared_ptr<const LeafDataset> dataset = nullptr;
+  std::string name = {};  ///< for people: the path
+  /// What Energon counts as its length: samples of the split, of a subset and a join those of the
+  /// whole (first) dataset. Decides rotations and weights of epochized blends.
+  std::int64_t length = 0;
+  std::optional<SampleRange> range = std::nullopt;  ///< absent: all samples
+  double weight = 1;                                ///< in a weighted blend
+  double repetitions = 1;                           ///< in an epochized blend, per epoch
+  ShuffleMultiplier shuffle = {};                   ///< of the pipeline's shuffle_over_epochs
+  std::string subflavors = "{}";                    ///< a JSON object
+  StoreOpener primary = nullptr;  ///< files of the dataset itself; absent: it has no names
+  std::map<std::string, StoreOpener> aux = {};
+};
+
+/// What a pipeline reads. In training the leaves are mixed, in validation they follow each other.
+struct PipelineData {
+  /// kWeighted: drawn by weight, each without end. Else each its number of repetitions in an epoch,
+  /// exactly.
+  PipelineData() = default;
+  /// The whole of one dataset.
+  PipelineData(std::shared_ptr<const LeafDataset> dataset)  // NOLINT: a dataset is data
+      : PipelineData(std::vector{std::move(dataset)}) {}
+  /// Several datasets, each once an epoch.
+  explicit PipelineData(std::vector<std::shared_ptr<const LeafDataset>> datasets);
+
+  Mixing mixing = Mixing::kSingle;
+  std::vector<PipelineLeaf> leaves = {};
+  std::vector<std::string> warnings = {};  ///< of the opened datasets; harmless
+};
+
+}  // namespace energon
