@@ -195,8 +195,8 @@ std::optional<Sample> IterMap::next_output() {
     guard_.handle(std::current_exception(), std::move(failed), false);
     if (can_repeat) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("stage '{}' failed before it pulled a sample, so that none can be "
-                              "left out (the cause was reported)",
+                  fmt::format("stage '{}' failed before it pulled a sample; there is none that "
+                              "could be left out",
                               guard_.name()));
     }
     return std::nullopt;

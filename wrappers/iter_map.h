@@ -38,7 +38,7 @@ struct IterMapOptions {
   /// More are an Error (kResourceExhausted): every sample of the running call is in each state, in
   /// each output's key, and is read again after a restore.
   std::int64_t max_samples_per_call = 65536;
-  StageOptions stage = {};
+  StageOptions stage = {.name = "iter_map"};
 };
 
 class IterMap final : public Dataset {

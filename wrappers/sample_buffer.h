@@ -2,10 +2,12 @@
 //
 // What counts are the restore keys: they are all that is saved. The samples are attached while they
 // fit into memory; the others, and all of them after a restore, are rebuilt from their keys when
-// they are taken. Either way the same samples come out.
+// they are taken. Either way the same samples come out. A sample that is attached keeps the memory
+// that it was read into, which it may share with its neighbours.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>

@@ -12,42 +12,9 @@
 using energon::BatchOptions;
 using energon::Dataset;
 using energon::HeapBufferPool;
-using energon::Sample;
 using energon::testing::numbered_dataset;
 using energon::testing::TempDir;
 using Remainder = BatchOptions::Remainder;
-
-namespace {
-
-Sample sample(const std::string& key, std::vector<std::string> parts) {
-  Sample result;
-  result.keys = {key};
-  for (const std::string& part : parts) {
-    result.fields.emplace_back(part, std::int64_t{1});
-  }
-  return result;
-}
-
-}  // namespace
-
-TEST_CASE("list_fields gathers each part of all samples", "[wrappers][batch]") {
-  std::vector<Sample> samples = {sample("a", {"txt", "jpg"}), sample("b", {"jpg", "txt"})};
-  const auto fields = energon::list_fields(samples);
-  REQUIRE(fields.size() == 2);
-  CHECK(fields[0].first == "txt");
-  CHECK(std::get<energon::List>(fields[1].second.base()).size() == 2);
-}
-
-TEST_CASE("a sample without a part that others have is named", "[wrappers][batch]") {
-  std::vector<Sample> late = {sample("a", {"txt"}), sample("b", {"txt", "jpg"})};
-  CHECK_THROWS_WITH(energon::list_fields(late), Catch::Contains("'jpg'") && Catch::Contains("'a'"));
-  std::vector<Sample> early = {sample("a", {"txt", "jpg"}), sample("b", {"txt"}),
-                               sample("c", {"txt", "jpg"})};
-  CHECK_THROWS_WITH(energon::list_fields(early),
-                    Catch::Contains("'jpg'") && Catch::Contains("'b'"));
-  std::vector<Sample> last = {sample("a", {"txt", "jpg"}), sample("b", {"txt"})};
-  CHECK_THROWS_WITH(energon::list_fields(last), Catch::Contains("'jpg'") && Catch::Contains("'b'"));
-}
 
 TEST_CASE("the samples left over make a smaller batch or are dropped", "[wrappers][batch]") {
   const TempDir folder;
