@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,8 +43,9 @@ struct PipelineData {
   /// exactly.
   PipelineData() = default;
   /// The whole of one dataset.
-  PipelineData(std::shared_ptr<const LeafDataset> dataset)  // NOLINT: a dataset is data
-      : PipelineData(std::vector{std::move(dataset)}) {}
+  template <std::derived_from<LeafDataset> Leaf>
+  PipelineData(std::shared_ptr<const Leaf> dataset)  // NOLINT: a dataset is data
+      : PipelineData(std::vector<std::shared_ptr<const LeafDataset>>{std::move(dataset)}) {}
   /// Several datasets, each once an epoch.
   explicit PipelineData(std::vector<std::shared_ptr<const LeafDataset>> datasets);
 
