@@ -10,7 +10,8 @@
 
 namespace energon::cli {
 
-/// Throws Error as open_split().
+/// `options` without a function for progress. Throws Error as open_split().
+ShardSet open_shards(const std::string& path, OpenOptions options);
 ShardSet open_shards(const std::string& path, const std::string& split_part,
                      const std::optional<std::string>& cache_dir);
 

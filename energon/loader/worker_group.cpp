@@ -14,6 +14,7 @@
 #include "energon/loader/statistics_block.h"
 #include "energon/loader/transport.h"
 #include "energon/loader/worker_main.h"
+#include "energon/worker_exit.h"
 #include "io/error.h"
 
 namespace energon {
@@ -102,7 +103,12 @@ std::string WorkerGroup::doing(const Worker& worker) const {
 
 void WorkerGroup::throw_dead(const Worker& worker) {
   const ProcessEnd end = fork_server_.exit_of(worker.process, deadline_after(kReportLimit));
-  Error error = worker_died(worker.process, end, doing(worker));
+  const bool by_watchdog =
+      end == ProcessEnd{.kind = ProcessEnd::Kind::kExited, .value = kWatchdogExitCode};
+  Error error = worker_died(worker.process, end,
+                            doing(worker) + (by_watchdog ? ", which took longer than the timeout "
+                                                           "of its watchdog"
+                                                         : ""));
   error.with({.worker = worker.process.worker_id});
   throw error;
 }
