@@ -80,6 +80,7 @@ class Bench {
       take();
     }
     result_.seconds = seconds_between(begin_, Clock::now());
+    result_.loader = loader_.stats();
     add_processes(cpu_before);
     return std::move(result_);
   }

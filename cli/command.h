@@ -35,5 +35,6 @@ void add_dump(CLI::App& app, Run& run);
 void add_get(CLI::App& app, Run& run);
 void add_checkpoint(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
+void add_analyze(CLI::App& app, Run& run);
 
 }  // namespace energon::cli

@@ -17,6 +17,7 @@
 #include "cli/interrupt.h"
 #include "cli/loader_flags.h"
 #include "cli/output.h"
+#include "cli/statistics_table.h"
 #include "energon/loader/loader_state.h"
 #include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
@@ -86,6 +87,9 @@ class Dump {
       ++delivered_in_epoch_;
       save_if_due();
       output().flush_if_idle();
+    }
+    if (const auto failures = describe_failures(loader_.stats())) {
+      print_warning(*failures);
     }
     if (interrupt_signal() != 0) {
       return kExitSignal + interrupt_signal();

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/list_parts.h"
 #include "cli/open_dataset.h"
+#include "energon/loader/quarantine_writer.h"
 #include "wrappers/pipeline.h"
 
 namespace energon::cli {
@@ -23,6 +24,9 @@ const std::map<std::string, VerifyChecksums> kVerifications = {
     {"always", VerifyChecksums::kAlways},
     {"sampled", VerifyChecksums::kSampled},
     {"off", VerifyChecksums::kOff}};
+
+const std::map<std::string, OnError> kOnErrors = {{"fail", OnError::kFail},
+                                                  {"skip", OnError::kSkip}};
 
 // Option values are names of `values`; CLI::Transformer would accept their numbers, too.
 template <class Value>
@@ -98,6 +102,20 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
                      "Where indices and expanded shards go that cannot be kept beside the data");
 }
 
+void add_failure_flags(CLI::App& command, LoaderFlags& flags) {
+  add_choice(command, "--on-error", flags.on_error, kOnErrors,
+             "Samples and shards that cannot be used end the run, or are left out [fail]");
+  command
+      .add_option("--tolerance", flags.tolerance,
+                  "With --on-error skip: so many failures in a row end the run; 0: never")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command.add_option("--quarantine", flags.quarantine,
+                     "File to which what is left out is appended, one JSON object a line");
+  command.add_option("--exclude", flags.exclude_files,
+                     "Leave out what this quarantine file names; may be given several times");
+}
+
 // What a validation stream does not have must not be asked for.
 void refuse_train_flags(const LoaderFlags& flags) {
   const bool contradicts =
@@ -133,6 +151,7 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags) {
       ->check(at_least(0));
   add_order_flags(command, flags);
   add_loader_settings(command, flags);
+  add_failure_flags(command, flags);
 }
 
 ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text) {
@@ -153,6 +172,33 @@ ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text) {
   return {.mode = ShuffleOverEpochs::Mode::kEpochs, .epochs = epochs};
 }
 
+namespace {
+
+// What the policy lets pass of the failures at opening goes where those of the loader go.
+PipelineData open_with_policy(const LoaderFlags& flags) {
+  PipelineData data = open_pipeline_data(
+      flags.path,
+      {.split = flags.split,
+       .open = {.cache_dir = flags.cache_dir,
+                .exclude_files = flags.exclude_files,
+                .broken_shards =
+                    flags.on_error == OnError::kSkip ? BrokenShards::kSkip : BrokenShards::kFail},
+       .verify_checksums = flags.verify_checksums});
+  QuarantineWriter writer(flags.quarantine);
+  for (const FailureReport& report : data.broken) {
+    writer.append(report);
+  }
+  return data;
+}
+
+ErrorPolicies error_policies(const LoaderFlags& flags) {
+  return {.standard = {.action = flags.on_error == OnError::kSkip ? FailureAction::kSkip
+                                                                  : FailureAction::kFail,
+                       .tolerance = flags.tolerance}};
+}
+
+}  // namespace
+
 PipelineFactory make_pipeline(const LoaderFlags& flags) {
   const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
   if (flags.mode == Mode::kVal) {
@@ -162,17 +208,18 @@ PipelineFactory make_pipeline(const LoaderFlags& flags) {
     throw UsageError{
         "with --shuffle-over-epochs -1 an epoch never ends: --epochs needs --virtual-epoch-length"};
   }
-  PipelineData data = open_pipeline_data(flags.path, {.split = flags.split,
-                                                      .open = {.cache_dir = flags.cache_dir},
-                                                      .verify_checksums = flags.verify_checksums});
+  PipelineData data = open_with_policy(flags);
   const TaskEncoder encoder{.batch = list_parts};
   if (flags.mode == Mode::kVal) {
-    return val_pipeline(std::move(data), {.task_encoder = encoder, .batch_size = flags.batch_size});
+    return val_pipeline(
+        std::move(data),
+        {.task_encoder = encoder, .batch_size = flags.batch_size, .errors = error_policies(flags)});
   }
   const bool is_ordered = shuffle.mode == ShuffleOverEpochs::Mode::kNone;
   TrainOptions options;
   options.task_encoder = encoder;
   options.batch_size = flags.batch_size;
+  options.errors = error_policies(flags);
   options.shuffle_buffer_size = flags.shuffle_buffer_size;
   options.max_samples_per_sequence = flags.max_samples_per_sequence;
   options.shuffle_over_epochs = shuffle;
@@ -201,6 +248,7 @@ LoaderOptions loader_options(const LoaderFlags& flags) {
   options.prefetch_factor = flags.prefetch_factor;
   options.checkpoint_every_batches = flags.checkpoint_every_batches;
   options.debug_log_path = flags.debug_log;
+  options.quarantine_file = flags.quarantine;
   options.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout_seconds * 1000));
   return options;

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "energon/failure.h"
 #include "energon/loader/loader_options.h"
 #include "energon/pipeline.h"
 #include "energon/webdataset/slice_order.h"
@@ -16,6 +18,7 @@
 namespace energon::cli {
 
 enum class Mode { kTrain, kVal };
+enum class OnError { kFail, kSkip };
 
 /// As on the command line. The defaults are those that --help shows.
 struct LoaderFlags {
@@ -42,12 +45,18 @@ struct LoaderFlags {
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
   std::optional<std::string> cache_dir = std::nullopt;
   std::string debug_log = {};
+
+  OnError on_error = OnError::kFail;
+  std::int64_t tolerance = ErrorPolicy().tolerance;
+  std::string quarantine = {};
+  std::vector<std::string> exclude_files = {};
 };
 
 /// Declares PATH and the options above. `flags` must live as long as `command`.
 void add_loader_flags(CLI::App& command, LoaderFlags& flags);
 
-/// Opens the data. Throws Error as open_split(), UsageError if options contradict each other.
+/// Opens the data; shards that are broken go to the quarantine file. Throws Error as open_split(),
+/// UsageError if options contradict each other.
 PipelineFactory make_pipeline(const LoaderFlags& flags);
 
 /// Throws UsageError if there is no such rank.

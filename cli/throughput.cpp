@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/output.h"
+#include "cli/statistics_table.h"
 
 namespace energon::cli {
 namespace {
@@ -43,7 +44,7 @@ std::string to_text(Throughput result) {
     text += fmt::format("{:<14} {:.2f} s CPU, {} (PSS)\n", process.name + ":", process.cpu_seconds,
                         process.pss_bytes ? human_bytes(*process.pss_bytes) : "memory unknown");
   }
-  return text;
+  return text + to_text(result.loader);
 }
 
 nlohmann::ordered_json to_json(Throughput result) {
@@ -69,6 +70,7 @@ nlohmann::ordered_json to_json(Throughput result) {
     }
     json["processes"].push_back(std::move(entry));
   }
+  json["loader"] = energon::to_json(result.loader);
   return json;
 }
 

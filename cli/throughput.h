@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "energon/loader/statistics.h"
+
 namespace energon::cli {
 
 /// One process of the run, at its end.
@@ -28,6 +30,7 @@ struct Throughput {
   double first_batch_seconds = 0;       ///< from making the loader to its first batch
   std::vector<double> latency_seconds;  ///< of each next()
   std::vector<ProcessFigures> processes;
+  LoaderStatistics loader;  ///< since it was made, warm-up included
 };
 
 /// The value below which a share `quantile` of `values` lies. Reorders `values`; 0 if there are

@@ -12,4 +12,5 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)     # digests
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)                                     # cli only
+find_package(PNG REQUIRED)                                       # cli only: heat maps
 find_package(Torch QUIET)                                        # energon::torch only: zero-copy tensors

@@ -31,6 +31,7 @@ owners=(
   "ATen|energon/torch"
   "c10|energon/torch"
   "CLI|cli"
+  "png|cli"
 )
 
 status=0

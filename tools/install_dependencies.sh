@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config ccache
   libarchive-dev libboost-dev libxxhash-dev zlib1g-dev libzstd-dev libsqlite3-dev libssl-dev libyaml-cpp-dev
-  nlohmann-json3-dev libcli11-dev libfmt-dev libjpeg-dev
+  nlohmann-json3-dev libcli11-dev libfmt-dev libjpeg-dev libpng-dev
 )
 # What tests and developers need besides; "minimal" leaves it out.
 if [ "${1:-}" != minimal ]; then

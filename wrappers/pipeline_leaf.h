@@ -52,6 +52,8 @@ struct PipelineData {
   Mixing mixing = Mixing::kSingle;
   std::vector<PipelineLeaf> leaves = {};
   std::vector<std::string> warnings = {};  ///< of the opened datasets; harmless
+  /// Shards that were left out when the datasets were opened (OpenOptions::broken_shards).
+  std::vector<FailureReport> broken = {};
 };
 
 }  // namespace energon

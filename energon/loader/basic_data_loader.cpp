@@ -9,24 +9,70 @@
 
 namespace energon {
 
-BatchIteration::BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options)
-    : stream_(std::make_unique<RankStream>("BasicDataLoader", std::move(make_pipeline), options)) {}
+/// The statistics of the iteration that was made last: asked for while it lives, kept when it ends.
+class LatestIteration {
+ public:
+  void begin(const RankStream* stream) { stream_ = stream; }
+  void end(const RankStream* stream) {
+    if (stream_ == stream) {
+      last_ = stream->stats();
+      stream_ = nullptr;
+    }
+  }
+  LoaderStatistics stats() const { return stream_ != nullptr ? stream_->stats() : last_; }
+
+ private:
+  const RankStream* stream_ = nullptr;
+  LoaderStatistics last_;
+};
+
+BatchIteration::BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options,
+                               std::shared_ptr<LatestIteration> latest)
+    : stream_(std::make_unique<RankStream>("BasicDataLoader", std::move(make_pipeline), options)),
+      latest_(std::move(latest)) {
+  if (latest_) {
+    latest_->begin(stream_.get());
+  }
+}
+
 BatchIteration::BatchIteration(BatchIteration&&) noexcept = default;
-BatchIteration& BatchIteration::operator=(BatchIteration&&) noexcept = default;
-BatchIteration::~BatchIteration() = default;
+
+BatchIteration& BatchIteration::operator=(BatchIteration&& other) noexcept {
+  if (this != &other) {
+    end();
+    stream_ = std::move(other.stream_);
+    latest_ = std::move(other.latest_);
+  }
+  return *this;
+}
+
+BatchIteration::~BatchIteration() { end(); }
+
+void BatchIteration::end() {
+  if (stream_ && latest_) {
+    latest_->end(stream_.get());
+  }
+}
 
 std::optional<Sample> BatchIteration::next() { return stream_->next(); }
+
+LoaderStatistics BatchIteration::stats() const { return stream_->stats(); }
 
 BasicDataLoader::BasicDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options)
     : make_pipeline_(std::move(make_pipeline)),
       options_(options),
-      restorer_(std::make_unique<SampleRestorer>(make_pipeline_, options_.worker_config)) {
+      restorer_(std::make_unique<SampleRestorer>(make_pipeline_, options_.worker_config)),
+      latest_(std::make_shared<LatestIteration>()) {
   validate(options_);
 }
 
 BasicDataLoader::~BasicDataLoader() = default;
 
-BatchIteration BasicDataLoader::iterate() const { return BatchIteration(make_pipeline_, options_); }
+BatchIteration BasicDataLoader::iterate() const {
+  return BatchIteration(make_pipeline_, options_, latest_);
+}
+
+LoaderStatistics BasicDataLoader::stats() const { return latest_->stats(); }
 
 Sample BasicDataLoader::restore_sample(const RestoreKey& key) { return restorer_->restore(key); }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "energon/loader/loader_options.h"
+#include "energon/loader/statistics.h"
 #include "energon/pipeline.h"
 #include "energon/sample.h"
 
@@ -14,21 +15,29 @@ namespace energon {
 
 class RankStream;
 class SampleRestorer;
+class LatestIteration;
 
 /// One passage over the data of a BasicDataLoader, epoch after epoch. Move-only; for one thread at
 /// a time; independent of the loader and of other passages.
 class BatchIteration {
  public:
-  BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options);
+  /// `latest`, if given, learns the statistics of this iteration.
+  BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options,
+                 std::shared_ptr<LatestIteration> latest = nullptr);
   BatchIteration(BatchIteration&&) noexcept;
   BatchIteration& operator=(BatchIteration&&) noexcept;
   ~BatchIteration();
 
   /// As SavableDataLoader::next().
   std::optional<Sample> next();
+  /// As SavableDataLoader::stats(), of this iteration.
+  LoaderStatistics stats() const;
 
  private:
+  void end();
+
   std::unique_ptr<RankStream> stream_;
+  std::shared_ptr<LatestIteration> latest_;
 };
 
 /// Yields the batches that a SavableDataLoader yields. Several iterations may run at once, each
@@ -48,11 +57,15 @@ class BasicDataLoader {
   Sample restore_sample(const RestoreKey& key);
   std::optional<std::int64_t> size() const;
   Config config() const;
+  /// Of the iteration that was made last, also after it is gone; nothing was counted before the
+  /// first. In the thread that drives that iteration.
+  LoaderStatistics stats() const;
 
  private:
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
   const std::unique_ptr<SampleRestorer> restorer_;
+  const std::shared_ptr<LatestIteration> latest_;
 };
 
 }  // namespace energon

@@ -37,9 +37,13 @@ struct LoaderOptions {
   /// still holds.
   std::uint64_t arena_limit_bytes = std::uint64_t{2} << 30;
 
-  /// Where the parent and the workers log what they deliver (energon/loader/debug_log.h), such as
+  /// Where the parent and the workers log what they deliver (energon/debug_log.h), such as
   /// "log-{worker_id}.jsonl". Empty: no log. A log costs a system call a batch.
   std::string debug_log_path = {};
+
+  /// Where the parent appends a line for each sample or shard that an error policy left out
+  /// (docs/formats/quarantine.md); made with the first one. Empty: nowhere. Ranks may share it.
+  std::string quarantine_file = {};
 };
 
 /// Throws Error (kInvalidArgument) that names option, value and range.

@@ -4,6 +4,8 @@
 //     kBatch, kBatch, …  ── sample ring ──>   delivered in turn, worker after worker
 //     kEpochEnd                               when all workers said so, the epoch ends
 //     (waits)            <─ kNextEpoch ──     at the first next() after that
+//     kReports                                failures that a policy let pass, before what they
+//                                             precede
 //     kFailure                                rethrown by next(); the worker then only waits for
 //     its end
 //
@@ -29,6 +31,7 @@ enum class SampleMessage : std::uint32_t {
   kBatch = 1,     ///< BatchHead, then a SlotReference per slot; slot 0 holds the encoded sample
   kEpochEnd = 2,  ///< only the head
   kFailure = 3,   ///< the head, then the encoded Error
+  kReports = 4,   ///< as kBatch; slot 0 holds encoded failure reports
 };
 
 /// Begins every unit of the sample ring.
@@ -36,7 +39,7 @@ struct BatchHead {
   SampleMessage kind = SampleMessage::kBatch;
   std::uint32_t slot_count = 0;
   std::uint64_t index = 0;           ///< batches of this worker before this one, ever
-  std::uint64_t encoded_offset = 0;  ///< of the encoded sample in slot 0
+  std::uint64_t encoded_offset = 0;  ///< of the encoded sample or reports in slot 0
   std::uint64_t encoded_bytes = 0;
 };
 

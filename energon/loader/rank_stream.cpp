@@ -7,20 +7,27 @@
 #include <fmt/ranges.h>
 
 #include "energon/loader/state_check.h"
+#include "energon/loader/thread_times.h"
 #include "io/error.h"
 
 namespace energon {
 
+using Clock = std::chrono::steady_clock;
+
 RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
                        const LoaderOptions& options)
-    : type_(type), make_pipeline_(std::move(make_pipeline)), options_(options) {
+    : type_(type),
+      make_pipeline_(std::move(make_pipeline)),
+      options_(options),
+      failures_(options.quarantine_file),
+      counted_(std::make_unique<StatisticsBlock>()) {
   validate(options_);
   const auto pipelines = static_cast<std::size_t>(options_.worker_config.pipelines_per_rank());
   start_.resize(pipelines);
   delivered_.resize(pipelines);
   ended_.resize(pipelines);
   if (options_.worker_config.num_workers > 0) {
-    group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_);
+    group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_, failures_);
   }
   log_ = DebugLog(options_.debug_log_path, options_.worker_config, -1);
   log("__init__");
@@ -48,8 +55,8 @@ void RankStream::start() {
   if (group_) {
     group_->start(start_, epoch_);
   } else {
-    auto stream = std::make_unique<PositionedDataset>(
-        make_pipeline_({.config = options_.worker_config, .worker = 0, .memory = memory_}));
+    auto stream = std::make_unique<PositionedDataset>(make_pipeline_(
+        {.config = options_.worker_config, .worker = 0, .memory = memory_, .monitor = monitor_}));
     stream->restore(start_[0], epoch_);
     in_process_ = std::move(stream);
   }
@@ -68,13 +75,40 @@ void RankStream::start_epoch() {
 }
 
 std::optional<Sample> RankStream::read(std::size_t worker) {
-  if (group_) {
-    return group_->read(static_cast<int>(worker));
+  const Clock::time_point begin = Clock::now();
+  std::optional<Sample> batch = group_ ? group_->read(static_cast<int>(worker)) : read_in_process();
+  consumer_.worker_wait += Clock::now() - begin;
+  return batch;
+}
+
+std::optional<Sample> RankStream::read_in_process() {
+  try {
+    std::optional<Sample> batch;
+    {
+      const BusyTime busy(*counted_);
+      batch = in_process_->next(options_.worker_config.logical_shard(0));
+    }
+    if (batch) {
+      count_batch(*counted_);
+    }
+    take_reports();
+    return batch;
+  } catch (...) {
+    take_reports();
+    throw;
   }
-  return in_process_->next(options_.worker_config.logical_shard(0));
+}
+
+void RankStream::take_reports() {
+  for (const FailureReport& report : monitor_.take_reports()) {
+    failures_.add(report);
+  }
 }
 
 std::optional<Sample> RankStream::next() {
+  if (returned_at_) {
+    consumer_.own_time += Clock::now() - *returned_at_;
+  }
   if (iter_index_ < 0) {
     iter_index_ = 0;
     log("iter");
@@ -83,11 +117,15 @@ std::optional<Sample> RankStream::next() {
   if (batch) {
     ++iter_index_;
     ++global_index_;
+    ++consumer_.batches;
+    consumer_.samples += std::max<std::size_t>(batch->keys.size(), 1);
+    consumer_.bytes += payload_bytes(*batch);
     log("yield", &*batch);
   } else {
     iter_index_ = -1;
     log("StopIteration");
   }
+  returned_at_ = Clock::now();
   return batch;
 }
 
@@ -189,6 +227,15 @@ void RankStream::stop() {
     group_->stop();
     std::fill(ended_.begin(), ended_.end(), false);
   }
+}
+
+LoaderStatistics RankStream::stats() const {
+  LoaderStatistics statistics{.num_workers = options_.worker_config.num_workers,
+                              .consumer = consumer_};
+  statistics.workers =
+      group_ ? group_->statistics() : std::vector<WorkerStatistics>{read_statistics(*counted_)};
+  failures_.fill(statistics);
+  return statistics;
 }
 
 std::vector<int> RankStream::worker_pids() const {

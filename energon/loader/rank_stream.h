@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,10 +16,13 @@
 #include <vector>
 
 #include "energon/buffer_allocator.h"
-#include "energon/loader/debug_log.h"
+#include "energon/debug_log.h"
+#include "energon/loader/failure_log.h"
+#include "energon/loader/loader_monitor.h"
 #include "energon/loader/loader_options.h"
 #include "energon/loader/loader_state.h"
 #include "energon/loader/positioned_dataset.h"
+#include "energon/loader/statistics.h"
 #include "energon/loader/worker_group.h"
 #include "energon/pipeline.h"
 
@@ -46,10 +50,14 @@ class RankStream {
 
   bool running() const { return group_ != nullptr && group_->running(); }
   std::vector<int> worker_pids() const;
+  /// Sums since the stream was made, over stops and restores.
+  LoaderStatistics stats() const;
 
  private:
   std::optional<Sample> advance();
   std::optional<Sample> read(std::size_t worker);
+  std::optional<Sample> read_in_process();
+  void take_reports();
   void log(std::string_view event, const Sample* batch = nullptr);
   void start();
   void start_epoch();
@@ -58,7 +66,10 @@ class RankStream {
   const std::string type_;
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
+  FailureLog failures_;
   HeapBufferPool memory_;                          // of the in-process pipeline
+  std::unique_ptr<StatisticsBlock> counted_;       // by it
+  LoaderMonitor monitor_{*counted_};               // of it
   std::unique_ptr<WorkerGroup> group_;             // with workers
   std::unique_ptr<PositionedDataset> in_process_;  // without, once started
 
@@ -74,6 +85,9 @@ class RankStream {
   std::int64_t batch_index_ = 0;
 
   std::vector<bool> ended_;  // workers that reported the end of this epoch
+
+  ConsumerStatistics consumer_;
+  std::optional<std::chrono::steady_clock::time_point> returned_at_;  // from next()
 
   DebugLog log_;
   std::size_t last_worker_ = 0;    // that the last batch came from

@@ -57,6 +57,8 @@ Config SavableDataLoader::config() {
   return loader_config("SavableDataLoader", parts_->options(), parts_->stream().config());
 }
 
+LoaderStatistics SavableDataLoader::stats() const { return parts_->stream().stats(); }
+
 std::vector<int> SavableDataLoader::worker_pids() const { return parts_->stream().worker_pids(); }
 
 }  // namespace energon

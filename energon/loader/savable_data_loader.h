@@ -18,6 +18,7 @@
 
 #include "energon/loader/loader_options.h"
 #include "energon/loader/loader_state.h"
+#include "energon/loader/statistics.h"
 #include "energon/pipeline.h"
 #include "energon/sample.h"
 
@@ -63,6 +64,10 @@ class SavableDataLoader {
 
   /// Settings of loader and pipeline, as JSON. Equal configs deliver equal batches.
   Config config();
+
+  /// What limits the loader, who waits for whom, and what was left out: sums since the loader was
+  /// made, over stop() and restore_state_rank(). At any moment, cheap.
+  LoaderStatistics stats() const;
 
   /// Process ids of the running workers.
   std::vector<int> worker_pids() const;

@@ -1,5 +1,6 @@
 #include "energon/loader/worker_group.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -9,8 +10,11 @@
 #include <fmt/format.h>
 
 #include "energon/loader/protocol.h"
+#include "energon/loader/report_transport.h"
+#include "energon/loader/statistics_block.h"
 #include "energon/loader/transport.h"
 #include "energon/loader/worker_main.h"
+#include "energon/worker_exit.h"
 #include "io/error.h"
 
 namespace energon {
@@ -23,17 +27,21 @@ constexpr std::chrono::seconds kReportLimit{2};
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options)
+WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options,
+                         FailureLog& failures)
     : options_(options),
+      failures_(failures),
       fork_server_([make_pipeline = std::move(make_pipeline), options](
                        WorkerStart& start) { return run_worker(start, make_pipeline, options); },
-                   {.stop_grace = kStopGrace}) {}
+                   {.stop_grace = kStopGrace}),
+      earlier_(static_cast<std::size_t>(options.worker_config.num_workers)) {}
 
 void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch) {
   try {
     for (std::size_t i = 0; i < checkpoints.size(); ++i) {
       const std::string beginning = encode_beginning({checkpoints[i], epoch});
       auto channel = std::make_unique<ParentEndpoint>(channel_options(options_));
+      format_statistics(channel->statistics());
       WorkerProcess process = fork_server_.spawn({.worker_id = static_cast<int>(i),
                                                   .generation = generation_,
                                                   .payload = as_bytes(beginning),
@@ -64,8 +72,27 @@ void WorkerGroup::stop() {
       // The worker is gone or unkillable; the fork server reaps it whenever it ends.
     }
   }
+  earlier_ = statistics();
+  for (WorkerStatistics& worker : earlier_) {
+    worker.queue_depth = 0;
+  }
   workers_.clear();
   worker_fds_.clear();
+}
+
+std::vector<WorkerStatistics> WorkerGroup::statistics() const {
+  std::vector<WorkerStatistics> sums = earlier_;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const Worker& worker = workers_[i];
+    WorkerStatistics run = read_statistics(statistics_in(worker.channel->statistics()));
+    // Both counters are only roughly of the same moment.
+    const std::uint64_t made = std::clamp<std::uint64_t>(
+        run.batches, worker.taken,
+        worker.taken + static_cast<std::uint64_t>(options_.prefetch_factor));
+    run.queue_depth = static_cast<std::int64_t>(made - worker.taken);
+    add_run(sums[i], run);
+  }
+  return sums;
 }
 
 std::string WorkerGroup::doing(const Worker& worker) const {
@@ -76,7 +103,12 @@ std::string WorkerGroup::doing(const Worker& worker) const {
 
 void WorkerGroup::throw_dead(const Worker& worker) {
   const ProcessEnd end = fork_server_.exit_of(worker.process, deadline_after(kReportLimit));
-  Error error = worker_died(worker.process, end, doing(worker));
+  const bool by_watchdog =
+      end == ProcessEnd{.kind = ProcessEnd::Kind::kExited, .value = kWatchdogExitCode};
+  Error error = worker_died(worker.process, end,
+                            doing(worker) + (by_watchdog ? ", which took longer than the timeout "
+                                                           "of its watchdog"
+                                                         : ""));
   error.with({.worker = worker.process.worker_id});
   throw error;
 }
@@ -133,10 +165,15 @@ std::optional<Sample> WorkerGroup::read(int worker_id) {
     std::memcpy(&head, unit.bytes.data(), sizeof(head));
     switch (head.kind) {
       case SampleMessage::kBatch: {
-        Sample sample = receive(worker, unit.bytes);
+        const Received received = receive(worker, unit.bytes);
         worker.channel->samples().release();
+        Sample sample = decode_sample(received.encoded, received.slots);
+        ++worker.taken;
         return sample;
       }
+      case SampleMessage::kReports:
+        receive_reports(worker, unit.bytes);
+        continue;
       case SampleMessage::kEpochEnd:
         worker.channel->samples().release();
         return std::nullopt;
@@ -153,7 +190,7 @@ std::optional<Sample> WorkerGroup::read(int worker_id) {
   }
 }
 
-Sample WorkerGroup::receive(Worker& worker, ByteView unit) {
+WorkerGroup::Received WorkerGroup::receive(Worker& worker, ByteView unit) {
   BatchHead head;
   std::memcpy(&head, unit.data(), sizeof(head));
   if (head.slot_count == 0 ||
@@ -161,7 +198,8 @@ Sample WorkerGroup::receive(Worker& worker, ByteView unit) {
     throw Error(ErrorCode::kCorruptData, "a batch from a worker names a wrong number of slots",
                 {.worker = worker.process.worker_id});
   }
-  std::vector<SharedBytes> slots;
+  Received received;
+  std::vector<SharedBytes>& slots = received.slots;
   slots.reserve(head.slot_count);
   for (std::uint32_t i = 0; i < head.slot_count; ++i) {
     SlotReference reference;
@@ -173,7 +211,16 @@ Sample WorkerGroup::receive(Worker& worker, ByteView unit) {
     throw Error(ErrorCode::kCorruptData, "a batch from a worker does not lie in its slot",
                 {.worker = worker.process.worker_id});
   }
-  return decode_sample(slots[0].text().substr(head.encoded_offset, head.encoded_bytes), slots);
+  received.encoded = slots[0].text().substr(head.encoded_offset, head.encoded_bytes);
+  return received;
+}
+
+void WorkerGroup::receive_reports(Worker& worker, ByteView unit) {
+  const Received received = receive(worker, unit);
+  worker.channel->samples().release();
+  for (const FailureReport& report : decode_reports(received.encoded)) {
+    failures_.add(report);
+  }
 }
 
 void WorkerGroup::send_command(Worker& worker, const void* command, std::size_t size,

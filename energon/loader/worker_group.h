@@ -13,8 +13,10 @@
 #include <variant>
 #include <vector>
 
+#include "energon/loader/failure_log.h"
 #include "energon/loader/loader_options.h"
 #include "energon/loader/loader_state.h"
+#include "energon/loader/statistics.h"
 #include "energon/pipeline.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/worker_channel.h"
@@ -27,8 +29,9 @@ class WorkerGroup {
  public:
   /// Forks the fork server; `make_pipeline` is copied into it. Requires:
   /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported).
-  /// The destructor ends all workers.
-  WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options);
+  /// The destructor ends all workers. `failures`, which must outlive the group, gets the reports of
+  /// the workers.
+  WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures);
 
   /// Starts all workers, each at its place, in epoch `epoch`. Requires: not running.
   void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
@@ -47,6 +50,9 @@ class WorkerGroup {
   /// yet stands where it was started. Throws Error (kWorkerDied, kTimeout).
   std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
 
+  /// What each worker counted, in this run and earlier ones.
+  std::vector<WorkerStatistics> statistics() const;
+
   /// Process ids of the running workers, for statistics.
   std::vector<int> worker_pids() const;
 
@@ -55,9 +61,16 @@ class WorkerGroup {
     std::unique_ptr<ParentEndpoint> channel;
     WorkerProcess process;
     SavableDatasetCheckpoint start;  // where it began
+    std::uint64_t taken = 0;         // batches
+  };
+  /// What a message holds, in the slots that it came in.
+  struct Received {
+    std::vector<SharedBytes> slots;
+    std::string_view encoded;
   };
 
-  Sample receive(Worker& worker, ByteView unit);
+  Received receive(Worker& worker, ByteView unit);
+  void receive_reports(Worker& worker, ByteView unit);
   void check_alive();
   [[noreturn]] void throw_dead(const Worker& worker);
   [[noreturn]] void throw_stuck(const Worker& worker, std::string_view what);
@@ -67,10 +80,12 @@ class WorkerGroup {
   void send_command(Worker& worker, const void* command, std::size_t size, Deadline deadline);
 
   const LoaderOptions options_;
+  FailureLog& failures_;
   ForkServer fork_server_;
   std::vector<Worker> workers_;
   std::vector<int> worker_fds_;  // pidfds, to poll all at once
   std::uint64_t generation_ = 0;
+  std::vector<WorkerStatistics> earlier_;  // of runs that ended
 };
 
 }  // namespace energon

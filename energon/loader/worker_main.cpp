@@ -10,10 +10,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/loader/debug_log.h"
+#include "energon/debug_log.h"
+#include "energon/loader/loader_monitor.h"
 #include "energon/loader/positioned_dataset.h"
 #include "energon/loader/protocol.h"
+#include "energon/loader/report_transport.h"
 #include "energon/loader/slot_allocator.h"
+#include "energon/loader/thread_times.h"
 #include "energon/loader/transport.h"
 #include "energon/loader/worker_checkpoints.h"
 #include "io/error.h"
@@ -103,14 +106,22 @@ class Producer {
         checkpoints_(checkpoints),
         orders_(orders),
         wait_{.deadline = kNever, .peer_gone = start.watch->descriptors()},
-        allocator_(channel.arena(), wait_) {}
+        allocator_(channel.arena(), wait_),
+        monitor_(statistics_in(channel.statistics())) {
+    monitor_.set_on_many_reports([this] {
+      if (!send_reports()) {
+        throw Error(ErrorCode::kCancelled, "the loader was closed");
+      }
+    });
+  }
 
   /// Makes and sends batches until the channel is closed.
   void run(const WorkerBeginning& beginning, const PipelineFactory& make_pipeline,
            const LoaderOptions& options) {
     const WorkerConfig& config = options.worker_config;
     DebugLog log(options.debug_log_path, config, worker_);
-    const PipelineContext context{.config = config, .worker = worker_, .memory = allocator_};
+    const PipelineContext context{
+        .config = config, .worker = worker_, .memory = allocator_, .monitor = monitor_};
     PositionedDataset stream(make_pipeline(context));
     SavableDatasetCheckpoint first = beginning.checkpoint;
     if (!first.state) {
@@ -122,8 +133,11 @@ class Producer {
     while (true) {
       channel_.status().set_item({static_cast<std::uint64_t>(context.logical_shard()),
                                   static_cast<std::uint64_t>(stream.index())});
-      std::optional<Sample> batch = stream.next(context.logical_shard());
+      std::optional<Sample> batch = make_batch(stream, context.logical_shard());
       channel_.status().advance();
+      if (!send_reports()) {
+        return;
+      }
       if (batch) {
         if (log.enabled()) {
           log.write({{"t", "yield_batch"},
@@ -136,10 +150,7 @@ class Producer {
           return;
         }
       } else {
-        if (!send_head({.kind = SampleMessage::kEpochEnd,
-                        .index = static_cast<std::uint64_t>(stream.index())},
-                       {}) ||
-            !orders_.wait_for_epoch(stream.epoch() + 1)) {
+        if (!send_epoch_end(stream) || !orders_.wait_for_epoch(stream.epoch() + 1)) {
           return;
         }
         stream.next_epoch();
@@ -148,12 +159,64 @@ class Producer {
   }
 
   void send_failure(const Error& error) {
-    send_head({.kind = SampleMessage::kFailure}, as_bytes(encode_error(error)));
+    try {
+      send_reports();
+    } catch (const Error&) {
+      // No memory for them, or the loader is closed: the failure says more than the reports.
+    }
+    const std::string encoded = encode_error(error);
+    const BatchHead head{.kind = SampleMessage::kFailure};
+    if (const auto space = begin(sizeof(head) + encoded.size())) {
+      std::memcpy(space->data(), &head, sizeof(head));
+      std::memcpy(space->data() + sizeof(head), encoded.data(), encoded.size());
+      channel_.samples().commit();
+    }
   }
 
  private:
+  std::optional<Sample> make_batch(PositionedDataset& stream, int logical_shard) {
+    const BusyTime busy(monitor_.block(), channel_.arena());
+    return stream.next(logical_shard);
+  }
+
+  PackedSample pack(Sample batch) {
+    const BusyTime busy(monitor_.block(), channel_.arena());
+    return allocator_.pack(std::move(batch));
+  }
+
+  // Room for a message; nothing once the channel is closed.
+  std::optional<std::span<std::byte>> begin(std::size_t size) {
+    const ConsumerWait waiting(monitor_.block());
+    const RingSpace space = channel_.samples().begin(size, wait_);
+    return space.status == RingStatus::kItem ? std::optional(space.bytes) : std::nullopt;
+  }
+
+  // False: the channel was closed.
+  bool send_reports() {
+    const std::vector<FailureReport> reports = monitor_.take_reports();
+    for (const std::string& message : encode_reports(reports)) {
+      ArenaSlot slot = channel_.arena().acquire(message.size(), wait_);
+      std::memcpy(slot.bytes().data(), message.data(), message.size());
+      const BatchHead head{
+          .kind = SampleMessage::kReports, .slot_count = 1, .encoded_bytes = message.size()};
+      const auto space = begin(sizeof(head) + sizeof(SlotReference));
+      if (!space) {
+        return false;
+      }
+      const SlotReference reference = slot.publish();
+      std::memcpy(space->data(), &head, sizeof(head));
+      std::memcpy(space->data() + sizeof(head), &reference, sizeof(reference));
+      channel_.samples().commit();
+    }
+    return true;
+  }
+
+  // What was left out since the last checkpoint must not be passed over on restore, because it may
+  // not be left out again (a file that was missing is back): only batches without drops are.
+  bool has_new_drops() { return std::exchange(drops_, monitor_.drops()) != monitor_.drops(); }
+
   bool send(Sample batch, const PositionedDataset& stream) {
-    PackedSample packed = allocator_.pack(std::move(batch));
+    PackedSample packed = pack(std::move(batch));
     std::uint64_t bytes = 0;
     for (const ArenaSlot& slot : packed.slots) {
       bytes += slot.bytes().size();
@@ -163,36 +226,39 @@ class Producer {
                          .index = static_cast<std::uint64_t>(stream.index() - 1),
                          .encoded_offset = packed.encoded_offset,
                          .encoded_bytes = packed.encoded_bytes};
-    const RingSpace space =
-        channel_.samples().begin(sizeof(head) + packed.slots.size() * sizeof(SlotReference), wait_);
-    if (space.status != RingStatus::kItem) {
+    const auto space = begin(sizeof(head) + packed.slots.size() * sizeof(SlotReference));
+    if (!space) {
       return false;
     }
     // Stored before the batch can be seen, so that a save right after its delivery finds it; and
     // after there is room, so that at most prefetch_factor + 1 checkpoints are needed.
-    if (checkpoints_.due(stream.index(), bytes)) {
+    const bool is_due = checkpoints_.due(stream.index(), bytes);
+    if (has_new_drops() || is_due) {
       checkpoints_.store(stream.checkpoint());
     }
-    std::memcpy(space.bytes.data(), &head, sizeof(head));
+    std::memcpy(space->data(), &head, sizeof(head));
     std::size_t offset = sizeof(head);
     for (ArenaSlot& slot : packed.slots) {
       const SlotReference reference = slot.publish();
-      std::memcpy(space.bytes.data() + offset, &reference, sizeof(reference));
+      std::memcpy(space->data() + offset, &reference, sizeof(reference));
       offset += sizeof(reference);
     }
+    count_batch(monitor_.block());
     channel_.samples().commit();
     return true;
   }
 
-  bool send_head(const BatchHead& head, ByteView rest) {
-    const RingSpace space = channel_.samples().begin(sizeof(head) + rest.size(), wait_);
-    if (space.status != RingStatus::kItem) {
+  bool send_epoch_end(const PositionedDataset& stream) {
+    const BatchHead head{.kind = SampleMessage::kEpochEnd,
+                         .index = static_cast<std::uint64_t>(stream.index())};
+    const auto space = begin(sizeof(head));
+    if (!space) {
       return false;
     }
-    std::memcpy(space.bytes.data(), &head, sizeof(head));
-    if (!rest.empty()) {
-      std::memcpy(space.bytes.data() + sizeof(head), rest.data(), rest.size());
+    if (has_new_drops()) {
+      checkpoints_.store(stream.checkpoint());
     }
+    std::memcpy(space->data(), &head, sizeof(head));
     channel_.samples().commit();
     return true;
   }
@@ -203,6 +269,8 @@ class Producer {
   Orders& orders_;
   const Wait wait_;
   SlotAllocator allocator_;
+  LoaderMonitor monitor_;
+  std::uint64_t drops_ = 0;  // before the last batch
 };
 
 }  // namespace

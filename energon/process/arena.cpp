@@ -276,7 +276,9 @@ void ArenaWriter::wait_for_return(std::uint64_t size_bytes, const Wait& wait,
   if (consumer_waits_) {
     until = std::min(until, now + kConsumerCheckPeriod);
   }
-  switch (returned_->read({until, wait.peer_gone}).status) {
+  const RingStatus status = returned_->read({until, wait.peer_gone}).status;
+  waited_ += std::chrono::steady_clock::now() - now;
+  switch (status) {
     case RingStatus::kItem:
     case RingStatus::kTimedOut:
       return;

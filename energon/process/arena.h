@@ -124,6 +124,8 @@ class ArenaWriter {
   std::uint64_t touched_bytes() const { return touched_; }  ///< charged against the limit
   std::uint64_t free_bytes() const { return free_; }        ///< of which in free slots
   std::uint64_t slots_held() const { return held_; }        ///< published, not returned
+  /// Time that acquire() calls spent waiting for the parent.
+  std::chrono::nanoseconds waited() const { return waited_; }
 
  private:
   friend class ArenaSlot;
@@ -168,6 +170,7 @@ class ArenaWriter {
   std::uint64_t held_ = 0;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t frees_ = 0;
+  std::chrono::nanoseconds waited_{0};
 };
 
 }  // namespace energon

@@ -100,12 +100,12 @@ void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
                             "checkpoint_slot_bytes",
                             bytes.size(), options_.slot_bytes));
   }
-  if (last_index_ && index <= *last_index_) {
+  if (last_index_ && index < *last_index_) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("checkpoint {} after checkpoint {}", index, *last_index_));
   }
   CheckpointSlot& slot = slot_at(range_, options_, written_ % options_.slots);
-  const std::uint64_t odd = slot.sequence.load(std::memory_order_relaxed) | 1;  // only writer
+  const std::uint64_t odd = 2 * written_ + 1;           // the higher, the newer, over all slots
   slot.sequence.store(odd, std::memory_order_relaxed);  // ordered by the releases that follow
   slot.index.store(index, std::memory_order_release);   // after `odd`, as every word below
   slot.size_bytes.store(bytes.size(), std::memory_order_release);
@@ -131,6 +131,7 @@ std::optional<Checkpoint> CheckpointReader::read_slot(std::uint32_t number) cons
     return std::nullopt;
   }
   Checkpoint checkpoint;
+  checkpoint.sequence = before;
   checkpoint.index = slot.index.load(std::memory_order_acquire);  // as load_words()
   const std::uint64_t size = slot.size_bytes.load(std::memory_order_acquire);
   const std::uint64_t checksum = slot.checksum.load(std::memory_order_acquire);
@@ -153,12 +154,13 @@ std::optional<Checkpoint> CheckpointReader::newest_not_after(std::uint64_t index
     // Relaxed: only to skip slots cheaply; read_slot() looks again.
     const std::uint64_t candidate =
         slot_at(range_, options_, slot).index.load(std::memory_order_relaxed);
-    if (candidate > index || (newest && candidate <= newest->index)) {
+    if (candidate > index || (newest && candidate < newest->index)) {
       continue;
     }
     std::optional<Checkpoint> checkpoint = read_slot(slot);
     if (checkpoint && checkpoint->index <= index &&
-        (!newest || checkpoint->index > newest->index)) {
+        (!newest || std::pair(checkpoint->index, checkpoint->sequence) >
+                        std::pair(newest->index, newest->sequence))) {
       newest = std::move(checkpoint);
     }
   }

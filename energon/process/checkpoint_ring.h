@@ -29,7 +29,8 @@ struct CheckpointRingOptions {
 };
 
 struct Checkpoint {
-  std::uint64_t index = 0;  ///< sample index, as the worker counts
+  std::uint64_t index = 0;     ///< sample index, as the worker counts
+  std::uint64_t sequence = 0;  ///< of two with the same index the higher one is newer
   std::vector<std::byte> bytes;
 };
 
@@ -44,7 +45,7 @@ class CheckpointWriter {
   CheckpointWriter(SharedRange range, CheckpointRingOptions options);
 
   /// Stores a checkpoint over the oldest one. Throws Error (kResourceExhausted) with the option and
-  /// both sizes if it is larger than a slot, kInvalidArgument if `index` is not above the last one.
+  /// both sizes if it is larger than a slot, kInvalidArgument if `index` is below the last one.
   void write(std::uint64_t index, ByteView bytes);
 
  private:

@@ -32,7 +32,7 @@ struct ChannelHeader {
 namespace {
 
 constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
-constexpr std::uint32_t kChannelVersion = 1;
+constexpr std::uint32_t kChannelVersion = 2;
 static_assert(sizeof(ChannelHeader) == 192 && sizeof(ChannelHeader) <= kPageBytes);
 
 /// One per waiting thread; their order is that of the descriptors, after the memory if that has
@@ -51,6 +51,7 @@ struct Layout {
   std::uint64_t samples = 0;
   std::uint64_t returns = 0;
   std::uint64_t checkpoints = 0;
+  std::uint64_t statistics = 0;
   std::uint64_t arena = 0;
   std::uint64_t total = 0;
 };
@@ -66,6 +67,7 @@ Layout layout_of(const ChannelOptions& options) {
   layout.samples = place(ring_footprint(options.sample_ring_bytes));
   layout.returns = place(ring_footprint(kReturnRingBytes));
   layout.checkpoints = place(checkpoint_ring_footprint(options.checkpoints));
+  layout.statistics = place(kStatisticsBytes);
   layout.arena = place(arena_footprint(options.arena.limit_bytes));
   layout.total = next;
   return layout;
@@ -158,6 +160,7 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   checkpoints_ = std::make_unique<CheckpointReader>(
       shared_range(memory_, layout.checkpoints, checkpoint_ring_footprint(options.checkpoints)),
       options.checkpoints);
+  statistics_ = {memory_->data() + layout.statistics, kStatisticsBytes};
 }
 
 ParentEndpoint::~ParentEndpoint() {
@@ -228,6 +231,8 @@ WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors,
       shared_range(memory_, layout.checkpoints, checkpoint_ring_footprint(options.checkpoints));
   checkpoints_ = std::make_unique<CheckpointWriter>(checkpoints, options.checkpoints);
   stored_checkpoints_ = std::make_unique<CheckpointReader>(checkpoints, options.checkpoints);
+  const SharedRange statistics = shared_range(memory_, layout.statistics, kStatisticsBytes);
+  statistics_ = {statistics.data(), statistics.size};
 }
 
 WorkerEndpoint::~WorkerEndpoint() = default;

@@ -8,6 +8,7 @@
 //                ──────── return ring  ────────>          (in arena())
 //   checkpoints()<─────── checkpoint ring ──────          checkpoints()   main thread
 //   status()     <─────── status words ─────────          status()        main thread
+//   statistics() <─────── bytes of the loader ──          statistics()    main thread
 //
 // The parent makes the channel, hands descriptors() to ForkServer::spawn(), and keeps its endpoint;
 // the worker opens its endpoint from the descriptors. A replacement worker gets a fresh channel.
@@ -34,6 +35,10 @@
 namespace energon {
 
 struct ChannelHeader;
+
+/// Size of the area for what the loader counts; its layout is the loader's
+/// (energon/loader/statistics_block.h).
+inline constexpr std::uint64_t kStatisticsBytes = 3 * kPageBytes;
 
 /// Sizes of rings are powers of two from 4096 up; a unit may take half of its ring.
 struct ChannelOptions {
@@ -72,6 +77,8 @@ class ParentEndpoint {
   ArenaReader& arena() { return *arena_; }
   const CheckpointReader& checkpoints() const { return *checkpoints_; }
   const WorkerStatus& status() const;
+  /// kStatisticsBytes, zero at first, page-aligned. Valid as long as memory().
+  std::span<std::byte> statistics() const { return statistics_; }
 
   /// What the worker needs, for SpawnRequest::descriptors. Owned by this object. Without memfd the
   /// memory is not among them: then only workers that inherited memory() can attach.
@@ -91,6 +98,7 @@ class ParentEndpoint {
   std::unique_ptr<RingReader> samples_;
   std::unique_ptr<ArenaReader> arena_;
   std::unique_ptr<CheckpointReader> checkpoints_;
+  std::span<std::byte> statistics_;
   OwnerProcess owner_;
 };
 
@@ -115,6 +123,7 @@ class WorkerEndpoint {
   CheckpointWriter& checkpoints() { return *checkpoints_; }
   const CheckpointReader& stored_checkpoints() const { return *stored_checkpoints_; }
   WorkerStatus& status();
+  std::span<std::byte> statistics() const { return statistics_; }
 
   /// True once the parent closed the channel.
   bool closing() const;
@@ -132,6 +141,7 @@ class WorkerEndpoint {
   std::unique_ptr<ArenaWriter> arena_;
   std::unique_ptr<CheckpointWriter> checkpoints_;
   std::unique_ptr<CheckpointReader> stored_checkpoints_;
+  std::span<std::byte> statistics_;
 };
 
 }  // namespace energon

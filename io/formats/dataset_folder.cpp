@@ -1,6 +1,7 @@
 #include "io/formats/dataset_folder.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "io/formats/index_cache.h"
 #include "io/formats/parallel_for.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/quarantined_samples.h"
 #include "io/formats/shard_list.h"
 #include "io/formats/split_config.h"
 #include "io/formats/tar_index.h"
@@ -32,13 +34,47 @@ std::string absolute_folder(const std::string& path) {
   return folder.has_filename() ? folder.string() : folder.parent_path().string();
 }
 
+// What a shard may be blamed for. The rest says something about the machine or the caller.
+bool is_about_shard(ErrorCode code) {
+  return code == ErrorCode::kNotFound || code == ErrorCode::kCorruptData ||
+         code == ErrorCode::kIo || code == ErrorCode::kUnsupported ||
+         code == ErrorCode::kInvalidArgument;
+}
+
+// Takes the shards with errors out of `set`. Throws the first error that no shard is to blame for,
+// or if no shard is left.
+void leave_out_broken(ShardSet& set, const std::vector<std::exception_ptr>& errors) {
+  std::vector<ShardFile> whole;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    if (!errors[i]) {
+      whole.push_back(std::move(set.shards[i]));
+      continue;
+    }
+    try {
+      std::rethrow_exception(errors[i]);
+    } catch (const Error& error) {
+      if (!is_about_shard(error.code())) {
+        throw;
+      }
+      const std::string& name = set.shards[i].name;
+      set.broken.push_back({.name = name, .code = error.code(), .cause = error.what()});
+      set.warnings.push_back(
+          fmt::format("shard '{}' is left out: {}", printable(name), error.what()));
+    }
+  }
+  if (whole.empty()) {
+    rethrow_first(errors);
+  }
+  set.shards = std::move(whole);
+}
+
 // Runs `open` for each shard of `set` in parallel and reports progress.
 void open_shards(ShardSet& set, const OpenOptions& options,
                  const std::function<void(ShardFile&)>& open) {
   const auto total = static_cast<std::int64_t>(set.shards.size());
   std::mutex progress_mutex;
   OpenProgress progress{.shards_done = 0, .shards_total = total};
-  rethrow_first(
+  const auto errors =
       parallel_for(total, thread_count(options.index_threads, total), [&](std::int64_t i) {
         open(set.shards[static_cast<std::size_t>(i)]);
         const std::lock_guard lock(progress_mutex);
@@ -46,7 +82,12 @@ void open_shards(ShardSet& set, const OpenOptions& options,
         if (options.progress) {
           options.progress(progress);
         }
-      }));
+      });
+  if (options.broken_shards == BrokenShards::kSkip) {
+    leave_out_broken(set, errors);
+  } else {
+    rethrow_first(errors);
+  }
 }
 
 // What every shard must pass: its index fits its tar. Sets the counts and sizes.
@@ -160,11 +201,25 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
     }
     set.shards.push_back({.name = name});
   }
+  std::vector<std::string> entries;
+  std::vector<std::string> exclude_files = options.exclude_files;
+  for (const std::string& entry : selected.exclude_entries) {
+    if (entry.ends_with(".jsonl")) {
+      exclude_files.push_back((fs::path(path) / entry).string());
+    } else {
+      entries.push_back(entry);
+    }
+  }
+  const QuarantinedSamples quarantined = take_quarantined(exclude_files, set);
   open_shards(set, options, [&](ShardFile& shard) {
     open_prepared_shard(shard, counts.at(shard.name), path, options);
   });
   check_not_empty(set);
-  resolve_excludes(selected.exclude_entries, *info, meta + "/index.sqlite", set);
+  exclude_by_index(quarantined, set);
+  for (std::string& entry : quarantined.entries()) {
+    entries.push_back(std::move(entry));
+  }
+  resolve_excludes(entries, *info, meta + "/index.sqlite", set);
   return set;
 }
 
@@ -173,6 +228,7 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
   for (const std::string& name : list.names) {
     set.shards.push_back({.name = name});
   }
+  const QuarantinedSamples quarantined = take_quarantined(options.exclude_files, set);
   open_shards(set, options, [&](ShardFile& shard) {
     const std::string original = list.folder + "/" + shard.name;
     shard.tar_path = ensure_expanded(original, options.cache_dir);
@@ -183,6 +239,12 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
     shard.checksum_path = path_exists(checksums) ? checksums : "";
   });
   check_not_empty(set);
+  exclude_by_index(quarantined, set);
+  DatasetInfo info;
+  for (const ShardFile& shard : set.shards) {
+    info.shards.push_back({shard.name, shard.sample_count});
+  }
+  resolve_excludes(quarantined.entries(), info, "", set);
   return set;
 }
 

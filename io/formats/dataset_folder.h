@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "io/error.h"
 #include "io/file_source.h"
 
 namespace energon {
@@ -40,12 +41,20 @@ struct SampleExclude {
   auto operator<=>(const SampleExclude&) const = default;
 };
 
+/// A shard that cannot be read and was left out.
+struct BrokenShard {
+  std::string name = {};
+  ErrorCode code = ErrorCode::kCorruptData;
+  std::string cause = {};
+};
+
 struct ShardSet {
   /// The dataset's folder, or the common folder of plain tars; absolute.
   std::string dataset_path = {};
   std::string kind = {};  ///< "prepared" or "plain"
   std::vector<ShardFile> shards = {};
   std::vector<SampleExclude> excludes = {};  ///< ascending, without duplicates
+  std::vector<BrokenShard> broken = {};      ///< left out; only with BrokenShards::kSkip
   std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
 };
 
@@ -54,12 +63,23 @@ struct OpenProgress {
   std::int64_t shards_total = 0;
 };
 
+/// What becomes of a shard that is missing, truncated, or contradicts its index.
+enum class BrokenShards : std::uint8_t {
+  kFail,  ///< an Error
+  kSkip,  ///< left out, with a warning; an Error if no shard is left
+};
+
 struct OpenOptions {
   /// Which part of a prepared dataset. Plain tars have no parts: every name means all of them.
   std::string split_part = "train";
 
   /// Name of the split file in .nv-meta. Absent: split.yaml, then split.json.
   std::optional<std::string> split_config = std::nullopt;
+
+  /// Quarantine files (io/formats/quarantine.h): what they name of this dataset is left out.
+  std::vector<std::string> exclude_files = {};
+
+  BrokenShards broken_shards = BrokenShards::kFail;
 
   /// Where indices and expanded copies go that cannot be kept beside the data. Absent:
   /// default_cache_dir().

@@ -79,9 +79,6 @@ std::optional<ExcludeEntry> split_exclude_entry(
 
 void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
                       const std::string& index_path, ShardSet& set) {
-  if (entries.empty()) {
-    return;
-  }
   std::unordered_map<std::string, std::int64_t> ids;
   for (std::size_t i = 0; i < info.shards.size(); ++i) {
     ids.emplace(info.shards[i].name, static_cast<std::int64_t>(i));
@@ -100,7 +97,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
   }
 
   std::optional<SampleIndex> index;
-  if (!excluded.empty() && path_exists(index_path)) {
+  if (!excluded.empty() && !index_path.empty() && path_exists(index_path)) {
     index.emplace(index_path);
   }
   for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {

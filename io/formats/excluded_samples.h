@@ -24,9 +24,9 @@ struct ExcludeEntry {
 std::optional<ExcludeEntry> split_exclude_entry(
     const std::string& entry, const std::unordered_map<std::string, std::int64_t>& shards);
 
-/// Fills set.excludes (sorted, without duplicates). Keys are looked up in `index_path`, or, if
-/// there is no such file, by scanning the shards that are named. An entry that names nothing
-/// becomes a warning. Throws Error as SampleIndex and scan_shard().
+/// Adds to set.excludes, which is sorted and without duplicates afterwards. Keys are looked up in
+/// `index_path`, or, if there is no such file, by scanning the shards that are named. An entry that
+/// names nothing becomes a warning. Throws Error as SampleIndex and scan_shard().
 void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
                       const std::string& index_path, ShardSet& set);
 

@@ -1,3 +1,5 @@
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -26,6 +28,32 @@ TEST_CASE("bench measures an epoch, with figures for each process", "[cli][bench
   REQUIRE(json.at("processes").size() == 3);
   CHECK(json.at("processes")[1].at("name") == "worker 0");
   CHECK(json.at("processes")[1].at("pss_bytes").get<std::int64_t>() > 0);
+  const auto& loader = json.at("loader");
+  CHECK(loader.at("verdict").at("text").get<std::string>().size() > 10);
+  CHECK(loader.at("consumer").at("samples") == 165);
+  REQUIRE(loader.at("workers").size() == 2);
+  CHECK(loader.at("workers")[1].at("busy_seconds").get<double>() > 0);
+  CHECK(loader.at("failures").empty());
+}
+
+TEST_CASE("bench shows what limits the loader, and what was left out", "[cli][bench][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  run_energon({"dump", folder.path(), "--limit", "1"});  // indexes the shards
+  const std::string shard = folder.file("shard-002.tar");
+  const auto time = std::filesystem::last_write_time(shard);
+  std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+  file.put('#');
+  file.close();
+  std::filesystem::last_write_time(shard, time);
+  const auto result = run_energon(
+      {"bench", folder.path(), "--num-workers", "2", "--epochs", "1", "--on-error", "skip"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("limited by ") && Catch::Contains("worker 1: ") &&
+                             Catch::Contains("queued") && Catch::Contains("read ") &&
+                             Catch::Contains("1 sample in 1 shard left out") &&
+                             Catch::Contains("shard-002.tar"));
 }
 
 TEST_CASE("bench stops after the time or the batches it was given", "[cli][bench]") {

@@ -16,6 +16,7 @@
 #include "io/error.h"
 #include "tests/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
+#include "wrappers/watchdog.h"
 
 using energon::CallContext;
 using energon::Error;
@@ -164,6 +165,25 @@ TEST_CASE(
     CHECK_THAT(error.what(), Catch::Contains("worker 0") && Catch::Contains("timeout"));
   }
   CHECK(Clock::now() - begin < std::chrono::seconds(5));
+}
+
+TEST_CASE("a watchdog that ends its worker is a named death", "[loader][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .sample_maps = {at_call(4, [] {
+                                                  for (;;) {
+                                                    ::pause();
+                                                  }
+                                                })}});
+  const auto watched = [&](const energon::PipelineContext& context) {
+    return std::make_unique<energon::Watchdog>(
+        fixture.pipeline()(context),
+        energon::WatchdogOptions{.timeout = std::chrono::milliseconds(100),
+                                 .initial_timeout = std::chrono::seconds(30),
+                                 .on_timeout = energon::OnTimeout::kEndWorker});
+  };
+  energon::SavableDataLoader loader(watched, {.worker_config = {.num_workers = 1}});
+  const Error error = first_error(loader);
+  CHECK(error.code() == ErrorCode::kWorkerDied);
+  CHECK_THAT(error.what(), Catch::Contains("making batch 2") && Catch::Contains("watchdog"));
 }
 
 TEST_CASE("a save does not wait for a slow sample", "[loader][fork]") {

@@ -61,8 +61,21 @@ TEST_CASE("a checkpoint larger than its slot names the option and both sizes",
   CHECK_THROWS_WITH(writer.write(0, std::vector<std::byte>(1001)),
                     Catch::Contains("1001") && Catch::Contains("1000") &&
                         Catch::Contains("checkpoint_slot_bytes"));
-  CHECK_NOTHROW(writer.write(0, std::vector<std::byte>(1000)));
+  CHECK_NOTHROW(writer.write(1, std::vector<std::byte>(1000)));
   CHECK_THROWS_AS(writer.write(0, std::vector<std::byte>(1)), Error);
+}
+
+TEST_CASE("of two checkpoints with one index the newer is found", "[process][checkpoint]") {
+  const CheckpointRingOptions options{.slots = 3, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  // The slots are used in turn, so the newer one comes to lie before and behind the older.
+  for (std::uint64_t index = 0; index < 6; ++index) {
+    writer.write(index, content(index));
+    writer.write(index, content(index + 100));
+    CHECK(reader.newest_not_after(index)->bytes == content(index + 100));
+  }
 }
 
 TEST_CASE("a half-written checkpoint is not seen, the earlier ones are", "[process][checkpoint]") {

@@ -1,4 +1,4 @@
-#include "energon/loader/debug_log.h"
+#include "energon/debug_log.h"
 
 #include <fcntl.h>
 #include <unistd.h>

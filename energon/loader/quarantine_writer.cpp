@@ -1,0 +1,82 @@
+#include "energon/loader/quarantine_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/savable.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
+}
+
+std::string line_of(const FailureReport& report) {
+  const FailedSample& sample = report.samples.front();
+  Config line = {
+      {"time", utc_now()}, {"dataset", sample.dataset_path}, {"shard", sample.shard_name}};
+  if (!report.is_shard_broken) {
+    if (sample.index_in_shard >= 0) {
+      line["index"] = sample.index_in_shard;
+    }
+    if (!sample.key.empty()) {
+      line["key"] = sample.key;
+    }
+    if (sample.bytes.size > 0) {
+      line["bytes"] = {sample.bytes.offset, sample.bytes.size};
+    }
+  }
+  line["stage"] = report.stage;
+  line["cause"] = report.cause;
+  // Names are bytes; JSON is UTF-8. A sample whose key is not is found by its index.
+  return line.dump(-1, ' ', false, Config::error_handler_t::replace) + "\n";
+}
+
+bool names_one_place(const FailureReport& report) {
+  if (report.samples.empty() || report.samples.front().shard_name.empty()) {
+    return false;
+  }
+  const FailedSample& sample = report.samples.front();
+  return report.is_shard_broken ||
+         (report.samples.size() == 1 && (sample.index_in_shard >= 0 || !sample.key.empty()));
+}
+
+}  // namespace
+
+void QuarantineWriter::open() {
+  file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file_.valid()) {
+    throw io_error("cannot open the quarantine file", errno, {.path = path_});
+  }
+}
+
+void QuarantineWriter::append(const FailureReport& report) {
+  if (!enabled() || !names_one_place(report)) {
+    return;
+  }
+  std::string line = line_of(report);
+  if (!file_.valid()) {
+    open();
+    // What a crash left of a last line must not swallow this one.
+    const off_t size = ::lseek(file_.get(), 0, SEEK_END);
+    char last = '\n';
+    if (size > 0 && ::pread(file_.get(), &last, 1, size - 1) == 1 && last != '\n') {
+      line.insert(0, 1, '\n');
+    }
+  }
+  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    throw io_error("cannot write the quarantine file", errno, {.path = path_});
+  }
+}
+
+}  // namespace energon

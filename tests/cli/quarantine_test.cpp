@@ -1,0 +1,115 @@
+// Bad samples end a run, or are left out and written down, and then left out from the start.
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "io/file_source.h"
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+
+using energon::read_file;
+using energon::testing::dump;
+using energon::testing::json_lines;
+using energon::testing::kTens;
+using energon::testing::numbers_of;
+using energon::testing::run_energon;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+
+namespace {
+
+// A sample of two parts, 1,024 bytes each.
+constexpr std::int64_t kSampleBytes = 2048;
+
+// 55 samples; the headers of 3, 27 and 41 are damaged, the last shard is cut.
+class Damaged {
+ public:
+  Damaged() {
+    write_numbered_shards(folder_, kTens, 500);
+    run_energon({"dump", folder_.path(), "--limit", "1"});  // indexes the shards
+    for (const std::int64_t sample : {3, 27, 41}) {
+      const auto path = folder_.file("shard-00" + std::to_string(sample / 10) + ".tar");
+      const auto time = std::filesystem::last_write_time(path);
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(sample % 10 * kSampleBytes + 1);
+      file.put('#');
+      file.close();
+      std::filesystem::last_write_time(path, time);
+    }
+    std::filesystem::resize_file(folder_.file("shard-005.tar"), 3000);
+  }
+  const std::string& path() const { return folder_.path(); }
+  std::string file(const std::string& name) const { return out_.file(name); }
+
+ private:
+  TempDir folder_;
+  TempDir out_;
+};
+
+std::set<std::int64_t> expected() {
+  std::set<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < 50; ++i) {
+    numbers.insert(i);
+  }
+  for (const std::int64_t bad : {3, 27, 41}) {
+    numbers.erase(bad);
+  }
+  return numbers;
+}
+
+std::set<std::int64_t> set_of(const std::vector<std::string>& lines) {
+  const auto numbers = numbers_of(lines);
+  return {numbers.begin(), numbers.end()};
+}
+
+}  // namespace
+
+TEST_CASE("what a run leaves out is written down, and the next run leaves out exactly that",
+          "[cli][quarantine][fork]") {
+  for (const std::string workers : {"0", "2"}) {
+    const Damaged data;
+    const std::string bad = data.file("bad.jsonl");
+    CHECK(run_energon({"dump", data.path(), "--epochs", "1"}).exit_code == 1);
+    const auto skipped = dump(data.path(), {"--epochs", "1", "--batch-size", "4", "--num-workers",
+                                            workers, "--on-error", "skip", "--quarantine", bad});
+    CHECK(set_of(skipped) == expected());
+    const auto lines = json_lines(read_file(bad));
+    REQUIRE(lines.size() == 4);
+    CHECK(lines[0].at("shard") == "shard-005.tar");
+    CHECK_FALSE(lines[0].contains("index"));
+    std::set<std::int64_t> found;
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+      const auto shard = lines[i].at("shard").get<std::string>();
+      found.insert((shard[8] - '0') * 10 + lines[i].at("index").get<std::int64_t>());
+      CHECK(lines[i].at("bytes")[1] == kSampleBytes);
+      CHECK(lines[i].at("stage") == "read");
+    }
+    CHECK(found == std::set<std::int64_t>{3, 27, 41});
+
+    const auto excluded = dump(data.path(), {"--epochs", "1", "--batch-size", "4", "--num-workers",
+                                             workers, "--exclude", bad});
+    CHECK(set_of(excluded) == expected());
+    CHECK(json_lines(read_file(bad)).size() == 4);
+  }
+}
+
+TEST_CASE("too many failures in a row end the run all the same", "[cli][quarantine]") {
+  const Damaged data;
+  const auto result =
+      run_energon({"dump", data.path(), "--epochs", "1", "--on-error", "skip", "--tolerance", "1"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains("tolerance"));
+}
+
+TEST_CASE("a quarantine file that is wrong or missing is an error", "[cli][quarantine]") {
+  const Damaged data;
+  std::ofstream(data.file("wrong.jsonl")) << "{\"shard\":1}\n";
+  for (const char* name : {"wrong.jsonl", "missing.jsonl"}) {
+    const auto result = run_energon({"dump", data.path(), "--exclude", data.file(name)});
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Catch::Contains(name));
+  }
+}
