@@ -74,6 +74,10 @@ Mapping concat_batches(std::span<LeafBatch> batches) {
 }
 
 BatchFunction mix_batch(MixOptions options) {
+  if (!options.function || !options.mix ||
+      std::ranges::any_of(options.leaf_functions, [](const auto& leaf) { return !leaf.second; })) {
+    throw Error(ErrorCode::kInvalidArgument, "a mixed batch lacks one of its functions");
+  }
   return [options = std::move(options)](std::span<Sample> samples) {
     const std::vector<std::int64_t> leaves = sort_by_leaf(samples);
     std::vector<LeafBatch> batches;

@@ -37,6 +37,7 @@ struct MixOptions {
 /// The function to give to Batch. The samples are sorted by leaf (leaf_of()), those of one leaf
 /// keep their order; keys and sources of the batch have the same order as what concat_batches()
 /// joins.
+/// Throws Error (kInvalidArgument) if a function is missing.
 BatchFunction mix_batch(MixOptions options = {});
 
 }  // namespace energon

@@ -154,6 +154,15 @@ TEST_CASE("a function that gives less than before is an Error, not a shorter str
   }
 }
 
+TEST_CASE("an epoch that is left in the middle of a sample leaves nothing behind",
+          "[wrappers][flat_map]") {
+  NumberedStream samples;
+  const auto stream = flat_map(samples.in_order(), split);
+  stream->skip(5);
+  stream->next_epoch();
+  CHECK(stream->next()->keys == flat_map(samples.in_order(), split)->next()->keys);
+}
+
 TEST_CASE("damaged states of a flat map are refused", "[wrappers][flat_map]") {
   NumberedStream samples;
   const auto stream = flat_map(samples.in_order(), split);

@@ -244,6 +244,15 @@ TEST_CASE("after a restore the samples of the call are read when its next output
   CHECK_THROWS_WITH(greedy->next(), Catch::Contains("pulls more than the 5 samples"));
 }
 
+TEST_CASE("an epoch that is left in the middle of a call leaves nothing behind",
+          "[wrappers][iter_map]") {
+  NumberedStream samples;
+  const auto stream = iter_map(samples.in_order(), sentences);
+  stream->skip(2);
+  stream->next_epoch();
+  CHECK(stream->next()->keys == iter_map(samples.in_order(), sentences)->next()->keys);
+}
+
 TEST_CASE("damaged states and foreign keys of an iter map are refused", "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto stream = iter_map(samples.in_order(), sentences);

@@ -91,4 +91,6 @@ TEST_CASE("batches are joined field by field, or refused", "[wrappers][mix_batch
   CHECK_THROWS_WITH(energon::concat_batches(batches),
                     Catch::Contains("'x' is in the batch of leaf 4, but not in that of leaf 0"));
   CHECK(energon::concat_batches({}).empty());
+  CHECK_THROWS_AS(energon::mix_batch({.mix = nullptr}), energon::Error);
+  CHECK_THROWS_AS(energon::mix_batch({.leaf_functions = {{1, nullptr}}}), energon::Error);
 }

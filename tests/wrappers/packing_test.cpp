@@ -223,6 +223,15 @@ TEST_CASE("after a restore packs are read one by one", "[wrappers][packing]") {
   CHECK(counter.restored() == 6 + 2);
 }
 
+TEST_CASE("an epoch that is left in the middle of the packs leaves nothing behind",
+          "[wrappers][packing]") {
+  NumberedStream samples;
+  const auto stream = packing(samples.in_order(), options(10, pairs));
+  stream->skip(2);
+  stream->next_epoch();
+  CHECK(stream->next()->keys == packing(samples.in_order(), options(10, pairs))->next()->keys);
+}
+
 TEST_CASE("damaged states and impossible packings are refused", "[wrappers][packing]") {
   NumberedStream samples;
   const auto stream = packing(samples.in_order(), options(10, pairs));
