@@ -64,6 +64,14 @@ class Opener {
     open.split_config = split_config;
     ShardSet shards = open_split(path, open);
     data_.warnings.insert(data_.warnings.end(), shards.warnings.begin(), shards.warnings.end());
+    for (const BrokenShard& shard : shards.broken) {
+      data_.broken.push_back(
+          {.stage = "open",
+           .code = shard.code,
+           .cause = shard.cause,
+           .samples = {{.dataset_path = shards.dataset_path, .shard_name = shard.name}},
+           .is_shard_broken = true});
+    }
     return std::make_shared<const Webdataset>(
         std::move(shards),
         WebdatasetOptions{.verify_checksums = options_.verify_checksums, .subflavors = subflavors});

@@ -9,6 +9,7 @@
 #include "wrappers/concat.h"
 #include "wrappers/epochize.h"
 #include "wrappers/limit.h"
+#include "wrappers/measured.h"
 #include "wrappers/read_samples.h"
 #include "wrappers/repeat.h"
 #include "wrappers/shuffle_buffer.h"
@@ -163,7 +164,12 @@ class Assembly {
   template <class Stage, class... Arguments>
   void add(std::string_view name, Arguments&&... arguments) {
     dataset_ = std::make_unique<Stage>(std::move(dataset_), std::forward<Arguments>(arguments)...);
-    (void)name;
+    measure(name);
+  }
+
+  void measure(std::string_view name, CountBytes count_bytes = CountBytes::kNo) {
+    dataset_ = std::make_unique<Measured>(std::move(dataset_), name, clock_, context_.monitor,
+                                          count_bytes);
   }
 
   void add_reading(std::unique_ptr<Order> order) {
@@ -173,6 +179,7 @@ class Assembly {
     }
     dataset_ = std::make_unique<ReadSamples>(std::move(order), std::move(leaves), context_.memory,
                                              stage(stage_names::kRead));
+    measure(stage_names::kRead, CountBytes::kYes);
   }
 
   void add_function(std::string_view name, const SampleStage& function) {
@@ -220,6 +227,7 @@ class Assembly {
   const PipelineData& data_;
   const Encoding& encoding_;
   const PipelineContext& context_;
+  const std::shared_ptr<PipelineClock> clock_ = std::make_shared<PipelineClock>();
   std::unique_ptr<Dataset> dataset_;
 };
 

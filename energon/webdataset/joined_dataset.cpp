@@ -1,6 +1,9 @@
 #include "energon/webdataset/joined_dataset.h"
 
 #include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -69,8 +72,13 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     for (const std::string& name : files.sources[c].shards) {
       const auto shard = opened.find(name);
       if (shard == opened.end()) {
+        // Excluded before the join was prepared: no row leads there. Else left out since then, and
+        // its rows with it.
+        const bool was_excluded = files.sources[c].is_shard_excluded(column.shards.size());
         column.shards.emplace_back();
-        column_sizes.emplace_back();
+        column_sizes.push_back(was_excluded
+                                   ? std::nullopt
+                                   : std::optional(std::numeric_limits<std::uint64_t>::max()));
       } else {
         column.shards.emplace_back(shard->second);
         column_sizes.emplace_back(shards[static_cast<std::size_t>(shard->second)].tar_size);
@@ -80,11 +88,46 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     sizes.push_back(std::move(column_sizes));
   }
   index.check(sizes);
+  excluded_ = find_excluded(index);
   digest_ = digest_of_file(index_path_);
 }
 
 std::optional<std::int64_t> JoinedDataset::shard_of(std::size_t column, std::int64_t place) const {
   return columns_[column].shards.at(static_cast<std::size_t>(place));
+}
+
+// Rows with a sample that was left out after the join was prepared: by a quarantine file, say.
+std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) const {
+  std::set<std::tuple<std::size_t, std::int64_t, std::uint64_t>> places;  // column, shard, offset
+  bool is_any_shard_missing = false;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const ShardSet& set = columns_[c].dataset->shards();
+    is_any_shard_missing = is_any_shard_missing || set.shards.size() < columns_[c].shards.size();
+    for (const SampleExclude& exclude : set.excludes) {
+      const ShardFile& shard = set.shards[static_cast<std::size_t>(exclude.shard)];
+      const TarIndex tar_index = TarIndex::load(shard.index_path, shard.tar_size);
+      places.insert(
+          {c, exclude.shard, tar_index.entries()[static_cast<std::size_t>(exclude.sample)]});
+    }
+  }
+  std::vector<std::int64_t> excluded;
+  if (places.empty() && !is_any_shard_missing) {
+    return excluded;
+  }
+  for (std::int64_t i = 0; i < index.row_count(); ++i) {
+    const JoinRow row = index.row(i);
+    bool is_excluded = false;
+    for (std::size_t c = 0; c < row.size() && !is_excluded; ++c) {
+      if (row[c]) {
+        const auto shard = shard_of(c, row[c]->shard);
+        is_excluded = !shard || places.contains({c, *shard, row[c]->bytes.offset});
+      }
+    }
+    if (is_excluded) {
+      excluded.push_back(i);
+    }
+  }
+  return excluded;
 }
 
 Config JoinedDataset::config() const {
@@ -95,6 +138,7 @@ Config JoinedDataset::config() const {
   return {{"type", "Join"},
           {"samples", sample_count()},
           {"index", digest_},
+          {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))},
           {"columns", std::move(columns)}};
 }
 

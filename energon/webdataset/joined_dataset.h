@@ -55,7 +55,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
     return columns_[i].dataset;
   }
   const std::string& column_name(std::size_t i) const { return columns_[i].name; }
-  /// The opened shard that a place of the index means; nothing if it is excluded.
+  /// The opened shard that a place of the index means; nothing if it was left out.
   std::optional<std::int64_t> shard_of(std::size_t column, std::int64_t place) const;
 
  private:
@@ -65,12 +65,14 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
     std::vector<std::optional<std::int64_t>> shards;  // by position in the split before exclusion
   };
 
+  std::vector<std::int64_t> find_excluded(const JoinIndex& index) const;
+
   std::vector<Column> columns_;
   const JoinFunction function_;
   std::string index_path_;
   FileIdentity index_identity_;
   std::vector<std::int64_t> shard_counts_;    // one: the rows
-  const std::vector<std::int64_t> excluded_;  // none: left out when the join was prepared
+  std::vector<std::int64_t> excluded_;
   std::string digest_;
 };
 
