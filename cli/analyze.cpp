@@ -18,6 +18,8 @@
 namespace energon::cli {
 namespace {
 
+constexpr int kMaxPictureEdge = 4096;
+
 struct AnalyzeFlags {
   std::vector<std::string> logs;
   std::string heat_map;
@@ -72,7 +74,11 @@ int run_analyze(const AnalyzeFlags& flags) {
                                             static_cast<std::size_t>(flags.samples)));
   }
   const OrderFigures figures = analyze_order(positions);
-  flags.is_json ? print_json(figures, files.size()) : print_text(figures, files.size());
+  if (flags.is_json) {
+    print_json(figures, files.size());
+  } else {
+    print_text(figures, files.size());
+  }
   return kExitOk;
 }
 
@@ -93,10 +99,10 @@ void add_analyze(CLI::App& app, Run& run) {
                       "Picture of step and sample: a file that ends in .svg or .png");
   command->add_option("--steps", flags->steps, "Width of the picture, at most")
       ->capture_default_str()
-      ->check(CLI::Range(1, 20'000));
+      ->check(CLI::Range(1, kMaxPictureEdge));
   command->add_option("--samples", flags->samples, "Height of the picture, at most")
       ->capture_default_str()
-      ->check(CLI::Range(1, 20'000));
+      ->check(CLI::Range(1, kMaxPictureEdge));
   command->add_flag("--json", flags->is_json, "Result as JSON");
   command->callback([flags, &run] { run = [flags] { return run_analyze(*flags); }; });
 }

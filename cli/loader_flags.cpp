@@ -112,8 +112,10 @@ void add_failure_flags(CLI::App& command, LoaderFlags& flags) {
       ->check(at_least(0));
   command.add_option("--quarantine", flags.quarantine,
                      "File to which what is left out is appended, one JSON object a line");
-  command.add_option("--exclude", flags.exclude_files,
-                     "Leave out what this quarantine file names; may be given several times");
+  command
+      .add_option("--exclude", flags.exclude_files,
+                  "Leave out what this quarantine file names; may be given several times")
+      ->allow_extra_args(false);  // or it would take PATH, too
 }
 
 // What a validation stream does not have must not be asked for.

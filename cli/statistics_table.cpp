@@ -36,7 +36,7 @@ void append_stages(std::string& text, const WorkerStatistics& worker) {
 }  // namespace
 
 std::string to_text(const LoaderStatistics& statistics) {
-  std::string text = fmt::format("limited by {}\n", statistics.verdict().text);
+  std::string text = fmt::format("verdict: {}\n", statistics.verdict().text);
   for (std::size_t i = 0; i < statistics.workers.size(); ++i) {
     const WorkerStatistics& worker = statistics.workers[i];
     text += fmt::format(

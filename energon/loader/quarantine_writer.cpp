@@ -75,7 +75,9 @@ void QuarantineWriter::append(const FailureReport& report) {
     }
   }
   if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    throw io_error("cannot write the quarantine file", errno, {.path = path_});
+    const Error error = io_error("cannot write the quarantine file", errno, {.path = path_});
+    file_.reset();  // the next call looks at what was left of the line
+    throw error;
   }
 }
 

@@ -82,21 +82,23 @@ std::optional<Sample> RankStream::read(std::size_t worker) {
 }
 
 std::optional<Sample> RankStream::read_in_process() {
+  std::optional<Sample> batch;
   try {
-    std::optional<Sample> batch;
-    {
-      const BusyTime busy(*counted_);
-      batch = in_process_->next(options_.worker_config.logical_shard(0));
-    }
-    if (batch) {
-      count_batch(*counted_);
-    }
-    take_reports();
-    return batch;
+    const BusyTime busy(*counted_);
+    batch = in_process_->next(options_.worker_config.logical_shard(0));
   } catch (...) {
-    take_reports();
+    try {
+      take_reports();
+    } catch (const Error&) {
+      // The quarantine file cannot be written; the failure of the pipeline says more.
+    }
     throw;
   }
+  take_reports();
+  if (batch) {
+    count_batch(*counted_);
+  }
+  return batch;
 }
 
 void RankStream::take_reports() {

@@ -144,7 +144,8 @@ Verdict LoaderStatistics::verdict() const {
                                 consumer.batches, seconds(time))};
   }
   const double waits = share(totals.consumer_wait, time);
-  if (waits >= kConsumerShare) {
+  // Both may wait: batches are taken in turn, so a fast worker waits for a slow one.
+  if (waits >= kConsumerShare && consumer.own_time >= consumer.worker_wait) {
     return {.limit = Limit::kConsumer,
             .text = fmt::format("consumer: the {} for {:.0f} % of the time until batches are "
                                 "taken or given back; the consumer waits {:.1f} s for batches",

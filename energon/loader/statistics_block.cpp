@@ -36,10 +36,16 @@ StatisticsBlock& format_statistics(std::span<std::byte> memory) {
   return *block;
 }
 
-StatisticsBlock& statistics_in(std::span<std::byte> memory) {
+StatisticsBlock* find_statistics(std::span<std::byte> memory) {
   auto* const block = reinterpret_cast<StatisticsBlock*>(memory.data());
-  if (memory.size() < sizeof(StatisticsBlock) || block->magic != kStatisticsMagic ||
-      block->version != kStatisticsVersion) {
+  const bool is_there = memory.size() >= sizeof(StatisticsBlock) &&
+                        block->magic == kStatisticsMagic && block->version == kStatisticsVersion;
+  return is_there ? block : nullptr;
+}
+
+StatisticsBlock& statistics_in(std::span<std::byte> memory) {
+  StatisticsBlock* const block = find_statistics(memory);
+  if (block == nullptr) {
     throw Error(ErrorCode::kCorruptData, "the shared memory holds no statistics of this build");
   }
   return *block;

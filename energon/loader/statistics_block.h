@@ -46,7 +46,9 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Makes an empty block in `memory`, which must be zero, aligned to 64 and large enough.
 StatisticsBlock& format_statistics(std::span<std::byte> memory);
-/// The block in `memory`. Throws Error (kCorruptData) if there is none of this build.
+/// The block in `memory`; null if there is none of this build.
+StatisticsBlock* find_statistics(std::span<std::byte> memory);
+/// The same, or Error (kCorruptData).
 StatisticsBlock& statistics_in(std::span<std::byte> memory);
 
 /// Adds the record of a stage; its name is cut to kStageNameBytes. When all are taken, stages share

@@ -28,6 +28,7 @@ BusyTime::BusyTime(StatisticsBlock& block, const ArenaWriter& arena)
     : block_(block),
       arena_(&arena),
       waited_(arena.waited()),
+      ring_wait_ns_(block.consumer_wait_ns.load(std::memory_order_relaxed)),
       cpu_begin_(thread_cpu_time()),
       begin_(Clock::now()) {}
 
@@ -35,15 +36,18 @@ BusyTime::BusyTime(StatisticsBlock& block)
     : block_(block),
       arena_(nullptr),
       waited_(0),
+      ring_wait_ns_(block.consumer_wait_ns.load(std::memory_order_relaxed)),
       cpu_begin_(thread_cpu_time()),
       begin_(Clock::now()) {}
 
 BusyTime::~BusyTime() {
-  const std::chrono::nanoseconds waited =
+  const std::chrono::nanoseconds arena_wait =
       arena_ != nullptr ? arena_->waited() - waited_ : std::chrono::nanoseconds(0);
-  add(block_.busy_ns, Clock::now() - begin_ - waited);
+  const std::chrono::nanoseconds ring_wait(static_cast<std::int64_t>(
+      block_.consumer_wait_ns.load(std::memory_order_relaxed) - ring_wait_ns_));
+  add(block_.busy_ns, Clock::now() - begin_ - arena_wait - ring_wait);
   add(block_.cpu_ns, thread_cpu_time() - cpu_begin_);
-  add(block_.consumer_wait_ns, waited);
+  add(block_.consumer_wait_ns, arena_wait);
 }
 
 ConsumerWait::ConsumerWait(StatisticsBlock& block) : block_(block), begin_(Clock::now()) {}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "energon/loader/statistics_block.h"
 #include "energon/process/arena.h"
@@ -10,7 +11,7 @@
 namespace energon {
 
 /// From construction to destruction: time that the pipeline is busy, and CPU time of the thread.
-/// What the arena waited for the consumer meanwhile counts as that.
+/// What the consumer was waited for meanwhile counts as that.
 class BusyTime {
  public:
   /// Both must outlive the object.
@@ -25,6 +26,7 @@ class BusyTime {
   StatisticsBlock& block_;
   const ArenaWriter* const arena_;
   const std::chrono::nanoseconds waited_;  // by the arena, before
+  const std::uint64_t ring_wait_ns_;       // in the block, before
   const std::chrono::nanoseconds cpu_begin_;
   const std::chrono::steady_clock::time_point begin_;
 };

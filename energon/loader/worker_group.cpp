@@ -84,7 +84,11 @@ std::vector<WorkerStatistics> WorkerGroup::statistics() const {
   std::vector<WorkerStatistics> sums = earlier_;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = workers_[i];
-    WorkerStatistics run = read_statistics(statistics_in(worker.channel->statistics()));
+    const StatisticsBlock* const block = find_statistics(worker.channel->statistics());
+    if (block == nullptr) {
+      continue;  // scribbled over: nothing to learn, and nothing to fail for
+    }
+    WorkerStatistics run = read_statistics(*block);
     // Both counters are only roughly of the same moment.
     const std::uint64_t made = std::clamp<std::uint64_t>(
         run.batches, worker.taken,

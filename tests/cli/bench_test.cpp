@@ -50,7 +50,7 @@ TEST_CASE("bench shows what limits the loader, and what was left out", "[cli][be
       {"bench", folder.path(), "--num-workers", "2", "--epochs", "1", "--on-error", "skip"});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  CHECK_THAT(result.out, Catch::Contains("limited by ") && Catch::Contains("worker 1: ") &&
+  CHECK_THAT(result.out, Catch::Contains("verdict: ") && Catch::Contains("worker 1: ") &&
                              Catch::Contains("queued") && Catch::Contains("read ") &&
                              Catch::Contains("1 sample in 1 shard left out") &&
                              Catch::Contains("shard-002.tar"));

@@ -93,6 +93,8 @@ TEST_CASE("what a run leaves out is written down, and the next run leaves out ex
                                              workers, "--exclude", bad});
     CHECK(set_of(excluded) == expected());
     CHECK(json_lines(read_file(bad)).size() == 4);
+    CHECK(run_energon({"dump", "--limit", "1", "--exclude", bad, "--exclude", bad, data.path()})
+              .exit_code == 0);
   }
 }
 

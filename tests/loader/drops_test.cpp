@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/loader/basic_data_loader.h"
+#include "energon/loader/quarantine_writer.h"
 #include "io/error.h"
 #include "io/file_source.h"
 #include "tests/loader/loader_fixture.h"
@@ -267,6 +268,30 @@ TEST_CASE("a stage that fails endlessly sends its reports all the same", "[loade
   CHECK(stats.failures[0].samples == 2499);
   CHECK(stats.newest_reports.size() == 1000);
   CHECK(stats.newest_reports.back().consecutive == 2499);
+}
+
+TEST_CASE("a quarantine line that a crash cut off does not swallow the next one",
+          "[loader][drops]") {
+  const TempDir folder;
+  const std::string path = folder.write("bad.jsonl", "{\"dataset\":\"/d\",\"sha");
+  energon::FailureReport report{.stage = "read", .cause = "a\nb"};
+  report.samples = {{.dataset_path = "/d", .shard_name = "s.tar", .index_in_shard = 4}};
+  energon::QuarantineWriter writer(path);
+  writer.append(report);
+  report.samples.push_back(report.samples[0]);  // nobody knows which of them is bad
+  writer.append(report);
+  report.is_shard_broken = true;
+  writer.append(report);
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  REQUIRE(lines.size() == 3);
+  CHECK(nlohmann::json::parse(lines[1]).at("index") == 4);
+  CHECK_FALSE(nlohmann::json::parse(lines[2]).contains("index"));
+  CHECK_THROWS_WITH(energon::QuarantineWriter(folder.file("none/bad.jsonl")).append(report),
+                    Catch::Contains("none/bad.jsonl"));
 }
 
 TEST_CASE("the quarantine file has a line for each sample that was left out",

@@ -92,8 +92,13 @@ TEST_CASE("the verdict names the consumer when workers wait for it", "[loader][s
                                 .consumer_wait = milliseconds(700),
                                 .cpu = milliseconds(300),
                                 .stages = {reading(milliseconds(300))}};
-  CHECK(of_workers(worker).verdict().limit == Limit::kConsumer);
-  CHECK_THAT(of_workers(worker).verdict().text, Catch::Contains("70 %"));
+  LoaderStatistics slow = of_workers(worker);
+  slow.consumer.own_time = milliseconds(900);
+  CHECK(slow.verdict().limit == Limit::kConsumer);
+  CHECK_THAT(slow.verdict().text, Catch::Contains("70 %"));
+  // A consumer that waits itself is not what limits.
+  slow.consumer.own_time = milliseconds(100);
+  CHECK(slow.verdict().limit == Limit::kCpu);
   // Without workers the pipeline stands still while the consumer works.
   LoaderStatistics alone = of_workers({.busy = milliseconds(300), .cpu = milliseconds(300)}, 1);
   alone.num_workers = 0;
