@@ -1,8 +1,10 @@
 #include "cli/find_sample.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,12 +12,15 @@
 #include "cli/interrupt.h"
 #include "cli/open_dataset.h"
 #include "energon/buffer_allocator.h"
+#include "energon/webdataset/jsonl_dataset.h"
 #include "energon/webdataset/webdataset.h"
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_info.h"
+#include "io/formats/dataset_kind.h"
 #include "io/formats/index_cache.h"
+#include "io/formats/recipe.h"
 #include "io/formats/sample_index.h"
 #include "io/tar/member_name.h"
 #include "io/tar/tar_walker.h"
@@ -153,8 +158,73 @@ WantedSample parse_wanted(std::string_view text) {
   return {std::string(text), std::nullopt};
 }
 
+namespace {
+
+// The line of a JSONL file.
+FoundSample find_line(const std::string& path, const std::string& key,
+                      const std::optional<std::string>& cache_dir) {
+  const auto dataset = std::make_shared<const JsonlDataset>(path, cache_dir);
+  std::int64_t index = -1;
+  const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (error != std::errc() || stop != key.data() + key.size() || index < 0 ||
+      index >= dataset->sample_count()) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("no sample has the key '{}'; keys are the numbers of the lines, from 0 "
+                            "to {}",
+                            printable(key), dataset->sample_count() - 1),
+                {.path = path});
+  }
+  HeapBufferPool memory;
+  std::vector<Sample> samples;
+  dataset->open_reader()->read({&index, 1}, memory, samples);
+  const ByteRange bytes = dataset->index().range(index);
+  return {.sample = std::move(samples.at(0)), .bytes = bytes, .parts = {{"json", bytes}}};
+}
+
+// In the datasets of a metadataset, in all its splits, in order.
+FoundSample find_in_metadataset(const std::string& path, const std::string& key,
+                                const std::optional<std::string>& cache_dir) {
+  std::set<std::string> searched;
+  for (const MetadatasetSplit& split : read_metadataset(path).splits) {
+    for (const LeafReference& leaf : load_recipe(path, split.name).leaves) {
+      std::vector<std::string> datasets;
+      if (leaf.kind != LeafReference::Kind::kJoin) {
+        datasets.push_back(leaf.path);
+      }
+      for (const JoinColumn& column : leaf.columns) {
+        datasets.push_back(column.path);
+      }
+      for (const std::string& dataset : datasets) {
+        if (!searched.insert(dataset).second) {
+          continue;
+        }
+        try {
+          return find_sample(dataset, key, cache_dir);
+        } catch (const Error& error) {
+          if (error.code() != ErrorCode::kNotFound) {
+            throw;
+          }
+        }
+      }
+    }
+  }
+  fail_not_found(path, key);
+}
+
+}  // namespace
+
 FoundSample find_sample(const std::string& path, const std::string& key,
                         const std::optional<std::string>& cache_dir) {
+  switch (detect_dataset_kind(path)) {
+    case DatasetKind::kJsonl:
+      return find_line(path, key, cache_dir);
+    case DatasetKind::kMetadataset:
+      return find_in_metadataset(path, key, cache_dir);
+    case DatasetKind::kPrepared:
+    case DatasetKind::kPlainTars:
+    case DatasetKind::kFolder:
+      break;
+  }
   std::error_code ignored;
   const bool is_folder = fs::is_directory(path, ignored);
   const auto info = is_folder ? read_dataset_info(path + "/.nv-meta") : std::nullopt;

@@ -2,7 +2,8 @@
 //
 // A prepared dataset is asked through its index.sqlite, whatever part of the split the sample is
 // in; of plain tars the headers are walked, shard by shard, until the key comes. The first one wins
-// if plain shards repeat a key.
+// if plain shards repeat a key. In a metadataset the first dataset that has the key wins; samples
+// of a JSONL file are found by their number.
 
 #pragma once
 

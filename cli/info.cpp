@@ -13,9 +13,13 @@
 #include "cli/command.h"
 #include "cli/open_dataset.h"
 #include "cli/output.h"
+#include "cli/recipe_summary.h"
 #include "cli/split_summary.h"
+#include "energon/webdataset/jsonl_dataset.h"
 #include "io/error.h"
 #include "io/formats/checksum_file.h"
+#include "io/formats/dataset_kind.h"
+#include "io/formats/recipe.h"
 #include "io/formats/tar_index.h"
 
 namespace energon::cli {
@@ -99,11 +103,40 @@ void print_plain(const std::string& path, const InfoFlags& flags) {
   output().print("checksums: {}\n", describe_checksums(checksummed, set.shards.size()));
 }
 
+void print_jsonl(const std::string& path, const InfoFlags& flags) {
+  const auto dataset = std::make_shared<const JsonlDataset>(path, flags.cache_dir);
+  print_summary(path, "JSONL file", dataset->sample_count(), dataset->identity().size_bytes, 1);
+}
+
+void print_metadataset(const std::string& path, const InfoFlags& flags) {
+  output().print("name:      {}\n", printable(fs::path(path).filename().string()));
+  output().print("path:      {}\n", printable(path));
+  output().print("kind:      metadataset\n");
+  for (const MetadatasetSplit& split : read_metadataset(path).splits) {
+    const PipelineData data =
+        open_pipeline_data(path, {.split = split.name, .open = {.cache_dir = flags.cache_dir}});
+    output().print("split {}:\n{}", printable(split.name),
+                   describe_recipe(load_recipe(path, split.name), data));
+  }
+}
+
 int run_info(const InfoFlags& flags) {
   std::error_code ignored;
   std::string path = fs::absolute(flags.path, ignored).lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) {
     path.pop_back();
+  }
+  switch (detect_dataset_kind(flags.path)) {
+    case DatasetKind::kJsonl:
+      print_jsonl(path, flags);
+      return kExitOk;
+    case DatasetKind::kMetadataset:
+      print_metadataset(path, flags);
+      return kExitOk;
+    case DatasetKind::kPrepared:
+    case DatasetKind::kPlainTars:
+    case DatasetKind::kFolder:
+      break;
   }
   const auto info =
       fs::is_directory(path, ignored) ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
@@ -120,7 +153,9 @@ int run_info(const InfoFlags& flags) {
 void add_info(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand("info", "Say what a dataset contains");
   const auto flags = std::make_shared<InfoFlags>();
-  command->add_option("PATH", flags->path, "Dataset, folder of tars, tar, or brace pattern")
+  command
+      ->add_option("PATH", flags->path,
+                   "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
       ->required();
   command->add_option("--split-config", flags->split_config,
                       "Split file in .nv-meta; default: split.yaml, else split.json");

@@ -135,9 +135,13 @@ void refuse_train_flags(const LoaderFlags& flags) {
 }  // namespace
 
 void add_loader_flags(CLI::App& command, LoaderFlags& flags) {
-  command.add_option("PATH", flags.path, "Dataset, folder of tars, tar, or brace pattern")
+  command
+      .add_option("PATH", flags.path,
+                  "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
       ->required();
-  command.add_option("--split", flags.split, "Part of a prepared dataset")->capture_default_str();
+  command
+      .add_option("--split", flags.split, "Part of a prepared dataset, or split of a metadataset")
+      ->capture_default_str();
   add_choice(command, "--mode", flags.mode, kModes,
              "Shuffled and endless, or in order and once [train]");
   command
@@ -179,13 +183,12 @@ namespace {
 // What the policy lets pass of the failures at opening goes where those of the loader go.
 PipelineData open_with_policy(const LoaderFlags& flags) {
   PipelineData data = open_pipeline_data(
-      flags.path,
-      {.split = flags.split,
-       .open = {.cache_dir = flags.cache_dir,
-                .exclude_files = flags.exclude_files,
-                .broken_shards =
-                    flags.on_error == OnError::kSkip ? BrokenShards::kSkip : BrokenShards::kFail},
-       .verify_checksums = flags.verify_checksums});
+      flags.path, {.split = flags.split,
+                   .open = {.exclude_files = flags.exclude_files,
+                            .broken_shards = flags.on_error == OnError::kSkip ? BrokenShards::kSkip
+                                                                              : BrokenShards::kFail,
+                            .cache_dir = flags.cache_dir},
+                   .verify_checksums = flags.verify_checksums});
   QuarantineWriter writer(flags.quarantine);
   for (const FailureReport& report : data.broken) {
     writer.append(report);

@@ -87,8 +87,9 @@ int run_command(CLI::App& app, Run& run, int argc, char** argv) {
 int run_main(int argc, char** argv) {
   CLI::App app(
       "Native multimodal WebDataset loader: prepare, inspect, load, resume and measure datasets.\n"
-      "PATH is a prepared dataset's folder, a folder of tars, one tar, or a brace pattern such as\n"
-      "'data/{000..099}.tar'.",
+      "PATH is a prepared dataset's folder, a metadataset.yaml, a JSONL file, a folder of tars, "
+      "one\n"
+      "tar, or a brace pattern such as 'data/{000..099}.tar'.",
       "energon");
   Run run;
   try {

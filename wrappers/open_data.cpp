@@ -35,8 +35,8 @@ class Opener {
         break;
       }
       case LeafReference::Kind::kJsonl:
-        leaf.dataset = std::make_shared<const JsonlDataset>(reference.path, options_.open.cache_dir,
-                                                            leaf.subflavors);
+        leaf.dataset = std::make_shared<const JsonlDataset>(
+            reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files);
         leaf.length = leaf.dataset->sample_count();
         leaf.primary = [path = reference.path, cache_dir = options_.open.cache_dir] {
           return std::make_unique<JsonlFileStore>(path, cache_dir);

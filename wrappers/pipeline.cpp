@@ -9,6 +9,7 @@
 #include "wrappers/concat.h"
 #include "wrappers/epochize.h"
 #include "wrappers/limit.h"
+#include "wrappers/log_sample.h"
 #include "wrappers/measured.h"
 #include "wrappers/read_samples.h"
 #include "wrappers/repeat.h"
@@ -124,13 +125,17 @@ struct Encoding {
         batch_size(options.batch_size),
         remainder(options.remainder),
         packing_buffer_size(options.packing_buffer_size),
-        errors(options.errors) {}
+        errors(options.errors),
+        watchdog(options.watchdog),
+        log_path(options.log_path) {}
 
   const TaskEncoder& encoder;
   const std::optional<std::int64_t> batch_size;
   const BatchOptions::Remainder remainder;
   const std::optional<std::int64_t> packing_buffer_size;
   const ErrorPolicies& errors;
+  const std::optional<WatchdogOptions>& watchdog;
+  const std::string& log_path;
 };
 
 /// Puts stage after stage around a pipeline of samples.
@@ -139,7 +144,8 @@ class Assembly {
   Assembly(const PipelineData& data, const Encoding& encoding, const PipelineContext& context)
       : data_(data), encoding_(encoding), context_(context) {}
 
-  std::unique_ptr<Dataset> build(std::unique_ptr<Order> order) {
+  /// The stages from reading to the encoded batch.
+  void add_encoding(std::unique_ptr<Order> order) {
     const TaskEncoder& encoder = encoding_.encoder;
     add_reading(std::move(order));
     if (!encoder.cookers.empty()) {
@@ -150,6 +156,31 @@ class Assembly {
     add_packing();
     add_batching();
     add_function(stage_names::kEncodeBatch, encoder.encode_batch);
+  }
+
+  /// Cuts the stream: Epochize or Limit.
+  template <class Stage>
+  void add_end(std::int64_t length_of_rank) {
+    dataset_ = std::make_unique<Stage>(
+        std::move(dataset_),
+        share_of(length_of_rank, context_.worker, context_.config.pipelines_per_rank()));
+  }
+
+  /// The whole pipeline, with what watches it.
+  std::unique_ptr<Dataset> finish() {
+    if (!encoding_.log_path.empty()) {
+      dataset_ = std::make_unique<LogSample>(std::move(dataset_), encoding_.log_path,
+                                             context_.config, context_.worker);
+    }
+    if (encoding_.watchdog) {
+      WatchdogOptions options = *encoding_.watchdog;
+      options.logical_shard = context_.logical_shard();
+      options.clock = clock_;
+      if (options.on_timeout == OnTimeout::kEndWorker && context_.config.num_workers == 0) {
+        options.on_timeout = OnTimeout::kThrow;  // the caller's process is not ours to end
+      }
+      dataset_ = std::make_unique<Watchdog>(std::move(dataset_), std::move(options));
+    }
     return std::move(dataset_);
   }
 
@@ -262,14 +293,13 @@ PipelineFactory train_pipeline(PipelineData data, TrainOptions options) {
   return [parts = checked_parts(std::move(data), std::move(options))](
              const PipelineContext& context) -> std::unique_ptr<Dataset> {
     const TrainOptions& options = parts->options;
-    auto stream = Assembly(parts->data, Encoding(options), context)
-                      .build(train_order(parts->data, options, context));
+    const Encoding encoding(options);
+    Assembly assembly(parts->data, encoding, context);
+    assembly.add_encoding(train_order(parts->data, options, context));
     if (options.virtual_epoch_length > 0) {
-      stream = std::make_unique<Epochize>(std::move(stream),
-                                          share_of(options.virtual_epoch_length, context.worker,
-                                                   context.config.pipelines_per_rank()));
+      assembly.add_end<Epochize>(options.virtual_epoch_length);
     }
-    return stream;
+    return assembly.finish();
   };
 }
 
@@ -277,14 +307,13 @@ PipelineFactory val_pipeline(PipelineData data, ValOptions options) {
   return [parts = checked_parts(std::move(data), std::move(options))](
              const PipelineContext& context) -> std::unique_ptr<Dataset> {
     const ValOptions& options = parts->options;
-    auto stream =
-        Assembly(parts->data, Encoding(options), context).build(val_order(parts->data, context));
+    const Encoding encoding(options);
+    Assembly assembly(parts->data, encoding, context);
+    assembly.add_encoding(val_order(parts->data, context));
     if (options.limit) {
-      stream = std::make_unique<Limit>(
-          std::move(stream),
-          share_of(*options.limit, context.worker, context.config.pipelines_per_rank()));
+      assembly.add_end<Limit>(*options.limit);
     }
-    return stream;
+    return assembly.finish();
   };
 }
 

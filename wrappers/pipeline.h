@@ -3,8 +3,9 @@
 //   train: per leaf SliceOrder -> [Repeat]; [Blend] -> [Repeat] -> [ShuffleBuffer] -> ReadSamples
 //   ->
 //          [cook] -> [encode | preencode] -> [Packing] -> [GroupBatch | Batch] -> [encode batch] ->
-//          [Epochize]
-//   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit]
+//          [Epochize] -> [LogSample] -> [Watchdog]
+//   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit] ->
+//          [LogSample] -> [Watchdog]
 //
 // Composition lives here and nowhere else. The order of stages is Energon's, but for cooking, which
 // it does before blending: here only references are blended and shuffled (docs/pipelines.md).
@@ -24,6 +25,7 @@
 #include "wrappers/open_data.h"
 #include "wrappers/pipeline_leaf.h"
 #include "wrappers/task_encoder.h"
+#include "wrappers/watchdog.h"
 
 namespace energon {
 
@@ -53,6 +55,11 @@ struct TrainOptions {
 
   /// What becomes of what fails, by stage (stage_names in wrappers/task_encoder.h).
   ErrorPolicies errors = {};
+  /// Reports a batch that takes too long while it is made; absent: nothing does.
+  std::optional<WatchdogOptions> watchdog = std::nullopt;
+  /// Where to log each batch that a worker makes, with its restore key (wrappers/log_sample.h).
+  /// Empty: nowhere.
+  std::string log_path = {};
 };
 
 struct ValOptions {
@@ -63,6 +70,8 @@ struct ValOptions {
   /// Batches of one epoch of a rank; absent: all.
   std::optional<std::int64_t> limit = std::nullopt;
   ErrorPolicies errors = {};
+  std::optional<WatchdogOptions> watchdog = std::nullopt;
+  std::string log_path = {};
 };
 
 /// Pipelines for training. Throws Error (kInvalidArgument) for functions that exclude each other

@@ -76,9 +76,8 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
         // its rows with it.
         const bool was_excluded = files.sources[c].is_shard_excluded(column.shards.size());
         column.shards.emplace_back();
-        column_sizes.push_back(was_excluded
-                                   ? std::nullopt
-                                   : std::optional(std::numeric_limits<std::uint64_t>::max()));
+        column_sizes.push_back(
+            was_excluded ? std::nullopt : std::optional(std::numeric_limits<std::uint64_t>::max()));
       } else {
         column.shards.emplace_back(shard->second);
         column_sizes.emplace_back(shards[static_cast<std::size_t>(shard->second)].tar_size);

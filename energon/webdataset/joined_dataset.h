@@ -71,7 +71,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   const JoinFunction function_;
   std::string index_path_;
   FileIdentity index_identity_;
-  std::vector<std::int64_t> shard_counts_;    // one: the rows
+  std::vector<std::int64_t> shard_counts_;  // one: the rows
   std::vector<std::int64_t> excluded_;
   std::string digest_;
 };

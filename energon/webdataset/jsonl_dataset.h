@@ -21,10 +21,11 @@ namespace energon {
 
 class JsonlDataset final : public LeafDataset, public std::enable_shared_from_this<JsonlDataset> {
  public:
-  /// Loads the index, or builds it. `subflavors`: a JSON object. Throws Error: kNotFound, kIo,
-  /// kCorruptData with line and byte.
+  /// Loads the index, or builds it. `subflavors`: a JSON object. Samples that one of
+  /// `exclude_files` (io/formats/quarantine.h) names are passed over. Throws Error: kNotFound, kIo,
+  /// kCorruptData with line and byte; as read_quarantine().
   JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
-               std::string subflavors = "{}");
+               std::string subflavors = "{}", const std::vector<std::string>& exclude_files = {});
 
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
   std::int64_t sample_count() const override { return index_.sample_count(); }
@@ -42,7 +43,7 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   const FileIdentity identity_;
   const JsonlIndex index_;
   const std::vector<std::int64_t> shard_counts_;
-  const std::vector<std::int64_t> excluded_;  // none
+  const std::vector<std::int64_t> excluded_;
   const std::shared_ptr<const SourceShard> source_;
 };
 
