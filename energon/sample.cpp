@@ -19,6 +19,10 @@ void feed_number(Xxh3Stream& stream, const void* number) {
 
 // Each value is fed as its kind, then its content; collections as their size, then their elements.
 void feed(Xxh3Stream& stream, const Value& value) {
+  if (const auto* lazy = std::get_if<LazyBytes>(&value.base())) {
+    feed(stream, lazy->get());
+    return;
+  }
   const auto kind = static_cast<std::byte>(value.base().index());
   stream.update({&kind, 1});
   if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
@@ -67,7 +71,7 @@ std::uint64_t payload_bytes(const Value& value) {
     for (const auto& [name, element] : *mapping) {
       sum += payload_bytes(element);
     }
-  } else {
+  } else if (!std::holds_alternative<LazyBytes>(value.base())) {
     sum = 8;
   }
   return sum;
@@ -134,11 +138,15 @@ const Value& Sample::at(std::string_view name) const {
 }
 
 const SharedBytes& Sample::bytes(std::string_view name) const {
-  if (const auto* bytes = std::get_if<SharedBytes>(&at(name).base())) {
+  const Value& value = at(name);
+  if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
     return *bytes;
   }
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("field '{}' does not hold bytes", printable(name)));
+              fmt::format("field '{}' does not hold bytes{}", printable(name),
+                          std::holds_alternative<LazyBytes>(value.base())
+                              ? ", but lazy ones; fetch them with LazyBytes::get()"
+                              : ""));
 }
 
 const SampleSource& source_of(const Sample& sample, std::size_t position) {

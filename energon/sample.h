@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "energon/lazy_bytes.h"
 #include "energon/restore_key.h"
 #include "io/bytes.h"
 
@@ -50,9 +51,15 @@ struct Value;
 using List = std::vector<Value>;
 using Mapping = std::vector<std::pair<std::string, Value>>;  ///< ordered
 
-/// One field: bytes of a part, text, a number, a tensor, or a collection of values.
-struct Value : std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List, Mapping> {
-  using Base = std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List, Mapping>;
+/// What a field may be. The positions cross process borders: append, never reorder. LazyBytes do
+/// not cross.
+using ValueBase =
+    std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List, Mapping, LazyBytes>;
+
+/// One field: bytes of a part, text, a number, a tensor, a collection of values, or bytes that are
+/// still to be fetched.
+struct Value : ValueBase {
+  using Base = ValueBase;
   using Base::Base;
   const Base& base() const { return *this; }
   Base& base() { return *this; }
@@ -86,7 +93,8 @@ struct Sample {
 
   /// The field `name`. Throws Error (kNotFound) that lists the names there are.
   const Value& at(std::string_view name) const;
-  /// The field `name` as bytes. Throws Error (kNotFound, kInvalidArgument).
+  /// The field `name` as bytes, which must be there: lazy ones are not fetched. Throws Error
+  /// (kNotFound, kInvalidArgument).
   const SharedBytes& bytes(std::string_view name) const;
 };
 
@@ -95,10 +103,10 @@ struct Sample {
 const SampleSource& source_of(const Sample& sample, std::size_t position);
 
 /// XXH3-64 over names and contents of all fields, in order: equal digests mean equal data. Keys and
-/// sources are not in it.
+/// sources are not in it. Lazy bytes are fetched, and count as the bytes they are.
 std::uint64_t digest(const Sample& sample);
 
-/// Bytes of all payloads (parts, tensors, texts).
+/// Bytes of all payloads (parts, tensors, texts) that are there: lazy ones count nothing.
 std::uint64_t payload_bytes(const Sample& sample);
 
 }  // namespace energon

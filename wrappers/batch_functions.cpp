@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -139,7 +140,8 @@ std::optional<Value> to_tensor(std::string_view field, List& values,
 
 std::string_view kind_of(const Value& value) {
   constexpr std::string_view kKinds[] = {"raw bytes", "text",   "an integer", "a number",
-                                         "a tensor",  "a list", "a mapping"};
+                                         "a tensor",  "a list", "a mapping",  "lazy bytes"};
+  static_assert(std::size(kKinds) == std::variant_size_v<Value::Base>);
   return kKinds[value.base().index()];
 }
 
@@ -151,6 +153,12 @@ std::string_view kind_of(const Value& value) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("field '{}' of '{}' is raw bytes: decode the part to a tensor before "
                               "it is batched, or list it",
+                              printable(field), printable(owners[i])));
+    }
+    if (std::holds_alternative<LazyBytes>(values[i].base())) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("field '{}' of '{}' is lazy bytes: fetch it with get() and decode it "
+                              "to a tensor before it is batched, or list it",
                               printable(field), printable(owners[i])));
     }
   }

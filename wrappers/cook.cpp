@@ -11,21 +11,30 @@
 namespace energon {
 namespace {
 
-// One per pipeline; stores are opened when they are first needed, in the process that runs it.
+// One per pipeline; stores and cache are opened when they are first needed, in the process that
+// runs it.
 class Kitchen {
  public:
-  Kitchen(const std::vector<Cooker>& cookers, const std::vector<PipelineLeaf>& leaves) {
+  Kitchen(const std::vector<Cooker>& cookers, const std::vector<PipelineLeaf>& leaves,
+          const FileCacheOptions& cache)
+      : cache_options_(cache) {
+    validate(cache);
     for (const PipelineLeaf& leaf : leaves) {
-      places_.push_back(
-          {.cook = choose(cookers, leaf), .open_primary = leaf.primary, .open_aux = leaf.aux});
+      places_.push_back({.leaf = leaf, .cook = choose(cookers, leaf)});
     }
   }
 
   Sample cook(Sample crude, CallContext& call) {
     Place& place = places_.at(static_cast<std::size_t>(leaf_of(crude.restore_key)));
     place.open();
-    CookContext context(call, crude.keys.empty() ? "" : crude.keys.front(), place.primary.get(),
-                        place.aux);
+    const std::function<FileCache&()> cache = [this]() -> FileCache& {
+      if (!cache_) {
+        cache_ = std::make_unique<FileCache>(cache_options_);
+      }
+      return *cache_;
+    };
+    CookContext context(call, crude.keys.empty() ? "" : crude.keys.front(), place.leaf,
+                        place.stores, cache);
     std::vector<std::string> keys = crude.keys;
     std::vector<SampleSource> sources = crude.sources;
     Sample cooked = place.cook(std::move(crude), context);
@@ -44,20 +53,18 @@ class Kitchen {
 
  private:
   struct Place {
+    PipelineLeaf leaf;
     CookFunction cook;
-    StoreOpener open_primary;
-    std::map<std::string, StoreOpener> open_aux;
     bool is_open = false;
-    std::unique_ptr<FileStore> primary = nullptr;
-    std::map<std::string, std::unique_ptr<FileStore>> aux = {};
+    CookStores stores = {};
 
     void open() {
       if (is_open) {
         return;
       }
-      primary = open_primary ? open_primary() : nullptr;
-      for (const auto& [name, opener] : open_aux) {
-        aux[name] = opener();
+      stores.primary = leaf.primary ? leaf.primary() : nullptr;
+      for (const auto& [name, opener] : leaf.aux) {
+        stores.aux[name] = opener();
       }
       is_open = true;
     }
@@ -80,7 +87,9 @@ class Kitchen {
                 {.path = leaf.name});
   }
 
+  const FileCacheOptions cache_options_;
   std::vector<Place> places_;  // by leaf
+  std::unique_ptr<FileCache> cache_;
 };
 
 }  // namespace
@@ -94,35 +103,64 @@ SharedBytes CookContext::take(FileStore& store, const std::string& name) {
   return std::move(item.bytes);
 }
 
-SharedBytes CookContext::primary(std::string_view name) {
-  if (primary_ == nullptr) {
-    throw Error(ErrorCode::kUnsupported,
-                "this dataset cannot be asked for files by name: prepare it (energon prepare), or "
-                "use an auxiliary dataset",
-                {.sample_key = sample_key_});
+std::string CookContext::primary_name(std::string_view name) const {
+  return name.starts_with('.') ? sample_key_ + std::string(name) : std::string(name);
+}
+
+void CookContext::fail_without_primary() const {
+  throw Error(ErrorCode::kUnsupported,
+              "this dataset cannot be asked for files by name: prepare it (energon prepare), or "
+              "use an auxiliary dataset",
+              {.path = leaf_.name, .sample_key = sample_key_});
+}
+
+void CookContext::fail_unknown_aux(std::string_view store) const {
+  std::vector<std::string> names;
+  for (const auto& [known, unused] : leaf_.aux) {
+    names.push_back(printable(known));
   }
-  return take(*primary_,
-              name.starts_with('.') ? sample_key_ + std::string(name) : std::string(name));
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("the metadataset names no auxiliary dataset '{}' for this dataset; there "
+                          "are: {}",
+                          printable(store),
+                          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))),
+              {.path = leaf_.name, .sample_key = sample_key_});
+}
+
+SharedBytes CookContext::primary(std::string_view name) {
+  if (!stores_.primary) {
+    fail_without_primary();
+  }
+  return take(*stores_.primary, primary_name(name));
 }
 
 SharedBytes CookContext::aux(std::string_view store, std::string_view name) {
-  const auto found = aux_.find(std::string(store));
-  if (found == aux_.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, unused] : aux_) {
-      names.push_back(known);
-    }
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("the metadataset names no auxiliary dataset '{}', it names: {}",
-                            printable(store), fmt::join(names, ", ")),
-                {.sample_key = sample_key_});
+  const auto found = stores_.aux.find(std::string(store));
+  if (found == stores_.aux.end()) {
+    fail_unknown_aux(store);
   }
   return take(*found->second, std::string(name));
 }
 
+LazyBytes CookContext::lazy_primary(std::string_view name) {
+  if (!leaf_.primary) {
+    fail_without_primary();
+  }
+  return lazy_bytes(cache_().get_lazy(stores_.primary->path(), leaf_.primary, primary_name(name)));
+}
+
+LazyBytes CookContext::lazy_aux(std::string_view store, std::string_view name) {
+  const auto found = leaf_.aux.find(std::string(store));
+  if (found == leaf_.aux.end()) {
+    fail_unknown_aux(store);
+  }
+  return lazy_bytes(
+      cache_().get_lazy(stores_.aux.at(found->first)->path(), found->second, std::string(name)));
+}
+
 MapFunction cook_function(const std::vector<Cooker>& cookers,
-                          const std::vector<PipelineLeaf>& leaves) {
-  const auto kitchen = std::make_shared<Kitchen>(cookers, leaves);
+                          const std::vector<PipelineLeaf>& leaves, const FileCacheOptions& cache) {
+  const auto kitchen = std::make_shared<Kitchen>(cookers, leaves, cache);
   return
       [kitchen](Sample crude, CallContext& call) { return kitchen->cook(std::move(crude), call); };
 }

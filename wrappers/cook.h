@@ -17,18 +17,32 @@
 
 #include "energon/call_context.h"
 #include "energon/sample.h"
+#include "energon/webdataset/lazy_file.h"
+#include "io/formats/file_cache.h"
 #include "io/formats/file_store.h"
 #include "wrappers/map.h"
 #include "wrappers/pipeline_leaf.h"
 
 namespace energon {
 
+/// The stores of one leaf, in the process that runs the pipeline.
+struct CookStores {
+  std::unique_ptr<FileStore> primary = nullptr;  ///< nothing: the dataset has no names
+  std::map<std::string, std::unique_ptr<FileStore>> aux = {};
+};
+
 /// For the duration of one call.
 class CookContext {
  public:
-  CookContext(CallContext& call, std::string sample_key, FileStore* primary,
-              const std::map<std::string, std::unique_ptr<FileStore>>& aux)
-      : call_(call), sample_key_(std::move(sample_key)), primary_(primary), aux_(aux) {}
+  /// `stores` and `leaf` are those of the sample's dataset; `cache` is made when it is first used.
+  /// All must outlive the context.
+  CookContext(CallContext& call, std::string sample_key, const PipelineLeaf& leaf,
+              CookStores& stores, const std::function<FileCache&()>& cache)
+      : call_(call),
+        sample_key_(std::move(sample_key)),
+        leaf_(leaf),
+        stores_(stores),
+        cache_(cache) {}
 
   /// Random numbers of this sample.
   Mt19937& rng() { return call_.rng(); }
@@ -41,16 +55,27 @@ class CookContext {
   /// A file of the auxiliary dataset `store`. Throws Error (kNotFound) that lists the stores.
   SharedBytes aux(std::string_view store, std::string_view name);
 
+  /// The same, read in the background into the pipeline's cache on a local disk: for large files
+  /// that only the samples of a pack need. To be resolved with LazyBytes::get() in
+  /// postencode_sample or encode_sample, because lazy fields cannot leave the worker. The sources
+  /// of a sample do not have them.
+  LazyBytes lazy_primary(std::string_view name);
+  LazyBytes lazy_aux(std::string_view store, std::string_view name);
+
   /// Where what was taken lies; becomes part of the sample's sources.
   std::vector<SampleSource> take_sources() { return std::move(sources_); }
 
  private:
+  std::string primary_name(std::string_view name) const;
+  [[noreturn]] void fail_without_primary() const;
+  [[noreturn]] void fail_unknown_aux(std::string_view store) const;
   SharedBytes take(FileStore& store, const std::string& name);
 
   CallContext& call_;
   const std::string sample_key_;
-  FileStore* const primary_;
-  const std::map<std::string, std::unique_ptr<FileStore>>& aux_;
+  const PipelineLeaf& leaf_;
+  CookStores& stores_;
+  const std::function<FileCache&()>& cache_;
   std::vector<SampleSource> sources_;
 };
 
@@ -63,8 +88,10 @@ struct Cooker {
 };
 
 /// The function of the stage "cook": takes each sample to the cooker of its leaf. Throws Error
-/// (kInvalidArgument) that names a leaf that no cooker is for, with its subflavors.
+/// (kInvalidArgument) that names a leaf that no cooker is for, with its subflavors, and for bad
+/// options of the cache.
 MapFunction cook_function(const std::vector<Cooker>& cookers,
-                          const std::vector<PipelineLeaf>& leaves);
+                          const std::vector<PipelineLeaf>& leaves,
+                          const FileCacheOptions& cache = {});
 
 }  // namespace energon

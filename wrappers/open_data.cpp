@@ -104,13 +104,13 @@ class Opener {
     return nullptr;
   }
 
-  StoreOpener webdataset_store(const std::string& path) const {
+  StoreFactory webdataset_store(const std::string& path) const {
     return [path, cache_dir = options_.open.cache_dir] {
       return std::make_unique<WebdatasetFileStore>(path, cache_dir);
     };
   }
 
-  StoreOpener store(const AuxReference& aux) const {
+  StoreFactory store(const AuxReference& aux) const {
     return [aux, cache_dir = options_.open.cache_dir] { return make_file_store(aux, cache_dir); };
   }
 

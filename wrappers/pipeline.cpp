@@ -149,7 +149,7 @@ class Assembly {
     const TaskEncoder& encoder = encoding_.encoder;
     add_reading(std::move(order));
     if (!encoder.cookers.empty()) {
-      add_function(stage_names::kCook, cook_function(encoder.cookers, data_.leaves));
+      add_function(stage_names::kCook, cook_function(encoder.cookers, data_.leaves, encoder.cache));
     }
     add_function(stage_names::kEncodeSample, encoder.encode_sample);
     add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
@@ -276,7 +276,8 @@ std::shared_ptr<const Parts<Options>> checked_parts(PipelineData data, Options o
   }
   validate(options.task_encoder, options.packing_buffer_size, options.batch_size);
   if (!options.task_encoder.cookers.empty()) {
-    cook_function(options.task_encoder.cookers, data.leaves);  // throws here, not in the worker
+    // Throws here, not in the worker.
+    cook_function(options.task_encoder.cookers, data.leaves, options.task_encoder.cache);
   }
   return std::make_shared<const Parts<Options>>(
       Parts<Options>{std::move(data), std::move(options)});

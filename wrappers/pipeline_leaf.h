@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,14 +12,11 @@
 #include <vector>
 
 #include "energon/leaf_dataset.h"
-#include "io/formats/file_store.h"
 #include "io/formats/metadataset.h"
+#include "io/formats/store_pool.h"
 #include "io/formats/subset.h"
 
 namespace energon {
-
-/// Opens a store when it is first asked: after the fork.
-using StoreOpener = std::function<std::unique_ptr<FileStore>()>;
 
 struct PipelineLeaf {
   std::shared_ptr<const LeafDataset> dataset = nullptr;
@@ -33,8 +29,8 @@ struct PipelineLeaf {
   double repetitions = 1;                           ///< in an epochized blend, per epoch
   ShuffleMultiplier shuffle = {};                   ///< of the pipeline's shuffle_over_epochs
   std::string subflavors = "{}";                    ///< a JSON object
-  StoreOpener primary = nullptr;  ///< files of the dataset itself; absent: it has no names
-  std::map<std::string, StoreOpener> aux = {};
+  StoreFactory primary = nullptr;  ///< files of the dataset itself; absent: it has no names
+  std::map<std::string, StoreFactory> aux = {};
 };
 
 /// What a pipeline reads. In training the leaves are mixed, in validation they follow each other.

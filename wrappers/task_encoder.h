@@ -31,6 +31,8 @@ struct TaskEncoder {
   /// For crude samples: the first whose labels fit a dataset's subflavors cooks its samples. None
   /// at all: samples pass as they are.
   std::vector<Cooker> cookers = {};
+  /// Of each worker, for CookContext::lazy_primary() and lazy_aux().
+  FileCacheOptions cache = {};
 
   /// One step for pipelines that do not pack; excludes preencode and postencode.
   SampleStage encode_sample = {};

@@ -2,16 +2,19 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace energon {
 namespace {
 
 constexpr int kMaxDepth = 64;
 
-// Kinds of values, in the order of Value's alternatives.
-enum class Kind : std::uint8_t { kBytes, kText, kInteger, kFloat, kTensor, kList, kMapping };
+// Kinds of values, in the order of Value's alternatives. The last does not cross.
+enum class Kind : std::uint8_t { kBytes, kText, kInteger, kFloat, kTensor, kList, kMapping, kLazy };
+static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind::kLazy) + 1);
 
 class Encoder {
  public:
@@ -37,6 +40,8 @@ class Encoder {
       for (const Value& element : *list) {
         this->value(element);
       }
+    } else if (const auto* lazy = std::get_if<LazyBytes>(&value.base())) {
+      refuse(*lazy);
     } else {
       mapping(std::get<Mapping>(value.base()));
     }
@@ -45,12 +50,22 @@ class Encoder {
   void mapping(const Mapping& mapping) {
     writer_.u32(static_cast<std::uint32_t>(mapping.size()));
     for (const auto& [name, element] : mapping) {
+      names_.push_back(name);
       writer_.text(name);
       value(element);
+      names_.pop_back();
     }
   }
 
  private:
+  [[noreturn]] void refuse(const LazyBytes& lazy) const {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("field '{}' is lazy ({}) and cannot leave the process that would fetch "
+                            "it: postencode_sample (or encode_sample) must replace it by what "
+                            "get() gives",
+                            printable(fmt::format("{}", fmt::join(names_, "."))), lazy.describe()));
+  }
+
   void payload(const SharedBytes& bytes) {
     const PayloadPlace place = placer_.place(bytes);
     writer_.u32(place.slot);
@@ -60,6 +75,7 @@ class Encoder {
 
   PayloadPlacer& placer_;
   ByteWriter& writer_;
+  std::vector<std::string_view> names_;  // of the mappings around the value that is encoded
 };
 
 class Decoder {
@@ -93,6 +109,8 @@ class Decoder {
       }
       case Kind::kMapping:
         return mapping(depth + 1);
+      case Kind::kLazy:
+        reader_.fail("lazy bytes do not cross");
     }
     reader_.fail("unknown kind of value");
   }

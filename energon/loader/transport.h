@@ -28,7 +28,8 @@ class PayloadPlacer {
   virtual PayloadPlace place(const SharedBytes& payload) = 0;
 };
 
-/// Appends the sample to `writer`.
+/// Appends the sample to `writer`. Throws Error (kInvalidArgument) that names the field if there
+/// are lazy bytes in it, what `placer` throws, kResourceExhausted as ByteWriter.
 void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writer);
 
 /// The sample again; its payloads view `slots` and keep them alive. Every length and range is

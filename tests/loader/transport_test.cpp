@@ -1,5 +1,9 @@
 #include "energon/loader/transport.h"
 
+#include <memory>
+#include <stdexcept>
+#include <string>
+
 #include <catch2/catch.hpp>
 
 #include "energon/sample.h"
@@ -86,6 +90,29 @@ TEST_CASE("a damaged batch is refused or is another batch, never a crash", "[loa
       CHECK(
           (error.code() == ErrorCode::kCorruptData || error.code() == ErrorCode::kInvalidArgument));
     }
+  }
+}
+
+TEST_CASE("lazy bytes are refused with the name of their field", "[loader][transport]") {
+  class Unread final : public energon::LazySource {
+   public:
+    SharedBytes get() override { throw std::logic_error("transport must not fetch"); }
+    std::string describe() const override { return "file 'a.jpg'"; }
+  };
+  Sample sample = example();
+  sample.fields.emplace_back(
+      "nested",
+      energon::List{energon::Mapping{{"first", std::int64_t{1}},
+                                     {"image", energon::LazyBytes(std::make_shared<Unread>())}}});
+  Gather gather;
+  ByteWriter writer;
+  try {
+    energon::encode_sample(sample, gather, writer);
+    FAIL_CHECK("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kInvalidArgument);
+    CHECK_THAT(error.what(), Catch::Contains("field 'nested.image' is lazy (file 'a.jpg')") &&
+                                 Catch::Contains("postencode_sample"));
   }
 }
 

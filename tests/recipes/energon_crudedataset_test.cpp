@@ -1,5 +1,6 @@
 // Energon's test_crudedataset.py as black-box tests: cookers, auxiliary data, packing, sources.
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,47 @@ TEST_CASE("test_unknown_aux", "[recipes][crude]") {
   data.leaves.erase(data.leaves.begin());
   Stream stream(energon::train_pipeline(data, {.task_encoder = encoder}));
   CHECK_THROWS_WITH(stream.next(), Catch::Contains("'extras'") && Catch::Contains("extra, files"));
+}
+
+TEST_CASE("test_cache_pool", "[recipes][crude][fork]") {
+  // Captions are fetched in the background and resolved when the sample is encoded.
+  const Crude crude;
+  TaskEncoder encoder;
+  encoder.cache = {.parent_folder = crude.folder().file("cache"), .threads = 2};
+  std::filesystem::create_directory(*encoder.cache.parent_folder);
+  encoder.cookers.push_back({.cook = [](Sample sample, CookContext& context) {
+    const std::string key = sample.keys.front();
+    sample.fields = {{"caption", context.lazy_aux("extra", key + ".cap")},
+                     {"image", context.lazy_primary(".txt")}};
+    return sample;
+  }});
+  energon::PipelineData data = energon::open_data(crude.path());
+  data.leaves.erase(data.leaves.begin());
+  SECTION("resolved by encode_sample") {
+    encoder.encode_sample = [](Sample sample, CallContext& /*context*/) {
+      for (auto& [name, value] : sample.fields) {
+        value = std::get<energon::LazyBytes>(value.base()).get();
+      }
+      return sample;
+    };
+    for (const int workers : {0, 2}) {
+      energon::SavableDataLoader loader(energon::train_pipeline(data, {.task_encoder = encoder}),
+                                        {.worker_config = {.num_workers = workers}});
+      for (int i = 0; i < 60; ++i) {
+        const auto sample = loader.next();
+        REQUIRE(sample);
+        const std::string number = std::to_string(numbers(*sample).front());
+        CHECK(text_of(sample->at("caption")) == "x" + number);
+        CHECK(text_of(sample->at("image")) == "i" + number);
+      }
+    }
+    CHECK(std::filesystem::is_empty(*encoder.cache.parent_folder));
+  }
+  SECTION("not resolved, it cannot leave the worker") {
+    energon::SavableDataLoader loader(energon::train_pipeline(data, {.task_encoder = encoder}),
+                                      {.worker_config = {.num_workers = 1}});
+    CHECK_THROWS_WITH(loader.next(), Catch::Contains("caption") && Catch::Contains("postencode"));
+  }
 }
 
 TEST_CASE("test_metadataset_restore", "[recipes][crude][fork]") {
