@@ -22,7 +22,7 @@ using energon::ErrorPolicies;
 using energon::FailureAction;
 using energon::LoaderOptions;
 using energon::LoaderStatistics;
-using energon::NamedMap;
+using energon::MapFunction;
 using energon::Sample;
 using energon::SavableDataLoader;
 using energon::TrainOptions;
@@ -36,13 +36,13 @@ namespace {
 bool is_bad(std::int64_t number) { return number % 5 == 3 || (number >= 40 && number < 50); }
 
 // Fails on bad samples, unless the file `healed` is there.
-NamedMap fails_until(const std::string& healed) {
-  return {"picky", [healed](Sample sample, CallContext&) {
-            if (is_bad(numbers(sample).front()) && !std::filesystem::exists(healed)) {
-              throw std::runtime_error("bad sample");
-            }
-            return sample;
-          }};
+MapFunction fails_until(const std::string& healed) {
+  return [healed](Sample sample, CallContext&) {
+    if (is_bad(numbers(sample).front()) && !std::filesystem::exists(healed)) {
+      throw std::runtime_error("bad sample");
+    }
+    return sample;
+  };
 }
 
 ErrorPolicies skip() { return {.standard = {.action = FailureAction::kSkip}}; }
@@ -52,8 +52,9 @@ class Picky {
  public:
   energon::PipelineFactory pipeline() const {
     return energon::val_pipeline(
-        {dataset_},
-        {.batch_size = 2, .sample_maps = {fails_until(folder_.file("healed"))}, .errors = skip()});
+        {dataset_}, {.task_encoder = {.encode_sample = fails_until(folder_.file("healed"))},
+                     .batch_size = 2,
+                     .errors = skip()});
   }
   std::unique_ptr<SavableDataLoader> loader(LoaderOptions options) const {
     return std::make_unique<SavableDataLoader>(pipeline(), options);
@@ -114,12 +115,13 @@ TEST_CASE("what is reported is what preceded the delivered batches", "[loader][d
     const LoaderStatistics stats = loader->stats();
     CHECK(reported(stats) == bad_below(55));
     REQUIRE(stats.failures.size() == 6);
-    CHECK(stats.failures[4].stage == "picky");
+    CHECK(stats.failures[4].stage == "encode_sample");
     CHECK(stats.failures[4].shard_name == "shard-004.tar");
     CHECK(stats.failures[4].samples == 10);
     const auto& stages = stats.workers.at(0).stages;
-    const auto stage = std::find_if(stages.begin(), stages.end(),
-                                    [](const auto& entry) { return entry.name == "picky"; });
+    const auto stage = std::find_if(stages.begin(), stages.end(), [](const auto& entry) {
+      return entry.name == "encode_sample";
+    });
     REQUIRE(stage != stages.end());
     CHECK(stage->failed == bad_below(55).size());
     CHECK_THAT(to_string(stats.newest_reports[0]), Catch::Contains("bad sample"));
@@ -256,10 +258,9 @@ TEST_CASE("a stage that fails endlessly sends its reports all the same", "[loade
   const auto dataset = numbered_dataset(folder, {1000});
   SavableDataLoader loader(
       train_pipeline(dataset,
-                     {.sample_maps = {{"never",
-                                       [](Sample, CallContext&) -> Sample {
-                                         throw std::runtime_error("no");
-                                       }}},
+                     {.task_encoder = {.encode_sample = [](Sample, CallContext&) -> Sample {
+                        throw std::runtime_error("no");
+                      }},
                       .errors = {.standard = {.action = FailureAction::kSkip, .tolerance = 2500}}}),
       {.worker_config = {.num_workers = 1}});
   CHECK_THROWS_WITH(loader.next(), Catch::Contains("2500 samples in a row"));
@@ -314,7 +315,7 @@ TEST_CASE("the quarantine file has a line for each sample that was left out",
       CHECK(line.at("dataset") == picky.folder().path());
       CHECK(line.at("index") == std::stoll(line.at("key").get<std::string>()) % 10);
       CHECK(line.at("bytes").size() == 2);
-      CHECK(line.at("stage") == "picky");
+      CHECK(line.at("stage") == "encode_sample");
       CHECK_THAT(line.at("cause").get<std::string>(), Catch::Contains("bad sample"));
     }
     const Numbers bad = bad_below(55);

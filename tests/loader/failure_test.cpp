@@ -168,11 +168,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a watchdog that ends its worker is a named death", "[loader][fork]") {
-  const LoaderFixture fixture({.batch_size = 2, .sample_maps = {at_call(4, [] {
-                                                  for (;;) {
-                                                    ::pause();
-                                                  }
-                                                })}});
+  const LoaderFixture fixture({.task_encoder = {.encode_sample = at_call(4,
+                                                                         [] {
+                                                                           for (;;) {
+                                                                             ::pause();
+                                                                           }
+                                                                         })},
+                               .batch_size = 2});
   const auto watched = [&](const energon::PipelineContext& context) {
     return std::make_unique<energon::Watchdog>(
         fixture.pipeline()(context),
