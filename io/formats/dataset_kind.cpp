@@ -33,7 +33,7 @@ bool has_shards(const std::string& folder) {
 DatasetKind kind_of_folder(const std::string& path) {
   const std::string meta = path + "/.nv-meta";
   const bool has_info = path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml");
-  if (!has_info && path_exists(meta + "/index.sqlite")) {
+  if (!has_info && path_exists(meta + "/index.sqlite") && !has_shards(path)) {
     return DatasetKind::kFolder;  // with metadata of its media
   }
   // Without .info.json, .nv-meta is an incomplete prepare: opening says what is missing.
