@@ -40,6 +40,8 @@ class ByteWriter {
     bytes_.append(static_cast<const char*>(data), size);
   }
 
+  void reserve(std::size_t size) { bytes_.reserve(size); }
+
   const std::string& bytes() const { return bytes_; }
   std::string take() { return std::move(bytes_); }
   void clear() { bytes_.clear(); }

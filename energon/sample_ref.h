@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace energon {
 
@@ -19,6 +23,27 @@ struct SampleRef {
 
   bool operator==(const SampleRef&) const = default;
 };
+
+/// The saved form of a list of references: each number in as many bytes as the largest of its kind
+/// needs, so that a buffer of a million is 4 to 6 MB (docs/formats/checkpoint.md). Not thread-safe.
+class SampleRefPacker {
+ public:
+  /// Looks at references that will be added, to know the widths.
+  void measure(std::span<const SampleRef> refs);
+  /// Requires: all of `refs` were measured, and nothing is measured after the first add().
+  void add(std::span<const SampleRef> refs);
+  std::string take();
+
+ private:
+  void begin();
+
+  SampleRef largest_;
+  std::size_t count_ = 0;
+  std::string bytes_;
+};
+
+/// Throws Error (kCorruptData) unless `bytes` come from a SampleRefPacker.
+std::vector<SampleRef> unpack_sample_refs(std::string_view bytes);
 
 static_assert(sizeof(SampleRef) == 16 && std::is_trivially_copyable_v<SampleRef>);
 

@@ -67,6 +67,26 @@ void encode_into(ByteWriter& writer, const State& state) {
   }
 }
 
+// Exactly what encode_into() writes: a state may be megabytes, which are not to be moved while the
+// writer grows.
+std::size_t encoded_size(const State& state) {
+  std::size_t size = 4 + state.type.size() + 4 + 4;
+  for (const auto& [name, value] : state.fields) {
+    size += 4 + name.size() + 1;
+    if (const auto* bytes = std::get_if<std::string>(&value)) {
+      size += 4 + bytes->size();
+    } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
+      size += 4 + integers->size() * sizeof(std::int64_t);
+    } else {
+      size += sizeof(std::int64_t);
+    }
+  }
+  for (const State& child : state.children) {
+    size += encoded_size(child);
+  }
+  return size;
+}
+
 State decode_from(ByteReader& reader, int depth) {
   if (depth > kMaxDepth) {
     reader.fail("too deeply nested");
@@ -154,6 +174,7 @@ void compare_shapes(const State& state, const State& expected, const std::string
 
 std::string encode_state(const State& state) {
   ByteWriter writer;
+  writer.reserve(encoded_size(state));
   encode_into(writer, state);
   return writer.take();
 }

@@ -1,6 +1,5 @@
 #include "wrappers/shuffle_buffer.h"
 
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,38 +40,37 @@ void ShuffleBuffer::next_epoch() {
 }
 
 State ShuffleBuffer::save_state() const {
-  std::string refs;
-  refs.reserve(buffer_.size() * sizeof(SampleRef));
-  buffer_.for_each_block([&refs](const std::vector<SampleRef>& block) {
-    refs.append(reinterpret_cast<const char*>(block.data()), block.size() * sizeof(SampleRef));
-  });
-  return {
-      "ShuffleBuffer", {{"rng", rng_.save()}, {"buffer", std::move(refs)}}, {inner_->save_state()}};
+  SampleRefPacker packer;
+  buffer_.for_each_block([&packer](const std::vector<SampleRef>& block) { packer.measure(block); });
+  buffer_.for_each_block([&packer](const std::vector<SampleRef>& block) { packer.add(block); });
+  // One by one: an initializer list would copy the megabytes.
+  State state;
+  state.type = "ShuffleBuffer";
+  state.fields.reserve(2);
+  state.fields.emplace_back("rng", rng_.save());
+  state.fields.emplace_back("references", packer.take());
+  state.children.push_back(inner_->save_state());
+  return state;
 }
 
 void ShuffleBuffer::check_state(const State& state, std::vector<std::string>& differences) const {
   try {
     Mt19937(0).restore(state.bytes("rng"));
+    const std::size_t count = unpack_sample_refs(state.bytes("references")).size();
+    if (count > static_cast<std::size_t>(size_)) {
+      differences.push_back(
+          fmt::format("ShuffleBuffer: {} buffered references, at most {} fit", count, size_));
+    }
   } catch (const Error& error) {
     differences.push_back("ShuffleBuffer: " + error.message());
-  }
-  const std::size_t bytes = state.bytes("buffer").size();
-  if (bytes % sizeof(SampleRef) != 0 ||
-      bytes / sizeof(SampleRef) > static_cast<std::size_t>(size_)) {
-    differences.push_back(
-        fmt::format("ShuffleBuffer: {} bytes of buffered references, at most {} of {} bytes fit",
-                    bytes, size_, sizeof(SampleRef)));
   }
   check(*inner_, state.children[0], differences);
 }
 
 void ShuffleBuffer::apply_state(const State& state) {
   rng_.restore(state.bytes("rng"));
-  const std::string& refs = state.bytes("buffer");
   buffer_.clear();
-  for (std::size_t offset = 0; offset < refs.size(); offset += sizeof(SampleRef)) {
-    SampleRef ref;
-    std::memcpy(&ref, refs.data() + offset, sizeof(ref));
+  for (const SampleRef& ref : unpack_sample_refs(state.bytes("references"))) {
     buffer_.push_back(ref);
   }
   apply(*inner_, state.children[0]);

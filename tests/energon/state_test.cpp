@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "energon/sample_ref.h"
 #include "energon/savable.h"
 #include "io/error.h"
 
@@ -79,4 +80,34 @@ TEST_CASE("another stage is one difference, not one for each of its settings",
   std::vector<std::string> differences;
   energon::compare_configs(config, expected, "pipeline", differences);
   CHECK(differences == std::vector<std::string>{"pipeline: a Repeat, expected a ShuffleBuffer"});
+}
+
+TEST_CASE("lists of references are packed into as few bytes as they need", "[energon][state]") {
+  using energon::SampleRef;
+  const auto pack = [](const std::vector<SampleRef>& refs) {
+    energon::SampleRefPacker packer;
+    packer.measure(refs);
+    packer.add(refs);
+    return packer.take();
+  };
+  const std::vector<std::vector<SampleRef>> lists = {
+      {},
+      {{.index = 0}},
+      {{.index = 255}, {.index = 0}},
+      {{.index = 256, .leaf = 1}, {.index = 7, .repetition = 3}},
+      {{.index = INT64_MAX, .leaf = UINT32_MAX, .repetition = UINT32_MAX}, {.index = 1}},
+  };
+  const std::vector<std::size_t> bytes_each = {0, 0, 1, 4, 16};
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    const std::string packed = pack(lists[i]);
+    CHECK(packed.size() == 11 + lists[i].size() * bytes_each[i]);
+    CHECK(energon::unpack_sample_refs(packed) == lists[i]);
+  }
+  const std::string packed = pack(lists[3]);
+  for (std::size_t size = 0; size < packed.size(); ++size) {
+    CHECK_THROWS_AS(energon::unpack_sample_refs(packed.substr(0, size)), energon::Error);
+  }
+  std::string huge = pack(lists[1]);
+  huge[8] = '\x7f';  // a count that no memory holds
+  CHECK_THROWS_AS(energon::unpack_sample_refs(huge), energon::Error);
 }
