@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,13 +29,15 @@ class LeafReader {
   virtual void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                     std::vector<Sample>& samples) = 0;
 
-  /// What is known of a sample without reading it, for reports.
+  /// What is known of a sample without reading it, for reports. After a read of it failed: of that
+  /// part of it that failed.
   virtual FailedSample describe(std::int64_t index) = 0;
 
-  /// Number of the file that sample `index` lies in.
-  virtual std::int64_t file_of(std::int64_t index) const = 0;
-  /// Whether that file can be opened at all.
-  virtual bool can_open(std::int64_t index) = 0;
+  /// After a read of sample `index` failed: the number of a file of it that cannot be opened at
+  /// all, with which all its samples are lost; nothing if all can.
+  virtual std::optional<std::int64_t> broken_file(std::int64_t index) = 0;
+  /// Whether sample `index` needs that file.
+  virtual bool needs_file(std::int64_t index, std::int64_t file) const = 0;
 };
 
 /// Immutable, shared by the pipelines of all workers. Holds no descriptors.

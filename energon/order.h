@@ -24,6 +24,11 @@ class Order : public Savable {
   /// References that one epoch yields; nothing if it never ends or is not known beforehand.
   virtual std::optional<std::int64_t> size() const = 0;
 
+  /// References of one passage over the data of this logical shard, before repeating: what a
+  /// fraction of a repetition is taken of, and 0 if there is nothing at all. Nothing if it is not
+  /// known.
+  virtual std::optional<std::int64_t> samples_per_pass() const { return size(); }
+
   /// Passes over up to `count` references, as that many next() would; returns how many there were.
   std::int64_t skip(std::int64_t count) {
     std::int64_t skipped = 0;

@@ -31,7 +31,7 @@ void Blend::update_weights() {
   std::vector<float> weights;
   weights.reserve(inners_.size());
   for (std::size_t i = 0; i < inners_.size(); ++i) {
-    const bool is_over = exhausted_[i] != 0 || inners_[i].order->size() == 0;
+    const bool is_over = exhausted_[i] != 0 || inners_[i].order->samples_per_pass() == 0;
     weights.push_back(is_over ? 0.0F : static_cast<float>(inners_[i].weight));
   }
   weights_ = CumulativeWeights(weights);

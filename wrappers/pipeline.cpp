@@ -1,5 +1,6 @@
 #include "wrappers/pipeline.h"
 
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -31,7 +32,11 @@ ShuffleOverEpochs multiplied(const ShuffleOverEpochs& shuffle,
       multiplier.mode == ShuffleMultiplier::Mode::kReplacement) {
     return {.mode = Mode::kReplacement};
   }
-  return {.mode = Mode::kEpochs, .epochs = shuffle.epochs * multiplier.epochs};
+  std::int64_t epochs = 0;
+  if (__builtin_mul_overflow(shuffle.epochs, multiplier.epochs, &epochs)) {
+    epochs = std::numeric_limits<std::int64_t>::max();  // refused by SliceOrder
+  }
+  return {.mode = Mode::kEpochs, .epochs = epochs};
 }
 
 /// Makes the orders of the leaves of one logical shard, each with the rotation that it has in

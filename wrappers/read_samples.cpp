@@ -1,5 +1,7 @@
 #include "wrappers/read_samples.h"
 
+#include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -71,6 +73,8 @@ void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
       throw;
     }
     read_one_by_one(leaf, samples);
+  } catch (const std::exception&) {
+    read_one_by_one(leaf, samples);  // of a function of the user: the guard knows what to do
   }
   indexes_.clear();
 }
@@ -88,10 +92,11 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
       guard_.succeed();
       unread_in_a_row_ = 0;
     } catch (...) {
-      const bool is_broken = !reader.can_open(index);
-      guard_.handle(std::current_exception(), {reader.describe(index)}, is_broken);
-      if (is_broken) {
-        broken_files_.insert({leaf, reader.file_of(index)});
+      const std::exception_ptr thrown = std::current_exception();
+      const std::optional<std::int64_t> broken = reader.broken_file(index);
+      guard_.handle(thrown, {reader.describe(index)}, broken.has_value());
+      if (broken) {
+        broken_files_.insert({leaf, *broken});
       }
       check_progress(++unread_in_a_row_);
     }
@@ -100,7 +105,11 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
 
 // Then it is counted here.
 bool ReadSamples::is_known_broken(std::uint32_t leaf, std::int64_t index) {
-  if (broken_files_.empty() || !broken_files_.contains({leaf, readers_[leaf]->file_of(index)})) {
+  const bool is_broken =
+      std::any_of(broken_files_.begin(), broken_files_.end(), [&](const auto& broken) {
+        return broken.first == leaf && readers_[leaf]->needs_file(index, broken.second);
+      });
+  if (!is_broken) {
     return false;
   }
   guard_.count_failed(1);

@@ -23,14 +23,14 @@ Repeat::Repeat(std::unique_ptr<Order> inner, std::optional<double> repetitions)
   whole_passes_ = static_cast<std::int64_t>(std::floor(*repetitions));
   const double fraction = *repetitions - std::floor(*repetitions);
   if (fraction > 0) {
-    const auto size = inner_->size();
-    if (!size) {
+    const auto samples = inner_->samples_per_pass();
+    if (!inner_->size() || !samples) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("repetitions is {}: there is no fraction of an order that never ends",
                               *repetitions));
     }
     last_pass_length_ =
-        static_cast<std::int64_t>(std::floor(static_cast<double>(*size) * fraction));
+        static_cast<std::int64_t>(std::floor(static_cast<double>(*samples) * fraction));
   }
 }
 

@@ -13,8 +13,8 @@ namespace energon {
 class Repeat final : public Order {
  public:
   /// Takes `inner`. `repetitions`: passes in one epoch, positive; nothing: for ever. Of a fraction,
-  /// 2.7 say, the last pass stops after int(0.7 * size) references, as in Energon, where `size` is
-  /// that of `inner` on this logical shard; the next epoch begins a new pass. An inner order that
+  /// 2.7 say, the last pass stops after int(0.7 * n) references, as in Energon, where n is the
+  /// samples_per_pass() of `inner`; the next epoch begins a new pass. An inner order that
   /// yields nothing in a whole pass ends the epoch, so that an empty share never spins. Throws
   /// Error (kInvalidArgument), also for a fraction of an order that never ends.
   Repeat(std::unique_ptr<Order> inner, std::optional<double> repetitions);
@@ -22,6 +22,9 @@ class Repeat final : public Order {
   std::optional<SampleRef> next() override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override;
+  std::optional<std::int64_t> samples_per_pass() const override {
+    return inner_->samples_per_pass();
+  }
   State save_state() const override;
   Config config() const override;
 

@@ -21,7 +21,10 @@ namespace energon {
 class FailureLog {
  public:
   /// `quarantine_file`: empty for none.
-  explicit FailureLog(const std::string& quarantine_file) : quarantine_(quarantine_file) {}
+  /// Throws Error if it could not be written (QuarantineWriter::check()).
+  explicit FailureLog(const std::string& quarantine_file) : quarantine_(quarantine_file) {
+    quarantine_.check();
+  }
 
   /// Throws Error (kIo) if the quarantine file cannot be written; the failure is counted all the
   /// same.

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -52,6 +53,24 @@ bool names_one_place(const FailureReport& report) {
 }
 
 }  // namespace
+
+void QuarantineWriter::check() const {
+  if (!enabled()) {
+    return;
+  }
+  const std::filesystem::path path = std::filesystem::absolute(path_);
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(path, ignored);
+  if (!exists && !std::filesystem::is_directory(path.parent_path(), ignored)) {
+    throw Error(ErrorCode::kNotFound, "the folder of the quarantine file does not exist",
+                {.path = path_});
+  }
+  const std::string probed = exists ? path_ : path.parent_path().string();
+  if (::access(probed.c_str(), W_OK) != 0 ||
+      (exists && std::filesystem::is_directory(path, ignored))) {
+    throw Error(ErrorCode::kIo, "the quarantine file cannot be written", {.path = path_});
+  }
+}
 
 void QuarantineWriter::open() {
   file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));

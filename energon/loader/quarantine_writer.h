@@ -19,6 +19,10 @@ class QuarantineWriter {
 
   bool enabled() const { return !path_.empty(); }
 
+  /// Whether it will be possible to write: better said at the start than at the first failure, days
+  /// later. Throws Error (kNotFound, kIo).
+  void check() const;
+
   /// One line for the sample or the broken shard of `report`, with one system call. Nothing if the
   /// report has several samples, of which nobody knows the bad one, or no known place. Throws Error
   /// (kIo, kNotFound for a missing folder).

@@ -175,6 +175,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
   // Column by column, so that neighbours are read together.
   std::vector<std::vector<JoinedColumn>> joined(rows.size());
   for (std::size_t c = 0; c < readers_.size(); ++c) {
+    reading_ = c;
     std::vector<std::int64_t> wanted;
     for (const JoinRow& row : rows) {
       if (row[c]) {
@@ -192,6 +193,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
            .sample = rows[i][c] ? std::optional(std::move(*next++)) : std::nullopt});
     }
   }
+  reading_ = 0;  // what fails from here on is about the whole sample
   std::vector<Sample> result;
   for (std::vector<JoinedColumn>& columns : joined) {
     Sample sample;
@@ -220,34 +222,43 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
 }
 
 FailedSample JoinedReader::describe(std::int64_t index) {
-  const JoinPlace place = row(index).front().value();
-  const std::int64_t shard = dataset_->shard_of(0, place.shard).value();
-  FailedSample sample{.dataset_path = dataset_->column(0).shards().dataset_path,
-                      .shard_name = dataset_->column(0).source(shard)->shard_name,
+  const JoinRow places = row(index);
+  const std::size_t column = places[reading_] ? reading_ : 0;
+  const JoinPlace place = places[column].value();
+  const std::int64_t shard = dataset_->shard_of(column, place.shard).value();
+  FailedSample sample{.dataset_path = dataset_->column(column).shards().dataset_path,
+                      .shard_name = dataset_->column(column).source(shard)->shard_name,
                       .bytes = place.bytes};
   try {
-    sample = readers_[0].describe(readers_[0].index_at(shard, place.bytes));
+    sample = readers_[column].describe(readers_[column].index_at(shard, place.bytes));
   } catch (const Error&) {
     // Then only its place is known.
   }
   return sample;
 }
 
-std::int64_t JoinedReader::file_of(std::int64_t index) const {
-  return dataset_->shard_of(0, row(index).front().value().shard).value();
-}
-
-bool JoinedReader::can_open(std::int64_t index) {
+std::optional<std::int64_t> JoinedReader::broken_file(std::int64_t index) {
   const JoinRow places = row(index);
   for (std::size_t c = 0; c < places.size(); ++c) {
     if (places[c]) {
       const std::int64_t shard = dataset_->shard_of(c, places[c]->shard).value();
       if (!readers_[c].can_open_shard(shard)) {
-        return false;
+        reading_ = c;
+        return file_number(c, shard);
       }
     }
   }
-  return true;
+  return std::nullopt;
+}
+
+bool JoinedReader::needs_file(std::int64_t index, std::int64_t file) const {
+  const JoinRow places = row(index);
+  for (std::size_t c = 0; c < places.size(); ++c) {
+    if (places[c] && file_number(c, dataset_->shard_of(c, places[c]->shard).value()) == file) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace energon

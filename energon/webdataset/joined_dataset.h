@@ -84,14 +84,19 @@ class JoinedReader final : public LeafReader {
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples) override;
   FailedSample describe(std::int64_t index) override;
-  /// The shard of the first dataset.
-  std::int64_t file_of(std::int64_t index) const override;
-  bool can_open(std::int64_t index) override;
+  /// Files are tars of one of the datasets.
+  std::optional<std::int64_t> broken_file(std::int64_t index) override;
+  bool needs_file(std::int64_t index, std::int64_t file) const override;
 
  private:
+  /// Tells the tars of all datasets apart.
+  std::int64_t file_number(std::size_t column, std::int64_t shard) const {
+    return shard * static_cast<std::int64_t>(readers_.size()) + static_cast<std::int64_t>(column);
+  }
   JoinRow row(std::int64_t index) const;
 
   const std::shared_ptr<const JoinedDataset> dataset_;
+  std::size_t reading_ = 0;  // the dataset that was read last, and so the one that failed
   std::vector<WebdatasetReader> readers_;   // by column
   mutable std::optional<JoinIndex> index_;  // opened at the first row: in the process that reads
 };

@@ -78,12 +78,12 @@ const FileSource& JsonlReader::file() {
   return *file_;
 }
 
-bool JsonlReader::can_open(std::int64_t /*index*/) {
+std::optional<std::int64_t> JsonlReader::broken_file(std::int64_t /*index*/) {
   try {
     file();
-    return true;
+    return std::nullopt;
   } catch (const Error&) {
-    return false;
+    return 0;
   }
 }
 

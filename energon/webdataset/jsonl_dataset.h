@@ -56,8 +56,8 @@ class JsonlReader final : public LeafReader {
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples) override;
   FailedSample describe(std::int64_t index) override;
-  std::int64_t file_of(std::int64_t /*index*/) const override { return 0; }
-  bool can_open(std::int64_t index) override;
+  std::optional<std::int64_t> broken_file(std::int64_t index) override;
+  bool needs_file(std::int64_t /*index*/, std::int64_t /*file*/) const override { return true; }
 
  private:
   const FileSource& file();

@@ -57,6 +57,15 @@ SliceOrder::SliceOrder(std::vector<std::int64_t> bounds, std::vector<std::int64_
                 fmt::format("shuffle_over_epochs is {}, it must be none, -1 or at least 1",
                             shuffle.epochs));
   }
+  // The list of slices of all these epochs is drawn at once.
+  constexpr std::int64_t kMostSlices = std::int64_t{1} << 26;
+  if (shuffle.mode == Mode::kEpochs && slice_count() > 0 &&
+      shuffle.epochs > kMostSlices / slice_count()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("shuffle_over_epochs is {} (with the multiplier of the dataset): of {} "
+                            "slices it must be at most {}; -1 draws with replacement",
+                            shuffle.epochs, slice_count(), kMostSlices / slice_count()));
+  }
 }
 
 std::vector<std::int64_t> SliceOrder::draw_pending(WorkerRng& rng) const {

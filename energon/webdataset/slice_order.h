@@ -49,6 +49,9 @@ class SliceOrder final : public Order {
   std::optional<SampleRef> next() override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override;
+  std::optional<std::int64_t> samples_per_pass() const override {
+    return bounds_.back() - bounds_.front();
+  }
   State save_state() const override;
   Config config() const override;
 

@@ -203,6 +203,11 @@ FailedSample WebdatasetReader::describe(std::int64_t index) {
   return sample;
 }
 
+std::optional<std::int64_t> WebdatasetReader::broken_file(std::int64_t index) {
+  const std::int64_t shard = dataset_->position_of(index).shard;
+  return can_open_shard(shard) ? std::nullopt : std::optional(shard);
+}
+
 bool WebdatasetReader::can_open_shard(std::int64_t shard) {
   try {
     cache_.open(shard);

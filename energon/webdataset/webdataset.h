@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -91,10 +92,11 @@ class WebdatasetReader final : public LeafReader {
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples) override;
   FailedSample describe(std::int64_t index) override;
-  std::int64_t file_of(std::int64_t index) const override {
-    return dataset_->position_of(index).shard;
+  /// Files are tars by position.
+  std::optional<std::int64_t> broken_file(std::int64_t index) override;
+  bool needs_file(std::int64_t index, std::int64_t file) const override {
+    return dataset_->position_of(index).shard == file;
   }
-  bool can_open(std::int64_t index) override { return can_open_shard(file_of(index)); }
 
   /// Whether the tar at this position can be opened.
   bool can_open_shard(std::int64_t shard);

@@ -90,6 +90,12 @@ bool has_second_document(std::string_view text) {
 }  // namespace
 
 YamlValue YamlValue::parse(const std::string& text, const std::string& path) {
+  try {
+    Json(text).dump();  // checks the encoding
+  } catch (const Json::type_error&) {
+    throw Error(ErrorCode::kInvalidArgument, "not UTF-8; save the file in that encoding",
+                {.path = path});
+  }
   const auto error_of = [&](const std::string& problem) {
     return Error(ErrorCode::kInvalidArgument, problem, {.path = path});
   };

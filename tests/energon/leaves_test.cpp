@@ -99,7 +99,7 @@ TEST_CASE("a JSONL file that changes while it is read is an error", "[energon][j
   const auto dataset = std::make_shared<const JsonlDataset>(folder.file("x.jsonl"), std::nullopt);
   folder.write("x.jsonl", "{}\n{}\n{}\n");
   CHECK_THROWS_WITH(read(*dataset, {0}), Catch::Contains("changed since"));
-  CHECK_FALSE(dataset->open_reader()->can_open(0));
+  CHECK(dataset->open_reader()->broken_file(0) == 0);
 }
 
 TEST_CASE("the identity of a JSONL file is its content's layout", "[energon][jsonl]") {
@@ -191,7 +191,12 @@ TEST_CASE("a sample of a join is described by its first dataset", "[energon][joi
   CHECK(described.shard_name == "parts/data-3.tar");
   CHECK(described.index_in_shard == 7);
   CHECK(described.bytes.size == 1024);
-  CHECK(reader->can_open(7));
+  CHECK_FALSE(reader->broken_file(7));
   std::filesystem::remove(join.folder().file("two/parts/data-0.tar"));
-  CHECK_FALSE(dataset->open_reader()->can_open(7));
+  const auto fresh = dataset->open_reader();
+  const auto broken = fresh->broken_file(7);
+  REQUIRE(broken);
+  CHECK(fresh->needs_file(8, *broken));
+  CHECK_FALSE(fresh->needs_file(24, *broken));  // in the other shard of `two`
+  CHECK_THAT(fresh->describe(7).dataset_path, Catch::EndsWith("/two"));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -264,4 +265,47 @@ TEST_CASE("test_metadataset_with_join_in_blend", "[recipes][v2][fork]") {
       energon::train_dataset(path, {},
                              {.task_encoder = encoder, .batch_size = 5, .shuffle_buffer_size = 20}),
       {.worker_config = {.num_workers = 2}}, {0, 7, 50}, 30);
+}
+
+TEST_CASE("test_broken_shard_of_a_join", "[recipes][v2]") {
+  // Of the second dataset a shard vanishes after opening: its samples are lost and no others, and
+  // the report names it.
+  const V2 v2;
+  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  energon::prepare_metadataset(path);
+  auto reports = std::make_shared<std::vector<energon::FailureReport>>();
+  const energon::ErrorPolicy policy{.handler = [reports](const energon::FailureReport& report) {
+    reports->push_back(report);
+    return energon::FailureAction::kSkip;
+  }};
+  Stream stream(energon::val_dataset(path, {.split = "train"}, {.errors = {.standard = policy}}));
+  std::filesystem::remove(v2.folder().file("ds3/parts/data-1.tar"));
+  CHECK(stream.take().size() == 30);
+  REQUIRE(reports->size() == 1);
+  CHECK(reports->front().is_shard_broken);
+  CHECK_THAT(reports->front().samples.at(0).dataset_path, Catch::EndsWith("/ds3"));
+  CHECK(reports->front().samples.at(0).shard_name == "parts/data-1.tar");
+}
+
+TEST_CASE("test_joiner_that_fails", "[recipes][v2]") {
+  const V2 v2;
+  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  energon::prepare_metadataset(path);
+  DataOptions data{.split = "train"};
+  data.joiners["Pair"] = [](std::vector<JoinedColumn> columns) -> Mapping {
+    const std::int64_t number = numbers(*columns.at(0).sample).front();
+    if (number % 10 == 3) {
+      throw std::runtime_error("no pair");
+    }
+    if (number % 10 == 4) {
+      throw energon::SkipSample();
+    }
+    return energon::merge_columns(std::move(columns));
+  };
+  Stream skipping(energon::val_dataset(
+      path, data, {.errors = {.standard = {.action = energon::FailureAction::kSkip}}}));
+  CHECK(skipping.take().size() == 55 - 12);
+  Stream failing(energon::val_dataset(path, data));
+  CHECK(failing.take(3).size() == 3);
+  CHECK_THROWS_WITH(failing.next(), Catch::Contains("no pair"));
 }

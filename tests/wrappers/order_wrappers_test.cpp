@@ -152,6 +152,44 @@ TEST_CASE("a fraction of a repetition stops after int(size * fraction)", "[wrapp
   }
 }
 
+TEST_CASE("a fraction is of the samples, whatever epochs are shuffled together",
+          "[wrappers][repeat]") {
+  const auto over_two = [] {
+    return std::make_unique<energon::SliceOrder>(
+        Numbers{0, 3, 7}, Numbers{},
+        energon::SliceOrderOptions{
+            .shuffle_over_epochs = {.mode = energon::ShuffleOverEpochs::Mode::kEpochs, .epochs = 2},
+            .seed = 1});
+  };
+  CHECK(over_two()->size() == 14);
+  CHECK(indexes(*repeat(over_two(), 0.5), 100).size() == 3);
+  CHECK(indexes(*repeat(over_two(), 1.5), 100).size() == 14 + 3);
+}
+
+TEST_CASE("a leaf whose fraction is nothing here is drawn once, as in Energon",
+          "[wrappers][blend]") {
+  // 0.3 of 2 samples: the first draw of it costs a random number and ends it.
+  const auto two = [] {
+    return std::make_unique<energon::SliceOrder>(Numbers{0, 2}, Numbers{},
+                                                 energon::SliceOrderOptions{.seed = 1, .leaf = 1});
+  };
+  const auto with = blend_of({0.6, 55}, repeat(two(), 0.3), leaf());
+  const auto ended = with->save_state().integers("exhausted");
+  CHECK(ended == std::vector<std::int64_t>{0, 0});
+  CHECK(indexes(*with, 1000).size() == 55);
+  CHECK(with->save_state().integers("exhausted") == std::vector<std::int64_t>{1, 1});
+}
+
+TEST_CASE("more slices than can be shuffled at once are refused", "[wrappers][slice_order]") {
+  CHECK_THROWS_WITH(
+      energon::SliceOrder(
+          Numbers{0, 3, 7}, Numbers{},
+          energon::SliceOrderOptions{
+              .shuffle_over_epochs = {.mode = energon::ShuffleOverEpochs::Mode::kEpochs,
+                                      .epochs = 1'000'000'000'000}}),
+      Catch::Contains("at most"));
+}
+
 TEST_CASE("repetitions that mean nothing are refused", "[wrappers][repeat]") {
   for (const double repetitions : {0.0, -1.0, std::nan("")}) {
     CHECK_THROWS_WITH(repeat(leaf(), repetitions), Catch::Contains("must be positive"));

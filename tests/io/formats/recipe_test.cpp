@@ -238,6 +238,12 @@ TEST_CASE("metadatasets that refer to each other in a circle are refused",
                                       f.folder.path())));
 }
 
+TEST_CASE("a metadataset that is not UTF-8 is refused", "[io][formats][recipe]") {
+  const TempDir folder;
+  folder.write("m.yaml", "splits: {train: {datasets: [{path: a, subflavor: \xe9}]}}\n");
+  CHECK_THROWS_WITH(energon::load_recipe(folder.file("m.yaml"), "train"), Catch::Contains("UTF-8"));
+}
+
 TEST_CASE("the depth of nesting is bounded", "[io][formats][recipe]") {
   const Fixture f;
   f.write("n0.yaml", "splits: {train: {path: a}}");
