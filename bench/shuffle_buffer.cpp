@@ -80,12 +80,12 @@ void run(std::int64_t size, const CommonOptions& options, Report& report) {
               .unit = "s",
               .measurement = measurements[1],
               .more = {{"state_bytes", bytes}}});
-  report.add({.name = "memory of the buffer",
+  report.add({.name = "shuffle buffer of a million: memory",
               .unit = "B",
               .value = memory,
               .target = kMemoryTarget,
               .direction = Target::Direction::kAtMost});
-  report.add({.name = "save",
+  report.add({.name = "shuffle buffer of a million: save",
               .unit = "s",
               .value = measurements[1].median(),
               .target = kSaveTarget,

@@ -26,7 +26,7 @@ def humanise(value, unit):
     factor, prefix = next((p for p in PREFIXES if abs(value) >= p[0] * 0.9995), PREFIXES[-1])
     scaled = value / factor
     digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
-    if unit in ("s", "B/s"):
+    if unit in ("s", "B", "B/s"):
         return f"{scaled:.{digits}f} {prefix}{unit}"
     return f"{scaled:.{digits}f}{' ' if prefix else ''}{prefix} {unit}"
 

@@ -21,6 +21,7 @@ void FailureLog::count(const FailureReport& report, const FailedSample& sample) 
 }
 
 void FailureLog::add(const FailureReport& report) {
+  ++size_;
   for (const FailedSample& sample : report.samples) {
     count(report, sample);
   }

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
@@ -30,6 +31,9 @@ class FailureLog {
   /// same.
   void add(const FailureReport& report);
 
+  /// Failures added so far.
+  std::uint64_t size() const { return size_; }
+
   /// Puts counts and the newest reports into `statistics`.
   void fill(LoaderStatistics& statistics) const;
 
@@ -40,6 +44,7 @@ class FailureLog {
 
   std::map<Place, FailureCount> counts_;
   std::deque<FailureReport> newest_;
+  std::uint64_t size_ = 0;
   QuarantineWriter quarantine_;
 };
 

@@ -62,7 +62,20 @@ void RankStream::start() {
   }
 }
 
+void RankStream::check_epoch_was_usable() const {
+  if (!epoch_start_ || epoch_start_->batches != batch_index_ ||
+      epoch_start_->failures == failures_.size()) {
+    return;
+  }
+  throw Error(
+      ErrorCode::kCorruptData,
+      fmt::format("nothing in this epoch of rank {} could be used: all was left out, with {} "
+                  "failures; stats() lists them, and on_error fail shows the first",
+                  options_.worker_config.rank, failures_.size() - epoch_start_->failures));
+}
+
 void RankStream::start_epoch() {
+  epoch_start_ = {batch_index_, failures_.size()};
   ++epoch_;
   epoch_finished_ = false;
   next_worker_ = 0;
@@ -140,6 +153,9 @@ std::optional<Sample> RankStream::advance() {
       start_epoch();
     }
     if (!running() && !in_process_) {
+      if (batch_index_ == 0) {
+        epoch_start_ = {0, failures_.size()};
+      }
       start();
     }
     while (std::find(ended_.begin(), ended_.end(), false) != ended_.end()) {
@@ -155,6 +171,7 @@ std::optional<Sample> RankStream::advance() {
       }
       ended_[worker] = true;
     }
+    check_epoch_was_usable();
   } catch (const Error& error) {
     failure_ = error;
     if (group_) {
@@ -221,6 +238,7 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   epoch_ = fitted.epoch;
   epoch_finished_ = fitted.epoch_finished;
   batch_index_ = fitted.batch_index;
+  epoch_start_.reset();
 }
 
 void RankStream::stop() {

@@ -61,6 +61,7 @@ class RankStream {
   void log(std::string_view event, const Sample* batch = nullptr);
   void start();
   void start_epoch();
+  void check_epoch_was_usable() const;
   std::vector<SavableDatasetCheckpoint> positions();
 
   const std::string type_;
@@ -83,6 +84,13 @@ class RankStream {
   std::int64_t epoch_ = 0;
   bool epoch_finished_ = false;
   std::int64_t batch_index_ = 0;
+
+  // Where the epoch began, if it began here: an epoch of which nothing can be used is an error.
+  struct EpochStart {
+    std::int64_t batches;
+    std::uint64_t failures;
+  };
+  std::optional<EpochStart> epoch_start_;
 
   std::vector<bool> ended_;  // workers that reported the end of this epoch
 

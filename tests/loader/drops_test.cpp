@@ -322,3 +322,19 @@ TEST_CASE("the quarantine file has a line for each sample that was left out",
     CHECK(keys == std::set<std::int64_t>(bad.begin(), bad.end()));
   }
 }
+
+TEST_CASE("an epoch of which nothing can be used is an error", "[loader][drops][fork]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {12});
+  const auto make = energon::val_pipeline(
+      {dataset}, {.task_encoder = {.encode_sample = [](Sample, CallContext&) -> Sample {
+                    throw std::runtime_error("no");
+                  }},
+                  .errors = skip()});
+  for (const int workers : {0, 1, 3}) {
+    SavableDataLoader loader(make, {.worker_config = {.num_workers = workers}});
+    CHECK_THROWS_WITH(loader.next(),
+                      Catch::Contains("nothing in this epoch") && Catch::Contains("12 failures"));
+    CHECK(loader.stats().failures.at(0).samples == 12);
+  }
+}
