@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "energon/loader/state_check.h"
-#include "energon/loader/thread_times.h"
 #include "io/error.h"
 
 namespace energon {
@@ -97,7 +96,7 @@ std::optional<Sample> RankStream::read(std::size_t worker) {
 std::optional<Sample> RankStream::read_in_process() {
   std::optional<Sample> batch;
   try {
-    const BusyTime busy(*counted_);
+    const BusyTime busy(*counted_, cpu_);
     batch = in_process_->next(options_.worker_config.logical_shard(0));
   } catch (...) {
     try {

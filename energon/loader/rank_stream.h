@@ -23,6 +23,7 @@
 #include "energon/loader/loader_state.h"
 #include "energon/loader/positioned_dataset.h"
 #include "energon/loader/statistics.h"
+#include "energon/loader/thread_times.h"
 #include "energon/loader/worker_group.h"
 #include "energon/pipeline.h"
 
@@ -71,6 +72,7 @@ class RankStream {
   HeapBufferPool memory_;                          // of the in-process pipeline
   std::unique_ptr<StatisticsBlock> counted_;       // by it
   LoaderMonitor monitor_{*counted_};               // of it
+  CpuShare cpu_;                                   // likewise
   std::unique_ptr<WorkerGroup> group_;             // with workers
   std::unique_ptr<PositionedDataset> in_process_;  // without, once started
 

@@ -2,12 +2,19 @@
 
 #include <time.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace energon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::microseconds kShortCall(50);
+constexpr std::chrono::milliseconds kInterval(1);
+
+double to_double(std::chrono::nanoseconds time) { return static_cast<double>(time.count()); }
 
 void add(std::atomic<std::uint64_t>& counter, std::chrono::nanoseconds time) {
   // The only writer: a load and a store are cheaper than a locked add.
@@ -24,30 +31,44 @@ std::chrono::nanoseconds thread_cpu_time() {
 
 }  // namespace
 
-BusyTime::BusyTime(StatisticsBlock& block, const ArenaWriter& arena)
-    : block_(block),
-      arena_(&arena),
-      waited_(arena.waited()),
-      ring_wait_ns_(block.consumer_wait_ns.load(std::memory_order_relaxed)),
-      cpu_begin_(thread_cpu_time()),
-      begin_(Clock::now()) {}
+bool CpuShare::is_due(Clock::time_point now) const {
+  return last_call_ >= kShortCall || now - asked_at_ >= kInterval;
+}
 
-BusyTime::BusyTime(StatisticsBlock& block)
+BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter* arena)
     : block_(block),
-      arena_(nullptr),
-      waited_(0),
+      cpu_(cpu),
+      arena_(arena),
+      waited_(arena != nullptr ? arena->waited() : std::chrono::nanoseconds(0)),
       ring_wait_ns_(block.consumer_wait_ns.load(std::memory_order_relaxed)),
-      cpu_begin_(thread_cpu_time()),
-      begin_(Clock::now()) {}
+      begin_(Clock::now()),
+      cpu_begin_(cpu.is_due(begin_) ? std::optional(thread_cpu_time()) : std::nullopt) {}
+
+BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter& arena)
+    : BusyTime(block, cpu, &arena) {}
+
+BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu) : BusyTime(block, cpu, nullptr) {}
 
 BusyTime::~BusyTime() {
+  const Clock::time_point end = Clock::now();
   const std::chrono::nanoseconds arena_wait =
       arena_ != nullptr ? arena_->waited() - waited_ : std::chrono::nanoseconds(0);
   const std::chrono::nanoseconds ring_wait(static_cast<std::int64_t>(
       block_.consumer_wait_ns.load(std::memory_order_relaxed) - ring_wait_ns_));
-  add(block_.busy_ns, Clock::now() - begin_ - arena_wait - ring_wait);
-  add(block_.cpu_ns, thread_cpu_time() - cpu_begin_);
+  const std::chrono::nanoseconds busy = end - begin_ - arena_wait - ring_wait;
+  add(block_.busy_ns, busy);
   add(block_.consumer_wait_ns, arena_wait);
+  cpu_.last_call_ = busy;
+  if (!cpu_begin_) {
+    add(block_.cpu_ns, std::chrono::nanoseconds(std::llround(cpu_.share_ * to_double(busy))));
+    return;
+  }
+  const std::chrono::nanoseconds used = thread_cpu_time() - *cpu_begin_;
+  add(block_.cpu_ns, used);
+  cpu_.asked_at_ = end;
+  if (busy > std::chrono::nanoseconds(0)) {
+    cpu_.share_ = std::min(1.0, to_double(used) / to_double(busy));
+  }
 }
 
 ConsumerWait::ConsumerWait(StatisticsBlock& block) : block_(block), begin_(Clock::now()) {}

@@ -4,31 +4,49 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "energon/loader/statistics_block.h"
 #include "energon/process/arena.h"
 
 namespace energon {
 
+/// How much of its busy time a thread really runs in one kind of call. Asking for a thread's CPU
+/// time is a system call, a good part of what a small batch costs; so when calls are shorter than
+/// 50 us it is asked once a millisecond, and the calls between count with the share of the last one
+/// that was asked for.
+class CpuShare {
+ private:
+  friend class BusyTime;
+  bool is_due(std::chrono::steady_clock::time_point now) const;
+
+  std::chrono::steady_clock::time_point asked_at_;
+  std::chrono::nanoseconds last_call_ = std::chrono::nanoseconds::max();
+  double share_ = 1;
+};
+
 /// From construction to destruction: time that the pipeline is busy, and CPU time of the thread.
 /// What the consumer was waited for meanwhile counts as that.
 class BusyTime {
  public:
-  /// Both must outlive the object.
-  BusyTime(StatisticsBlock& block, const ArenaWriter& arena);
+  /// All must outlive the object; `cpu` is that of the thread and of this kind of call.
+  BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter& arena);
   /// Of a pipeline on the heap, which never waits.
-  explicit BusyTime(StatisticsBlock& block);
+  BusyTime(StatisticsBlock& block, CpuShare& cpu);
   ~BusyTime();
   BusyTime(const BusyTime&) = delete;
   BusyTime& operator=(const BusyTime&) = delete;
 
  private:
+  BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter* arena);
+
   StatisticsBlock& block_;
+  CpuShare& cpu_;
   const ArenaWriter* const arena_;
   const std::chrono::nanoseconds waited_;  // by the arena, before
   const std::uint64_t ring_wait_ns_;       // in the block, before
-  const std::chrono::nanoseconds cpu_begin_;
   const std::chrono::steady_clock::time_point begin_;
+  const std::optional<std::chrono::nanoseconds> cpu_begin_;  // if it is asked for
 };
 
 /// From construction to destruction: time that the consumer is waited for.

@@ -175,12 +175,12 @@ class Producer {
 
  private:
   std::optional<Sample> make_batch(PositionedDataset& stream, int logical_shard) {
-    const BusyTime busy(monitor_.block(), channel_.arena());
+    const BusyTime busy(monitor_.block(), making_, channel_.arena());
     return stream.next(logical_shard);
   }
 
   PackedSample pack(Sample batch) {
-    const BusyTime busy(monitor_.block(), channel_.arena());
+    const BusyTime busy(monitor_.block(), packing_, channel_.arena());
     return allocator_.pack(std::move(batch));
   }
 
@@ -270,6 +270,8 @@ class Producer {
   const Wait wait_;
   SlotAllocator allocator_;
   LoaderMonitor monitor_;
+  CpuShare making_;
+  CpuShare packing_;
   std::uint64_t drops_ = 0;  // before the last batch
 };
 
