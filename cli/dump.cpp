@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@
 #include "cli/loader_flags.h"
 #include "cli/output.h"
 #include "cli/statistics_table.h"
+#include "energon/loader/certificate.h"
+#include "energon/loader/job_state.h"
 #include "energon/loader/loader_state.h"
 #include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
@@ -32,25 +35,34 @@ struct DumpFlags {
   std::optional<std::int64_t> save_after;
   std::string save_to;
   std::string restore_from;
+  bool with_certificate = false;
 };
 
-// The worker, within its rank, that made a batch: the outermost stage of every restore key says it.
-std::int64_t worker_of(const Sample& batch, const WorkerConfig& config) {
-  const RestoreKeyParts key = split_key(batch.restore_key, Stage::kLogicalShard, 2, 1);
-  return key.integers[0] - config.logical_shard(0);
+// The logical shard that made a batch: the outermost stage of every restore key says it.
+int logical_shard_of(const Sample& batch) {
+  return static_cast<int>(
+      split_key(batch.restore_key, Stage::kLogicalShard, 2, 1).integers.front());
 }
 
+// `certificate`: that of the batch's logical shard; null: not asked for.
 void append_line(std::string& line, const Sample& batch, const WorkerConfig& config,
-                 std::int64_t index) {
+                 std::int64_t index, const Certificate* certificate) {
+  const int logical_shard = logical_shard_of(batch);
+  const int worker = config.worker_of(place_of(logical_shard, config).stream);
   line.clear();
   fmt::format_to(std::back_inserter(line), R"({{"rank":{},"worker":{},"index":{},"keys":[)",
-                 config.rank, worker_of(batch, config), index);
+                 config.rank, worker, index);
   for (std::size_t i = 0; i < batch.keys.size(); ++i) {
     line += i == 0 ? "" : ",";
     line += quoted_json(batch.keys[i]);
   }
-  fmt::format_to(std::back_inserter(line), R"(],"restore_key":{},"digest":"{}"}})",
+  fmt::format_to(std::back_inserter(line), R"(],"restore_key":{},"digest":"{}")",
                  quoted_json(batch.restore_key.text()), to_hex(digest(batch)));
+  if (certificate != nullptr) {
+    fmt::format_to(std::back_inserter(line), R"(,"logical_shard":{},"certificate":"{}")",
+                   logical_shard, to_hex(certificate->digest));
+  }
+  line += '}';
   line += '\n';
 }
 
@@ -63,8 +75,12 @@ class Dump {
         epoch_limit_(epoch_limit(flags.loader)),
         loader_(make_pipeline(flags.loader), options_) {
     if (!flags_.restore_from.empty()) {
-      const SavableDataLoaderState state = read_loader_state(flags_.restore_from);
+      const SavedState saved = read_saved_state(flags_.restore_from);
+      const SavableDataLoaderState& state = state_of_rank(saved, flags.loader.rank);
       loader_.restore_state_rank(state);
+      for (const SavableDatasetCheckpoint& shard : state.worker_states) {
+        certificates_[shard.logical_shard] = shard.certificate;
+      }
       index_ = state.batch_index;
       epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
       epochs_at_start_ = epochs_ended_;
@@ -80,7 +96,7 @@ class Dump {
         end_epoch();
         continue;
       }
-      append_line(line, *batch, options_.worker_config, index_);
+      append_line(line, *batch, options_.worker_config, index_, certify(*batch));
       output().write(line);
       ++index_;
       ++delivered_;
@@ -99,6 +115,16 @@ class Dump {
   }
 
  private:
+  // The certificate of the batch's logical shard after it; null if it is not asked for.
+  const Certificate* certify(const Sample& batch) {
+    if (!flags_.with_certificate) {
+      return nullptr;
+    }
+    Certificate& certificate = certificates_[logical_shard_of(batch)];
+    extend(certificate, batch);
+    return &certificate;
+  }
+
   bool is_over() const {
     return interrupt_signal() != 0 || (flags_.limit && delivered_ >= *flags_.limit) ||
            (epoch_limit_ && epochs_ended_ >= *epoch_limit_);
@@ -143,6 +169,8 @@ class Dump {
   const std::optional<std::int64_t> epoch_limit_;
   SavableDataLoader loader_;
 
+  std::map<int, Certificate> certificates_;  // by logical shard
+
   std::int64_t index_ = 0;      // of the next batch in the rank's stream
   std::int64_t delivered_ = 0;  // batches of this run
   std::int64_t delivered_in_epoch_ = 0;
@@ -186,7 +214,10 @@ void add_dump(CLI::App& app, Run& run) {
       ->check(at_least(0));
   command->add_option("--save-to", flags->save_to, "File for the state");
   command->add_option("--restore-from", flags->restore_from,
-                      "Start at a saved state; give the same flags as when it was saved");
+                      "Start at a saved state of this rank or of its job; give the flags that it "
+                      "was saved (or rescaled) for");
+  command->add_flag("--certificate", flags->with_certificate,
+                    "Add the logical shard and the certificate of all that it delivered so far");
   command->callback([flags, &run] { run = [flags] { return run_dump(*flags); }; });
 }
 

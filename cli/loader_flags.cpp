@@ -25,6 +25,12 @@ const std::map<std::string, VerifyChecksums> kVerifications = {
     {"sampled", VerifyChecksums::kSampled},
     {"off", VerifyChecksums::kOff}};
 
+const std::map<std::string, Division> kDivisions = {{"even", Division::kEven},
+                                                    {"energon", Division::kEnergon}};
+
+const std::map<std::string, EpochPolicy> kEpochPolicies = {{"strict", EpochPolicy::kStrict},
+                                                           {"loop", EpochPolicy::kLoop}};
+
 const std::map<std::string, OnError> kOnErrors = {{"fail", OnError::kFail},
                                                   {"skip", OnError::kSkip}};
 
@@ -155,6 +161,19 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags) {
   command.add_option("--rank", flags.rank, "Rank to play")
       ->capture_default_str()
       ->check(at_least(0));
+  command
+      .add_option(
+          "--logical-shards", flags.logical_shards,
+          "Parts of the data with their own order, so that it does not depend on ranks and\n"
+          "workers; a multiple of --world-size. Default: one for each worker of the job")
+      ->check(at_least(1));
+  add_choice(command, "--division", flags.division, kDivisions,
+             "With --logical-shards: which of them get a sample more; energon for a job that began "
+             "without [even]");
+  command.add_flag("--uneven", flags.allow_uneven,
+                   "Allow --logical-shards that is no multiple of --world-size");
+  add_choice(command, "--epoch-policy", flags.epoch_policy, kEpochPolicies,
+             "At the end of an epoch: report it, or go on with the next one [strict]");
   add_order_flags(command, flags);
   add_loader_settings(command, flags);
   add_failure_flags(command, flags);
@@ -249,7 +268,11 @@ LoaderOptions loader_options(const LoaderFlags& flags) {
   options.worker_config = {.rank = flags.rank,
                            .world_size = flags.world_size,
                            .num_workers = flags.num_workers,
-                           .seed_offset = flags.seed_offset};
+                           .seed_offset = flags.seed_offset,
+                           .logical_shards = flags.logical_shards,
+                           .division = flags.division,
+                           .allow_uneven = flags.allow_uneven};
+  options.epoch_policy = flags.epoch_policy;
   options.prefetch_factor = flags.prefetch_factor;
   options.checkpoint_every_batches = flags.checkpoint_every_batches;
   options.debug_log_path = flags.debug_log;

@@ -30,6 +30,10 @@ struct LoaderFlags {
   int world_size = 1;
   int rank = 0;
   std::int64_t seed_offset = 0;
+  std::optional<int> logical_shards = std::nullopt;
+  Division division = Division::kEven;
+  bool allow_uneven = false;
+  EpochPolicy epoch_policy = EpochPolicy::kStrict;
 
   std::int64_t batch_size = 1;
   std::int64_t shuffle_buffer_size = 0;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "io/error.h"
+
 namespace energon {
 
 void Dataset::next_many(std::int64_t count, std::vector<Sample>& samples) {
@@ -12,6 +14,12 @@ void Dataset::next_many(std::int64_t count, std::vector<Sample>& samples) {
     }
     samples.push_back(std::move(*sample));
   }
+}
+
+std::int64_t Dataset::skip_batches(std::int64_t /*count*/, std::int64_t /*batch_size*/) {
+  throw Error(ErrorCode::kUnsupported,
+              "the micro batch size cannot change: the last stage of the pipeline makes no batches "
+              "of a fixed number of samples");
 }
 
 std::int64_t Dataset::skip_by_running(std::int64_t count) {

@@ -34,6 +34,11 @@ class Dataset : public Savable {
   /// stage on the way must see its samples to know what it yields (filters, packing, groups).
   virtual std::int64_t skip(std::int64_t count) = 0;
 
+  /// Passes over up to `count` batches as they would be with `batch_size` samples each, whatever
+  /// the pipeline's own batch size is; returns how many there were. Throws Error (kUnsupported)
+  /// where batches are not made of so many samples each.
+  virtual std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size);
+
   /// Rebuilds the sample that was emitted with `key`, without moving the stream. Throws Error
   /// (kInvalidArgument) if the key is of another pipeline or out of range.
   virtual Sample restore_sample(const RestoreKey& key) = 0;

@@ -18,7 +18,7 @@
 
 namespace energon {
 
-/// Reads samples of one leaf. Not thread-safe; one per pipeline, made after the fork.
+/// Reads samples of one leaf. Not thread-safe; made after the fork (energon/leaf_readers.h).
 class LeafReader {
  public:
   virtual ~LeafReader() = default;

@@ -7,6 +7,7 @@
 
 #include "energon/buffer_allocator.h"
 #include "energon/dataset.h"
+#include "energon/leaf_readers.h"
 #include "energon/pipeline_monitor.h"
 #include "energon/worker_config.h"
 
@@ -15,11 +16,14 @@ namespace energon {
 /// Who the pipeline is for, and where it may put bytes.
 struct PipelineContext {
   WorkerConfig config = {};
-  int worker = 0;  ///< within the rank; 0 without workers
+  int stream = 0;  ///< of the rank: which of its logical shards
   BufferAllocator& memory;
   PipelineMonitor& monitor = unobserved();
+  /// The readers of all pipelines of a process, so that a worker with many logical shards keeps no
+  /// more files open than one with one.
+  std::shared_ptr<LeafReaders> readers = std::make_shared<LeafReaders>();
 
-  int logical_shard() const { return config.logical_shard(worker); }
+  int logical_shard() const { return config.logical_shard(stream); }
   std::uint32_t seed() const { return worker_seed(logical_shard(), config.seed_offset); }
 };
 

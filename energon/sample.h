@@ -79,6 +79,8 @@ struct SampleSource {
   std::int64_t index_in_shard = 0;
   ByteRange bytes = {};      ///< in the uncompressed tar or the JSONL file, headers included
   std::uint32_t sample = 0;  ///< position in Sample::keys of the sample it belongs to
+  /// XXH3-64 of `bytes` as they were when the dataset was prepared; 0: not known, or not asked for.
+  std::uint64_t checksum = 0;
 };
 
 struct Sample {

@@ -87,7 +87,11 @@ std::vector<std::pair<std::int64_t, std::int64_t>> divide_samples(const SharderI
   const std::int64_t count = input.logical_shard_count;
   const std::int64_t share = (subset.end - subset.begin) / count;
   const std::int64_t remainder = (subset.end - subset.begin) % count;
-  const auto order = generalized_bit_reversal(count);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (input.division == Division::kEnergon) {
+    order = interleave_halves(order);
+  }
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(count));
   for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t rotated = ((k - input.rotation_offset) % count + count) % count;

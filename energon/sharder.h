@@ -1,8 +1,8 @@
 // Divides the samples of a split over the logical shards of a job and cuts each share into slices.
 //
-// Pure functions; the algorithm is Energon's Sharder, reproduced bit for bit (shares differ by at
-// most one sample, the larger ones are spread by a generalized bit reversal, slices never cross a
-// tar).
+// Pure functions; shares differ by at most one sample, slices never cross a tar. With
+// Division::kEnergon the algorithm is that of Energon's Sharder, reproduced bit for bit (the larger
+// shares are spread by a generalized bit reversal).
 
 #pragma once
 
@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "energon/worker_config.h"
 
 namespace energon {
 
@@ -21,6 +23,7 @@ struct SharderInput {
   std::optional<std::int64_t> end = std::nullopt;
   /// Logical shards of the job, at least 1.
   int logical_shard_count = 1;
+  Division division = Division::kEnergon;
   /// Rotates which logical shards get the remainder; the datasets of a blend use different ones.
   std::int64_t rotation_offset = 0;
   /// Longest slice is about this many samples; absent: a slice is a tar's part of the share.

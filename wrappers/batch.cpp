@@ -54,11 +54,10 @@ std::optional<std::int64_t> Batch::size() const {
   return (*samples + (drop ? 0 : options_.batch_size - 1)) / options_.batch_size;
 }
 
-std::int64_t Batch::skip(std::int64_t count) {
-  const std::int64_t samples = inner_->skip(count * options_.batch_size);
+std::int64_t Batch::skip_batches(std::int64_t count, std::int64_t batch_size) {
+  const std::int64_t samples = inner_->skip(count * batch_size);
   const bool drop = options_.remainder == BatchOptions::Remainder::kDrop;
-  const std::int64_t skipped =
-      (samples + (drop ? 0 : options_.batch_size - 1)) / options_.batch_size;
+  const std::int64_t skipped = (samples + (drop ? 0 : batch_size - 1)) / batch_size;
   batches_ += skipped;
   return skipped;
 }

@@ -33,7 +33,10 @@ class Batch final : public Dataset {
   std::optional<Sample> next() override;
   void next_epoch() override { inner_->next_epoch(); }
   std::optional<std::int64_t> size() const override;
-  std::int64_t skip(std::int64_t count) override;
+  std::int64_t skip(std::int64_t count) override {
+    return skip_batches(count, options_.batch_size);
+  }
+  std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override;
   Sample restore_sample(const RestoreKey& key) override;
   State save_state() const override;
   Config config() const override;

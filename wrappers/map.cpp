@@ -65,6 +65,12 @@ void Map::next_many(std::int64_t count, std::vector<Sample>& samples) {
   }
 }
 
+std::int64_t Map::skip_batches(std::int64_t count, std::int64_t batch_size) {
+  const std::int64_t skipped = inner_->skip_batches(count, batch_size);
+  calls_ += skipped;
+  return skipped;
+}
+
 std::int64_t Map::skip(std::int64_t count) {
   const std::int64_t skipped = inner_->skip(count);
   calls_ += skipped;

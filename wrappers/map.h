@@ -31,6 +31,7 @@ class Map final : public Dataset {
   /// Samples that a policy leaves out are counted, because nobody knows them before.
   std::optional<std::int64_t> size() const override { return inner_->size(); }
   std::int64_t skip(std::int64_t count) override;
+  std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override;
   Sample restore_sample(const RestoreKey& key) override;
   State save_state() const override;
   Config config() const override;

@@ -51,6 +51,7 @@ class LeafOrders {
     const PipelineLeaf& leaf = data_.leaves[leaf_];
     SharderInput input{.shard_counts = leaf.dataset->shard_counts(),
                        .logical_shard_count = context_.config.logical_shard_count(),
+                       .division = context_.config.effective_division(),
                        .rotation_offset = samples_before_ % context_.config.logical_shard_count(),
                        .max_samples_per_sequence = max_samples_per_sequence};
     if (leaf.range) {
@@ -168,14 +169,15 @@ class Assembly {
   void add_end(std::int64_t length_of_rank) {
     dataset_ = std::make_unique<Stage>(
         std::move(dataset_),
-        share_of(length_of_rank, context_.worker, context_.config.pipelines_per_rank()));
+        share_of(length_of_rank, context_.stream, context_.config.stream_count()));
   }
 
   /// The whole pipeline, with what watches it.
   std::unique_ptr<Dataset> finish() {
     if (!encoding_.log_path.empty()) {
-      dataset_ = std::make_unique<LogSample>(std::move(dataset_), encoding_.log_path,
-                                             context_.config, context_.worker);
+      dataset_ =
+          std::make_unique<LogSample>(std::move(dataset_), encoding_.log_path, context_.config,
+                                      context_.config.worker_of(context_.stream));
     }
     if (encoding_.watchdog) {
       WatchdogOptions options = *encoding_.watchdog;
@@ -214,7 +216,7 @@ class Assembly {
       leaves.push_back(leaf.dataset);
     }
     dataset_ = std::make_unique<ReadSamples>(std::move(order), std::move(leaves), context_.memory,
-                                             stage(stage_names::kRead));
+                                             stage(stage_names::kRead), context_.readers);
     measure(stage_names::kRead, CountBytes::kYes);
   }
 

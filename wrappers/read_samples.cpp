@@ -13,11 +13,12 @@ namespace energon {
 
 ReadSamples::ReadSamples(std::unique_ptr<Order> order,
                          std::vector<std::shared_ptr<const LeafDataset>> leaves,
-                         BufferAllocator& allocator, const StageOptions& options)
+                         BufferAllocator& allocator, const StageOptions& options,
+                         const std::shared_ptr<LeafReaders>& readers)
     : order_(std::move(order)), leaves_(std::move(leaves)), allocator_(allocator), guard_(options) {
   readers_.reserve(leaves_.size());
   for (const auto& leaf : leaves_) {
-    readers_.push_back(leaf->open_reader());
+    readers_.push_back(readers->of(leaf));
   }
 }
 

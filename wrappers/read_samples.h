@@ -12,6 +12,7 @@
 #include "energon/buffer_allocator.h"
 #include "energon/dataset.h"
 #include "energon/leaf_dataset.h"
+#include "energon/leaf_readers.h"
 #include "energon/order.h"
 #include "energon/stage_guard.h"
 
@@ -22,9 +23,11 @@ class ReadSamples final : public Dataset {
   /// Takes `order`, whose references name `leaves` by position. Parts are put into memory of
   /// `allocator`, which must outlive the stage. A policy that skips leaves out samples that cannot
   /// be read, and whole shards that cannot be opened; when as many samples in a row as the leaves
-  /// have could not be read, that is an Error whatever the policy says.
+  /// have could not be read, that is an Error whatever the policy says. `readers` may be shared
+  /// with other pipelines of the thread.
   ReadSamples(std::unique_ptr<Order> order, std::vector<std::shared_ptr<const LeafDataset>> leaves,
-              BufferAllocator& allocator, const StageOptions& options = {.name = "read"});
+              BufferAllocator& allocator, const StageOptions& options = {.name = "read"},
+              const std::shared_ptr<LeafReaders>& readers = std::make_shared<LeafReaders>());
 
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
@@ -45,7 +48,7 @@ class ReadSamples final : public Dataset {
 
   const std::unique_ptr<Order> order_;
   const std::vector<std::shared_ptr<const LeafDataset>> leaves_;
-  std::vector<std::unique_ptr<LeafReader>> readers_;
+  std::vector<std::shared_ptr<LeafReader>> readers_;
   BufferAllocator& allocator_;
   StageGuard guard_;
 

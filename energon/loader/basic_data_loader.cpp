@@ -5,7 +5,7 @@
 #include "energon/loader/loader_config.h"
 #include "energon/loader/rank_stream.h"
 #include "energon/loader/sample_restorer.h"
-#include "energon/loader/state_check.h"
+#include "energon/loader/state_config.h"
 
 namespace energon {
 

@@ -19,8 +19,8 @@ std::optional<std::int64_t> epoch_size(const PipelineFactory& make_pipeline,
                                        const WorkerConfig& config) {
   HeapBufferPool memory;
   std::int64_t sum = 0;
-  for (int worker = 0; worker < config.pipelines_per_rank(); ++worker) {
-    const auto size = make_pipeline({.config = config, .worker = worker, .memory = memory})->size();
+  for (int stream = 0; stream < config.stream_count(); ++stream) {
+    const auto size = make_pipeline({.config = config, .stream = stream, .memory = memory})->size();
     if (!size) {
       return std::nullopt;
     }

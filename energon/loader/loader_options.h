@@ -11,9 +11,21 @@
 
 namespace energon {
 
+/// What happens when a logical shard reaches the end of its epoch before the others of its rank.
+enum class EpochPolicy : std::uint8_t {
+  /// It waits; next() reports the end once all have reached it. Nothing of an epoch is seen twice
+  /// before all of it was seen once.
+  kStrict,
+  /// The same, but next() does not report the end and goes on with the next epoch. For data of
+  /// which not even one batch comes, it does.
+  kLoop,
+};
+
 struct LoaderOptions {
-  /// Rank, world size, workers and seed offset. Changes the order.
+  /// Rank, world size, workers, logical shards and seed offset. Changes the order.
   WorkerConfig worker_config = {};
+
+  EpochPolicy epoch_policy = EpochPolicy::kStrict;
 
   /// Finished batches that each worker may be ahead. From 1 to 1,024.
   int prefetch_factor = 2;
@@ -23,7 +35,8 @@ struct LoaderOptions {
   /// or the state is large, so that storing it costs about an eighth of the bytes moved.
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 
-  /// States that each worker keeps; at least prefetch_factor + 1. Absent: that many.
+  /// States that each worker keeps of each of its logical shards; at least prefetch_factor + 1.
+  /// Absent: that many.
   std::optional<int> n_checkpoints = std::nullopt;
 
   /// Largest state a worker can keep; a shuffle buffer needs 16 bytes a sample. Only what is used

@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/byte_codec.h"
+#include "energon/loader/certificate.h"
+#include "energon/loader/turns.h"
 #include "energon/savable.h"
 #include "energon/state.h"
 
@@ -25,6 +27,10 @@ struct SavableDatasetCheckpoint {
   std::int64_t epoch = 0;      ///< epoch that `state` lies in
   std::int64_t offset = 0;     ///< batches delivered after `state`
 
+  int logical_shard = 0;
+  Turn turn = {};                ///< of its next batch
+  Certificate certificate = {};  ///< of what it delivered
+
   bool operator==(const SavableDatasetCheckpoint&) const = default;
 };
 
@@ -33,24 +39,32 @@ struct SavableDataLoaderState {
   /// Settings and data the position belongs to: SavableDataLoader::config() without what does not
   /// change the order.
   Config config;
+  /// Of the logical shards of the rank, in their order; by default one for each worker.
   std::vector<SavableDatasetCheckpoint> worker_states;
+  /// Whose turn it is: position in worker_states. Follows from their turns.
   std::int64_t next_worker_id = 0;
   std::int64_t epoch = 0;  ///< epochs begun before this one
   bool epoch_finished =
       false;  ///< the end of the epoch was reported; the next batch is of the next one
-  std::int64_t batch_index = 0;                  ///< batches delivered by this rank, ever
+  std::int64_t batch_index = 0;  ///< batches delivered by this rank, ever
+  /// Steps that the job took in this epoch, each a batch of every rank that had one; nothing if it
+  /// is not known (files of version 1).
+  std::optional<std::int64_t> step_in_epoch = 0;
   std::optional<std::int64_t> micro_batch_size;  ///< samples a batch; nothing: not batched
 
   bool operator==(const SavableDataLoaderState& other) const;
 };
 
-/// Byte form of one worker's part: in the file, in the checkpoint ring, and on the way to a worker.
-/// decode throws Error (kCorruptData).
+/// The certificate of all that the rank delivered.
+Certificate certificate_of(const SavableDataLoaderState& state);
+
+/// Byte form of where a pipeline stands (state, index, epoch, offset): in the file, in the
+/// checkpoint ring, and on the way to a worker. decode throws Error (kCorruptData).
 void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint);
 SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader);
 
 /// File form and back. decode throws Error: kCorruptData (truncated, flipped, not a state),
-/// kUnsupported (newer version, with both numbers).
+/// kUnsupported (newer version, with both numbers). Reads versions 1 and 2.
 std::string encode_loader_state(const SavableDataLoaderState& state);
 SavableDataLoaderState decode_loader_state(std::string_view bytes);
 

@@ -45,7 +45,10 @@ void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std:
   }
 }
 
-std::optional<Sample> PositionedDataset::next(int logical_shard) {
+std::optional<Sample> PositionedDataset::next(int logical_shard, std::int64_t epoch) {
+  while (epoch_ < epoch) {
+    next_epoch();
+  }
   std::optional<Sample> sample = dataset_->next();
   if (sample) {
     sample->restore_key =

@@ -25,11 +25,10 @@ class PositionedDataset {
   /// the checkpoint says.
   void restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch);
 
-  /// The next batch with its place prepended to its restore key; nothing at the end of the epoch.
-  std::optional<Sample> next(int logical_shard);
-
-  /// Starts the next epoch. Requires: next() returned the end.
-  void next_epoch();
+  /// The next batch of epoch `epoch`, with its place prepended to its restore key; nothing at the
+  /// end of the epoch. Begins the epoch if that is not the one before. Requires: then next()
+  /// returned the end of the epoch before.
+  std::optional<Sample> next(int logical_shard, std::int64_t epoch);
 
   /// The position after the batches emitted so far; offset 0.
   SavableDatasetCheckpoint checkpoint() const;
@@ -40,6 +39,8 @@ class PositionedDataset {
   const Dataset& dataset() const { return *dataset_; }
 
  private:
+  void next_epoch();
+
   const std::unique_ptr<Dataset> dataset_;
   std::int64_t index_ = 0;
   std::int64_t epoch_ = 0;

@@ -1,8 +1,8 @@
 // What a loader and its workers say to each other.
 //
 //   worker main thread                      parent
-//     kBatch, kBatch, …  ── sample ring ──>   delivered in turn, worker after worker
-//     kEpochEnd                               when all workers said so, the epoch ends
+//     kBatch, kBatch, …  ── sample ring ──>   delivered in turn, stream after stream
+//     kEpochEnd                               of one stream; when all ended, the epoch does
 //     (waits)            <─ kNextEpoch ──     at the first next() after that
 //     kReports                                failures that a policy let pass, before what they
 //                                             precede
@@ -38,31 +38,34 @@ enum class SampleMessage : std::uint32_t {
 struct BatchHead {
   SampleMessage kind = SampleMessage::kBatch;
   std::uint32_t slot_count = 0;
-  std::uint64_t index = 0;           ///< batches of this worker before this one, ever
+  std::uint32_t stream = 0;  ///< of the rank, that a batch or the end of an epoch is of
+  std::uint32_t reserved = 0;
+  std::uint64_t index = 0;           ///< batches of this stream before this one, ever
   std::uint64_t encoded_offset = 0;  ///< of the encoded sample or reports in slot 0
   std::uint64_t encoded_bytes = 0;
 };
 
 enum class CommandKind : std::uint32_t {
-  kGetCheckpoint = 1,  ///< argument: batches of this worker that were delivered
+  kGetCheckpoint = 1,  ///< argument: batches of the stream that were delivered
   kNextEpoch = 2,      ///< argument: number of the epoch to start
 };
 
 /// A unit of the command ring.
 struct Command {
   CommandKind kind = CommandKind::kGetCheckpoint;
-  std::uint32_t reserved = 0;
+  std::uint32_t stream = 0;  ///< of the rank
   std::uint64_t argument = 0;
 };
 
 /// A unit of the result ring.
 struct CheckpointAnswer {
+  std::uint32_t stream = 0;     ///< that it is about
+  std::uint32_t found = 0;      ///< 0: none is stored yet
   std::uint64_t delivered = 0;  ///< the argument it answers
   std::uint64_t index = 0;      ///< of the checkpoint to take; the offset is delivered - index
-  std::uint64_t found = 0;      ///< 0: none is stored yet
 };
 
-static_assert(std::is_trivially_copyable_v<BatchHead> && sizeof(BatchHead) == 32);
+static_assert(std::is_trivially_copyable_v<BatchHead> && sizeof(BatchHead) == 40);
 static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) == 16);
 static_assert(std::is_trivially_copyable_v<CheckpointAnswer> && sizeof(CheckpointAnswer) == 24);
 

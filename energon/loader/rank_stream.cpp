@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "energon/loader/state_check.h"
+#include "energon/loader/state_config.h"
 #include "io/error.h"
 
 namespace energon {
@@ -21,15 +22,29 @@ RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
       failures_(options.quarantine_file),
       counted_(std::make_unique<StatisticsBlock>()) {
   validate(options_);
-  const auto pipelines = static_cast<std::size_t>(options_.worker_config.pipelines_per_rank());
-  start_.resize(pipelines);
-  delivered_.resize(pipelines);
-  ended_.resize(pipelines);
+  const auto streams = static_cast<std::size_t>(options_.worker_config.stream_count());
+  start_.resize(streams);
+  for (std::size_t i = 0; i < streams; ++i) {
+    start_[i].logical_shard = options_.worker_config.logical_shard(static_cast<int>(i));
+  }
+  delivered_.resize(streams);
+  certificates_.resize(streams);
+  turns_ = Turns(std::vector<Turn>(streams), 0);
   if (options_.worker_config.num_workers > 0) {
     group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_, failures_);
   }
   log_ = DebugLog(options_.debug_log_path, options_.worker_config, -1);
   log("__init__");
+}
+
+std::int64_t RankStream::delivered_by(int worker) const {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < delivered_.size(); ++i) {
+    if (options_.worker_config.worker_of(static_cast<int>(i)) == worker) {
+      sum += delivered_[i];
+    }
+  }
+  return sum;
 }
 
 void RankStream::log(std::string_view event, const Sample* batch) {
@@ -40,8 +55,9 @@ void RankStream::log(std::string_view event, const Sample* batch) {
                  {"r", options_.worker_config.rank},
                  {"w", nullptr}};
   if (batch != nullptr) {
-    line["worker_id"] = last_worker_;
-    line["worker_idx"] = delivered_[last_worker_] - 1;
+    const int worker = options_.worker_config.worker_of(static_cast<int>(last_stream_));
+    line["worker_id"] = worker;
+    line["worker_idx"] = delivered_by(worker) - 1;
     line["idx"] = batch_index_ - 1;
     line["iter_idx"] = iter_index_ - 1;
     line["global_idx"] = global_index_ - 1;
@@ -52,13 +68,22 @@ void RankStream::log(std::string_view event, const Sample* batch) {
 
 void RankStream::start() {
   if (group_) {
-    group_->start(start_, epoch_);
-  } else {
-    auto stream = std::make_unique<PositionedDataset>(make_pipeline_(
-        {.config = options_.worker_config, .worker = 0, .memory = memory_, .monitor = monitor_}));
-    stream->restore(start_[0], epoch_);
-    in_process_ = std::move(stream);
+    group_->start(start_, turns_.epoch());
+    return;
   }
+  const auto readers = std::make_shared<LeafReaders>();
+  std::vector<std::unique_ptr<PositionedDataset>> streams;
+  for (std::size_t i = 0; i < start_.size(); ++i) {
+    auto stream =
+        std::make_unique<PositionedDataset>(make_pipeline_({.config = options_.worker_config,
+                                                            .stream = static_cast<int>(i),
+                                                            .memory = memory_,
+                                                            .monitor = monitor_,
+                                                            .readers = readers}));
+    stream->restore(start_[i], turns_.of(i).epoch);
+    streams.push_back(std::move(stream));
+  }
+  in_process_ = std::move(streams);
 }
 
 void RankStream::check_epoch_was_usable() const {
@@ -75,29 +100,26 @@ void RankStream::check_epoch_was_usable() const {
 
 void RankStream::start_epoch() {
   epoch_start_ = {batch_index_, failures_.size()};
-  ++epoch_;
+  turns_.start_epoch();
   epoch_finished_ = false;
-  next_worker_ = 0;
-  std::fill(ended_.begin(), ended_.end(), false);
+  step_in_epoch_ = 0;
   if (running()) {
-    group_->start_epoch(epoch_);
-  } else if (in_process_) {
-    in_process_->next_epoch();
+    group_->start_epoch(turns_.epoch());
   }
 }
 
-std::optional<Sample> RankStream::read(std::size_t worker) {
+std::optional<Sample> RankStream::read(std::size_t stream) {
   const Clock::time_point begin = Clock::now();
-  std::optional<Sample> batch = group_ ? group_->read(static_cast<int>(worker)) : read_in_process();
+  std::optional<Sample> batch = group_ ? group_->read(stream) : read_in_process(stream);
   consumer_.worker_wait += Clock::now() - begin;
   return batch;
 }
 
-std::optional<Sample> RankStream::read_in_process() {
+std::optional<Sample> RankStream::read_in_process(std::size_t stream) {
   std::optional<Sample> batch;
   try {
     const BusyTime busy(*counted_, cpu_);
-    batch = in_process_->next(options_.worker_config.logical_shard(0));
+    batch = in_process_[stream]->next(start_[stream].logical_shard, turns_.of(stream).epoch);
   } catch (...) {
     try {
       take_reports();
@@ -151,26 +173,34 @@ std::optional<Sample> RankStream::advance() {
     if (epoch_finished_) {
       start_epoch();
     }
-    if (!running() && !in_process_) {
+    if (!running() && in_process_.empty()) {
       if (batch_index_ == 0) {
         epoch_start_ = {0, failures_.size()};
       }
       start();
     }
-    while (std::find(ended_.begin(), ended_.end(), false) != ended_.end()) {
-      const std::size_t worker = std::exchange(next_worker_, (next_worker_ + 1) % ended_.size());
-      if (ended_[worker]) {
-        continue;
+    while (true) {
+      while (const std::optional<std::size_t> stream = turns_.next()) {
+        if (std::optional<Sample> batch = read(*stream)) {
+          last_stream_ = *stream;
+          turns_.take(*stream);
+          ++delivered_[*stream];
+          extend(certificates_[*stream], *batch);
+          ++batch_index_;
+          if (step_in_epoch_) {
+            ++*step_in_epoch_;
+          }
+          return batch;
+        }
+        turns_.end_epoch(*stream);
       }
-      if (std::optional<Sample> sample = read(worker)) {
-        last_worker_ = worker;
-        ++delivered_[worker];
-        ++batch_index_;
-        return sample;
+      check_epoch_was_usable();
+      const bool was_empty = epoch_start_ && epoch_start_->batches == batch_index_;
+      if (options_.epoch_policy == EpochPolicy::kStrict || was_empty) {
+        break;
       }
-      ended_[worker] = true;
+      start_epoch();
     }
-    check_epoch_was_usable();
   } catch (const Error& error) {
     failure_ = error;
     if (group_) {
@@ -179,18 +209,24 @@ std::optional<Sample> RankStream::advance() {
     throw;
   }
   epoch_finished_ = true;
-  next_worker_ = 0;
   return std::nullopt;
 }
 
 std::vector<SavableDatasetCheckpoint> RankStream::positions() {
+  std::vector<SavableDatasetCheckpoint> positions = start_;
   if (running()) {
-    return group_->get_checkpoints(delivered_);
+    positions = group_->get_checkpoints(delivered_);
+  } else if (!in_process_.empty()) {
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      positions[i] = in_process_[i]->checkpoint();
+    }
   }
-  if (in_process_) {
-    return {in_process_->checkpoint()};
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    positions[i].logical_shard = start_[i].logical_shard;
+    positions[i].turn = turns_.of(i);
+    positions[i].certificate = certificates_[i];
   }
-  return start_;
+  return positions;
 }
 
 const Config& RankStream::config() {
@@ -207,10 +243,11 @@ SavableDataLoaderState RankStream::save_state() {
   SavableDataLoaderState state;
   state.config = config();
   state.worker_states = positions();
-  state.next_worker_id = static_cast<std::int64_t>(next_worker_);
-  state.epoch = epoch_;
+  state.next_worker_id = static_cast<std::int64_t>(turns_.next().value_or(0));
+  state.epoch = turns_.epoch();
   state.epoch_finished = epoch_finished_;
   state.batch_index = batch_index_;
+  state.step_in_epoch = step_in_epoch_;
   state.micro_batch_size = micro_batch_size(state.config);
   return state;
 }
@@ -226,17 +263,19 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   SavableDataLoaderState fitted =
       fit_state(state, config(), make_pipeline_, options_.worker_config);
   // Nothing below throws: the state was tried on fresh pipelines.
-  in_process_.reset();
+  in_process_.clear();
   failure_.reset();
   start_ = std::move(fitted.worker_states);
+  std::vector<Turn> turns;
   for (std::size_t i = 0; i < start_.size(); ++i) {
     delivered_[i] = start_[i].index + start_[i].offset;
+    certificates_[i] = start_[i].certificate;
+    turns.push_back(start_[i].turn);
   }
-  std::fill(ended_.begin(), ended_.end(), false);
-  next_worker_ = static_cast<std::size_t>(fitted.next_worker_id);
-  epoch_ = fitted.epoch;
+  turns_ = Turns(std::move(turns), fitted.epoch);
   epoch_finished_ = fitted.epoch_finished;
   batch_index_ = fitted.batch_index;
+  step_in_epoch_ = fitted.step_in_epoch;
   epoch_start_.reset();
 }
 
@@ -244,7 +283,6 @@ void RankStream::stop() {
   if (running()) {
     start_ = positions();
     group_->stop();
-    std::fill(ended_.begin(), ended_.end(), false);
   }
 }
 

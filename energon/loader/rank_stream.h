@@ -1,7 +1,8 @@
 // The batches of one rank, in their order, from its workers or from pipelines in the caller's
 // process.
 //
-// Workers are asked in turn; one that reached the end of the epoch is passed over until all have.
+// The logical shards of the rank, its streams, give their batches in turn (energon/loader/turns.h);
+// one that reached the end of the epoch is passed over until all have.
 // The state of the stream is what was delivered: batches that workers made ahead are not in it and
 // are made again after a restore.
 
@@ -24,6 +25,7 @@
 #include "energon/loader/positioned_dataset.h"
 #include "energon/loader/statistics.h"
 #include "energon/loader/thread_times.h"
+#include "energon/loader/turns.h"
 #include "energon/loader/worker_group.h"
 #include "energon/pipeline.h"
 
@@ -56,9 +58,10 @@ class RankStream {
 
  private:
   std::optional<Sample> advance();
-  std::optional<Sample> read(std::size_t worker);
-  std::optional<Sample> read_in_process();
+  std::optional<Sample> read(std::size_t stream);
+  std::optional<Sample> read_in_process(std::size_t stream);
   void take_reports();
+  std::int64_t delivered_by(int worker) const;
   void log(std::string_view event, const Sample* batch = nullptr);
   void start();
   void start_epoch();
@@ -69,23 +72,24 @@ class RankStream {
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
   FailureLog failures_;
-  HeapBufferPool memory_;                          // of the in-process pipeline
-  std::unique_ptr<StatisticsBlock> counted_;       // by it
-  LoaderMonitor monitor_{*counted_};               // of it
-  CpuShare cpu_;                                   // likewise
-  std::unique_ptr<WorkerGroup> group_;             // with workers
-  std::unique_ptr<PositionedDataset> in_process_;  // without, once started
+  HeapBufferPool memory_;                                       // of the in-process pipeline
+  std::unique_ptr<StatisticsBlock> counted_;                    // by it
+  LoaderMonitor monitor_{*counted_};                            // of it
+  CpuShare cpu_;                                                // likewise
+  std::unique_ptr<WorkerGroup> group_;                          // with workers
+  std::vector<std::unique_ptr<PositionedDataset>> in_process_;  // without, once started
 
   std::optional<Error> failure_;
   std::optional<Config> config_;  // made when first asked for
 
   // Position, saved.
-  std::vector<SavableDatasetCheckpoint> start_;  // where each worker (re)starts
-  std::vector<std::int64_t> delivered_;          // batches of each worker, ever
-  std::size_t next_worker_ = 0;
-  std::int64_t epoch_ = 0;
+  std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts
+  std::vector<std::int64_t> delivered_;          // batches of each stream, ever
+  std::vector<Certificate> certificates_;        // of each stream
+  Turns turns_;
   bool epoch_finished_ = false;
   std::int64_t batch_index_ = 0;
+  std::optional<std::int64_t> step_in_epoch_ = 0;
 
   // Where the epoch began, if it began here: an epoch of which nothing can be used is an error.
   struct EpochStart {
@@ -94,13 +98,11 @@ class RankStream {
   };
   std::optional<EpochStart> epoch_start_;
 
-  std::vector<bool> ended_;  // workers that reported the end of this epoch
-
   ConsumerStatistics consumer_;
   std::optional<std::chrono::steady_clock::time_point> returned_at_;  // from next()
 
   DebugLog log_;
-  std::size_t last_worker_ = 0;    // that the last batch came from
+  std::size_t last_stream_ = 0;    // that the last batch came from
   std::int64_t iter_index_ = -1;   // batches since the epoch began here; -1: none was asked for
   std::int64_t global_index_ = 0;  // batches since the stream was made
 };

@@ -20,11 +20,10 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
   }
   auto& pipeline = pipelines_[shard];
   if (!pipeline) {
+    const StreamPlace place = place_of(static_cast<int>(shard), config_);
     WorkerConfig config = config_;
-    config.rank = static_cast<int>(shard / config.pipelines_per_rank());
-    pipeline = make_pipeline_({.config = config,
-                               .worker = static_cast<int>(shard % config.pipelines_per_rank()),
-                               .memory = memory_});
+    config.rank = place.rank;
+    pipeline = make_pipeline_({.config = config, .stream = place.stream, .memory = memory_});
   }
   Sample sample = pipeline->restore_sample(parts.inner[0]);
   sample.restore_key = key;

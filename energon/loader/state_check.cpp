@@ -6,70 +6,43 @@
 #include <fmt/ranges.h>
 
 #include "energon/buffer_allocator.h"
+#include "energon/loader/state_config.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
 
-// The configuration of the outermost Batch stage, or nothing. For Config and const Config.
-template <class AnyConfig>
-AnyConfig* find_batch(AnyConfig& config) {
-  AnyConfig* node = &config;
-  while (node->is_object()) {
-    if (const auto type = node->find("type"); type != node->end() && *type == "Batch") {
-      return node;
-    }
-    const auto inner = node->find(node->contains("pipeline") ? "pipeline" : "inner");
-    if (inner == node->end()) {
-      break;
-    }
-    node = &*inner;
-  }
-  return nullptr;
+std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
+  return (dividend + divisor - 1) / divisor;
 }
 
-// Whether a stage around the batches counts them: virtual epochs, limits.
-bool counts_batches(const Config& config) {
-  for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
-       node = &node->at("inner")) {
-    const std::string type = node->value("type", "");
-    if (type == "Epochize" || type == "Limit") {
-      return true;
-    }
-    if (type == "Batch") {
-      break;
-    }
-  }
-  return false;
-}
-
-// Where `pipeline` stands after the batches of `worker`, each `ratio` times as large as its own.
-// The last one of an epoch may have been smaller; what was left out at its end stays left out.
-SavableDatasetCheckpoint rebatch(const SavableDatasetCheckpoint& worker, std::int64_t ratio,
-                                 std::int64_t epoch, Dataset& pipeline) {
-  SavableDatasetCheckpoint fitted{std::nullopt, worker.index * ratio, worker.epoch, 0};
-  for (std::int64_t left = worker.offset; left > 0;) {
-    const std::int64_t skipped = pipeline.skip(ratio);
-    fitted.index += skipped;
-    if (skipped > 0) {
-      --left;
-    } else if (fitted.epoch < epoch) {
+// Where `pipeline`, which stands at the state of `stream`, stands after the batches of `stream`,
+// which had `old_size` samples each. The last one of an epoch may have been smaller; what was left
+// out at its end stays left out.
+void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64_t new_size,
+             Dataset& pipeline) {
+  for (std::int64_t left = stream.offset; left > 0;) {
+    const std::int64_t skipped = pipeline.skip_batches(left, old_size);
+    left -= skipped;
+    if (left > 0) {
+      if (stream.epoch >= stream.turn.epoch) {
+        throw Error(
+            ErrorCode::kMismatch,
+            fmt::format("the state says that {} batches more were delivered than the data has",
+                        left));
+      }
       pipeline.next_epoch();
-      ++fitted.epoch;
-    } else {
-      throw Error(
-          ErrorCode::kMismatch,
-          fmt::format("the state says that {} batches more were delivered than the data has",
-                      left));
+      ++stream.epoch;
     }
   }
-  for (; fitted.epoch < epoch; ++fitted.epoch) {
+  for (; stream.epoch < stream.turn.epoch; ++stream.epoch) {
     while (pipeline.skip(1) > 0) {
     }
     pipeline.next_epoch();
   }
-  fitted.state = pipeline.save_state();
-  return fitted;
+  stream.index = divide_up((stream.index + stream.offset) * old_size, new_size);
+  stream.offset = 0;
+  stream.state = pipeline.save_state();
 }
 
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
@@ -78,94 +51,61 @@ SavableDatasetCheckpoint rebatch(const SavableDatasetCheckpoint& worker, std::in
                           fmt::join(differences, "\n  ")));
 }
 
-// How many new batches stand for one old one; 0 after adding a difference.
-std::int64_t batch_ratio(std::optional<std::int64_t> saved, std::optional<std::int64_t> current,
-                         bool has_workers, std::vector<std::string>& differences) {
-  if (saved == current) {
-    return 1;
-  }
-  if (!saved || !current) {
-    differences.push_back(
-        fmt::format("micro batch size: the state is of a loader {} batches, this one is {}",
-                    saved ? "with" : "without", current ? "with" : "without"));
-  } else if (!has_workers) {
-    differences.push_back(fmt::format(
-        "micro batch size: {}, expected {}; without workers it must be equal", *saved, *current));
-  } else if (*current > *saved || *saved % *current != 0) {
-    differences.push_back(
-        fmt::format("micro batch size: {}, expected {}; it may only become smaller, by a divisor "
-                    "of the saved one",
-                    *saved, *current));
-  } else {
-    return *saved / *current;
-  }
-  return 0;
-}
-
 }  // namespace
-
-Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& worker_config) {
-  HeapBufferPool memory;
-  return {{"rank", worker_config.rank},
-          {"world_size", worker_config.world_size},
-          {"num_workers", worker_config.num_workers},
-          {"seed_offset", worker_config.seed_offset},
-          {"pipeline",
-           make_pipeline({.config = worker_config, .worker = 0, .memory = memory})->config()}};
-}
-
-std::optional<std::int64_t> micro_batch_size(const Config& config) {
-  const Config* batch = find_batch(config);
-  if (batch == nullptr || !batch->contains("batch_size") ||
-      !batch->at("batch_size").is_number_integer()) {
-    return std::nullopt;
-  }
-  return batch->at("batch_size").get<std::int64_t>();
-}
 
 SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Config& expected,
                                  const PipelineFactory& make_pipeline,
                                  const WorkerConfig& worker_config) {
   std::vector<std::string> differences;
-  const std::optional<std::int64_t> current = micro_batch_size(expected);
-  const std::int64_t ratio =
-      batch_ratio(state.micro_batch_size, current, worker_config.num_workers > 0, differences);
+  const std::optional<std::int64_t> saved_size = state.micro_batch_size;
+  const std::optional<std::int64_t> size = micro_batch_size(expected);
+  check_micro_batch(saved_size, size, expected, differences);
   Config saved = state.config;
-  if (Config* batch = find_batch(saved); batch != nullptr && current) {
-    (*batch)["batch_size"] = *current;  // judged by batch_ratio()
+  if (size) {
+    set_micro_batch_size(saved, *size);  // judged by check_micro_batch()
   }
   compare_configs(saved, expected, "", differences);
-  const auto pipelines = static_cast<std::size_t>(worker_config.pipelines_per_rank());
-  if (state.worker_states.size() != pipelines) {
-    differences.push_back(
-        fmt::format("worker states: {}, expected {}", state.worker_states.size(), pipelines));
+  std::vector<int> saved_shards;
+  for (const SavableDatasetCheckpoint& stream : state.worker_states) {
+    saved_shards.push_back(stream.logical_shard);
   }
-  if (ratio > 1 && counts_batches(expected)) {
-    differences.push_back(
-        "micro batch size: it cannot change with virtual_epoch_length or limit, which count "
-        "batches");
+  std::vector<int> shards;
+  for (int stream = 0; stream < worker_config.stream_count(); ++stream) {
+    shards.push_back(worker_config.logical_shard(stream));
+  }
+  if (saved_shards != shards) {
+    differences.push_back(fmt::format("worker states: {} (of logical shards {}), expected {} ({})",
+                                      saved_shards.size(), fmt::join(saved_shards, ", "),
+                                      shards.size(), fmt::join(shards, ", ")));
   }
   if (!differences.empty()) {
     refuse(differences);
   }
   SavableDataLoaderState fitted = state;
   fitted.config = expected;
-  fitted.micro_batch_size = current;
-  fitted.batch_index *= ratio;
+  fitted.micro_batch_size = size;
+  if (saved_size && *saved_size != *size) {
+    fitted.batch_index = divide_up(fitted.batch_index * *saved_size, *size);
+    if (fitted.step_in_epoch) {
+      fitted.step_in_epoch = divide_up(*fitted.step_in_epoch * *saved_size, *size);
+    }
+  }
   HeapBufferPool memory;
-  for (std::size_t i = 0; i < pipelines; ++i) {
-    SavableDatasetCheckpoint& worker = fitted.worker_states[i];
+  const auto readers = std::make_shared<LeafReaders>();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    SavableDatasetCheckpoint& stream = fitted.worker_states[i];
+    const int number = static_cast<int>(i);
     try {
-      const auto pipeline =
-          make_pipeline({.config = worker_config, .worker = static_cast<int>(i), .memory = memory});
-      if (worker.state) {
-        pipeline->restore_state(*worker.state);
+      const auto pipeline = make_pipeline(
+          {.config = worker_config, .stream = number, .memory = memory, .readers = readers});
+      if (stream.state) {
+        pipeline->restore_state(*stream.state);
       }
-      if (ratio > 1) {
-        worker = rebatch(worker, ratio, fitted.epoch, *pipeline);
+      if (saved_size && *saved_size != *size) {
+        rebatch(stream, *saved_size, *size, *pipeline);
       }
     } catch (Error& error) {
-      error.with({.worker = static_cast<int>(i)});
+      error.with({.worker = worker_config.worker_of(number)});
       throw;
     }
   }

@@ -194,6 +194,7 @@ void encode_sources(const std::vector<SampleSource>& sources, ByteWriter& writer
     writer.u64(sources[i].bytes.offset);
     writer.u64(sources[i].bytes.size);
     writer.u32(sources[i].sample);
+    writer.u64(sources[i].checksum);
   }
 }
 
@@ -206,7 +207,7 @@ std::vector<SampleSource> decode_sources(ByteReader& reader) {
     entry.subflavors = reader.text();
     shard = std::make_shared<const SourceShard>(std::move(entry));
   }
-  std::vector<SampleSource> sources(reader.count(32));
+  std::vector<SampleSource> sources(reader.count(40));
   for (SampleSource& source : sources) {
     const std::uint32_t place = reader.u32();
     if (place >= shards.size()) {
@@ -217,6 +218,7 @@ std::vector<SampleSource> decode_sources(ByteReader& reader) {
     source.bytes.offset = reader.u64();
     source.bytes.size = reader.u64();
     source.sample = reader.u32();
+    source.checksum = reader.u64();
   }
   return sources;
 }

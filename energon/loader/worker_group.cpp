@@ -38,17 +38,24 @@ WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& opt
 
 void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch) {
   try {
-    for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-      const std::string beginning = encode_beginning({checkpoints[i], epoch});
-      auto channel = std::make_unique<ParentEndpoint>(channel_options(options_));
+    starts_.assign(checkpoints.begin(), checkpoints.end());
+    const int workers = options_.worker_config.num_workers;
+    for (int i = 0; i < workers; ++i) {
+      WorkerBeginning beginning{.streams = {}, .epoch = epoch};
+      for (auto stream = static_cast<std::size_t>(i); stream < starts_.size();
+           stream += static_cast<std::size_t>(workers)) {
+        beginning.streams.push_back(starts_[stream]);
+      }
+      const std::string encoded = encode_beginning(beginning);
+      auto channel = std::make_unique<ParentEndpoint>(channel_options(options_, i));
       format_statistics(channel->statistics());
-      WorkerProcess process = fork_server_.spawn({.worker_id = static_cast<int>(i),
+      WorkerProcess process = fork_server_.spawn({.worker_id = i,
                                                   .generation = generation_,
-                                                  .payload = as_bytes(beginning),
+                                                  .payload = as_bytes(encoded),
                                                   .descriptors = channel->descriptors()},
                                                  deadline_after(options_.timeout));
       worker_fds_.push_back(process.fd());
-      workers_.push_back({std::move(channel), std::move(process), checkpoints[i]});
+      workers_.push_back({std::move(channel), std::move(process)});
     }
     ++generation_;
   } catch (...) {
@@ -138,9 +145,14 @@ void WorkerGroup::check_alive() {
   }
 }
 
-std::optional<Sample> WorkerGroup::read(int worker_id) {
+WorkerGroup::Worker& WorkerGroup::worker_of(std::size_t stream) {
+  return workers_[stream % workers_.size()];
+}
+
+std::optional<Sample> WorkerGroup::read(std::size_t stream) {
   check_alive();
-  Worker& worker = workers_.at(static_cast<std::size_t>(worker_id));
+  Worker& worker = worker_of(stream);
+  const int worker_id = worker.process.worker_id;
   const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
   std::uint64_t progress = worker.channel->status().progress_count();
   while (true) {
@@ -167,6 +179,14 @@ std::optional<Sample> WorkerGroup::read(int worker_id) {
                   {.worker = worker_id});
     }
     std::memcpy(&head, unit.bytes.data(), sizeof(head));
+    const bool is_of_a_stream =
+        head.kind == SampleMessage::kBatch || head.kind == SampleMessage::kEpochEnd;
+    if (is_of_a_stream && head.stream != stream) {
+      throw Error(ErrorCode::kInternal,
+                  fmt::format("a worker sent stream {} when it was the turn of stream {}",
+                              head.stream, stream),
+                  {.worker = worker_id});
+    }
     switch (head.kind) {
       case SampleMessage::kBatch: {
         const Received received = receive(worker, unit.bytes);
@@ -258,20 +278,22 @@ std::vector<SavableDatasetCheckpoint> WorkerGroup::get_checkpoints(
     std::span<const std::int64_t> delivered) {
   check_alive();
   const Deadline deadline = deadline_after(options_.timeout);
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
+  for (std::size_t i = 0; i < delivered.size(); ++i) {
     const Command command{.kind = CommandKind::kGetCheckpoint,
+                          .stream = static_cast<std::uint32_t>(i),
                           .argument = static_cast<std::uint64_t>(delivered[i])};
-    send_command(workers_[i], &command, sizeof(command), deadline);
+    send_command(worker_of(i), &command, sizeof(command), deadline);
   }
   std::vector<SavableDatasetCheckpoint> checkpoints;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    checkpoints.push_back(receive_checkpoint(workers_[i], delivered[i], deadline));
+  for (std::size_t i = 0; i < delivered.size(); ++i) {
+    checkpoints.push_back(receive_checkpoint(i, delivered[i], deadline));
   }
   return checkpoints;
 }
 
-SavableDatasetCheckpoint WorkerGroup::receive_checkpoint(Worker& worker, std::int64_t delivered,
+SavableDatasetCheckpoint WorkerGroup::receive_checkpoint(std::size_t stream, std::int64_t delivered,
                                                          Deadline deadline) {
+  Worker& worker = worker_of(stream);
   const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
   CheckpointAnswer answer;
   do {
@@ -286,10 +308,11 @@ SavableDatasetCheckpoint WorkerGroup::receive_checkpoint(Worker& worker, std::in
     }
     std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
     worker.channel->results().release();
-  } while (answer.delivered != static_cast<std::uint64_t>(delivered));
-  SavableDatasetCheckpoint checkpoint = worker.start;
+  } while (answer.stream != stream || answer.delivered != static_cast<std::uint64_t>(delivered));
+  SavableDatasetCheckpoint checkpoint = starts_[stream];
   if (answer.found != 0) {
-    const auto stored = worker.channel->checkpoints().newest_not_after(answer.index);
+    const auto stored =
+        worker.channel->checkpoints(stream / workers_.size()).newest_not_after(answer.index);
     if (!stored) {
       throw Error(ErrorCode::kInternal,
                   fmt::format("the checkpoint at batch {} that the worker named is not there",

@@ -33,21 +33,23 @@ class WorkerGroup {
   /// the workers.
   WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures);
 
-  /// Starts all workers, each at its place, in epoch `epoch`. Requires: not running.
+  /// Starts all workers in epoch `epoch`, each stream of the rank at its place. Requires: not
+  /// running, a checkpoint for each stream.
   void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
   /// Ends all workers. Batches that were handed out stay valid. Idempotent.
   void stop();
   bool running() const { return !workers_.empty(); }
 
-  /// The next batch of `worker`; nothing at the end of its epoch. Throws Error: what the worker's
-  /// pipeline threw, with the worker's id; kWorkerDied if any worker is dead; kTimeout.
-  std::optional<Sample> read(int worker);
+  /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
+  /// the end of its epoch. Throws Error: what the worker's pipeline threw, with the worker's id;
+  /// kWorkerDied if any worker is dead; kTimeout.
+  std::optional<Sample> read(std::size_t stream);
 
   /// Tells all workers to start epoch `epoch`. Requires: all reported the end of the one before.
   void start_epoch(std::int64_t epoch);
 
-  /// Where worker i stands after `delivered[i]` batches; a worker that has not stored a checkpoint
-  /// yet stands where it was started. Throws Error (kWorkerDied, kTimeout).
+  /// Where stream i stands after `delivered[i]` batches; one of which its worker has not stored a
+  /// checkpoint yet stands where it was started. Throws Error (kWorkerDied, kTimeout).
   std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
 
   /// What each worker counted, in this run and earlier ones.
@@ -60,8 +62,7 @@ class WorkerGroup {
   struct Worker {
     std::unique_ptr<ParentEndpoint> channel;
     WorkerProcess process;
-    SavableDatasetCheckpoint start;  // where it began
-    std::uint64_t taken = 0;         // batches
+    std::uint64_t taken = 0;  // batches
   };
   /// What a message holds, in the slots that it came in.
   struct Received {
@@ -75,7 +76,8 @@ class WorkerGroup {
   [[noreturn]] void throw_dead(const Worker& worker);
   [[noreturn]] void throw_stuck(const Worker& worker, std::string_view what);
   std::string doing(const Worker& worker) const;
-  SavableDatasetCheckpoint receive_checkpoint(Worker& worker, std::int64_t delivered,
+  Worker& worker_of(std::size_t stream);
+  SavableDatasetCheckpoint receive_checkpoint(std::size_t stream, std::int64_t delivered,
                                               Deadline deadline);
   void send_command(Worker& worker, const void* command, std::size_t size, Deadline deadline);
 
@@ -83,7 +85,8 @@ class WorkerGroup {
   FailureLog& failures_;
   ForkServer fork_server_;
   std::vector<Worker> workers_;
-  std::vector<int> worker_fds_;  // pidfds, to poll all at once
+  std::vector<SavableDatasetCheckpoint> starts_;  // where each stream began
+  std::vector<int> worker_fds_;                   // pidfds, to poll all at once
   std::uint64_t generation_ = 0;
   std::vector<WorkerStatistics> earlier_;  // of runs that ended
 };

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -18,17 +19,25 @@
 #include "energon/loader/slot_allocator.h"
 #include "energon/loader/thread_times.h"
 #include "energon/loader/transport.h"
+#include "energon/loader/turns.h"
 #include "energon/loader/worker_checkpoints.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
 
+constexpr std::size_t kLeastStreamBytes = 45;  // of a stream's beginning
+
 WorkerBeginning decode_beginning(std::string_view bytes) {
   ByteReader reader(bytes, "the beginning of a worker");
   WorkerBeginning beginning;
   beginning.epoch = reader.i64();
-  beginning.checkpoint = decode_checkpoint(reader);
+  beginning.streams.resize(reader.count(kLeastStreamBytes));
+  for (SavableDatasetCheckpoint& stream : beginning.streams) {
+    const Turn turn{.epoch = reader.i64(), .count = reader.i64()};
+    stream = decode_checkpoint(reader);
+    stream.turn = turn;
+  }
   reader.finish();
   return beginning;
 }
@@ -64,8 +73,32 @@ class Orders {
   bool closed_ = false;
 };
 
+/// The checkpoints of all streams of a worker, by the stream's number in the rank.
+class StreamCheckpoints {
+ public:
+  StreamCheckpoints(WorkerEndpoint& channel, const LoaderOptions& options, int worker)
+      : worker_(static_cast<std::size_t>(worker)),
+        workers_(static_cast<std::size_t>(options.worker_config.workers_per_rank())) {
+    const ChannelOptions sizes = channel_options(options, worker);
+    for (std::uint64_t ring = 0; ring < sizes.checkpoint_rings; ++ring) {
+      streams_.emplace_back(channel.checkpoints(ring), sizes.checkpoints.slots,
+                            options.checkpoint_every_batches);
+    }
+  }
+
+  WorkerCheckpoints& of(std::size_t stream) { return streams_.at((stream - worker_) / workers_); }
+  const WorkerCheckpoints& of(std::size_t stream) const {
+    return streams_.at((stream - worker_) / workers_);
+  }
+
+ private:
+  const std::size_t worker_;
+  const std::size_t workers_;
+  std::deque<WorkerCheckpoints> streams_;  // neither copied nor moved
+};
+
 /// The command thread: serves commands until the channel is closed or the parent is gone.
-void serve_commands(WorkerEndpoint& channel, const WorkerCheckpoints& checkpoints,
+void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoints,
                     const ParentWatch& watch, Orders& orders) {
   const Wait wait{.deadline = kNever, .peer_gone = watch.descriptors()};
   while (true) {
@@ -81,9 +114,11 @@ void serve_commands(WorkerEndpoint& channel, const WorkerCheckpoints& checkpoint
         orders.start_epoch(static_cast<std::int64_t>(command.argument));
         break;
       case CommandKind::kGetCheckpoint: {
-        const auto index = checkpoints.newest_not_after(command.argument);
-        const CheckpointAnswer answer{
-            .delivered = command.argument, .index = index.value_or(0), .found = index ? 1U : 0U};
+        const auto index = checkpoints.of(command.stream).newest_not_after(command.argument);
+        const CheckpointAnswer answer{.stream = command.stream,
+                                      .found = index ? 1U : 0U,
+                                      .delivered = command.argument,
+                                      .index = index.value_or(0)};
         const RingSpace space = channel.results().begin(sizeof(answer), wait);
         if (space.status == RingStatus::kItem) {
           std::memcpy(space.bytes.data(), &answer, sizeof(answer));
@@ -99,7 +134,7 @@ void serve_commands(WorkerEndpoint& channel, const WorkerCheckpoints& checkpoint
 /// The main thread's half.
 class Producer {
  public:
-  Producer(WorkerStart& start, WorkerEndpoint& channel, WorkerCheckpoints& checkpoints,
+  Producer(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
            Orders& orders)
       : worker_(start.worker_id),
         channel_(channel),
@@ -120,20 +155,29 @@ class Producer {
            const LoaderOptions& options) {
     const WorkerConfig& config = options.worker_config;
     DebugLog log(options.debug_log_path, config, worker_);
-    const PipelineContext context{
-        .config = config, .worker = worker_, .memory = allocator_, .monitor = monitor_};
-    PositionedDataset stream(make_pipeline(context));
-    SavableDatasetCheckpoint first = beginning.checkpoint;
-    if (!first.state) {
-      first.state = stream.dataset().save_state();
+    std::vector<Stream> streams = begin_streams(beginning, make_pipeline, config);
+    std::vector<Turn> places;
+    for (const SavableDatasetCheckpoint& stream : beginning.streams) {
+      places.push_back(stream.turn);
     }
-    first.offset = 0;
-    checkpoints_.store(first);
-    stream.restore(beginning.checkpoint, beginning.epoch);
+    Turns turns(std::move(places), beginning.epoch);
+    bool has_given = false;
     while (true) {
-      channel_.status().set_item({static_cast<std::uint64_t>(context.logical_shard()),
-                                  static_cast<std::uint64_t>(stream.index())});
-      std::optional<Sample> batch = make_batch(stream, context.logical_shard());
+      const std::optional<std::size_t> turn = turns.next();
+      if (!turn) {
+        // A loop over data that gives nothing waits for the parent, which sees that.
+        const bool may_go_on = options.epoch_policy == EpochPolicy::kLoop && has_given;
+        if (!may_go_on && !orders_.wait_for_epoch(turns.epoch() + 1)) {
+          return;
+        }
+        turns.start_epoch();
+        has_given = false;
+        continue;
+      }
+      Stream& stream = streams[*turn];
+      channel_.status().set_item({static_cast<std::uint64_t>(stream.logical_shard),
+                                  static_cast<std::uint64_t>(stream.pipeline->index())});
+      std::optional<Sample> batch = make_batch(stream, turns.of(*turn).epoch);
       channel_.status().advance();
       if (!send_reports()) {
         return;
@@ -143,17 +187,20 @@ class Producer {
           log.write({{"t", "yield_batch"},
                      {"r", config.rank},
                      {"w", worker_},
-                     {"idx", stream.index() - 1},
+                     {"idx", batches_},
                      {"keys", batch->keys}});
         }
+        ++batches_;
         if (!send(std::move(*batch), stream)) {
           return;
         }
+        turns.take(*turn);
+        has_given = true;
       } else {
-        if (!send_epoch_end(stream) || !orders_.wait_for_epoch(stream.epoch() + 1)) {
+        if (!send_epoch_end(stream)) {
           return;
         }
-        stream.next_epoch();
+        turns.end_epoch(*turn);
       }
     }
   }
@@ -174,9 +221,41 @@ class Producer {
   }
 
  private:
-  std::optional<Sample> make_batch(PositionedDataset& stream, int logical_shard) {
+  struct Stream {
+    std::size_t number;  // in the rank
+    int logical_shard;
+    std::unique_ptr<PositionedDataset> pipeline;
+  };
+
+  std::vector<Stream> begin_streams(const WorkerBeginning& beginning,
+                                    const PipelineFactory& make_pipeline,
+                                    const WorkerConfig& config) {
+    const auto readers = std::make_shared<LeafReaders>();
+    std::vector<Stream> streams;
+    for (const SavableDatasetCheckpoint& begin : beginning.streams) {
+      const int number = worker_ + static_cast<int>(streams.size()) * config.workers_per_rank();
+      const PipelineContext context{.config = config,
+                                    .stream = number,
+                                    .memory = allocator_,
+                                    .monitor = monitor_,
+                                    .readers = readers};
+      auto pipeline = std::make_unique<PositionedDataset>(make_pipeline(context));
+      SavableDatasetCheckpoint first = begin;
+      if (!first.state) {
+        first.state = pipeline->dataset().save_state();
+      }
+      first.offset = 0;
+      checkpoints_.of(static_cast<std::size_t>(number)).store(first);
+      pipeline->restore(begin, begin.turn.epoch);
+      streams.push_back(
+          {static_cast<std::size_t>(number), context.logical_shard(), std::move(pipeline)});
+    }
+    return streams;
+  }
+
+  std::optional<Sample> make_batch(Stream& stream, std::int64_t epoch) {
     const BusyTime busy(monitor_.block(), making_, channel_.arena());
-    return stream.next(logical_shard);
+    return stream.pipeline->next(stream.logical_shard, epoch);
   }
 
   PackedSample pack(Sample batch) {
@@ -215,7 +294,7 @@ class Producer {
   // not be left out again (a file that was missing is back): only batches without drops are.
   bool has_new_drops() { return std::exchange(drops_, monitor_.drops()) != monitor_.drops(); }
 
-  bool send(Sample batch, const PositionedDataset& stream) {
+  bool send(Sample batch, const Stream& stream) {
     PackedSample packed = pack(std::move(batch));
     std::uint64_t bytes = 0;
     for (const ArenaSlot& slot : packed.slots) {
@@ -223,7 +302,8 @@ class Producer {
     }
     const BatchHead head{.kind = SampleMessage::kBatch,
                          .slot_count = static_cast<std::uint32_t>(packed.slots.size()),
-                         .index = static_cast<std::uint64_t>(stream.index() - 1),
+                         .stream = static_cast<std::uint32_t>(stream.number),
+                         .index = static_cast<std::uint64_t>(stream.pipeline->index() - 1),
                          .encoded_offset = packed.encoded_offset,
                          .encoded_bytes = packed.encoded_bytes};
     const auto space = begin(sizeof(head) + packed.slots.size() * sizeof(SlotReference));
@@ -232,9 +312,10 @@ class Producer {
     }
     // Stored before the batch can be seen, so that a save right after its delivery finds it; and
     // after there is room, so that at most prefetch_factor + 1 checkpoints are needed.
-    const bool is_due = checkpoints_.due(stream.index(), bytes);
+    WorkerCheckpoints& checkpoints = checkpoints_.of(stream.number);
+    const bool is_due = checkpoints.due(stream.pipeline->index(), bytes);
     if (has_new_drops() || is_due) {
-      checkpoints_.store(stream.checkpoint());
+      checkpoints.store(stream.pipeline->checkpoint());
     }
     std::memcpy(space->data(), &head, sizeof(head));
     std::size_t offset = sizeof(head);
@@ -248,15 +329,16 @@ class Producer {
     return true;
   }
 
-  bool send_epoch_end(const PositionedDataset& stream) {
+  bool send_epoch_end(const Stream& stream) {
     const BatchHead head{.kind = SampleMessage::kEpochEnd,
-                         .index = static_cast<std::uint64_t>(stream.index())};
+                         .stream = static_cast<std::uint32_t>(stream.number),
+                         .index = static_cast<std::uint64_t>(stream.pipeline->index())};
     const auto space = begin(sizeof(head));
     if (!space) {
       return false;
     }
     if (has_new_drops()) {
-      checkpoints_.store(stream.checkpoint());
+      checkpoints_.of(stream.number).store(stream.pipeline->checkpoint());
     }
     std::memcpy(space->data(), &head, sizeof(head));
     channel_.samples().commit();
@@ -265,21 +347,25 @@ class Producer {
 
   const int worker_;
   WorkerEndpoint& channel_;
-  WorkerCheckpoints& checkpoints_;
+  StreamCheckpoints& checkpoints_;
   Orders& orders_;
   const Wait wait_;
   SlotAllocator allocator_;
   LoaderMonitor monitor_;
   CpuShare making_;
   CpuShare packing_;
-  std::uint64_t drops_ = 0;  // before the last batch
+  std::uint64_t drops_ = 0;   // before the last batch
+  std::int64_t batches_ = 0;  // made in this run
 };
 
 }  // namespace
 
-ChannelOptions channel_options(const LoaderOptions& options) {
+ChannelOptions channel_options(const LoaderOptions& options, int worker) {
+  const WorkerConfig& config = options.worker_config;
   ChannelOptions channel;
   channel.prefetch_units = static_cast<std::uint64_t>(options.prefetch_factor);
+  channel.checkpoint_rings = static_cast<std::uint64_t>(
+      share_of(config.stream_count(), worker, config.workers_per_rank()));
   channel.checkpoints.slots = static_cast<std::uint32_t>(
       std::max(options.n_checkpoints.value_or(options.prefetch_factor + 1), 2));
   channel.checkpoints.slot_bytes = options.checkpoint_slot_bytes;
@@ -294,15 +380,19 @@ ChannelOptions channel_options(const LoaderOptions& options) {
 std::string encode_beginning(const WorkerBeginning& beginning) {
   ByteWriter writer;
   writer.i64(beginning.epoch);
-  encode_checkpoint(writer, beginning.checkpoint);
+  writer.u32(static_cast<std::uint32_t>(beginning.streams.size()));
+  for (const SavableDatasetCheckpoint& stream : beginning.streams) {
+    writer.i64(stream.turn.epoch);
+    writer.i64(stream.turn.count);
+    encode_checkpoint(writer, stream);
+  }
   return writer.take();
 }
 
 int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options) {
   WorkerEndpoint channel(std::move(start.descriptors));
-  WorkerCheckpoints checkpoints(channel.checkpoints(), channel_options(options).checkpoints.slots,
-                                options.checkpoint_every_batches);
+  StreamCheckpoints checkpoints(channel, options, start.worker_id);
   Orders orders;
   std::jthread command_thread([&] { serve_commands(channel, checkpoints, *start.watch, orders); });
   Producer producer(start, channel, checkpoints, orders);

@@ -1,10 +1,15 @@
-// The body of a worker process: runs the pipeline of one logical shard and sends its batches.
+// The body of a worker process: runs the pipelines of its logical shards in turn and sends their
+// batches.
 //
 // Two threads. The main thread makes batches, stores checkpoints and commits to the sample ring;
 // the command thread serves get_checkpoint and the start of epochs, so that a save never waits for
 // a slow sample. The states and the messages are in energon/loader/protocol.h.
 
 #pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "energon/loader/loader_options.h"
 #include "energon/loader/loader_state.h"
@@ -14,13 +19,13 @@
 
 namespace energon {
 
-/// Sizes of the channel of one worker, the same on both sides.
-ChannelOptions channel_options(const LoaderOptions& options);
+/// Sizes of the channel of worker `worker`, the same on both sides.
+ChannelOptions channel_options(const LoaderOptions& options, int worker);
 
 /// What a worker is started with: where it begins.
 struct WorkerBeginning {
-  SavableDatasetCheckpoint checkpoint;
-  std::int64_t epoch = 0;  ///< the epoch to be in
+  std::vector<SavableDatasetCheckpoint> streams;  ///< of the worker, in their order
+  std::int64_t epoch = 0;                         ///< the epoch to be in
 };
 
 std::string encode_beginning(const WorkerBeginning& beginning);

@@ -21,6 +21,7 @@ struct ChannelHeader {
   std::uint64_t sample_ring_bytes;
   std::uint64_t command_ring_bytes;
   std::uint64_t result_ring_bytes;
+  std::uint64_t checkpoint_rings;
   std::uint64_t checkpoint_slots;
   std::uint64_t checkpoint_slot_bytes;
   std::uint64_t arena_limit_bytes;
@@ -32,7 +33,7 @@ struct ChannelHeader {
 namespace {
 
 constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
-constexpr std::uint32_t kChannelVersion = 2;
+constexpr std::uint32_t kChannelVersion = 3;
 static_assert(sizeof(ChannelHeader) == 192 && sizeof(ChannelHeader) <= kPageBytes);
 
 /// One per waiting thread; their order is that of the descriptors, after the memory if that has
@@ -56,6 +57,16 @@ struct Layout {
   std::uint64_t total = 0;
 };
 
+std::uint64_t checkpoint_ring_stride(const ChannelOptions& options) {
+  return align_up(checkpoint_ring_footprint(options.checkpoints), kPageBytes);
+}
+
+SharedRange checkpoint_range(const std::shared_ptr<SharedMemory>& memory, std::uint64_t checkpoints,
+                             std::uint64_t ring, const ChannelOptions& options) {
+  return shared_range(memory, checkpoints + ring * checkpoint_ring_stride(options),
+                      checkpoint_ring_footprint(options.checkpoints));
+}
+
 Layout layout_of(const ChannelOptions& options) {
   Layout layout;
   std::uint64_t next = kPageBytes;
@@ -66,7 +77,10 @@ Layout layout_of(const ChannelOptions& options) {
   layout.results = place(ring_footprint(options.result_ring_bytes));
   layout.samples = place(ring_footprint(options.sample_ring_bytes));
   layout.returns = place(ring_footprint(kReturnRingBytes));
-  layout.checkpoints = place(checkpoint_ring_footprint(options.checkpoints));
+  layout.checkpoints = next;
+  for (std::uint64_t ring = 0; ring < options.checkpoint_rings; ++ring) {
+    place(checkpoint_ring_stride(options));
+  }
   layout.statistics = place(kStatisticsBytes);
   layout.arena = place(arena_footprint(options.arena.limit_bytes));
   layout.total = next;
@@ -75,6 +89,15 @@ Layout layout_of(const ChannelOptions& options) {
 
 void check(const ChannelOptions& options) {
   constexpr std::uint64_t kMaxRing = std::uint64_t{1} << 40;
+  constexpr std::uint64_t kMaxCheckpoints = std::uint64_t{1} << 46;
+  if (options.checkpoint_rings == 0 ||
+      checkpoint_ring_stride(options) > kMaxCheckpoints / options.checkpoint_rings) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} checkpoint rings of {} slots of {} bytes; between 1 ring and 2^46 "
+                            "bytes in all are possible",
+                            options.checkpoint_rings, options.checkpoints.slots,
+                            options.checkpoints.slot_bytes));
+  }
   if (options.prefetch_units == 0) {
     throw Error(ErrorCode::kInvalidArgument, "prefetch must be at least 1");
   }
@@ -108,6 +131,7 @@ ChannelOptions options_of(const SharedMemory& memory) {
   options.sample_ring_bytes = header.sample_ring_bytes;
   options.command_ring_bytes = header.command_ring_bytes;
   options.result_ring_bytes = header.result_ring_bytes;
+  options.checkpoint_rings = header.checkpoint_rings;
   options.checkpoints = {static_cast<std::uint32_t>(header.checkpoint_slots),
                          header.checkpoint_slot_bytes};
   options.arena = {header.arena_limit_bytes, header.arena_keep_free_bytes,
@@ -134,6 +158,7 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   header_->sample_ring_bytes = options.sample_ring_bytes;
   header_->command_ring_bytes = options.command_ring_bytes;
   header_->result_ring_bytes = options.result_ring_bytes;
+  header_->checkpoint_rings = options.checkpoint_rings;
   header_->checkpoint_slots = options.checkpoints.slots;
   header_->checkpoint_slot_bytes = options.checkpoints.slot_bytes;
   header_->arena_limit_bytes = options.arena.limit_bytes;
@@ -157,9 +182,10 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   arena_ = std::make_unique<ArenaReader>(
       shared_range(memory_, layout.arena, arena_footprint(options.arena.limit_bytes)),
       std::move(returns));
-  checkpoints_ = std::make_unique<CheckpointReader>(
-      shared_range(memory_, layout.checkpoints, checkpoint_ring_footprint(options.checkpoints)),
-      options.checkpoints);
+  for (std::uint64_t ring = 0; ring < options.checkpoint_rings; ++ring) {
+    checkpoints_.emplace_back(checkpoint_range(memory_, layout.checkpoints, ring, options),
+                              options.checkpoints);
+  }
   statistics_ = {memory_->data() + layout.statistics, kStatisticsBytes};
 }
 
@@ -227,10 +253,10 @@ WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors,
       shared_range(memory_, layout.arena, arena_footprint(options.arena.limit_bytes)),
       std::move(returned), options.arena);
   arena_->set_consumer_waits([ring = samples_.get()] { return ring->reader_waits(); });
-  const SharedRange checkpoints =
-      shared_range(memory_, layout.checkpoints, checkpoint_ring_footprint(options.checkpoints));
-  checkpoints_ = std::make_unique<CheckpointWriter>(checkpoints, options.checkpoints);
-  stored_checkpoints_ = std::make_unique<CheckpointReader>(checkpoints, options.checkpoints);
+  for (std::uint64_t ring = 0; ring < options.checkpoint_rings; ++ring) {
+    checkpoints_.emplace_back(checkpoint_range(memory_, layout.checkpoints, ring, options),
+                              options.checkpoints);
+  }
   const SharedRange statistics = shared_range(memory_, layout.statistics, kStatisticsBytes);
   statistics_ = {statistics.data(), statistics.size};
 }

@@ -6,7 +6,7 @@
 //   samples()    <─────── sample ring  ─────────          samples()       main thread
 //   arena()      <─────── slots in the arena ───          arena()         main thread
 //                ──────── return ring  ────────>          (in arena())
-//   checkpoints()<─────── checkpoint ring ──────          checkpoints()   main thread
+//   checkpoints()<─────── checkpoint rings ─────          checkpoints()   main thread
 //   status()     <─────── status words ─────────          status()        main thread
 //   statistics() <─────── bytes of the loader ──          statistics()    main thread
 //
@@ -54,6 +54,8 @@ struct ChannelOptions {
   /// Bytes of answers in flight (option `result_ring_size`).
   std::uint64_t result_ring_bytes = std::uint64_t{1} << 20;
 
+  /// Checkpoint rings: one for each stream that the worker makes. At least 1.
+  std::uint64_t checkpoint_rings = 1;
   CheckpointRingOptions checkpoints = {};
   ArenaOptions arena = {};
 };
@@ -75,7 +77,7 @@ class ParentEndpoint {
   RingReader& results() { return *results_; }
   RingReader& samples() { return *samples_; }
   ArenaReader& arena() { return *arena_; }
-  const CheckpointReader& checkpoints() const { return *checkpoints_; }
+  const CheckpointReader& checkpoints(std::size_t ring = 0) const { return checkpoints_.at(ring); }
   const WorkerStatus& status() const;
   /// kStatisticsBytes, zero at first, page-aligned. Valid as long as memory().
   std::span<std::byte> statistics() const { return statistics_; }
@@ -97,13 +99,13 @@ class ParentEndpoint {
   std::unique_ptr<RingReader> results_;
   std::unique_ptr<RingReader> samples_;
   std::unique_ptr<ArenaReader> arena_;
-  std::unique_ptr<CheckpointReader> checkpoints_;
+  std::vector<CheckpointReader> checkpoints_;
   std::span<std::byte> statistics_;
   OwnerProcess owner_;
 };
 
 /// The worker's end. Main thread: samples(), arena(), checkpoints(), status(). Command thread:
-/// commands(), results(). Any thread: closing(), stored_checkpoints(), close().
+/// commands(), results(). Any thread: closing(), close().
 class WorkerEndpoint {
  public:
   /// Takes over the descriptors that ParentEndpoint::descriptors() named. `inherited` is the memory
@@ -120,8 +122,7 @@ class WorkerEndpoint {
   RingWriter& samples() { return *samples_; }
   /// Its acquire() knows when the parent waits for a sample (ArenaOptions::starvation_limit).
   ArenaWriter& arena() { return *arena_; }
-  CheckpointWriter& checkpoints() { return *checkpoints_; }
-  const CheckpointReader& stored_checkpoints() const { return *stored_checkpoints_; }
+  CheckpointWriter& checkpoints(std::size_t ring = 0) { return checkpoints_.at(ring); }
   WorkerStatus& status();
   std::span<std::byte> statistics() const { return statistics_; }
 
@@ -139,8 +140,7 @@ class WorkerEndpoint {
   std::unique_ptr<RingWriter> results_;
   std::unique_ptr<RingWriter> samples_;
   std::unique_ptr<ArenaWriter> arena_;
-  std::unique_ptr<CheckpointWriter> checkpoints_;
-  std::unique_ptr<CheckpointReader> stored_checkpoints_;
+  std::vector<CheckpointWriter> checkpoints_;
   std::span<std::byte> statistics_;
 };
 

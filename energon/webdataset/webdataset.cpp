@@ -123,7 +123,7 @@ std::vector<WebdatasetReader::Piece> WebdatasetReader::locate(
     }
     piece.verify = shard.checksums &&
                    (options.verify_checksums == VerifyChecksums::kAlways || index % 16 == 0);
-    piece.expected_digest = piece.verify ? shard.checksums->digest(position.sample) : 0;
+    piece.expected_digest = shard.checksums ? shard.checksums->digest(position.sample) : 0;
     pieces.push_back(piece);
   }
   return pieces;
@@ -285,7 +285,8 @@ Sample WebdatasetReader::parse(const Piece& piece, const Buffer& buffer) const {
   }
   sample.sources.push_back({.shard = dataset_->source(piece.shard),
                             .index_in_shard = piece.sample,
-                            .bytes = piece.range});
+                            .bytes = piece.range,
+                            .checksum = piece.expected_digest});
   return sample;
 }
 

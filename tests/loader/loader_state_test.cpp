@@ -18,9 +18,13 @@ SavableDataLoaderState example() {
   state.config = energon::Config::parse(R"({"rank": 0})");
   state.worker_states.resize(2);
   state.worker_states[0] = {energon::State{"Leaf", {{"position", std::int64_t{4}}}, {}}, 4, 1, 2};
+  state.worker_states[0].turn = {1, 1};
+  state.worker_states[1].logical_shard = 1;
+  state.worker_states[1].turn = {1, 0};
   state.next_worker_id = 1;
   state.epoch = 1;
   state.batch_index = 6;
+  state.step_in_epoch = std::nullopt;
   state.micro_batch_size = 8;
   return state;
 }
@@ -56,7 +60,7 @@ TEST_CASE("a state of a newer version is refused with both versions", "[loader][
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnsupported);
-    CHECK_THAT(error.what(), Catch::Contains("version 9") && Catch::Contains("version 1"));
+    CHECK_THAT(error.what(), Catch::Contains("version 9") && Catch::Contains("versions 1 to 2"));
   }
 }
 
@@ -82,5 +86,4 @@ TEST_CASE("the state of the first version stays readable", "[loader][state]") {
     golden.push_back(static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
   }
   CHECK(energon::decode_loader_state(golden) == example());
-  CHECK(energon::encode_loader_state(example()) == golden);
 }

@@ -22,7 +22,7 @@ namespace {
 Numbers take(const PipelineFactory& make, const WorkerConfig& config, int worker,
              std::size_t count) {
   HeapBufferPool memory;
-  const auto stream = make({.config = config, .worker = worker, .memory = memory});
+  const auto stream = make({.config = config, .stream = worker, .memory = memory});
   Numbers result;
   while (result.size() < count) {
     const auto item = stream->next();
@@ -78,7 +78,7 @@ TEST_CASE("one epoch over any layout has every sample once", "[wrappers][pipelin
       Numbers seen;
       for (int rank = 0; rank < world_size; ++rank) {
         const WorkerConfig config{.rank = rank, .world_size = world_size, .num_workers = workers};
-        for (int worker = 0; worker < config.pipelines_per_rank(); ++worker) {
+        for (int worker = 0; worker < config.stream_count(); ++worker) {
           const auto part = take(make, config, worker, 1000);
           seen.insert(seen.end(), part.begin(), part.end());
         }
@@ -110,7 +110,7 @@ TEST_CASE("a virtual epoch is shared between the workers of a rank", "[wrappers]
   const auto make = energon::train_pipeline(numbered_dataset(folder, kTens),
                                             {.batch_size = 2, .virtual_epoch_length = 5});
   const WorkerConfig config{.num_workers = 3};
-  CHECK(make({.config = config, .worker = 0, .memory = memory})->size() == 2);
-  CHECK(make({.config = config, .worker = 1, .memory = memory})->size() == 2);
-  CHECK(make({.config = config, .worker = 2, .memory = memory})->size() == 1);
+  CHECK(make({.config = config, .stream = 0, .memory = memory})->size() == 2);
+  CHECK(make({.config = config, .stream = 1, .memory = memory})->size() == 2);
+  CHECK(make({.config = config, .stream = 2, .memory = memory})->size() == 1);
 }

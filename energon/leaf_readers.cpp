@@ -1,0 +1,13 @@
+#include "energon/leaf_readers.h"
+
+namespace energon {
+
+std::shared_ptr<LeafReader> LeafReaders::of(const std::shared_ptr<const LeafDataset>& leaf) {
+  std::shared_ptr<LeafReader>& reader = readers_[leaf];
+  if (!reader) {
+    reader = leaf->open_reader();
+  }
+  return reader;
+}
+
+}  // namespace energon

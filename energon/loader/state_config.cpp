@@ -1,0 +1,132 @@
+#include "energon/loader/state_config.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/buffer_allocator.h"
+
+namespace energon {
+namespace {
+
+// The configuration of the outermost Batch stage, or nothing. For Config and const Config.
+template <class AnyConfig>
+AnyConfig* find_batch(AnyConfig& config) {
+  AnyConfig* node = &config;
+  while (node->is_object()) {
+    if (const auto type = node->find("type"); type != node->end() && *type == "Batch") {
+      return node;
+    }
+    const auto inner = node->find(node->contains("pipeline") ? "pipeline" : "inner");
+    if (inner == node->end()) {
+      break;
+    }
+    node = &*inner;
+  }
+  return nullptr;
+}
+
+// The first stage around the batches that does not give one item for each, or counts them; empty:
+// none.
+std::string stage_around_batches(const Config& config) {
+  for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
+       node = &node->at("inner")) {
+    const std::string type = node->value("type", "");
+    if (type == "Batch") {
+      break;
+    }
+    if (type != "Map") {
+      return type;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<std::int64_t> micro_batch_size(const Config& config) {
+  const Config* batch = find_batch(config);
+  if (batch == nullptr || !batch->contains("batch_size") ||
+      !batch->at("batch_size").is_number_integer()) {
+    return std::nullopt;
+  }
+  return batch->at("batch_size").get<std::int64_t>();
+}
+
+void set_micro_batch_size(Config& config, std::int64_t size) {
+  if (Config* const batch = find_batch(config); batch != nullptr) {
+    (*batch)["batch_size"] = size;
+  }
+}
+
+Config layout_config(const WorkerConfig& layout) {
+  Config config = {{"rank", layout.rank}, {"world_size", layout.world_size}};
+  if (layout.logical_shards) {
+    config["logical_shards"] = *layout.logical_shards;
+    config["division"] = layout.division == Division::kEven ? "even" : "energon";
+  } else {
+    config["num_workers"] = layout.num_workers;
+  }
+  config["seed_offset"] = layout.seed_offset;
+  return config;
+}
+
+Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& worker_config) {
+  HeapBufferPool memory;
+  WorkerConfig first = worker_config;
+  first.rank = 0;
+  Config config = layout_config(worker_config);
+  config["pipeline"] = make_pipeline({.config = first, .stream = 0, .memory = memory})->config();
+  return config;
+}
+
+WorkerConfig layout_of(const Config& config) {
+  WorkerConfig layout;
+  layout.rank = config.value("rank", 0);
+  layout.world_size = config.value("world_size", 1);
+  layout.num_workers = config.value("num_workers", 0);
+  layout.seed_offset = config.value("seed_offset", std::int64_t{0});
+  if (config.contains("logical_shards")) {
+    layout.logical_shards = config.at("logical_shards").get<int>();
+    layout.division =
+        config.value("division", "even") == "energon" ? Division::kEnergon : Division::kEven;
+  }
+  layout.allow_uneven = true;
+  return layout;
+}
+
+void check_micro_batch(std::optional<std::int64_t> saved, std::optional<std::int64_t> current,
+                       const Config& config, std::vector<std::string>& differences) {
+  if (saved == current) {
+    return;
+  }
+  if (!saved || !current) {
+    differences.push_back(
+        fmt::format("micro batch size: the state is of a loader {} batches, this one is {}",
+                    saved ? "with" : "without", current ? "with" : "without"));
+    return;
+  }
+  const WorkerConfig layout = layout_of(config);
+  if (!layout.logical_shards) {
+    if (layout.num_workers == 0) {
+      differences.push_back(
+          fmt::format("micro batch size: {}, expected {}; without workers it must be equal, or set "
+                      "logical_shards",
+                      *saved, *current));
+    } else if (*current > *saved || *saved % *current != 0) {
+      differences.push_back(
+          fmt::format("micro batch size: {}, expected {}; it may only become smaller, by a divisor "
+                      "of the saved one, unless logical_shards is set",
+                      *saved, *current));
+    }
+  }
+  if (const std::string stage = stage_around_batches(config); !stage.empty()) {
+    differences.push_back(fmt::format(
+        "micro batch size: {}, expected {}; it cannot change with {} around the "
+        "batches{}",
+        *saved, *current, stage,
+        stage == "Epochize" || stage == "Limit" ? " (virtual_epoch_length and limit count batches)"
+                                                : ""));
+  }
+}
+
+}  // namespace energon

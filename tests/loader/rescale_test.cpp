@@ -1,0 +1,385 @@
+// Rescaling a job: numbered acceptance tests of rescalable datasets (IBM-05, 07, 09, 10, 11, 13),
+// of Energon's redistribution (ENE-15), of aggregation (CER-15) and across systems.
+
+#include "energon/loader/rescale.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "tests/loader/job.h"
+#include "tests/loader/loader_fixture.h"
+#include "tests/support/memory_leaf.h"
+
+namespace {
+
+using energon::EpochPolicy;
+using energon::Error;
+using energon::ErrorCode;
+using energon::PipelineFactory;
+using energon::SavableJobState;
+using energon::TrainOptions;
+using energon::Uneven;
+using energon::testing::Job;
+using energon::testing::JobSpec;
+using energon::testing::kEpochEnd;
+using energon::testing::LoaderFixture;
+using energon::testing::MemoryLeaf;
+
+using Keys = std::vector<std::string>;
+
+TrainOptions one_epoch() {
+  TrainOptions options;
+  options.repeat = false;
+  return options;
+}
+
+// A sample of 100 units in three parts, at most 40 units each.
+TrainOptions in_parts() {
+  TrainOptions options = one_epoch();
+  options.task_encoder.encode_sample =
+      energon::FlatMapFunction([](const energon::Sample& sample, energon::CallContext&) {
+        return [sample, offset = 0]() mutable -> std::optional<energon::Sample> {
+          if (offset > 80) {
+            return std::nullopt;
+          }
+          energon::Sample part = sample;
+          part.keys.front() += fmt::format("@{}", std::exchange(offset, offset + 40));
+          return part;
+        };
+      });
+  return options;
+}
+
+PipelineFactory in_memory(const std::vector<std::int64_t>& counts, TrainOptions options) {
+  return energon::train_pipeline(
+      std::static_pointer_cast<const MemoryLeaf>(std::make_shared<MemoryLeaf>("", counts)),
+      std::move(options));
+}
+
+std::set<std::string> distinct(const Keys& keys) { return {keys.begin(), keys.end()}; }
+
+Keys both(Keys first, const Keys& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+TEST_CASE("IBM-05 after a restore no part is seen again", "[rescale][ibm]") {
+  const PipelineFactory pipeline = in_memory({100}, in_parts());
+  Job first(pipeline, {.world_size = 2, .logical_shards = 8});
+  const Keys seen = first.steps(50);
+  Job second(pipeline, {.world_size = 2, .logical_shards = 8});
+  second.restore(first.save());
+  const Keys keys = both(seen, second.steps(100));
+  for (auto& k : keys) fmt::print("{} ", k);
+  CHECK(keys.size() == 300);
+  CHECK(distinct(keys).size() == 300);
+}
+
+TEST_CASE("IBM-07 the epoch is completed, then the next one has all parts again",
+          "[rescale][ibm]") {
+  const PipelineFactory pipeline = in_memory({100}, in_parts());
+  Job first(pipeline, {.world_size = 2, .logical_shards = 8, .epoch_policy = EpochPolicy::kLoop});
+  const Keys seen = first.steps(37);
+  Job second(pipeline, {.world_size = 2, .logical_shards = 8, .epoch_policy = EpochPolicy::kLoop});
+  second.restore(first.save());
+  CHECK(distinct(both(seen, second.steps(113))).size() == 300);
+  CHECK(distinct(second.steps(150)).size() == 300);
+}
+
+TEST_CASE("IBM-08 a sample that was half emitted is completed once", "[rescale][ibm]") {
+  const PipelineFactory pipeline = in_memory({100}, in_parts());
+  Job first(pipeline, {.world_size = 2, .logical_shards = 8});
+  const Keys seen = first.steps(50);
+  const std::set<std::string> before = distinct(seen);
+  Job second(pipeline, {.world_size = 4, .logical_shards = 8});
+  second.restore(rescale(first.save(), {.world_size = 4}));
+  const Keys rest = second.rest_of_epoch();
+  CHECK(rest.size() == 200);
+  CHECK(std::none_of(rest.begin(), rest.end(),
+                     [&](const std::string& part) { return before.contains(part); }));
+  CHECK(distinct(both(seen, rest)).size() == 300);
+}
+
+TEST_CASE("IBM-09 ranks stay disjoint on all layouts", "[rescale][ibm]") {
+  const PipelineFactory pipeline = in_memory({100}, in_parts());
+  for (const int ranks : {1, 2, 3, 6, 12}) {
+    CAPTURE(ranks);
+    Job first(pipeline,
+              {.world_size = 4, .logical_shards = 12, .epoch_policy = EpochPolicy::kLoop});
+    first.steps(50);
+    Job second(pipeline,
+               {.world_size = ranks, .logical_shards = 12, .epoch_policy = EpochPolicy::kLoop});
+    second.restore(rescale(first.save(), {.world_size = ranks}));
+    std::map<std::string, int> owner;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int i = 0; i < 300 * 5 / 4 / ranks + 40; ++i) {
+        const std::string part = second.next(rank);
+        CHECK(owner.emplace(part, rank).first->second == rank);
+      }
+    }
+    CHECK(owner.size() == 300);
+  }
+}
+
+TEST_CASE("IBM-10 uneven layouts, one after the other, deliver each key once", "[rescale][ibm]") {
+  const PipelineFactory pipeline = in_memory({60, 40}, one_epoch());
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    Keys keys;
+    std::optional<SavableJobState> state;
+    for (const int ranks : {4, 3, 7, 4}) {
+      CAPTURE(seed, ranks);
+      const JobSpec spec{.world_size = ranks, .logical_shards = 10, .allow_uneven = true};
+      Job job(pipeline, spec);
+      if (state) {
+        state = rescale(*state, {.world_size = ranks, .uneven = Uneven::kSpread});
+        job.restore(*state);
+        std::size_t least = 10;
+        std::size_t most = 0;
+        for (const auto& rank : state->ranks) {
+          least = std::min(least, rank.worker_states.size());
+          most = std::max(most, rank.worker_states.size());
+        }
+        CHECK(most - least <= 1);
+      }
+      for (std::uint32_t step = random() % 6; step > 0; --step) {
+        for (int rank = 0; rank < ranks; ++rank) {
+          keys.push_back(job.next(rank));
+        }
+      }
+      state = job.save();
+    }
+    Job last(pipeline, {.world_size = 1, .logical_shards = 10});
+    last.restore(rescale(*state, {.world_size = 1}));
+    keys = both(keys, last.rest_of_epoch());
+    CHECK(keys.size() == 100);
+    CHECK(distinct(keys).size() == 100);
+  }
+}
+
+TEST_CASE("IBM-11 what was not seen comes before the epoch ends, on other layouts",
+          "[rescale][ibm]") {
+  for (const int shards : {555, 721, 300}) {
+    const PipelineFactory pipeline = in_memory({500, 500}, in_parts());
+    for (const int before : {1, 2, 6}) {
+      for (const int after : {3, 4}) {
+        CAPTURE(shards, before, after);
+        Job first(pipeline, {.world_size = before, .logical_shards = shards, .allow_uneven = true});
+        const Keys seen = first.steps(1000 / before);
+        Job second(pipeline, {.world_size = after, .logical_shards = shards, .allow_uneven = true});
+        second.restore(rescale(first.save(), {.world_size = after, .uneven = Uneven::kSpread}));
+        const Keys rest = second.rest_of_epoch();
+        CHECK(seen.size() + rest.size() == 3000);
+        CHECK(distinct(both(seen, rest)).size() == 3000);
+      }
+    }
+  }
+}
+
+TEST_CASE("IBM-13 a rank with nothing left says that the epoch is over, or begins the next",
+          "[rescale][ibm]") {
+  const PipelineFactory pipeline = in_memory({24}, one_epoch());
+  for (const int ranks : {1, 3, 6}) {
+    for (int k = 1; k <= 11; ++k) {
+      CAPTURE(ranks, k);
+      Job first(pipeline, {.world_size = 2, .logical_shards = 6});
+      const Keys seen = first.steps(k);
+      const SavableJobState state = rescale(first.save(), {.world_size = ranks});
+      Job strict(pipeline, {.world_size = ranks, .logical_shards = 6});
+      strict.restore(state);
+      CHECK(distinct(both(seen, strict.rest_of_epoch())).size() == 24);
+      CHECK(distinct(strict.rest_of_epoch()).size() == 24);  // the next epoch
+      Job loop(pipeline,
+               {.world_size = ranks, .logical_shards = 6, .epoch_policy = EpochPolicy::kLoop});
+      loop.restore(state);
+      for (const std::string& key : loop.steps(30)) {
+        CHECK(key != kEpochEnd);
+      }
+    }
+  }
+}
+
+TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene]") {
+  TrainOptions options;
+  options.batch_size = 2;
+  options.shuffle_buffer_size = 10;
+  const LoaderFixture fixture(options);
+  // Each rank takes micro batches until 4 samples of each of the 4 workers are together.
+  const auto global_batches = [&](Job& job, int steps, int batches_of_rank) {
+    std::vector<std::multiset<std::string>> result;
+    for (int step = 0; step < steps; ++step) {
+      std::multiset<std::string> keys;
+      for (int i = 0; i < batches_of_rank; ++i) {
+        for (int rank = 0; rank < job.world_size(); ++rank) {
+          keys.insert(job.next(rank));
+        }
+      }
+      result.push_back(std::move(keys));
+    }
+    return result;
+  };
+  Job first(fixture.pipeline(), {.world_size = 2, .num_workers = 2});
+  first.steps(20);
+  const SavableJobState state = first.save();
+  const auto expected = global_batches(first, 30, 2);
+  for (const auto& [ranks, workers] : {std::pair(1, 4), {4, 1}, {2, 2}}) {
+    CAPTURE(ranks, workers);
+    const SavableJobState rescaled = rescale(state, {.world_size = ranks, .num_workers = workers});
+    CHECK_FALSE(rescaled.ranks.front().config.contains("logical_shards"));
+    Job job(fixture.pipeline(), {.world_size = ranks, .num_workers = workers});
+    job.restore(rescaled);
+    CHECK(global_batches(job, 30, 4 / ranks) == expected);
+  }
+  options.batch_size = 1;
+  const LoaderFixture singles(options);
+  Job halved(singles.pipeline(), {.world_size = 2, .num_workers = 2});
+  CHECK_THROWS_WITH(rescale(state, {.world_size = 2, .num_workers = 2, .micro_batch_size = 3}),
+                    Catch::Contains("2, expected 3") && Catch::Contains("divisor"));
+  halved.restore(rescale(state, {.world_size = 2, .num_workers = 2, .micro_batch_size = 1}));
+  std::multiset<std::string> samples;
+  for (int i = 0; i < 4; ++i) {
+    for (const std::string& key : halved.steps(1)) {
+      samples.insert(key);
+    }
+  }
+  std::multiset<std::string> expected_samples;
+  for (const std::string& pair : expected.front()) {
+    expected_samples.insert(pair.substr(0, pair.find(',')));
+    expected_samples.insert(pair.substr(pair.find(',') + 1));
+  }
+  CHECK(samples == expected_samples);
+}
+
+TEST_CASE("layouts that cannot be are refused with those that can", "[rescale]") {
+  Job job(in_memory({100}, one_epoch()), {.world_size = 2, .logical_shards = 12});
+  const SavableJobState state = job.save();
+  CHECK_THROWS_WITH(rescale(state, {.world_size = 5}),
+                    Catch::Contains("12 logical shards") && Catch::Contains("3, 4, 6, 12"));
+  CHECK_THROWS_WITH(rescale(state, {.world_size = 6, .num_workers = 3}),
+                    Catch::Contains("18 workers") && Catch::Contains("at most 12"));
+  CHECK_THROWS_AS(rescale(state, {.world_size = 0}), Error);
+  CHECK(rescale(state, {.world_size = 5, .uneven = Uneven::kSpread}).ranks.size() == 5);
+}
+
+TEST_CASE("any micro batch size can follow when batches are the last stage", "[rescale]") {
+  for (const std::int64_t interval : {1, 4}) {
+    TrainOptions options;
+    options.batch_size = 4;
+    const auto keys_of = [](const Keys& batches) {
+      std::string joined;
+      for (const std::string& batch : batches) {
+        joined += batch + ",";
+      }
+      return joined;
+    };
+    Job first(in_memory({60, 40}, options), {.world_size = 1, .logical_shards = 1});
+    const std::string before = keys_of(first.steps(3));
+    const SavableJobState state = first.save();
+    const std::string expected = before + keys_of(first.steps(15));
+    for (const std::int64_t size : {1, 3, 5, 8}) {
+      CAPTURE(size, interval);
+      options.batch_size = size;
+      Job second(in_memory({60, 40}, options), {.world_size = 1, .logical_shards = 1});
+      second.restore(rescale(state, {.world_size = 1, .micro_batch_size = size}));
+      const std::string found = before + keys_of(second.steps(60 / size));
+      CHECK(found == expected.substr(0, found.size()));
+    }
+  }
+}
+
+TEST_CASE("CER-15 the ranks of a job may come in any order, but all, once, and of one step",
+          "[rescale][cer]") {
+  const PipelineFactory pipeline = in_memory({100}, one_epoch());
+  Job job(pipeline, {.world_size = 3, .logical_shards = 6});
+  job.steps(2);
+  const SavableJobState state = job.save();
+  job.steps(1);
+  const SavableJobState later = job.save();
+  const auto& [a, b, c] = std::tie(state.ranks[0], state.ranks[1], state.ranks[2]);
+  CHECK(energon::merge_states({c, a, b}) == state);
+  CHECK_THROWS_WITH(energon::merge_states({a, c}), Catch::Contains("missing: 1"));
+  CHECK_THROWS_WITH(energon::merge_states({a, b, b, c}),
+                    Catch::Contains("rank 1 is there 2 times"));
+  CHECK_THROWS_WITH(energon::merge_states({a, b, later.ranks[2]}),
+                    Catch::Contains("different steps of epoch 0: 2 at ranks 0, 1, 3 at ranks 2"));
+  CHECK_THROWS_AS(energon::merge_states({}), Error);
+}
+
+TEST_CASE("X-06 rescale and restore leave the state that they are given as it is",
+          "[rescale][cross]") {
+  TrainOptions options;
+  options.batch_size = 2;
+  const PipelineFactory pipeline = in_memory({60}, options);
+  Job job(pipeline, {.world_size = 2, .logical_shards = 4});
+  job.steps(5);
+  const SavableJobState state = job.save();
+  const std::string bytes = energon::encode_job_state(state);
+  Keys expected;
+  for (int i = 0; i < 2; ++i) {
+    Job other(pipeline, {.world_size = 4, .logical_shards = 4});
+    other.restore(rescale(state, {.world_size = 4}));
+    const Keys keys = other.steps(7);
+    expected = i == 0 ? keys : expected;
+    CHECK(keys == expected);
+    CHECK(energon::encode_job_state(state) == bytes);
+  }
+}
+
+TEST_CASE("X-03 each key as often as the epoch says, through takes, saves and rescales",
+          "[rescale][cross]") {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    std::mt19937 random(seed);
+    const std::int64_t samples = 24 + static_cast<std::int64_t>(random() % 40);
+    TrainOptions options = one_epoch();
+    options.batch_size = 1;
+    options.shuffle_buffer_size = random() % 2 == 0 ? 0 : 6;
+    const PipelineFactory pipeline = in_memory({samples / 2, samples - samples / 2}, options);
+    std::map<std::string, int> times;
+    int epochs = 0;
+    int ranks = 1;
+    std::set<int> ended;  // ranks that reported the end of this epoch
+    auto job = std::make_unique<Job>(pipeline, JobSpec{.world_size = 1, .logical_shards = 12});
+    for (int action = 0; action < 60; ++action) {
+      CAPTURE(seed, action, ranks);
+      if (random() % 4 == 0) {
+        const SavableJobState state = job->save();
+        ranks = std::array{1, 2, 3, 4, 6, 12}[random() % 6];
+        job = std::make_unique<Job>(pipeline, JobSpec{.world_size = ranks, .logical_shards = 12});
+        job->restore(rescale(state, {.world_size = ranks}));
+        ended.clear();
+      }
+      for (int rank = 0; rank < ranks; ++rank) {
+        if (ended.contains(rank)) {
+          continue;
+        }
+        const std::string key = job->next(rank);
+        if (key == kEpochEnd) {
+          ended.insert(rank);
+        } else {
+          ++times[key];
+        }
+      }
+      for (const auto& [key, count] : times) {
+        REQUIRE((count == epochs || count == epochs + 1));
+      }
+      if (std::ssize(ended) == ranks) {
+        ++epochs;
+        ended.clear();
+        REQUIRE(std::ssize(times) == samples);
+        REQUIRE(std::all_of(times.begin(), times.end(),
+                            [&](const auto& entry) { return entry.second == epochs; }));
+      }
+    }
+    CHECK(epochs > 0);
+  }
+}
+
+}  // namespace
