@@ -7,24 +7,21 @@
 #include <catch2/catch.hpp>
 
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::testing::check_resumes;
 using energon::testing::keys;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
-using energon::testing::TempDir;
-using energon::testing::write_prepared;
 
 TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
   // 32 ranks: of the small dataset most get nothing, of the large one each gets some.
-  const TempDir folder;
-  write_prepared(folder, {.name = "large", .counts = {60, 60}});
-  write_prepared(folder, {.name = "small", .counts = {5}, .first = 1000});
-  folder.write("m.yaml",
-               "__class__: MetadatasetV2\nsplits:\n  train:\n    blend:\n"
-               "    - {path: large, weight: 1}\n    - {path: small, weight: 1}\n");
-  const auto make = energon::train_dataset(folder.file("m.yaml"), {}, {.batch_size = 2});
+  const RecipeFolder folder(
+      {{.name = "large", .counts = {60, 60}}, {.name = "small", .counts = {5}, .first = 1000}});
+  const auto make = energon::train_dataset(
+      folder.recipe("{blend: [{path: large, weight: 1}, {path: small, weight: 1}]}"), {},
+      {.batch_size = 2});
   int with_small = 0;
   for (int rank = 0; rank < 32; ++rank) {
     const energon::WorkerConfig config{.rank = rank, .world_size = 32};
@@ -40,8 +37,7 @@ TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
 }
 
 TEST_CASE("test_rank_balance", "[recipes][fewsamp]") {
-  const TempDir folder;
-  write_prepared(folder, {.name = "ds", .counts = {40, 40, 37}});
+  const RecipeFolder folder({{.name = "ds", .counts = {40, 40, 37}}});
   const auto make = energon::train_dataset(folder.file("ds"), {}, {.repeat = false});
   std::vector<int> with_two;
   for (int rank = 0; rank < 100; ++rank) {
