@@ -26,6 +26,7 @@ using energon::testing::counts;
 using energon::testing::keys;
 using energon::testing::Keys;
 using energon::testing::kFx55;
+using energon::testing::labels;
 using energon::testing::numbered_key;
 using energon::testing::RecipeFolder;
 using energon::testing::Stream;
@@ -171,6 +172,35 @@ TEST_CASE("test_restore_state", "[recipes][det]") {
   check_resumes(
       fx.train({.batch_size = 2, .shuffle_buffer_size = 42, .max_samples_per_sequence = 2}), {},
       {0, 3, 27, 28, 60}, 60);
+}
+
+TEST_CASE("test_restore_state_dist", "[recipes][det][fork]") {
+  // Three ranks: their states are gathered in one place, and dealt out again.
+  const Fx55 fx;
+  const auto make =
+      fx.train({.batch_size = 2, .shuffle_buffer_size = 42, .max_samples_per_sequence = 2});
+  const auto ranks = [&make] {
+    std::vector<std::unique_ptr<energon::SavableDataLoader>> loaders;
+    for (int rank = 0; rank < 3; ++rank) {
+      loaders.push_back(std::make_unique<energon::SavableDataLoader>(
+          make, LoaderOptions{.worker_config = {.rank = rank, .world_size = 3, .num_workers = 2}}));
+    }
+    return loaders;
+  };
+  for (const std::size_t taken : {0, 1, 20}) {
+    std::vector<std::string> gathered;
+    std::vector<std::vector<std::string>> expected;
+    for (const auto& loader : ranks()) {
+      labels(*loader, taken);
+      gathered.push_back(encode_loader_state(loader->save_state_rank()));
+      expected.push_back(labels(*loader, 40));
+    }
+    const auto restored = ranks();
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      restored[rank]->restore_state_rank(energon::decode_loader_state(gathered[rank]));
+      CHECK(labels(*restored[rank], 40) == expected[rank]);
+    }
+  }
 }
 
 TEST_CASE("test_restore_state_workers", "[recipes][det][fork]") {
