@@ -148,9 +148,10 @@ int run_rescale(const RescaleFlags& flags) {
   output().print("{}: {} ranks with {} workers, certificate {}\n", printable(flags.output),
                  layout.world_size, layout.num_workers, to_hex(certificate_of(job).digest));
   output().print(
-      "restore it with --world-size {} --num-workers {}{}{}{}\n", layout.world_size,
+      "restore it with --world-size {} --num-workers {}{}{}{}{}\n", layout.world_size,
       layout.num_workers,
       config.logical_shards ? fmt::format(" --logical-shards {}", *config.logical_shards) : "",
+      config.logical_shards && config.division == Division::kEnergon ? " --division energon" : "",
       config.logical_shards && *config.logical_shards % layout.world_size != 0 ? " --uneven" : "",
       layout.micro_batch_size ? fmt::format(" --batch-size {}", *layout.micro_batch_size) : "");
   return kExitOk;

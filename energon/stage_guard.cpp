@@ -91,6 +91,7 @@ void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSamp
   const auto count = static_cast<std::uint64_t>(samples.size());
   if (is_skip(thrown)) {
     count_skipped(count);
+    leave_out(count);
     return;
   }
   Failure failure = describe(thrown, name_);
@@ -117,6 +118,17 @@ void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSamp
   }
   count_failed(count);
   monitor_.get().report(report);
+  leave_out(count);
+}
+
+void StageGuard::leave_out(std::uint64_t samples) {
+  left_out_ += static_cast<std::int64_t>(samples);
+  if (most_left_out_ > 0 && left_out_ >= most_left_out_) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("stage '{}' left out {} samples in a row, all that there are on this "
+                            "logical shard, again and again: nothing of it can be used",
+                            name_, left_out_));
+  }
 }
 
 bool StageGuard::may_pass(const Error& error) const {

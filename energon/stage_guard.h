@@ -21,6 +21,9 @@ struct StageOptions {
   std::string name = {};   ///< in reports, statistics and config()
   std::uint32_t seed = 0;  ///< of the job, for CallContext::rng()
   ErrorPolicy policy = {};
+  /// So many samples in a row that give nothing are an Error: in an epoch without end a stage that
+  /// can use nothing would search for ever. 0: no bound.
+  std::int64_t most_left_out = 0;
   /// Must outlive the stage.
   std::reference_wrapper<PipelineMonitor> monitor = unobserved();
 };
@@ -31,6 +34,7 @@ class StageGuard {
   explicit StageGuard(const StageOptions& options)
       : name_(options.name),
         policy_(options.policy),
+        most_left_out_(options.most_left_out),
         monitor_(options.monitor),
         counters_(monitor_.get().stage(name_)) {}
 
@@ -43,7 +47,7 @@ class StageGuard {
       -> std::optional<std::invoke_result_t<Function>> {
     try {
       auto result = std::forward<Function>(function)();
-      consecutive_ = 0;
+      succeed();
       return result;
     } catch (...) {
       handle(std::current_exception(), samples(), false);
@@ -58,8 +62,17 @@ class StageGuard {
   /// Whether the policy may let `error` pass.
   bool may_pass(const Error& error) const;
 
-  /// Ends a row of failures.
-  void succeed() { consecutive_ = 0; }
+  /// Ends a row of failures, and of samples that gave nothing.
+  void succeed() {
+    consecutive_ = 0;
+    left_out_ = 0;
+  }
+
+  /// Ends a row of failures only: a sample was used, and gave nothing. Throws Error as handle().
+  void succeed_with_nothing() {
+    consecutive_ = 0;
+    leave_out(1);
+  }
 
   /// Counts samples that are left out without a new report: those of a shard known to be broken.
   void count_failed(std::uint64_t samples);
@@ -70,12 +83,16 @@ class StageGuard {
   const std::string& name() const { return name_; }
 
  private:
+  void leave_out(std::uint64_t samples);
+
   const std::string name_;
   const ErrorPolicy policy_;
+  const std::int64_t most_left_out_;
   const std::reference_wrapper<PipelineMonitor> monitor_;
   StageCounters& counters_;
 
   std::int64_t consecutive_ = 0;  // failures since the last success
+  std::int64_t left_out_ = 0;     // samples, since one gave something
 };
 
 }  // namespace energon

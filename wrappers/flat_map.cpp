@@ -124,13 +124,19 @@ std::optional<Sample> FlatMap::next_output() {
     guard_.handle(std::current_exception(), std::move(failed), false);
     return std::nullopt;
   }
-  guard_.succeed();
   if (output) {
+    guard_.succeed();
     ++outputs_;
-  } else {
-    end_call();
+    return output;
   }
-  return output;
+  const bool is_empty = outputs_ == 0;
+  end_call();
+  if (is_empty) {
+    guard_.succeed_with_nothing();
+  } else {
+    guard_.succeed();
+  }
+  return std::nullopt;
 }
 
 void FlatMap::end_call() {

@@ -1,5 +1,6 @@
 #include "wrappers/pipeline.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -76,17 +77,67 @@ std::unique_ptr<Order> repeated(std::unique_ptr<Order> order, std::optional<doub
   return std::make_unique<Repeat>(std::move(order), repetitions);
 }
 
-std::unique_ptr<Order> train_order(const PipelineData& data, const TrainOptions& options,
-                                   const PipelineContext& context) {
+/// How many samples in a row come from an order without end until each sample that it can yield was
+/// among them: with a chance to be wrong of less than 1e-10, since blends and buffers draw.
+class Coverage {
+ public:
+  void add(const Order& order, const PipelineLeaf& leaf, const ShuffleOverEpochs& shuffle,
+           bool is_weighted) {
+    const auto share = static_cast<double>(order.samples_per_pass().value_or(0));
+    if (share == 0) {
+      return;
+    }
+    constexpr double kPasses = 25;  // that draw at random, to see everything
+    double passes = 4;              // a whole one, wherever it begins
+    if (shuffle.mode == Mode::kEpochs) {
+      passes *= static_cast<double>(shuffle.epochs);
+    } else if (shuffle.mode == Mode::kReplacement) {
+      passes = 2 * kPasses;
+    }
+    if (is_weighted) {
+      weights_ += leaf.weight;
+      least_weight_ = std::min(least_weight_, leaf.weight);
+    } else if (leaf.repetitions < 1) {
+      rounds_ = std::max(rounds_, kPasses / leaf.repetitions);
+    } else {
+      passes *= leaf.repetitions;
+    }
+    samples_ += share * passes;
+  }
+
+  /// 0 if the number is beyond counting.
+  std::int64_t samples(std::int64_t shuffle_buffer_size) const {
+    const double ratio = weights_ > 0 ? weights_ / least_weight_ : 1;
+    const double samples =
+        ratio * (rounds_ * samples_ + 20 * static_cast<double>(shuffle_buffer_size) + 200);
+    return samples < 1e15 ? static_cast<std::int64_t>(samples) : 0;
+  }
+
+ private:
+  double samples_ = 0;
+  double rounds_ = 1;  // of an epochized blend, until a part of a leaf was all of it
+  double weights_ = 0;
+  double least_weight_ = std::numeric_limits<double>::infinity();
+};
+
+struct TrainOrder {
+  std::unique_ptr<Order> order;
+  std::int64_t most_left_out;  // in a row, in an epoch without end; else 0
+};
+
+TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
+                       const PipelineContext& context) {
   LeafOrders orders(data, context);
   std::vector<WeightedOrder> inners;
+  Coverage coverage;
   for (const PipelineLeaf& leaf : data.leaves) {
     // A leaf that its metadataset keeps in order is read slice by slice.
     const bool is_kept_in_order = leaf.shuffle.mode == ShuffleMultiplier::Mode::kNone;
-    auto order =
-        orders.next({.shuffle_over_epochs = multiplied(options.shuffle_over_epochs, leaf.shuffle),
-                     .parallel_slices = is_kept_in_order ? 1 : options.parallel_slices},
-                    options.max_samples_per_sequence);
+    const auto shuffle = multiplied(options.shuffle_over_epochs, leaf.shuffle);
+    auto order = orders.next({.shuffle_over_epochs = shuffle,
+                              .parallel_slices = is_kept_in_order ? 1 : options.parallel_slices},
+                             options.max_samples_per_sequence);
+    coverage.add(*order, leaf, shuffle, data.mixing == Mixing::kWeighted);
     if (data.mixing == Mixing::kWeighted) {
       inners.push_back({repeated(std::move(order), std::nullopt), leaf.weight});
     } else {
@@ -107,7 +158,7 @@ std::unique_ptr<Order> train_order(const PipelineData& data, const TrainOptions&
     order = std::make_unique<ShuffleBuffer>(std::move(order), options.shuffle_buffer_size,
                                             context.seed());
   }
-  return order;
+  return {std::move(order), options.repeat ? coverage.samples(options.shuffle_buffer_size) : 0};
 }
 
 std::unique_ptr<Order> val_order(const PipelineData& data, const PipelineContext& context) {
@@ -151,7 +202,8 @@ class Assembly {
       : data_(data), encoding_(encoding), context_(context) {}
 
   /// The stages from reading to the encoded batch.
-  void add_encoding(std::unique_ptr<Order> order) {
+  void add_encoding(std::unique_ptr<Order> order, std::int64_t most_left_out = 0) {
+    most_left_out_ = most_left_out;
     const TaskEncoder& encoder = encoding_.encoder;
     add_reading(std::move(order));
     if (!encoder.cookers.empty()) {
@@ -196,6 +248,7 @@ class Assembly {
     return {.name = std::string(name),
             .seed = worker_seed(0, context_.config.seed_offset),
             .policy = encoding_.errors.of(name),
+            .most_left_out = most_left_out_,
             .monitor = context_.monitor};
   }
 
@@ -266,6 +319,7 @@ class Assembly {
   const Encoding& encoding_;
   const PipelineContext& context_;
   const std::shared_ptr<PipelineClock> clock_ = std::make_shared<PipelineClock>();
+  std::int64_t most_left_out_ = 0;
   std::unique_ptr<Dataset> dataset_;
 };
 
@@ -303,7 +357,8 @@ PipelineFactory train_pipeline(PipelineData data, TrainOptions options) {
     const TrainOptions& options = parts->options;
     const Encoding encoding(options);
     Assembly assembly(parts->data, encoding, context);
-    assembly.add_encoding(train_order(parts->data, options, context));
+    TrainOrder train = train_order(parts->data, options, context);
+    assembly.add_encoding(std::move(train.order), train.most_left_out);
     if (options.virtual_epoch_length > 0) {
       assembly.add_end<Epochize>(options.virtual_epoch_length);
     }

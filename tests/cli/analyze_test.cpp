@@ -14,6 +14,7 @@
 
 using energon::read_file;
 using energon::testing::dump;
+using energon::testing::json_lines;
 using energon::testing::kTens;
 using energon::testing::run_energon;
 using energon::testing::TempDir;
@@ -111,6 +112,34 @@ TEST_CASE("analyze reads what loaders log, and each batch once", "[cli][analyze]
   const auto workers = run_energon({"analyze", logs.file("log-1.jsonl"), logs.file("log-2.jsonl")});
   CHECK_THAT(workers.out, Catch::Contains("2 logs") && Catch::Contains("55 unique sample keys") &&
                               Catch::Contains("rank correlation"));
+}
+
+TEST_CASE("test_debug_dataset", "[cli][analyze][fork]") {
+  // Energon's test_dataset.py: the log of two epochs of validation has the batches that were
+  // delivered, in order.
+  const TempDir data;
+  const TempDir logs;
+  write_numbered_shards(data, {30, 20});
+  const auto delivered =
+      dump(data.path(), {"--mode", "val", "--epochs", "2", "--batch-size", "5", "--num-workers",
+                         "2", "--debug-log", logs.file("{worker_id}.jsonl")});
+  REQUIRE(delivered.size() == 20);
+  std::size_t yields = 0;
+  for (const auto& line : json_lines(read_file(logs.file("0.jsonl")))) {
+    if (line["t"] == "SavableDataLoader.yield") {
+      REQUIRE(yields < delivered.size());
+      CHECK(line["keys"] == nlohmann::json::parse(delivered[yields])["keys"]);
+      CHECK(line["iter_idx"] == yields % 10);
+      ++yields;
+    }
+  }
+  CHECK(yields == 20);
+  const auto result = run_energon({"analyze", logs.file("0.jsonl"), logs.file("1.jsonl"),
+                                   logs.file("2.jsonl"), "--heatmap", logs.file("heatmap.png")});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out,
+             Catch::Contains("3 logs") && Catch::Contains("50 unique sample keys, 20 steps"));
+  CHECK(read_file(logs.file("heatmap.png")).size() > 100);
 }
 
 TEST_CASE("a heat map is a picture of steps and samples", "[cli][analyze]") {

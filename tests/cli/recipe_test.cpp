@@ -8,25 +8,25 @@
 #include <fmt/format.h>
 
 #include "tests/cli/energon_program.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 
 using energon::testing::kTens;
+using energon::testing::RecipeFolder;
 using energon::testing::run_energon;
 using energon::testing::TempDir;
 using energon::testing::write_jsonl;
-using energon::testing::write_prepared;
 
 namespace {
 
 // A blend by weight in `train`, by repetitions in `epochs`; two datasets one after the other in
 // `val`.
-class Recipe {
+class Recipe : public RecipeFolder {
  public:
-  Recipe() {
-    write_prepared(folder_, {.name = "a", .counts = kTens});
-    write_prepared(folder_, {.name = "b", .counts = {14}, .first = 100});
-    write_jsonl(folder_, "lines.jsonl", 20);
-    folder_.write("m.yaml", R"(
+  Recipe()
+      : RecipeFolder(
+            {{.name = "a", .counts = kTens}, {.name = "b", .counts = {14}, .first = 100}}) {
+    write_jsonl(*this, "lines.jsonl", 20);
+    write("m.yaml", R"(
 __class__: MetadatasetV2
 splits:
   train:
@@ -43,60 +43,61 @@ splits:
     - {path: b, split_part: train}
 )");
   }
-  std::string path(const std::string& name = "m.yaml") const { return folder_.file(name); }
-
- private:
-  TempDir folder_;
 };
 
 }  // namespace
 
 TEST_CASE("info shows the tree of a metadataset with shares and lengths", "[cli][info]") {
   const Recipe recipe;
-  const auto result = run_energon({"info", recipe.path()});
+  const auto result = run_energon({"info", recipe.file("m.yaml")});
   INFO(result.err);
   CHECK(result.exit_code == 0);
-  const std::string a = recipe.path("a");
-  const std::string b = recipe.path("b");
+  const std::string a = recipe.file("a");
+  const std::string b = recipe.file("b");
   CHECK_THAT(
       result.out,
       Catch::Contains("kind:      metadataset\n") && Catch::Contains("split train:\n") &&
           Catch::Contains("blend by weight\n") &&
           Catch::Contains(" 75.0 %  " + a +
                           " [train], 55 samples, {\"kind\":\"text\"}, weight 3\n") &&
-          Catch::Contains(" 25.0 %  " + recipe.path("lines.jsonl") + ", 20 samples, weight 1\n") &&
+          Catch::Contains(" 25.0 %  " + recipe.file("lines.jsonl") + ", 20 samples, weight 1\n") &&
           Catch::Contains("blend by repetitions\n") &&
           Catch::Contains(" 65.9 %  " + a +
                           " [train], 55 samples, 27 an epoch, repetitions 0.5\n") &&
           Catch::Contains(b +
                           " [train], 7 samples (from 0 to 7 of 14), 14 an epoch, repetitions 2\n"));
-  CHECK_THAT(run_energon({"info", recipe.path("lines.jsonl")}).out,
+  CHECK_THAT(run_energon({"info", recipe.file("lines.jsonl")}).out,
              Catch::Contains("kind:      JSONL file\n") && Catch::Contains("samples:   20\n"));
 }
 
 TEST_CASE("dump runs over metadatasets and JSONL files", "[cli][dump][fork]") {
   const Recipe recipe;
   const auto epoch = run_energon(
-      {"dump", recipe.path(), "--split", "epochs", "--epochs", "1", "--num-workers", "2"});
+      {"dump", recipe.file("m.yaml"), "--split", "epochs", "--epochs", "1", "--num-workers", "2"});
   INFO(epoch.err);
   CHECK(epoch.exit_code == 0);
   CHECK(std::count(epoch.out.begin(), epoch.out.end(), '\n') == 14 + 13 + 14);
-  const auto val = run_energon({"dump", recipe.path(), "--split", "val", "--mode", "val"});
+  const auto val = run_energon({"dump", recipe.file("m.yaml"), "--split", "val", "--mode", "val"});
   CHECK(std::count(val.out.begin(), val.out.end(), '\n') == 69);
   CHECK_THAT(val.out, Catch::StartsWith(R"({"rank":0,"worker":0,"index":0,"keys":["000000"])"));
-  const auto endless = run_energon({"dump", recipe.path(), "--epochs", "1"});
+  const auto endless = run_energon({"dump", recipe.file("m.yaml"), "--epochs", "1"});
   CHECK(endless.exit_code == 2);
   CHECK_THAT(endless.err, Catch::Contains("never ends"));
-  const auto lines = run_energon({"dump", recipe.path("lines.jsonl"), "--mode", "val"});
+  const auto lines = run_energon({"dump", recipe.file("lines.jsonl"), "--mode", "val"});
   CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 20);
 }
 
 TEST_CASE("a dump of a blend is saved and restored", "[cli][dump][fork]") {
   const Recipe recipe;
   const TempDir folder;
-  const std::vector<std::string> flags = {
-      "dump",         recipe.path(), "--num-workers",         "2",
-      "--batch-size", "3",           "--shuffle-buffer-size", "10"};
+  const std::vector<std::string> flags = {"dump",
+                                          recipe.file("m.yaml"),
+                                          "--num-workers",
+                                          "2",
+                                          "--batch-size",
+                                          "3",
+                                          "--shuffle-buffer-size",
+                                          "10"};
   const auto with = [&flags](std::vector<std::string> more) {
     more.insert(more.begin(), flags.begin(), flags.end());
     return run_energon(more).out;
@@ -111,22 +112,22 @@ TEST_CASE("a dump of a blend is saved and restored", "[cli][dump][fork]") {
 
 TEST_CASE("get finds a key in any dataset of a metadataset", "[cli][get]") {
   const Recipe recipe;
-  CHECK_THAT(run_energon({"get", recipe.path(), "000103"}).out, Catch::Contains("000103"));
-  CHECK(run_energon({"get", recipe.path(), "000103.txt", "--output", "-"}).out == "103");
-  CHECK_THAT(run_energon({"get", recipe.path("lines.jsonl"), "7.json", "--output", "-"}).out,
+  CHECK_THAT(run_energon({"get", recipe.file("m.yaml"), "000103"}).out, Catch::Contains("000103"));
+  CHECK(run_energon({"get", recipe.file("m.yaml"), "000103.txt", "--output", "-"}).out == "103");
+  CHECK_THAT(run_energon({"get", recipe.file("lines.jsonl"), "7.json", "--output", "-"}).out,
              Catch::Contains("{\"n\": 7}"));
-  const auto missing = run_energon({"get", recipe.path(), "000999"});
+  const auto missing = run_energon({"get", recipe.file("m.yaml"), "000999"});
   CHECK(missing.exit_code == 1);
   CHECK_THAT(missing.err, Catch::Contains("no sample has the key '000999'"));
-  const auto line = run_energon({"get", recipe.path("lines.jsonl"), "20"});
+  const auto line = run_energon({"get", recipe.file("lines.jsonl"), "20"});
   CHECK(line.exit_code == 1);
   CHECK_THAT(line.err, Catch::Contains("from 0 to 19"));
 }
 
 TEST_CASE("bench runs over a metadataset and names what limits it", "[cli][bench][fork]") {
   const Recipe recipe;
-  const auto result = run_energon({"bench", recipe.path(), "--batches", "200", "--num-workers", "1",
-                                   "--warmup-batches", "5", "--no-progress"});
+  const auto result = run_energon({"bench", recipe.file("m.yaml"), "--batches", "200",
+                                   "--num-workers", "1", "--warmup-batches", "5", "--no-progress"});
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Catch::Contains("read") && Catch::Contains("batch"));

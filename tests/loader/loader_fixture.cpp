@@ -41,14 +41,21 @@ std::string label(const Sample& batch) {
   return batch.restore_key.text() + "=" + to_hex(digest(batch));
 }
 
-std::vector<std::string> take(SavableDataLoader& loader, std::size_t count) {
-  std::vector<std::string> labels;
+Labels take(SavableDataLoader& loader, std::size_t count) {
+  Labels labels;
   for (std::size_t i = 0; i < count; ++i) {
     const auto batch = loader.next();
     labels.push_back(batch ? label(*batch) : kEpochEnd);
   }
   return labels;
 }
+
+Labels tail(const Labels& labels, std::size_t from, std::size_t count) {
+  return {labels.begin() + static_cast<std::ptrdiff_t>(from),
+          labels.begin() + static_cast<std::ptrdiff_t>(from + count)};
+}
+
+LoaderOptions never_checkpoint() { return {.checkpoint_every_batches = 1'000'000'000}; }
 
 LoaderFixture::LoaderFixture(TrainOptions options, std::vector<std::int64_t> counts,
                              std::size_t payload_bytes)
@@ -59,6 +66,14 @@ std::unique_ptr<SavableDataLoader> LoaderFixture::loader(int num_workers,
                                                          LoaderOptions options) const {
   options.worker_config.num_workers = num_workers;
   return std::make_unique<SavableDataLoader>(pipeline_, options);
+}
+
+std::unique_ptr<SavableDataLoader> resumed(const LoaderFixture& fixture, int workers,
+                                           const SavableDataLoaderState& state,
+                                           const LoaderOptions& options) {
+  auto loader = fixture.loader(workers, options);
+  loader->restore_state_rank(state);
+  return loader;
 }
 
 }  // namespace energon::testing

@@ -33,8 +33,16 @@ std::string label(const Sample& batch);
 
 inline constexpr const char* kEpochEnd = "end of epoch";
 
+using Labels = std::vector<std::string>;
+
 /// The labels of the next `count` results of next(), ends of epochs included.
-std::vector<std::string> take(SavableDataLoader& loader, std::size_t count);
+Labels take(SavableDataLoader& loader, std::size_t count);
+
+/// `count` of `labels`, beginning with number `from`.
+Labels tail(const Labels& labels, std::size_t from, std::size_t count);
+
+/// Only the checkpoint that each worker starts with.
+LoaderOptions never_checkpoint();
 
 /// A dataset and the way to make loaders over it.
 class LoaderFixture {
@@ -52,5 +60,10 @@ class LoaderFixture {
   std::shared_ptr<const Webdataset> dataset_;
   PipelineFactory pipeline_;
 };
+
+/// A fresh loader, restored.
+std::unique_ptr<SavableDataLoader> resumed(const LoaderFixture& fixture, int workers,
+                                           const SavableDataLoaderState& state,
+                                           const LoaderOptions& options = {});
 
 }  // namespace energon::testing

@@ -10,7 +10,7 @@
 
 #include "io/error.h"
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::CallContext;
@@ -22,27 +22,26 @@ using energon::TaskEncoder;
 using energon::testing::check_resumes;
 using energon::testing::keys;
 using energon::testing::numbers;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
-using energon::testing::TempDir;
 using energon::testing::text_of;
 using energon::testing::write_jsonl;
-using energon::testing::write_prepared;
 
 namespace {
 
 // Texts (subflavor crude_type: text), captions with an auxiliary dataset and a folder.
-class Crude {
+class Crude : public RecipeFolder {
  public:
-  Crude() {
-    write_prepared(folder_, {.name = "text", .counts = {30, 25}});
-    write_prepared(folder_, {.name = "image", .counts = {40}, .first = 100, .prefix = "i"});
-    write_prepared(
-        folder_, {.name = "extra", .counts = {20, 20}, .first = 100, .prefix = "x", .part = "cap"});
+  Crude()
+      : RecipeFolder(
+            {{.name = "text", .counts = {30, 25}},
+             {.name = "image", .counts = {40}, .first = 100, .prefix = "i"},
+             {.name = "extra", .counts = {20, 20}, .first = 100, .prefix = "x", .part = "cap"}}) {
     for (int i = 100; i < 140; ++i) {
-      folder_.write(fmt::format("files/{}/note.txt", i), fmt::format("note {}", i));
+      write(fmt::format("files/{}/note.txt", i), fmt::format("note {}", i));
     }
-    write_jsonl(folder_, "lines.jsonl", 200);
-    folder_.write("m.yaml", R"(
+    write_jsonl(*this, "lines.jsonl", 200);
+    write("m.yaml", R"(
 __class__: MetadatasetV2
 splits:
   train:
@@ -56,12 +55,6 @@ splits:
         files: filesystem://files
 )");
   }
-
-  std::string path() const { return folder_.file("m.yaml"); }
-  const TempDir& folder() const { return folder_; }
-
- private:
-  TempDir folder_;
 };
 
 TaskEncoder cookers() {
@@ -94,7 +87,7 @@ TaskEncoder cookers() {
 
 TEST_CASE("test_metadataset_all", "[recipes][crude]") {
   const Crude crude;
-  Stream stream(energon::train_dataset(crude.path(), {}, {.task_encoder = cookers()}));
+  Stream stream(energon::train_dataset(crude.file("m.yaml"), {}, {.task_encoder = cookers()}));
   int images = 0;
   for (const Sample& sample : stream.take(200)) {
     const std::string number = std::to_string(numbers(sample).front());
@@ -128,8 +121,8 @@ TEST_CASE("test_metadataset_single", "[recipes][crude]") {
     sample.fields = {{"length", static_cast<std::int64_t>(sample.bytes("txt").size())}};
     return sample;
   }});
-  Stream stream(energon::val_dataset(crude.folder().file("text"), {.split = "train"},
-                                     {.task_encoder = encoder}));
+  Stream stream(
+      energon::val_dataset(crude.file("text"), {.split = "train"}, {.task_encoder = encoder}));
   CHECK(std::get<std::int64_t>(stream.take(11).back().at("length").base()) == 2);
 }
 
@@ -137,7 +130,7 @@ TEST_CASE("test_no_cooker", "[recipes][crude]") {
   const Crude crude;
   TaskEncoder encoder = cookers();
   encoder.cookers.pop_back();
-  CHECK_THROWS_WITH(energon::train_dataset(crude.path(), {}, {.task_encoder = encoder}),
+  CHECK_THROWS_WITH(energon::train_dataset(crude.file("m.yaml"), {}, {.task_encoder = encoder}),
                     Catch::Contains("no cooker") && Catch::Contains(R"({"crude_type":"text"})") &&
                         Catch::Contains("/text"));
 }
@@ -149,7 +142,7 @@ TEST_CASE("test_unknown_aux", "[recipes][crude]") {
     sample.fields.emplace_back("x", context.aux("extras", "a.b"));
     return sample;
   }});
-  energon::PipelineData data = energon::open_data(crude.path());
+  energon::PipelineData data = energon::open_data(crude.file("m.yaml"));
   data.leaves.erase(data.leaves.begin());
   Stream stream(energon::train_pipeline(data, {.task_encoder = encoder}));
   CHECK_THROWS_WITH(stream.next(), Catch::Contains("'extras'") && Catch::Contains("extra, files"));
@@ -159,7 +152,7 @@ TEST_CASE("test_cache_pool", "[recipes][crude][fork]") {
   // Captions are fetched in the background and resolved when the sample is encoded.
   const Crude crude;
   TaskEncoder encoder;
-  encoder.cache = {.parent_folder = crude.folder().file("cache"), .threads = 2};
+  encoder.cache = {.parent_folder = crude.file("cache"), .threads = 2};
   std::filesystem::create_directory(*encoder.cache.parent_folder);
   encoder.cookers.push_back({.cook = [](Sample sample, CookContext& context) {
     const std::string key = sample.keys.front();
@@ -167,7 +160,7 @@ TEST_CASE("test_cache_pool", "[recipes][crude][fork]") {
                      {"image", context.lazy_primary(".txt")}};
     return sample;
   }});
-  energon::PipelineData data = energon::open_data(crude.path());
+  energon::PipelineData data = energon::open_data(crude.file("m.yaml"));
   data.leaves.erase(data.leaves.begin());
   SECTION("resolved by encode_sample") {
     encoder.encode_sample = [](Sample sample, CallContext& /*context*/) {
@@ -219,7 +212,7 @@ TEST_CASE("test_metadataset_restore", "[recipes][crude][fork]") {
   encoder.pack_selected_samples = [](std::span<Sample> samples, CallContext& /*context*/) {
     return energon::list_fields(samples);
   };
-  const auto make = energon::train_dataset(crude.path(), {},
+  const auto make = energon::train_dataset(crude.file("m.yaml"), {},
                                            {.task_encoder = encoder,
                                             .batch_size = 2,
                                             .packing_buffer_size = 2,

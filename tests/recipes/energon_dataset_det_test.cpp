@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::CallContext;
@@ -26,26 +26,21 @@ using energon::testing::counts;
 using energon::testing::keys;
 using energon::testing::Keys;
 using energon::testing::kFx55;
+using energon::testing::labels;
 using energon::testing::numbered_key;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
 using energon::testing::take_all;
-using energon::testing::TempDir;
-using energon::testing::write_prepared;
 
 namespace {
 
-class Fx55 {
+class Fx55 : public RecipeFolder {
  public:
-  Fx55() { write_prepared(folder_, {.name = "ds", .counts = kFx55}); }
+  Fx55() : RecipeFolder({{.name = "ds", .counts = kFx55}}) {}
 
   PipelineFactory train(TrainOptions options = {}) const {
-    return energon::train_dataset(path(), {}, std::move(options));
+    return energon::train_dataset(file("ds"), {}, std::move(options));
   }
-  std::string path() const { return folder_.file("ds"); }
-  const TempDir& folder() const { return folder_; }
-
- private:
-  TempDir folder_;
 };
 
 Keys key_range(int begin, int end) {
@@ -92,23 +87,23 @@ std::vector<Keys> global_batches(const PipelineFactory& make, int world_size, in
 
 TEST_CASE("test_split_parts", "[recipes][det]") {
   const Fx55 fx;
-  fx.folder().write("ds/.nv-meta/other.yaml",
-                    "split_parts:\n  train:\n  - parts/data-4.tar\n  - parts/data-0.tar\n"
-                    "  - parts/data-2.tar\nexclude: []\n");
-  fx.folder().write("m.yaml",
-                    "__class__: MetadatasetV2\nsplits:\n  train:\n    path: ds\n"
-                    "    split_config: other.yaml\n");
+  fx.write("ds/.nv-meta/other.yaml",
+           "split_parts:\n  train:\n  - parts/data-4.tar\n  - parts/data-0.tar\n"
+           "  - parts/data-2.tar\nexclude: []\n");
+  fx.write("m.yaml",
+           "__class__: MetadatasetV2\nsplits:\n  train:\n    path: ds\n"
+           "    split_config: other.yaml\n");
   Keys expected = key_range(11, 21);
   for (const Keys& more : {key_range(0, 2), key_range(4, 7)}) {
     expected.insert(expected.end(), more.begin(), more.end());
   }
-  Stream stream(energon::val_dataset(fx.folder().file("m.yaml"), {.split = "train"}));
+  Stream stream(energon::val_dataset(fx.file("m.yaml"), {.split = "train"}));
   CHECK(keys(stream.take()) == expected);
 }
 
 TEST_CASE("test_text_dataset", "[recipes][det]") {
   const Fx55 fx;
-  Stream stream(energon::val_dataset(fx.path(), {.split = "train"}));
+  Stream stream(energon::val_dataset(fx.file("ds"), {.split = "train"}));
   CHECK(stream.dataset().size() == 55);
   for (int pass = 0; pass < 3; ++pass) {
     CHECK(keys(stream.take()) == key_range(0, 55));
@@ -177,6 +172,35 @@ TEST_CASE("test_restore_state", "[recipes][det]") {
   check_resumes(
       fx.train({.batch_size = 2, .shuffle_buffer_size = 42, .max_samples_per_sequence = 2}), {},
       {0, 3, 27, 28, 60}, 60);
+}
+
+TEST_CASE("test_restore_state_dist", "[recipes][det][fork]") {
+  // Three ranks: their states are gathered in one place, and dealt out again.
+  const Fx55 fx;
+  const auto make =
+      fx.train({.batch_size = 2, .shuffle_buffer_size = 42, .max_samples_per_sequence = 2});
+  const auto ranks = [&make] {
+    std::vector<std::unique_ptr<energon::SavableDataLoader>> loaders;
+    for (int rank = 0; rank < 3; ++rank) {
+      loaders.push_back(std::make_unique<energon::SavableDataLoader>(
+          make, LoaderOptions{.worker_config = {.rank = rank, .world_size = 3, .num_workers = 2}}));
+    }
+    return loaders;
+  };
+  for (const std::size_t taken : {0, 1, 20}) {
+    std::vector<std::string> gathered;
+    std::vector<std::vector<std::string>> expected;
+    for (const auto& loader : ranks()) {
+      labels(*loader, taken);
+      gathered.push_back(encode_loader_state(loader->save_state_rank()));
+      expected.push_back(labels(*loader, 40));
+    }
+    const auto restored = ranks();
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      restored[rank]->restore_state_rank(energon::decode_loader_state(gathered[rank]));
+      CHECK(labels(*restored[rank], 40) == expected[rank]);
+    }
+  }
 }
 
 TEST_CASE("test_restore_state_workers", "[recipes][det][fork]") {

@@ -10,7 +10,7 @@
 #include "energon/loader/basic_data_loader.h"
 #include "io/error.h"
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::CallContext;
@@ -21,27 +21,17 @@ using energon::Sample;
 using energon::SavableDataLoader;
 using energon::TrainOptions;
 using energon::testing::counts;
+using energon::testing::kCaptions;
 using energon::testing::keys;
 using energon::testing::Keys;
 using energon::testing::numbered_key;
 using energon::testing::numbers;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
 using energon::testing::take_all;
-using energon::testing::TempDir;
 using energon::testing::write_prepared;
 
 namespace {
-
-// 50 samples in two shards of 30 and 20.
-class Captions {
- public:
-  Captions() { write_prepared(folder_, {.name = "ds", .counts = {30, 20}}); }
-  std::string path() const { return folder_.file("ds"); }
-  const TempDir& folder() const { return folder_; }
-
- private:
-  TempDir folder_;
-};
 
 std::vector<std::size_t> batch_sizes(SavableDataLoader& loader) {
   std::vector<std::size_t> sizes;
@@ -54,10 +44,10 @@ std::vector<std::size_t> batch_sizes(SavableDataLoader& loader) {
 }  // namespace
 
 TEST_CASE("test_captioning_dataset", "[recipes][dataset]") {
-  const Captions captions;
+  const RecipeFolder captions(kCaptions);
   std::vector<std::size_t> sizes;
   for (const Sample& batch :
-       Stream(energon::train_dataset(captions.path(), {}, {.batch_size = 9, .repeat = false}))
+       Stream(energon::train_dataset(captions.file("ds"), {}, {.batch_size = 9, .repeat = false}))
            .take()) {
     sizes.push_back(batch.keys.size());
   }
@@ -65,11 +55,11 @@ TEST_CASE("test_captioning_dataset", "[recipes][dataset]") {
 }
 
 TEST_CASE("test_exclusion", "[recipes][dataset]") {
-  const TempDir folder;
-  write_prepared(folder, {.name = "ds",
-                          .counts = {30, 20},
-                          .split = "split_parts:\n  train:\n  - parts/data-{0..1}.tar\nexclude:\n"
-                                   "- parts/data-0.tar\n- parts/data-1.tar/00003{5..9}\n"});
+  const RecipeFolder folder(
+      {{.name = "ds",
+        .counts = {30, 20},
+        .split = "split_parts:\n  train:\n  - parts/data-{0..1}.tar\nexclude:\n"
+                 "- parts/data-0.tar\n- parts/data-1.tar/00003{5..9}\n"}});
   Keys seen = keys(Stream(energon::train_dataset(folder.file("ds"), {}, {.repeat = false})).take());
   std::sort(seen.begin(), seen.end());
   Keys expected;
@@ -82,10 +72,10 @@ TEST_CASE("test_exclusion", "[recipes][dataset]") {
 }
 
 TEST_CASE("test_loader", "[recipes][dataset][fork]") {
-  const Captions captions;
-  SavableDataLoader loader(
-      energon::train_dataset(captions.path(), {}, {.batch_size = 10, .virtual_epoch_length = 2}),
-      {.worker_config = {.num_workers = 2}});
+  const RecipeFolder captions(kCaptions);
+  SavableDataLoader loader(energon::train_dataset(captions.file("ds"), {},
+                                                  {.batch_size = 10, .virtual_epoch_length = 2}),
+                           {.worker_config = {.num_workers = 2}});
   std::map<std::string, std::int64_t> seen;
   for (int epoch = 0; epoch < 100; ++epoch) {
     int batches = 0;
@@ -105,37 +95,70 @@ TEST_CASE("test_loader", "[recipes][dataset][fork]") {
 }
 
 TEST_CASE("test_dataset_len", "[recipes][dataset][fork]") {
-  const Captions captions;
-  SavableDataLoader loader(
-      energon::train_dataset(captions.path(), {}, {.batch_size = 11, .repeat = false}),
-      {.worker_config = {.num_workers = 4}});
-  CHECK(loader.size() == 8);
-  CHECK(batch_sizes(loader) == std::vector<std::size_t>{11, 11, 11, 11, 2, 1, 2, 1});
-  CHECK(batch_sizes(loader).size() == 8);
+  const RecipeFolder captions(kCaptions);
+  const LoaderOptions four_workers{.worker_config = {.num_workers = 4}};
+  SavableDataLoader train(energon::train_dataset(captions.file("ds"), {},
+                                                 {.batch_size = 11, .virtual_epoch_length = 12}),
+                          four_workers);
+  CHECK(train.size() == 12);
+  CHECK(batch_sizes(train) == std::vector<std::size_t>(12, 11));
+
+  const auto val = [&](std::int64_t batch_size) {
+    return energon::val_dataset(captions.file("ds"), {.split = "train"},
+                                {.batch_size = batch_size});
+  };
+  SavableDataLoader singles(val(1), {});
+  CHECK(singles.size() == 50);
+  CHECK(batch_sizes(singles).size() == 50);
+  const std::vector<std::size_t> expected = {11, 11, 11, 11, 2, 1, 2, 1};
+  for (const auto& make : {val(11), energon::train_dataset(captions.file("ds"), {},
+                                                           {.batch_size = 11, .repeat = false})}) {
+    SavableDataLoader loader(make, four_workers);
+    CHECK(loader.size() == 8);
+    CHECK(batch_sizes(loader) == expected);
+    CHECK(batch_sizes(loader) == expected);
+  }
 }
 
-TEST_CASE("test_multirank_dataset", "[recipes][dataset]") {
-  const Captions captions;
-  const auto make = energon::train_dataset(captions.path(), {}, {.repeat = false});
-  std::set<std::string> seen;
+TEST_CASE("test_multirank_dataset", "[recipes][dataset][fork]") {
+  const RecipeFolder captions(kCaptions);
+  std::vector<std::set<std::string>> of_rank;
   for (int rank = 0; rank < 2; ++rank) {
-    std::size_t length = 0;
-    for (int worker = 0; worker < 2; ++worker) {
-      const Keys part =
-          keys(Stream(make, {.rank = rank, .world_size = 2, .num_workers = 2}, worker).take());
-      length += part.size();
-      seen.insert(part.begin(), part.end());
+    const LoaderOptions options{.worker_config = {.rank = rank, .world_size = 2, .num_workers = 2}};
+    SavableDataLoader train(energon::train_dataset(captions.file("ds"), {},
+                                                   {.batch_size = 11, .virtual_epoch_length = 12}),
+                            options);
+    CHECK(train.size() == 12);
+    CHECK(batch_sizes(train).size() == 12);
+    std::set<std::string> seen;
+    for (const std::int64_t batch_size : {1, 11}) {
+      SavableDataLoader val(
+          energon::val_dataset(captions.file("ds"), {.split = "train"}, {.batch_size = batch_size}),
+          options);
+      CHECK(val.size() == (batch_size == 1 ? 25 : 4));
+      std::set<std::string> keys;
+      std::vector<std::size_t> sizes;
+      while (const auto batch = val.next()) {
+        sizes.push_back(batch->keys.size());
+        keys.insert(batch->keys.begin(), batch->keys.end());
+      }
+      CHECK(sizes == (batch_size == 1 ? std::vector<std::size_t>(25, 1)
+                                      : std::vector<std::size_t>{11, 11, 2, 1}));
+      CHECK(keys.size() == 25);
+      CHECK((seen.empty() || seen == keys));
+      seen = keys;
     }
-    CHECK(length == 25);
+    of_rank.push_back(std::move(seen));
   }
-  CHECK(seen.size() == 50);
+  of_rank[0].merge(of_rank[1]);
+  CHECK(of_rank[0].size() == 50);
 }
 
 TEST_CASE("test_blending", "[recipes][dataset]") {
-  const Captions captions;
-  write_prepared(captions.folder(), {.name = "other", .counts = {50}, .first = 100});
-  auto data = energon::open_data(captions.path());
-  data.leaves.push_back(energon::open_data(captions.folder().file("other")).leaves.front());
+  const RecipeFolder captions(kCaptions);
+  write_prepared(captions, {.name = "other", .counts = {50}, .first = 100});
+  auto data = energon::open_data(captions.file("ds"));
+  data.leaves.push_back(energon::open_data(captions.file("other")).leaves.front());
   data.mixing = energon::Mixing::kWeighted;
   data.leaves[0].weight = 2;
   data.leaves[1].weight = 8;
@@ -147,11 +170,12 @@ TEST_CASE("test_blending", "[recipes][dataset]") {
 }
 
 TEST_CASE("test_val_limit", "[recipes][dataset][fork]") {
-  const Captions captions;
+  const RecipeFolder captions(kCaptions);
   const auto make =
-      energon::val_dataset(captions.path(), {.split = "train"}, {.batch_size = 10, .limit = 3});
+      energon::val_dataset(captions.file("ds"), {.split = "train"}, {.batch_size = 2, .limit = 3});
   for (const int workers : {0, 2}) {
     SavableDataLoader loader(make, {.worker_config = {.num_workers = workers}});
+    CHECK(loader.size() == 3);
     const auto epoch = [&loader] {
       std::vector<Keys> batches;
       while (const auto batch = loader.next()) {
@@ -161,53 +185,30 @@ TEST_CASE("test_val_limit", "[recipes][dataset][fork]") {
     };
     const auto first = epoch();
     CHECK(first.size() == 3);
-    CHECK(epoch() == first);
-    CHECK(epoch() == first);
-  }
-}
-
-TEST_CASE("test_current_batch_index", "[recipes][dataset][fork]") {
-  const Captions captions;
-  // Every function knows its number of call; the worker's batch b is the rank's b * workers + w.
-  energon::TaskEncoder encoder;
-  encoder.encode_sample = [](Sample sample, CallContext& context) {
-    sample.fields = {{"call", context.call()}};
-    return sample;
-  };
-  encoder.encode_batch = [](Sample batch, CallContext& context) {
-    batch.fields.emplace_back("batch", context.call());
-    return batch;
-  };
-  for (const int workers : {0, 2}) {
-    const auto make =
-        energon::train_dataset(captions.path(), {}, {.task_encoder = encoder, .batch_size = 2});
-    const LoaderOptions options{.worker_config = {.num_workers = workers}};
-    SavableDataLoader loader(make, options);
-    std::vector<Sample> batches;
-    for (std::int64_t i = 0; i < 20; ++i) {
-      batches.push_back(loader.next().value());
-      const std::int64_t of_worker = i / std::max(workers, 1);
-      CHECK(std::get<std::int64_t>(batches.back().at("batch").base()) == of_worker);
+    for (int i = 1; i < 10; ++i) {
+      CHECK(epoch() == first);
     }
-    for (const Sample& batch : batches) {
-      CHECK(digest(loader.restore_sample(batch.restore_key)) == digest(batch));
-    }
-    SavableDataLoader restored(make, options);
-    restored.restore_state_rank(loader.save_state_rank());
-    CHECK(std::get<std::int64_t>(restored.next()->at("batch").base()) == 20 / std::max(workers, 1));
   }
 }
 
 TEST_CASE("test_no_batching", "[recipes][dataset]") {
-  const Captions captions;
+  const RecipeFolder captions(kCaptions);
   const auto samples =
-      Stream(energon::train_dataset(captions.path(), {}, {.repeat = false})).take();
+      Stream(energon::train_dataset(captions.file("ds"), {}, {.repeat = false})).take();
   CHECK(samples.size() == 50);
   CHECK(samples.front().keys.size() == 1);
 }
 
+TEST_CASE("test_default_dataset", "[recipes][dataset]") {
+  const RecipeFolder captions(kCaptions);
+  Stream train(energon::train_dataset(captions.file("ds"), {}, {.batch_size = 10}));
+  CHECK(keys(train.take(100)).size() == 1000);
+  Stream val(energon::val_dataset(captions.file("ds"), {.split = "train"}, {.batch_size = 10}));
+  CHECK(keys(val.take()).size() == 50);
+}
+
 TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
-  const Captions captions;
+  const RecipeFolder captions(kCaptions);
   energon::TaskEncoder encoder;
   encoder.encode_sample = [](Sample sample, CallContext& /*context*/) -> Sample {
     if (numbers(sample).front() % 10 == 3) {
@@ -216,7 +217,7 @@ TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
     return sample;
   };
   const auto make = [&](energon::ErrorPolicy policy) {
-    return energon::val_dataset(captions.path(), {.split = "train"},
+    return energon::val_dataset(captions.file("ds"), {.split = "train"},
                                 {.task_encoder = encoder, .errors = {.standard = policy}});
   };
   SECTION("a handler is told and decides") {
@@ -251,7 +252,7 @@ TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
       throw std::runtime_error("always");
     };
     Stream stream(energon::val_dataset(
-        captions.path(), {.split = "train"},
+        captions.file("ds"), {.split = "train"},
         {.task_encoder = broken,
          .errors = {.standard = {.action = FailureAction::kSkip, .tolerance = 7}}}));
     CHECK_THROWS_WITH(stream.next(), Catch::Contains("7 samples in a row"));
@@ -268,7 +269,7 @@ TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
       return sample;
     };
     Stream stream(energon::val_dataset(
-        captions.path(), {.split = "train"},
+        captions.file("ds"), {.split = "train"},
         {.task_encoder = picky,
          .errors = {.standard = {.action = FailureAction::kSkip, .tolerance = 2}}}));
     CHECK(keys(stream.take(5)).back() == "000044");

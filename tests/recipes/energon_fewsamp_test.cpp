@@ -7,24 +7,40 @@
 #include <catch2/catch.hpp>
 
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
+using energon::LoaderOptions;
 using energon::testing::check_resumes;
+using energon::testing::counts;
+using energon::testing::Keys;
 using energon::testing::keys;
+using energon::testing::kTens;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
-using energon::testing::TempDir;
-using energon::testing::write_prepared;
+
+namespace {
+
+// A blend of 55, 7 and 55 samples.
+class FewSamples : public RecipeFolder {
+ public:
+  FewSamples()
+      : RecipeFolder({{.name = "ds1", .counts = kTens},
+                      {.name = "ds2", .counts = {7}, .first = 100},
+                      {.name = "ds3", .counts = kTens, .first = 200}}) {
+    recipe("{blend: [{path: ds1}, {path: ds2}, {path: ds3}]}");
+  }
+};
+
+}  // namespace
 
 TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
   // 32 ranks: of the small dataset most get nothing, of the large one each gets some.
-  const TempDir folder;
-  write_prepared(folder, {.name = "large", .counts = {60, 60}});
-  write_prepared(folder, {.name = "small", .counts = {5}, .first = 1000});
-  folder.write("m.yaml",
-               "__class__: MetadatasetV2\nsplits:\n  train:\n    blend:\n"
-               "    - {path: large, weight: 1}\n    - {path: small, weight: 1}\n");
-  const auto make = energon::train_dataset(folder.file("m.yaml"), {}, {.batch_size = 2});
+  const RecipeFolder folder(
+      {{.name = "large", .counts = {60, 60}}, {.name = "small", .counts = {5}, .first = 1000}});
+  const auto make = energon::train_dataset(
+      folder.recipe("{blend: [{path: large, weight: 1}, {path: small, weight: 1}]}"), {},
+      {.batch_size = 2});
   int with_small = 0;
   for (int rank = 0; rank < 32; ++rank) {
     const energon::WorkerConfig config{.rank = rank, .world_size = 32};
@@ -39,9 +55,47 @@ TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
   }
 }
 
+TEST_CASE("test_metadataset_few_samples_save_restore", "[recipes][fewsamp][fork]") {
+  // The first of 32 ranks has nothing of the middle dataset.
+  const FewSamples few;
+  const auto make =
+      energon::train_dataset(few.file("m.yaml"), {}, {.batch_size = 1, .shuffle_buffer_size = 100});
+  const LoaderOptions options{
+      .worker_config = {.world_size = 32, .num_workers = 1, .seed_offset = 42},
+      .checkpoint_every_batches = 1};
+  energon::SavableDataLoader loader(make, options);
+  for (int i = 0; i < 100; ++i) {
+    const auto key = loader.next().value().keys.front();
+    CHECK((key < "000100" || key > "000106"));
+  }
+  check_resumes(make, options, {3}, 5);
+}
+
+TEST_CASE("test_too_few_samples", "[recipes][fewsamp]") {
+  // 117 samples of three datasets over 100 ranks.
+  const FewSamples few;
+  const auto weighted = energon::train_dataset(few.file("m.yaml"));
+  auto data = energon::open_data(few.file("m.yaml"));
+  data.mixing = energon::Mixing::kEpochized;
+  const auto once = energon::train_pipeline(std::move(data), {.repeat = false});
+  std::vector<int> with_two;
+  for (int rank = 0; rank < 100; ++rank) {
+    const energon::WorkerConfig config{.rank = rank, .world_size = 100};
+    const Keys own = keys(Stream(once, config).take());
+    REQUIRE((own.size() == 1 || own.size() == 2));
+    if (own.size() == 2) {
+      with_two.push_back(rank);
+    }
+    const auto seen = counts(keys(Stream(weighted, config).take(10)));
+    CHECK(seen.size() == own.size());
+    CHECK(seen.count(own.front()) == 1);
+  }
+  CHECK(with_two ==
+        std::vector<int>{0, 3, 6, 12, 18, 25, 31, 37, 43, 50, 56, 62, 68, 75, 81, 87, 93});
+}
+
 TEST_CASE("test_rank_balance", "[recipes][fewsamp]") {
-  const TempDir folder;
-  write_prepared(folder, {.name = "ds", .counts = {40, 40, 37}});
+  const RecipeFolder folder({{.name = "ds", .counts = {40, 40, 37}}});
   const auto make = energon::train_dataset(folder.file("ds"), {}, {.repeat = false});
   std::vector<int> with_two;
   for (int rank = 0; rank < 100; ++rank) {

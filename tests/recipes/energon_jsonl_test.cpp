@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::Sample;
-using energon::testing::Keys;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
 using energon::testing::take_all;
 using energon::testing::TempDir;
@@ -44,15 +44,14 @@ TEST_CASE("test_jsonl", "[recipes][jsonl]") {
 }
 
 TEST_CASE("test_jsonl_blend", "[recipes][jsonl]") {
-  const TempDir folder;
+  const RecipeFolder folder({});
   write_jsonl(folder, "a.jsonl", 55);
   write_jsonl(folder, "b.jsonl", 55, 100);
   write_jsonl(folder, "c.jsonl", 55, 200);
-  folder.write("m.yaml",
-               "__class__: MetadatasetV2\nsplits:\n  train:\n    blend:\n"
-               "    - {path: a.jsonl, weight: 5}\n    - {path: b.jsonl, weight: 2}\n"
-               "    - {path: c.jsonl, weight: 3}\n");
-  Stream stream(energon::train_dataset(folder.file("m.yaml"), {}, {.shuffle_buffer_size = 50}));
+  const auto path = folder.recipe(
+      "{blend: [{path: a.jsonl, weight: 5}, {path: b.jsonl, weight: 2}, "
+      "{path: c.jsonl, weight: 3}]}");
+  Stream stream(energon::train_dataset(path, {}, {.shuffle_buffer_size = 50}));
   std::vector<int> counts(3);
   for (const int line : lines(stream.take(1000))) {
     ++counts.at(static_cast<std::size_t>(line / 100));

@@ -11,7 +11,7 @@
 
 #include "io/formats/recipe.h"
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::LoaderOptions;
@@ -22,22 +22,18 @@ using energon::testing::check_resumes;
 using energon::testing::counts;
 using energon::testing::Keys;
 using energon::testing::keys;
-using energon::testing::kTens;
+using energon::testing::kTwoOf55;
 using energon::testing::labels;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
-using energon::testing::TempDir;
-using energon::testing::write_prepared;
 
 namespace {
 
-// ds1 has the keys 0 to 54, ds2 the keys 100 to 154; nested.yaml blends inner.yaml 4 : 1 with
-// itself, inner.yaml blends ds1 and ds2 1 : 1.
-class Nested {
+// nested.yaml blends inner.yaml 4 : 1 with itself, inner.yaml blends ds1 and ds2 1 : 1.
+class Nested : public RecipeFolder {
  public:
-  Nested() {
-    write_prepared(folder_, {.name = "ds1", .counts = kTens});
-    write_prepared(folder_, {.name = "ds2", .counts = kTens, .first = 100});
-    folder_.write("inner.yaml", R"(
+  Nested() : RecipeFolder(kTwoOf55) {
+    write("inner.yaml", R"(
 splits:
   train:
     datasets:
@@ -48,7 +44,7 @@ splits:
     - {path: ds1, split_part: train}
     - {path: ds2, split_part: train}
 )");
-    folder_.write("nested.yaml", R"(
+    write("nested.yaml", R"(
 splits:
   train:
     datasets:
@@ -57,21 +53,16 @@ splits:
 )");
   }
 
-  std::string path(const std::string& name) const { return folder_.file(name); }
   PipelineFactory train(const std::string& name, TrainOptions options) const {
-    return energon::train_dataset(path(name), {}, std::move(options));
+    return energon::train_dataset(file(name), {}, std::move(options));
   }
-  const TempDir& folder() const { return folder_; }
-
- private:
-  TempDir folder_;
 };
 
 }  // namespace
 
 TEST_CASE("test_metadataset", "[recipes][metadataset]") {
   const Nested nested;
-  const auto data = energon::open_data(nested.path("inner.yaml"));
+  const auto data = energon::open_data(nested.file("inner.yaml"));
   REQUIRE(data.leaves.size() == 2);
   CHECK(data.leaves[0].weight == 0.5);
   CHECK(data.leaves[0].subflavors == R"({"__subflavor__":"ds1","source":"inner","number":43})");
@@ -84,7 +75,7 @@ TEST_CASE("test_metadataset", "[recipes][metadataset]") {
 
 TEST_CASE("test_nested_metadataset", "[recipes][metadataset]") {
   const Nested nested;
-  const auto data = energon::open_data(nested.path("nested.yaml"));
+  const auto data = energon::open_data(nested.file("nested.yaml"));
   std::vector<double> weights;
   for (const auto& leaf : data.leaves) {
     weights.push_back(leaf.weight);
@@ -111,7 +102,7 @@ TEST_CASE("test_nested_metadataset", "[recipes][metadataset]") {
 
 TEST_CASE("test_nested_val", "[recipes][metadataset]") {
   const Nested nested;
-  Stream stream(energon::val_dataset(nested.path("inner.yaml")));
+  Stream stream(energon::val_dataset(nested.file("inner.yaml")));
   const Keys all = keys(stream.take());
   REQUIRE(all.size() == 110);
   CHECK(all.front() == "000000");
@@ -148,7 +139,7 @@ TEST_CASE("test_save_restore_state_train_epochize_workers", "[recipes][metadatas
 
 TEST_CASE("test_save_restore_state_val", "[recipes][metadataset]") {
   const Nested nested;
-  check_resumes(energon::val_dataset(nested.path("inner.yaml"), {.split = "val"},
+  check_resumes(energon::val_dataset(nested.file("inner.yaml"), {.split = "val"},
                                      {.batch_size = 10, .limit = 7}),
                 {}, {0, 1, 6, 7, 8, 9, 16}, 20);
 }
@@ -176,7 +167,7 @@ TEST_CASE("test_blending_randomness", "[recipes][metadataset]") {
 
 TEST_CASE("test_slice_iter_shuffle_over_epochs", "[recipes][metadataset]") {
   const Nested nested;
-  nested.folder().write("replacement.yaml", R"(
+  nested.write("replacement.yaml", R"(
 splits:
   train:
     datasets:
@@ -204,32 +195,26 @@ TEST_CASE("test_save_restore_next", "[recipes][metadataset][fork]") {
 }
 
 TEST_CASE("test_worker_sample_balance", "[recipes][metadataset]") {
+  // What each worker of two ranks gets of the four leaves together: the remainders of the leaves
+  // go to different workers.
   const Nested nested;
-  // Every share of a leaf is a sample more or less than the others, and the remainders of the two
-  // leaves go to different workers.
-  const auto make = energon::train_pipeline(
-      [&nested] {
-        auto data = energon::open_data(nested.path("inner.yaml"));
-        data.mixing = energon::Mixing::kEpochized;
-        return data;
-      }(),
-      {.repeat = false});
-  for (const int workers : {6, 30}) {
-    std::vector<std::size_t> lengths;
+  auto data = energon::open_data(nested.file("nested.yaml"));
+  REQUIRE(data.leaves.size() == 4);
+  data.mixing = energon::Mixing::kEpochized;
+  const auto make = energon::train_pipeline(std::move(data), {.repeat = false});
+  const auto lengths = [&make](int workers) {
+    std::vector<std::size_t> result;
     for (int rank = 0; rank < 2; ++rank) {
       for (int worker = 0; worker < workers; ++worker) {
-        lengths.push_back(
-            Stream(make, {.rank = rank, .world_size = 2, .num_workers = workers}, worker)
-                .take()
-                .size());
+        Stream stream(make, {.rank = rank, .world_size = 2, .num_workers = workers}, worker);
+        result.push_back(stream.take().size());
       }
     }
-    std::size_t sum = 0;
-    for (const std::size_t length : lengths) {
-      sum += length;
-    }
-    CHECK(sum == 110);
-    const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
-    CHECK(*most - *least <= 1);
-  }
+    return result;
+  };
+  CHECK(lengths(6) == std::vector<std::size_t>{19, 18, 18, 19, 18, 18, 19, 18, 18, 19, 18, 18});
+  CHECK(lengths(30) == std::vector<std::size_t>{4, 4, 4, 4, 3, 4, 3, 4, 4, 4, 3, 4, 3, 4, 3,
+                                                4, 4, 4, 4, 3, 4, 3, 4, 4, 4, 3, 4, 3, 4, 3,
+                                                4, 4, 4, 4, 3, 4, 3, 4, 4, 4, 3, 4, 3, 4, 3,
+                                                4, 4, 4, 4, 3, 4, 3, 4, 4, 4, 3, 4, 3, 4, 3});
 }

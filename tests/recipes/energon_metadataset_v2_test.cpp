@@ -12,7 +12,7 @@
 #include "io/error.h"
 #include "io/formats/prepare_join.h"
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::DataOptions;
@@ -25,34 +25,22 @@ using energon::testing::check_resumes;
 using energon::testing::counts;
 using energon::testing::Keys;
 using energon::testing::keys;
-using energon::testing::kTens;
+using energon::testing::kTwoOf55;
 using energon::testing::numbers;
+using energon::testing::RecipeFolder;
 using energon::testing::Stream;
 using energon::testing::take_all;
-using energon::testing::TempDir;
 using energon::testing::text_of;
 using energon::testing::write_prepared;
 
 namespace {
 
-// Three datasets of 55 samples: ds1 with keys 0 to 54, ds2 from 100, ds3 with the keys of ds1.
-class V2 {
+// ds1 and ds2, and ds3 with the keys of ds1.
+class V2 : public RecipeFolder {
  public:
-  V2() {
-    write_prepared(folder_, {.name = "ds1", .counts = kTens, .prefix = "a"});
-    write_prepared(folder_, {.name = "ds2", .counts = kTens, .first = 100, .prefix = "b"});
-    write_prepared(folder_, {.name = "ds3", .counts = {30, 25}, .prefix = "c", .part = "cap"});
+  V2() : RecipeFolder(kTwoOf55) {
+    write_prepared(*this, {.name = "ds3", .counts = {30, 25}, .prefix = "c", .part = "cap"});
   }
-
-  // The split "train" of m.yaml, as a flow mapping.
-  std::string with(const std::string& train) const {
-    folder_.write("m.yaml", "__class__: MetadatasetV2\nsplits: {train: " + train + "}\n");
-    return folder_.file("m.yaml");
-  }
-  const TempDir& folder() const { return folder_; }
-
- private:
-  TempDir folder_;
 };
 
 PipelineFactory once(const std::string& path, const DataOptions& data = {}) {
@@ -72,7 +60,7 @@ std::vector<std::int64_t> in_order(const std::string& path) {
 TEST_CASE("test_metadataset_v2_blend", "[recipes][v2]") {
   const V2 v2;
   Stream stream(energon::train_dataset(
-      v2.with("{blend: [{weight: 2, path: ds1}, {weight: 8, path: ds2}]}"), {}, {}));
+      v2.recipe("{blend: [{weight: 2, path: ds1}, {weight: 8, path: ds2}]}"), {}, {}));
   std::int64_t of_one = 0;
   for (const Sample& sample : stream.take(1000)) {
     of_one += numbers(sample).front() < 100;
@@ -83,7 +71,7 @@ TEST_CASE("test_metadataset_v2_blend", "[recipes][v2]") {
 TEST_CASE("test_blend_epochized", "[recipes][v2][fork]") {
   const V2 v2;
   const auto path =
-      v2.with("{blend_epochized: [{repetitions: 2, path: ds1}, {repetitions: 3, path: ds2}]}");
+      v2.recipe("{blend_epochized: [{repetitions: 2, path: ds1}, {repetitions: 3, path: ds2}]}");
   Stream stream(once(path));
   for (int epoch = 0; epoch < 3; ++epoch) {
     const auto seen = counts(keys(stream.take()));
@@ -108,7 +96,7 @@ TEST_CASE("test_blend_epochized", "[recipes][v2][fork]") {
 
 TEST_CASE("test_blend_epochized_fractional", "[recipes][v2]") {
   const V2 v2;
-  Stream stream(once(v2.with(
+  Stream stream(once(v2.recipe(
       "{blend_epochized: [{repetitions: 0.7, path: ds1}, {repetitions: 1.5, path: ds2}]}")));
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::int64_t of_one = 0;
@@ -125,22 +113,21 @@ TEST_CASE("test_blend_epochized_fractional", "[recipes][v2]") {
 
 TEST_CASE("test_nested_blend_epochized", "[recipes][v2]") {
   const V2 v2;
-  v2.folder().write("inner.yaml",
-                    "__class__: MetadatasetV2\nsplits: {train: {blend_epochized: "
-                    "[{repetitions: 2, path: ds1}, {path: ds2}]}}\n");
+  v2.write("inner.yaml",
+           "__class__: MetadatasetV2\nsplits: {train: {blend_epochized: "
+           "[{repetitions: 2, path: ds1}, {path: ds2}]}}\n");
   const auto seen = counts(keys(
-      Stream(once(v2.with("{blend_epochized: [{repetitions: 3, path: inner.yaml}]}"))).take()));
+      Stream(once(v2.recipe("{blend_epochized: [{repetitions: 3, path: inner.yaml}]}"))).take()));
   CHECK(seen.at("000000") == 6);
   CHECK(seen.at("000100") == 3);
 }
 
 TEST_CASE("test_blend_of_different_kinds_is_refused", "[recipes][v2]") {
   const V2 v2;
-  v2.folder().write("inner.yaml",
-                    "__class__: MetadatasetV2\nsplits: {train: {blend: [{path: ds1}]}}\n");
-  CHECK_THROWS_WITH(once(v2.with("{blend_epochized: [{path: inner.yaml}]}")),
+  v2.write("inner.yaml", "__class__: MetadatasetV2\nsplits: {train: {blend: [{path: ds1}]}}\n");
+  CHECK_THROWS_WITH(once(v2.recipe("{blend_epochized: [{path: inner.yaml}]}")),
                     Catch::Contains("blend"));
-  CHECK_THROWS_WITH(once(v2.folder().file("inner.yaml")), Catch::Contains("never ends"));
+  CHECK_THROWS_WITH(once(v2.file("inner.yaml")), Catch::Contains("never ends"));
 }
 
 TEST_CASE("test_subset", "[recipes][v2]") {
@@ -152,16 +139,16 @@ TEST_CASE("test_subset", "[recipes][v2]") {
     }
     return result;
   };
-  CHECK(in_order(v2.with("{path: ds1, subset: {range: [20%, 80%]}}")) == range(11, 44));
-  CHECK(in_order(v2.with("{path: ds1, subset: {range: [50, end]}}")) == range(50, 55));
-  CHECK(in_order(v2.with("{path: ds1, subset: {range: [0, 5]}}")) == range(0, 5));
-  v2.folder().write("inner.yaml",
-                    "__class__: MetadatasetV2\nsplits: {train: {path: ds1, subset: "
-                    "{range: [10, 30]}}}\n");
-  CHECK(in_order(v2.with("{path: inner.yaml, subset: {range: [20%, 80%]}}")) == range(14, 26));
+  CHECK(in_order(v2.recipe("{path: ds1, subset: {range: [20%, 80%]}}")) == range(11, 44));
+  CHECK(in_order(v2.recipe("{path: ds1, subset: {range: [50, end]}}")) == range(50, 55));
+  CHECK(in_order(v2.recipe("{path: ds1, subset: {range: [0, 5]}}")) == range(0, 5));
+  v2.write("inner.yaml",
+           "__class__: MetadatasetV2\nsplits: {train: {path: ds1, subset: "
+           "{range: [10, 30]}}}\n");
+  CHECK(in_order(v2.recipe("{path: inner.yaml, subset: {range: [20%, 80%]}}")) == range(14, 26));
   for (const char* const bad : {"[30, 10]", "[10, 80%]", "[0, 56]", "[-1, 10]", "[90%, 101%]"}) {
     INFO(bad);
-    CHECK_THROWS_AS(in_order(v2.with(fmt::format("{{path: ds1, subset: {{range: {}}}}}", bad))),
+    CHECK_THROWS_AS(in_order(v2.recipe(fmt::format("{{path: ds1, subset: {{range: {}}}}}", bad))),
                     energon::Error);
   }
 }
@@ -169,7 +156,7 @@ TEST_CASE("test_subset", "[recipes][v2]") {
 TEST_CASE("test_subset_over_workers", "[recipes][v2]") {
   const V2 v2;
   Keys seen = keys(take_all(
-      once(v2.with("{blend_epochized: [{path: ds1, subset: {range: [20%, 80%]}}]}")), 2, 3));
+      once(v2.recipe("{blend_epochized: [{path: ds1, subset: {range: [20%, 80%]}}]}")), 2, 3));
   std::sort(seen.begin(), seen.end());
   CHECK(seen.size() == 33);
   CHECK(seen.front() == "000011");
@@ -179,7 +166,7 @@ TEST_CASE("test_subset_over_workers", "[recipes][v2]") {
 
 TEST_CASE("test_joined_metadataset", "[recipes][v2]") {
   const V2 v2;
-  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  const auto path = v2.recipe("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
   CHECK_THROWS_WITH(once(path), Catch::Contains("energon prepare"));
   energon::prepare_metadataset(path);
   const auto samples = Stream(once(path)).take();
@@ -193,8 +180,8 @@ TEST_CASE("test_joined_metadataset", "[recipes][v2]") {
 
 TEST_CASE("test_joined_metadataset_joiner", "[recipes][v2]") {
   const V2 v2;
-  const auto path =
-      v2.with("{join: {left: {path: ds1}, right: {path: ds3}}, joiner: {__function__: m.py:pair}}");
+  const auto path = v2.recipe(
+      "{join: {left: {path: ds1}, right: {path: ds3}}, joiner: {__function__: m.py:pair}}");
   energon::prepare_metadataset(path);
   CHECK_THROWS_WITH(once(path), Catch::Contains("joiners"));
   DataOptions data;
@@ -211,20 +198,20 @@ TEST_CASE("test_joined_metadataset_joiner", "[recipes][v2]") {
 TEST_CASE("test_joined_metadataset_prepare_mock_empty", "[recipes][v2]") {
   // A joiner that only Python knows does not matter to prepare.
   const V2 v2;
-  const auto report = energon::prepare_metadataset(v2.with(
+  const auto report = energon::prepare_metadataset(v2.recipe(
       "{join: [{path: ds1}, {path: ds3}], joiner: {__module__: mock, __class__: Unknown}}"));
   CHECK(report.joins.at(0).rows == 55);
 }
 
 TEST_CASE("test_left_join", "[recipes][v2]") {
   const V2 v2;
-  write_prepared(v2.folder(), {.name = "part", .counts = {20}, .first = 30, .part = "cap"});
+  write_prepared(v2, {.name = "part", .counts = {20}, .first = 30, .part = "cap"});
   const auto skip =
-      v2.with("{join: [{path: ds1}, {path: part, nonmatch: skip}], joiner: {__class__: Pair}}");
+      v2.recipe("{join: [{path: ds1}, {path: part, nonmatch: skip}], joiner: {__class__: Pair}}");
   energon::prepare_metadataset(skip);
   CHECK(Stream(once(skip)).take().size() == 20);
   const auto none =
-      v2.with("{join: [{path: ds1}, {path: part, nonmatch: none}], joiner: {__class__: Pair}}");
+      v2.recipe("{join: [{path: ds1}, {path: part, nonmatch: none}], joiner: {__class__: Pair}}");
   energon::prepare_metadataset(none);
   std::int64_t with_both = 0;
   const auto samples = Stream(once(none)).take();
@@ -237,18 +224,17 @@ TEST_CASE("test_left_join", "[recipes][v2]") {
 
 TEST_CASE("test_joined_metadataset_exclude", "[recipes][v2]") {
   const V2 v2;
-  v2.folder().write(
-      "ds1/.nv-meta/split.yaml",
-      "split_parts:\n  train:\n  - parts/data-{0..5}.tar\nexclude:\n"
-      "- parts/data-1.tar\n- parts/data-2.tar/000023\n- parts/data-3.tar/00003{0..4}\n");
-  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  v2.write("ds1/.nv-meta/split.yaml",
+           "split_parts:\n  train:\n  - parts/data-{0..5}.tar\nexclude:\n"
+           "- parts/data-1.tar\n- parts/data-2.tar/000023\n- parts/data-3.tar/00003{0..4}\n");
+  const auto path = v2.recipe("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
   energon::prepare_metadataset(path);
   CHECK(Stream(once(path)).take().size() == 39);
 }
 
 TEST_CASE("test_metadataset_with_join_in_blend", "[recipes][v2][fork]") {
   const V2 v2;
-  const auto path = v2.with(
+  const auto path = v2.recipe(
       "{blend: [{weight: 1, path: ds2}, {weight: 3, join: [{path: ds1}, {path: ds3}], "
       "joiner: {__class__: Pair}}]}");
   energon::prepare_metadataset(path);
@@ -271,7 +257,7 @@ TEST_CASE("test_broken_shard_of_a_join", "[recipes][v2]") {
   // Of the second dataset a shard vanishes after opening: its samples are lost and no others, and
   // the report names it.
   const V2 v2;
-  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  const auto path = v2.recipe("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
   energon::prepare_metadataset(path);
   auto reports = std::make_shared<std::vector<energon::FailureReport>>();
   const energon::ErrorPolicy policy{.handler = [reports](const energon::FailureReport& report) {
@@ -279,7 +265,7 @@ TEST_CASE("test_broken_shard_of_a_join", "[recipes][v2]") {
     return energon::FailureAction::kSkip;
   }};
   Stream stream(energon::val_dataset(path, {.split = "train"}, {.errors = {.standard = policy}}));
-  std::filesystem::remove(v2.folder().file("ds3/parts/data-1.tar"));
+  std::filesystem::remove(v2.file("ds3/parts/data-1.tar"));
   CHECK(stream.take().size() == 30);
   REQUIRE(reports->size() == 1);
   CHECK(reports->front().is_shard_broken);
@@ -289,7 +275,7 @@ TEST_CASE("test_broken_shard_of_a_join", "[recipes][v2]") {
 
 TEST_CASE("test_joiner_that_fails", "[recipes][v2]") {
   const V2 v2;
-  const auto path = v2.with("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
+  const auto path = v2.recipe("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
   energon::prepare_metadataset(path);
   DataOptions data{.split = "train"};
   data.joiners["Pair"] = [](std::vector<JoinedColumn> columns) -> Mapping {

@@ -11,7 +11,7 @@
 
 #include "io/formats/prepare_join.h"
 #include "tests/recipes/streams.h"
-#include "tests/support/dataset_builder.h"
+#include "tests/support/recipe_folder.h"
 #include "wrappers/pipeline.h"
 
 using energon::CallContext;
@@ -26,21 +26,20 @@ using energon::TaskEncoder;
 using energon::testing::kFx55;
 using energon::testing::kTens;
 using energon::testing::labels;
-using energon::testing::TempDir;
+using energon::testing::RecipeFolder;
 using energon::testing::write_jsonl;
-using energon::testing::write_prepared;
 
 namespace {
 
-class NestedRecipe {
+class NestedRecipe : public RecipeFolder {
  public:
-  NestedRecipe() {
-    write_prepared(folder_, {.name = "a", .counts = kTens});
-    write_prepared(folder_, {.name = "b", .counts = kFx55, .first = 100});
-    write_prepared(folder_, {.name = "left", .counts = {40, 20}, .first = 200});
-    write_prepared(folder_, {.name = "right", .counts = {30}, .first = 210, .part = "cap"});
-    write_jsonl(folder_, "lines.jsonl", 33, 300);
-    folder_.write("inner.yaml", R"(
+  NestedRecipe()
+      : RecipeFolder({{.name = "a", .counts = kTens},
+                      {.name = "b", .counts = kFx55, .first = 100},
+                      {.name = "left", .counts = {40, 20}, .first = 200},
+                      {.name = "right", .counts = {30}, .first = 210, .part = "cap"}}) {
+    write_jsonl(*this, "lines.jsonl", 33, 300);
+    write("inner.yaml", R"(
 __class__: MetadatasetV2
 splits:
   train:
@@ -51,7 +50,7 @@ splits:
       joiner: {__class__: Pair}
       subflavors: {kind: pair}
 )");
-    folder_.write("outer.yaml", R"(
+    write("outer.yaml", R"(
 __class__: MetadatasetV2
 splits:
   train:
@@ -60,7 +59,7 @@ splits:
     - {weight: 3, path: inner.yaml}
     - {weight: 1, path: lines.jsonl, subflavors: {kind: line}}
 )");
-    energon::prepare_metadataset(folder_.file("outer.yaml"));
+    energon::prepare_metadataset(file("outer.yaml"));
   }
 
   PipelineFactory pipeline() const {
@@ -95,7 +94,7 @@ splits:
       batch.fields.emplace_back("batch_noise", static_cast<std::int64_t>(context.rng()()));
       return batch;
     };
-    return energon::train_dataset(folder_.file("outer.yaml"), {},
+    return energon::train_dataset(file("outer.yaml"), {},
                                   {.task_encoder = std::move(encoder),
                                    .batch_size = 2,
                                    .packing_buffer_size = 12,
@@ -116,8 +115,6 @@ splits:
                      {"augmented", static_cast<std::int64_t>(context.rng()())}};
     return cooked;
   }
-
-  TempDir folder_;
 };
 
 }  // namespace

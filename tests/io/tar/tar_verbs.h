@@ -17,6 +17,7 @@
 #include "io/tar/archive_reader.h"
 #include "io/tar/shard_scan.h"
 #include "io/tar/tar_walker.h"
+#include "tests/support/tar_builder.h"
 #include "tests/support/temp_dir.h"
 
 namespace energon::testing {
@@ -81,6 +82,26 @@ inline ShardScan scan(std::string_view tar, const ShardScanOptions& options = {}
 
 inline Error scan_error(std::string_view tar, const ShardScanOptions& options = {}) {
   return error_of([&] { scan(tar, options); });
+}
+
+inline constexpr ShardScanOptions kStrictScan{.strictness = ScanStrictness::kStrict};
+
+/// A sample of two parts, and where it ends.
+inline TarBuilder one_sample() { return TarBuilder().file("a.txt", "hello").file("a.cls", "7"); }
+inline constexpr std::uint64_t kAfterOneSample = 2048;
+
+/// A scan refuses `tar` as corrupt, with this offset and reason.
+inline void check_refused(const TarBuilder& tar, std::uint64_t offset, const std::string& reason) {
+  const Error error = scan_error(tar.text());
+  CHECK(error.code() == ErrorCode::kCorruptData);
+  CHECK(error.context().byte_offset == offset);
+  CHECK(error.context().path);
+  CHECK_THAT(error.what(), Catch::Contains(reason));
+}
+
+inline std::string only_warning(const ShardScan& scan) {
+  REQUIRE(scan.warnings.size() == 1);
+  return scan.warnings.front();
 }
 
 /// The samples as "key(part part) key(part)".

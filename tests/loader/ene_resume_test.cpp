@@ -1,0 +1,259 @@
+// The acceptance tests ENE-01 … ENE-24 of the savable loader, those that need no process group and
+// no packing. Here: a restored loader goes on as the saved one did. Others: ene_layout_test.cpp,
+// ene_delivery_test.cpp, failure_test.cpp (ENE-21), tests/energon/rng_test.cpp (ENE-24).
+
+#include <algorithm>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "tests/loader/loader_fixture.h"
+
+using energon::CallContext;
+using energon::LoaderOptions;
+using energon::Sample;
+using energon::SavableDataLoaderState;
+using energon::testing::kEpochEnd;
+using energon::testing::Labels;
+using energon::testing::LoaderFixture;
+using energon::testing::never_checkpoint;
+using energon::testing::resumed;
+using energon::testing::tail;
+using energon::testing::take;
+
+TEST_CASE("ENE-01 without workers a state at 0 and at 1100 continues identically",
+          "[loader][ene]") {
+  const LoaderFixture fixture({.shuffle_buffer_size = 42});
+  const auto loader = fixture.loader(0);
+  const auto start = loader->save_state_rank();
+  const Labels reference = take(*loader, 1100);
+  const auto later = loader->save_state_rank();
+  const Labels rest = take(*loader, 1100);
+  Labels both = reference;
+  both.insert(both.end(), rest.begin(), rest.end());
+  CHECK(take(*resumed(fixture, 0, start), 2200) == both);
+  CHECK(take(*resumed(fixture, 0, later), 1100) == rest);
+}
+
+TEST_CASE("ENE-02 with workers states at 0, 18 and 127 continue in loaders with other intervals",
+          "[loader][ene][fork]") {
+  const LoaderFixture fixture({.shuffle_buffer_size = 42, .parallel_slices = 2});
+  const auto reference = take(*fixture.loader(2), 300);
+  const auto loader = fixture.loader(2);
+  std::size_t taken = 0;
+  for (const auto& [save_at, follow] :
+       {std::pair<std::size_t, std::size_t>{0, 18}, {18, 109}, {127, 28}}) {
+    CHECK(take(*loader, save_at - taken) == tail(reference, taken, save_at - taken));
+    taken = save_at;
+    const auto state = loader->save_state_rank();
+    for (const std::int64_t interval : {1, 7, 1000}) {
+      CHECK(take(*resumed(fixture, 2, state, {.checkpoint_every_batches = interval}), follow) ==
+            tail(reference, save_at, follow));
+    }
+  }
+}
+
+TEST_CASE("ENE-03 six workers, single steps, each in a fresh loader", "[loader][ene][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 5});
+  const auto reference = take(*fixture.loader(6), 9);
+  SavableDataLoaderState state = fixture.loader(6)->save_state_rank();
+  for (std::size_t step = 0; step < 9; ++step) {
+    const auto loader = resumed(fixture, 6, state);
+    CHECK(take(*loader, 1) == tail(reference, step, 1));
+    state = loader->save_state_rank();
+  }
+}
+
+TEST_CASE("ENE-04 restoring and saving at once gives the same state", "[loader][ene][fork]") {
+  const LoaderFixture fixture({.batch_size = 3, .shuffle_buffer_size = 20});
+  for (const int workers : {0, 2}) {
+    const auto loader = fixture.loader(workers);
+    const auto initial = loader->save_state_rank();
+    CHECK(resumed(fixture, workers, initial)->save_state_rank() == initial);
+    const auto reference = take(*loader, 5);
+    CHECK(take(*resumed(fixture, workers, initial), 5) == reference);
+    const auto state = loader->save_state_rank();
+    CHECK(loader->save_state_rank() == state);
+    CHECK(resumed(fixture, workers, state)->save_state_rank() == state);
+    const auto running = resumed(fixture, workers, state, never_checkpoint());
+    take(*running, 1);
+    const auto after_one = running->save_state_rank();
+    CHECK(resumed(fixture, workers, after_one)->save_state_rank() == after_one);
+  }
+}
+
+TEST_CASE("ENE-05 restore, take one, save: the offset of silent workers is not lost",
+          "[loader][ene][fork]") {
+  const LoaderFixture fixture({});
+  const auto reference = take(*fixture.loader(3), 23);
+  const auto first = fixture.loader(3, never_checkpoint());
+  take(*first, 10);
+  const auto at_ten = first->save_state_rank();
+  CHECK(at_ten.worker_states[0].offset == 4);
+  CHECK(at_ten.worker_states[1].offset == 3);
+  const auto second = resumed(fixture, 3, at_ten, never_checkpoint());
+  take(*second, 1);
+  const auto at_eleven = second->save_state_rank();
+  CHECK(take(*resumed(fixture, 3, at_eleven, never_checkpoint()), 12) == tail(reference, 11, 12));
+}
+
+TEST_CASE("ENE-06 with checkpoints after each batch the offset is zero", "[loader][ene][fork]") {
+  const LoaderFixture fixture({});
+  const auto reference = take(*fixture.loader(3), 50);
+  for (const bool sparse : {true, false}) {
+    const auto loader = fixture.loader(
+        3, sparse ? never_checkpoint() : LoaderOptions{.checkpoint_every_batches = 1});
+    take(*loader, 40);
+    const auto state = loader->save_state_rank();
+    for (const auto& worker : state.worker_states) {
+      CHECK(worker.offset == (sparse ? worker.index == 0 ? worker.offset : 0 : 0));
+      CHECK(worker.index + worker.offset >= 13);
+    }
+    CHECK(take(*resumed(fixture, 3, state), 10) == tail(reference, 40, 10));
+  }
+}
+
+TEST_CASE("ENE-08 after k batches the next one comes from worker k mod 3", "[loader][ene][fork]") {
+  const LoaderFixture fixture({});
+  const auto reference = take(*fixture.loader(3), 20);
+  const auto loader = fixture.loader(3);
+  for (std::size_t k = 0; k < 8; ++k) {
+    const auto state = loader->save_state_rank();
+    CHECK(state.next_worker_id == static_cast<std::int64_t>(k % 3));
+    CHECK(take(*resumed(fixture, 3, state), 12) == tail(reference, k, 12));
+    take(*loader, 1);
+  }
+}
+
+TEST_CASE("ENE-09 an exhausted worker waits for the others, at every save point",
+          "[loader][ene][fork]") {
+  struct Case {
+    std::vector<std::int64_t> counts;
+    int workers;
+  };
+  // Unequal shares of the workers: 5 and 4, 2 1 2, and shares without any sample.
+  for (const Case& with : {Case{{9}, 2}, Case{{5}, 3}, Case{{2}, 3}, Case{{1}, 3}}) {
+    const LoaderFixture fixture({.batch_size = 2, .repeat = false}, with.counts);
+    const auto reference = take(*fixture.loader(with.workers), 24);
+    const auto loader = fixture.loader(with.workers);
+    for (std::size_t k = 0; k < 12; ++k) {
+      INFO(with.counts[0] << " samples, " << with.workers << " workers, saved after " << k);
+      CHECK(take(*resumed(fixture, with.workers, loader->save_state_rank()), 12) ==
+            tail(reference, k, 12));
+      take(*loader, 1);
+    }
+  }
+}
+
+TEST_CASE("ENE-10 a state after the last batch, before and after the end was seen",
+          "[loader][ene][fork]") {
+  const LoaderFixture fixture({.batch_size = 4, .repeat = false});
+  for (const int workers : {0, 2}) {
+    const auto reference = take(*fixture.loader(workers), 40);
+    const auto end = static_cast<std::size_t>(
+        std::find(reference.begin(), reference.end(), kEpochEnd) - reference.begin());
+    const auto loader = fixture.loader(workers);
+    take(*loader, end);
+    const auto before = loader->save_state_rank();
+    CHECK_FALSE(before.epoch_finished);
+    CHECK(take(*resumed(fixture, workers, before), 15) == tail(reference, end, 15));
+    take(*loader, 1);
+    const auto after = loader->save_state_rank();
+    CHECK(after.epoch_finished);
+    CHECK(after.next_worker_id == 0);
+    CHECK(take(*resumed(fixture, workers, after), 15) == tail(reference, end + 1, 15));
+    CHECK(take(*loader, 15) == tail(reference, end + 1, 15));
+  }
+}
+
+TEST_CASE(
+    "ENE-11 an epoch goes on after a pause, then a full new one follows; the size is the rank's",
+    "[loader][ene][fork]") {
+  const LoaderFixture fixture({.batch_size = 4, .repeat = false});
+  for (const int workers : {0, 2}) {
+    const auto loader = fixture.loader(workers);
+    REQUIRE(loader->size());
+    const auto size = static_cast<std::size_t>(*loader->size());
+    CHECK(size == (workers == 0 ? 14U : 14U));
+    std::set<std::int64_t> seen;
+    std::size_t batches = 0;
+    const auto look = [&](std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i, ++batches) {
+        const auto batch = loader->next();
+        REQUIRE(batch);
+        for (const std::int64_t number : energon::testing::numbers(*batch)) {
+          CHECK(seen.insert(number).second);
+        }
+      }
+    };
+    look(3);
+    look(3);
+    look(size - batches);
+    CHECK(seen.size() == 55);
+    CHECK_FALSE(loader->next());
+    seen.clear();
+    batches = 0;
+    look(size);
+    CHECK(seen.size() == 55);
+    CHECK_FALSE(loader->next());
+  }
+}
+
+TEST_CASE("ENE-18 random augmentation is the same after a restore", "[loader][ene][fork]") {
+  const energon::MapFunction augment = [](Sample sample, CallContext& context) {
+    sample.fields.emplace_back("noise", std::to_string(context.rng()()));
+    return sample;
+  };
+  const LoaderFixture fixture(
+      {.task_encoder = {.encode_sample = augment}, .batch_size = 2, .shuffle_buffer_size = 9});
+  for (const int workers : {0, 1, 2}) {
+    const auto loader = fixture.loader(workers);
+    take(*loader, 7);
+    const auto state = loader->save_state_rank();
+    const auto expected = take(*loader, 20);
+    CHECK(take(*resumed(fixture, workers, state), 20) == expected);
+  }
+}
+
+TEST_CASE("ENE-19 samples are not in the state", "[loader][ene][fork]") {
+  const LoaderFixture fixture({.shuffle_buffer_size = 42}, {20, 20, 20}, 1 << 20);
+  const auto loader = fixture.loader(2);
+  take(*loader, 10);
+  const auto state = loader->save_state_rank();
+  CHECK(energon::encode_loader_state(state).size() < 64 * 1024);
+  const auto expected = take(*loader, 10);
+  CHECK(take(*resumed(fixture, 2, state), 10) == expected);
+}
+
+TEST_CASE("stop keeps the position, and the loader can be restored afterwards", "[loader][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 9});
+  const auto reference = take(*fixture.loader(2), 20);
+  const auto loader = fixture.loader(2);
+  const auto start = loader->save_state_rank();
+  take(*loader, 7);
+  loader->stop();
+  CHECK(loader->worker_pids().empty());
+  CHECK(take(*loader, 6) == tail(reference, 7, 6));
+  CHECK(loader->worker_pids().size() == 2);
+  loader->stop();
+  loader->restore_state_rank(start);
+  CHECK(take(*loader, 20) == reference);
+}
+
+TEST_CASE("saves and restores chain at every batch of several epochs, with sparse checkpoints",
+          "[loader][fork]") {
+  const LoaderFixture fixture(
+      {.batch_size = 3, .shuffle_buffer_size = 4, .virtual_epoch_length = 5}, {9, 8});
+  const auto reference = take(*fixture.loader(2), 30);
+  SavableDataLoaderState state = fixture.loader(2)->save_state_rank();
+  for (std::size_t step = 0; step < 28; step += 2) {
+    const auto loader = resumed(fixture, 2, state, {.checkpoint_every_batches = 3});
+    INFO("step " << step);
+    CHECK(take(*loader, 2) == tail(reference, step, 2));
+    state = energon::decode_loader_state(energon::encode_loader_state(loader->save_state_rank()));
+    CHECK(state.batch_index ==
+          static_cast<std::int64_t>(std::count_if(
+              reference.begin(), reference.begin() + static_cast<std::ptrdiff_t>(step) + 2,
+              [](const std::string& item) { return item != kEpochEnd; })));
+  }
+}
