@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/loader_flags.h"
+#include "cli/no_samples.h"
 #include "cli/output.h"
 #include "cli/statistics_table.h"
 #include "energon/loader/loader_state.h"
@@ -109,10 +110,7 @@ class Dump {
     // The rest of an epoch that a state was saved in may be empty.
     const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && !flags_.restore_from.empty();
     if (delivered_in_epoch_ == 0 && !epoch_limit_ && !may_be_empty) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("rank {} of {} has no samples: there are more ranks and workers than "
-                              "samples",
-                              flags_.loader.rank, flags_.loader.world_size));
+      throw no_samples(flags_.loader);
     }
     delivered_in_epoch_ = 0;
   }

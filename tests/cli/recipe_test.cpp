@@ -123,6 +123,67 @@ TEST_CASE("get finds a key in any dataset of a metadataset", "[cli][get]") {
   CHECK_THAT(line.err, Catch::Contains("from 0 to 19"));
 }
 
+TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
+  const Recipe recipe;
+  const auto get = [](const std::string& path, const std::string& split, const std::string& key) {
+    return run_energon({"get", path, "--split", split, key});
+  };
+  CHECK(get(recipe.path(), "epochs", "000103").exit_code == 0);
+  CHECK(get(recipe.path("a"), "train", "000003").exit_code == 0);
+  const auto other = get(recipe.path(), "train", "000103");  // of b, which is not in train
+  CHECK(other.exit_code == 1);
+  CHECK_THAT(other.err, Catch::Contains("no sample has the key '000103'"));
+  const auto unknown = get(recipe.path(), "zzz", "000103");
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.err, Catch::Contains("no split 'zzz'; known: train, epochs, val"));
+  const auto part = get(recipe.path("a"), "zzz", "000003");
+  CHECK(part.exit_code == 1);
+  CHECK_THAT(part.err, Catch::Contains("unknown split part 'zzz'; known: train"));
+}
+
+TEST_CASE("info refuses a split file where there is none", "[cli][info]") {
+  const Recipe recipe;
+  for (const std::string name : {"m.yaml", "lines.jsonl"}) {
+    const auto result = run_energon({"info", recipe.path(name), "--split-config", "x.yaml"});
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, Catch::Contains("--split-config is for prepared datasets"));
+  }
+}
+
+TEST_CASE("why there are no samples is said as it is", "[cli][dump][bench]") {
+  const TempDir folder;
+  write_prepared(folder, {.name = "a", .counts = {2}});
+  write_prepared(folder, {.name = "one", .counts = {1}});
+  folder.write("m.yaml", R"(
+__class__: MetadatasetV2
+splits:
+  train: {path: a, subset: {range: [50%, 50%]}}
+  little: {blend_epochized: [{path: a, split_part: train, repetitions: 0.1}]}
+)");
+  const std::string bad = folder.write(
+      "bad.jsonl", fmt::format(R"({{"dataset":"{0}","shard":"parts/data-0.tar","index":0}}
+{{"dataset":"{0}","shard":"parts/data-0.tar","index":1}}
+)",
+                               folder.file("a")));
+  for (const std::string command : {"dump", "bench"}) {
+    const auto reason = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), command);
+      const auto result = run_energon(arguments);
+      CHECK(result.exit_code == 1);
+      return result.err;
+    };
+    CHECK_THAT(reason({folder.file("a"), "--exclude", bad}),
+               Catch::Contains("rank 0 of 1 has no samples: all 2 samples are excluded"));
+    CHECK_THAT(reason({folder.file("m.yaml")}),
+               Catch::Contains("the subsets of the metadataset leave none of 2 samples"));
+    CHECK_THAT(reason({folder.file("m.yaml"), "--split", "little"}),
+               Catch::Contains("2 samples for 1 rank, of which the repetitions take only a part"));
+    CHECK_THAT(reason({folder.file("one"), "--world-size", "2", "--rank", "1"}),
+               Catch::Contains("rank 1 of 2 has no samples: 1 sample for 2 ranks"));
+  }
+}
+
 TEST_CASE("bench runs over a metadataset and names what limits it", "[cli][bench][fork]") {
   const Recipe recipe;
   const auto result = run_energon({"bench", recipe.path(), "--batches", "200", "--num-workers", "1",
