@@ -1,12 +1,15 @@
-// The commands that take metadatasets and JSONL files: info, dump, get, bench.
+// Commands on metadatasets and JSONL files: info, lint, preview, dump, get, bench.
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "io/file_source.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 
@@ -72,6 +75,54 @@ TEST_CASE("info shows the tree of a metadataset with shares and lengths", "[cli]
                           " [train], 7 samples (from 0 to 7 of 14), 14 an epoch, repetitions 2\n"));
   CHECK_THAT(run_energon({"info", recipe.path("lines.jsonl")}).out,
              Catch::Contains("kind:      JSONL file\n") && Catch::Contains("samples:   20\n"));
+}
+
+TEST_CASE("lint reads all datasets of a metadataset and says which one is at fault",
+          "[cli][lint]") {
+  const Recipe recipe;
+  const auto good = run_energon({"lint", recipe.path(), "--no-progress"});
+  INFO(good.err);
+  CHECK(good.exit_code == 0);
+  CHECK_THAT(good.out, Catch::Contains("89 samples in 8 shards of 3 datasets scanned") &&
+                           Catch::Contains("no problems"));
+  std::string lines = energon::read_file(recipe.path("lines.jsonl"));
+  lines.replace(lines.find("\"n\": 7"), 6, "'n': 7");
+  std::ofstream(recipe.path("lines.jsonl")) << lines;
+  std::filesystem::remove(recipe.path("b/parts/data-0.tar"));
+  const auto bad = run_energon({"lint", recipe.path(), "--no-progress"});
+  CHECK(bad.exit_code == 1);
+  const std::string a = recipe.path("a");
+  CHECK_THAT(bad.out, Catch::Contains(recipe.path("lines.jsonl") +
+                                      ": lines.jsonl: byte 64: line 8 is not valid JSON: ") &&
+                          Catch::Contains(recipe.path("b") + ": parts/data-0.tar: ") &&
+                          Catch::Contains("2 problems"));
+  const auto alone = run_energon({"lint", recipe.path("lines.jsonl")});
+  CHECK(alone.exit_code == 1);
+  CHECK_THAT(alone.out, Catch::StartsWith("lines.jsonl: byte 64: line 8 is not valid JSON: ") &&
+                            Catch::Contains("19 samples in 1 shard scanned"));
+}
+
+TEST_CASE("preview shows samples of each dataset of a metadataset", "[cli][preview]") {
+  const Recipe recipe;
+  const auto train = run_energon({"preview", recipe.path(), "--count", "2"});
+  INFO(train.err);
+  CHECK(train.exit_code == 0);
+  CHECK_THAT(train.out, Catch::StartsWith(fmt::format(
+                            "== {} [train]\n"
+                            "000000  (parts/data-0.tar, sample 0)\n  txt: 1 byte, text 0\n"
+                            "000001  (parts/data-0.tar, sample 1)\n  txt: 1 byte, text 1\n\n"
+                            "== {}\n"
+                            "0  (lines.jsonl, sample 0)\n  json: 8 bytes, json\n",
+                            recipe.path("a"), recipe.path("lines.jsonl"))) &&
+                            Catch::Contains("\n1  (lines.jsonl, sample 1)\n") &&
+                            !Catch::Contains("sample 2"));
+  const auto epochs = run_energon({"preview", recipe.path(), "--split", "epochs", "--count", "9"});
+  CHECK_THAT(epochs.out, Catch::Contains("000106") && !Catch::Contains("000107"));  // the subset
+  CHECK_THAT(run_energon({"preview", recipe.path("lines.jsonl"), "--count", "1"}).out,
+             Catch::StartsWith("0  (lines.jsonl, sample 0)\n") && !Catch::Contains("=="));
+  const auto unknown = run_energon({"preview", recipe.path(), "--split", "zzz"});
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.err, Catch::Contains("known: train, epochs, val"));
 }
 
 TEST_CASE("dump runs over metadatasets and JSONL files", "[cli][dump][fork]") {
