@@ -226,6 +226,11 @@ splits:
     };
     CHECK_THAT(reason({folder.file("a"), "--exclude", bad}),
                Catch::Contains("rank 0 of 1 has no samples: all 2 samples are excluded"));
+    if (command == "dump") {  // which ends by itself
+      const auto empty = run_energon({"dump", folder.file("a"), "--mode", "val", "--exclude", bad});
+      CHECK(empty.exit_code == 0);
+      CHECK_THAT(empty.err, Catch::StartsWith("energon: warning: rank 0 of 1 has no samples: all"));
+    }
     CHECK_THAT(reason({folder.file("m.yaml")}),
                Catch::Contains("the subsets of the metadataset leave none of 2 samples"));
     CHECK_THAT(reason({folder.file("m.yaml"), "--split", "little"}),
