@@ -69,6 +69,11 @@ int run_analyze(const AnalyzeFlags& flags) {
         fmt::format("no batches in {}", plural(static_cast<std::int64_t>(files.size()), "log")));
   }
   const SamplePositions positions = positions_of(order.steps);
+  if (positions.sample_count == 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the batches in {} have no sample keys: there is no order to analyze",
+                            plural(static_cast<std::int64_t>(files.size()), "log")));
+  }
   if (!flags.heat_map.empty()) {
     write_heat_map(flags.heat_map, heat_map(positions, static_cast<std::size_t>(flags.steps),
                                             static_cast<std::size_t>(flags.samples)));

@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/loader_flags.h"
+#include "cli/no_samples.h"
 #include "cli/output.h"
 #include "cli/process_usage.h"
 #include "cli/progress_line.h"
@@ -120,10 +121,7 @@ class Bench {
     ++epochs_ended_;
     is_over_ = flags_.loader.epochs && epochs_ended_ >= *flags_.loader.epochs;
     if (taken_in_epoch_ == 0) {
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("rank {} of {} has no samples: there are more ranks and workers than samples",
-                      flags_.loader.rank, flags_.loader.world_size));
+      throw no_samples(flags_.loader);
     }
     taken_in_epoch_ = 0;
   }

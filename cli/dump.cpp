@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/loader_flags.h"
+#include "cli/no_samples.h"
 #include "cli/output.h"
 #include "cli/statistics_table.h"
 #include "energon/loader/certificate.h"
@@ -134,11 +135,13 @@ class Dump {
     ++epochs_ended_;
     // The rest of an epoch that a state was saved in may be empty.
     const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && !flags_.restore_from.empty();
-    if (delivered_in_epoch_ == 0 && !epoch_limit_ && !may_be_empty) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("rank {} of {} has no samples: there are more ranks and workers than "
-                              "samples",
-                              flags_.loader.rank, flags_.loader.world_size));
+    if (delivered_in_epoch_ == 0 && !may_be_empty && !is_warned_) {
+      const Error reason = no_samples(flags_.loader);
+      if (!epoch_limit_) {
+        throw reason;  // or it would go on for ever
+      }
+      print_warning(reason.what());
+      is_warned_ = true;
     }
     delivered_in_epoch_ = 0;
   }
@@ -177,6 +180,7 @@ class Dump {
   std::int64_t epochs_ended_ = 0;     // since the very first one
   std::int64_t epochs_at_start_ = 0;  // of this run
   bool is_saved_ = false;
+  bool is_warned_ = false;  // of an epoch without samples
 };
 
 int run_dump(const DumpFlags& flags) {

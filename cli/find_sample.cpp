@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@
 #include "io/formats/index_cache.h"
 #include "io/formats/recipe.h"
 #include "io/formats/sample_index.h"
+#include "io/formats/split_config.h"
 #include "io/tar/member_name.h"
 #include "io/tar/tar_walker.h"
 
@@ -65,8 +67,19 @@ ShardFile describe_shard(const std::string& folder, const ShardCount& shard,
   return file;
 }
 
+// Where samples are looked for.
+struct SplitPart {
+  std::optional<std::string> name = std::nullopt;    // absent: everywhere
+  std::optional<std::string> config = std::nullopt;  // its split file; absent: the usual one
+};
+
 Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const std::string& key,
-                       const std::optional<std::string>& cache_dir) {
+                       const SplitPart& part, const std::optional<std::string>& cache_dir) {
+  const std::string meta = folder + "/.nv-meta";
+  std::vector<std::string> shards_of_part;
+  if (part.name) {
+    shards_of_part = select_shards(read_split_config(meta, part.config), *part.name, meta).names;
+  }
   const std::string index_path = folder + "/.nv-meta/index.sqlite";
   const auto location = SampleIndex(index_path).find_sample(key);
   if (!location) {
@@ -80,6 +93,15 @@ Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const
                     "dataset again",
                     shard, info.shards.size()),
         {.path = index_path, .sample_key = key});
+  }
+  const std::string& shard_name = info.shards[static_cast<std::size_t>(shard)].name;
+  if (part.name &&
+      std::find(shards_of_part.begin(), shards_of_part.end(), shard_name) == shards_of_part.end()) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("the sample '{}' is in the shard '{}', which is not in the split part "
+                            "'{}'",
+                            printable(key), printable(shard_name), printable(*part.name)),
+                {.path = folder});
   }
   return {.shards = {.dataset_path = folder,
                      .kind = "prepared",
@@ -181,25 +203,43 @@ FoundSample find_line(const std::string& path, const std::string& key,
   return {.sample = std::move(samples.at(0)), .bytes = bytes, .parts = {{"json", bytes}}};
 }
 
-// In the datasets of a metadataset, in all its splits, in order.
+FoundSample find_in(const std::string& path, const std::string& key, const SplitPart& part,
+                    const std::optional<std::string>& cache_dir);
+
+// The datasets of a leaf and, if only a split is asked for, what of them is in it.
+std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& leaf,
+                                                         bool is_split_wanted) {
+  std::vector<std::pair<std::string, SplitPart>> places;
+  const auto add = [&](const std::string& path, const std::string& part,
+                       const std::optional<std::string>& config) {
+    places.emplace_back(path, is_split_wanted ? SplitPart{part, config} : SplitPart());
+  };
+  if (leaf.kind != LeafReference::Kind::kJoin) {
+    add(leaf.path, leaf.split_part, leaf.split_config);
+  }
+  for (const JoinColumn& column : leaf.columns) {
+    add(column.path, column.split_part, column.split_config);
+  }
+  return places;
+}
+
+// In the datasets of a metadataset, in order: of one of its splits, or of all.
 FoundSample find_in_metadataset(const std::string& path, const std::string& key,
+                                const std::optional<std::string>& wanted_split,
                                 const std::optional<std::string>& cache_dir) {
-  std::set<std::string> searched;
-  for (const MetadatasetSplit& split : read_metadataset(path).splits) {
+  const Metadataset metadataset = read_metadataset(path);
+  const std::vector<MetadatasetSplit> splits =
+      wanted_split ? std::vector{metadataset.split(*wanted_split)} : metadataset.splits;
+  std::set<std::tuple<std::string, std::optional<std::string>, std::optional<std::string>>>
+      searched;
+  for (const MetadatasetSplit& split : splits) {
     for (const LeafReference& leaf : load_recipe(path, split.name).leaves) {
-      std::vector<std::string> datasets;
-      if (leaf.kind != LeafReference::Kind::kJoin) {
-        datasets.push_back(leaf.path);
-      }
-      for (const JoinColumn& column : leaf.columns) {
-        datasets.push_back(column.path);
-      }
-      for (const std::string& dataset : datasets) {
-        if (!searched.insert(dataset).second) {
+      for (const auto& [dataset, part] : places_of(leaf, wanted_split.has_value())) {
+        if (!searched.insert({dataset, part.name, part.config}).second) {
           continue;
         }
         try {
-          return find_sample(dataset, key, cache_dir);
+          return find_in(dataset, key, part, cache_dir);
         } catch (const Error& error) {
           if (error.code() != ErrorCode::kNotFound) {
             throw;
@@ -211,15 +251,13 @@ FoundSample find_in_metadataset(const std::string& path, const std::string& key,
   fail_not_found(path, key);
 }
 
-}  // namespace
-
-FoundSample find_sample(const std::string& path, const std::string& key,
-                        const std::optional<std::string>& cache_dir) {
+FoundSample find_in(const std::string& path, const std::string& key, const SplitPart& part,
+                    const std::optional<std::string>& cache_dir) {
   switch (detect_dataset_kind(path)) {
     case DatasetKind::kJsonl:
       return find_line(path, key, cache_dir);
     case DatasetKind::kMetadataset:
-      return find_in_metadataset(path, key, cache_dir);
+      return find_in_metadataset(path, key, part.name, cache_dir);
     case DatasetKind::kPrepared:
     case DatasetKind::kPlainTars:
     case DatasetKind::kFolder:
@@ -228,7 +266,7 @@ FoundSample find_sample(const std::string& path, const std::string& key,
   std::error_code ignored;
   const bool is_folder = fs::is_directory(path, ignored);
   const auto info = is_folder ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
-  Place place = info ? find_in_prepared(fs::canonical(path).string(), *info, key, cache_dir)
+  Place place = info ? find_in_prepared(fs::canonical(path).string(), *info, key, part, cache_dir)
                      : find_in_plain(path, key, cache_dir);
   const ShardFile shard = place.shards.shards.at(static_cast<std::size_t>(place.shard));
   FoundSample found;
@@ -243,6 +281,14 @@ FoundSample find_sample(const std::string& path, const std::string& key,
                 {.path = shard.tar_path, .byte_offset = found.bytes.offset});
   }
   return found;
+}
+
+}  // namespace
+
+FoundSample find_sample(const std::string& path, const std::string& key,
+                        const std::optional<std::string>& split,
+                        const std::optional<std::string>& cache_dir) {
+  return find_in(path, key, {.name = split}, cache_dir);
 }
 
 }  // namespace energon::cli

@@ -1,9 +1,9 @@
 // One sample of a dataset, found by its key.
 //
 // A prepared dataset is asked through its index.sqlite, whatever part of the split the sample is
-// in; of plain tars the headers are walked, shard by shard, until the key comes. The first one wins
-// if plain shards repeat a key. In a metadataset the first dataset that has the key wins; samples
-// of a JSONL file are found by their number.
+// in, unless one is asked for; of plain tars the headers are walked, shard by shard, until the key
+// comes. The first one wins if plain shards repeat a key. In a metadataset the first dataset that
+// has the key wins; samples of a JSONL file are found by their number.
 
 #pragma once
 
@@ -36,8 +36,11 @@ struct FoundSample {
   std::vector<FoundPart> parts;  ///< in the order of the shard, as the fields of `sample`
 };
 
-/// Throws Error: kNotFound if there is no such sample, and as open_split().
+/// `split`: only in this split of a metadataset, or part of a prepared dataset; absent: in all.
+/// Plain tars and JSONL files have none, it means nothing to them. Throws Error: kNotFound if there
+/// is no such sample, kInvalidArgument if there is no such split, and as open_split().
 FoundSample find_sample(const std::string& path, const std::string& key,
+                        const std::optional<std::string>& split,
                         const std::optional<std::string>& cache_dir);
 
 }  // namespace energon::cli

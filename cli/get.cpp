@@ -23,7 +23,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct GetFlags {
-  LoaderFlags loader;  // PATH; the rest for --restore-key
+  LoaderFlags loader;  // PATH, --split and --cache-dir; the rest for --restore-key
+  bool is_split_given = false;
   std::string key;
   std::string restore_key;
   std::string output;
@@ -76,7 +77,10 @@ void keep_part(FoundSample& found, const std::string& name) {
 
 int run_get_by_key(const GetFlags& flags) {
   const WantedSample wanted = parse_wanted(flags.key);
-  FoundSample found = find_sample(flags.loader.path, wanted.key, flags.loader.cache_dir);
+  FoundSample found =
+      find_sample(flags.loader.path, wanted.key,
+                  flags.is_split_given ? std::optional(flags.loader.split) : std::nullopt,
+                  flags.loader.cache_dir);
   if (wanted.part) {
     keep_part(found, *wanted.part);
   }
@@ -177,7 +181,9 @@ void add_get(CLI::App& app, Run& run) {
       app.add_subcommand("get", "Find a sample by its key, or rebuild a batch by its restore key");
   const auto flags = std::make_shared<GetFlags>();
   add_loader_flags(*command, flags->loader);
-  command->add_option("KEY", flags->key, "Key of a sample, or KEY.part");
+  command->add_option(
+      "KEY", flags->key,
+      "Key of a sample, or KEY.part; looked for in all splits, unless --split is given");
   command->add_option("--restore-key", flags->restore_key,
                       "As dump prints it; --split, --mode, --num-workers and --world-size must be "
                       "those of the dump");
@@ -185,7 +191,10 @@ void add_get(CLI::App& app, Run& run) {
                       "Write raw bytes: of one part to this file (-: standard output), of a sample "
                       "each part to a file of its name in this folder");
   command->add_flag("--json", flags->is_json, "Metadata as JSON");
-  command->callback([flags, &run] { run = [flags] { return run_get(*flags); }; });
+  command->callback([flags, command, &run] {
+    flags->is_split_given = command->count("--split") > 0;
+    run = [flags] { return run_get(*flags); };
+  });
 }
 
 }  // namespace energon::cli

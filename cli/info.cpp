@@ -126,7 +126,15 @@ int run_info(const InfoFlags& flags) {
   if (path.size() > 1 && path.ends_with('/')) {
     path.pop_back();
   }
-  switch (detect_dataset_kind(flags.path)) {
+  const DatasetKind kind = detect_dataset_kind(flags.path);
+  if (flags.split_config && kind != DatasetKind::kPrepared) {
+    throw UsageError{
+        fmt::format("--split-config is for prepared datasets, this is none: {}{}", to_string(kind),
+                    kind == DatasetKind::kMetadataset
+                        ? "; it names the split files of its datasets itself, with split_config"
+                        : "")};
+  }
+  switch (kind) {
     case DatasetKind::kJsonl:
       print_jsonl(path, flags);
       return kExitOk;

@@ -25,9 +25,12 @@ struct LintFlags {
   bool is_progress_shown = true;
 };
 
-// "shard-003.tar: byte 1024: sample 'a': message"
+// "dataset: shard-003.tar: byte 1024: sample 'a': message"
 std::string describe(const LintProblem& problem) {
-  std::string text = problem.shard.empty() ? std::string() : printable(problem.shard) + ": ";
+  std::string text;
+  for (const std::string& name : {problem.dataset, problem.shard}) {
+    text += name.empty() ? "" : printable(name) + ": ";
+  }
   if (problem.byte_offset) {
     text += fmt::format("byte {}: ", *problem.byte_offset);
   }
@@ -44,11 +47,13 @@ int print_report(const LintReport& report) {
   for (const LintProblem& problem : report.problems) {
     output().print("{}\n", describe(problem));
   }
-  output().print(
-      "{} in {} scanned, {} compared with checksums: {}\n", plural(report.samples, "sample"),
-      plural(report.shards, "shard"), with_separators(report.samples_checksummed),
-      report.ok() ? "no problems"
-                  : plural(static_cast<std::int64_t>(report.problems.size()), "problem"));
+  output().print("{} in {}{} scanned, {} compared with checksums: {}\n",
+                 plural(report.samples, "sample"), plural(report.shards, "shard"),
+                 report.datasets == 1 ? "" : " of " + plural(report.datasets, "dataset"),
+                 with_separators(report.samples_checksummed),
+                 report.ok()
+                     ? "no problems"
+                     : plural(static_cast<std::int64_t>(report.problems.size()), "problem"));
   return report.ok() ? kExitOk : kExitFailure;
 }
 
@@ -58,11 +63,16 @@ int run_lint(const LintFlags& flags) {
       .cache_dir = flags.cache_dir, .threads = flags.num_workers, .stop = interrupt.token()};
   LintReport report;
   {
-    ProgressLine progress(
-        "Reading", "shards",
-        flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide);
+    std::optional<ProgressLine> line;
+    std::string dataset;
     options.progress = [&](const LintProgress& state) {
-      progress.update(state.shards_done, state.shards_total);
+      if (!line || state.dataset != dataset) {
+        dataset = state.dataset;
+        line.emplace(
+            dataset.empty() ? "Reading" : "Reading " + printable(dataset), "shards",
+            flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide);
+      }
+      line->update(state.shards_done, state.shards_total);
     };
     report = lint(flags.path, options);
   }
@@ -76,7 +86,9 @@ void add_lint(CLI::App& app, Run& run) {
       "lint",
       "Read a whole dataset and report everything that is wrong; exit code 1 if anything is");
   const auto flags = std::make_shared<LintFlags>();
-  command->add_option("PATH", flags->path, "Dataset, folder of tars, tar, or brace pattern")
+  command
+      ->add_option("PATH", flags->path,
+                   "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
       ->required();
   command
       ->add_option("--num-workers", flags->num_workers,

@@ -197,17 +197,20 @@ ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text) {
   return {.mode = ShuffleOverEpochs::Mode::kEpochs, .epochs = epochs};
 }
 
+DataOptions data_options(const LoaderFlags& flags) {
+  return {.split = flags.split,
+          .open = {.exclude_files = flags.exclude_files,
+                   .broken_shards =
+                       flags.on_error == OnError::kSkip ? BrokenShards::kSkip : BrokenShards::kFail,
+                   .cache_dir = flags.cache_dir},
+          .verify_checksums = flags.verify_checksums};
+}
+
 namespace {
 
 // What the policy lets pass of the failures at opening goes where those of the loader go.
 PipelineData open_with_policy(const LoaderFlags& flags) {
-  PipelineData data = open_pipeline_data(
-      flags.path, {.split = flags.split,
-                   .open = {.exclude_files = flags.exclude_files,
-                            .broken_shards = flags.on_error == OnError::kSkip ? BrokenShards::kSkip
-                                                                              : BrokenShards::kFail,
-                            .cache_dir = flags.cache_dir},
-                   .verify_checksums = flags.verify_checksums});
+  PipelineData data = open_pipeline_data(flags.path, data_options(flags));
   QuarantineWriter writer(flags.quarantine);
   for (const FailureReport& report : data.broken) {
     writer.append(report);

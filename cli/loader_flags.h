@@ -14,6 +14,7 @@
 #include "energon/pipeline.h"
 #include "energon/webdataset/slice_order.h"
 #include "energon/webdataset/webdataset.h"
+#include "wrappers/open_data.h"
 
 namespace energon::cli {
 
@@ -58,6 +59,9 @@ struct LoaderFlags {
 
 /// Declares PATH and the options above. `flags` must live as long as `command`.
 void add_loader_flags(CLI::App& command, LoaderFlags& flags);
+
+/// How the flags say that the data is opened.
+DataOptions data_options(const LoaderFlags& flags);
 
 /// Opens the data; shards that are broken go to the quarantine file. Throws Error as open_split(),
 /// UsageError if options contradict each other.

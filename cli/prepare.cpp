@@ -200,6 +200,10 @@ std::vector<std::string> given_shard_flags(const PrepareFlags& flags) {
 }
 
 int run_prepare(const PrepareFlags& flags) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(flags.path, ignored)) {
+    throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = flags.path});
+  }
   if (const auto exit_code = prepare_other_kind(flags.path, given_shard_flags(flags))) {
     return *exit_code;
   }

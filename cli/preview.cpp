@@ -1,4 +1,4 @@
-// energon preview: the first samples of a split, as text.
+// energon preview: the first samples of a split, of each of its datasets, as text.
 
 #include <algorithm>
 #include <cstdint>
@@ -7,15 +7,19 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "cli/at_least.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/open_dataset.h"
 #include "cli/output.h"
 #include "cli/part_preview.h"
+#include "cli/recipe_summary.h"
 #include "energon/buffer_allocator.h"
-#include "energon/webdataset/webdataset.h"
 #include "io/error.h"
+#include "io/formats/dataset_kind.h"
+#include "io/formats/recipe.h"
 
 namespace energon::cli {
 namespace {
@@ -28,34 +32,48 @@ struct PreviewFlags {
 };
 
 void print_sample(const Sample& sample) {
-  const SampleSource& source = source_of(sample, 0);
-  output().print("{}  ({}, sample {})\n", printable(sample.keys.at(0)),
-                 printable(source.shard->shard_name), source.index_in_shard);
+  std::string sources;  // several if the sample is joined
+  for (const SampleSource& source : sample.sources) {
+    sources += fmt::format("{}{}, sample {}", sources.empty() ? "" : "; ",
+                           printable(source.shard->shard_name), source.index_in_shard);
+  }
+  output().print("{}  ({})\n", printable(sample.keys.at(0)), sources);
   for (const auto& [name, value] : sample.fields) {
     output().print("{}\n", preview_part(name, std::get<SharedBytes>(value.base()).view));
   }
 }
 
-int run_preview(const PreviewFlags& flags) {
-  const auto dataset =
-      std::make_shared<const Webdataset>(open_shards(flags.path, flags.split, flags.cache_dir));
-  WebdatasetReader reader(dataset);
+void print_samples(const PipelineLeaf& leaf, std::int64_t count) {
+  const std::unique_ptr<LeafReader> reader = leaf.dataset->open_reader();
+  const std::vector<std::int64_t>& excluded = leaf.dataset->excluded();
+  const SampleRange range =
+      leaf.range.value_or(SampleRange{.begin = 0, .end = leaf.dataset->sample_count()});
   HeapBufferPool memory;
-  const std::vector<std::int64_t>& excluded = dataset->excluded();
-  std::int64_t shown = 0;
-  for (std::int64_t i = 0; i < dataset->sample_count() && shown < flags.count; ++i) {
+  for (std::int64_t i = range.begin; i < range.end && count > 0; ++i) {
     if (interrupt_signal() != 0) {
-      return kExitSignal + interrupt_signal();
+      return;
     }
     if (std::binary_search(excluded.begin(), excluded.end(), i)) {
       continue;
     }
     std::vector<Sample> samples;
-    reader.read({&i, 1}, memory, samples);
+    reader->read({&i, 1}, memory, samples);
     print_sample(samples.at(0));
-    ++shown;
+    --count;
   }
-  return kExitOk;
+}
+
+int run_preview(const PreviewFlags& flags) {
+  const PipelineData data = open_pipeline_data(
+      flags.path, {.split = flags.split, .open = {.cache_dir = flags.cache_dir}});
+  const Recipe recipe = load_recipe(flags.path, flags.split);
+  for (std::size_t i = 0; i < data.leaves.size() && interrupt_signal() == 0; ++i) {
+    if (is_metadataset(flags.path)) {
+      output().print("{}== {}\n", i == 0 ? "" : "\n", name_of(recipe.leaves.at(i)));
+    }
+    print_samples(data.leaves[i], flags.count);
+  }
+  return interrupt_signal() != 0 ? kExitSignal + interrupt_signal() : kExitOk;
 }
 
 }  // namespace
@@ -63,12 +81,17 @@ int run_preview(const PreviewFlags& flags) {
 void add_preview(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand("preview", "Show the first samples as text");
   const auto flags = std::make_shared<PreviewFlags>();
-  command->add_option("PATH", flags->path, "Dataset, folder of tars, tar, or brace pattern")
+  command
+      ->add_option("PATH", flags->path,
+                   "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
       ->required();
   command
-      ->add_option("--split-part,--split-parts,--split", flags->split, "Part of a prepared dataset")
+      ->add_option("--split-part,--split-parts,--split", flags->split,
+                   "Part of a prepared dataset, or split of a metadataset")
       ->capture_default_str();
-  command->add_option("--count", flags->count, "Samples to show")
+  command
+      ->add_option("--count", flags->count,
+                   "Samples to show; of a metadataset, of each of its datasets")
       ->capture_default_str()
       ->check(at_least(1));
   command->add_option("--cache-dir", flags->cache_dir,

@@ -83,16 +83,7 @@ class Tree {
     const auto out = std::back_inserter(text_);
     const LeafReference& reference = recipe_.leaves[index];
     const PipelineLeaf& leaf = data_.leaves[index];
-    if (reference.kind == LeafReference::Kind::kJoin) {
-      fmt::format_to(out, "join of {} datasets in {}", reference.columns.size(),
-                     printable(reference.path));
-    } else {
-      fmt::format_to(out, "{}", printable(reference.path));
-      if (reference.kind == LeafReference::Kind::kWebdataset) {
-        fmt::format_to(out, " [{}]", printable(reference.split_part));
-      }
-    }
-    fmt::format_to(out, ", {}", plural(samples_of(leaf), "sample"));
+    fmt::format_to(out, "{}, {}", name_of(reference), plural(samples_of(leaf), "sample"));
     if (leaf.range) {
       fmt::format_to(out, " (from {} to {} of {})", with_separators(leaf.range->begin),
                      with_separators(leaf.range->end),
@@ -119,6 +110,18 @@ class Tree {
 };
 
 }  // namespace
+
+std::string name_of(const LeafReference& leaf) {
+  switch (leaf.kind) {
+    case LeafReference::Kind::kWebdataset:
+      return fmt::format("{} [{}]", printable(leaf.path), printable(leaf.split_part));
+    case LeafReference::Kind::kJsonl:
+      return printable(leaf.path);
+    case LeafReference::Kind::kJoin:
+      return fmt::format("join of {} datasets in {}", leaf.columns.size(), printable(leaf.path));
+  }
+  return "unknown";
+}
 
 std::string describe_recipe(const Recipe& recipe, const PipelineData& data) {
   return Tree(recipe, data).text();

@@ -14,4 +14,7 @@ namespace energon::cli {
 /// repetitions otherwise.
 std::string describe_recipe(const Recipe& recipe, const PipelineData& data);
 
+/// "/data/birds [train]", "/data/rows.jsonl", "join of 2 datasets in /data/m.yaml".
+std::string name_of(const LeafReference& leaf);
+
 }  // namespace energon::cli

@@ -53,18 +53,31 @@ std::string to_text(const LoaderStatistics& statistics) {
 }
 
 std::optional<std::string> describe_failures(const LoaderStatistics& statistics) {
-  std::uint64_t samples = 0;
-  std::set<std::pair<std::string, std::string>> shards;
-  for (const FailureCount& count : statistics.failures) {
-    samples += count.samples;
-    shards.emplace(count.dataset_path, count.shard_name);
-  }
   if (statistics.newest_reports.empty()) {
     return std::nullopt;
   }
-  return fmt::format("{} in {} left out, the last one: {}",
-                     plural(static_cast<std::int64_t>(samples), "sample"),
-                     plural(static_cast<std::int64_t>(shards.size()), "shard"),
+  // Of a broken shard reports name one sample, but all are left out.
+  std::uint64_t samples = 0;
+  std::set<std::pair<std::string, std::string>> shards;
+  std::set<std::pair<std::string, std::string>> broken;
+  for (const FailureCount& count : statistics.failures) {
+    if (count.is_shard_broken) {
+      broken.emplace(count.dataset_path, count.shard_name);
+    } else {
+      samples += count.samples;
+      shards.emplace(count.dataset_path, count.shard_name);
+    }
+  }
+  std::string text;
+  if (samples > 0 || broken.empty()) {
+    text = fmt::format("{} in {}", plural(static_cast<std::int64_t>(samples), "sample"),
+                       plural(static_cast<std::int64_t>(shards.size()), "shard"));
+  }
+  if (!broken.empty()) {
+    text += fmt::format("{}{} with all samples", text.empty() ? "" : " and ",
+                        plural(static_cast<std::int64_t>(broken.size()), "broken shard"));
+  }
+  return fmt::format("{} left out, the last one: {}", text,
                      to_string(statistics.newest_reports.back()));
 }
 

@@ -1,7 +1,7 @@
 #include "wrappers/blend.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,10 +18,16 @@ Blend::Blend(std::vector<WeightedOrder> inners, std::uint32_t seed)
   }
   for (std::size_t i = 0; i < inners_.size(); ++i) {
     const double weight = inners_[i].weight;
-    // Drawn with floats, where very small numbers are zero.
-    if (!std::isfinite(weight) || !(static_cast<float>(weight) > 0)) {
+    if (!(weight > 0)) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("weight {} of the blend is {}, it must be positive", i, weight));
+    }
+    // Drawn with floats, where very small numbers are zero and very large ones infinite.
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if (weight > kMost || static_cast<float>(weight) == 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("weight {} of the blend is {}, it must lie between {:g} and {:g}", i,
+                              weight, std::numeric_limits<float>::denorm_min(), kMost));
     }
   }
   update_weights();

@@ -34,14 +34,18 @@ class Opener {
         leaf.dataset = std::move(dataset);
         break;
       }
-      case LeafReference::Kind::kJsonl:
-        leaf.dataset = std::make_shared<const JsonlDataset>(
+      case LeafReference::Kind::kJsonl: {
+        auto dataset = std::make_shared<const JsonlDataset>(
             reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files);
-        leaf.length = leaf.dataset->sample_count();
+        data_.warnings.insert(data_.warnings.end(), dataset->warnings().begin(),
+                              dataset->warnings().end());
+        leaf.length = dataset->sample_count();
+        leaf.dataset = std::move(dataset);
         leaf.primary = [path = reference.path, cache_dir = options_.open.cache_dir] {
           return std::make_unique<JsonlFileStore>(path, cache_dir);
         };
         break;
+      }
       case LeafReference::Kind::kJoin:
         open_join(reference, leaf);
         break;

@@ -18,7 +18,9 @@ Repeat::Repeat(std::unique_ptr<Order> inner, std::optional<double> repetitions)
   constexpr double kMostPasses = 1e15;  // counted in 64 bits
   if (!(*repetitions > 0) || *repetitions > kMostPasses) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("repetitions is {}, it must be positive", *repetitions));
+                fmt::format("repetitions is {}, it must be {}", *repetitions,
+                            *repetitions > kMostPasses ? fmt::format("at most {:g}", kMostPasses)
+                                                       : "positive"));
   }
   whole_passes_ = static_cast<std::int64_t>(std::floor(*repetitions));
   const double fraction = *repetitions - std::floor(*repetitions);

@@ -1,14 +1,12 @@
 #include "energon/webdataset/jsonl_dataset.h"
 
 #include <filesystem>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/formats/quarantine.h"
 #include "io/hash.h"
 
 namespace energon {
@@ -22,20 +20,6 @@ std::string_view trimmed(std::string_view line) {
              : line.substr(begin, line.find_last_not_of(kWhiteSpace) + 1 - begin);
 }
 
-// The numbers of the samples that quarantine files name.
-std::vector<std::int64_t> quarantined(const std::string& path, std::int64_t sample_count,
-                                      const std::vector<std::string>& exclude_files) {
-  std::set<std::int64_t> samples;
-  for (const std::string& file : exclude_files) {
-    for (const QuarantineEntry& entry : read_quarantine(file).entries) {
-      if (entry.index && *entry.index < sample_count && is_of_dataset(entry, path)) {
-        samples.insert(*entry.index);
-      }
-    }
-  }
-  return {samples.begin(), samples.end()};
-}
-
 }  // namespace
 
 JsonlDataset::JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
@@ -44,7 +28,7 @@ JsonlDataset::JsonlDataset(std::string path, const std::optional<std::string>& c
       identity_(FileSource(path_).identity()),
       index_(JsonlIndex::load(ensure_jsonl_indexed(path_, cache_dir), identity_.size_bytes)),
       shard_counts_({index_.sample_count()}),
-      excluded_(quarantined(path_, index_.sample_count(), exclude_files)),
+      quarantined_(find_quarantined_lines(exclude_files, path_, index_.sample_count())),
       source_(std::make_shared<const SourceShard>(
           SourceShard{.dataset_path = path_,
                       .shard_name = std::filesystem::path(path_).filename().string(),
@@ -56,7 +40,7 @@ Config JsonlDataset::config() const {
           {"samples", sample_count()},
           {"bytes", identity_.size_bytes},
           {"index", to_hex(index_.digest())},
-          {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))}};
+          {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded()))))}};
 }
 
 std::unique_ptr<LeafReader> JsonlDataset::open_reader() const {

@@ -16,6 +16,7 @@
 #include "energon/leaf_dataset.h"
 #include "io/file_source.h"
 #include "io/formats/jsonl_index.h"
+#include "io/formats/quarantine.h"
 
 namespace energon {
 
@@ -23,17 +24,19 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
  public:
   /// Loads the index, or builds it. `subflavors`: a JSON object. Samples that one of
   /// `exclude_files` (io/formats/quarantine.h) names are passed over. Throws Error: kNotFound, kIo,
-  /// kCorruptData with line and byte; as read_quarantine().
+  /// kCorruptData with line and byte; as find_quarantined_lines().
   JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
                std::string subflavors = "{}", const std::vector<std::string>& exclude_files = {});
 
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
   std::int64_t sample_count() const override { return index_.sample_count(); }
-  const std::vector<std::int64_t>& excluded() const override { return excluded_; }
+  const std::vector<std::int64_t>& excluded() const override { return quarantined_.indexes; }
   Config config() const override;
   std::unique_ptr<LeafReader> open_reader() const override;
 
   const std::string& path() const { return path_; }
+  /// Of the quarantine files; harmless.
+  const std::vector<std::string>& warnings() const { return quarantined_.warnings; }
   const FileIdentity& identity() const { return identity_; }
   const JsonlIndex& index() const { return index_; }
   const std::shared_ptr<const SourceShard>& source() const { return source_; }
@@ -43,7 +46,7 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   const FileIdentity identity_;
   const JsonlIndex index_;
   const std::vector<std::int64_t> shard_counts_;
-  const std::vector<std::int64_t> excluded_;
+  const QuarantinedLines quarantined_;
   const std::shared_ptr<const SourceShard> source_;
 };
 

@@ -12,7 +12,10 @@
 #include "io/file_source.h"
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_info.h"
+#include "io/formats/dataset_kind.h"
 #include "io/formats/index_cache.h"
+#include "io/formats/lint_jsonl.h"
+#include "io/formats/lint_metadataset.h"
 #include "io/formats/parallel_for.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/sample_index.h"
@@ -279,6 +282,12 @@ class Linter {
 }  // namespace
 
 LintReport lint(const std::string& path, const LintOptions& options) {
+  if (is_metadataset(path)) {
+    return lint_metadataset(path, options);
+  }
+  if (path.ends_with(".jsonl") && !fs::is_directory(path)) {
+    return lint_jsonl(path, options);
+  }
   LintReport report;
   Dataset dataset = find_dataset(path, options, report);
   return Linter(std::move(dataset), options, std::move(report)).run();

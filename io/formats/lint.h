@@ -2,7 +2,9 @@
 //
 // Opening a dataset stops at the first problem; this goes on and collects. Each shard is scanned
 // and compared with its index, the counts of .info.json, the rows of index.sqlite and, if there are
-// any, its checksums (which reads every byte). Payloads are not decoded: io knows no media.
+// any, its checksums (which reads every byte). Payloads are not decoded: io knows no media. Of a
+// JSONL file every line is parsed. Of a metadataset each dataset that its splits name is read once,
+// and each place of its join indices is looked up.
 
 #pragma once
 
@@ -16,14 +18,16 @@
 namespace energon {
 
 struct LintProblem {
-  std::string shard = {};  ///< empty: the dataset's own files
+  std::string dataset = {};  ///< path of the one at fault in a metadataset, or its own; else empty
+  std::string shard = {};    ///< empty: the dataset's own files
   std::optional<std::uint64_t> byte_offset = std::nullopt;
   std::optional<std::string> key = std::nullopt;
   std::string message = {};
 };
 
 struct LintReport {
-  std::int64_t shards = 0;
+  std::int64_t datasets = 1;
+  std::int64_t shards = 0;               ///< a JSONL file is one
   std::int64_t samples = 0;              ///< scanned without error
   std::int64_t samples_checksummed = 0;  ///< compared with a stored digest
   std::vector<LintProblem> problems = {};
@@ -33,6 +37,7 @@ struct LintReport {
 };
 
 struct LintProgress {
+  std::string dataset = {};  ///< of a metadataset, the one that is read; else empty
   std::int64_t shards_done = 0;
   std::int64_t shards_total = 0;
 };
@@ -46,8 +51,9 @@ struct LintOptions {
   std::function<void(const LintProgress&)> progress = nullptr;
 };
 
-/// `path` as for open_split(). Throws Error only where nothing can be checked (kNotFound, kIo,
-/// kInvalidArgument) or the work was stopped (kCancelled); all else is in the report.
+/// `path` as for open_split(), or a metadataset or JSONL file. Throws Error only where nothing can
+/// be checked (kNotFound, kIo, kInvalidArgument) or the work was stopped (kCancelled); all else is
+/// in the report.
 LintReport lint(const std::string& path, const LintOptions& options = {});
 
 }  // namespace energon

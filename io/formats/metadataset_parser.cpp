@@ -34,6 +34,9 @@ class Parser {
       result.splits.push_back(result.version == 1 ? read_split_v1(name, value)
                                                   : read_split_v2(name, value));
     }
+    if (result.splits.empty()) {
+      fields.at("splits").fail("must name at least one split, such as train");
+    }
     return result;
   }
 

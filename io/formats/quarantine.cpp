@@ -1,7 +1,9 @@
 #include "io/formats/quarantine.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -15,6 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+// The number that a key of a JSONL file is, as decimal text without leading zeros.
+std::optional<std::int64_t> index_of_key(const std::string& key) {
+  std::int64_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  return error == std::errc() && index >= 0 && key == std::to_string(index) ? std::optional(index)
+                                                                            : std::nullopt;
+}
 
 std::string text_field(const std::string& name, const Json& value) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
@@ -97,12 +107,53 @@ Quarantine read_quarantine(const std::string& path) {
   return parse_quarantine(read_file(path, kLimitBytes), path);
 }
 
-bool is_of_dataset(const QuarantineEntry& entry, const std::string& dataset_path) {
-  if (entry.dataset_path == dataset_path) {
-    return true;
+bool DatasetFilter::matches(const QuarantineEntry& entry) {
+  const auto [found, is_new] = known_.try_emplace(entry.dataset_path, false);
+  if (is_new) {
+    std::error_code ignored;
+    found->second = entry.dataset_path == dataset_path_ ||
+                    fs::equivalent(entry.dataset_path, dataset_path_, ignored);
   }
-  std::error_code ignored;
-  return fs::equivalent(entry.dataset_path, dataset_path, ignored);
+  return found->second;
+}
+
+QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
+                                        const std::string& path, std::int64_t sample_count) {
+  QuarantinedLines result;
+  DatasetFilter filter(path);
+  for (const std::string& file : files) {
+    Quarantine quarantine = read_quarantine(file);
+    std::move(quarantine.warnings.begin(), quarantine.warnings.end(),
+              std::back_inserter(result.warnings));
+    for (const QuarantineEntry& entry : quarantine.entries) {
+      // By the name it had when the line was written, too: links may lead to the file.
+      const bool is_its_shard = entry.shard_name == fs::path(path).filename() ||
+                                entry.shard_name == fs::path(entry.dataset_path).filename();
+      if (!is_its_shard || !filter.matches(entry)) {
+        continue;
+      }
+      if (entry.is_shard()) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the whole file is in quarantine, by line {} of {}", entry.line,
+                                printable(file)),
+                    {.path = path});
+      }
+      const auto index = entry.index ? entry.index : index_of_key(*entry.key);
+      if (index && *index < sample_count) {
+        result.indexes.push_back(*index);
+      } else {
+        result.warnings.push_back(fmt::format("quarantined sample {} of '{}' does not exist",
+                                              entry.index
+                                                  ? fmt::format("{}", *entry.index)
+                                                  : fmt::format("'{}'", printable(*entry.key)),
+                                              printable(path)));
+      }
+    }
+  }
+  std::sort(result.indexes.begin(), result.indexes.end());
+  result.indexes.erase(std::unique(result.indexes.begin(), result.indexes.end()),
+                       result.indexes.end());
+  return result;
 }
 
 }  // namespace energon

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace energon {
@@ -39,7 +41,28 @@ Quarantine parse_quarantine(std::string_view text, const std::string& path);
 /// Throws Error: kNotFound, kIo, and as parse_quarantine().
 Quarantine read_quarantine(const std::string& path);
 
-/// Whether `entry` is about `dataset_path`: the same folder, whatever links lead to it.
-bool is_of_dataset(const QuarantineEntry& entry, const std::string& dataset_path);
+/// Whether entries are about a dataset: the same folder or file, whatever links lead to it. Asks
+/// the file system once for each path, not for each entry.
+class DatasetFilter {
+ public:
+  explicit DatasetFilter(std::string dataset_path) : dataset_path_(std::move(dataset_path)) {}
+
+  bool matches(const QuarantineEntry& entry);
+
+ private:
+  const std::string dataset_path_;
+  std::unordered_map<std::string, bool> known_;
+};
+
+/// What quarantine files name of a JSONL file, whose only shard is the file itself.
+struct QuarantinedLines {
+  std::vector<std::int64_t> indexes = {};  ///< ascending, without doubles
+  std::vector<std::string> warnings = {};  ///< also about samples that are not there
+};
+
+/// `path`: a JSONL file of `sample_count` samples, whose keys are their numbers. Throws Error as
+/// read_quarantine(); kInvalidArgument if the file as a whole is in quarantine.
+QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
+                                        const std::string& path, std::int64_t sample_count);
 
 }  // namespace energon

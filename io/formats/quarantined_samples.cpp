@@ -11,24 +11,6 @@
 namespace energon {
 namespace {
 
-// Asks the file system once for each folder, not for each entry.
-class DatasetFilter {
- public:
-  explicit DatasetFilter(const std::string& dataset_path) : dataset_path_(dataset_path) {}
-
-  bool matches(const QuarantineEntry& entry) {
-    const auto [found, is_new] = known_.try_emplace(entry.dataset_path, false);
-    if (is_new) {
-      found->second = is_of_dataset(entry, dataset_path_);
-    }
-    return found->second;
-  }
-
- private:
-  const std::string& dataset_path_;
-  std::unordered_map<std::string, bool> known_;
-};
-
 void drop_shards(const std::set<std::string>& names, ShardSet& set) {
   const std::size_t before = set.shards.size();
   std::erase_if(set.shards, [&](const ShardFile& shard) { return names.contains(shard.name); });

@@ -23,6 +23,11 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMaxDepth = 32;
 constexpr std::size_t kMaxLeaves = 100'000;
 
+// Leaves are drawn with floats, and passes are counted in 64 bits.
+constexpr double kLeastShare = 1e-37;
+constexpr double kLeastRepetitions = 1e-15;
+constexpr double kMostRepetitions = 1e15;
+
 // The subflavors that a dataset gives itself. Everything else in dataset.yaml is the loader's.
 Json dataset_subflavors(const std::string& folder, const std::optional<std::string>& config) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
@@ -73,6 +78,9 @@ bool differ_in_split_only(const MetadatasetJoin& a, const std::string& split_a,
 class RecipeLoader {
  public:
   Recipe load(const std::string& path, const std::string& split_part) {
+    if (is_metadataset(path)) {
+      check_leaf_count(path, split_part);
+    }
     Recipe recipe;
     const auto [mixing, node] = load_path({.path = path}, split_part, "", recipe.leaves);
     recipe.mixing = mixing;
@@ -88,6 +96,57 @@ class RecipeLoader {
     Mixing mixing = Mixing::kSingle;
     RecipeNode node;
   };
+
+  // Each reference to a file is followed again, so that a few files can name any number of leaves:
+  // they are counted, each file once, before anything is loaded.
+  void check_leaf_count(const std::string& path, const std::string& split_part) {
+    if (count_leaves(path, split_part, 0) > kMaxLeaves) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("the metadatasets name more than {} datasets, counted as often as "
+                              "they are referred to; do they multiply each other?",
+                              kMaxLeaves),
+                  {.path = path});
+    }
+  }
+
+  // At most kMaxLeaves + 1. What is wrong with a file counts nothing here: loading it says so.
+  std::size_t count_leaves(const std::string& reference, const std::string& split_part,
+                           std::size_t depth) {
+    if (!is_metadataset(reference)) {
+      return 1;
+    }
+    const std::string path = fs::absolute(reference).lexically_normal().string();
+    const auto [known, is_new] = leaf_counts_.try_emplace({path, split_part}, 0);
+    if (!is_new || depth == kMaxDepth) {  // known, or in a circle
+      return known->second;
+    }
+    std::size_t count = 0;
+    try {
+      const Metadataset& file = read(path);
+      const MetadatasetSplit& split = file.split(split_part);
+      for (const MetadatasetEntry& entry : split.entries) {
+        const auto* const inner = std::get_if<MetadatasetPath>(&entry.source);
+        count += inner == nullptr
+                     ? 1
+                     : count_leaves(inner->path, entry.split_part.value_or(split.name), depth + 1);
+        if (count > kMaxLeaves) {
+          count = kMaxLeaves + 1;
+          break;
+        }
+      }
+    } catch (const Error&) {
+      count = 0;
+    }
+    return known->second = count;
+  }
+
+  const Metadataset& read(const std::string& path) {
+    auto file = files_.find(path);
+    if (file == files_.end()) {
+      file = files_.emplace(path, read_metadataset(path)).first;
+    }
+    return file->second;
+  }
 
   // `place` says where the reference stands; empty if the user gave the path.
   Loaded load_path(const MetadatasetPath& reference, const std::string& split_part,
@@ -151,12 +210,9 @@ class RecipeLoader {
                   fmt::format("metadatasets are nested deeper than {} levels", kMaxDepth),
                   {.path = path});
     }
-    auto file = files_.find(path);
-    if (file == files_.end()) {
-      file = files_.emplace(path, read_metadataset(path)).first;
-    }
+    const Metadataset& file = read(path);
     open_.push_back(path);
-    Loaded split = load_split(file->second, file->second.split(split_name), leaves);
+    Loaded split = load_split(file, file.split(split_name), leaves);
     open_.pop_back();
     return {.mixing = split.mixing,
             .node = {.kind = RecipeNode::Kind::kMetadataset,
@@ -177,6 +233,12 @@ class RecipeLoader {
     for (const MetadatasetEntry& entry : split.entries) {
       sum += entry.factor;
     }
+    if (!std::isfinite(sum)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("splits.{}: the sum of the weights or repetitions is too large",
+                              printable(split.name)),
+                  {.path = file.path});
+    }
     const std::size_t first_of_split = leaves.size();
     for (const MetadatasetEntry& entry : split.entries) {
       const std::size_t first = leaves.size();
@@ -192,12 +254,7 @@ class RecipeLoader {
       for (std::size_t i = first; i < leaves.size(); ++i) {
         double& share = is_weighted ? leaves[i].weight : leaves[i].repetitions;
         share = is_weighted ? share * entry.factor / sum : share * entry.factor;
-        if (!(share > 0) || !std::isfinite(share)) {
-          throw Error(ErrorCode::kInvalidArgument,
-                      fmt::format("{}: the product of the nested {} is too large or too small",
-                                  entry.place, is_weighted ? "weights" : "repetitions"),
-                      {.path = file.path});
-        }
+        check_share(share, leaves[i], entry, file, is_weighted);
       }
       inner.node.factor = entry.factor;
       result.node.children.push_back(std::move(inner.node));
@@ -206,6 +263,26 @@ class RecipeLoader {
       apply_subset(*split.subset, file, "splits." + split.name, first_of_split, leaves);
     }
     return result;
+  }
+
+  // `share` has been multiplied up to `entry`.
+  static void check_share(double share, const LeafReference& leaf, const MetadatasetEntry& entry,
+                          const Metadataset& file, bool is_weighted) {
+    std::string problem;
+    if (is_weighted && !(share >= kLeastShare)) {
+      problem =
+          fmt::format("its share of the blend is {:g}, too little ever to be drawn (at least {:g})",
+                      share, kLeastShare);
+    } else if (!is_weighted && !(share >= kLeastRepetitions && share <= kMostRepetitions)) {
+      problem = fmt::format("{:g} repetitions, nested ones multiplied, are not from {:g} to {:g}",
+                            share, kLeastRepetitions, kMostRepetitions);
+    }
+    if (!problem.empty()) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: the dataset '{}': {}", entry.place, printable(leaf.path), problem),
+          {.path = file.path});
+    }
   }
 
   Loaded load_entry(const Metadataset& file, const MetadatasetSplit& split,
@@ -322,6 +399,7 @@ class RecipeLoader {
   // Paths are compared as text. A circle over links to folders ends at kMaxDepth.
   std::vector<std::string> open_;             // files on the way to where we are
   std::map<std::string, Metadataset> files_;  // by path
+  std::map<std::pair<std::string, std::string>, std::size_t> leaf_counts_;  // by path and split
 };
 
 }  // namespace

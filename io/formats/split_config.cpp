@@ -79,7 +79,9 @@ SplitConfig from_yaml(const YAML::Node& root, const std::string& path) {
         config.parts.push_back({part.first.Scalar(), read_strings(part.second, place, path)});
       }
     } else {
-      fail_at(fmt::format("'{}'", printable(key)), "is not a known key (split_parts, exclude)",
+      fail_at(fmt::format("'{}'", printable(key)),
+              key == "splits" ? "belongs into a metadataset; a split file has split_parts"
+                              : "is not a known key (split_parts, exclude)",
               entry.first, path);
     }
   }
@@ -256,6 +258,10 @@ SplitConfig split_by_pattern(std::span<const std::string> shards,
 
 SelectedShards select_shards(const SplitConfig& config, const std::string& part,
                              const std::string& path) {
+  if (config.parts.empty()) {
+    fail(fmt::format("the split file has no split parts, so it has no '{}'", printable(part)),
+         path);
+  }
   const auto found =
       std::find_if(config.parts.begin(), config.parts.end(),
                    [&](const SplitConfig::Part& candidate) { return candidate.name == part; });

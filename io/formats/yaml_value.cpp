@@ -25,15 +25,20 @@ std::string lower(std::string text) {
   return text;
 }
 
+// errc() if the whole of `text` is a number, result_out_of_range if it is one but does not fit.
 template <typename Number>
-std::optional<Number> parse_number(std::string_view text) {
+std::errc parse_number(std::string_view text, Number& value) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
   }
-  Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
+  return end == text.data() + text.size() ? error : std::errc::invalid_argument;
+}
+
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number value{};
+  return parse_number(text, value) == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 // Not "inf" and "nan", which from_chars takes for numbers.
@@ -130,17 +135,36 @@ std::string YamlValue::string() const {
 }
 
 double YamlValue::number() const {
-  const Json value = node_.IsScalar() ? scalar_json(node_) : Json();
-  if (!value.is_number()) {
-    fail(node_.IsScalar() ? fmt::format("must be a number, got '{}'", printable(node_.Scalar()))
-                          : "must be a number");
+  if (!node_.IsScalar()) {
+    fail("must be a number");
   }
-  return value.get<double>();
+  const Json value = scalar_json(node_);
+  if (value.is_number()) {
+    return value.get<double>();
+  }
+  const std::string& text = node_.Scalar();
+  double real = 0;  // what is neither an integer of 64 bits nor has a point or an exponent
+  const std::errc error =
+      node_.Tag() == "!" ? std::errc::invalid_argument : parse_number(text, real);
+  if (error == std::errc::result_out_of_range) {
+    fail(fmt::format("is too large or too small for a number, got '{}'", printable(text)));
+  }
+  const std::string word = lower(text);
+  const bool is_word = word.ends_with("nan") || word.ends_with("inf");  // ".nan", "-.inf"
+  if (error != std::errc() || is_word) {
+    fail(fmt::format("must be a {}number, got '{}'", is_word ? "finite " : "", printable(text)));
+  }
+  return real;
 }
 
 std::int64_t YamlValue::integer() const {
   const Json value = node_.IsScalar() ? scalar_json(node_) : Json();
   if (!value.is_number_integer()) {
+    std::int64_t ignored = 0;
+    if (node_.IsScalar() && node_.Tag() != "!" &&
+        parse_number(node_.Scalar(), ignored) == std::errc::result_out_of_range) {
+      fail(fmt::format("is too large for an integer, got '{}'", printable(node_.Scalar())));
+    }
     fail(node_.IsScalar() ? fmt::format("must be an integer, got '{}'", printable(node_.Scalar()))
                           : "must be an integer");
   }

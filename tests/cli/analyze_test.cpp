@@ -170,6 +170,20 @@ TEST_CASE("logs that are missing, wrong or empty are errors; one that is being w
   fails(folder.file("none-*.jsonl"), 1, "there is no such log");
   fails(folder.write("wrong", log_of({0, 1}) + "hello\n"), 1, "line 3");
   fails(folder.write("empty", ""), 1, "no batches in 1 log");
+  fails(folder.path(), 1, "a folder is no log");
+  const auto batch = [](const std::string& fields) {
+    return R"({"t":"SavableDataLoader.yield","r":0,"w":null,)" + fields + "}\n";
+  };
+  fails(folder.write("keyless", batch(R"("idx":0,"keys":[])")), 1,
+        "no sample keys: there is no order to analyze");
+  for (const std::string idx :
+       {"18446744073709551615", "99999999999999999999", "1e300", "-1", "1.5", "null"}) {
+    fails(folder.write("huge", batch(R"("keys":["a"],"idx":)" + idx)), 1,
+          "line 1 is not of a debug log: 'idx' must be a whole number from 0 to");
+  }
+  fails(folder.write("unkeyed", batch(R"("idx":0)")), 1, "it has no 'keys'");
+  fails(folder.write("numbers", batch(R"("idx":0,"keys":[1])")), 1, "must be a list of strings");
+  fails(folder.write("list", "[]\n"), 1, "it is not a JSON object");
   fails(folder.write("good", log_of({0, 1})), 2, "map.gif");
   const std::string cut = folder.write("cut", log_of({0, 1, 2, 3}) + R"({"t":"Sav)");
   const auto result = run_energon({"analyze", cut});

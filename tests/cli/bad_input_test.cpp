@@ -72,6 +72,11 @@ TEST_CASE("what does not exist is named", "[cli]") {
   }
   check_refused({"get", missing, "key"}, 1, missing);
   check_refused({"prepare", missing, "--split-ratio", "1,0,0"}, 1, missing);
+  for (const char* name : {"missing.yaml", "missing.jsonl", "missing"}) {
+    check_refused({"prepare", folder.file(name)}, 1, "no such file or folder");
+    check_refused({"prepare", folder.file(name), "--split-ratio", "1,0,0"}, 1,
+                  "no such file or folder");
+  }
   check_refused({"prepare", folder.path(), "--split-ratio", "1,0,0"}, 1, "no shards");
   check_refused({"checkpoint", "show", missing}, 1, missing);
   write_numbered_shards(folder, kTens);

@@ -66,6 +66,11 @@ TEST_CASE("prepare joins what a metadataset joins", "[cli][prepare]") {
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.out == "Preparing metadataset…\nJoined all 55 samples\nDone\n");
+  const auto preview = run_energon({"preview", f.path, "--count", "1"});
+  CHECK_THAT(preview.out,
+             Catch::StartsWith("== join of 2 datasets in " + f.path +
+                               "\n000000  (shard-000.tar, sample 0; shard-000.tar, sample 0)\n"));
+  CHECK(run_energon({"lint", f.path}).exit_code == 0);
 
   f.two.write(".nv-meta/split.yaml",
               "split_parts: {train: ['shard-00{0..5}.tar']}\nexclude: [shard-000.tar]\n");

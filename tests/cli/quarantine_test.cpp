@@ -98,6 +98,49 @@ TEST_CASE("what a run leaves out is written down, and the next run leaves out ex
   }
 }
 
+TEST_CASE("a shard that cannot be read is counted as a shard, not as a sample",
+          "[cli][quarantine][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {10, 10}, 500);
+  REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
+  const auto damage = [&folder](const std::string& name, std::int64_t byte, char value) {
+    std::fstream file(folder.file(name), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(byte);
+    file.put(value);
+  };
+  damage("shard-000.tar.idx", 4 * 8 + 7, '\x7f');  // in the middle: found when it is read
+  const auto left_out = [&folder] {
+    return run_energon(
+               {"dump", folder.path(), "--epochs", "1", "--num-workers", "2", "--on-error", "skip"})
+        .err;
+  };
+  CHECK_THAT(left_out(), Catch::Contains("1 broken shard with all samples left out, the last") &&
+                             Catch::Contains("shard-000.tar, all of it]"));
+  damage("shard-001.tar", 3 * kSampleBytes + 1, '#');
+  CHECK_THAT(left_out(),
+             Catch::Contains("1 sample in 1 shard and 1 broken shard with all samples left out"));
+}
+
+TEST_CASE("samples of a JSONL file are excluded by index or key, the file as a whole by neither",
+          "[cli][quarantine]") {
+  const TempDir folder;
+  energon::testing::write_jsonl(folder, "x.jsonl", 4);
+  const std::string path = folder.file("x.jsonl");
+  const auto dump_without = [&](const std::string& sample) {
+    const std::string bad = folder.write(
+        "bad.jsonl", R"({"dataset":")" + path + R"(","shard":"x.jsonl")" + sample + "}\n");
+    return run_energon({"dump", path, "--mode", "val", "--exclude", bad});
+  };
+  CHECK(json_lines(dump_without(R"(,"key":"2")").out).size() == 3);
+  CHECK(json_lines(dump_without(R"(,"index":2)").out).size() == 3);
+  const auto none = dump_without(R"(,"index":7)");
+  CHECK(json_lines(none.out).size() == 4);
+  CHECK_THAT(none.err, Catch::Contains("quarantined sample 7 of"));
+  const auto whole = dump_without("");
+  CHECK(whole.exit_code == 1);
+  CHECK_THAT(whole.err, Catch::Contains("the whole file is in quarantine"));
+}
+
 TEST_CASE("too many failures in a row end the run all the same", "[cli][quarantine]") {
   const Damaged data;
   const auto result =

@@ -1,12 +1,15 @@
-// The commands that take metadatasets and JSONL files: info, dump, get, bench.
+// Commands on metadatasets and JSONL files: info, lint, preview, dump, get, bench.
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "io/file_source.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/recipe_folder.h"
 
@@ -70,6 +73,54 @@ TEST_CASE("info shows the tree of a metadataset with shares and lengths", "[cli]
              Catch::Contains("kind:      JSONL file\n") && Catch::Contains("samples:   20\n"));
 }
 
+TEST_CASE("lint reads all datasets of a metadataset and says which one is at fault",
+          "[cli][lint]") {
+  const Recipe recipe;
+  const auto good = run_energon({"lint", recipe.path(), "--no-progress"});
+  INFO(good.err);
+  CHECK(good.exit_code == 0);
+  CHECK_THAT(good.out, Catch::Contains("89 samples in 8 shards of 3 datasets scanned") &&
+                           Catch::Contains("no problems"));
+  std::string lines = energon::read_file(recipe.path("lines.jsonl"));
+  lines.replace(lines.find("\"n\": 7"), 6, "'n': 7");
+  std::ofstream(recipe.path("lines.jsonl")) << lines;
+  std::filesystem::remove(recipe.path("b/parts/data-0.tar"));
+  const auto bad = run_energon({"lint", recipe.path(), "--no-progress"});
+  CHECK(bad.exit_code == 1);
+  const std::string a = recipe.path("a");
+  CHECK_THAT(bad.out, Catch::Contains(recipe.path("lines.jsonl") +
+                                      ": lines.jsonl: byte 64: line 8 is not valid JSON: ") &&
+                          Catch::Contains(recipe.path("b") + ": parts/data-0.tar: ") &&
+                          Catch::Contains("2 problems"));
+  const auto alone = run_energon({"lint", recipe.path("lines.jsonl")});
+  CHECK(alone.exit_code == 1);
+  CHECK_THAT(alone.out, Catch::StartsWith("lines.jsonl: byte 64: line 8 is not valid JSON: ") &&
+                            Catch::Contains("19 samples in 1 shard scanned"));
+}
+
+TEST_CASE("preview shows samples of each dataset of a metadataset", "[cli][preview]") {
+  const Recipe recipe;
+  const auto train = run_energon({"preview", recipe.path(), "--count", "2"});
+  INFO(train.err);
+  CHECK(train.exit_code == 0);
+  CHECK_THAT(train.out, Catch::StartsWith(fmt::format(
+                            "== {} [train]\n"
+                            "000000  (parts/data-0.tar, sample 0)\n  txt: 1 byte, text 0\n"
+                            "000001  (parts/data-0.tar, sample 1)\n  txt: 1 byte, text 1\n\n"
+                            "== {}\n"
+                            "0  (lines.jsonl, sample 0)\n  json: 8 bytes, json\n",
+                            recipe.path("a"), recipe.path("lines.jsonl"))) &&
+                            Catch::Contains("\n1  (lines.jsonl, sample 1)\n") &&
+                            !Catch::Contains("sample 2"));
+  const auto epochs = run_energon({"preview", recipe.path(), "--split", "epochs", "--count", "9"});
+  CHECK_THAT(epochs.out, Catch::Contains("000106") && !Catch::Contains("000107"));  // the subset
+  CHECK_THAT(run_energon({"preview", recipe.path("lines.jsonl"), "--count", "1"}).out,
+             Catch::StartsWith("0  (lines.jsonl, sample 0)\n") && !Catch::Contains("=="));
+  const auto unknown = run_energon({"preview", recipe.path(), "--split", "zzz"});
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.err, Catch::Contains("known: train, epochs, val"));
+}
+
 TEST_CASE("dump runs over metadatasets and JSONL files", "[cli][dump][fork]") {
   const Recipe recipe;
   const auto epoch = run_energon(
@@ -122,6 +173,72 @@ TEST_CASE("get finds a key in any dataset of a metadataset", "[cli][get]") {
   const auto line = run_energon({"get", recipe.file("lines.jsonl"), "20"});
   CHECK(line.exit_code == 1);
   CHECK_THAT(line.err, Catch::Contains("from 0 to 19"));
+}
+
+TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
+  const Recipe recipe;
+  const auto get = [](const std::string& path, const std::string& split, const std::string& key) {
+    return run_energon({"get", path, "--split", split, key});
+  };
+  CHECK(get(recipe.path(), "epochs", "000103").exit_code == 0);
+  CHECK(get(recipe.path("a"), "train", "000003").exit_code == 0);
+  const auto other = get(recipe.path(), "train", "000103");  // of b, which is not in train
+  CHECK(other.exit_code == 1);
+  CHECK_THAT(other.err, Catch::Contains("no sample has the key '000103'"));
+  const auto unknown = get(recipe.path(), "zzz", "000103");
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.err, Catch::Contains("no split 'zzz'; known: train, epochs, val"));
+  const auto part = get(recipe.path("a"), "zzz", "000003");
+  CHECK(part.exit_code == 1);
+  CHECK_THAT(part.err, Catch::Contains("unknown split part 'zzz'; known: train"));
+}
+
+TEST_CASE("info refuses a split file where there is none", "[cli][info]") {
+  const Recipe recipe;
+  for (const std::string name : {"m.yaml", "lines.jsonl"}) {
+    const auto result = run_energon({"info", recipe.path(name), "--split-config", "x.yaml"});
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, Catch::Contains("--split-config is for prepared datasets"));
+  }
+}
+
+TEST_CASE("why there are no samples is said as it is", "[cli][dump][bench]") {
+  const TempDir folder;
+  write_prepared(folder, {.name = "a", .counts = {2}});
+  write_prepared(folder, {.name = "one", .counts = {1}});
+  folder.write("m.yaml", R"(
+__class__: MetadatasetV2
+splits:
+  train: {path: a, subset: {range: [50%, 50%]}}
+  little: {blend_epochized: [{path: a, split_part: train, repetitions: 0.1}]}
+)");
+  const std::string bad = folder.write(
+      "bad.jsonl", fmt::format(R"({{"dataset":"{0}","shard":"parts/data-0.tar","index":0}}
+{{"dataset":"{0}","shard":"parts/data-0.tar","index":1}}
+)",
+                               folder.file("a")));
+  for (const std::string command : {"dump", "bench"}) {
+    const auto reason = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), command);
+      const auto result = run_energon(arguments);
+      CHECK(result.exit_code == 1);
+      return result.err;
+    };
+    CHECK_THAT(reason({folder.file("a"), "--exclude", bad}),
+               Catch::Contains("rank 0 of 1 has no samples: all 2 samples are excluded"));
+    if (command == "dump") {  // which ends by itself
+      const auto empty = run_energon({"dump", folder.file("a"), "--mode", "val", "--exclude", bad});
+      CHECK(empty.exit_code == 0);
+      CHECK_THAT(empty.err, Catch::StartsWith("energon: warning: rank 0 of 1 has no samples: all"));
+    }
+    CHECK_THAT(reason({folder.file("m.yaml")}),
+               Catch::Contains("the subsets of the metadataset leave none of 2 samples"));
+    CHECK_THAT(reason({folder.file("m.yaml"), "--split", "little"}),
+               Catch::Contains("2 samples for 1 rank, of which the repetitions take only a part"));
+    CHECK_THAT(reason({folder.file("one"), "--world-size", "2", "--rank", "1"}),
+               Catch::Contains("rank 1 of 2 has no samples: 1 sample for 2 ranks"));
+  }
 }
 
 TEST_CASE("bench runs over a metadataset and names what limits it", "[cli][bench][fork]") {

@@ -93,6 +93,39 @@ TEST_CASE("the lines of a JSONL file are samples", "[energon][jsonl]") {
   CHECK(samples[2].sources.at(0).shard->subflavors == R"({"kind":"chat"})");
 }
 
+TEST_CASE("quarantine files count for JSONL files as for tars", "[energon][jsonl]") {
+  const TempDir folder;
+  const std::string path = folder.write("x.jsonl", "{}\n{}\n{}\n{}\n");
+  folder.write("y.jsonl", "{}\n");
+  const auto line = [](const std::string& dataset, const std::string& shard,
+                       const std::string& sample) {
+    return R"({"dataset":")" + dataset + R"(","shard":")" + shard + "\"" + sample + "}\n";
+  };
+  const auto open = [&](const std::string& content) {
+    return JsonlDataset(path, std::nullopt, "{}", {folder.write("bad.jsonl", content)});
+  };
+  const JsonlDataset excluding = open(
+      line(path, "x.jsonl", R"(,"index":2,"key":"0")") + line(path, "x.jsonl", R"(,"key":"1")") +
+      line(path, "x.jsonl", R"(,"key":"2")") + line(path, "other.jsonl", R"(,"index":3)") +
+      line(folder.file("y.jsonl"), "y.jsonl", ""));
+  CHECK(excluding.excluded() == Indexes{1, 2});
+  CHECK(excluding.warnings().empty());
+
+  const JsonlDataset warning =
+      open(line(path, "x.jsonl", R"(,"index":4)") + line(path, "x.jsonl", R"(,"key":"01")") + "{");
+  CHECK(warning.excluded().empty());
+  REQUIRE(warning.warnings().size() == 3);
+  CHECK_THAT(warning.warnings()[0], Catch::Contains("line 3 is not complete"));
+  CHECK_THAT(warning.warnings()[1], Catch::Contains("quarantined sample 4 of"));
+  CHECK_THAT(warning.warnings()[2], Catch::Contains("quarantined sample '01' of"));
+
+  CHECK_THROWS_WITH(open(line(path, "x.jsonl", "")),
+                    Catch::Contains("the whole file is in quarantine, by line 1 of"));
+  std::filesystem::create_symlink(path, folder.file("link.jsonl"));
+  CHECK(open(line(folder.file("link.jsonl"), "link.jsonl", R"(,"index":0)")).excluded() ==
+        Indexes{0});
+}
+
 TEST_CASE("a JSONL file that changes while it is read is an error", "[energon][jsonl]") {
   const TempDir folder;
   folder.write("x.jsonl", "{}\n{}\n");

@@ -194,6 +194,7 @@ TEST_CASE("repetitions that mean nothing are refused", "[wrappers][repeat]") {
   for (const double repetitions : {0.0, -1.0, std::nan("")}) {
     CHECK_THROWS_WITH(repeat(leaf(), repetitions), Catch::Contains("must be positive"));
   }
+  CHECK_THROWS_WITH(repeat(leaf(), 1e18), Catch::Contains("must be at most 1e+15"));
   CHECK_THROWS_WITH(repeat(repeat(leaf(), std::nullopt), 1.5), Catch::Contains("never ends"));
 }
 
@@ -237,9 +238,13 @@ TEST_CASE("a blend passes over what has nothing on this logical shard", "[wrappe
 }
 
 TEST_CASE("weights that cannot be drawn by are refused", "[wrappers][blend]") {
-  for (const double weight : {0.0, -1.0, std::nan(""), 1e-60}) {
+  for (const double weight : {0.0, -1.0, std::nan("")}) {
     CHECK_THROWS_WITH(blend_of({1, weight}, leaf(), leaf()),
                       Catch::Contains("weight 1") && Catch::Contains("must be positive"));
+  }
+  for (const double weight : {1e-60, 1e300}) {
+    CHECK_THROWS_WITH(blend_of({1, weight}, leaf(), leaf()),
+                      Catch::Contains("weight 1") && Catch::Contains("must lie between"));
   }
 }
 

@@ -230,6 +230,10 @@ TEST_CASE("an unknown key is named with its place and the known ones",
                  "splits.t.datasets[0].aux is not a known key; known: path, weight"));
 }
 
+TEST_CASE("a metadataset without splits is refused", "[io][formats][metadataset]") {
+  CHECK(contains(error_text_v2("splits: {}"), "splits must name at least one split"));
+}
+
 TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]") {
   const auto entry_error = [](const std::string& fields) {
     return error_text_v2("splits: {train: {blend: [{path: a, " + fields + "}]}}");
@@ -239,6 +243,13 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
   CHECK(contains(entry_error("weight: much"), "weight must be a number, got 'much'"));
   CHECK(contains(entry_error("weight: '1'"), "weight must be a number, got '1'"));
   CHECK(contains(entry_error("weight: [1]"), "weight must be a number, line 3"));
+  for (const std::string word : {".nan", "nan", "inf", "-.inf"}) {
+    CHECK(contains(entry_error("weight: " + word),
+                   "weight must be a finite number, got '" + word + "'"));
+  }
+  CHECK(contains(entry_error("weight: 1e400"), "weight is too large or too small for a number"));
+  CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 99999999999999999999"),
+                 "is too large for an integer"));
   CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 0"), "must be at least 1, -1"));
   CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 1.5"), "must be an integer"));
   CHECK(contains(entry_error("subflavors: [1]"), "subflavors must be a mapping"));
@@ -259,7 +270,9 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
   CHECK(contains(error_text_v2("splits: {t: {path: a}, t: {path: b}}"), "splits.t occurs twice"));
   CHECK(contains(error_text_v2("a: 1\n--- \nb: 2"), "expected one YAML document, got more"));
   CHECK(contains(error_text("--- \n--- {splits: {}}"), "expected one YAML document, got more"));
-  CHECK(parse_metadataset("# c\n%YAML 1.2\n\n---\nsplits: {}\n", "m.yaml").splits.empty());
+  CHECK(parse_metadataset("# c\n%YAML 1.2\n\n---\nsplits: {train: {datasets: [{path: a}]}}\n",
+                          "m.yaml")
+            .splits.size() == 1);
   CHECK(contains(error_text(",splits: {}"), "the document must be a mapping"));
   CHECK(contains(error_text_v2("splits: [{"), "not valid YAML"));
   CHECK(contains(error_text_v2(""), "the document has no 'splits'"));

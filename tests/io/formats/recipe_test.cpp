@@ -1,5 +1,6 @@
 #include "io/formats/recipe.h"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -140,10 +141,20 @@ TEST_CASE("repetitions are multiplied down", "[io][formats][recipe]") {
 TEST_CASE("weights that vanish or grow without bound are refused", "[io][formats][recipe]") {
   const Fixture f;
   CHECK(contains(f.error("{blend: [{weight: 1e308, path: a}, {weight: 1e308, path: b}]}").second,
-                 "splits.train.blend[0]: the product of the nested weights is too large or too"));
-  f.write("inner.yaml", "splits: {train: {blend_epochized: [{repetitions: 1e300, path: a}]}}");
-  CHECK(contains(f.error("{blend_epochized: [{repetitions: 1e300, path: inner.yaml}]}").second,
-                 "nested repetitions"));
+                 "splits.train: the sum of the weights or repetitions is too large"));
+  CHECK(contains(f.error("{blend: [{weight: 1e300, path: a}, {path: b}]}").second,
+                 fmt::format("splits.train.blend[1]: the dataset '{}': its share of the blend is "
+                             "1e-300, too little ever to be drawn (at least 1e-37)",
+                             f.folder.file("b"))));
+  CHECK(weights(f.load("{blend: [{weight: 1e18, path: a}, {path: b}]}"))[1] == 1e-18);
+  CHECK(weights(f.load("{blend: [{weight: 1e300, path: a}]}")) == std::vector<double>{1});
+  CHECK(contains(f.error("{blend_epochized: [{repetitions: 1e300, path: a}]}").second,
+                 "1e+300 repetitions, nested ones multiplied, are not from 1e-15 to 1e+15"));
+  f.write("inner.yaml", "splits: {train: {blend_epochized: [{repetitions: 1e9, path: a}]}}");
+  CHECK(contains(f.error("{blend_epochized: [{repetitions: 1e9, path: inner.yaml}]}").second,
+                 "splits.train.blend_epochized[0]: the dataset"));
+  CHECK(contains(f.error("{blend_epochized: [{repetitions: 1e-300, path: a}]}").second,
+                 "1e-300 repetitions"));
 }
 
 TEST_CASE("a reference alone passes on what it refers to", "[io][formats][recipe]") {
@@ -236,6 +247,9 @@ TEST_CASE("metadatasets that refer to each other in a circle are refused",
   CHECK(code == ErrorCode::kInvalidArgument);
   CHECK(contains(message, fmt::format("in a circle: {0}/one.yaml -> {0}/two.yaml -> {0}/one.yaml",
                                       f.folder.path())));
+  f.write("self.yaml", "splits: {train: {blend: [{path: self.yaml}, {path: self.yaml}]}}");
+  CHECK(contains(error_of([&] { load_recipe(f.folder.file("self.yaml"), "train"); }).second,
+                 fmt::format("in a circle: {0}/self.yaml -> {0}/self.yaml", f.folder.path())));
 }
 
 TEST_CASE("a metadataset that is not UTF-8 is refused", "[io][formats][recipe]") {
@@ -267,8 +281,29 @@ TEST_CASE("metadatasets that multiply without end are refused", "[io][formats][r
     f.write(fmt::format("n{}.yaml", i), fmt::format("splits: {{train: {{blend: [{}]}}}}", entries));
   }
   CHECK(load_recipe(f.folder.file("n3.yaml"), "train").leaves.size() == 1000);
-  CHECK(error_of([&] { load_recipe(f.folder.file("n7.yaml"), "train"); }).first ==
+  const auto [code, message] = error_of([&] { load_recipe(f.folder.file("n7.yaml"), "train"); });
+  CHECK(code == ErrorCode::kResourceExhausted);
+  CHECK(contains(message, "the metadatasets name more than 100000 datasets"));
+  CHECK(contains(message, f.folder.file("n7.yaml")));
+}
+
+TEST_CASE("files that double each other are counted before they are loaded",
+          "[io][formats][recipe]") {
+  const Fixture f;
+  f.write("n0.yaml", "splits: {train: {path: rows.jsonl}}");
+  for (int i = 1; i < 31; ++i) {
+    f.write(fmt::format("n{0}.yaml", i),
+            fmt::format("splits: {{train: {{blend: [{{path: n{0}.yaml}}, {{path: n{0}.yaml}}]}}}}",
+                        i - 1));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(error_of([&] { load_recipe(f.folder.file("n30.yaml"), "train"); }).first ==
         ErrorCode::kResourceExhausted);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+  // What one of them lacks is said where it is loaded.
+  f.write("n0.yaml", "splits: {val: {path: rows.jsonl}}");
+  CHECK(contains(error_of([&] { load_recipe(f.folder.file("n2.yaml"), "train"); }).second,
+                 "has no split 'train'; known: val"));
 }
 
 TEST_CASE("what is missing is named with who refers to it", "[io][formats][recipe]") {

@@ -83,6 +83,7 @@ TEST_CASE("a bad split file is an error that names the place", "[io][formats][sp
       {"split_parts:\n  train: a.tar", "split_parts.train"},
       {"split_parts:\n  train:\n  - {a: b}", "split_parts.train[0]"},
       {"split_parts: {}\nmore: 1", "'more'"},
+      {"splits: {}", "'splits' belongs into a metadataset; a split file has split_parts"},
       {"exclude: []", "split_parts is missing"},
       {"split_parts: {}\nsplit_parts: {}", "twice"},
       {"split_parts: {a: [], a: []}", "twice"},
@@ -178,6 +179,8 @@ TEST_CASE("selecting a part expands names and drops excluded shards", "[io][form
   const auto selected = select_shards(config, "train", "");
   CHECK(selected.names == Names{"parts/data-1.tar", "parts/data-2.tar"});
   CHECK(selected.exclude_entries == Names{"parts/data-1.tar/000035", "parts/data-1.tar/000036"});
+  CHECK(contains(error_of([] { select_shards({}, "train", "/d/split.yaml"); }).second,
+                 "the split file has no split parts, so it has no 'train'"));
   const auto [code, message] = error_of([&] { select_shards(config, "test", "/d/split.yaml"); });
   CHECK(code == ErrorCode::kInvalidArgument);
   CHECK(contains(message, "known: train, val"));

@@ -1,0 +1,211 @@
+#include "io/formats/lint_metadataset.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/formats/dataset_kind.h"
+#include "io/formats/index_cache.h"
+#include "io/formats/join_index.h"
+#include "io/formats/join_source.h"
+#include "io/formats/path_exists.h"
+#include "io/formats/recipe.h"
+#include "io/formats/split_config.h"
+#include "io/formats/tar_index.h"
+
+namespace energon {
+namespace {
+
+// A dataset that is read, and with which split file.
+struct Target {
+  std::string path;
+  std::optional<std::string> split_config;
+
+  auto operator<=>(const Target&) const = default;
+};
+
+// What says something about the machine or the caller, not about the data.
+bool ends_lint(ErrorCode code) {
+  return code == ErrorCode::kCancelled || code == ErrorCode::kResourceExhausted ||
+         code == ErrorCode::kInternal;
+}
+
+class MetadatasetLinter {
+ public:
+  MetadatasetLinter(const std::string& path, const LintOptions& options)
+      : path_(std::filesystem::absolute(path).lexically_normal().string()), options_(options) {}
+
+  LintReport run() {
+    report_.datasets = 0;
+    for (const MetadatasetSplit& split : read_metadataset(path_).splits) {
+      attempt(path_, fmt::format("split '{}', of which nothing was read: ", printable(split.name)),
+              [&] { add_recipe(load_recipe(path_, split.name)); });
+    }
+    for (const Target& target : targets_) {
+      attempt(target.path, "", [&] { lint_target(target); });
+    }
+    for (const auto& [target, part] : parts_) {
+      check_part(target, part);
+    }
+    for (const LeafReference& join : joins_) {
+      attempt(path_, "join: ", [&] { check_join(join); });
+    }
+    return std::move(report_);
+  }
+
+ private:
+  // What `body` throws becomes a problem of `dataset`.
+  template <class Body>
+  void attempt(const std::string& dataset, const std::string& prefix, const Body& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      if (ends_lint(error.code())) {
+        throw;
+      }
+      report_.problems.push_back({.dataset = dataset, .message = prefix + error.what()});
+    }
+  }
+
+  void add_recipe(const Recipe& recipe) {
+    for (const LeafReference& leaf : recipe.leaves) {
+      if (leaf.kind == LeafReference::Kind::kJoin) {
+        joins_.push_back(leaf);
+      } else {
+        add({leaf.path, leaf.split_config}, leaf.split_part);
+      }
+      for (const JoinColumn& column : leaf.columns) {
+        add({column.path, column.split_config}, column.split_part);
+      }
+      for (const AuxReference& aux : leaf.aux) {
+        // Of a folder, and of an index of media, nothing can be checked.
+        if (aux.kind == AuxReference::Kind::kJsonl ||
+            (aux.kind == AuxReference::Kind::kWebdataset &&
+             detect_dataset_kind(aux.path) == DatasetKind::kPrepared)) {
+          add({aux.path, std::nullopt}, "");
+        }
+      }
+    }
+  }
+
+  void add(Target target, const std::string& part) {
+    if (!part.empty() && path_exists(target.path + "/.nv-meta")) {
+      parts_.emplace(target, part);
+    }
+    if (known_.insert(target).second) {
+      targets_.push_back(std::move(target));
+    }
+  }
+
+  void lint_target(const Target& target) {
+    ++report_.datasets;
+    LintOptions options = options_;
+    options.split_config = target.split_config;
+    if (options_.progress) {
+      options.progress = [&](LintProgress progress) {
+        progress.dataset = target.path;
+        options_.progress(progress);
+      };
+    }
+    LintReport found = lint(target.path, options);
+    report_.shards += found.shards;
+    report_.samples += found.samples;
+    report_.samples_checksummed += found.samples_checksummed;
+    for (LintProblem& problem : found.problems) {
+      problem.dataset = target.path;
+      report_.problems.push_back(std::move(problem));
+    }
+    for (const std::string& warning : found.warnings) {
+      report_.warnings.push_back(fmt::format("{}: {}", printable(target.path), warning));
+    }
+  }
+
+  // That the part exists and has shards; whether the split file can be read was looked at before.
+  void check_part(const Target& target, const std::string& part) {
+    const std::string meta = target.path + "/.nv-meta";
+    SplitConfig config;
+    try {
+      config = read_split_config(meta, target.split_config);
+    } catch (const Error&) {
+      return;
+    }
+    attempt(target.path, "", [&] { select_shards(config, part, meta); });
+  }
+
+  // Each place of the index must be a sample of its shard.
+  void check_join(const LeafReference& join) {
+    const JoinFiles files = locate_join(join);
+    if (!checked_joins_.insert(files.index_path).second) {
+      return;
+    }
+    const JoinIndex index = open_join_index(files, join);
+    std::vector<JoinIndex::TarSizes> sizes;
+    std::vector<std::vector<std::optional<TarIndex>>> tars;
+    for (const JoinSource& source : files.sources) {
+      JoinIndex::TarSizes& column_sizes = sizes.emplace_back();
+      auto& column_tars = tars.emplace_back();
+      for (std::size_t i = 0; i < source.shards.size(); ++i) {
+        if (source.is_shard_excluded(i)) {
+          column_sizes.emplace_back(std::nullopt);
+          column_tars.emplace_back(std::nullopt);
+          continue;
+        }
+        const std::string shard = source.dataset_path + "/" + source.shards[i];
+        const FileSource tar(ensure_expanded(shard, options_.cache_dir));
+        column_sizes.emplace_back(tar.size());
+        column_tars.emplace_back(TarIndex::load(tar_index_path(shard), tar.size()));
+      }
+    }
+    index.check(sizes);
+    for (std::int64_t i = 0; i < index.row_count(); ++i) {
+      const JoinRow row = index.row(i);
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        if (row[c] &&
+            !has_sample_at(*tars[c][static_cast<std::size_t>(row[c]->shard)], row[c]->bytes)) {
+          throw Error(
+              ErrorCode::kCorruptData,
+              fmt::format(
+                  "row {} leads to the bytes {} to {} of the shard '{}' of '{}', "
+                  "where no sample lies; run energon prepare on the metadataset",
+                  i, row[c]->bytes.offset, row[c]->bytes.end(),
+                  printable(files.sources[c].shards[static_cast<std::size_t>(row[c]->shard)]),
+                  printable(files.sources[c].dataset_path)),
+              {.path = files.index_path});
+        }
+      }
+    }
+  }
+
+  static bool has_sample_at(const TarIndex& tar, const ByteRange& bytes) {
+    const auto begins = tar.entries();
+    const auto begin = std::lower_bound(begins.begin(), begins.end() - 1, bytes.offset);
+    return begin != begins.end() - 1 && *begin == bytes.offset &&
+           tar.range(begin - begins.begin()).end() == bytes.end();
+  }
+
+  const std::string path_;
+  const LintOptions& options_;
+  LintReport report_;
+
+  std::vector<Target> targets_;  // in the order of the recipes
+  std::set<Target> known_;
+  std::set<std::pair<Target, std::string>> parts_;  // that the recipes name
+  std::vector<LeafReference> joins_;
+  std::set<std::string> checked_joins_;  // by path of the index
+};
+
+}  // namespace
+
+LintReport lint_metadataset(const std::string& path, const LintOptions& options) {
+  return MetadatasetLinter(path, options).run();
+}
+
+}  // namespace energon
