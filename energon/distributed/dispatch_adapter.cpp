@@ -125,19 +125,24 @@ std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_sk
     try {
       parts = deal(to_skip);
     } catch (const Error& error) {
-      parts.assign(static_cast<std::size_t>(comm_.size()),
-                   Part{.kind = Kind::kFailure, .failure = encode_error(error)});
+      parts = failures(error);
     } catch (const std::exception& error) {
       // Rank 0 must not leave the others waiting, whatever a source of the user throws.
-      parts.assign(static_cast<std::size_t>(comm_.size()),
-                   Part{.kind = Kind::kFailure,
-                        .failure = encode_error(Error(ErrorCode::kInternal, error.what()))});
+      parts = failures(Error(ErrorCode::kInternal, error.what()));
     }
   }
-  Part part = exchange(std::move(parts));
+  Part part;
+  try {
+    part = exchange(std::move(parts));
+  } catch (const Error&) {
+    take_back_group();
+    throw;
+  }
   if (part.kind == Kind::kFailure) {
+    take_back_group();
     throw decode_error(part.failure);
   }
+  dealing_.reset();
   last_ = part.last;
   if (part.kind == Kind::kEnd) {
     registration_.reset();
@@ -175,11 +180,16 @@ std::vector<DispatchAdapter::Part> DispatchAdapter::deal(std::int64_t to_skip) {
     }
     return parts;
   }
-  const std::optional<BatchGroups::Group> group = ahead_->next();
-  if (!group) {
+  ahead_->draw(1);
+  dealing_ = ahead_->next();
+  if (!dealing_) {
     return parts;
   }
-  for (const Sample& batch : group->batches) {
+  first_before_.reset();
+  if (first_.samples() < comm_.size()) {
+    first_before_ = first_;
+  }
+  for (const Sample& batch : dealing_->batches) {
     if (first_.samples() < comm_.size()) {
       first_.add(batch);
     }
@@ -187,17 +197,33 @@ std::vector<DispatchAdapter::Part> DispatchAdapter::deal(std::int64_t to_skip) {
   const bool last = ahead_->last();
   std::vector<Sample> batches;
   if (wanted) {
-    batches = cut(*group, last);
+    batches = cut(*dealing_, last);
   }
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     parts[rank].kind = wanted ? Kind::kBatch : Kind::kSkipped;
     parts[rank].last = last;
-    parts[rank].group_samples = group->samples;
+    parts[rank].group_samples = dealing_->samples;
     if (wanted) {
       parts[rank].batch = std::move(batches[rank]);
     }
   }
   return parts;
+}
+
+// What was taken but not dealt out is the next group again.
+void DispatchAdapter::take_back_group() {
+  if (dealing_) {
+    ahead_->give_back(std::move(*dealing_));
+    dealing_.reset();
+    if (first_before_) {
+      first_ = std::move(*first_before_);
+    }
+  }
+}
+
+std::vector<DispatchAdapter::Part> DispatchAdapter::failures(const Error& error) const {
+  return std::vector<Part>(static_cast<std::size_t>(comm_.size()),
+                           Part{.kind = Kind::kFailure, .failure = encode_error(error)});
 }
 
 std::vector<Sample> DispatchAdapter::cut(const BatchGroups::Group& group, bool last) {
@@ -244,8 +270,7 @@ DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
         try {
           structures.back() = encode_structure(part.batch);
         } catch (const Error& error) {
-          const Part failed{.kind = Kind::kFailure, .failure = encode_error(error)};
-          return exchange(std::vector<Part>(parts.size(), failed));
+          return exchange(failures(error));
         }
       }
     }
@@ -293,7 +318,7 @@ DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
 }
 
 State DispatchAdapter::save_state() {
-  const std::int64_t full_samples = groups_ ? groups_->full_samples() : 0;
+  const std::int64_t full_samples = groups_ && handed_out_ > 0 ? groups_->full_samples() : 0;
   State state = last_ && handed_out_ > 0
                     ? dispatch_state(epoch_ + 1, 0, 0, FirstBatches().save())
                     : dispatch_state(epoch_, handed_out_, full_samples, first_.save());
@@ -322,6 +347,7 @@ void DispatchAdapter::restore_state(const State& state) {
   epoch_ = state.integer("epoch");
   handed_out_ = state.integer("batches");
   first_ = std::move(first);
+  dealing_.reset();
 }
 
 std::optional<std::int64_t> DispatchAdapter::size() {

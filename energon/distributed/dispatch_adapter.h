@@ -19,6 +19,7 @@
 #include "energon/distributed/comm.h"
 #include "energon/distributed/first_batches.h"
 #include "energon/distributed/look_ahead.h"
+#include "io/error.h"
 
 namespace energon {
 
@@ -75,7 +76,8 @@ class DispatchAdapter final : public Adapter {
   std::optional<Sample> next() override;
 
   /// On rank 0 with the position of the source after the group handed out last; elsewhere only how
-  /// many batches came. After the last batch of an epoch it is the position of the end.
+  /// many batches came. A group that could not be dealt out, because a rank died, was not handed
+  /// out. After the last batch of an epoch it is the position of the end.
   State save_state() override;
   /// Throws also if rank 0 gets a state of another rank, or another rank that of rank 0.
   void restore_state(const State& state) override;
@@ -99,6 +101,8 @@ class DispatchAdapter final : public Adapter {
   std::int64_t groups_to_skip_unread(std::int64_t count);
   std::vector<Sample> cut(const BatchGroups::Group& group, bool last);
   Part exchange(std::vector<Part> parts);
+  void take_back_group();
+  std::vector<Part> failures(const Error& error) const;
 
   const std::shared_ptr<BatchSource> source_;  // null but on rank 0
   Comm& comm_;
@@ -106,6 +110,8 @@ class DispatchAdapter final : public Adapter {
   std::unique_ptr<BatchGroups> groups_;  // on rank 0
   std::unique_ptr<LookAhead<BatchGroups>> ahead_;
   HeapBufferPool memory_;
+  std::optional<BatchGroups::Group> dealing_;  // taken, but not with all ranks yet
+  std::optional<FirstBatches> first_before_;   // first_ without those of dealing_, if it has some
   Registration registration_;
 
   bool last_ = false;  // what was handed out last ends the epoch

@@ -30,7 +30,7 @@ class LookAhead {
   /// The next item, or nothing at the end. Throws what the source threw when it was drawn.
   std::optional<Item> next() {
     if (drawn_.empty()) {
-      state_.reset();
+      before_ = std::exchange(state_, std::nullopt);
       std::optional<Item> item = source_.next();
       handed_out_ = item.has_value();
       return item;
@@ -40,9 +40,18 @@ class LookAhead {
     if (drawn.failure) {
       std::rethrow_exception(drawn.failure);
     }
-    state_ = std::move(drawn.state_after);
+    before_ = std::exchange(state_, std::move(drawn.state_after));
     handed_out_ = drawn.item.has_value();
     return std::move(drawn.item);
+  }
+
+  /// Takes back the item handed out last: the position is again that before it, and it comes next.
+  /// Requires: it was drawn ahead with draw(), and is given back once.
+  void give_back(Item item) {
+    Drawn drawn;
+    drawn.item = std::move(item);
+    drawn.state_after = std::exchange(state_, std::exchange(before_, std::nullopt));
+    drawn_.push_front(std::move(drawn));
   }
 
   /// Holds up to `depth` items, fewer at the end of the epoch or before a failure.
@@ -118,8 +127,9 @@ class LookAhead {
 
   Source& source_;
   std::deque<Drawn> drawn_;
-  std::optional<State> state_;  // after what was handed out; absent: what the source says now
-  bool handed_out_ = false;     // an item, since the beginning of the epoch or a reset
+  std::optional<State> state_;   // after what was handed out; absent: what the source says now
+  std::optional<State> before_;  // before it, if that is known
+  bool handed_out_ = false;      // an item, since the beginning of the epoch or a reset
 };
 
 }  // namespace energon

@@ -88,7 +88,7 @@ std::optional<Sample> ShardAdapter::next_together() {
   if (failure_) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
-  if (handed_out_ == *target_) {
+  if (handed_out_ >= *target_) {
     reach_end_of_source();
     return finish();
   }
@@ -114,7 +114,7 @@ std::optional<Sample> ShardAdapter::next_together() {
     batch = first[static_cast<std::size_t>(std::max<std::int64_t>(handed_out_ - own_, 0)) %
                   first.size()];
   }
-  if (++handed_out_ == *target_) {
+  if (++handed_out_ >= *target_) {
     try {
       reach_end_of_source();
     } catch (...) {
@@ -125,8 +125,15 @@ std::optional<Sample> ShardAdapter::next_together() {
 }
 
 void ShardAdapter::reach_end_of_source() {
-  while (!source_ended_) {
+  for (std::int64_t left_out = own_ - handed_out_; !source_ended_; --left_out) {
     source_ended_ = !ahead_.next();
+    if (!source_ended_ && left_out <= 0) {
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("the source has more than the {} batches it said an epoch has, so the "
+                      "ranks cannot end together",
+                      own_));
+    }
   }
 }
 
@@ -144,13 +151,15 @@ bool ShardAdapter::end_of_dataloader() {
   if (!begun_) {
     return false;
   }
-  return target_ ? handed_out_ == *target_ : ahead_.last();
+  return target_ ? handed_out_ >= *target_ : ahead_.last();
 }
 
 State ShardAdapter::save_state() {
   const bool at_end = end_of_dataloader();
-  State state = at_end ? shard_state(epoch_ + 1, 0, false, FirstBatches().save())
-                       : shard_state(epoch_, handed_out_, source_ended_, first_.save());
+  // The position after the source's last batch is that of its end, also if filling is to follow.
+  State state =
+      at_end ? shard_state(epoch_ + 1, 0, false, FirstBatches().save())
+             : shard_state(epoch_, handed_out_, source_ended_ || ahead_.last(), first_.save());
   state.children[0] = ahead_.state();
   return state;
 }

@@ -79,7 +79,7 @@ class ShardAdapter final : public Adapter {
   // Saved state.
   std::int64_t epoch_ = 0;
   std::int64_t handed_out_ = 0;  // in this epoch
-  bool source_ended_ = false;    // in this epoch
+  bool source_ended_ = false;    // in this epoch; its state is that of the end
   FirstBatches first_;           // if even_batches
 };
 

@@ -3,6 +3,7 @@
 
 #include "energon/distributed/comm.h"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,6 +13,7 @@
 #include "energon/distributed/shared_seed.h"
 #include "energon/process/wait.h"
 #include "io/error.h"
+#include "io/unique_fd.h"
 #include "tests/distributed/forked_group.h"
 
 using energon::Comm;
@@ -82,20 +84,31 @@ TEST_CASE("a rank that dies ends the others' calls at once, by name", "[distribu
 
 TEST_CASE("a rank that hangs ends the others' calls after the timeout, by name",
           "[distributed][fork]") {
-  const auto reports = run_group(3,
-                                 [](Comm& comm) -> std::string {
-                                   if (comm.rank() == 2) {
-                                     // Outlives the timeout of the others, without taking part.
-                                     comm.gather("", 2);
-                                     return "not reached";
-                                   }
-                                   comm.gather("", 0);
-                                   return "not reached";
-                                 },
-                                 {.timeout = std::chrono::milliseconds(300)});
+  const energon::UniqueFd seen(::eventfd(0, EFD_CLOEXEC));
+  const auto hang = [&](Comm& comm) -> std::string {
+    if (comm.rank() == 2) {
+      // Lives until rank 0 has given up, without taking part.
+      energon::Waitable waitable{.fd = seen.get()};
+      return wait_any(std::span(&waitable, 1), energon::deadline_after(std::chrono::seconds(30)))
+                 ? "released"
+                 : "never";
+    }
+    try {
+      comm.gather("", 0);
+      comm.barrier();
+    } catch (const energon::Error& error) {
+      if (comm.rank() == 0) {
+        ::eventfd_write(seen.get(), 1);
+      }
+      throw;
+    }
+    return "not reached";
+  };
+  const auto reports = run_group(3, hang, {.timeout = std::chrono::milliseconds(300)});
   CHECK_THAT(reports[0].text,
              Catch::Contains("error timeout") && Catch::Contains("rank 2 did not answer"));
-  CHECK(reports[0].took < std::chrono::seconds(5));
+  CHECK_THAT(reports[1].text, Catch::StartsWith("error "));
+  CHECK(reports[2].text == "released");
 }
 
 TEST_CASE("ranks that make different calls get an error, not each other's bytes",

@@ -60,6 +60,11 @@ Texts dispatch(int ranks, std::int64_t count, std::int64_t size, const DispatchO
   }));
 }
 
+SingleProcessComm& alone() {
+  static SingleProcessComm comm;
+  return comm;
+}
+
 std::string error_of(const std::function<void()>& body) {
   try {
     body();
@@ -337,6 +342,37 @@ TEST_CASE("a failure of the source reaches every rank, and a dead rank ends the 
   CHECK_THAT(dying[0].text,
              Catch::Contains("error worker_died") && Catch::Contains("rank 2 is gone"));
   CHECK_THAT(dying[1].text, Catch::Contains("error worker_died"));
+}
+
+TEST_CASE("a group that could not be dealt out is in the state that is saved then",
+          "[distributed][fork]") {
+  for (const std::int64_t leaves_at : {1, 2, 5}) {
+    const auto reports = run_group(3, [&](Comm& comm) -> std::string {
+      DispatchAdapter adapter(on_rank_0(comm, numbered_source(6000, 2)), comm);
+      std::int64_t steps = 0;
+      State before = adapter.save_state();
+      // What was sent before the others see that rank 2 is gone counts as handed out.
+      while (error_of([&] { adapter.next(); }) == "no error") {
+        before = adapter.save_state();
+        if (++steps == leaves_at && comm.rank() == 2) {
+          return "left";
+        }
+      }
+      if (comm.rank() != 0) {
+        return "failed";
+      }
+      if (adapter.save_state() != before) {
+        return "moved";
+      }
+      // Continued by a job of one rank.
+      DispatchAdapter next_job(numbered_source(6000, 2), alone());
+      next_job.restore_state(before);
+      const std::string next = take(next_job, 1);
+      return next == fmt::format("[{},{}]", 6 * steps, 6 * steps + 1) ? "exact" : next;
+    });
+    CHECK(reports[0].text == "exact");
+    CHECK(reports[2].text == "left");
+  }
 }
 
 TEST_CASE("a state of rank 0 is refused on other ranks, and the other way round",
