@@ -1,5 +1,6 @@
 #include "energon/distributed/sample_bytes.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "energon/loader/transport.h"
@@ -43,7 +44,7 @@ void copy_data(const SampleStructure& structure, std::span<std::byte> data) {
   std::uint64_t offset = 0;
   for (const SharedBytes& payload : structure.payloads) {
     const std::uint64_t begin = aligned(offset);
-    std::memset(data.data() + offset, 0, begin - offset);
+    std::ranges::fill(data.subspan(offset, begin - offset), std::byte{0});
     if (payload.size() > 0) {
       std::memcpy(data.data() + begin, payload.view.data(), payload.size());
     }

@@ -40,7 +40,9 @@ std::string show(const Sample& batch) {
       texts.size() != numbers.size()) {
     throw std::runtime_error("fields and keys have other lengths");
   }
-  std::memcpy(numbers.data(), tensor.data.view.data(), tensor.data.size());
+  if (!numbers.empty()) {
+    std::memcpy(numbers.data(), tensor.data.view.data(), tensor.data.size());
+  }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (batch.keys[i] != std::to_string(numbers[i]) ||
         std::get<std::string>(texts[i].base()) != "text of " + batch.keys[i]) {
