@@ -43,6 +43,10 @@ int run_body(const std::function<int()>& body) {
 }  // namespace
 
 ChildResult run_in_child(const std::function<int()>& body, std::chrono::milliseconds limit) {
+  return await_child(start_child(body), limit);
+}
+
+pid_t start_child(const std::function<int()>& body) {
   std::fflush(nullptr);
   const pid_t pid = ::fork();
   if (pid < 0) {
@@ -53,6 +57,10 @@ ChildResult run_in_child(const std::function<int()>& body, std::chrono::millisec
     std::fflush(nullptr);
     ::_exit(code);
   }
+  return pid;
+}
+
+ChildResult await_child(pid_t pid, std::chrono::milliseconds limit) {
   const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   ChildResult result;
   pollfd poll_entry{pidfd.get(), POLLIN, 0};

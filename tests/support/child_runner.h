@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 
@@ -22,5 +24,10 @@ struct ChildResult {
 /// skips it.
 ChildResult run_in_child(const std::function<int()>& body,
                          std::chrono::milliseconds limit = std::chrono::seconds(60));
+
+/// The two halves of run_in_child(), for several children at a time: forks and returns at once, and
+/// waits for such a child.
+pid_t start_child(const std::function<int()>& body);
+ChildResult await_child(pid_t child, std::chrono::milliseconds limit);
 
 }  // namespace energon::testing

@@ -1,0 +1,58 @@
+#include "energon/distributed/comm.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+void check_alone(int rank) {
+  if (rank != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("there is no rank {} in a job of one process", rank));
+  }
+}
+
+}  // namespace
+
+void validate(const CommOptions& options) {
+  if (options.timeout <= std::chrono::milliseconds(0)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("timeout is {} ms, it must be positive", options.timeout.count()));
+  }
+}
+
+std::string SingleProcessComm::broadcast(std::string bytes, int source) {
+  check_alone(source);
+  return bytes;
+}
+
+std::vector<std::string> SingleProcessComm::gather(std::string bytes, int destination) {
+  check_alone(destination);
+  return all_gather(std::move(bytes));
+}
+
+std::vector<std::string> SingleProcessComm::all_gather(std::string bytes) {
+  std::vector<std::string> all;
+  all.push_back(std::move(bytes));
+  return all;
+}
+
+std::string SingleProcessComm::scatter(std::vector<std::string> parts, int source) {
+  check_alone(source);
+  if (parts.size() != 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("scatter() of {} parts to one process", parts.size()));
+  }
+  return std::move(parts.front());
+}
+
+void SingleProcessComm::scatter_into(std::span<const ByteView> /*parts*/,
+                                     std::span<std::byte> /*own*/, int source) {
+  check_alone(source);
+}
+
+}  // namespace energon

@@ -1,0 +1,372 @@
+#include "energon/distributed/dispatch_adapter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/distributed/batch_slices.h"
+#include "energon/distributed/sample_bytes.h"
+#include "energon/loader/transport.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+enum class Kind : std::uint8_t { kBatch = 1, kSkipped, kEnd, kFailure };
+
+State dispatch_state(std::int64_t epoch, std::int64_t batches, std::int64_t full_samples,
+                     std::string first_batches) {
+  return {"Dispatch",
+          {{"epoch", epoch},
+           {"batches", batches},
+           {"full_samples", full_samples},
+           {"first_batches", std::move(first_batches)}},
+          {}};
+}
+
+}  // namespace
+
+BatchGroups::BatchGroups(BatchSource& source, std::int64_t batches, bool drop_last)
+    : batches_(batches), drop_last_(drop_last), ahead_(source) {}
+
+std::optional<BatchGroups::Group> BatchGroups::next() {
+  Group group;
+  while (static_cast<std::int64_t>(group.batches.size()) < batches_) {
+    // A group that is not full must not draw the end: that is for the next call.
+    if (!group.batches.empty() && ahead_.last()) {
+      break;
+    }
+    std::optional<Sample> batch = ahead_.next();
+    if (!batch) {
+      full_samples_ = 0;
+      return std::nullopt;
+    }
+    if (sample_count(*batch) == 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "a batch without samples (its list of keys is empty) cannot be dispatched");
+    }
+    group.samples += sample_count(*batch);
+    group.batches.push_back(std::move(*batch));
+  }
+  check_concatenation(group.batches);
+  if (full_samples_ == 0) {
+    full_samples_ = group.samples;
+  }
+  const bool incomplete =
+      static_cast<std::int64_t>(group.batches.size()) < batches_ || group.samples < full_samples_;
+  if (drop_last_ && incomplete && ahead_.last()) {
+    ahead_.next();
+    full_samples_ = 0;
+    return std::nullopt;
+  }
+  return group;
+}
+
+void BatchGroups::restored(std::int64_t full_samples) {
+  ahead_.reset();
+  full_samples_ = full_samples;
+}
+
+// What one rank is told, and gets.
+struct DispatchAdapter::Part {
+  Kind kind = Kind::kEnd;
+  bool last = false;
+  std::int64_t group_samples = 0;
+  std::int64_t groups = 1;  // passed, if they were skipped
+  Sample batch = {};
+  std::string failure = {};
+};
+
+DispatchAdapter::DispatchAdapter(std::shared_ptr<BatchSource> source, Comm& comm,
+                                 const DispatchOptions& options)
+    : source_(std::move(source)), comm_(comm), options_(options) {
+  if ((source_ != nullptr) != (comm.rank() == 0)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                source_
+                    ? fmt::format("rank {} was given a source, but only rank 0 reads", comm.rank())
+                    : "rank 0 reads for all ranks: it needs a source");
+  }
+  if (source_) {
+    groups_ = std::make_unique<BatchGroups>(*source_, options.split_batches ? 1 : comm.size(),
+                                            options.drop_last);
+    ahead_ = std::make_unique<LookAhead<BatchGroups>>(*groups_);
+    epoch_ = source_->epoch();
+  }
+}
+
+std::optional<Sample> DispatchAdapter::next() {
+  std::optional<Part> part = advance(0);
+  if (!part) {
+    return std::nullopt;
+  }
+  return std::move(part->batch);
+}
+
+std::int64_t DispatchAdapter::skip(std::int64_t count) {
+  std::int64_t skipped = 0;
+  while (skipped < count) {
+    const std::optional<Part> part = advance(count - skipped);
+    if (!part) {
+      break;
+    }
+    skipped += part->groups;
+  }
+  return skipped;
+}
+
+// Hands out one group, or passes over at least one and at most `to_skip`.
+std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_skip) {
+  if (!registration_.active()) {
+    registration_ = Registration(options_.registry, *this);
+  }
+  std::vector<Part> parts;
+  if (source_) {
+    try {
+      parts = deal(to_skip);
+    } catch (const Error& error) {
+      parts = failures(error);
+    } catch (const std::exception& error) {
+      // Rank 0 must not leave the others waiting, whatever a source of the user throws.
+      parts = failures(Error(ErrorCode::kInternal, error.what()));
+    }
+  }
+  Part part;
+  try {
+    part = exchange(std::move(parts));
+  } catch (const Error&) {
+    take_back_group();
+    throw;
+  }
+  if (part.kind == Kind::kFailure) {
+    take_back_group();
+    throw decode_error(part.failure);
+  }
+  dealing_.reset();
+  last_ = part.last;
+  if (part.kind == Kind::kEnd) {
+    registration_.reset();
+    ++epoch_;
+    handed_out_ = 0;
+    first_.clear();
+    return std::nullopt;
+  }
+  remainder_ = part.last ? std::optional(part.group_samples) : std::nullopt;
+  handed_out_ += part.groups;
+  return part;
+}
+
+// How many of the next `count` groups nobody needs to see.
+std::int64_t DispatchAdapter::groups_to_skip_unread(std::int64_t count) {
+  const bool knows_first = comm_.size() == 1 || first_.samples() >= comm_.size();
+  const bool knows_full = !options_.drop_last || groups_->full_samples() > 0;
+  const std::optional<std::int64_t> batches = source_->size();
+  if (!batches || !knows_first || !knows_full) {
+    return 0;
+  }
+  return std::clamp<std::int64_t>(*batches / groups_->batches_in_group() - 1 - handed_out_, 0,
+                                  count);
+}
+
+// On rank 0: the next group as a part for each rank.
+std::vector<DispatchAdapter::Part> DispatchAdapter::deal(std::int64_t to_skip) {
+  const bool wanted = to_skip == 0;
+  std::vector<Part> parts(static_cast<std::size_t>(comm_.size()));
+  if (const std::int64_t unread = groups_to_skip_unread(to_skip); unread > 0) {
+    const std::int64_t groups = ahead_->skip(unread);
+    for (Part& part : parts) {
+      part.kind = groups == unread ? Kind::kSkipped : Kind::kEnd;
+      part.groups = groups;
+    }
+    return parts;
+  }
+  ahead_->draw(1);
+  dealing_ = ahead_->next();
+  if (!dealing_) {
+    return parts;
+  }
+  first_before_.reset();
+  if (first_.samples() < comm_.size()) {
+    first_before_ = first_;
+  }
+  for (const Sample& batch : dealing_->batches) {
+    if (first_.samples() < comm_.size()) {
+      first_.add(batch);
+    }
+  }
+  const bool last = ahead_->last();
+  std::vector<Sample> batches;
+  if (wanted) {
+    batches = cut(*dealing_, last);
+  }
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    parts[rank].kind = wanted ? Kind::kBatch : Kind::kSkipped;
+    parts[rank].last = last;
+    parts[rank].group_samples = dealing_->samples;
+    if (wanted) {
+      parts[rank].batch = std::move(batches[rank]);
+    }
+  }
+  return parts;
+}
+
+// What was taken but not dealt out is the next group again.
+void DispatchAdapter::take_back_group() {
+  if (dealing_) {
+    ahead_->give_back(std::move(*dealing_));
+    dealing_.reset();
+    if (first_before_) {
+      first_ = std::move(*first_before_);
+    }
+  }
+}
+
+std::vector<DispatchAdapter::Part> DispatchAdapter::failures(const Error& error) const {
+  return std::vector<Part>(static_cast<std::size_t>(comm_.size()),
+                           Part{.kind = Kind::kFailure, .failure = encode_error(error)});
+}
+
+std::vector<Sample> DispatchAdapter::cut(const BatchGroups::Group& group, bool last) {
+  const std::int64_t ranks = comm_.size();
+  if (!last && !options_.split_batches) {
+    return group.batches;
+  }
+  std::vector<Sample> batches = group.batches;
+  std::int64_t samples = group.samples;
+  if (last && samples % ranks != 0) {
+    const std::span<const Sample> first = first_.rebuild(*source_);
+    const std::int64_t available = std::min(first_.samples(), ranks);
+    while (samples % ranks != 0) {
+      const std::int64_t missing = std::min(ranks - samples % ranks, available);
+      batches.push_back(slice_batches(first, 0, missing));
+      samples += missing;
+    }
+    check_concatenation(batches);
+  }
+  if (samples < ranks) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a batch of {} samples cannot be split over {} ranks, and only the last "
+                    "one of an epoch is filled up: use larger batches, or drop those that "
+                    "are not full",
+                    samples, ranks));
+  }
+  std::vector<Sample> parts;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    parts.push_back(slice_batches(batches, rank * samples / ranks, (rank + 1) * samples / ranks));
+  }
+  return parts;
+}
+
+// Rank 0 sends each rank its part, structure first, then data; its own stays where it is.
+DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
+  std::vector<std::string> notes;
+  std::vector<SampleStructure> structures;
+  std::vector<Buffer> buffers;
+  if (source_) {
+    for (Part& part : parts) {
+      structures.emplace_back();
+      if (part.kind == Kind::kBatch && structures.size() > 1) {
+        try {
+          structures.back() = encode_structure(part.batch);
+        } catch (const Error& error) {
+          return exchange(failures(error));
+        }
+      }
+    }
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      ByteWriter note;
+      note.u8(static_cast<std::uint8_t>(parts[rank].kind));
+      note.u8(parts[rank].last ? 1 : 0);
+      note.i64(parts[rank].group_samples);
+      note.i64(parts[rank].groups);
+      note.u64(structures[rank].data_bytes);
+      note.text(parts[rank].failure);
+      note.raw(structures[rank].bytes.data(), structures[rank].bytes.size());
+      notes.push_back(note.take());
+    }
+  }
+  const bool has_data = !parts.empty() && parts.front().kind == Kind::kBatch;
+  const std::string note = comm_.scatter(std::move(notes), 0);
+  if (source_) {
+    std::vector<ByteView> data;
+    for (std::size_t rank = 0; has_data && rank < parts.size(); ++rank) {
+      buffers.push_back(memory_.allocate(structures[rank].data_bytes));
+      copy_data(structures[rank], buffers.back().bytes);
+      data.push_back(buffers.back().bytes);
+    }
+    if (has_data) {
+      comm_.scatter_into(data, {}, 0);
+    }
+    return std::move(parts.front());
+  }
+  ByteReader reader(note, "a part of a batch from rank 0");
+  Part part;
+  part.kind = static_cast<Kind>(reader.u8());
+  part.last = reader.u8() != 0;
+  part.group_samples = reader.i64();
+  part.groups = reader.i64();
+  const std::uint64_t data_bytes = reader.u64();
+  part.failure = reader.text();
+  const std::string_view structure = reader.raw(reader.left());
+  if (part.kind == Kind::kBatch) {
+    const Buffer data = memory_.allocate(data_bytes);
+    comm_.scatter_into({}, data.bytes, 0);
+    part.batch = decode_batch(structure, data);
+  }
+  return part;
+}
+
+State DispatchAdapter::save_state() {
+  const std::int64_t full_samples = groups_ && handed_out_ > 0 ? groups_->full_samples() : 0;
+  State state = last_ && handed_out_ > 0
+                    ? dispatch_state(epoch_ + 1, 0, 0, FirstBatches().save())
+                    : dispatch_state(epoch_, handed_out_, full_samples, first_.save());
+  if (ahead_) {
+    state.children.push_back(ahead_->state());
+  }
+  return state;
+}
+
+void DispatchAdapter::restore_state(const State& state) {
+  State expected = dispatch_state(0, 0, 0, {});
+  if (source_) {
+    expected.children.emplace_back();
+  }
+  check_shape(state, expected);
+  FirstBatches first;
+  first.restore(state.bytes("first_batches"));
+  if (source_) {
+    source_->restore_state(state.children[0]);
+    groups_->restored(state.integer("full_samples"));
+    ahead_->reset();
+  }
+  registration_.reset();
+  last_ = false;
+  remainder_.reset();
+  epoch_ = state.integer("epoch");
+  handed_out_ = state.integer("batches");
+  first_ = std::move(first);
+  dealing_.reset();
+}
+
+std::optional<std::int64_t> DispatchAdapter::size() {
+  const std::optional<std::int64_t> batches = source_ ? source_->size() : std::nullopt;
+  if (!batches || options_.split_batches) {
+    return batches;
+  }
+  const std::int64_t ranks = comm_.size();
+  return options_.drop_last ? *batches / ranks : (*batches + ranks - 1) / ranks;
+}
+
+void DispatchAdapter::set_epoch(std::int64_t epoch) {
+  if (handed_out_ > 0) {
+    throw Error(ErrorCode::kInvalidArgument, "set_epoch() within an epoch");
+  }
+  if (source_) {
+    source_->set_epoch(epoch);
+  }
+  epoch_ = epoch;
+}
+
+}  // namespace energon

@@ -1,0 +1,94 @@
+#include "energon/distributed/global_state.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/byte_codec.h"
+#include "energon/loader/loader_state.h"
+#include "energon/loader/transport.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+// A result or an Error, for another rank.
+std::string success(std::string_view bytes) { return "+" + std::string(bytes); }
+std::string failure(const Error& error) { return "-" + encode_error(error); }
+
+bool failed(std::string_view reply) { return !reply.starts_with('+'); }
+
+Error error_in(std::string_view reply) {
+  return reply.empty() ? Error(ErrorCode::kInternal, "an empty reply")
+                       : decode_error(reply.substr(1));
+}
+
+Error on_rank(std::size_t rank, const Error& error) {
+  return Error(error.code(), fmt::format("rank {}: {}", rank, error.message()), error.context());
+}
+
+}  // namespace
+
+std::vector<SavableDataLoaderState> save_state_global(SavableDataLoader& loader, Comm& comm,
+                                                      int destination) {
+  std::optional<Error> own_failure;
+  std::string reply;
+  try {
+    reply = success(encode_loader_state(loader.save_state_rank()));
+  } catch (const Error& error) {
+    own_failure = error;
+    reply = failure(error);
+  }
+  const std::vector<std::string> replies = comm.gather(std::move(reply), destination);
+  if (own_failure) {
+    throw Error(*own_failure);
+  }
+  std::vector<SavableDataLoaderState> states;
+  for (std::size_t rank = 0; rank < replies.size(); ++rank) {
+    if (failed(replies[rank])) {
+      throw on_rank(rank, error_in(replies[rank]));
+    }
+    states.push_back(decode_loader_state(std::string_view(replies[rank]).substr(1)));
+  }
+  return states;
+}
+
+void restore_state_global(SavableDataLoader& loader, Comm& comm,
+                          const std::vector<SavableDataLoaderState>& states, int source) {
+  std::vector<std::string> parts;
+  if (comm.rank() == source) {
+    const auto ranks = static_cast<std::size_t>(comm.size());
+    if (states.size() == ranks) {
+      for (const SavableDataLoaderState& state : states) {
+        parts.push_back(success(encode_loader_state(state)));
+      }
+    } else {
+      const Error mismatch(ErrorCode::kMismatch,
+                           fmt::format("there are states of {} ranks, but the job has {}: rescale "
+                                       "the state of the job first",
+                                       states.size(), ranks));
+      parts.assign(ranks, failure(mismatch));
+    }
+  }
+  const std::string part = comm.scatter(std::move(parts), source);
+  if (failed(part)) {
+    throw error_in(part);
+  }
+  std::string reply;
+  try {
+    loader.restore_state_rank(decode_loader_state(std::string_view(part).substr(1)));
+    reply = success({});
+  } catch (const Error& error) {
+    reply = failure(error);
+  }
+  const std::vector<std::string> replies = comm.all_gather(std::move(reply));
+  for (std::size_t rank = 0; rank < replies.size(); ++rank) {
+    if (failed(replies[rank])) {
+      throw on_rank(rank, error_in(replies[rank]));
+    }
+  }
+}
+
+}  // namespace energon

@@ -1,0 +1,39 @@
+#include "energon/distributed/loader_source.h"
+
+#include <utility>
+
+#include "energon/loader/loader_state.h"
+
+namespace energon {
+namespace {
+
+std::int64_t epochs_ended(const SavableDataLoaderState& state) {
+  return state.epoch + (state.epoch_finished ? 1 : 0);
+}
+
+}  // namespace
+
+LoaderSource::LoaderSource(std::shared_ptr<SavableDataLoader> loader)
+    : loader_(std::move(loader)), epoch_(epochs_ended(loader_->save_state_rank())) {}
+
+std::optional<Sample> LoaderSource::next() {
+  std::optional<Sample> batch = loader_->next();
+  if (!batch) {
+    ++epoch_;
+  }
+  return batch;
+}
+
+State LoaderSource::save_state() {
+  return {"Loader", {{"state", encode_loader_state(loader_->save_state_rank())}}, {}};
+}
+
+void LoaderSource::restore_state(const State& state) {
+  check_shape(state, {"Loader", {{"state", std::string()}}, {}});
+  const SavableDataLoaderState decoded = decode_loader_state(state.bytes("state"));
+  loader_->stop();
+  loader_->restore_state_rank(decoded);
+  epoch_ = epochs_ended(decoded);
+}
+
+}  // namespace energon

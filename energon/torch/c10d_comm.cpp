@@ -1,0 +1,95 @@
+#include "energon/torch/c10d_comm.h"
+
+// Under clang in C++20 mode, ATen's headers of libtorch 1.13 compile only after this one.
+#include <ATen/core/ivalue.h>
+//
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "energon/distributed/message_comm.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+// Messages between two ranks keep their order, so one tag is enough.
+constexpr int kTag = 0;
+
+// What the backend says, without the traces that follow.
+std::string first_line(const char* text) {
+  const std::string_view whole = text;
+  return std::string(whole.substr(0, whole.find('\n')));
+}
+
+class C10dComm final : public MessageComm {
+ public:
+  C10dComm(c10::intrusive_ptr<c10d::ProcessGroup> group, const CommOptions& options)
+      : MessageComm(group->getRank(), group->getSize(), options), group_(std::move(group)) {}
+
+ private:
+  void send(int to, ByteView bytes, Deadline deadline) override {
+    transfer(to, deadline, [&] {
+      // Only read, though tensors know no const.
+      std::vector<at::Tensor> tensors = {
+          tensor_over(const_cast<std::byte*>(bytes.data()), bytes.size())};
+      return group_->send(tensors, to, kTag);
+    });
+  }
+
+  void receive(int from, std::span<std::byte> bytes, Deadline deadline) override {
+    transfer(from, deadline, [&] {
+      std::vector<at::Tensor> tensors = {tensor_over(bytes.data(), bytes.size())};
+      return group_->recv(tensors, from, kTag);
+    });
+  }
+
+  static at::Tensor tensor_over(std::byte* data, std::size_t size) {
+    return at::from_blob(data, {static_cast<std::int64_t>(size)}, at::TensorOptions(at::kByte));
+  }
+
+  template <class Begin>
+  static void transfer(int other, Deadline deadline, const Begin& begin) {
+    const auto left = [&] {
+      return std::chrono::duration_cast<std::chrono::milliseconds>(
+          deadline - std::chrono::steady_clock::now());
+    };
+    try {
+      // Zero would be without end.
+      const auto limit = std::max(left(), std::chrono::milliseconds(1));
+      if (begin()->wait(limit)) {
+        return;
+      }
+    } catch (const std::exception& error) {
+      if (left() > std::chrono::milliseconds(0)) {
+        throw Error(ErrorCode::kWorkerDied, fmt::format("rank {} is gone or cannot be reached ({})",
+                                                        other, first_line(error.what())));
+      }
+    }
+    throw Error(ErrorCode::kTimeout, fmt::format("rank {} did not answer in time", other));
+  }
+
+  const c10::intrusive_ptr<c10d::ProcessGroup> group_;
+};
+
+}  // namespace
+
+std::unique_ptr<Comm> c10d_comm(c10::intrusive_ptr<c10d::ProcessGroup> group,
+                                const CommOptions& options) {
+  if (!group) {
+    throw Error(ErrorCode::kInvalidArgument, "there is no process group");
+  }
+  if (const std::string backend = group->getBackendName(); backend == "nccl") {
+    throw Error(ErrorCode::kUnsupported,
+                "the process group moves tensors of a GPU only (nccl): make one with the backend "
+                "gloo of the same ranks for the loader");
+  }
+  return std::make_unique<C10dComm>(std::move(group), options);
+}
+
+}  // namespace energon
