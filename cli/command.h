@@ -34,6 +34,7 @@ void add_preview(CLI::App& app, Run& run);
 void add_dump(CLI::App& app, Run& run);
 void add_get(CLI::App& app, Run& run);
 void add_checkpoint(CLI::App& app, Run& run);
+void add_which(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_analyze(CLI::App& app, Run& run);
 

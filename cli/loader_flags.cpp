@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/list_parts.h"
 #include "cli/open_dataset.h"
+#include "cli/reference_leaf.h"
 #include "energon/loader/quarantine_writer.h"
 #include "wrappers/pipeline.h"
 
@@ -224,10 +225,7 @@ ErrorPolicies error_policies(const LoaderFlags& flags) {
                        .tolerance = flags.tolerance}};
 }
 
-}  // namespace
-
-PipelineFactory make_pipeline(const LoaderFlags& flags) {
-  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
+void check_mode(const LoaderFlags& flags, const ShuffleOverEpochs& shuffle) {
   if (flags.mode == Mode::kVal) {
     refuse_train_flags(flags);
   } else if (flags.epochs && flags.virtual_epoch_length == 0 &&
@@ -235,7 +233,10 @@ PipelineFactory make_pipeline(const LoaderFlags& flags) {
     throw UsageError{
         "with --shuffle-over-epochs -1 an epoch never ends: --epochs needs --virtual-epoch-length"};
   }
-  PipelineData data = open_with_policy(flags);
+}
+
+PipelineFactory pipeline_over(PipelineData data, const LoaderFlags& flags,
+                              const ShuffleOverEpochs& shuffle) {
   const TaskEncoder encoder{.batch = list_parts};
   if (flags.mode == Mode::kVal) {
     return val_pipeline(
@@ -259,6 +260,25 @@ PipelineFactory make_pipeline(const LoaderFlags& flags) {
         "a blend by weight never ends: --epochs needs --virtual-epoch-length, or use --limit"};
   }
   return train_pipeline(std::move(data), std::move(options));
+}
+
+}  // namespace
+
+PipelineData open_loader_data(const LoaderFlags& flags) { return open_with_policy(flags); }
+
+PipelineFactory make_pipeline(const LoaderFlags& flags) {
+  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
+  check_mode(flags, shuffle);
+  return pipeline_over(open_with_policy(flags), flags, shuffle);
+}
+
+PipelineFactory make_reference_pipeline(const LoaderFlags& flags, PipelineData data) {
+  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
+  check_mode(flags, shuffle);
+  for (std::size_t leaf = 0; leaf < data.leaves.size(); ++leaf) {
+    data.leaves[leaf].dataset = reference_leaf(data.leaves[leaf].dataset, leaf);
+  }
+  return pipeline_over(std::move(data), flags, shuffle);
 }
 
 LoaderOptions loader_options(const LoaderFlags& flags) {

@@ -15,6 +15,7 @@
 #include "energon/webdataset/slice_order.h"
 #include "energon/webdataset/webdataset.h"
 #include "wrappers/open_data.h"
+#include "wrappers/pipeline_leaf.h"
 
 namespace energon::cli {
 
@@ -66,6 +67,12 @@ DataOptions data_options(const LoaderFlags& flags);
 /// Opens the data; shards that are broken go to the quarantine file. Throws Error as open_split(),
 /// UsageError if options contradict each other.
 PipelineFactory make_pipeline(const LoaderFlags& flags);
+
+/// The data alone.
+PipelineData open_loader_data(const LoaderFlags& flags);
+/// The pipeline over `data` with references instead of samples (cli/reference_leaf.h): the same
+/// order and configuration, nothing is read.
+PipelineFactory make_reference_pipeline(const LoaderFlags& flags, PipelineData data);
 
 /// Throws UsageError if there is no such rank.
 LoaderOptions loader_options(const LoaderFlags& flags);

@@ -26,6 +26,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_dump(app, run);
   add_get(app, run);
   add_checkpoint(app, run);
+  add_which(app, run);
   add_bench(app, run);
   add_analyze(app, run);
 }

@@ -45,9 +45,10 @@ function(energon_program)
 endfunction()
 
 # energon_test(NAME io [FORKS] SOURCES … USES …): one Catch2 program, every case a ctest. With FORKS there are cases
-# tagged [fork]; they carry the label fork, which the tsan preset leaves out (TSan does not follow a fork).
+# tagged [fork]; they carry the label fork, which the tsan preset leaves out (TSan does not follow a fork). With SOAK there
+# are cases tagged [.][soak]; they carry the label soak, which all presets leave out.
 function(energon_test)
-  cmake_parse_arguments(ARG "FORKS" "NAME" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(ARG "FORKS;SOAK" "NAME" "SOURCES;USES" ${ARGN})
   set(target ${ARG_NAME}_tests)
   if(NOT ARG_FORKS)
     foreach(source IN LISTS ARG_SOURCES)
@@ -61,8 +62,11 @@ function(energon_test)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_link_libraries(${target} PRIVATE ${ARG_USES} energon_test_support energon_flags)
   target_precompile_headers(${target} PRIVATE <catch2/catch.hpp>)
-  catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME}: " TEST_SPEC "~[fork]" PROPERTIES TIMEOUT 300)
+  catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME}: " TEST_SPEC "~[fork]~[soak]" PROPERTIES TIMEOUT 300)
   if(ARG_FORKS)
     catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME} fork: " TEST_SPEC "[fork]" PROPERTIES TIMEOUT 300 LABELS fork)
+  endif()
+  if(ARG_SOAK)
+    catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME} soak: " TEST_SPEC "[soak]" PROPERTIES TIMEOUT 36000 LABELS soak)
   endif()
 endfunction()

@@ -1,8 +1,8 @@
 #include "energon/distributed/global_state.h"
 
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -31,8 +31,8 @@ Error on_rank(std::size_t rank, const Error& error) {
 
 }  // namespace
 
-std::vector<SavableDataLoaderState> save_state_global(SavableDataLoader& loader, Comm& comm,
-                                                      int destination) {
+std::optional<SavableJobState> save_state_global(SavableDataLoader& loader, Comm& comm,
+                                                 int destination) {
   std::optional<Error> own_failure;
   std::string reply;
   try {
@@ -52,23 +52,27 @@ std::vector<SavableDataLoaderState> save_state_global(SavableDataLoader& loader,
     }
     states.push_back(decode_loader_state(std::string_view(replies[rank]).substr(1)));
   }
-  return states;
+  if (comm.rank() != destination) {
+    return std::nullopt;
+  }
+  return merge_states(std::move(states));
 }
 
 void restore_state_global(SavableDataLoader& loader, Comm& comm,
-                          const std::vector<SavableDataLoaderState>& states, int source) {
+                          const std::optional<SavableJobState>& job, int source) {
   std::vector<std::string> parts;
   if (comm.rank() == source) {
     const auto ranks = static_cast<std::size_t>(comm.size());
-    if (states.size() == ranks) {
-      for (const SavableDataLoaderState& state : states) {
+    if (job && job->ranks.size() == ranks) {
+      for (const SavableDataLoaderState& state : job->ranks) {
         parts.push_back(success(encode_loader_state(state)));
       }
     } else {
-      const Error mismatch(ErrorCode::kMismatch,
-                           fmt::format("there are states of {} ranks, but the job has {}: rescale "
-                                       "the state of the job first",
-                                       states.size(), ranks));
+      const Error mismatch(
+          ErrorCode::kMismatch,
+          job ? fmt::format("the state is of a job of {} ranks, this one has {}: rescale it first",
+                            job->ranks.size(), ranks)
+              : fmt::format("rank {} was to give the state of the job and has none", source));
       parts.assign(ranks, failure(mismatch));
     }
   }

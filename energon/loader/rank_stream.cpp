@@ -291,6 +291,11 @@ LoaderStatistics RankStream::stats() const {
                               .consumer = consumer_};
   statistics.workers =
       group_ ? group_->statistics() : std::vector<WorkerStatistics>{read_statistics(*counted_)};
+  std::vector<CertificatePart> parts;
+  for (std::size_t i = 0; i < start_.size(); ++i) {
+    parts.push_back({start_[i].logical_shard, certificates_[i]});
+  }
+  statistics.certificate = combine(parts);
   failures_.fill(statistics);
   return statistics;
 }

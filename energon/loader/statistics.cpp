@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "io/hash.h"
+
 namespace energon {
 namespace {
 
@@ -168,6 +170,9 @@ Config to_json(const LoaderStatistics& statistics) {
         {"bytes", consumer.bytes},
         {"worker_wait_seconds", seconds(consumer.worker_wait)},
         {"own_seconds", seconds(consumer.own_time)}}},
+      {"certificate",
+       {{"digest", to_hex(statistics.certificate.digest)},
+        {"samples", statistics.certificate.samples}}},
       {"workers", Config::array()},
       {"failures", Config::array()},
       {"newest_reports", Config::array()}};

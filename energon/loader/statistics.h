@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "energon/failure.h"
+#include "energon/loader/certificate.h"
 #include "energon/savable.h"
 
 namespace energon {
@@ -78,6 +79,8 @@ struct LoaderStatistics {
   int num_workers = 0;
   std::vector<WorkerStatistics> workers = {};
   ConsumerStatistics consumer = {};
+  /// Of all that the rank delivered, before a restore too (docs/rescaling.md).
+  Certificate certificate = {};
   std::vector<FailureCount> failures = {};  ///< by stage, dataset and shard
   /// The newest 1,000, oldest first, each with at most 100 of its samples.
   std::vector<FailureReport> newest_reports = {};

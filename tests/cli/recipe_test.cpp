@@ -81,18 +81,18 @@ TEST_CASE("lint reads all datasets of a metadataset and says which one is at fau
   CHECK(good.exit_code == 0);
   CHECK_THAT(good.out, Catch::Contains("89 samples in 8 shards of 3 datasets scanned") &&
                            Catch::Contains("no problems"));
-  std::string lines = energon::read_file(recipe.path("lines.jsonl"));
+  std::string lines = energon::read_file(recipe.file("lines.jsonl"));
   lines.replace(lines.find("\"n\": 7"), 6, "'n': 7");
-  std::ofstream(recipe.path("lines.jsonl")) << lines;
-  std::filesystem::remove(recipe.path("b/parts/data-0.tar"));
+  std::ofstream(recipe.file("lines.jsonl")) << lines;
+  std::filesystem::remove(recipe.file("b/parts/data-0.tar"));
   const auto bad = run_energon({"lint", recipe.path(), "--no-progress"});
   CHECK(bad.exit_code == 1);
-  const std::string a = recipe.path("a");
-  CHECK_THAT(bad.out, Catch::Contains(recipe.path("lines.jsonl") +
+  const std::string a = recipe.file("a");
+  CHECK_THAT(bad.out, Catch::Contains(recipe.file("lines.jsonl") +
                                       ": lines.jsonl: byte 64: line 8 is not valid JSON: ") &&
-                          Catch::Contains(recipe.path("b") + ": parts/data-0.tar: ") &&
+                          Catch::Contains(recipe.file("b") + ": parts/data-0.tar: ") &&
                           Catch::Contains("2 problems"));
-  const auto alone = run_energon({"lint", recipe.path("lines.jsonl")});
+  const auto alone = run_energon({"lint", recipe.file("lines.jsonl")});
   CHECK(alone.exit_code == 1);
   CHECK_THAT(alone.out, Catch::StartsWith("lines.jsonl: byte 64: line 8 is not valid JSON: ") &&
                             Catch::Contains("19 samples in 1 shard scanned"));
@@ -109,12 +109,12 @@ TEST_CASE("preview shows samples of each dataset of a metadataset", "[cli][previ
                             "000001  (parts/data-0.tar, sample 1)\n  txt: 1 byte, text 1\n\n"
                             "== {}\n"
                             "0  (lines.jsonl, sample 0)\n  json: 8 bytes, json\n",
-                            recipe.path("a"), recipe.path("lines.jsonl"))) &&
+                            recipe.file("a"), recipe.file("lines.jsonl"))) &&
                             Catch::Contains("\n1  (lines.jsonl, sample 1)\n") &&
                             !Catch::Contains("sample 2"));
   const auto epochs = run_energon({"preview", recipe.path(), "--split", "epochs", "--count", "9"});
   CHECK_THAT(epochs.out, Catch::Contains("000106") && !Catch::Contains("000107"));  // the subset
-  CHECK_THAT(run_energon({"preview", recipe.path("lines.jsonl"), "--count", "1"}).out,
+  CHECK_THAT(run_energon({"preview", recipe.file("lines.jsonl"), "--count", "1"}).out,
              Catch::StartsWith("0  (lines.jsonl, sample 0)\n") && !Catch::Contains("=="));
   const auto unknown = run_energon({"preview", recipe.path(), "--split", "zzz"});
   CHECK(unknown.exit_code == 1);
@@ -181,14 +181,14 @@ TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
     return run_energon({"get", path, "--split", split, key});
   };
   CHECK(get(recipe.path(), "epochs", "000103").exit_code == 0);
-  CHECK(get(recipe.path("a"), "train", "000003").exit_code == 0);
+  CHECK(get(recipe.file("a"), "train", "000003").exit_code == 0);
   const auto other = get(recipe.path(), "train", "000103");  // of b, which is not in train
   CHECK(other.exit_code == 1);
   CHECK_THAT(other.err, Catch::Contains("no sample has the key '000103'"));
   const auto unknown = get(recipe.path(), "zzz", "000103");
   CHECK(unknown.exit_code == 1);
   CHECK_THAT(unknown.err, Catch::Contains("no split 'zzz'; known: train, epochs, val"));
-  const auto part = get(recipe.path("a"), "zzz", "000003");
+  const auto part = get(recipe.file("a"), "zzz", "000003");
   CHECK(part.exit_code == 1);
   CHECK_THAT(part.err, Catch::Contains("unknown split part 'zzz'; known: train"));
 }

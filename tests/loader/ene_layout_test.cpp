@@ -33,9 +33,10 @@ TEST_CASE("ENE-12 states that do not fit are refused with both numbers, and noth
                     Catch::Contains("2 workers") && Catch::Contains("stop()"));
   const auto expected = take(*fixture.loader(3), 6);
   const auto three = fixture.loader(3);
-  CHECK_THROWS_WITH(three->restore_state_rank(state),
-                    Catch::Contains("num_workers: 2, expected 3") &&
-                        Catch::Contains("worker states: 2 (of logical shards 0, 1), expected 3 (0, 1, 2)"));
+  CHECK_THROWS_WITH(
+      three->restore_state_rank(state),
+      Catch::Contains("num_workers: 2, expected 3") &&
+          Catch::Contains("worker states: 2 (of logical shards 0, 1), expected 3 (0, 1, 2)"));
   CHECK(take(*three, 6) == expected);
   LoaderOptions other_rank;
   other_rank.worker_config.world_size = 2;

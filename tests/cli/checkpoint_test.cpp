@@ -1,0 +1,199 @@
+// energon checkpoint and dump on several layouts, as a user runs them.
+
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "io/file_source.h"
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+
+using energon::testing::dump;
+using energon::testing::json_lines;
+using energon::testing::keys_of;
+using energon::testing::kTens;
+using energon::testing::run_energon;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// A dataset, and a job of two ranks over it that was saved after 5 batches each.
+struct SavedJob {
+  SavedJob() {
+    write_numbered_shards(data, kTens);
+    for (const std::string rank : {"0", "1"}) {
+      files.push_back(states.file("rank" + rank + ".state"));
+      dump(data.path(), flags + Words{"--world-size", "2", "--rank", rank, "--limit", "5",
+                                      "--save-after", "5", "--save-to", files.back()});
+    }
+    job = states.file("job.state");
+    REQUIRE(run_energon(Words{"checkpoint", "merge", "--output", job} + files).exit_code == 0);
+  }
+
+  TempDir data;
+  TempDir states;
+  const Words flags = {"--logical-shards", "6", "--batch-size", "2", "--shuffle-buffer-size", "5"};
+  Words files;
+  std::string job;
+};
+
+std::string text_of(const std::string& path) {
+  return energon::read_file(path, std::uint64_t{1} << 20);
+}
+
+}  // namespace
+
+TEST_CASE("a job that was rescaled on the command line goes on with its stream",
+          "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  const Words whole = keys_of(dump(saved.data.path(), saved.flags + Words{"--limit", "40"}));
+  const std::string rescaled = saved.states.file("rescaled.state");
+  const auto result = run_energon({"checkpoint", "rescale", saved.job, "--world-size", "3",
+                                   "--num-workers", "2", "--output", rescaled});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("--world-size 3 --num-workers 2 --logical-shards 6"));
+  // 10 micro batches are over: the first one is that of rank 10 mod 3, and they have 2 keys each.
+  std::vector<Words> ranks;
+  for (const std::string rank : {"0", "1", "2"}) {
+    ranks.push_back(keys_of(dump(
+        saved.data.path(), saved.flags + Words{"--world-size", "3", "--rank", rank, "--num-workers",
+                                               "2", "--limit", "10", "--restore-from", rescaled})));
+  }
+  Words found;
+  for (std::size_t i = 0; i < 30; ++i) {
+    const Words& rank = ranks[(10 + i) % 3];
+    found.push_back(rank[2 * (i / 3)]);
+    found.push_back(rank[2 * (i / 3) + 1]);
+  }
+  CHECK(found == Words(whole.begin() + 20, whole.end()));
+}
+
+TEST_CASE("dump restores a rank from the file of its job", "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  const Words flags =
+      saved.flags + Words{"--world-size", "2", "--rank", "1", "--limit", "8", "--restore-from"};
+  CHECK(dump(saved.data.path(), flags + Words{saved.job}) ==
+        dump(saved.data.path(), flags + Words{saved.files[1]}));
+  const auto third =
+      run_energon(Words{"dump", saved.data.path()} + saved.flags +
+                  Words{"--world-size", "3", "--rank", "2", "--restore-from", saved.job});
+  CHECK(third.exit_code == 1);
+  CHECK_THAT(third.err, Catch::Contains("a job of 2 ranks") && Catch::Contains("rescale"));
+}
+
+TEST_CASE("certificates of two layouts are equal", "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  const std::string alone = saved.states.file("alone.state");
+  const Words lines =
+      dump(saved.data.path(), saved.flags + Words{"--limit", "10", "--certificate", "--save-after",
+                                                  "10", "--save-to", alone});
+  std::string text;
+  for (const std::string& line : lines) {
+    text += line + "\n";
+  }
+  CHECK(json_lines(text).back().at("certificate").get<std::string>().size() == 16);
+  const auto certificate = [](const std::string& file) {
+    const auto result = run_energon({"checkpoint", "show", file, "--json"});
+    return nlohmann::json::parse(result.out).at("certificate").get<std::string>();
+  };
+  CHECK(certificate(alone) == certificate(saved.job));
+  CHECK(certificate(saved.files[0]) != certificate(saved.files[1]));
+}
+
+TEST_CASE("merge refuses ranks that are missing, double, or of other steps",
+          "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  const std::string output = saved.states.file("other.state");
+  const auto refused = [&](const Words& files) {
+    const auto result = run_energon(Words{"checkpoint", "merge", "--output", output} + files);
+    CHECK(result.exit_code == 1);
+    return result.err;
+  };
+  CHECK_THAT(refused({saved.files[1]}), Catch::Contains("missing: 0"));
+  CHECK_THAT(refused({saved.files[0], saved.files[0], saved.files[1]}),
+             Catch::Contains("rank 0 is there 2 times"));
+  CHECK_THAT(refused({saved.job, saved.files[0]}), Catch::Contains("whole job"));
+}
+
+TEST_CASE("verify and diff say what is wrong", "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  CHECK(run_energon({"checkpoint", "verify", saved.job, saved.data.path()}).exit_code == 0);
+  CHECK(run_energon({"checkpoint", "diff", saved.job, saved.job}).exit_code == 0);
+
+  const auto ranks = run_energon({"checkpoint", "diff", saved.files[0], saved.files[1]});
+  CHECK(ranks.exit_code == 1);
+  CHECK_THAT(ranks.out, Catch::Contains("state.config.rank: 0, expected 1"));
+
+  const TempDir other;
+  write_numbered_shards(other, {10, 10});
+  const auto foreign = run_energon({"checkpoint", "verify", saved.job, other.path()});
+  CHECK(foreign.exit_code == 1);
+  CHECK_THAT(foreign.out, Catch::Contains("data[0]"));
+
+  std::string bytes = text_of(saved.job);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  const auto flipped =
+      run_energon({"checkpoint", "verify", saved.states.write("flipped.state", bytes)});
+  CHECK(flipped.exit_code == 1);
+  CHECK_THAT(flipped.err, Catch::Contains("flipped.state") && Catch::Contains("checksum"));
+}
+
+TEST_CASE("rescale refuses layouts that cannot be, with those that can",
+          "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  const auto refused = [&](const Words& flags) {
+    const auto result = run_energon(
+        Words{"checkpoint", "rescale", saved.job, "--output", saved.states.file("other.state")} +
+        flags);
+    CHECK(result.exit_code == 1);
+    return result.err;
+  };
+  CHECK_THAT(refused({"--world-size", "4", "--num-workers", "0"}),
+             Catch::Contains("nearest") && Catch::Contains("2, 3, 6"));
+  CHECK_THAT(refused({"--world-size", "6", "--num-workers", "2"}), Catch::Contains("at most 6"));
+}
+
+TEST_CASE("which-keys and which-step say what dump delivered", "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  std::string text;
+  for (const std::string rank : {"0", "1"}) {
+    for (const std::string& line :
+         dump(saved.data.path(),
+              saved.flags + Words{"--world-size", "2", "--rank", rank, "--limit", "5"})) {
+      text += line + "\n";
+    }
+  }
+  const auto delivered = json_lines(text);
+  for (std::size_t step = 0; step < 5; ++step) {
+    const auto result = run_energon(
+        Words{"which-keys", saved.data.path(), saved.job, std::to_string(step)} + saved.flags);
+    CHECK(result.exit_code == 0);
+    const auto ranks = json_lines(result.out);
+    REQUIRE(ranks.size() == 2);
+    CHECK(ranks[0].at("keys") == delivered[step].at("keys"));
+    CHECK(ranks[1].at("keys") == delivered[5 + step].at("keys"));
+  }
+  const auto& batch = delivered[7];  // step 2 of rank 1
+  const auto result = run_energon(
+      Words{"which-step", saved.data.path(), saved.job, batch.at("keys").at(1)} + saved.flags);
+  CHECK(result.exit_code == 0);
+  const auto steps = json_lines(result.out);
+  REQUIRE(steps.size() == 1);
+  CHECK(steps[0].at("step") == 2);
+  CHECK(steps[0].at("rank") == 1);
+  CHECK(steps[0].at("position") == 1);
+  CHECK(steps[0].at("restore_key") == batch.at("restore_key"));
+
+  const auto foreign =
+      run_energon({"which-keys", saved.data.path(), saved.job, "0", "--batch-size", "3"});
+  CHECK(foreign.exit_code == 1);
+  CHECK_THAT(foreign.err, Catch::Contains("batch_size: 3, expected 2"));
+}
