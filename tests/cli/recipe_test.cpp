@@ -76,7 +76,7 @@ TEST_CASE("info shows the tree of a metadataset with shares and lengths", "[cli]
 TEST_CASE("lint reads all datasets of a metadataset and says which one is at fault",
           "[cli][lint]") {
   const Recipe recipe;
-  const auto good = run_energon({"lint", recipe.path(), "--no-progress"});
+  const auto good = run_energon({"lint", recipe.file("m.yaml"), "--no-progress"});
   INFO(good.err);
   CHECK(good.exit_code == 0);
   CHECK_THAT(good.out, Catch::Contains("89 samples in 8 shards of 3 datasets scanned") &&
@@ -85,7 +85,7 @@ TEST_CASE("lint reads all datasets of a metadataset and says which one is at fau
   lines.replace(lines.find("\"n\": 7"), 6, "'n': 7");
   std::ofstream(recipe.file("lines.jsonl")) << lines;
   std::filesystem::remove(recipe.file("b/parts/data-0.tar"));
-  const auto bad = run_energon({"lint", recipe.path(), "--no-progress"});
+  const auto bad = run_energon({"lint", recipe.file("m.yaml"), "--no-progress"});
   CHECK(bad.exit_code == 1);
   const std::string a = recipe.file("a");
   CHECK_THAT(bad.out, Catch::Contains(recipe.file("lines.jsonl") +
@@ -100,7 +100,7 @@ TEST_CASE("lint reads all datasets of a metadataset and says which one is at fau
 
 TEST_CASE("preview shows samples of each dataset of a metadataset", "[cli][preview]") {
   const Recipe recipe;
-  const auto train = run_energon({"preview", recipe.path(), "--count", "2"});
+  const auto train = run_energon({"preview", recipe.file("m.yaml"), "--count", "2"});
   INFO(train.err);
   CHECK(train.exit_code == 0);
   CHECK_THAT(train.out, Catch::StartsWith(fmt::format(
@@ -112,11 +112,12 @@ TEST_CASE("preview shows samples of each dataset of a metadataset", "[cli][previ
                             recipe.file("a"), recipe.file("lines.jsonl"))) &&
                             Catch::Contains("\n1  (lines.jsonl, sample 1)\n") &&
                             !Catch::Contains("sample 2"));
-  const auto epochs = run_energon({"preview", recipe.path(), "--split", "epochs", "--count", "9"});
+  const auto epochs =
+      run_energon({"preview", recipe.file("m.yaml"), "--split", "epochs", "--count", "9"});
   CHECK_THAT(epochs.out, Catch::Contains("000106") && !Catch::Contains("000107"));  // the subset
   CHECK_THAT(run_energon({"preview", recipe.file("lines.jsonl"), "--count", "1"}).out,
              Catch::StartsWith("0  (lines.jsonl, sample 0)\n") && !Catch::Contains("=="));
-  const auto unknown = run_energon({"preview", recipe.path(), "--split", "zzz"});
+  const auto unknown = run_energon({"preview", recipe.file("m.yaml"), "--split", "zzz"});
   CHECK(unknown.exit_code == 1);
   CHECK_THAT(unknown.err, Catch::Contains("known: train, epochs, val"));
 }
@@ -180,12 +181,12 @@ TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
   const auto get = [](const std::string& path, const std::string& split, const std::string& key) {
     return run_energon({"get", path, "--split", split, key});
   };
-  CHECK(get(recipe.path(), "epochs", "000103").exit_code == 0);
+  CHECK(get(recipe.file("m.yaml"), "epochs", "000103").exit_code == 0);
   CHECK(get(recipe.file("a"), "train", "000003").exit_code == 0);
-  const auto other = get(recipe.path(), "train", "000103");  // of b, which is not in train
+  const auto other = get(recipe.file("m.yaml"), "train", "000103");  // of b, which is not in train
   CHECK(other.exit_code == 1);
   CHECK_THAT(other.err, Catch::Contains("no sample has the key '000103'"));
-  const auto unknown = get(recipe.path(), "zzz", "000103");
+  const auto unknown = get(recipe.file("m.yaml"), "zzz", "000103");
   CHECK(unknown.exit_code == 1);
   CHECK_THAT(unknown.err, Catch::Contains("no split 'zzz'; known: train, epochs, val"));
   const auto part = get(recipe.file("a"), "zzz", "000003");
@@ -196,7 +197,7 @@ TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
 TEST_CASE("info refuses a split file where there is none", "[cli][info]") {
   const Recipe recipe;
   for (const std::string name : {"m.yaml", "lines.jsonl"}) {
-    const auto result = run_energon({"info", recipe.path(name), "--split-config", "x.yaml"});
+    const auto result = run_energon({"info", recipe.file(name), "--split-config", "x.yaml"});
     CHECK(result.exit_code == 2);
     CHECK(result.out.empty());
     CHECK_THAT(result.err, Catch::Contains("--split-config is for prepared datasets"));

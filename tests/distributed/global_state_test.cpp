@@ -14,7 +14,6 @@
 
 using energon::Comm;
 using energon::SavableDataLoader;
-using energon::SavableDataLoaderState;
 using energon::testing::numbered_dataset;
 using energon::testing::run_group;
 using energon::testing::TempDir;
