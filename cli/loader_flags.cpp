@@ -29,6 +29,9 @@ const std::map<std::string, VerifyChecksums> kVerifications = {
 const std::map<std::string, Division> kDivisions = {{"even", Division::kEven},
                                                     {"energon", Division::kEnergon}};
 
+const std::map<std::string, BlendBy> kBlendBys = {{"draw", BlendBy::kDraw},
+                                                  {"share", BlendBy::kShare}};
+
 const std::map<std::string, EpochPolicy> kEpochPolicies = {{"strict", EpochPolicy::kStrict},
                                                            {"loop", EpochPolicy::kLoop}};
 
@@ -71,6 +74,10 @@ void add_order_flags(CLI::App& command, LoaderFlags& flags) {
       .add_option("--parallel-slices", flags.parallel_slices,
                   "Slices that are read in turn; default: 16, without shuffling 1")
       ->check(at_least(1));
+  add_choice(
+      command, "--blend-by", flags.blend_by, kBlendBys,
+      "In a blend by weight: draw the dataset of the next sample, or take the one whose share\n"
+      "so far is furthest below its weight [draw]");
   command.add_option("--seed-offset", flags.seed_offset, "Another order of the same data")
       ->capture_default_str();
   command
@@ -129,12 +136,13 @@ void add_failure_flags(CLI::App& command, LoaderFlags& flags) {
 void refuse_train_flags(const LoaderFlags& flags) {
   const bool contradicts =
       flags.shuffle_buffer_size > 1 || flags.max_samples_per_sequence.has_value() ||
-      flags.parallel_slices.value_or(1) != 1 || flags.virtual_epoch_length != 0 ||
+      flags.parallel_slices.value_or(1) != 1 || flags.blend_by != BlendBy::kDraw ||
+      flags.virtual_epoch_length != 0 ||
       (flags.shuffle_over_epochs != "1" && flags.shuffle_over_epochs != "none");
   if (contradicts) {
     throw UsageError{
         "--mode val reads the data in order, once: --shuffle-buffer-size, "
-        "--max-samples-per-sequence, --shuffle-over-epochs, --parallel-slices and "
+        "--max-samples-per-sequence, --shuffle-over-epochs, --parallel-slices, --blend-by and "
         "--virtual-epoch-length are for --mode train"};
   }
 }
@@ -253,6 +261,7 @@ PipelineFactory pipeline_over(PipelineData data, const LoaderFlags& flags,
   options.shuffle_over_epochs = shuffle;
   options.parallel_slices =
       flags.parallel_slices.value_or(is_ordered ? 1 : options.parallel_slices);
+  options.blend_by = flags.blend_by;
   options.virtual_epoch_length = flags.virtual_epoch_length;
   options.repeat = !flags.epochs || flags.virtual_epoch_length > 0;
   if (data.mixing == Mixing::kWeighted && !options.repeat) {

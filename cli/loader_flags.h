@@ -15,7 +15,7 @@
 #include "energon/webdataset/slice_order.h"
 #include "energon/webdataset/webdataset.h"
 #include "wrappers/open_data.h"
-#include "wrappers/pipeline_leaf.h"
+#include "wrappers/pipeline.h"
 
 namespace energon::cli {
 
@@ -42,6 +42,7 @@ struct LoaderFlags {
   std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
   std::string shuffle_over_epochs = "1";  ///< "none", a number of epochs, or "-1"
   std::optional<std::int64_t> parallel_slices = std::nullopt;
+  BlendBy blend_by = BlendBy::kDraw;
   std::int64_t virtual_epoch_length = 0;
   std::optional<std::int64_t> epochs = std::nullopt;
 

@@ -15,6 +15,7 @@
 #include "wrappers/measured.h"
 #include "wrappers/read_samples.h"
 #include "wrappers/repeat.h"
+#include "wrappers/share_blend.h"
 #include "wrappers/shuffle_buffer.h"
 
 namespace energon {
@@ -125,10 +126,28 @@ struct TrainOrder {
   std::int64_t most_left_out;  // in a row, in an epoch without end; else 0
 };
 
+std::unique_ptr<Order> blend(std::vector<std::unique_ptr<Order>> orders,
+                             const std::vector<double>& weights, const PipelineData& data,
+                             const TrainOptions& options, const PipelineContext& context) {
+  if (data.mixing == Mixing::kWeighted && options.blend_by == BlendBy::kShare) {
+    std::vector<SharedOrder> inners;
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      inners.push_back({std::move(orders[i]), weights[i], data.leaves[i].length_of_sample});
+    }
+    return std::make_unique<ShareBlend>(std::move(inners));
+  }
+  std::vector<WeightedOrder> inners;
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    inners.push_back({std::move(orders[i]), weights[i]});
+  }
+  return std::make_unique<Blend>(std::move(inners), context.seed());
+}
+
 TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
                        const PipelineContext& context) {
   LeafOrders orders(data, context);
-  std::vector<WeightedOrder> inners;
+  std::vector<std::unique_ptr<Order>> inners;
+  std::vector<double> weights;
   Coverage coverage;
   for (const PipelineLeaf& leaf : data.leaves) {
     // A leaf that its metadataset keeps in order is read slice by slice.
@@ -139,18 +158,19 @@ TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
                              options.max_samples_per_sequence);
     coverage.add(*order, leaf, shuffle, data.mixing == Mixing::kWeighted);
     if (data.mixing == Mixing::kWeighted) {
-      inners.push_back({repeated(std::move(order), std::nullopt), leaf.weight});
+      order = repeated(std::move(order), std::nullopt);
+      weights.push_back(leaf.weight);
     } else {
-      const double weight = static_cast<double>(leaf.length) * leaf.repetitions;
       if (leaf.repetitions != 1) {
         order = repeated(std::move(order), leaf.repetitions);
       }
-      inners.push_back({std::move(order), weight});
+      weights.push_back(static_cast<double>(leaf.length) * leaf.repetitions);
     }
+    inners.push_back(std::move(order));
   }
   std::unique_ptr<Order> order = inners.size() == 1
-                                     ? std::move(inners.front().order)
-                                     : std::make_unique<Blend>(std::move(inners), context.seed());
+                                     ? std::move(inners.front())
+                                     : blend(std::move(inners), weights, data, options, context);
   if (options.repeat && data.mixing != Mixing::kWeighted) {
     order = repeated(std::move(order), std::nullopt);
   }

@@ -29,6 +29,12 @@
 
 namespace energon {
 
+/// How a blend by weight chooses the next sample.
+enum class BlendBy : std::uint8_t {
+  kDraw,   ///< at random, as Energon
+  kShare,  ///< the leaf whose share so far is furthest below its weight (wrappers/share_blend.h)
+};
+
 struct TrainOptions {
   TaskEncoder task_encoder = {};
   /// Samples (or packs) a batch, in groups of those that have no own; absent: single samples are
@@ -46,6 +52,8 @@ struct TrainOptions {
   ShuffleOverEpochs shuffle_over_epochs = {};
   /// Slices that are open at a time, of each leaf that is shuffled.
   std::int64_t parallel_slices = 16;
+
+  BlendBy blend_by = BlendBy::kDraw;
 
   /// Batches of one epoch of a rank; 0: an epoch is a passage over the data, or endless with
   /// `repeat`.

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,11 @@
 
 namespace energon {
 
+/// What the sample at `index` of a leaf counts, its tokens for instance; not negative, and always
+/// the same. Called where orders are made, before anything is read: from a table, not from the
+/// data.
+using LengthOfSample = std::function<std::int64_t(std::int64_t index)>;
+
 struct PipelineLeaf {
   std::shared_ptr<const LeafDataset> dataset = nullptr;
   std::string name = {};  ///< for people: the path
@@ -26,6 +32,7 @@ struct PipelineLeaf {
   std::int64_t length = 0;
   std::optional<SampleRange> range = std::nullopt;  ///< absent: all samples
   double weight = 1;                                ///< in a weighted blend
+  LengthOfSample length_of_sample = nullptr;        ///< in a blend by share; absent: 1 each
   double repetitions = 1;                           ///< in an epochized blend, per epoch
   ShuffleMultiplier shuffle = {};                   ///< of the pipeline's shuffle_over_epochs
   std::string subflavors = "{}";                    ///< a JSON object

@@ -1,0 +1,124 @@
+#include "wrappers/share_blend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+
+namespace energon {
+
+ShareBlend::ShareBlend(std::vector<SharedOrder> inners)
+    : inners_(std::move(inners)), given_(inners_.size(), 0), exhausted_(inners_.size(), 0) {
+  if (inners_.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "nothing to blend");
+  }
+  for (std::size_t i = 0; i < inners_.size(); ++i) {
+    const double weight = inners_[i].weight;
+    if (!(weight > 0) || !std::isfinite(weight)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("weight {} of the blend is {}, it must be positive and finite", i, weight));
+    }
+    weights_ += weight;
+  }
+}
+
+std::optional<std::size_t> ShareBlend::choose() const {
+  const auto all = static_cast<double>(
+      std::max<std::int64_t>(std::accumulate(given_.begin(), given_.end(), std::int64_t{0}), 1));
+  std::optional<std::size_t> chosen;
+  double largest = 0;
+  for (std::size_t i = 0; i < inners_.size(); ++i) {
+    if (exhausted_[i] != 0 || inners_[i].order->samples_per_pass() == 0) {
+      continue;
+    }
+    const double missing = inners_[i].weight / weights_ - static_cast<double>(given_[i]) / all;
+    if (!chosen || missing >= largest) {
+      chosen = i;
+      largest = missing;
+    }
+  }
+  return chosen;
+}
+
+std::optional<SampleRef> ShareBlend::next() {
+  while (const std::optional<std::size_t> chosen = choose()) {
+    const SharedOrder& inner = inners_[*chosen];
+    if (const auto ref = inner.order->next()) {
+      const std::int64_t length = inner.length ? inner.length(ref->index) : 1;
+      if (length < 0) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("sample {} of the blend's order {} has the length {}", ref->index,
+                                *chosen, length));
+      }
+      given_[*chosen] += length;
+      return ref;
+    }
+    exhausted_[*chosen] = 1;
+  }
+  return std::nullopt;
+}
+
+void ShareBlend::next_epoch() {
+  std::fill(exhausted_.begin(), exhausted_.end(), 0);
+  for (const SharedOrder& inner : inners_) {
+    inner.order->next_epoch();
+  }
+}
+
+std::optional<std::int64_t> ShareBlend::size() const {
+  std::int64_t sum = 0;
+  for (const SharedOrder& inner : inners_) {
+    const auto size = inner.order->size();
+    if (!size) {
+      return std::nullopt;
+    }
+    sum += *size;
+  }
+  return sum;
+}
+
+State ShareBlend::save_state() const {
+  State state{"ShareBlend", {{"given", given_}, {"exhausted", exhausted_}}, {}};
+  for (const SharedOrder& inner : inners_) {
+    state.children.push_back(inner.order->save_state());
+  }
+  return state;
+}
+
+void ShareBlend::check_state(const State& state, std::vector<std::string>& differences) const {
+  for (const char* const name : {"given", "exhausted"}) {
+    const auto& numbers = state.integers(name);
+    if (numbers.size() != inners_.size() ||
+        std::any_of(numbers.begin(), numbers.end(), [](std::int64_t n) { return n < 0; })) {
+      differences.push_back(fmt::format("ShareBlend: {} of {} orders, expected {}, none negative",
+                                        name, numbers.size(), inners_.size()));
+    }
+  }
+  for (std::size_t i = 0; i < inners_.size(); ++i) {
+    check(*inners_[i].order, state.children[i], differences);
+  }
+}
+
+void ShareBlend::apply_state(const State& state) {
+  given_ = state.integers("given");
+  exhausted_ = state.integers("exhausted");
+  for (std::size_t i = 0; i < inners_.size(); ++i) {
+    apply(*inners_[i].order, state.children[i]);
+  }
+}
+
+Config ShareBlend::config() const {
+  Config list = Config::array();
+  for (const SharedOrder& inner : inners_) {
+    list.push_back({{"weight", inner.weight}, {"order", inner.order->config()}});
+  }
+  return {{"type", "ShareBlend"}, {"inner", std::move(list)}};
+}
+
+}  // namespace energon
