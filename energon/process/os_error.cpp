@@ -25,9 +25,10 @@ Error os_error(std::string_view operation, int error_number) {
                    text("raise the limit of processes (ulimit -u, or pids.max of the cgroup)"));
     case ENOMEM:
     case ENOSPC:
-      return Error(
-          ErrorCode::kResourceExhausted,
-          text("use fewer workers, a smaller arena_limit_bytes, or raise the memory limit"));
+      return Error(ErrorCode::kResourceExhausted,
+                   text("use fewer workers, a smaller arena_limit_bytes or (it is there for each "
+                        "logical shard) "
+                        "checkpoint_slot_bytes, or raise the memory limit"));
     case ENOSYS:
       return Error(ErrorCode::kUnsupported,
                    text("Linux 5.3 or later is needed, and a sandbox that allows the call"));
