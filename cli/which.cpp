@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,6 +19,7 @@
 #include "cli/at_least.h"
 #include "cli/command.h"
 #include "cli/find_sample.h"
+#include "cli/interrupt.h"
 #include "cli/loader_flags.h"
 #include "cli/output.h"
 #include "cli/reference_leaf.h"
@@ -76,6 +78,9 @@ class RankStreamFromStart {
       : loader_(pipeline, options_of(rank, flags)) {}
 
   std::optional<Sample> next() {
+    if (interrupt_signal() != 0) {
+      throw Error(ErrorCode::kCancelled, "interrupted");
+    }
     auto batch = loader_.next();
     return batch ? std::move(batch) : loader_.next();  // the next epoch
   }

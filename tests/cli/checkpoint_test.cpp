@@ -16,14 +16,10 @@ using energon::testing::kTens;
 using energon::testing::run_energon;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
-using Words = std::vector<std::string>;
+using energon::testing::operator+;
+using energon::testing::Words;
 
 namespace {
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // A dataset, and a job of two ranks over it that was saved after 5 batches each.
 struct SavedJob {

@@ -12,14 +12,10 @@ using energon::testing::kTens;
 using energon::testing::run_energon;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
-using Words = std::vector<std::string>;
+using energon::testing::operator+;
+using energon::testing::Words;
 
 namespace {
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 Words from(const Words& lines, std::size_t begin) {
   return Words(lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end());

@@ -111,6 +111,11 @@ ProgramResult RunningProgram::finish() {
   return result;
 }
 
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 ProgramResult run_energon(const std::vector<std::string>& arguments) {
   return RunningProgram(arguments).finish();
 }

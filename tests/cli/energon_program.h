@@ -45,6 +45,10 @@ class RunningProgram {
   std::string text_;  // read, but not asked for yet
 };
 
+/// Arguments of a command line, put together with +.
+using Words = std::vector<std::string>;
+Words operator+(Words words, const Words& more);
+
 /// Runs it to its end. Standard input is empty; caches go to a folder of the test.
 ProgramResult run_energon(const std::vector<std::string>& arguments);
 

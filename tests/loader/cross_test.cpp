@@ -24,17 +24,12 @@ using energon::PipelineFactory;
 using energon::PipelineLeaf;
 using energon::SavableDataLoader;
 using energon::TrainOptions;
+using energon::testing::in_memory;
 using energon::testing::Job;
 using energon::testing::kFx55;
 using energon::testing::LoaderFixture;
 using energon::testing::MemoryLeaf;
 using energon::testing::take;
-
-PipelineFactory in_memory(const std::vector<std::int64_t>& counts, TrainOptions options) {
-  return energon::train_pipeline(
-      std::shared_ptr<const MemoryLeaf>(std::make_shared<MemoryLeaf>("", counts)),
-      std::move(options));
-}
 
 // Two datasets by share 3 : 5, shuffled, packed.
 PipelineFactory chain() {

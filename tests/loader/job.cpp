@@ -1,11 +1,25 @@
 #include "tests/loader/job.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "tests/loader/loader_fixture.h"
+#include "tests/support/memory_leaf.h"
 
 namespace energon::testing {
+
+PipelineFactory in_memory(const std::vector<std::int64_t>& counts, TrainOptions options) {
+  return train_pipeline(std::shared_ptr<const MemoryLeaf>(std::make_shared<MemoryLeaf>("", counts)),
+                        std::move(options));
+}
+
+TrainOptions one_epoch() {
+  TrainOptions options;
+  options.repeat = false;
+  return options;
+}
 
 Job::Job(const PipelineFactory& pipeline, const JobSpec& spec) {
   for (int rank = 0; rank < spec.world_size; ++rank) {

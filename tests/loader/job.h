@@ -3,15 +3,22 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "energon/loader/job_state.h"
 #include "energon/loader/savable_data_loader.h"
+#include "wrappers/pipeline.h"
 
 namespace energon::testing {
+
+/// Samples with their index as key, in shards of `counts`, without files.
+PipelineFactory in_memory(const std::vector<std::int64_t>& counts, TrainOptions options);
+
+/// Options of a pipeline of which an epoch is one passage over the data.
+TrainOptions one_epoch();
 
 /// The layout of a job.
 struct JobSpec {

@@ -28,15 +28,10 @@ using energon::testing::Job;
 using energon::testing::JobSpec;
 using energon::testing::kEpochEnd;
 using energon::testing::LoaderFixture;
+using energon::testing::one_epoch;
 using energon::testing::take;
 
 using Keys = std::vector<std::string>;
-
-TrainOptions one_epoch() {
-  TrainOptions options;
-  options.repeat = false;
-  return options;
-}
 
 std::map<std::string, int> counts(const Keys& keys) {
   std::map<std::string, int> result;

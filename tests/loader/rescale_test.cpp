@@ -16,7 +16,6 @@
 #include "io/error.h"
 #include "tests/loader/job.h"
 #include "tests/loader/loader_fixture.h"
-#include "tests/support/memory_leaf.h"
 
 namespace {
 
@@ -27,19 +26,14 @@ using energon::PipelineFactory;
 using energon::SavableJobState;
 using energon::TrainOptions;
 using energon::Uneven;
+using energon::testing::in_memory;
 using energon::testing::Job;
 using energon::testing::JobSpec;
 using energon::testing::kEpochEnd;
 using energon::testing::LoaderFixture;
-using energon::testing::MemoryLeaf;
+using energon::testing::one_epoch;
 
 using Keys = std::vector<std::string>;
-
-TrainOptions one_epoch() {
-  TrainOptions options;
-  options.repeat = false;
-  return options;
-}
 
 // A sample of 100 units in three parts, at most 40 units each.
 TrainOptions in_parts() {
@@ -56,12 +50,6 @@ TrainOptions in_parts() {
         };
       });
   return options;
-}
-
-PipelineFactory in_memory(const std::vector<std::int64_t>& counts, TrainOptions options) {
-  return energon::train_pipeline(
-      std::static_pointer_cast<const MemoryLeaf>(std::make_shared<MemoryLeaf>("", counts)),
-      std::move(options));
 }
 
 std::set<std::string> distinct(const Keys& keys) { return {keys.begin(), keys.end()}; }
