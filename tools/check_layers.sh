@@ -15,6 +15,7 @@ rules=(
   "energon/process|io/(error|bytes|hash|unique_fd)\.h|energon/process/"
   "energon/loader|$base|energon/[a-z_]+\.h|energon/process/|energon/loader/"
   "energon/distributed|$base|energon/[a-z_]+\.h|energon/process/wait\.h|energon/loader/|energon/distributed/"
+  "energon/protocols|$base|energon/[a-z_]+\.h|energon/loader/|energon/distributed/|energon/protocols/"
   "energon/torch|$base|energon/[a-z_]+\.h|energon/process/wait\.h|energon/distributed/|energon/torch/"
   "wrappers|$base|io/formats/|energon/[a-z_]+\.h|energon/webdataset/|wrappers/"
   "bench|$base|io/formats/|energon/|wrappers/|bench/"
