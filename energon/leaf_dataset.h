@@ -13,6 +13,7 @@
 
 #include "energon/buffer_allocator.h"
 #include "energon/failure.h"
+#include "energon/read_helper.h"
 #include "energon/sample.h"
 #include "energon/savable.h"
 
@@ -22,6 +23,10 @@ namespace energon {
 class LeafReader {
  public:
   virtual ~LeafReader() = default;
+
+  /// From now on large reads are shared with the thread of `helper`, which other readers of the
+  /// calling thread may use, too. A reader of small samples need not.
+  virtual void share_reads(const std::shared_ptr<ReadHelper>& /*helper*/) {}
 
   /// Appends the samples at `indexes`, in that order, without restore keys. Their parts lie in
   /// buffers of `allocator`. Throws Error with file, byte and key: kCorruptData, kIo, kNotFound;

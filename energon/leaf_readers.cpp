@@ -6,6 +6,9 @@ std::shared_ptr<LeafReader> LeafReaders::of(const std::shared_ptr<const LeafData
   std::shared_ptr<LeafReader>& reader = readers_[leaf];
   if (!reader) {
     reader = leaf->open_reader();
+    if (helper_) {
+      reader->share_reads(helper_);
+    }
   }
   return reader;
 }

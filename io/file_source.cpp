@@ -64,6 +64,11 @@ FileSource::FileSource(std::string path)
     : path_(std::move(path)), fd_(open_regular_file(path_, identity_)) {}
 
 void FileSource::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  read_part_at({offset, out.size()}, offset, out);
+}
+
+void FileSource::read_part_at(const ByteRange& whole, std::uint64_t offset,
+                              std::span<std::byte> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
     const ssize_t count =
@@ -79,7 +84,7 @@ void FileSource::read_at(std::uint64_t offset, std::span<std::byte> out) const {
           ErrorCode::kCorruptData,
           fmt::format("file ends at byte {}, but {} bytes from byte {} on were expected; it is "
                       "truncated or was changed after it was indexed",
-                      offset + done, out.size(), offset),
+                      offset + done, whole.size, whole.offset),
           {.path = path_, .byte_offset = offset + done});
     }
     done += static_cast<std::size_t>(count);

@@ -41,6 +41,9 @@ class FileSource {
   /// Fills `out` from [offset, offset + out.size()). Throws Error (kCorruptData) with the byte at
   /// which the file ends if it is shorter, kIo if the system fails.
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Fills `out` from `offset` on, which is a part of `whole`. Throws as if all of `whole` were
+  /// read at once and only `out` failed: errors don't depend on how a read is divided.
+  void read_part_at(const ByteRange& whole, std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
   std::string path_;

@@ -103,6 +103,7 @@ Config to_json(const WorkerStatistics& worker) {
           {"busy_seconds", seconds(worker.busy)},
           {"consumer_wait_seconds", seconds(worker.consumer_wait)},
           {"cpu_seconds", seconds(worker.cpu)},
+          {"helper_cpu_seconds", seconds(worker.helper_cpu)},
           {"queue_depth", worker.queue_depth},
           {"stages", std::move(stages)}};
 }
@@ -197,6 +198,7 @@ void add_run(WorkerStatistics& sum, const WorkerStatistics& run) {
   sum.busy += run.busy;
   sum.consumer_wait += run.consumer_wait;
   sum.cpu += run.cpu;
+  sum.helper_cpu += run.helper_cpu;
   sum.queue_depth = run.queue_depth;
   for (std::size_t i = 0; i < run.stages.size(); ++i) {
     const StageStatistics& stage = run.stages[i];

@@ -36,6 +36,7 @@ struct WorkerStatistics {
   std::chrono::nanoseconds busy{0};           ///< making batches, without waiting for the consumer
   std::chrono::nanoseconds consumer_wait{0};  ///< for the trainer to take or to give back batches
   std::chrono::nanoseconds cpu{0};            ///< of the thread that makes batches
+  std::chrono::nanoseconds helper_cpu{0};     ///< of the thread that helps it to read
   std::int64_t queue_depth = 0;               ///< batches finished and not taken, right now
   std::vector<StageStatistics> stages = {};
 };

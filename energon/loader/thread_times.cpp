@@ -1,10 +1,10 @@
 #include "energon/loader/thread_times.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+
+#include "energon/thread_cpu_time.h"
 
 namespace energon {
 namespace {
@@ -20,13 +20,6 @@ void add(std::atomic<std::uint64_t>& counter, std::chrono::nanoseconds time) {
   // The only writer: a load and a store are cheaper than a locked add.
   counter.store(counter.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(time.count()),
                 std::memory_order_relaxed);
-}
-
-// One system call.
-std::chrono::nanoseconds thread_cpu_time() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -78,6 +71,10 @@ ConsumerWait::~ConsumerWait() { add(block_.consumer_wait_ns, Clock::now() - begi
 void count_batch(StatisticsBlock& block) {
   block.batches.store(block.batches.load(std::memory_order_relaxed) + 1,
                       std::memory_order_relaxed);  // as in add()
+}
+
+void count_helper(StatisticsBlock& block, std::chrono::nanoseconds cpu_time) {
+  add(block.helper_cpu_ns, cpu_time);
 }
 
 }  // namespace energon

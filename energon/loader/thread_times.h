@@ -64,5 +64,8 @@ class ConsumerWait {
 
 /// A batch was made.
 void count_batch(StatisticsBlock& block);
+/// The thread that helps to read (energon/read_helper.h) used `cpu_time` more. Called by the thread
+/// that drives the pipeline.
+void count_helper(StatisticsBlock& block, std::chrono::nanoseconds cpu_time);
 
 }  // namespace energon

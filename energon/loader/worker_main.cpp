@@ -21,6 +21,7 @@
 #include "energon/loader/transport.h"
 #include "energon/loader/turns.h"
 #include "energon/loader/worker_checkpoints.h"
+#include "energon/read_helper.h"
 #include "io/error.h"
 
 namespace energon {
@@ -178,6 +179,9 @@ class Producer {
       channel_.status().set_item({static_cast<std::uint64_t>(stream.logical_shard),
                                   static_cast<std::uint64_t>(stream.pipeline->index())});
       std::optional<Sample> batch = make_batch(stream, turns.of(*turn).epoch);
+      if (read_helper_) {
+        count_helper(monitor_.block(), read_helper_->take_cpu_time());
+      }
       channel_.status().advance();
       if (!send_reports()) {
         return;
@@ -230,7 +234,7 @@ class Producer {
   std::vector<Stream> begin_streams(const WorkerBeginning& beginning,
                                     const PipelineFactory& make_pipeline,
                                     const WorkerConfig& config) {
-    const auto readers = std::make_shared<LeafReaders>();
+    const auto readers = std::make_shared<LeafReaders>(read_helper_);
     std::vector<Stream> streams;
     for (const SavableDatasetCheckpoint& begin : beginning.streams) {
       const int number = worker_ + static_cast<int>(streams.size()) * config.workers_per_rank();
@@ -351,6 +355,8 @@ class Producer {
   Orders& orders_;
   const Wait wait_;
   SlotAllocator allocator_;
+  const std::shared_ptr<ReadHelper> read_helper_ =
+      ReadHelper::can_help() ? std::make_shared<ReadHelper>() : nullptr;
   LoaderMonitor monitor_;
   CpuShare making_;
   CpuShare packing_;

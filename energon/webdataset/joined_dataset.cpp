@@ -152,6 +152,12 @@ JoinedReader::JoinedReader(std::shared_ptr<const JoinedDataset> dataset)
   }
 }
 
+void JoinedReader::share_reads(const std::shared_ptr<ReadHelper>& helper) {
+  for (WebdatasetReader& reader : readers_) {
+    reader.share_reads(helper);
+  }
+}
+
 JoinRow JoinedReader::row(std::int64_t index) const {
   if (!index_) {
     index_.emplace(dataset_->index_path(), dataset_->column_count());

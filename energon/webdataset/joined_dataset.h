@@ -81,6 +81,7 @@ class JoinedReader final : public LeafReader {
  public:
   explicit JoinedReader(std::shared_ptr<const JoinedDataset> dataset);
 
+  void share_reads(const std::shared_ptr<ReadHelper>& helper) override;
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples) override;
   FailedSample describe(std::int64_t index) override;

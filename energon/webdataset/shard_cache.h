@@ -33,6 +33,7 @@ class ShardCache {
   /// kIo; kCorruptData if the shard is not the one that was indexed (another file, another size,
   /// another number of samples).
   const OpenShard& open(std::int64_t shard);
+  std::size_t capacity() const { return capacity_; }
 
  private:
   struct Entry {

@@ -24,6 +24,10 @@ constexpr std::size_t kPieceAlignment = 64;
 // the copy stays in the CPU's cache.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
+// As many bytes are read with one waking of the helper. Not all of a batch, so that buffers which
+// the trainer gives back meanwhile are used.
+constexpr std::size_t kRoundBytes = 2 * ReadHelper::kLeastBytes;
+
 std::size_t aligned(std::size_t size) {
   return (size + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
 }
@@ -99,6 +103,14 @@ struct WebdatasetReader::Piece {
   std::uint64_t expected_digest = 0;
 };
 
+/// Neighbours of a tar, which are read together.
+struct WebdatasetReader::Run {
+  std::int64_t shard = 0;
+  ByteRange range;
+  std::size_t buffer = 0;
+  std::size_t buffer_offset = 0;
+};
+
 WebdatasetReader::WebdatasetReader(std::shared_ptr<const Webdataset> dataset)
     : dataset_(std::move(dataset)),
       cache_(dataset_->shards().shards, dataset_->options().open_shards,
@@ -135,50 +147,35 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocat
     return;
   }
   std::vector<Piece> pieces = locate(indexes);
-  // Neighbours in a tar become one read: pieces are laid out in the order of their place on disk.
+  // Neighbours in a tar become one run: pieces are laid out in the order of their place on disk.
   std::vector<std::size_t> by_place(pieces.size());
   std::iota(by_place.begin(), by_place.end(), std::size_t{0});
   std::sort(by_place.begin(), by_place.end(), [&pieces](std::size_t a, std::size_t b) {
     return std::pair(pieces[a].shard, pieces[a].range.offset) <
            std::pair(pieces[b].shard, pieces[b].range.offset);
   });
-  struct Read {
-    std::int64_t shard;
-    ByteRange range;
-    std::size_t buffer_offset;
-    std::size_t buffer;
-  };
-  std::vector<Read> reads;
+  std::vector<Run> runs;
   std::vector<std::size_t> buffer_sizes(1);
   for (const std::size_t i : by_place) {
     Piece& piece = pieces[i];
-    const bool follows = !reads.empty() && reads.back().shard == piece.shard &&
-                         reads.back().range.end() == piece.range.offset;
+    const bool follows = !runs.empty() && runs.back().shard == piece.shard &&
+                         runs.back().range.end() == piece.range.offset;
     const bool fits =
         buffer_sizes.back() == 0 || aligned(buffer_sizes.back()) + piece.range.size <= kBufferBytes;
     if (!fits) {
       buffer_sizes.push_back(0);
     }
     if (follows && fits) {
-      piece.buffer_offset = reads.back().buffer_offset + reads.back().range.size;
-      reads.back().range.size += piece.range.size;
+      piece.buffer_offset = runs.back().buffer_offset + runs.back().range.size;
+      runs.back().range.size += piece.range.size;
     } else {
       piece.buffer_offset = aligned(buffer_sizes.back());
-      reads.push_back({piece.shard, piece.range, piece.buffer_offset, buffer_sizes.size() - 1});
+      runs.push_back({piece.shard, piece.range, buffer_sizes.size() - 1, piece.buffer_offset});
     }
     piece.buffer = buffer_sizes.size() - 1;
     buffer_sizes.back() = piece.buffer_offset + piece.range.size;
   }
-  std::vector<Buffer> buffers;
-  buffers.reserve(buffer_sizes.size());
-  for (const Read& read : reads) {
-    if (read.buffer == buffers.size()) {
-      buffers.push_back(allocator.allocate(buffer_sizes[read.buffer]));
-    }
-    cache_.open(read.shard)
-        .tar.read_at(read.range.offset,
-                     buffers.back().bytes.subspan(read.buffer_offset, read.range.size));
-  }
+  const std::vector<Buffer> buffers = read_runs(runs, buffer_sizes, allocator);
   const std::size_t first = samples.size();
   try {
     for (const Piece& piece : pieces) {
@@ -188,6 +185,45 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocat
     samples.resize(first);
     throw;
   }
+}
+
+// The runs of a shard lie together, and a round has no more shards than stay open.
+std::vector<Buffer> WebdatasetReader::read_runs(std::span<const Run> runs,
+                                                const std::vector<std::size_t>& buffer_sizes,
+                                                BufferAllocator& allocator) {
+  std::vector<Buffer> buffers;
+  buffers.reserve(buffer_sizes.size());
+  std::vector<FileRead> round;
+  std::size_t round_bytes = 0;
+  std::size_t round_shards = 0;
+  const auto end_round = [&] {
+    if (helper_) {
+      helper_->read(round);
+    } else {
+      read_alone(round);
+    }
+    round.clear();
+    round_bytes = 0;
+    round_shards = 0;
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    const bool is_other_shard = i == 0 || runs[i - 1].shard != run.shard;
+    if (round_bytes >= kRoundBytes || (is_other_shard && round_shards == cache_.capacity())) {
+      end_round();
+    }
+    if (is_other_shard || round.empty()) {
+      ++round_shards;
+    }
+    if (run.buffer == buffers.size()) {
+      buffers.push_back(allocator.allocate(buffer_sizes[run.buffer]));
+    }
+    round.push_back({&cache_.open(run.shard).tar, run.range.offset,
+                     buffers.back().bytes.subspan(run.buffer_offset, run.range.size)});
+    round_bytes += run.range.size;
+  }
+  end_round();
+  return buffers;
 }
 
 FailedSample WebdatasetReader::describe(std::int64_t index) {

@@ -15,6 +15,7 @@
 
 #include "energon/buffer_allocator.h"
 #include "energon/leaf_dataset.h"
+#include "energon/read_helper.h"
 #include "energon/sample.h"
 #include "energon/sharder.h"
 #include "energon/webdataset/shard_cache.h"
@@ -89,6 +90,7 @@ class WebdatasetReader final : public LeafReader {
  public:
   explicit WebdatasetReader(std::shared_ptr<const Webdataset> dataset);
 
+  void share_reads(const std::shared_ptr<ReadHelper>& helper) override { helper_ = helper; }
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples) override;
   FailedSample describe(std::int64_t index) override;
@@ -105,12 +107,17 @@ class WebdatasetReader final : public LeafReader {
 
  private:
   struct Piece;
+  struct Run;
 
   std::vector<Piece> locate(std::span<const std::int64_t> indexes);
+  std::vector<Buffer> read_runs(std::span<const Run> runs,
+                                const std::vector<std::size_t>& buffer_sizes,
+                                BufferAllocator& allocator);
   Sample parse(const Piece& piece, const Buffer& buffer) const;
 
   const std::shared_ptr<const Webdataset> dataset_;
   ShardCache cache_;
+  std::shared_ptr<ReadHelper> helper_;  // null: reads alone
 };
 
 }  // namespace energon

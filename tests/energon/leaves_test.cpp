@@ -1,6 +1,7 @@
 // The leaf datasets beside tars: JSONL files and joins.
 
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,9 @@ std::string text(const Sample& sample, const std::string& field) {
 // Datasets `one` (keys 0 to 54) and `two` (keys from 30 on) joined in m.yaml.
 class Join {
  public:
-  explicit Join(const std::string& second = "nonmatch: skip", std::int64_t first_of_two = 30) {
-    write_prepared(folder_, {.name = "one", .counts = kTens, .prefix = "a"});
+  explicit Join(const std::string& second = "nonmatch: skip", std::int64_t first_of_two = 30,
+                const std::string& prefix_of_one = "a") {
+    write_prepared(folder_, {.name = "one", .counts = kTens, .prefix = prefix_of_one});
     write_prepared(
         folder_,
         {.name = "two", .counts = {20, 20}, .first = first_of_two, .prefix = "b", .part = "cap"});
@@ -214,6 +216,26 @@ TEST_CASE("a join that was not prepared, or whose datasets changed, is refused",
     }
     CHECK_THROWS_WITH(read(*join.open(), {24}), Catch::Contains("energon prepare"));
   }
+}
+
+TEST_CASE("the readers of a join share their large reads", "[energon][join]") {
+  const std::string large(300'000, 'a');
+  const Join join("nonmatch: skip", 30, large);
+  const auto dataset = join.open();
+  const auto helper = std::make_shared<energon::ReadHelper>();
+  const auto reader = dataset->open_reader();
+  reader->share_reads(helper);
+  Indexes indexes(20);
+  std::iota(indexes.begin(), indexes.end(), 0);
+  // The helper may come late to a read, but not to all of them.
+  do {
+    HeapBufferPool memory;
+    std::vector<Sample> samples;
+    reader->read(indexes, memory, samples);
+    REQUIRE(samples.size() == 20);
+    CHECK(text(samples[19], "txt") == large + "49");
+    CHECK(text(samples[19], "cap") == "b49");
+  } while (helper->take_cpu_time().count() == 0);
 }
 
 TEST_CASE("a sample of a join is described by its first dataset", "[energon][join]") {

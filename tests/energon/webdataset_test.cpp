@@ -108,6 +108,50 @@ TEST_CASE("an open shard that is truncated while it is read is an error", "[ener
   CHECK_THROWS_AS(read(reader, {5}), Error);
 }
 
+TEST_CASE("a reader that shares its reads gives the same samples, with few open shards, too",
+          "[energon][webdataset]") {
+  const TempDir folder;
+  const auto dataset =
+      numbered_dataset(folder, {2, 3, 1, 4, 2}, 1'300'001, {.open_shards = GENERATE(1, 2, 128)});
+  WebdatasetReader alone(dataset);
+  WebdatasetReader shared(dataset);
+  shared.share_reads(std::make_shared<energon::ReadHelper>());
+  const std::vector<std::int64_t> indexes = {11, 0, 1, 2, 3, 7, 4, 4, 10, 9};
+  const auto expected = read(alone, indexes);
+  const auto samples = read(shared, indexes);
+  REQUIRE(samples.size() == indexes.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    CHECK(energon::testing::numbers(samples[i]) == std::vector{indexes[i]});
+    CHECK(digest(samples[i]) == digest(expected[i]));
+  }
+}
+
+TEST_CASE("an open shard that is truncated is the same error for a reader that shares its reads",
+          "[energon][webdataset]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {12}, std::size_t{1} << 20);
+  WebdatasetReader alone(dataset);
+  WebdatasetReader shared(dataset);
+  shared.share_reads(std::make_shared<energon::ReadHelper>());
+  read(alone, {0});
+  read(shared, {0});
+  const auto error_of = [](WebdatasetReader& reader) -> std::string {
+    try {
+      read(reader, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  for (int mib = 12; mib > 0; --mib) {
+    std::filesystem::resize_file(folder.file("shard-000.tar"), static_cast<std::uintmax_t>(mib)
+                                                                   << 20);
+    const std::string expected = error_of(alone);
+    CHECK_THAT(expected, Catch::Contains("file ends at byte"));
+    CHECK(error_of(shared) == expected);
+  }
+}
+
 TEST_CASE("a sample above the limit is refused before memory is taken", "[energon][webdataset]") {
   const TempDir folder;
   WebdatasetReader reader(numbered_dataset(folder, {2}, 5000, {.max_sample_bytes = 4096}));

@@ -51,6 +51,25 @@ TEST_CASE("a read past the end is an error that names the byte where the file en
   }
 }
 
+TEST_CASE("a read in parts fails as the whole one", "[io][file_source]") {
+  const TempDir folder;
+  const FileSource source(folder.write("a", "0123456789"));
+  std::array<std::byte, 9> out{};
+  const auto error_of = [](const auto& reading) -> std::string {
+    try {
+      reading();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string whole = error_of([&] { source.read_at(4, out); });
+  CHECK_THAT(whole, Catch::Contains("file ends at byte 10, but 9 bytes from byte 4 on"));
+  source.read_part_at({4, 9}, 4, std::span(out).first(5));
+  CHECK(static_cast<char>(out[4]) == '8');
+  CHECK(error_of([&] { source.read_part_at({4, 9}, 9, std::span(out).subspan(5)); }) == whole);
+}
+
 TEST_CASE("what is not a regular file is refused at once", "[io][file_source]") {
   const TempDir folder;
   CHECK(code_of_opening(folder.file("absent")) == ErrorCode::kNotFound);
