@@ -24,6 +24,7 @@
 #include "energon/loader/job_state.h"
 #include "energon/loader/loader_state.h"
 #include "energon/loader/savable_data_loader.h"
+#include "energon/protocols/auto_saver.h"
 #include "io/error.h"
 #include "io/hash.h"
 
@@ -36,6 +37,10 @@ struct DumpFlags {
   std::optional<std::int64_t> save_after;
   std::string save_to;
   std::string restore_from;
+  std::string auto_save;
+  std::optional<std::int64_t> every;
+  std::string load_from;
+  std::optional<std::int64_t> keep;
   bool with_certificate = false;
 };
 
@@ -77,14 +82,21 @@ class Dump {
         loader_(make_pipeline(flags.loader), options_) {
     if (!flags_.restore_from.empty()) {
       const SavedState saved = read_saved_state(flags_.restore_from);
-      const SavableDataLoaderState& state = state_of_rank(saved, flags.loader.rank);
-      loader_.restore_state_rank(state);
-      for (const SavableDatasetCheckpoint& shard : state.worker_states) {
-        certificates_[shard.logical_shard] = shard.certificate;
+      loader_.restore_state_rank(state_of_rank(saved, flags.loader.rank));
+      is_restored_ = true;
+    }
+    if (!flags_.auto_save.empty()) {
+      saver_.emplace(loader_, AutoSaveOptions{.folder = flags_.auto_save,
+                                              .every_batches = *flags_.every,
+                                              .load_from = flags_.load_from,
+                                              .keep = flags_.keep});
+      for (const std::string& checkpoint : saver_->ignored()) {
+        print_warning("ignored, because it is not complete: " + checkpoint);
       }
-      index_ = state.batch_index;
-      epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
-      epochs_at_start_ = epochs_ended_;
+      is_restored_ = saver_->restored_from().has_value();
+    }
+    if (is_restored_) {
+      begin_at(loader_.save_state_rank());
     }
   }
 
@@ -103,6 +115,7 @@ class Dump {
       ++delivered_;
       ++delivered_in_epoch_;
       save_if_due();
+      count_for_auto_save();
       output().flush_if_idle();
     }
     if (const auto failures = describe_failures(loader_.stats())) {
@@ -116,6 +129,15 @@ class Dump {
   }
 
  private:
+  void begin_at(const SavableDataLoaderState& state) {
+    for (const SavableDatasetCheckpoint& shard : state.worker_states) {
+      certificates_[shard.logical_shard] = shard.certificate;
+    }
+    index_ = state.batch_index;
+    epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
+    epochs_at_start_ = epochs_ended_;
+  }
+
   // The certificate of the batch's logical shard after it; null if it is not asked for.
   const Certificate* certify(const Sample& batch) {
     if (!flags_.with_certificate) {
@@ -134,7 +156,7 @@ class Dump {
   void end_epoch() {
     ++epochs_ended_;
     // The rest of an epoch that a state was saved in may be empty.
-    const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && !flags_.restore_from.empty();
+    const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && is_restored_;
     if (delivered_in_epoch_ == 0 && !may_be_empty && !is_warned_) {
       const Error reason = no_samples(flags_.loader);
       if (!epoch_limit_) {
@@ -149,6 +171,15 @@ class Dump {
   void save_if_due() {
     if (flags_.save_after == delivered_ && !is_saved_) {
       save();
+    }
+  }
+
+  void count_for_auto_save() {
+    if (saver_) {
+      if ((saver_->step() + 1) % *flags_.every == 0) {
+        output().flush();
+      }
+      saver_->count_batch();
     }
   }
 
@@ -171,6 +202,7 @@ class Dump {
   const LoaderOptions options_;
   const std::optional<std::int64_t> epoch_limit_;
   SavableDataLoader loader_;
+  std::optional<AutoSaver> saver_;
 
   std::map<int, Certificate> certificates_;  // by logical shard
 
@@ -179,11 +211,27 @@ class Dump {
   std::int64_t delivered_in_epoch_ = 0;
   std::int64_t epochs_ended_ = 0;     // since the very first one
   std::int64_t epochs_at_start_ = 0;  // of this run
+  bool is_restored_ = false;
   bool is_saved_ = false;
   bool is_warned_ = false;  // of an epoch without samples
 };
 
+void check_auto_save(const DumpFlags& flags) {
+  if (flags.auto_save.empty() != !flags.every) {
+    throw UsageError{"--auto-save and --every belong together: give both or neither"};
+  }
+  if (flags.auto_save.empty() && (!flags.load_from.empty() || flags.keep)) {
+    throw UsageError{"--load-from and --keep are for --auto-save; --restore-from is without it"};
+  }
+  if (!flags.auto_save.empty() && !flags.restore_from.empty()) {
+    throw UsageError{
+        "--auto-save begins at the newest checkpoint of its folder: give --load-from, which it "
+        "takes where there is none, instead of --restore-from"};
+  }
+}
+
 int run_dump(const DumpFlags& flags) {
+  check_auto_save(flags);
   if (flags.save_after.has_value() != !flags.save_to.empty()) {
     throw UsageError{"--save-after and --save-to belong together: give both or neither"};
   }
@@ -220,6 +268,16 @@ void add_dump(CLI::App& app, Run& run) {
   command->add_option("--restore-from", flags->restore_from,
                       "Start at a saved state of this rank or of its job; give the flags that it "
                       "was saved (or rescaled) for");
+  command->add_option("--auto-save", flags->auto_save,
+                      "Folder of checkpoints, shared by all ranks: begin at the newest complete "
+                      "one, and write one --every so many batches");
+  command->add_option("--every", flags->every, "Batches of this rank between two checkpoints")
+      ->check(at_least(1));
+  command->add_option("--load-from", flags->load_from,
+                      "Where to begin while that folder has none: another such folder, or a saved "
+                      "state");
+  command->add_option("--keep", flags->keep, "Complete checkpoints that stay; default: all")
+      ->check(at_least(1));
   command->add_flag("--certificate", flags->with_certificate,
                     "Add the logical shard and the certificate of all that it delivered so far");
   command->callback([flags, &run] { run = [flags] { return run_dump(*flags); }; });

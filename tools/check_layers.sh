@@ -20,7 +20,7 @@ rules=(
   "wrappers|$base|io/formats/|energon/[a-z_]+\.h|energon/webdataset/|wrappers/"
   "bench|$base|io/formats/|energon/|wrappers/|bench/"
   "bench/support|$base|io/formats/|energon/|wrappers/|bench/"
-  "cli|$base|io/(tar|formats)/|energon/([a-z_]+|loader/[a-z_]+|webdataset/[a-z_]+)\.h|wrappers/|cli/"
+  "cli|$base|io/(tar|formats)/|energon/([a-z_]+|loader/[a-z_]+|protocols/[a-z_]+|webdataset/[a-z_]+)\.h|wrappers/|cli/"
 )
 # Third-party headers that only these folders may include.
 owners=(

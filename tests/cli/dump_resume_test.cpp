@@ -1,3 +1,4 @@
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -131,4 +132,77 @@ TEST_CASE("a state saved at the end of a virtual epoch goes on with the next one
   dump(folder.path(), flags + Words{"--limit", "5", "--save-after", "5", "--save-to", state});
   CHECK(dump(folder.path(), flags + Words{"--restore-from", state, "--limit", "7"}) ==
         from(whole, 5));
+}
+
+TEST_CASE("IBM-22 dumps of three ranks that save by themselves go on from their folder",
+          "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const std::string saved = folder.file("saved");
+  const auto flags = [&](int rank) {
+    return Words{"--num-workers",         workers, "--batch-size", "3",
+                 "--world-size",          "3",     "--rank",       std::to_string(rank),
+                 "--shuffle-buffer-size", "10"};
+  };
+  for (int rank = 0; rank < 3; ++rank) {
+    dump(folder.path(),
+         flags(rank) + Words{"--auto-save", saved, "--every", "10", "--limit", "25"});
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    const Words expected = from(dump(folder.path(), flags(rank) + Words{"--limit", "40"}), 20);
+    CHECK(dump(folder.path(), flags(rank) + Words{"--auto-save", saved, "--every", "1000",
+                                                  "--limit", "20"}) == expected);
+    CHECK(dump(folder.path(), flags(rank) + Words{"--auto-save", folder.file("other"), "--every",
+                                                  "1000", "--load-from", saved, "--limit", "20"}) ==
+          expected);
+  }
+  folder.write("saved/step_20/rank_1.state", "half");
+  const auto result = run_energon(Words{"dump", folder.path()} + flags(0) +
+                                  Words{"--auto-save", saved, "--every", "7", "--limit", "1"});
+  CHECK(nlohmann::json::parse(result.out).at("index") == 10);
+  CHECK_THAT(result.err, Catch::Contains("warning: ignored, because it is not complete: ") &&
+                             Catch::Contains("step_20"));
+}
+
+TEST_CASE("a dump that saves by itself and is killed goes on where its checkpoint stands",
+          "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const Words flags = {"--num-workers", workers};
+  const std::string saved = folder.file("saved");
+  const Words saving = flags + Words{"--auto-save", saved, "--every", "50", "--keep", "1"};
+  const Words whole = dump(folder.path(), flags + Words{"--limit", "1000"});
+  energon::testing::RunningProgram program(Words{"dump", folder.path()} + saving);
+  Words lines;
+  for (int i = 0; i < 400; ++i) {
+    lines.push_back(program.read_line());
+  }
+  program.send_signal(SIGKILL);
+  program.finish();
+  CHECK(lines == Words(whole.begin(), whole.begin() + 400));
+  const Words rest = dump(folder.path(), saving + Words{"--limit", "20"});
+  const auto index = nlohmann::json::parse(rest.front()).at("index").get<std::size_t>();
+  CHECK(index % 50 == 0);
+  CHECK(index >= 350);  // what was printed after it is printed again
+  CHECK(rest ==
+        from(dump(folder.path(), flags + Words{"--limit", std::to_string(index + 20)}), index));
+}
+
+TEST_CASE("options of saving by itself that contradict each other are refused", "[cli][dump]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const auto refused = [&](const Words& flags, const std::string& reason) {
+    const auto result = run_energon(Words{"dump", folder.path()} + flags);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Catch::Contains(reason));
+  };
+  refused({"--auto-save", folder.file("a")}, "--every");
+  refused({"--every", "10"}, "--auto-save");
+  refused({"--keep", "2"}, "--auto-save");
+  refused({"--load-from", folder.file("a")}, "--auto-save");
+  refused({"--auto-save", folder.file("a"), "--every", "10", "--restore-from", folder.file("b")},
+          "--load-from");
+  refused({"--auto-save", folder.file("a"), "--every", "0"}, "--every");
 }

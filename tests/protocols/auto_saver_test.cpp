@@ -1,0 +1,359 @@
+// IBM-22: loaders that save by themselves, and go on from their folder.
+
+#include "energon/protocols/auto_saver.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "energon/loader/job_state.h"
+#include "energon/protocols/checkpoint_folder.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "tests/loader/loader_fixture.h"
+
+using energon::AutoSaveOptions;
+using energon::AutoSaver;
+using energon::AutoSavingLoader;
+using energon::Error;
+using energon::LoaderOptions;
+using energon::SavableDataLoaderState;
+using energon::testing::label;
+using energon::testing::Labels;
+using energon::testing::LoaderFixture;
+using energon::testing::tail;
+using energon::testing::TempDir;
+
+namespace {
+
+const energon::TrainOptions kOptions = {.batch_size = 2, .shuffle_buffer_size = 12};
+
+// The ranks of a job with their savers. They run one after the other, so that none can wait for
+// another.
+class Job {
+ public:
+  Job(const LoaderFixture& fixture, energon::WorkerConfig layout, const AutoSaveOptions& options) {
+    for (layout.rank = 0; layout.rank < layout.world_size; ++layout.rank) {
+      ranks_.push_back(std::make_unique<AutoSavingLoader>(
+          fixture.pipeline(), LoaderOptions{.worker_config = layout}, options));
+    }
+  }
+
+  AutoSavingLoader& rank(std::size_t number) { return *ranks_[number]; }
+  const AutoSaver& saver() { return rank(0).saver(); }
+
+  /// The next `count` batches of each rank, rank after rank.
+  std::vector<Labels> take(int count) {
+    std::vector<Labels> labels;
+    for (const auto& rank : ranks_) {
+      labels.emplace_back();
+      for (int i = 0; i < count; ++i) {
+        labels.back().push_back(label(*rank->next()));
+      }
+    }
+    return labels;
+  }
+
+  std::vector<std::int64_t> steps() {
+    std::vector<std::int64_t> steps;
+    for (const auto& rank : ranks_) {
+      steps.push_back(rank->saver().step());
+    }
+    return steps;
+  }
+
+ private:
+  std::vector<std::unique_ptr<AutoSavingLoader>> ranks_;
+};
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("IBM-22 loaders that saved every 100 steps go on from their folder",
+          "[protocols][ibm][fork]") {
+  const LoaderFixture fixture(kOptions);
+  const int workers = GENERATE(0, 2);
+  const energon::WorkerConfig layout = {.world_size = 3, .num_workers = workers};
+  const std::string folder = fixture.folder().file("saved");
+
+  Job first(fixture, layout, {.folder = folder, .every_batches = 100});
+  CHECK_FALSE(first.saver().restored_from());
+  first.take(100);
+  CHECK(names_in(folder) == std::vector<std::string>{"step_100"});
+  CHECK(names_in(folder + "/step_100") ==
+        std::vector<std::string>{"rank_0.state", "rank_1.state", "rank_2.state"});
+
+  // Its own newest checkpoint goes before another folder, which need not even be there.
+  Job second(fixture, layout,
+             {.folder = folder, .every_batches = 1000, .load_from = "/no/such/folder"});
+  CHECK(second.steps() == std::vector<std::int64_t>(3, 100));
+  CHECK(second.saver().restored_from() == folder + "/step_100");
+  CHECK(second.saver().ignored().empty());
+
+  // Elsewhere it is a beginning: steps are counted anew.
+  const std::string other = fixture.folder().file("other");
+  Job third(fixture, layout, {.folder = other, .every_batches = 150, .load_from = folder});
+  CHECK(third.steps() == std::vector<std::int64_t>(3, 0));
+  CHECK(third.saver().restored_from() == folder + "/step_100");
+
+  const auto expected = first.take(300);
+  CHECK(second.take(300) == expected);
+  CHECK(second.steps() == std::vector<std::int64_t>(3, 400));
+  CHECK(third.take(300) == expected);
+  CHECK(names_in(other) == std::vector<std::string>{"step_150", "step_300"});
+  CHECK(names_in(folder) ==
+        std::vector<std::string>{"step_100", "step_200", "step_300", "step_400"});
+}
+
+TEST_CASE("IBM-22 what is half written is passed over and named", "[protocols][ibm]") {
+  const LoaderFixture fixture(kOptions);
+  const energon::WorkerConfig layout = {.world_size = 3};
+  const std::string folder = fixture.folder().file("saved");
+  const AutoSaveOptions options = {.folder = folder, .every_batches = 10};
+  Job whole(fixture, layout, options);
+  whole.take(10);
+  const auto expected = whole.take(10);
+  const std::string last = folder + "/step_20/rank_2.state";
+  const std::string content = energon::read_file(last);
+  std::string reason;
+  SECTION("a rank is missing") {
+    std::filesystem::remove(last);
+    reason = "rank_2.state";
+  }
+  SECTION("nothing but the folder is there") {
+    std::filesystem::remove_all(folder + "/step_20");
+    std::filesystem::create_directory(folder + "/step_20");
+    reason = "rank_0.state";
+  }
+  SECTION("a file is cut off") {
+    fixture.folder().write("saved/step_20/rank_2.state", content.substr(0, content.size() / 2));
+    reason = "truncated";
+  }
+  SECTION("a file is empty") {
+    fixture.folder().write("saved/step_20/rank_2.state", "");
+    reason = "not a saved loader state";
+  }
+  SECTION("a bit is flipped") {
+    std::string flipped = content;
+    flipped[flipped.size() / 2] ^= 1;
+    fixture.folder().write("saved/step_20/rank_2.state", flipped);
+    reason = "checksum";
+  }
+  SECTION("the ranks stand at different steps") {
+    std::filesystem::copy_file(folder + "/step_10/rank_2.state", last,
+                               std::filesystem::copy_options::overwrite_existing);
+    reason = "different steps of epoch 0: 10 at ranks 2, 20 at ranks 0, 1";
+  }
+  SECTION("a file is of another job") {
+    Job other(fixture, {.world_size = 3, .seed_offset = 5},
+              {.folder = fixture.folder().file("other"), .every_batches = 20});
+    other.take(20);
+    std::filesystem::copy_file(fixture.folder().file("other/step_20/rank_2.state"), last,
+                               std::filesystem::copy_options::overwrite_existing);
+    reason = "seed_offset";
+  }
+  Job resumed(fixture, layout, options);
+  CHECK(resumed.steps() == std::vector<std::int64_t>(3, 10));
+  REQUIRE(resumed.saver().ignored().size() == 1);
+  CHECK_THAT(resumed.saver().ignored().front(),
+             Catch::StartsWith(folder + "/step_20: ") && Catch::Contains(reason));
+  CHECK(resumed.take(10) == expected);  // and is complete again
+  CHECK(Job(fixture, layout, options).steps() == std::vector<std::int64_t>(3, 20));
+}
+
+TEST_CASE("with nothing complete in the folder a loader starts fresh, and says what was ignored",
+          "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 5};
+  Job whole(fixture, {.world_size = 2}, options);
+  const auto expected = whole.take(5);
+  std::filesystem::remove(options.folder + "/step_5/rank_1.state");
+  Job fresh(fixture, {.world_size = 2}, options);
+  CHECK_FALSE(fresh.saver().restored_from());
+  CHECK(fresh.saver().step() == 0);
+  CHECK(fresh.saver().ignored().size() == 1);
+  CHECK(fresh.take(5) == expected);
+}
+
+TEST_CASE("a loader loads from a folder, a checkpoint, or a file of a rank or a job",
+          "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const energon::WorkerConfig layout = {.world_size = 2};
+  const std::string folder = fixture.folder().file("saved");
+  Job first(fixture, layout, {.folder = folder, .every_batches = 10});
+  first.take(10);
+  const auto middle = first.take(10);
+  const auto end = first.take(5);
+  const std::string job_file = fixture.folder().file("job.state");
+  write_job_state(job_file, energon::read_checkpoint(folder + "/step_10"));
+
+  const auto loaded = [&](const std::string& load_from) {
+    static int number = 0;
+    Job job(
+        fixture, layout,
+        {.folder = fixture.folder().file(fmt::format("run{}", number++)), .load_from = load_from});
+    CHECK(job.saver().step() == 0);
+    return job.take(5);
+  };
+  CHECK(loaded(folder) == end);
+  const std::vector<Labels> from_10 = {tail(middle[0], 0, 5), tail(middle[1], 0, 5)};
+  CHECK(loaded(folder + "/step_10") == from_10);
+  CHECK(loaded(job_file) == from_10);
+  // The file of one rank is for that rank.
+  CHECK_THROWS_WITH(loaded(folder + "/step_10/rank_0.state"), Catch::Contains("rank_0.state"));
+  CHECK_THROWS_WITH(loaded("/no/such/folder"), Catch::Contains("/no/such/folder"));
+  std::filesystem::remove(folder + "/step_10/rank_1.state");
+  std::filesystem::remove(folder + "/step_20/rank_1.state");
+  CHECK_THROWS_WITH(loaded(folder), Catch::Contains("no complete checkpoint to load from") &&
+                                        Catch::Contains("step_20/rank_1.state") &&
+                                        Catch::Contains("step_10/rank_1.state"));
+}
+
+TEST_CASE("another layout goes on from the folder, rescaled", "[protocols][fork]") {
+  const LoaderFixture fixture({.batch_size = 2});
+  const std::string folder = fixture.folder().file("saved");
+  const auto in_order = [](const std::vector<Labels>& ranks) {
+    Labels labels;
+    for (std::size_t step = 0; step < ranks.front().size(); ++step) {
+      for (const Labels& rank : ranks) {
+        labels.push_back(rank[step]);
+      }
+    }
+    return labels;
+  };
+  const energon::WorkerConfig wide = {.world_size = 4, .num_workers = 0, .logical_shards = 12};
+  Job undisturbed(fixture, wide, {.folder = fixture.folder().file("undisturbed")});
+  undisturbed.take(30);
+  const Labels expected = in_order(undisturbed.take(30));
+
+  const AutoSaveOptions options = {.folder = folder, .every_batches = 10};
+  Job(fixture, wide, options).take(30);
+  Job three(fixture, {.world_size = 3, .num_workers = 2, .logical_shards = 12}, options);
+  CHECK(three.steps() == std::vector<std::int64_t>(3, 30));
+  const Labels after = in_order(three.take(20));
+  CHECK(after == Labels(expected.begin(), expected.begin() + 60));
+  // The files of the fourth rank in step_30 are of the larger world, those of step_50 of three.
+  Job six(fixture, {.world_size = 6, .logical_shards = 12}, options);
+  CHECK(six.saver().restored_from() == folder + "/step_50");
+  CHECK(in_order(six.take(10)) == Labels(expected.begin() + 60, expected.begin() + 120));
+}
+
+TEST_CASE("a checkpoint of a smaller world is complete among files of a larger one",
+          "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 10};
+  Job(fixture, {.world_size = 3, .logical_shards = 6}, options).take(10);
+  std::filesystem::remove(options.folder + "/step_10/rank_0.state");  // killed while saving
+  Job two(fixture, {.world_size = 2, .logical_shards = 6}, options);
+  REQUIRE(two.saver().step() == 0);
+  for (int i = 0; i < 10; ++i) {
+    two.rank(0).next();
+  }
+  // Of rank 0 of two, and ranks 1 and 2 of three.
+  CHECK_FALSE(energon::find_newest_checkpoint(options.folder).newest);
+  for (int i = 0; i < 10; ++i) {
+    two.rank(1).next();
+  }
+  const auto search = energon::find_newest_checkpoint(options.folder);
+  REQUIRE(search.newest);
+  CHECK(search.newest->job.ranks.size() == 2);
+}
+
+TEST_CASE("the newest complete checkpoints are kept, and what others put there", "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {
+      .folder = fixture.folder().file("saved"), .every_batches = 1, .keep = 2};
+  Job job(fixture, {.world_size = 2}, options);
+  job.take(1);
+  fixture.folder().write("saved/step_1/model.bin", "theirs");
+  fixture.folder().write("saved/step_1/rank_0.state.tmp.7.0", "killed while writing");
+  fixture.folder().write("saved/notes.txt", "theirs");
+  fixture.folder().write("saved/step_one/rank_0.state", "theirs");
+  for (int step = 2; step <= 5; ++step) {
+    job.take(1);
+  }
+  CHECK(names_in(options.folder) ==
+        std::vector<std::string>{"notes.txt", "step_1", "step_4", "step_5", "step_one"});
+  CHECK(names_in(options.folder + "/step_1") == std::vector<std::string>{"model.bin"});
+  CHECK(Job(fixture, {.world_size = 2}, options).saver().step() == 5);
+
+  // As long as rank 1 is late, nothing newer is complete, and nothing is removed.
+  for (int i = 0; i < 3; ++i) {
+    job.rank(0).next();
+  }
+  CHECK(energon::find_newest_checkpoint(options.folder).newest->step == 5);
+  for (int i = 0; i < 3; ++i) {
+    job.rank(1).next();
+  }
+  CHECK(names_in(options.folder) ==
+        std::vector<std::string>{"notes.txt", "step_1", "step_7", "step_8", "step_one"});
+  // A damaged one is none of the two.
+  fixture.folder().write("saved/step_8/rank_1.state", "");
+  job.take(1);
+  CHECK(energon::find_newest_checkpoint(options.folder).newest->step == 9);
+  CHECK(std::filesystem::exists(options.folder + "/step_7/rank_0.state"));
+}
+
+TEST_CASE("a save that failed is tried again, and no batch is lost", "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 2};
+  AutoSavingLoader reference(fixture.pipeline(), {},
+                             {.folder = fixture.folder().file("reference")});
+  AutoSavingLoader loader(fixture.pipeline(), {}, options);
+  CHECK(label(*loader.next()) == label(*reference.next()));
+  fixture.folder().write("saved/step_2", "a file where a folder should be");
+  CHECK_THROWS_WITH(loader.next(), Catch::Contains("step_2"));
+  CHECK_THROWS_AS(loader.next(), Error);
+  std::filesystem::remove(options.folder + "/step_2");
+  CHECK(label(*loader.next()) == label(*reference.next()));
+  CHECK(loader.saver().step() == 2);
+  CHECK(energon::find_newest_checkpoint(options.folder).newest->step == 2);
+  CHECK(label(*loader.next()) == label(*reference.next()));
+}
+
+TEST_CASE("the end of an epoch is no step", "[protocols]") {
+  const LoaderFixture fixture({.batch_size = 4, .repeat = false});
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 14};
+  AutoSavingLoader loader(fixture.pipeline(), {}, options);
+  std::int64_t batches = 0;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    while (loader.next()) {
+      ++batches;
+    }
+  }
+  CHECK(batches == 28);
+  CHECK(loader.saver().step() == 28);
+  AutoSavingLoader resumed(fixture.pipeline(), {}, options);
+  CHECK_FALSE(resumed.next());  // of the second epoch, which was not reported before the save
+  CHECK(label(*resumed.next()) == label(*loader.next()));
+}
+
+TEST_CASE("checkpoints of other data are refused, not passed over", "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const LoaderFixture other(kOptions, {10, 10});
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 1};
+  Job(fixture, {}, options).take(1);
+  CHECK_THROWS_WITH(Job(other, {}, options),
+                    Catch::Contains("shards") && Catch::Contains("step_1"));
+}
+
+TEST_CASE("options of saving are checked", "[protocols]") {
+  CHECK_THROWS_WITH(energon::validate(AutoSaveOptions{}), Catch::Contains("folder"));
+  CHECK_THROWS_WITH(energon::validate(AutoSaveOptions{.folder = "x", .every_batches = 0}),
+                    Catch::Contains("every_batches is 0"));
+  CHECK_THROWS_WITH(energon::validate(AutoSaveOptions{.folder = "x", .keep = 0}),
+                    Catch::Contains("keep is 0"));
+}
