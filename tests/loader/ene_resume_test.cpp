@@ -14,6 +14,7 @@ using energon::LoaderOptions;
 using energon::Sample;
 using energon::SavableDataLoaderState;
 using energon::testing::kEpochEnd;
+using energon::testing::label;
 using energon::testing::Labels;
 using energon::testing::LoaderFixture;
 using energon::testing::never_checkpoint;
@@ -166,36 +167,43 @@ TEST_CASE("ENE-10 a state after the last batch, before and after the end was see
   }
 }
 
-TEST_CASE(
-    "ENE-11 an epoch goes on after a pause, then a full new one follows; the size is the rank's",
-    "[loader][ene][fork]") {
+TEST_CASE("ENE-11 a loop that is left goes on, then comes a full epoch; the size is the rank's",
+          "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   for (const int workers : {0, 2}) {
-    const auto loader = fixture.loader(workers);
-    REQUIRE(loader->size());
-    const auto size = static_cast<std::size_t>(*loader->size());
-    CHECK(size == (workers == 0 ? 14U : 14U));
-    std::set<std::int64_t> seen;
-    std::size_t batches = 0;
-    const auto look = [&](std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i, ++batches) {
-        const auto batch = loader->next();
-        REQUIRE(batch);
-        for (const std::int64_t number : energon::testing::numbers(*batch)) {
-          CHECK(seen.insert(number).second);
+    std::multiset<std::int64_t> samples;  // of all ranks
+    for (const int rank : {0, 1}) {
+      CAPTURE(workers, rank);
+      const LoaderOptions options{.worker_config = {.rank = rank, .world_size = 2}};
+      const Labels reference = take(*fixture.loader(workers, options), 40);
+      const auto end = static_cast<std::size_t>(
+          std::find(reference.begin(), reference.end(), kEpochEnd) - reference.begin());
+      const auto loader = fixture.loader(workers, options);
+      CHECK(loader->size() == static_cast<std::int64_t>(end));
+      // A loop over the epoch that is left after `count` batches, or at its end.
+      const auto iterate = [&](std::size_t count) {
+        Labels labels;
+        while (const auto batch = loader->next()) {
+          labels.push_back(label(*batch));
+          for (const std::int64_t number : energon::testing::numbers(*batch)) {
+            samples.insert(number);
+          }
+          if (labels.size() == count) {
+            break;
+          }
         }
-      }
-    };
-    look(3);
-    look(3);
-    look(size - batches);
-    CHECK(seen.size() == 55);
-    CHECK_FALSE(loader->next());
-    seen.clear();
-    batches = 0;
-    look(size);
-    CHECK(seen.size() == 55);
-    CHECK_FALSE(loader->next());
+        return labels;
+      };
+      CHECK(iterate(3) == tail(reference, 0, 3));
+      CHECK(iterate(3) == tail(reference, 3, 3));
+      CHECK(iterate(1000) == tail(reference, 6, end - 6));
+      CHECK(iterate(1000) == tail(reference, end + 1, end));
+      CHECK(loader->size() == static_cast<std::int64_t>(end));
+    }
+    CHECK(samples.size() == 2 * 55);
+    for (std::int64_t number = 0; number < 55; ++number) {
+      CHECK(samples.count(number) == 2);
+    }
   }
 }
 
