@@ -1,4 +1,5 @@
-// Acceptance tests across restartable loaders: IBM-06, X-02, X-04, X-05, X-07, X-10, X-12.
+// Acceptance tests across restartable loaders: IBM-06, X-02, X-04, X-05, X-07,
+// X-10, X-11, X-12. X-08 and X-09 are in process_test.cpp.
 
 #include <chrono>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include "tests/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/memory_leaf.h"
+#include "wrappers/open_data.h"
 
 namespace {
 
@@ -30,6 +32,7 @@ using energon::testing::kFx55;
 using energon::testing::LoaderFixture;
 using energon::testing::MemoryLeaf;
 using energon::testing::take;
+using energon::testing::write_prepared;
 
 // Two datasets by share 3 : 5, shuffled, packed.
 PipelineFactory chain() {
@@ -213,6 +216,36 @@ TEST_CASE("X-07 of a job's state that is cut, flipped, or of the future nothing 
   future[8] = 3;
   CHECK_THROWS_WITH(energon::decode_saved_state(future), Catch::Contains("version 3"));
   CHECK_THROWS_WITH(energon::decode_loader_state(bytes), Catch::Contains("a job of 2 ranks"));
+}
+
+TEST_CASE("X-11 of data that changed since the save nothing is restored, and the shard is named",
+          "[loader][cross]") {
+  const energon::testing::TempDir folder;
+  const auto prepared = [&](const std::vector<std::int64_t>& counts) {
+    std::filesystem::remove_all(folder.file("set"));
+    write_prepared(folder, {.name = "set", .counts = counts});
+    return std::make_unique<SavableDataLoader>(
+        energon::train_pipeline(energon::open_data(folder.file("set")), {.batch_size = 2}));
+  };
+  const std::string file = folder.file("state");
+  {
+    const auto loader = prepared({5, 7, 6});
+    take(*loader, 3);
+    write_loader_state(file, loader->save_state_rank());
+  }
+  const auto check_refused = [&](const std::vector<std::int64_t>& counts,
+                                 const std::string& difference) {
+    const auto expected = take(*prepared(counts), 5);
+    const auto loader = prepared(counts);
+    CHECK_THROWS_WITH(loader->restore_state_rank(energon::read_loader_state(file)),
+                      Catch::Contains(difference));
+    CHECK(take(*loader, 5) == expected);  // from the start
+  };
+  check_refused({5, 7, 6, 4}, "data-3.tar: 4 samples");
+  check_refused({5, 8, 6}, "data-1.tar: 8 samples");
+  check_refused({5, 6, 7}, "data-1.tar: 6 samples");  // as many in all
+  check_refused({5, 7}, "data-2.tar: 6 samples");
+  prepared({5, 7, 6})->restore_state_rank(energon::read_loader_state(file));
 }
 
 TEST_CASE("X-12 of no data the epoch is over at once, again and again", "[loader][cross][fork]") {
