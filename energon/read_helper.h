@@ -1,8 +1,9 @@
 // A second thread that reads, for workers whose batches are large.
 //
-// What is in the page cache is copied as fast as one core copies; two copy faster. The reads are
-// cut into parts, which the calling thread and the helper's take in their order until none is left.
-// So a helper that gets no core costs nothing: the caller reads all parts itself.
+// What is in the page cache is copied as fast as one core copies. The reads are cut into parts,
+// which the calling thread and the helper's take in their order until none is left. So a helper
+// that wakes late leaves no work undone; one that loses its core in the middle of a part is waited
+// for.
 
 #pragma once
 
