@@ -10,7 +10,7 @@ rules=(
   "io|$base"
   "io/tar|$base|io/tar/"
   "io/formats|$base|io/tar/|io/formats/"
-  "energon|$base|energon/[a-z_]+\.h"
+  "energon|$base|energon/[a-z0-9_]+\.h"
   "energon/webdataset|$base|io/tar/|io/formats/|energon/[a-z_]+\.h|energon/webdataset/"
   "energon/process|io/(error|bytes|hash|unique_fd)\.h|energon/process/"
   "energon/loader|$base|energon/[a-z_]+\.h|energon/process/|energon/loader/"

@@ -1,8 +1,5 @@
 #include "energon/distributed/batch_source.h"
 
-#include <string>
-#include <vector>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "energon/restore_key.h"
 #include "energon/sample.h"
@@ -30,6 +32,13 @@ class BatchSource {
   /// Continues from `state`, at any moment. Throws Error (kMismatch) if it is of something else;
   /// then nothing has changed.
   virtual void restore_state(const State& state) = 0;
+
+  /// Ends worker processes, if there are any, and keeps the position; the next next() starts them
+  /// again.
+  virtual void stop() {}
+
+  /// What the user should be told about this source, each thing once; harmless.
+  virtual std::vector<std::string> warnings() const { return {}; }
 
   /// Batches of one epoch; nothing if it never ends or is not known.
   virtual std::optional<std::int64_t> size() = 0;

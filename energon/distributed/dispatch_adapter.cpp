@@ -350,6 +350,16 @@ void DispatchAdapter::restore_state(const State& state) {
   dealing_.reset();
 }
 
+void DispatchAdapter::stop() {
+  if (source_) {
+    source_->stop();
+  }
+}
+
+std::vector<std::string> DispatchAdapter::warnings() const {
+  return source_ ? source_->warnings() : std::vector<std::string>();
+}
+
 std::optional<std::int64_t> DispatchAdapter::size() {
   const std::optional<std::int64_t> batches = source_ ? source_->size() : std::nullopt;
   if (!batches || options_.split_batches) {

@@ -81,6 +81,9 @@ class DispatchAdapter final : public Adapter {
   State save_state() override;
   /// Throws also if rank 0 gets a state of another rank, or another rank that of rank 0.
   void restore_state(const State& state) override;
+  /// Of rank 0, which alone has a source.
+  void stop() override;
+  std::vector<std::string> warnings() const override;
 
   /// Batches that each rank gets in an epoch; only known on rank 0, and with batches of one size.
   std::optional<std::int64_t> size() override;

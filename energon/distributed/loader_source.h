@@ -22,6 +22,7 @@ class LoaderSource final : public BatchSource {
   State save_state() override;
   /// Stops the workers first.
   void restore_state(const State& state) override;
+  void stop() override { loader_->stop(); }
   std::optional<std::int64_t> size() override { return loader_->size(); }
   std::int64_t epoch() const override { return epoch_; }
   Sample restore_sample(const RestoreKey& key) override { return loader_->restore_sample(key); }

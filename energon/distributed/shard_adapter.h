@@ -11,6 +11,8 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "energon/distributed/adapter.h"
 #include "energon/distributed/comm.h"
@@ -46,6 +48,9 @@ class ShardAdapter final : public Adapter {
   /// the whole next epoch. May draw the next batch to know.
   State save_state() override;
   void restore_state(const State& state) override;
+
+  void stop() override { source_->stop(); }
+  std::vector<std::string> warnings() const override { return source_->warnings(); }
 
   /// This rank's batches of one epoch; with even_batches or drop_last, once an epoch has begun,
   /// what all ranks get.

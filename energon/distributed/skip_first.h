@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "energon/distributed/adapter.h"
 
@@ -24,6 +26,8 @@ class SkipFirst final : public Adapter {
   std::optional<Sample> next() override;
   State save_state() override;
   void restore_state(const State& state) override;
+  void stop() override { source_->stop(); }
+  std::vector<std::string> warnings() const override { return source_->warnings(); }
   /// Of the pass that is shortened, until its end.
   std::optional<std::int64_t> size() override;
   std::int64_t skip(std::int64_t count) override;

@@ -21,8 +21,8 @@ void validate(const LoaderOptions& options) {
                             options.prefetch_factor, kMaxPrefetchFactor));
   }
   if (options.checkpoint_every_batches) {
-    require(*options.checkpoint_every_batches >= 1, "checkpoint_every_batches",
-            *options.checkpoint_every_batches, 1);
+    require(*options.checkpoint_every_batches >= 0, "checkpoint_every_batches",
+            *options.checkpoint_every_batches, 0);
   }
   if (options.n_checkpoints) {
     require(*options.n_checkpoints >= options.prefetch_factor + 1, "n_checkpoints",

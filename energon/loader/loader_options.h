@@ -31,8 +31,9 @@ struct LoaderOptions {
   int prefetch_factor = 2;
 
   /// A worker stores its state every so many batches; a save returns the newest stored one and the
-  /// number of batches to skip. Absent: after each batch, or less often where batches are small
-  /// or the state is large, so that storing it costs about an eighth of the bytes moved.
+  /// number of batches to skip. 0: after the first batch of each epoch only. Absent: after each
+  /// batch, or less often where batches are small or the state is large, so that storing it costs
+  /// about an eighth of the bytes moved.
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 
   /// States that each worker keeps of each of its logical shards; at least prefetch_factor + 1.

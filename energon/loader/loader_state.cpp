@@ -1,9 +1,5 @@
 #include "energon/loader/loader_state.h"
 
-#include <utility>
-
-#include "io/hash.h"
-
 namespace energon {
 
 bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {
@@ -43,42 +39,6 @@ SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader) {
     reader.fail("a worker has a negative position");
   }
   return checkpoint;
-}
-
-nlohmann::ordered_json describe_loader_state(const SavableDataLoaderState& state) {
-  nlohmann::ordered_json json;
-  json["batch_index"] = state.batch_index;
-  json["step_in_epoch"] = nullptr;
-  if (state.step_in_epoch) {
-    json["step_in_epoch"] = *state.step_in_epoch;
-  }
-  json["certificate"] = to_hex(certificate_of(state).digest);
-  json["samples"] = certificate_of(state).samples;
-  json["epoch"] = state.epoch;
-  json["epoch_finished"] = state.epoch_finished;
-  json["next_worker_id"] = state.next_worker_id;
-  json["micro_batch_size"] = nullptr;
-  if (state.micro_batch_size) {
-    json["micro_batch_size"] = *state.micro_batch_size;
-  }
-  json["worker_states"] = nlohmann::ordered_json::array();
-  for (const SavableDatasetCheckpoint& worker : state.worker_states) {
-    nlohmann::ordered_json entry = {
-        {"logical_shard", worker.logical_shard},
-        {"turn", {{"epoch", worker.turn.epoch}, {"count", worker.turn.count}}},
-        {"certificate", to_hex(worker.certificate.digest)},
-        {"samples", worker.certificate.samples},
-        {"index", worker.index},
-        {"epoch", worker.epoch},
-        {"offset", worker.offset},
-        {"state", nullptr}};
-    if (worker.state) {
-      entry["state"] = describe_state(*worker.state);
-    }
-    json["worker_states"].push_back(std::move(entry));
-  }
-  json["config"] = state.config;
-  return json;
 }
 
 }  // namespace energon

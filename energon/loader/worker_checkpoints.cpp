@@ -12,8 +12,11 @@ constexpr std::uint64_t kBatchBytesPerStateByte = 8;
 
 }  // namespace
 
-bool WorkerCheckpoints::due(std::int64_t index, std::uint64_t bytes) {
+bool WorkerCheckpoints::due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch) {
   bytes_sent_ += bytes;
+  if (every_batches_ == 0) {
+    return is_first_of_epoch;
+  }
   return every_batches_ ? index - last_index_ >= *every_batches_
                         : bytes_sent_ >= kBatchBytesPerStateByte * last_size_;
 }

@@ -16,16 +16,16 @@ namespace energon {
 /// due() and store() are for the worker's main thread, newest_not_after() for its command thread.
 class WorkerCheckpoints {
  public:
-  /// `slots`: checkpoints the ring keeps. `every_batches`: absent for "as often as the size of the
-  /// state allows", which is once eight times as many bytes were sent in batches: after each batch,
-  /// unless batches are small or shuffle buffers large.
+  /// `slots`: checkpoints the ring keeps. `every_batches`: 0 for the first of each epoch, absent
+  /// for "as often as the size of the state allows", which is once eight times as many bytes were
+  /// sent in batches: after each batch, unless batches are small or shuffle buffers large.
   WorkerCheckpoints(CheckpointWriter& ring, std::size_t slots,
                     std::optional<std::int64_t> every_batches)
       : ring_(ring), slots_(slots), every_batches_(every_batches) {}
 
-  /// Whether a checkpoint is due after `index` batches, the last of which has `bytes` bytes. Call
-  /// it once per batch.
-  bool due(std::int64_t index, std::uint64_t bytes);
+  /// Whether a checkpoint is due after `index` batches, the last of which has `bytes` bytes and may
+  /// be the first of its epoch. Call it once per batch.
+  bool due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch);
 
   /// Stores the position `checkpoint`.
   void store(const SavableDatasetCheckpoint& checkpoint);

@@ -195,7 +195,7 @@ class Producer {
                      {"keys", batch->keys}});
         }
         ++batches_;
-        if (!send(std::move(*batch), stream)) {
+        if (!send(std::move(*batch), stream, turns.of(*turn).count == 0)) {
           return;
         }
         turns.take(*turn);
@@ -298,7 +298,7 @@ class Producer {
   // not be left out again (a file that was missing is back): only batches without drops are.
   bool has_new_drops() { return std::exchange(drops_, monitor_.drops()) != monitor_.drops(); }
 
-  bool send(Sample batch, const Stream& stream) {
+  bool send(Sample batch, const Stream& stream, bool is_first_of_epoch) {
     PackedSample packed = pack(std::move(batch));
     std::uint64_t bytes = 0;
     for (const ArenaSlot& slot : packed.slots) {
@@ -317,7 +317,7 @@ class Producer {
     // Stored before the batch can be seen, so that a save right after its delivery finds it; and
     // after there is room, so that at most prefetch_factor + 1 checkpoints are needed.
     WorkerCheckpoints& checkpoints = checkpoints_.of(stream.number);
-    const bool is_due = checkpoints.due(stream.pipeline->index(), bytes);
+    const bool is_due = checkpoints.due(stream.pipeline->index(), bytes, is_first_of_epoch);
     if (has_new_drops() || is_due) {
       checkpoints.store(stream.pipeline->checkpoint());
     }

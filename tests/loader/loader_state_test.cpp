@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/loader/loader_state_json.h"
 #include "io/error.h"
 #include "io/file_source.h"
 #include "tests/loader/loader_fixture.h"
@@ -36,6 +37,47 @@ TEST_CASE("a loader state reads back from its bytes and its file", "[loader][sta
   CHECK(energon::decode_loader_state(energon::encode_loader_state(example())) == example());
   energon::write_loader_state(folder.file("rank0.state"), example());
   CHECK(energon::read_loader_state(folder.file("rank0.state")) == example());
+}
+
+TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
+  SavableDataLoaderState state = example();
+  state.worker_states[1].certificate = {.digest = UINT64_MAX, .samples = 3};
+  for (const std::optional<std::int64_t> step : {std::optional<std::int64_t>(), {6}}) {
+    state.step_in_epoch = step;
+    const auto json = energon::loader_state_to_json(state);
+    CHECK(energon::loader_state_from_json(json) == state);
+    CHECK(energon::loader_state_from_json(energon::Config::parse(json.dump())) == state);
+  }
+  const auto refused = [&](const char* pointer, const energon::Config& value) -> std::string {
+    auto json = energon::loader_state_to_json(state);
+    json[energon::Config::json_pointer(pointer)] = value;
+    try {
+      energon::loader_state_from_json(json);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kCorruptData);
+      const std::string text = error.what();
+      return text.substr(0, text.find("; "));
+    }
+    return "accepted";
+  };
+  CHECK(refused("/next_worker_id", 2) ==
+        "state.next_worker_id: there are not so many worker_states");
+  CHECK(refused("/micro_batch_size", 0) ==
+        "state.micro_batch_size: it must be at least 1, or null");
+  CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: true or false is expected");
+  CHECK(refused("/config", "x") == "state.config: an object is expected");
+  CHECK(refused("/worker_states", energon::Config::array()) ==
+        "state.next_worker_id: there are not so many worker_states");
+  CHECK(refused("/worker_states/0/offset", -1) ==
+        "state.worker_states[0].offset: it must not be negative");
+  CHECK(refused("/worker_states/0/logical_shard", 1 << 20) ==
+        "state.worker_states[0].logical_shard: there are not so many logical shards");
+  CHECK(refused("/worker_states/1/certificate", "ffffffffffffffg0") ==
+        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
+  CHECK(refused("/worker_states/1/certificate", "0xffffffffffffff") ==
+        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
+  CHECK(refused("/worker_states/0/state/type", nullptr) ==
+        "state.worker_states[0].state.type: a text is expected");
 }
 
 TEST_CASE("of a state cut anywhere or with any bit flipped nothing is accepted",
@@ -86,4 +128,23 @@ TEST_CASE("the state of the first version stays readable", "[loader][state]") {
     golden.push_back(static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
   }
   CHECK(energon::decode_loader_state(golden) == example());
+}
+
+TEST_CASE("with an interval of 0 workers store a state at the first batch of each epoch only",
+          "[loader][state][fork]") {
+  const LoaderFixture fixture({.repeat = false}, {10});
+  const auto loader = fixture.loader(2, {.checkpoint_every_batches = 0});
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    // Five batches of each worker in an epoch.
+    energon::testing::take(*loader, 7);
+    const auto state = loader->save_state_rank();
+    CHECK(state.worker_states[0].index == 5 * epoch + 1);
+    CHECK(state.worker_states[0].offset == 3);
+    CHECK(state.worker_states[1].index == 5 * epoch + 1);
+    CHECK(state.worker_states[1].offset == 2);
+    const auto rest = energon::testing::take(*loader, 4);
+    CHECK(rest.back() == energon::testing::kEpochEnd);
+    CHECK(energon::testing::take(*resumed(fixture, 2, state, {.checkpoint_every_batches = 0}), 4) ==
+          rest);
+  }
 }

@@ -1,0 +1,146 @@
+#include "energon/protocols/stateful_data_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/distributed/loader_source.h"
+#include "energon/json_reader.h"
+#include "energon/loader/savable_data_loader.h"
+#include "energon/protocols/source_state_json.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::int64_t kVersion = 1;
+
+std::shared_ptr<LoaderSource> make_source(PipelineFactory make_pipeline, LoaderOptions options,
+                                          const StatefulOptions& stateful) {
+  if (options.checkpoint_every_batches) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "checkpoint_every_batches is set; set snapshot_every_n_steps instead");
+  }
+  const std::int64_t steps = stateful.snapshot_every_n_steps;
+  if (steps < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("snapshot_every_n_steps is {}, it must be at least 0", steps));
+  }
+  // Each stream counts its own batches, and they take turns.
+  const std::int64_t streams = std::max(1, options.worker_config.stream_count());
+  options.checkpoint_every_batches = steps == 0 ? 0 : std::max<std::int64_t>(1, steps / streams);
+  return std::make_shared<LoaderSource>(
+      std::make_shared<SavableDataLoader>(std::move(make_pipeline), options));
+}
+
+}  // namespace
+
+StatefulDataLoader::StatefulDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options,
+                                       const StatefulOptions& stateful)
+    : StatefulDataLoader(make_source(std::move(make_pipeline), options, stateful), stateful) {}
+
+StatefulDataLoader::StatefulDataLoader(std::shared_ptr<BatchSource> source,
+                                       const StatefulOptions& options)
+    : source_(std::move(source)),
+      options_(options),
+      initial_{.steps = 0, .source = source_->save_state(), .epoch_start = std::nullopt} {}
+
+void StatefulDataLoader::iterate() {
+  if (loaded_) {
+    source_->restore_state(loaded_->source);
+    steps_ = loaded_->steps;
+    epoch_start_ = loaded_->epoch_start.value_or(loaded_->source);
+    loaded_.reset();
+    begun_ = steps_ > 0;
+  } else if (pass_ != Pass::kUnderWay) {
+    epoch_start_ = source_->save_state();
+    steps_ = 0;
+    begun_ = false;
+  } else if (begun_) {
+    source_->restore_state(epoch_start_);
+    steps_ = 0;
+    begun_ = false;
+  }
+  pass_ = Pass::kUnderWay;
+}
+
+std::optional<Sample> StatefulDataLoader::next() {
+  if (pass_ == Pass::kNone) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "no pass was begun since the loader was made or a state was loaded; call iterate()");
+  }
+  if (pass_ == Pass::kEnded) {
+    return std::nullopt;
+  }
+  begun_ = true;
+  std::optional<Sample> batch = source_->next();
+  if (batch) {
+    ++steps_;
+    return batch;
+  }
+  pass_ = Pass::kEnded;
+  steps_ = 0;
+  if (!options_.persistent_workers) {
+    source_->stop();
+  }
+  return std::nullopt;
+}
+
+StatefulDataLoader::Position StatefulDataLoader::position() {
+  if (loaded_) {
+    return *loaded_;
+  }
+  Position position{.steps = steps_, .source = source_->save_state(), .epoch_start = std::nullopt};
+  if (steps_ > 0) {
+    position.epoch_start = epoch_start_;
+  }
+  return position;
+}
+
+ordered_json StatefulDataLoader::state_dict() { return to_json(position()); }
+
+void StatefulDataLoader::load_state_dict(const ordered_json& dict) {
+  loaded_ = dict.empty() ? initial_ : from_json(dict);
+  pass_ = Pass::kNone;
+}
+
+ordered_json StatefulDataLoader::to_json(const Position& position) {
+  ordered_json dict = {{"version", kVersion},
+                       {"steps", position.steps},
+                       {"source", source_state_to_json(position.source)}};
+  if (position.epoch_start) {
+    dict["epoch_start"] = source_state_to_json(*position.epoch_start);
+  }
+  return dict;
+}
+
+StatefulDataLoader::Position StatefulDataLoader::from_json(const ordered_json& dict) {
+  const JsonReader reader(dict, "state_dict");
+  const std::int64_t version = reader.member("version").count();
+  if (version != kVersion) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the state_dict has version {}, this program reads version {}", version,
+                            kVersion));
+  }
+  reader.require_only({"version", "steps", "source", "epoch_start"});
+  const auto source_state = [](const JsonReader& json) {
+    return source_state_from_json(json.json(), json.path());
+  };
+  Position position;
+  position.steps = reader.member("steps").count();
+  position.source = source_state(reader.member("source"));
+  if (const auto epoch_start = reader.find("epoch_start")) {
+    position.epoch_start = source_state(*epoch_start);
+  }
+  if (position.epoch_start.has_value() != (position.steps > 0)) {
+    reader.fail("'epoch_start' belongs to positions after the first step, and to no others");
+  }
+  return position;
+}
+
+}  // namespace energon
