@@ -6,30 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "energon/byte_codec.h"
+#include "energon/distributed/replies.h"
 #include "energon/loader/loader_state.h"
-#include "energon/loader/transport.h"
 #include "io/error.h"
 
 namespace energon {
-namespace {
-
-// A result or an Error, for another rank.
-std::string success(std::string_view bytes) { return "+" + std::string(bytes); }
-std::string failure(const Error& error) { return "-" + encode_error(error); }
-
-bool failed(std::string_view reply) { return !reply.starts_with('+'); }
-
-Error error_in(std::string_view reply) {
-  return reply.empty() ? Error(ErrorCode::kInternal, "an empty reply")
-                       : decode_error(reply.substr(1));
-}
-
-Error on_rank(std::size_t rank, const Error& error) {
-  return Error(error.code(), fmt::format("rank {}: {}", rank, error.message()), error.context());
-}
-
-}  // namespace
 
 std::optional<SavableJobState> save_state_global(SavableDataLoader& loader, Comm& comm,
                                                  int destination) {
@@ -47,10 +28,7 @@ std::optional<SavableJobState> save_state_global(SavableDataLoader& loader, Comm
   }
   std::vector<SavableDataLoaderState> states;
   for (std::size_t rank = 0; rank < replies.size(); ++rank) {
-    if (failed(replies[rank])) {
-      throw on_rank(rank, error_in(replies[rank]));
-    }
-    states.push_back(decode_loader_state(std::string_view(replies[rank]).substr(1)));
+    states.push_back(decode_loader_state(result_of(rank, replies[rank])));
   }
   if (comm.rank() != destination) {
     return std::nullopt;
@@ -77,21 +55,17 @@ void restore_state_global(SavableDataLoader& loader, Comm& comm,
     }
   }
   const std::string part = comm.scatter(std::move(parts), source);
-  if (failed(part)) {
-    throw error_in(part);
-  }
+  const std::string_view own = result_of(part);
   std::string reply;
   try {
-    loader.restore_state_rank(decode_loader_state(std::string_view(part).substr(1)));
+    loader.restore_state_rank(decode_loader_state(own));
     reply = success({});
   } catch (const Error& error) {
     reply = failure(error);
   }
   const std::vector<std::string> replies = comm.all_gather(std::move(reply));
   for (std::size_t rank = 0; rank < replies.size(); ++rank) {
-    if (failed(replies[rank])) {
-      throw on_rank(rank, error_in(replies[rank]));
-    }
+    result_of(rank, replies[rank]);
   }
 }
 

@@ -1,0 +1,80 @@
+// A worker object of the user as a Dataset, so that the loader runs it and keeps what it saves.
+//
+// The state of this stage is what the protocol needs: before the first batch the aggregated state
+// to start from, later what the object saved at steps of the schedule. A position between those
+// cannot be restored.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "energon/dataset.h"
+#include "energon/protocols/checkpoint_schedule.h"
+#include "energon/protocols/restartable.h"
+
+namespace energon {
+
+/// For how a worker object is run.
+struct WorkerRun {
+  CheckpointSchedule schedule = {};
+  /// Begin again at the end of an epoch, so that the stream never ends.
+  bool repeat = true;
+  /// Samples of each batch but the last of the stream. Absent: as many as the first has.
+  std::optional<std::int64_t> batch_size = std::nullopt;
+};
+
+/// The state of a stage that has not run yet and starts from `aggregated`.
+State start_from(const StateDict& aggregated, Strictness strictness);
+
+/// What a worker saved at `step`; nothing if `state` has no such step.
+std::optional<DataLoaderCheckpoint> checkpoint_at(const State& state, std::int64_t step);
+
+/// Batches that the stage had made when `state` was saved.
+std::int64_t worker_step_of(const State& state);
+
+/// Not thread-safe.
+class RestartableDataset final : public Dataset {
+ public:
+  /// Warnings of a load are appended to `warnings`.
+  RestartableDataset(std::unique_ptr<AnyWorker> object, const WorkerIdentity& worker, WorkerRun run,
+                     std::shared_ptr<std::vector<std::string>> warnings);
+
+  /// A batch without restore key gets one that counts the worker's batches. Throws what the object
+  /// throws; Error: kCorruptData if an epoch gives nothing,
+  /// kInvalidArgument if states are saved and a batch is followed by one of another size.
+  std::optional<Sample> next() override;
+  void next_epoch() override {}
+  std::optional<std::int64_t> size() const override { return std::nullopt; }
+  std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
+  [[noreturn]] Sample restore_sample(const RestoreKey& key) override;
+  /// Calls the object's state_dict() for each step of the schedule at which this worker stands.
+  State save_state() const override;
+  Config config() const override { return {{"type", "Restartable"}, {"repeat", run_.repeat}}; }
+
+ protected:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  /// Deaggregates and loads. Throws what the object throws.
+  void apply_state(const State& state) override;
+
+ private:
+  void check_size(const Sample& batch);
+
+  const std::unique_ptr<AnyWorker> object_;
+  const WorkerIdentity worker_;
+  const WorkerRun run_;
+  const std::shared_ptr<std::vector<std::string>> warnings_;
+
+  std::string start_;             // aggregated state and strictness, as JSON; empty: none
+  std::int64_t worker_step_ = 0;  // batches made
+  std::int64_t samples_ = 0;      // in them
+  std::int64_t epoch_ = 0;        // epochs that ended
+  bool epoch_has_batch_ = false;
+  std::optional<std::int64_t> batch_size_;
+  std::optional<std::int64_t> other_size_;  // of the last batch, if it is not batch_size_
+};
+
+}  // namespace energon

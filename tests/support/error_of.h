@@ -1,0 +1,24 @@
+// The message of an Error that a call is expected to throw.
+
+#pragma once
+
+#include <string>
+
+#include "io/error.h"
+
+namespace energon::testing {
+
+/// what() of the Error of `code` that `body` throws; else a text that says what came instead.
+template <class Body>
+std::string error_of(const Body& body, ErrorCode code) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.code() == code ? error.what()
+                                : std::string(to_string(error.code())) + " instead of " +
+                                      std::string(to_string(code)) + ": " + error.what();
+  }
+  return "no error";
+}
+
+}  // namespace energon::testing
