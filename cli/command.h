@@ -33,6 +33,7 @@ void add_lint(CLI::App& app, Run& run);
 void add_preview(CLI::App& app, Run& run);
 void add_dump(CLI::App& app, Run& run);
 void add_get(CLI::App& app, Run& run);
+void add_certify(CLI::App& app, Run& run);
 void add_checkpoint(CLI::App& app, Run& run);
 void add_which(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);

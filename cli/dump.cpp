@@ -10,8 +10,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/at_least.h"
 #include "cli/command.h"
@@ -24,6 +27,7 @@
 #include "energon/loader/job_state.h"
 #include "energon/loader/loader_state.h"
 #include "energon/loader/savable_data_loader.h"
+#include "energon/loader/turns.h"
 #include "energon/protocols/auto_saver.h"
 #include "io/error.h"
 #include "io/hash.h"
@@ -50,9 +54,8 @@ int logical_shard_of(const Sample& batch) {
       split_key(batch.restore_key, Stage::kLogicalShard, 2, 1).integers.front());
 }
 
-// `certificate`: that of the batch's logical shard; null: not asked for.
 void append_line(std::string& line, const Sample& batch, const WorkerConfig& config,
-                 std::int64_t index, const Certificate* certificate) {
+                 std::int64_t index) {
   const int logical_shard = logical_shard_of(batch);
   const int worker = config.worker_of(place_of(logical_shard, config).stream);
   line.clear();
@@ -64,12 +67,6 @@ void append_line(std::string& line, const Sample& batch, const WorkerConfig& con
   }
   fmt::format_to(std::back_inserter(line), R"(],"restore_key":{},"digest":"{}")",
                  quoted_json(batch.restore_key.text()), to_hex(digest(batch)));
-  if (certificate != nullptr) {
-    fmt::format_to(std::back_inserter(line), R"(,"logical_shard":{},"certificate":"{}")",
-                   logical_shard, to_hex(certificate->digest));
-  }
-  line += '}';
-  line += '\n';
 }
 
 // One run of the loader, from its start or a saved position.
@@ -79,7 +76,9 @@ class Dump {
       : flags_(flags),
         options_(loader_options(flags.loader)),
         epoch_limit_(epoch_limit(flags.loader)),
-        loader_(make_pipeline(flags.loader), options_) {
+        loader_(make_pipeline(flags.loader), options_),
+        turns_(std::vector<Turn>(static_cast<std::size_t>(options_.worker_config.stream_count())),
+               0) {
     if (!flags_.restore_from.empty()) {
       const SavedState saved = read_saved_state(flags_.restore_from);
       loader_.restore_state_rank(state_of_rank(saved, flags.loader.rank));
@@ -109,7 +108,11 @@ class Dump {
         end_epoch();
         continue;
       }
-      append_line(line, *batch, options_.worker_config, index_, certify(*batch));
+      append_line(line, *batch, options_.worker_config, index_);
+      if (flags_.with_certificate) {
+        append_certificate(line, *batch);
+      }
+      line += "}\n";
       output().write(line);
       ++index_;
       ++delivered_;
@@ -130,22 +133,68 @@ class Dump {
 
  private:
   void begin_at(const SavableDataLoaderState& state) {
+    std::vector<Turn> turns;
     for (const SavableDatasetCheckpoint& shard : state.worker_states) {
       certificates_[shard.logical_shard] = shard.certificate;
+      turns.push_back(shard.turn);
     }
+    turns_ = Turns(std::move(turns), state.epoch);
     index_ = state.batch_index;
     epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
     epochs_at_start_ = epochs_ended_;
   }
 
-  // The certificate of the batch's logical shard after it; null if it is not asked for.
-  const Certificate* certify(const Sample& batch) {
-    if (!flags_.with_certificate) {
-      return nullptr;
-    }
-    Certificate& certificate = certificates_[logical_shard_of(batch)];
+  void append_certificate(std::string& line, const Sample& batch) {
+    const int logical_shard = logical_shard_of(batch);
+    Certificate& certificate = certificates_[logical_shard];
     extend(certificate, batch);
-    return &certificate;
+    fmt::format_to(std::back_inserter(line), R"(,"logical_shard":{},"certificate":"{}")",
+                   logical_shard, to_hex(certificate.digest));
+    if (const std::optional<int> shards = options_.worker_config.logical_shards) {
+      const Turn turn = take_turn(logical_shard);
+      fmt::format_to(std::back_inserter(line),
+                     R"(,"logical_shards":{},"epoch":{},"micro_batch":{},"batch_certificate":"{}")",
+                     *shards, turn.epoch, turn.count * *shards + logical_shard,
+                     to_hex(certificate_of_batch(batch).digest));
+    }
+  }
+
+  // The turn that the logical shard's batch had. Those that it was not the turn of, though it came,
+  // have reached the end of their epoch.
+  Turn take_turn(int logical_shard) {
+    const auto stream =
+        static_cast<std::size_t>(place_of(logical_shard, options_.worker_config).stream);
+    while (turns_.next() != stream) {
+      if (const std::optional<std::size_t> ended = turns_.next()) {
+        turns_.end_epoch(*ended);
+      } else {
+        turns_.start_epoch();
+      }
+    }
+    const Turn turn = turns_.of(stream);
+    turns_.take(stream);
+    return turn;
+  }
+
+  // That nothing more of the epoch comes from the logical shards of this rank.
+  void write_end_of_epoch() {
+    while (true) {
+      while (const std::optional<std::size_t> stream = turns_.next()) {
+        turns_.end_epoch(*stream);
+      }
+      if (turns_.epoch() + 1 >= epochs_ended_) {
+        break;
+      }
+      turns_.start_epoch();  // of an epoch in which nothing came
+    }
+    const WorkerConfig& config = options_.worker_config;
+    std::vector<int> shards;
+    for (int stream = 0; stream < config.stream_count(); ++stream) {
+      shards.push_back(config.logical_shard(stream));
+    }
+    output().print(R"({{"rank":{},"end_of_epoch":{},"of_logical_shards":[{}],"logical_shards":{}}})"
+                   "\n",
+                   config.rank, turns_.epoch(), fmt::join(shards, ","), *config.logical_shards);
   }
 
   bool is_over() const {
@@ -155,6 +204,9 @@ class Dump {
 
   void end_epoch() {
     ++epochs_ended_;
+    if (flags_.with_certificate && options_.worker_config.logical_shards) {
+      write_end_of_epoch();
+    }
     // The rest of an epoch that a state was saved in may be empty.
     const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && is_restored_;
     if (delivered_in_epoch_ == 0 && !may_be_empty && !is_warned_) {
@@ -205,6 +257,7 @@ class Dump {
   std::optional<AutoSaver> saver_;
 
   std::map<int, Certificate> certificates_;  // by logical shard
+  Turns turns_;                              // as in the loader, if certificates are asked for
 
   std::int64_t index_ = 0;      // of the next batch in the rank's stream
   std::int64_t delivered_ = 0;  // batches of this run
@@ -278,8 +331,11 @@ void add_dump(CLI::App& app, Run& run) {
                       "state");
   command->add_option("--keep", flags->keep, "Complete checkpoints that stay; default: all")
       ->check(at_least(1));
-  command->add_flag("--certificate", flags->with_certificate,
-                    "Add the logical shard and the certificate of all that it delivered so far");
+  command->add_flag(
+      "--certificate", flags->with_certificate,
+      "Add the logical shard and the certificate of all that it delivered so far; with "
+      "--logical-shards also which micro batch of the job it is, and its own "
+      "certificate (for energon certify)");
   command->callback([flags, &run] { run = [flags] { return run_dump(*flags); }; });
 }
 

@@ -27,6 +27,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_get(app, run);
   add_checkpoint(app, run);
   add_which(app, run);
+  add_certify(app, run);
   add_bench(app, run);
   add_analyze(app, run);
 }

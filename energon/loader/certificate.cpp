@@ -23,6 +23,24 @@ void extend(Certificate& certificate, const Sample& batch) {
   }
 }
 
+Certificate certificate_of_batch(const Sample& batch) {
+  Certificate certificate;
+  extend(certificate, batch);
+  return certificate;
+}
+
+Certificate certificate_of_global_batch(std::span<const Certificate> micro_batches) {
+  ByteWriter bytes;
+  Certificate sum;
+  for (const Certificate& micro_batch : micro_batches) {
+    bytes.u64(micro_batch.digest);
+    bytes.i64(micro_batch.samples);
+    sum.samples += micro_batch.samples;
+  }
+  sum.digest = xxh3_64(as_bytes(bytes.bytes()));
+  return sum;
+}
+
 Certificate combine(std::span<const CertificatePart> parts) {
   std::vector<CertificatePart> sorted(parts.begin(), parts.end());
   std::sort(sorted.begin(), sorted.end(), [](const CertificatePart& a, const CertificatePart& b) {

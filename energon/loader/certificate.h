@@ -5,6 +5,10 @@
 // chain of a logical shard does not depend on the layout of the job nor on the micro batch size, so
 // two runs that deliver the same samples in the same order have the same certificate, whatever
 // ranks and workers they ran on.
+//
+// A chain says that two runs differ, not where. The certificate of a batch is a chain that begins
+// with it, so it depends on nothing but its samples; that of a global batch puts those of its micro
+// batches together.
 
 #pragma once
 
@@ -25,6 +29,12 @@ struct Certificate {
 
 /// Adds the samples of a delivered batch, in order.
 void extend(Certificate& certificate, const Sample& batch);
+
+/// Of the samples of `batch` alone.
+Certificate certificate_of_batch(const Sample& batch);
+
+/// Of a global batch, from the certificates of its micro batches in the order of the job.
+Certificate certificate_of_global_batch(std::span<const Certificate> micro_batches);
 
 /// The digest of several logical shards, each with its number: of a rank or a job. The order of
 /// `parts` does not matter.

@@ -47,4 +47,27 @@ TEST_CASE("The certificate of several logical shards does not depend on their or
   CHECK(combine(parts).samples == 2);
 }
 
+TEST_CASE("The certificate of a global batch depends on its samples and their places alone",
+          "[certificate]") {
+  const auto of_batches = [](const std::vector<Sample>& batches) {
+    std::vector<Certificate> micro_batches;
+    for (const Sample& sample : batches) {
+      micro_batches.push_back(certificate_of_batch(sample));
+    }
+    return certificate_of_global_batch(micro_batches);
+  };
+  Certificate chain = of({batch({"x"})});
+  extend(chain, batch({"a", "b"}));
+  CHECK_FALSE(chain.digest == certificate_of_batch(batch({"a", "b"})).digest);
+  CHECK(certificate_of_batch(batch({"a", "b"})) == of({batch({"a", "b"})}));
+  const Certificate expected = of_batches({batch({"a", "b"}), batch({"c"})});
+  CHECK(expected.samples == 3);
+  CHECK(of_batches({batch({"a", "b"}), batch({"c"})}) == expected);
+  CHECK_FALSE(of_batches({batch({"c"}), batch({"a", "b"})}) == expected);
+  CHECK_FALSE(of_batches({batch({"b", "a"}), batch({"c"})}) == expected);
+  CHECK_FALSE(of_batches({batch({"a"}), batch({"b", "c"})}) == expected);
+  CHECK_FALSE(of_batches({batch({"a", "b"})}) == expected);
+  CHECK_FALSE(of_batches({batch({"a", "b"}, 1), batch({"c"})}) == expected);
+}
+
 }  // namespace
