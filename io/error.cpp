@@ -7,6 +7,37 @@
 #include <fmt/format.h>
 
 namespace energon {
+namespace {
+
+// Bytes of the well-formed UTF-8 sequence that `text` starts with, 0 if there is none: the table of
+// the Unicode standard (3-7), without overlong forms and surrogates. Requires: not empty.
+std::size_t utf8_length(std::string_view text) {
+  const auto at = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = at(0);
+  if (first < 0x80) {
+    return 1;
+  }
+  if (first < 0xC2 || first > 0xF4) {
+    return 0;
+  }
+  const std::size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (text.size() < length) {
+    return 0;
+  }
+  const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (at(1) < least || at(1) > most) {
+    return 0;
+  }
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((at(i) & 0xC0) != 0x80) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+}  // namespace
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
@@ -87,29 +118,18 @@ Error io_error(std::string_view operation, int error_number, ErrorContext contex
 std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // Length of a well-formed UTF-8 sequence that starts here; 0 if there is none.
-    std::size_t length = byte < 0x80                   ? 1
-                         : byte >= 0xC2 && byte < 0xE0 ? 2
-                         : byte < 0xC0                 ? 0
-                         : byte < 0xF0                 ? 3
-                         : byte < 0xF5                 ? 4
-                                                       : 0;
-    for (std::size_t k = 1; k < length; ++k) {
-      if (i + k >= text.size() || (static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) {
-        length = 0;
-      }
-    }
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const std::size_t length = utf8_length(text);
     const bool control =
         byte < 0x20 || byte == 0x7F ||
-        (length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+        (byte == 0xC2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xA0);
     if (length == 0 || control) {
       result += fmt::format("\\x{:02x}", byte);
-      ++i;
+      text.remove_prefix(1);
     } else {
-      result.append(text.substr(i, length));
-      i += length;
+      result.append(text.substr(0, length));
+      text.remove_prefix(length);
     }
   }
   return result;

@@ -35,4 +35,11 @@ TEST_CASE("printable keeps UTF-8 and escapes control characters and broken seque
   CHECK(energon::printable("caf\xc3\xa9") == "caf\xc3\xa9");
   CHECK(energon::printable("\x1b[31m\x7f") == "\\x1b[31m\\x7f");
   CHECK(energon::printable("caf\xe9!") == "caf\\xe9!");
+  CHECK(energon::printable("\xe2\x82\xac \xf0\x9f\x98\x80") == "\xe2\x82\xac \xf0\x9f\x98\x80");
+  // Overlong forms, a surrogate, beyond the last code point, cut off.
+  CHECK(energon::printable("\xc0\x80\x80") == "\\xc0\\x80\\x80");
+  CHECK(energon::printable("\xe0\x80\x80") == "\\xe0\\x80\\x80");
+  CHECK(energon::printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");
+  CHECK(energon::printable("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");
+  CHECK(energon::printable("\xe2\x82") == "\\xe2\\x82");
 }
