@@ -15,11 +15,18 @@ ReadSamples::ReadSamples(std::unique_ptr<Order> order,
                          std::vector<std::shared_ptr<const LeafDataset>> leaves,
                          BufferAllocator& allocator, const StageOptions& options,
                          const std::shared_ptr<LeafReaders>& readers)
-    : order_(std::move(order)), leaves_(std::move(leaves)), allocator_(allocator), guard_(options) {
+    : order_(std::move(order)),
+      leaves_(std::move(leaves)),
+      allocator_(allocator),
+      guard_(options),
+      most_unread_(options.most_left_out) {
   readers_.reserve(leaves_.size());
+  std::int64_t samples = 0;
   for (const auto& leaf : leaves_) {
     readers_.push_back(readers->of(leaf));
+    samples += leaf->sample_count();
   }
+  most_unread_ = std::max(most_unread_, samples);
 }
 
 std::optional<Sample> ReadSamples::next() {
@@ -99,7 +106,7 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
       if (broken) {
         broken_files_.insert({leaf, *broken});
       }
-      check_progress(++unread_in_a_row_);
+      count_unread();
     }
   }
 }
@@ -114,19 +121,17 @@ bool ReadSamples::is_known_broken(std::uint32_t leaf, std::int64_t index) {
     return false;
   }
   guard_.count_failed(1);
-  check_progress(++unread_in_a_row_);
+  count_unread();
   return true;
 }
 
-void ReadSamples::check_progress(std::int64_t unread_in_a_row) const {
-  std::int64_t samples = 0;
-  for (const auto& leaf : leaves_) {
-    samples += leaf->sample_count();
-  }
-  if (unread_in_a_row >= samples) {
+void ReadSamples::count_unread() {
+  ++unread_in_a_row_;
+  if (unread_in_a_row_ >= most_unread_) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("none of {} samples in a row could be read, as many as there are",
-                            unread_in_a_row));
+                fmt::format("none of {} samples in a row could be read; each sample that there is "
+                            "was among them",
+                            unread_in_a_row_));
   }
 }
 

@@ -22,9 +22,9 @@ class ReadSamples final : public Dataset {
  public:
   /// Takes `order`, whose references name `leaves` by position. Parts are put into memory of
   /// `allocator`, which must outlive the stage. A policy that skips leaves out samples that cannot
-  /// be read, and whole shards that cannot be opened; when as many samples in a row as the leaves
-  /// have could not be read, that is an Error whatever the policy says. `readers` may be shared
-  /// with other pipelines of the thread.
+  /// be read, and whole shards that cannot be opened; when so many in a row could not be read that
+  /// all were among them (options.most_left_out, and at least as many as the leaves have), that is
+  /// an Error whatever the policy says. `readers` may be shared with other pipelines of the thread.
   ReadSamples(std::unique_ptr<Order> order, std::vector<std::shared_ptr<const LeafDataset>> leaves,
               BufferAllocator& allocator, const StageOptions& options = {.name = "read"},
               const std::shared_ptr<LeafReaders>& readers = std::make_shared<LeafReaders>());
@@ -44,7 +44,7 @@ class ReadSamples final : public Dataset {
   void read_run(std::uint32_t leaf, std::vector<Sample>& samples);
   void read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples);
   bool is_known_broken(std::uint32_t leaf, std::int64_t index);
-  void check_progress(std::int64_t unread_in_a_row) const;
+  void count_unread();
 
   const std::unique_ptr<Order> order_;
   const std::vector<std::shared_ptr<const LeafDataset>> leaves_;
@@ -55,6 +55,7 @@ class ReadSamples final : public Dataset {
   std::vector<std::int64_t>
       indexes_;  // of the references read together; kept to save an allocation
   std::set<std::pair<std::uint32_t, std::int64_t>> broken_files_;  // leaf, file
+  std::int64_t most_unread_;  // in a row, before it is an error
   std::int64_t unread_in_a_row_ = 0;
 };
 

@@ -338,3 +338,25 @@ TEST_CASE("an epoch of which nothing can be used is an error", "[loader][drops][
     CHECK(loader.stats().failures.at(0).samples == 12);
   }
 }
+
+TEST_CASE("a dataset that cannot be read does not hide one that is drawn seldom",
+          "[loader][drops]") {
+  const TempDir broken_folder;
+  const TempDir folder;
+  const auto broken = numbered_dataset(broken_folder, {5});
+  const auto whole = numbered_dataset(folder, {5});
+  std::filesystem::remove(broken->shards().shards.front().tar_path);
+  energon::PipelineData data;
+  data.mixing = energon::Mixing::kWeighted;
+  data.leaves = {{.dataset = broken, .length = 5, .weight = 500}, {.dataset = whole, .length = 5}};
+  ErrorPolicies errors = skip();
+  errors.standard.tolerance = 0;
+  SavableDataLoader loader(energon::train_pipeline(data, {.errors = errors}));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(loader.next());
+  }
+  // Nor does it hide that nothing can be read.
+  std::filesystem::remove(whole->shards().shards.front().tar_path);
+  SavableDataLoader nothing(energon::train_pipeline(data, {.errors = errors}));
+  CHECK_THROWS_WITH(nothing.next(), Catch::Contains("each sample that there is was among them"));
+}
