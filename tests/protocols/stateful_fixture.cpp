@@ -14,7 +14,7 @@
 
 namespace energon::testing {
 
-std::string label(const Sample& batch) { return fmt::format("{}", fmt::join(batch.keys, ",")); }
+std::string keys_of(const Sample& batch) { return fmt::format("{}", fmt::join(batch.keys, ",")); }
 
 Batches take(StatefulDataLoader& loader, std::size_t limit) {
   Batches batches;
@@ -23,7 +23,7 @@ Batches take(StatefulDataLoader& loader, std::size_t limit) {
     if (!batch) {
       break;
     }
-    batches.push_back(label(*batch));
+    batches.push_back(keys_of(*batch));
   }
   return batches;
 }

@@ -20,7 +20,7 @@ using Dict = nlohmann::ordered_json;
 using Batches = std::vector<std::string>;
 
 /// The keys of a batch, joined by commas.
-std::string label(const Sample& batch);
+std::string keys_of(const Sample& batch);
 /// The rest of the pass, at most `limit` batches; if there are fewer, its end was reported.
 Batches take(StatefulDataLoader& loader, std::size_t limit = SIZE_MAX);
 /// A whole pass, begun here.
