@@ -30,6 +30,11 @@ CheckpointSchedule CheckpointSchedule::every(std::int64_t interval,
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the checkpoint interval is {}, it must be at least 1", interval));
   }
+  if (last_step && *last_step < 0) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the last step of the schedule is {}, it must be at least 0", *last_step));
+  }
   CheckpointSchedule schedule;
   schedule.interval_ = interval;
   schedule.last_step_ = last_step;

@@ -20,7 +20,7 @@ class CheckpointSchedule {
   /// In any order. Throws Error (kInvalidArgument) for a negative one.
   explicit CheckpointSchedule(std::vector<std::int64_t> steps);
   /// Every `interval` steps and the last one, if the run has one. Throws Error (kInvalidArgument)
-  /// unless the interval is at least 1.
+  /// unless the interval is at least 1 and the last step at least 0.
   static CheckpointSchedule every(std::int64_t interval,
                                   std::optional<std::int64_t> last_step = std::nullopt);
 

@@ -1,6 +1,7 @@
 #include "energon/protocols/restartable_data_loader.h"
 
 #include <algorithm>
+#include <exception>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,6 +102,7 @@ DataLoaderCheckpoint RestartableDataLoader::checkpoint_at_start(int worker, std:
   DataLoaderCheckpoint checkpoint{.progress = {.worker = worker_identity(context), .step = step}};
   const WorkerStateScope scope(checkpoint.progress);
   checkpoint.user_state_dict = object->state_dict();
+  require_text(checkpoint);
   return checkpoint;
 }
 
@@ -137,7 +139,7 @@ std::optional<StateDict> RestartableDataLoader::state_dict(Comm& comm, int desti
   if (step_ == 0 && loaded_) {
     return comm.rank() == destination ? std::optional(loaded_->state) : std::nullopt;
   }
-  std::optional<Error> own_failure;
+  std::exception_ptr own_failure;
   std::string reply;
   try {
     StateDict json = StateDict::array();
@@ -146,12 +148,18 @@ std::optional<StateDict> RestartableDataLoader::state_dict(Comm& comm, int desti
     }
     reply = success(json.dump());
   } catch (const Error& error) {
-    own_failure = error;
+    own_failure = std::current_exception();
     reply = failure(error);
+  } catch (const std::exception& error) {
+    own_failure = std::current_exception();
+    reply = failure(Error(ErrorCode::kInvalidArgument, error.what()));
+  } catch (...) {
+    own_failure = std::current_exception();
+    reply = failure(Error(ErrorCode::kInvalidArgument, "state_dict() threw no std::exception"));
   }
   const std::vector<std::string> replies = comm.gather(std::move(reply), destination);
   if (own_failure) {
-    throw Error(*own_failure);
+    std::rethrow_exception(own_failure);
   }
   if (comm.rank() != destination) {
     return std::nullopt;
@@ -202,10 +210,11 @@ std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoi
     return std::nullopt;
   }
   if (step == 0 && !kept_.contains(0)) {
-    std::vector<DataLoaderCheckpoint>& start = kept_[0];
+    std::vector<DataLoaderCheckpoint> start;
     for (int worker = 0; worker < options_.loader.worker_config.workers_per_rank(); ++worker) {
       start.push_back(checkpoint_at_start(worker, 0));
     }
+    kept_[0] = std::move(start);
   }
   const auto found = kept_.find(step);
   if (found == kept_.end()) {
@@ -250,6 +259,10 @@ StateDict RestartableDataLoader::aggregate(std::vector<DataLoaderCheckpoint> che
       differences.push_back(
           fmt::format("worker {}: {} checkpoints, expected 1", worker, count[worker]));
     }
+    count.erase(worker);
+  }
+  for (const auto& [worker, checkpoints_of_it] : count) {
+    differences.push_back(fmt::format("worker {}: there are only {}", worker, own.total_workers()));
   }
   if (!differences.empty()) {
     throw Error(ErrorCode::kMismatch,

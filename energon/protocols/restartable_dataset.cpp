@@ -17,23 +17,13 @@ State restartable_state(std::string start, std::int64_t worker_step, std::string
           {}};
 }
 
-// Of what a user's object gave, which may hold texts that are no UTF-8.
-std::string to_text(const StateDict& json, const WorkerProgress& progress) {
-  try {
-    return json.dump();
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the state_dict() of step {} cannot be written as JSON: {}",
-                            progress.step, error.what()),
-                {.worker = progress.worker.local_worker_id});
-  }
-}
-
 }  // namespace
 
 State start_from(const StateDict& aggregated, Strictness strictness) {
-  const StateDict start = {{"strict", strictness == Strictness::kStrict}, {"state", aggregated}};
-  return restartable_state(start.dump(), 0, "");
+  const bool is_strict = strictness == Strictness::kStrict;
+  return restartable_state(fmt::format(R"({{"strict":{},"state":{}}})", is_strict,
+                                       to_text(aggregated, "the state to load")),
+                           0, "");
 }
 
 std::optional<DataLoaderCheckpoint> checkpoint_at(const State& state, std::int64_t step) {
@@ -123,7 +113,7 @@ State RestartableDataset::save_state() const {
                                                  .samples_streamed = samples_}};
     const WorkerStateScope scope(checkpoint.progress);
     checkpoint.user_state_dict = object_->state_dict();
-    to_text(checkpoint.user_state_dict, checkpoint.progress);
+    require_text(checkpoint);
     checkpoints.push_back(to_json(checkpoint));
   }
   return restartable_state(start_, worker_step_, checkpoints.empty() ? "" : checkpoints.dump());

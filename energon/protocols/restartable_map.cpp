@@ -31,6 +31,14 @@ RestartableMap::RestartableMap(const WorkerIdentity& worker, const RestartableMa
   require_at_least_1("batch_size", options_.batch_size);
   require_at_least_1("num_samples", epoch_samples());
   require_at_least_1("skip_samples", options_.skip_samples.value_or(1));
+  for (const std::int64_t value :
+       {options_.batch_size, epoch_samples(), options_.skip_samples.value_or(1)}) {
+    if (value > kMostSamples) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("batch_size, num_samples or skip_samples is {}, the most is {}",
+                              value, kMostSamples));
+    }
+  }
   if (options_.samples > std::int64_t{UINT32_MAX}) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("samples is {}, it must be below 2^32", options_.samples));
@@ -38,6 +46,7 @@ RestartableMap::RestartableMap(const WorkerIdentity& worker, const RestartableMa
   begin_at(0);
 }
 
+// Requires: position <= kMostSamples.
 void RestartableMap::begin_at(std::int64_t position) {
   begin_ = position + options_.skip_samples.value_or(0);
   position_ = begin_;
@@ -116,7 +125,7 @@ StateDict RestartableMap::aggregate_state_dict(std::span<const StateDict> states
                                         previous,
                                         count_in(states[0], "previous_samples_streamed")));
     }
-    sum += count_in(states[worker], "samples_streamed");
+    sum = std::min(sum + count_in(states[worker], "samples_streamed"), kMostSamples);
   }
   refuse_differences(differences);
   return {{"__version__", kVersion}, {"samples_streamed", sum}, {"dataset", settings()}};
@@ -152,13 +161,13 @@ void RestartableMap::check_settings(const StateDict& state) const {
 void RestartableMap::load_state_dict(const StateDict& state, Strictness strictness) {
   if (!state.is_object()) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("a state of a map is an object, not {}", state.dump()));
+                fmt::format("a state of a map is an object, not {}", state.type_name()));
   }
   const StateDict version = state.value("__version__", StateDict(0));
   if (version != 0 && version != kVersion) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("the state has version {}, this library reads 0 and {}", version.dump(),
-                            kVersion));
+                fmt::format("the state has version {}, this library reads 0 and {}",
+                            to_text(version, "the version"), kVersion));
   }
   if (strictness == Strictness::kStrict) {
     check_settings(state);

@@ -19,7 +19,7 @@ constexpr std::int64_t kVersion = 1;
 void require_keys(const StateDict& state, const std::vector<std::string>& keys) {
   std::vector<std::string> differences;
   if (!state.is_object()) {
-    differences.push_back(fmt::format("{}: expected an object", state.dump()));
+    differences.push_back(fmt::format("{}: expected an object", state.type_name()));
   } else {
     for (const std::string& key : keys) {
       if (!state.contains(key)) {
@@ -84,8 +84,9 @@ void RestartableStream::load_state_dict(const StateDict& state, Strictness /*str
   require_keys(state, {"samples_streamed", "shard_index", "epoch_ended", "position"});
   const std::int64_t shard = count_in(state, "shard_index");
   if (shard >= worker_.total_workers() || !state.at("epoch_ended").is_boolean()) {
-    refuse_differences({fmt::format("shard_index {}, epoch_ended {}: there are {} shards", shard,
-                                    state.at("epoch_ended").dump(), worker_.total_workers())});
+    refuse_differences(
+        {fmt::format("shard_index {}, epoch_ended {}: there are {} shards", shard,
+                     to_text(state.at("epoch_ended"), "epoch_ended"), worker_.total_workers())});
   }
   const std::int64_t samples = count_in(state, "samples_streamed");
   std::unique_ptr<Dataset> pipeline = pipeline_of(static_cast<int>(shard));
@@ -124,7 +125,7 @@ StateDict RestartableStream::deaggregate_state_dict(const StateDict& state,
   require_keys(state, {"__version__", "all_worker_states", "dataset"});
   if (state.at("__version__") != kVersion) {
     refuse_differences({fmt::format("version {}, this library reads {}",
-                                    state.at("__version__").dump(), kVersion)});
+                                    to_text(state.at("__version__"), "the version"), kVersion)});
   }
   const StateDict& shards = state.at("all_worker_states");
   const auto workers = static_cast<std::size_t>(worker_.total_workers());

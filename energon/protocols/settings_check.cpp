@@ -18,7 +18,7 @@ void compare_settings(const StateDict& saved, const StateDict& current,
   for (const auto& [name, value] : saved.items()) {
     if (!is_ignored(name) && !current.contains(name)) {
       differences.push_back(
-          fmt::format("{}: {} in the state, no such setting", name, value.dump()));
+          fmt::format("{}: {} in the state, no such setting", name, to_text(value, name)));
     }
   }
   for (const auto& [name, value] : current.items()) {
@@ -26,10 +26,11 @@ void compare_settings(const StateDict& saved, const StateDict& current,
       continue;
     }
     if (!saved.contains(name)) {
-      differences.push_back(fmt::format("{}: not in the state, now {}", name, value.dump()));
-    } else if (saved.at(name) != value) {
       differences.push_back(
-          fmt::format("{}: {} in the state, now {}", name, saved.at(name).dump(), value.dump()));
+          fmt::format("{}: not in the state, now {}", name, to_text(value, name)));
+    } else if (saved.at(name) != value) {
+      differences.push_back(fmt::format("{}: {} in the state, now {}", name,
+                                        to_text(saved.at(name), name), to_text(value, name)));
     }
   }
 }
@@ -47,10 +48,10 @@ std::int64_t count_in(const StateDict& state, const std::string& name) {
     throw Error(ErrorCode::kMismatch, fmt::format("the state has no '{}'", name));
   }
   const StateDict& value = state.at(name);
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 0) {
+  if (!value.is_number_integer() || value < 0 || value > kMostSamples) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("'{}' is {} in the state, it must be a number of at least 0", name,
-                            value.dump()));
+                fmt::format("'{}' is {} in the state, it must be a number from 0 to {}", name,
+                            to_text(value, name), kMostSamples));
   }
   return value.get<std::int64_t>();
 }

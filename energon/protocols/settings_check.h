@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,11 @@ void compare_settings(const StateDict& saved, const StateDict& current,
 /// Throws Error (kMismatch) that lists all differences, if there are any.
 void refuse_differences(const std::vector<std::string>& differences);
 
-/// The integer `name` of a state. Throws Error (kMismatch) if it is missing, none or negative.
+/// More samples than any run streams, few enough that counts can be added without overflow.
+inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
+
+/// The integer `name` of a state. Throws Error (kMismatch) if it is missing, none, negative or
+/// above kMostSamples.
 std::int64_t count_in(const StateDict& state, const std::string& name);
 
 }  // namespace energon

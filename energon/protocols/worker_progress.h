@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -64,6 +66,12 @@ struct DataLoaderCheckpoint {
 
   bool operator==(const DataLoaderCheckpoint&) const = default;
 };
+
+/// `json` as a text. Throws Error (kInvalidArgument) if it cannot be one: it has a string that is
+/// not UTF-8, or is nested too deeply; `what` says what it is.
+std::string to_text(const StateDict& json, std::string_view what);
+/// The same check of a user's state; the Error names worker and step.
+void require_text(const DataLoaderCheckpoint& checkpoint);
 
 /// JSON form and back. from_json throws Error (kCorruptData).
 StateDict to_json(const DataLoaderCheckpoint& checkpoint);

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "energon/protocols/restartable_data_loader.h"
+#include "energon/protocols/settings_check.h"
 #include "energon/rng.h"
 #include "tests/support/error_of.h"
 
@@ -261,6 +262,13 @@ TEST_CASE("CER-12 strict refuses with every difference, lenient takes the positi
     CHECK_THAT(strict(changed), Contains("'samples_streamed' is \"many\""));
     CHECK_THAT(error_of([&] { lenient(changed); }, ErrorCode::kMismatch), Contains("many"));
     CHECK_THAT(strict(StateDict::array()), Contains("an object"));
+    for (const std::int64_t position : {std::int64_t{-1}, INT64_MAX, INT64_MAX - 3}) {
+      changed["samples_streamed"] = position;
+      CHECK_THAT(strict(changed), Contains("a number from 0 to"));
+      CHECK_THAT(error_of([&] { lenient(changed); }, ErrorCode::kMismatch), Contains("from 0 to"));
+    }
+    changed["samples_streamed"] = kMostSamples;
+    CHECK(lenient(changed).size() > 2);
   }
   SECTION("another layout") {
     MapJob two(options, 2, 0);
