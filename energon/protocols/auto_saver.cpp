@@ -40,6 +40,26 @@ External read_external(const std::string& path, std::vector<std::string>& ignore
   return {search.newest->path, std::move(search.newest->job)};
 }
 
+// Throws unless the loader of `layout` has the logical shards that `job` was rescaled to.
+void check_logical_shards(const SavableJobState& job, const WorkerConfig& layout) {
+  const WorkerConfig needed = layout_of(job.ranks.front().config);
+  if (!needed.logical_shards || (needed.logical_shards == layout.logical_shards &&
+                                 needed.division == layout.effective_division())) {
+    return;
+  }
+  const bool is_energon = needed.division == Division::kEnergon;
+  const bool is_uneven = *needed.logical_shards % needed.world_size != 0;
+  throw Error(
+      ErrorCode::kMismatch,
+      fmt::format("the job has {0} logical shards, the loader {1}; to go on on this layout set "
+                  "logical_shards = {0}{2}{3} in WorkerConfig (energon dump: --logical-shards "
+                  "{0}{4}{5})",
+                  *needed.logical_shards, layout.logical_shard_count(),
+                  is_energon ? ", division = kEnergon" : ", division = kEven",
+                  is_uneven ? ", allow_uneven = true" : "", is_energon ? " --division energon" : "",
+                  is_uneven ? " --uneven" : ""));
+}
+
 // The part of `job` that a loader of `layout` has.
 SavableDataLoaderState part_of(const SavableJobState& job, const WorkerConfig& layout) {
   const WorkerConfig saved = layout_of(job.ranks.front().config);
@@ -48,10 +68,11 @@ SavableDataLoaderState part_of(const SavableJobState& job, const WorkerConfig& l
     return state_of_rank(job, layout.rank);
   }
   // The loader's own options say whether an uneven division is wanted.
-  return state_of_rank(rescale(job, {.world_size = layout.world_size,
-                                     .num_workers = layout.num_workers,
-                                     .uneven = Uneven::kSpread}),
-                       layout.rank);
+  const SavableJobState rescaled = rescale(job, {.world_size = layout.world_size,
+                                                 .num_workers = layout.num_workers,
+                                                 .uneven = Uneven::kSpread});
+  check_logical_shards(rescaled, layout);
+  return state_of_rank(rescaled, layout.rank);
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 //
 // Ranks share the folder (energon/protocols/checkpoint_folder.h) and do not wait for each other,
 // neither to save nor to continue. They must save at the same step of an epoch, so their epochs
-// must have equally many batches: those of data that is repeated, virtual ones. Checkpoints of
-// ranks that drifted apart are not complete.
+// must have equally many batches: those of data that is repeated, virtual ones. Ranks that drifted
+// apart within an epoch make no complete checkpoint. Those that are in different epochs do: their
+// steps cannot be compared, and each rank goes on where it was.
 
 #pragma once
 
@@ -48,8 +49,12 @@ class AutoSaver {
   /// of a job on another layout is rescaled to that of `loader`, which must live as long as this.
   /// Requires: no rank saves before all ranks have made theirs; a trainer whose ranks take steps
   /// together does so. Throws Error: of validate(), find_newest_checkpoint(), rescale() and
-  /// restore_state_rank(); kNotFound if there is nothing complete at `load_from`.
+  /// restore_state_rank(); kNotFound if there is nothing complete at `load_from`; kMismatch if the
+  /// job has logical shards that `loader` does not have, with the options to set: a job that left
+  /// their number to the default keeps it, and Energon's division, on another layout.
   AutoSaver(SavableDataLoader& loader, AutoSaveOptions options);
+  AutoSaver(const AutoSaver&) = delete;
+  AutoSaver& operator=(const AutoSaver&) = delete;
 
   /// Counts a batch of the loader as taken, and saves if it is time. Throws as save_if_due().
   void count_batch();

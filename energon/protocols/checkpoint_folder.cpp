@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -73,11 +74,41 @@ std::variant<SavableJobState, std::string> try_read(const std::string& path) {
   }
 }
 
+// Skips the digits that `text` begins with; false if there are none.
+bool skip_number(std::string_view& text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(digits);
+  return digits > 0;
+}
+
+bool skip(std::string_view& text, std::string_view prefix) {
+  const bool is_there = text.starts_with(prefix);
+  text.remove_prefix(is_there ? prefix.size() : 0);
+  return is_there;
+}
+
+// Whether `name` is that of a rank's file, or of one that write_file_atomically() did not finish:
+// rank_3.state, rank_3.state.tmp.<process>.<number>.
+bool is_rank_file(std::string_view name) {
+  if (!skip(name, "rank_") || !skip_number(name) || !skip(name, ".state")) {
+    return false;
+  }
+  return name.empty() || (skip(name, ".tmp.") && skip_number(name) && skip(name, ".") &&
+                          skip_number(name) && name.empty());
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code is_unknown;
+  return std::filesystem::is_directory(path, is_unknown);
+}
+
 // Our files, whole or temporary, and the folder unless others have files in it.
 void remove_checkpoint(const std::string& path) {
+  if (!is_folder(path)) {
+    return;
+  }
   for (const std::filesystem::path& entry : entries_of(path)) {
-    const std::string name = entry.filename().string();
-    if (!name.starts_with("rank_") || name.find(".state") == std::string::npos) {
+    if (!is_rank_file(entry.filename().string()) || is_folder(entry)) {
       continue;
     }
     std::error_code code;
@@ -90,6 +121,20 @@ void remove_checkpoint(const std::string& path) {
   std::filesystem::remove(path, is_in_use);
 }
 
+// Throws Error (kCorruptData) if there is something at `path` that can be no checkpoint, so that it
+// is not taken for one that the system does not let us read.
+void check_kinds(const std::string& path, const std::string& rank_file) {
+  std::error_code is_unknown;
+  if (std::filesystem::is_regular_file(path, is_unknown)) {
+    throw Error(ErrorCode::kCorruptData, "this is a file, a checkpoint is a folder",
+                {.path = path});
+  }
+  if (is_folder(rank_file)) {
+    throw Error(ErrorCode::kCorruptData, "this is a folder, the state of a rank is a file",
+                {.path = rank_file});
+  }
+}
+
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{}", kStepPrefix, step); }
@@ -100,7 +145,9 @@ SavableJobState read_checkpoint(const std::string& path) {
   std::vector<SavableDataLoaderState> ranks;
   int world_size = 1;
   for (int rank = 0; rank < world_size; ++rank) {
-    ranks.push_back(read_loader_state(path + "/" + rank_file_name(rank)));
+    const std::string file = path + "/" + rank_file_name(rank);
+    check_kinds(path, file);
+    ranks.push_back(read_loader_state(file));
     world_size = layout_of(ranks.front().config).world_size;
   }
   try {

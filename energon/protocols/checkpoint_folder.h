@@ -37,7 +37,8 @@ struct CheckpointSearch {
 
 /// The state of the job in the folder of one checkpoint. Files of ranks that its world does not
 /// have are left-overs of a larger one and passed over. Throws Error: kNotFound if the file of a
-/// rank is missing; of read_loader_state() and merge_states().
+/// rank is missing; kCorruptData if a folder is in its place, or a file in that of the checkpoint;
+/// of read_loader_state() and merge_states().
 SavableJobState read_checkpoint(const std::string& path);
 
 /// The newest complete checkpoint in `folder`; of a folder that does not exist, nothing. Throws

@@ -9,6 +9,7 @@
 #include "tests/support/dataset_builder.h"
 
 using energon::testing::dump;
+using energon::testing::keys_of;
 using energon::testing::kTens;
 using energon::testing::run_energon;
 using energon::testing::TempDir;
@@ -188,6 +189,27 @@ TEST_CASE("a dump that saves by itself and is killed goes on where its checkpoin
   CHECK(index >= 350);  // what was printed after it is printed again
   CHECK(rest ==
         from(dump(folder.path(), flags + Words{"--limit", std::to_string(index + 20)}), index));
+}
+
+TEST_CASE("a job that saved by itself says which flags it needs on other workers",
+          "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const Words saving = {"--batch-size", "2", "--auto-save", folder.file("saved"), "--every", "2"};
+  const Words whole =
+      dump(folder.path(), {"--batch-size", "2", "--num-workers", "2", "--limit", "9"});
+  dump(folder.path(), saving + Words{"--num-workers", "2", "--limit", "5"});
+  const auto refused = run_energon(Words{"dump", folder.path(), "--num-workers", "1"} + saving);
+  CHECK(refused.exit_code == 1);
+  const std::string flags = "--logical-shards 2 --division energon";
+  CHECK_THAT(refused.err, Catch::Contains("the job has 2 logical shards, the loader 1") &&
+                              Catch::Contains("division = kEnergon") &&
+                              Catch::Contains("(energon dump: " + flags + ")") &&
+                              Catch::Contains("step_4"));
+  const Words rest =
+      dump(folder.path(), saving + Words{"--num-workers", "1", "--limit", "5", "--logical-shards",
+                                         "2", "--division", "energon"});
+  CHECK(keys_of(rest) == keys_of(from(whole, 4)));
 }
 
 TEST_CASE("options of saving by itself that contradict each other are refused", "[cli][dump]") {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -28,6 +29,10 @@ using energon::testing::Labels;
 using energon::testing::LoaderFixture;
 using energon::testing::tail;
 using energon::testing::TempDir;
+
+// It borrows its loader.
+static_assert(!std::is_move_constructible_v<AutoSaver>);
+static_assert(!std::is_copy_constructible_v<AutoSaver>);
 
 namespace {
 
@@ -174,6 +179,29 @@ TEST_CASE("IBM-22 what is half written is passed over and named", "[protocols][i
   CHECK(Job(fixture, layout, options).steps() == std::vector<std::int64_t>(3, 20));
 }
 
+TEST_CASE("what cannot be a checkpoint is passed over and named, and stays", "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {
+      .folder = fixture.folder().file("saved"), .every_batches = 10, .keep = 1};
+  Job(fixture, {.world_size = 2}, options).take(10);
+  fixture.folder().write("saved/step_1", "a file");
+  fixture.folder().write("saved/step_2/rank_0.state/notes", "in a folder");
+  fixture.folder().write("saved/step_100", "a file");
+  fixture.folder().write("saved/step_101/rank_0.state/notes", "in a folder");
+  Job resumed(fixture, {.world_size = 2}, options);
+  CHECK(resumed.steps() == std::vector<std::int64_t>(2, 10));
+  REQUIRE(resumed.saver().ignored().size() == 2);
+  CHECK_THAT(resumed.saver().ignored()[0],
+             Catch::StartsWith(options.folder + "/step_101: ") &&
+                 Catch::Contains("this is a folder, the state of a rank is a file"));
+  CHECK_THAT(resumed.saver().ignored()[1],
+             Catch::StartsWith(options.folder + "/step_100: ") &&
+                 Catch::Contains("this is a file, a checkpoint is a folder"));
+  resumed.take(10);
+  CHECK_THAT(names_in(options.folder), Catch::UnorderedEquals(std::vector<std::string>{
+                                           "step_1", "step_2", "step_20", "step_100", "step_101"}));
+}
+
 TEST_CASE("with nothing complete in the folder a loader starts fresh, and says what was ignored",
           "[protocols]") {
   const LoaderFixture fixture(kOptions);
@@ -278,8 +306,13 @@ TEST_CASE("the newest complete checkpoints are kept, and what others put there",
       .folder = fixture.folder().file("saved"), .every_batches = 1, .keep = 2};
   Job job(fixture, {.world_size = 2}, options);
   job.take(1);
-  fixture.folder().write("saved/step_1/model.bin", "theirs");
   fixture.folder().write("saved/step_1/rank_0.state.tmp.7.0", "killed while writing");
+  const std::vector<std::string> theirs = {
+      "model.bin",        "rank_0.state.bak",     "rank_0.state.tmp.", "rank_0.state.tmp.7.0.bak",
+      "rank_notes.state", "rank_notes.state.bak", "rank_.state"};
+  for (const std::string& name : theirs) {
+    fixture.folder().write("saved/step_1/" + name, "theirs");
+  }
   fixture.folder().write("saved/notes.txt", "theirs");
   fixture.folder().write("saved/step_one/rank_0.state", "theirs");
   for (int step = 2; step <= 5; ++step) {
@@ -287,7 +320,7 @@ TEST_CASE("the newest complete checkpoints are kept, and what others put there",
   }
   CHECK(names_in(options.folder) ==
         std::vector<std::string>{"notes.txt", "step_1", "step_4", "step_5", "step_one"});
-  CHECK(names_in(options.folder + "/step_1") == std::vector<std::string>{"model.bin"});
+  CHECK_THAT(names_in(options.folder + "/step_1"), Catch::UnorderedEquals(theirs));
   CHECK(Job(fixture, {.world_size = 2}, options).saver().step() == 5);
 
   // As long as rank 1 is late, nothing newer is complete, and nothing is removed.
