@@ -58,7 +58,7 @@ void print_json(const OrderFigures& figures, std::size_t logs) {
 }
 
 int run_analyze(const AnalyzeFlags& flags) {
-  const std::vector<std::string> files = expand_patterns(flags.logs);
+  const std::vector<std::string> files = expand_patterns(flags.logs, "log");
   const DeliveredOrder order = read_order(files);
   for (const std::string& warning : order.warnings) {
     print_warning(warning);

@@ -166,9 +166,9 @@ class Dump {
         static_cast<std::size_t>(place_of(logical_shard, options_.worker_config).stream);
     while (turns_.next() != stream) {
       if (const std::optional<std::size_t> ended = turns_.next()) {
-        turns_.end_epoch(*ended);
+        end_epoch_of(*ended);
       } else {
-        turns_.start_epoch();
+        start_epoch();
       }
     }
     const Turn turn = turns_.of(stream);
@@ -176,25 +176,41 @@ class Dump {
     return turn;
   }
 
-  // That nothing more of the epoch comes from the logical shards of this rank.
+  void end_epoch_of(std::size_t stream) {
+    turns_in_epoch_[options_.worker_config.logical_shard(static_cast<int>(stream))] =
+        turns_.of(stream).count;
+    turns_.end_epoch(stream);
+  }
+
+  void start_epoch() {
+    turns_in_epoch_.clear();
+    turns_.start_epoch();
+  }
+
+  // That nothing more of the epoch comes from the logical shards of this rank, and how many micro
+  // batches each of them had. Those that had ended it before the start of this run said so then.
   void write_end_of_epoch() {
     while (true) {
       while (const std::optional<std::size_t> stream = turns_.next()) {
-        turns_.end_epoch(*stream);
+        end_epoch_of(*stream);
       }
       if (turns_.epoch() + 1 >= epochs_ended_) {
         break;
       }
-      turns_.start_epoch();  // of an epoch in which nothing came
+      start_epoch();  // of an epoch in which nothing came
     }
     const WorkerConfig& config = options_.worker_config;
     std::vector<int> shards;
-    for (int stream = 0; stream < config.stream_count(); ++stream) {
-      shards.push_back(config.logical_shard(stream));
+    std::vector<std::int64_t> micro_batches;
+    for (const auto& [shard, turns] : turns_in_epoch_) {
+      shards.push_back(shard);
+      micro_batches.push_back(turns);
     }
-    output().print(R"({{"rank":{},"end_of_epoch":{},"of_logical_shards":[{}],"logical_shards":{}}})"
+    output().print(R"({{"rank":{},"end_of_epoch":{},"of_logical_shards":[{}],"micro_batches":[{}],)"
+                   R"("logical_shards":{}}})"
                    "\n",
-                   config.rank, turns_.epoch(), fmt::join(shards, ","), *config.logical_shards);
+                   config.rank, turns_.epoch(), fmt::join(shards, ","),
+                   fmt::join(micro_batches, ","), *config.logical_shards);
   }
 
   bool is_over() const {
@@ -256,8 +272,9 @@ class Dump {
   SavableDataLoader loader_;
   std::optional<AutoSaver> saver_;
 
-  std::map<int, Certificate> certificates_;  // by logical shard
-  Turns turns_;                              // as in the loader, if certificates are asked for
+  std::map<int, Certificate> certificates_;     // by logical shard
+  Turns turns_;                                 // as in the loader, if certificates are asked for
+  std::map<int, std::int64_t> turns_in_epoch_;  // by logical shard, of those that ended it
 
   std::int64_t index_ = 0;      // of the next batch in the rank's stream
   std::int64_t delivered_ = 0;  // batches of this run

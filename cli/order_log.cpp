@@ -116,20 +116,29 @@ void read_log(const std::string& path, std::vector<LoggedBatch>& batches,
 
 }  // namespace
 
-std::vector<std::string> expand_patterns(const std::vector<std::string>& patterns) {
+std::vector<std::string> expand_patterns(const std::vector<std::string>& patterns,
+                                         std::string_view noun) {
   std::vector<std::string> files;
+  const auto add = [&](const std::string& file) {
+    if (std::find(files.begin(), files.end(), file) == files.end()) {
+      files.push_back(file);
+    }
+  };
   for (const std::string& pattern : patterns) {
+    std::error_code ignored;
+    if (std::filesystem::exists(pattern, ignored)) {
+      add(pattern);
+      continue;
+    }
     glob_t matches{};
     const int status = ::glob(pattern.c_str(), 0, nullptr, &matches);
     for (std::size_t i = 0; status == 0 && i < matches.gl_pathc; ++i) {
-      const std::string file = matches.gl_pathv[i];
-      if (std::find(files.begin(), files.end(), file) == files.end()) {
-        files.push_back(file);
-      }
+      add(matches.gl_pathv[i]);
     }
     ::globfree(&matches);
     if (status != 0) {
-      throw Error(ErrorCode::kNotFound, "there is no such log", {.path = pattern});
+      throw Error(ErrorCode::kNotFound, fmt::format("there is no such {}", noun),
+                  {.path = pattern});
     }
   }
   return files;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace energon::cli {
@@ -22,8 +23,10 @@ struct DeliveredOrder {
 /// log. An incomplete last line (the job runs) becomes a warning.
 DeliveredOrder read_order(const std::vector<std::string>& files);
 
-/// The files that `patterns` (files, or patterns as in a shell) match, without duplicates. Throws
-/// Error (kNotFound) if one matches nothing.
-std::vector<std::string> expand_patterns(const std::vector<std::string>& patterns);
+/// The files that `patterns` (files, or patterns as in a shell) match, without duplicates. What is
+/// there as it is written is no pattern. Throws Error (kNotFound) if one matches nothing; `noun`
+/// says what is missing, such as "log".
+std::vector<std::string> expand_patterns(const std::vector<std::string>& patterns,
+                                         std::string_view noun);
 
 }  // namespace energon::cli

@@ -1,6 +1,9 @@
 // energon certify: global batches of jobs on several layouts, as a user compares them.
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -196,13 +199,62 @@ TEST_CASE("a rank that has nothing left of an epoch still says that it ended",
   const std::string alone =
       files.write("alone.jsonl", text_of(dump(data.path(), kFlags + Words{"--epochs", "2"})));
   CHECK(certify(job.dumps()).out == certify({alone}).out);
-  const std::string end = R"({"rank":3,"end_of_epoch":%,"of_logical_shards":[3,7],)";
+  // Logical shard 7 said that its epoch 0 ended when it was alone on a rank.
   const std::string rank = energon::read_file(job.dumps().back());
-  for (const char* const epoch : {"0", "1"}) {
-    std::string line = end;
-    line.replace(line.find('%'), 1, epoch);
-    CHECK_THAT(rank, Catch::Contains(line));
-  }
+  CHECK_THAT(rank, Catch::Contains(R"({"rank":3,"end_of_epoch":0,"of_logical_shards":[3],)"
+                                   R"("micro_batches":[4],"logical_shards":8})"));
+  CHECK_THAT(rank, Catch::Contains(R"({"rank":3,"end_of_epoch":1,"of_logical_shards":[3,7],)"
+                                   R"("micro_batches":[4,3],"logical_shards":8})"));
+}
+
+TEST_CASE("a dump that is lost at the end of an epoch is noticed", "[cli][certify][fork]") {
+  const TempDir data;
+  write_numbered_shards(data, kTens);
+  MovingJob job(data);
+  job.run(2, 0, {"--epochs", "1", "--limit", "5"}, 5);
+  job.run(2, 0, {"--epochs", "1", "--limit", "11"}, 11);  // rank 1 has ten, and ends the epoch
+  job.run(2, 0, {"--epochs", "2", "--limit", "1000"}, 0);
+  const auto whole = json_lines(certify(job.dumps()).out);
+  REQUIRE(whole.size() == 8);
+  const auto without = [&](const std::vector<std::size_t>& lost, const std::string& reason) {
+    Words dumps;
+    for (std::size_t i = 0; i < job.dumps().size(); ++i) {
+      if (std::find(lost.begin(), lost.end(), i) == lost.end()) {
+        dumps.push_back(job.dumps()[i]);
+      }
+    }
+    const auto result = certify(dumps);
+    CHECK(result.exit_code == 1);
+    CHECK(json_lines(result.out) == std::vector<nlohmann::json>(whole.begin(), whole.begin() + 1));
+    CHECK_THAT(result.err, Catch::Contains(reason));
+  };
+  without({3}, "10 micro batches of epoch 0 are missing: 11, 13, 15, 17, 19, 21, 23, 25, 27, 29;");
+  // Rank 0 says again, after its restart, that the epoch ended, and after how many.
+  without({2}, "11 micro batches of epoch 0 are missing: 10, 12, 14,");
+  without({2, 3}, "micro batches of epoch 0 are missing: 10, 11, 12,");
+}
+
+TEST_CASE("lines that are lost around the end of an epoch are noticed", "[cli][certify]") {
+  const TempDir data;
+  write_numbered_shards(data, kTens);
+  const Words lines = dump(data.path(), kFlags + Words{"--epochs", "3"});
+  REQUIRE(lines.size() == 96);  // 31 micro batches and an end of each epoch
+  const TempDir files;
+  const auto without = [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    Words rest(lines.begin(), lines.begin() + begin);
+    rest.insert(rest.end(), lines.begin() + end, lines.end());
+    return certify({files.write("dump.jsonl", text_of(rest))});
+  };
+  CHECK(without(96, 96).exit_code == 0);
+  const auto begin = without(20, 33);
+  CHECK(begin.exit_code == 1);
+  CHECK(json_lines(begin.out).size() == 2);
+  CHECK_THAT(begin.err, Catch::Contains("the end of epoch 0 is missing, of 8 logical shards: 0, "
+                                        "1, 2, 3, 4, 5, 6, 7; give the dumps"));
+  const auto end = without(31, 32);
+  CHECK(end.exit_code == 1);
+  CHECK_THAT(end.err, Catch::Contains("the end of epoch 0 is missing"));
+  CHECK_THAT(without(32, 33).err, Catch::Contains("1 micro batches of epoch 1 are missing: 0;"));
 }
 
 TEST_CASE("files that are no such dumps are refused with the line", "[cli][certify]") {
@@ -218,16 +270,71 @@ TEST_CASE("files that are no such dumps are refused with the line", "[cli][certi
   refused(text_of(dump(data.path(), {"--limit", "2"})), "line 1: this is no line of");
   refused(lines[0] + "\nnonsense\n" + lines[1] + "\n", "line 2: this is no line of");
   const Words more = dump(data.path(), {"--logical-shards", "4", "--limit", "1", "--certificate"});
+  refused("", "there is no line in these dumps");
   refused(text_of(lines + more), "4 logical shards, the lines before of one of 8");
   auto changed = nlohmann::json::parse(lines[3]);
   changed["batch_certificate"] = "0123456789abcdef";
   refused(text_of(lines) + changed.dump() + "\n", "micro batch 3 of epoch 0 was there before");
   changed["batch_certificate"] = "0123456789abcdeg";
   refused(changed.dump() + "\n", "16 hexadecimal digits");
-  CHECK(certify({files.file("nothing")}).exit_code == 1);
+  CHECK_THAT(certify({files.file("nothing")}).err, Catch::Contains("there is no such dump"));
+  CHECK_THAT(certify({data.path()}).err, Catch::Contains("not a regular file"));
+  CHECK(certify({data.path()}).exit_code == 1);
+
+  const auto with = [&](const char* field, nlohmann::json value) {
+    auto line = nlohmann::json::parse(lines[3]);
+    line[field] = std::move(value);
+    return line.dump() + "\n";
+  };
+  refused(with("keys", 7), "'keys' must be a list of strings");
+  refused(with("keys", nlohmann::json::array({"a", 7})), "'keys' must be a list of strings");
+  refused(with("logical_shards", nlohmann::json::array({1})),
+          "whole number from 0 to 9007199254740992, got array");
+  refused(with("micro_batch", std::uint64_t{1} << 63), "whole number from 0 to 9007199254740992");
+  refused(with("logical_shards", std::int64_t{1} << 40), "no job of 1099511627776 logical shards");
+  refused(R"({"logical_shards":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n",
+          "line 1: it is nested more than 16 deep");
+  const std::string end = R"({"end_of_epoch":0,"logical_shards":8,"of_logical_shards":)";
+  refused(end + R"([8],"micro_batches":[1]})" + "\n", "no logical shard 8 of 8");
+  refused(end + R"([0,1],"micro_batches":[1]})" + "\n", "1 numbers in 'micro_batches' for 2");
+  refused(end + R"([0],"micro_batches":[1]})" + "\n" + end + R"([0],"micro_batches":[2]})" + "\n",
+          "ended after 1 micro batches before, now after 2");
+  refused(text_of(lines) + end + R"([3],"micro_batches":[0]})" + "\n",
+          "micro batch 3 of epoch 0 is there, and a line that says");
 
   const auto cut = certify({files.write("cut.jsonl", text_of(lines) + R"({"rank":0,"wor)")});
   CHECK(cut.exit_code == 0);
   CHECK_THAT(cut.err, Catch::Contains("the last line is not complete"));
   CHECK(json_lines(cut.out).size() == 1);
+}
+
+TEST_CASE("large numbers are no large work", "[cli][certify]") {
+  const TempDir data;
+  write_numbered_shards(data, kTens);
+  const TempDir files;
+  const Words lines = dump(data.path(), kFlags + Words{"--epochs", "1"});
+  const std::string whole = files.write("whole.jsonl", text_of(lines));
+  const auto all = certify({whole}, {"--global-batch", "2147483647"});
+  CHECK(all.exit_code == 0);
+  REQUIRE(json_lines(all.out).size() == 1);
+  CHECK(json_lines(all.out)[0].at("micro_batches") == 31);
+  for (const char* const size : {"0", "2147483648", "1000000000000"}) {
+    CHECK(certify({whole}, {"--global-batch", size}).exit_code == 2);
+  }
+  auto line = nlohmann::json::parse(lines[0]);
+  line["micro_batch"] = 4'000'000'000'000;
+  const auto gap = certify({files.write("gap.jsonl", lines[0] + "\n" + line.dump() + "\n")}, {});
+  CHECK(gap.exit_code == 1);
+  CHECK_THAT(gap.err,
+             Catch::Contains("3999999999999 micro batches of epoch 0 are missing: 1, 2, "));
+}
+
+TEST_CASE("a file is taken by its name, though it looks like a pattern", "[cli][certify]") {
+  const TempDir data;
+  write_numbered_shards(data, kTens);
+  const TempDir files;
+  const std::string text = text_of(dump(data.path(), kFlags + Words{"--limit", "8"}));
+  const auto result = certify({files.write("run[1].jsonl", text)});
+  CHECK(result.exit_code == 0);
+  CHECK(json_lines(result.out).size() == 1);
 }
