@@ -12,6 +12,7 @@ namespace energon {
 namespace {
 
 constexpr std::size_t kShownLength = 80;
+constexpr int kMaxDepth = 512;
 
 // The value as an integer; nothing if it is none or does not fit.
 std::optional<std::int64_t> as_integer(const nlohmann::ordered_json& json) {
@@ -21,7 +22,41 @@ std::optional<std::int64_t> as_integer(const nlohmann::ordered_json& json) {
   return fits ? std::optional(json.get<std::int64_t>()) : std::nullopt;
 }
 
+// The value in a few words.
+std::string shown(const nlohmann::ordered_json& json) {
+  if (json.is_object()) {
+    return fmt::format("an object with {} members", json.size());
+  }
+  if (json.is_array()) {
+    return fmt::format("a list of {}", json.size());
+  }
+  if (!json.is_string()) {
+    return json.dump();
+  }
+  const std::string& text = json.get_ref<const std::string&>();
+  const bool cut = text.size() > kShownLength;
+  return nlohmann::ordered_json(text.substr(0, kShownLength))
+             .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
+         (cut ? " …" : "");
+}
+
 }  // namespace
+
+void check_depth(const nlohmann::ordered_json& json, const std::string& path) {
+  std::vector<std::pair<const nlohmann::ordered_json*, int>> open = {{&json, 1}};
+  while (!open.empty()) {
+    const auto [value, depth] = open.back();
+    open.pop_back();
+    if (depth > kMaxDepth) {
+      throw Error(ErrorCode::kCorruptData, fmt::format("{}: too deeply nested", path));
+    }
+    for (const auto& element : *value) {
+      if (element.is_structured()) {
+        open.emplace_back(&element, depth + 1);
+      }
+    }
+  }
+}
 
 JsonReader::JsonReader(const nlohmann::ordered_json& json, std::string path)
     : json_(&json), path_(std::move(path)) {}
@@ -116,11 +151,8 @@ void JsonReader::require_only(std::initializer_list<std::string_view> known) con
 }
 
 void JsonReader::fail(std::string_view reason) const {
-  std::string shown = json_->dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  if (shown.size() > kShownLength) {
-    shown = shown.substr(0, kShownLength) + " …";
-  }
-  throw Error(ErrorCode::kCorruptData, fmt::format("{}: {}; it is {}", path_, reason, shown));
+  throw Error(ErrorCode::kCorruptData,
+              fmt::format("{}: {}; it is {}", path_, reason, shown(*json_)));
 }
 
 }  // namespace energon

@@ -14,6 +14,10 @@
 
 namespace energon {
 
+/// Throws Error (kCorruptData) with `path` if more than 512 lists and objects lie in each other: to
+/// be called before anything that recurses looks at JSON that came from outside, be it a copy.
+void check_depth(const nlohmann::ordered_json& json, const std::string& path);
+
 /// A value and its path. All members throw Error (kCorruptData) with the path. Copies are cheap
 /// but for the path.
 class JsonReader {
@@ -40,6 +44,8 @@ class JsonReader {
   /// Requires that this is an object without members that are not in `known`.
   void require_only(std::initializer_list<std::string_view> known) const;
 
+  /// Says what is there, too: a number, or a text as far as it is short; of lists and objects only
+  /// their size.
   [[noreturn]] void fail(std::string_view reason) const;
 
  private:

@@ -110,6 +110,7 @@ ordered_json state_to_json(const State& state) {
 }
 
 State state_from_json(const ordered_json& json, const std::string& path) {
+  check_depth(json, path);
   return state_from(JsonReader(json, path), 0);
 }
 

@@ -42,9 +42,9 @@ void validate(const WorkerConfig& config) {
                 fmt::format("rank is {}, with world_size {} it must be in [0, {})", config.rank,
                             config.world_size, config.world_size));
   }
-  if (config.num_workers < 0 || config.num_workers > 4096) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("num_workers is {}, it must be in [0, 4096]", config.num_workers));
+  if (config.num_workers < 0 || config.num_workers > kMaxWorkers) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("num_workers is {}, it must be in [0, {}]",
+                                                         config.num_workers, kMaxWorkers));
   }
   if (config.logical_shards) {
     check_logical_shards(config);

@@ -15,6 +15,7 @@
 namespace energon {
 
 inline constexpr int kMaxLogicalShards = 1 << 20;
+inline constexpr int kMaxWorkers = 4096;  // of a rank
 
 /// Which logical shards get a sample more when a number of samples is no multiple of theirs.
 enum class Division : std::uint8_t {

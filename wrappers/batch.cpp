@@ -55,7 +55,8 @@ std::optional<std::int64_t> Batch::size() const {
 }
 
 std::int64_t Batch::skip_batches(std::int64_t count, std::int64_t batch_size) {
-  const std::int64_t samples = inner_->skip(count * batch_size);
+  const std::int64_t most = count > INT64_MAX / batch_size ? INT64_MAX : count * batch_size;
+  const std::int64_t samples = inner_->skip(most);
   const bool drop = options_.remainder == BatchOptions::Remainder::kDrop;
   const std::int64_t skipped = (samples + (drop ? 0 : batch_size - 1)) / batch_size;
   batches_ += skipped;

@@ -41,7 +41,7 @@ void add_rank(const SavableDataLoaderState& rank, FlatState& flat) {
   }
 }
 
-Config config_of(const FlatState& state, int rank) {
+Config config_of(const FlatState& state) {
   const auto found = state.find(kConfigName);
   if (found == state.end()) {
     throw Error(ErrorCode::kMismatch, fmt::format("the name '{}' is missing", kConfigName));
@@ -51,9 +51,8 @@ Config config_of(const FlatState& state, int rank) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("'{}' is not the configuration of a job", kConfigName));
   }
-  Config own = {{"rank", rank}};
-  own.update(config);
-  return own;
+  check_config(config, kConfigName);
+  return config;
 }
 
 }  // namespace
@@ -73,13 +72,17 @@ FlatState flatten_state(const SavableJobState& job) {
 }
 
 SavableDataLoaderState unflatten_state(const FlatState& state, int rank) {
-  Config config = config_of(state, rank);
-  const WorkerConfig layout = layout_of(config);
+  const Config job_config = config_of(state);
+  WorkerConfig layout = layout_of(job_config);
   if (rank < 0 || rank >= layout.world_size) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("the state is of a job of {} ranks, it has none for rank {}",
                             layout.world_size, rank));
   }
+  layout.rank = rank;
+  Config config = {{"rank", rank}};
+  config.update(job_config);
+  config["rank"] = rank;
   std::vector<std::string> missing;
   std::vector<SavableDataLoaderState> shards;
   for (int stream = 0; stream < layout.stream_count(); ++stream) {

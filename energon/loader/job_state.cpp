@@ -51,6 +51,10 @@ void check_ranks(const std::vector<SavableDataLoaderState>& ranks,
 void check_configs(const std::vector<SavableDataLoaderState>& ranks,
                    std::vector<std::string>& differences) {
   Config expected = ranks.front().config;
+  if (!expected.contains("pipeline")) {
+    differences.push_back(
+        fmt::format("rank {}: config.pipeline: not set", expected.value("rank", 0)));
+  }
   for (const SavableDataLoaderState& rank : ranks) {
     expected["rank"] = rank.config.value("rank", 0);
     std::vector<std::string> found;

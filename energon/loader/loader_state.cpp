@@ -1,6 +1,56 @@
 #include "energon/loader/loader_state.h"
 
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "energon/loader/state_config.h"
+#include "energon/worker_config.h"
+#include "io/error.h"
+
 namespace energon {
+namespace {
+
+// So many batches or samples of each logical shard can be summed over all of a job.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 42;
+static_assert(kMostCounted <= INT64_MAX / kMaxLogicalShards);
+
+void check_range(std::int64_t value, std::int64_t least, std::int64_t most,
+                 const std::string& path) {
+  if (value < least || value > most) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}: it is {}, but must be in [{}, {}]", path, value, least, most));
+  }
+}
+
+}  // namespace
+
+void check_loader_state(const SavableDataLoaderState& state, const std::string& path) {
+  check_config(state.config, path + ".config");
+  if (state.worker_states.empty()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}.worker_states: there are none, at least one is expected", path));
+  }
+  const std::int64_t micro_batch_size = state.micro_batch_size.value_or(1);
+  check_range(micro_batch_size, 1, INT32_MAX, path + ".micro_batch_size");
+  const std::int64_t most_batches = kMostCounted / micro_batch_size;
+  check_range(state.next_worker_id, 0, std::ssize(state.worker_states) - 1,
+              path + ".next_worker_id");
+  check_range(state.epoch, 0, INT32_MAX, path + ".epoch");
+  check_range(state.batch_index, 0, most_batches, path + ".batch_index");
+  check_range(state.step_in_epoch.value_or(0), 0, most_batches, path + ".step_in_epoch");
+  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+    const std::string here = fmt::format("{}.worker_states[{}]", path, i);
+    check_range(worker.logical_shard, 0, kMaxLogicalShards - 1, here + ".logical_shard");
+    check_range(worker.turn.epoch, 0, INT32_MAX, here + ".turn.epoch");
+    check_range(worker.turn.count, 0, most_batches, here + ".turn.count");
+    check_range(worker.certificate.samples, 0, kMostCounted, here + ".samples");
+    check_range(worker.epoch, 0, INT32_MAX, here + ".epoch");
+    check_range(worker.index, 0, most_batches, here + ".index");
+    check_range(worker.offset, 0, most_batches - worker.index, here + ".offset");
+  }
+}
 
 bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {
   return config == other.config && worker_states == other.worker_states &&

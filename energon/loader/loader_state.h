@@ -55,6 +55,13 @@ struct SavableDataLoaderState {
   bool operator==(const SavableDataLoaderState& other) const;
 };
 
+/// What every state fulfils that a loader saved; all that reads a state from bytes or JSON calls
+/// it. Throws Error (kCorruptData) with the path of what is impossible, which begins with `path`:
+/// the configuration (check_config()), or a count. Counts of batches, also in samples, are at most
+/// 2^42, those of epochs and the micro batch at most 2^31 - 1, so that no sum or product of them
+/// overflows.
+void check_loader_state(const SavableDataLoaderState& state, const std::string& path);
+
 /// The certificate of all that the rank delivered.
 Certificate certificate_of(const SavableDataLoaderState& state);
 

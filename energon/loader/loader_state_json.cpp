@@ -90,6 +90,7 @@ ordered_json loader_state_to_json(const SavableDataLoaderState& state) {
 }
 
 SavableDataLoaderState loader_state_from_json(const ordered_json& json, const std::string& path) {
+  check_depth(json, path);
   const JsonReader reader(json, path);
   reader.require_only({"batch_index", "step_in_epoch", "epoch", "epoch_finished", "next_worker_id",
                        "micro_batch_size", "worker_states", "config"});
@@ -98,24 +99,15 @@ SavableDataLoaderState loader_state_from_json(const ordered_json& json, const st
   state.step_in_epoch = count_or_null(reader.member("step_in_epoch"));
   state.epoch = reader.member("epoch").count();
   state.epoch_finished = reader.member("epoch_finished").boolean();
-  const JsonReader micro_batch_size = reader.member("micro_batch_size");
-  state.micro_batch_size = count_or_null(micro_batch_size);
-  if (state.micro_batch_size == 0) {
-    micro_batch_size.fail("it must be at least 1, or null");
-  }
+  state.micro_batch_size = count_or_null(reader.member("micro_batch_size"));
   for (const JsonReader& worker : reader.member("worker_states").elements()) {
     state.worker_states.push_back(worker_from(worker));
   }
-  const JsonReader next_worker_id = reader.member("next_worker_id");
-  state.next_worker_id = next_worker_id.count();
-  if (state.next_worker_id >= std::ssize(state.worker_states)) {
-    next_worker_id.fail("there are not so many worker_states");
-  }
+  state.next_worker_id = reader.member("next_worker_id").count();
   const JsonReader config = reader.member("config");
-  if (!config.json().is_object()) {
-    config.fail("an object is expected");
-  }
+  config.member("pipeline");  // only the parts of a flat state have none
   state.config = config.json();
+  check_loader_state(state, path);
   return state;
 }
 

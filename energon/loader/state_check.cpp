@@ -36,7 +36,10 @@ void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64
     }
   }
   for (; stream.epoch < stream.turn.epoch; ++stream.epoch) {
-    while (pipeline.skip(1) > 0) {
+    if (pipeline.skip(old_size) == old_size) {  // less than an old batch was left out
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("the state says that epoch {} ended, but the data goes on", stream.epoch));
     }
     pipeline.next_epoch();
   }

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/buffer_allocator.h"
+#include "energon/json_reader.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {
@@ -39,6 +41,33 @@ std::string stage_around_batches(const Config& config) {
     }
   }
   return "";
+}
+
+// The member `name`, which is in [least, most]; `absent` if it is not there.
+int integer_in(const JsonReader& config, std::string_view name, int least, int most, int absent) {
+  const std::optional<JsonReader> member = config.find(name);
+  if (!member) {
+    return absent;
+  }
+  const std::int64_t value = member->integer();
+  if (value < least || value > most) {
+    member->fail(fmt::format("it must be in [{}, {}]", least, most));
+  }
+  return static_cast<int>(value);
+}
+
+void check_types(const JsonReader& node) {
+  if (node.json().is_object()) {
+    if (const auto type = node.find("type")) {
+      type->text();
+    }
+  }
+  const bool list = node.json().is_array();
+  for (const auto& [name, value] : node.json().items()) {
+    if (value.is_structured()) {
+      check_types({value, node.path() + (list ? "[" + name + "]" : "." + printable(name))});
+    }
+  }
 }
 
 }  // namespace
@@ -79,19 +108,41 @@ Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& wo
   return config;
 }
 
-WorkerConfig layout_of(const Config& config) {
+WorkerConfig layout_of(const Config& config, const std::string& path) {
+  const JsonReader reader(config, path);
   WorkerConfig layout;
-  layout.rank = config.value("rank", 0);
-  layout.world_size = config.value("world_size", 1);
-  layout.num_workers = config.value("num_workers", 0);
-  layout.seed_offset = config.value("seed_offset", std::int64_t{0});
+  layout.world_size = integer_in(reader, "world_size", 1, kMaxLogicalShards, 1);
+  layout.rank = integer_in(reader, "rank", 0, layout.world_size - 1, 0);
+  layout.num_workers = integer_in(reader, "num_workers", 0, kMaxWorkers, 0);
+  const std::int64_t workers = std::int64_t{layout.world_size} * layout.workers_per_rank();
+  if (workers > kMaxLogicalShards) {
+    reader.fail(fmt::format("{} workers are more than {}", workers, kMaxLogicalShards));
+  }
+  if (const auto seed_offset = reader.find("seed_offset")) {
+    layout.seed_offset = seed_offset->integer();
+  }
   if (config.contains("logical_shards")) {
-    layout.logical_shards = config.at("logical_shards").get<int>();
-    layout.division =
-        config.value("division", "even") == "energon" ? Division::kEnergon : Division::kEven;
+    layout.logical_shards =
+        integer_in(reader, "logical_shards", static_cast<int>(workers), kMaxLogicalShards, 0);
+    if (const auto division = reader.find("division")) {
+      if (division->text() != "even" && division->text() != "energon") {
+        division->fail("it must be even or energon");
+      }
+      layout.division = division->text() == "energon" ? Division::kEnergon : Division::kEven;
+    }
   }
   layout.allow_uneven = true;
   return layout;
+}
+
+void check_config(const Config& config, const std::string& path) {
+  check_depth(config, path);
+  layout_of(config, path);
+  const JsonReader reader(config, path);
+  if (const auto pipeline = reader.find("pipeline"); pipeline && !pipeline->json().is_object()) {
+    pipeline->fail("an object is expected");
+  }
+  check_types(reader);
 }
 
 void check_micro_batch(std::optional<std::int64_t> saved, std::optional<std::int64_t> current,

@@ -17,8 +17,14 @@ namespace energon {
 /// logical shards. With logical shards set by the user the number of workers is not in it: it
 /// changes nothing.
 Config layout_config(const WorkerConfig& layout);
-/// The layout that a configuration is of. It allows an uneven division.
-WorkerConfig layout_of(const Config& config);
+/// The layout that a configuration is of. It allows an uneven division; validate() accepts it.
+/// Throws Error (kCorruptData) with the path of what is wrong, which begins with `path`.
+WorkerConfig layout_of(const Config& config, const std::string& path = "config");
+
+/// Throws Error (kCorruptData) with the path of what is wrong if `config` is of no loader: too
+/// deeply nested, no layout (layout_of()), a pipeline that is no object, or a `type` anywhere that
+/// is no text. The pipeline may be missing: the parts of a flat state have none.
+void check_config(const Config& config, const std::string& path);
 
 /// What a position depends on: the layout, and the configuration of the pipeline of logical shard 0
 /// (the others follow from it).

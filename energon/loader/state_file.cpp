@@ -11,6 +11,7 @@
 
 #include "energon/loader/job_state.h"
 #include "energon/loader/loader_state.h"
+#include "energon/loader/state_config.h"
 #include "energon/worker_config.h"
 #include "io/bytes.h"
 #include "io/error.h"
@@ -44,9 +45,8 @@ SavableDatasetCheckpoint decode_part(ByteReader& reader) {
   const std::uint32_t logical_shard = reader.u32();
   const Turn turn{.epoch = reader.i64(), .count = reader.i64()};
   const Certificate certificate{.digest = reader.u64(), .samples = reader.i64()};
-  if (logical_shard >= static_cast<std::uint32_t>(kMaxLogicalShards) || turn.epoch < 0 ||
-      turn.count < 0 || certificate.samples < 0) {
-    reader.fail("a logical shard has an impossible position");
+  if (logical_shard >= static_cast<std::uint32_t>(kMaxLogicalShards)) {
+    reader.fail(fmt::format("there is no logical shard {}", logical_shard));
   }
   SavableDatasetCheckpoint part = decode_checkpoint(reader);
   part.logical_shard = static_cast<int>(logical_shard);
@@ -59,26 +59,13 @@ SavableDatasetCheckpoint decode_part(ByteReader& reader) {
 // whose turn it is follows from next_worker_id.
 void complete_first_version(SavableDataLoaderState& state) {
   const auto workers = static_cast<std::int64_t>(state.worker_states.size());
-  const auto rank = state.config.find("rank");
-  const std::int64_t first = rank != state.config.end() && rank->is_number_integer()
-                                 ? rank->get<std::int64_t>() * workers
-                                 : 0;
+  const std::int64_t first = layout_of(state.config).rank * workers;
   for (std::int64_t i = 0; i < workers; ++i) {
     SavableDatasetCheckpoint& worker = state.worker_states[static_cast<std::size_t>(i)];
     worker.logical_shard = static_cast<int>(first + i);
     worker.turn = {state.epoch + (state.epoch_finished ? 1 : 0), i < state.next_worker_id ? 1 : 0};
   }
   state.step_in_epoch = state.epoch == 0 ? std::optional(state.batch_index) : std::nullopt;
-}
-
-void check_position(const SavableDataLoaderState& state, const ByteReader& body) {
-  const auto workers = static_cast<std::int64_t>(state.worker_states.size());
-  if (workers == 0 || state.next_worker_id < 0 || state.next_worker_id >= workers ||
-      state.epoch < 0 || state.batch_index < 0 || state.micro_batch_size.value_or(1) < 1 ||
-      state.step_in_epoch.value_or(0) < 0) {
-    body.fail(fmt::format("impossible position (worker {} of {}, epoch {}, batch {})",
-                          state.next_worker_id, workers, state.epoch, state.batch_index));
-  }
 }
 
 // All of a state but its configuration.
@@ -113,10 +100,10 @@ SavableDataLoaderState decode_position(ByteReader& reader, Config config, std::u
   for (SavableDatasetCheckpoint& worker : state.worker_states) {
     worker = version > kFirstVersion ? decode_part(reader) : decode_checkpoint(reader);
   }
-  check_position(state, reader);
   if (version == kFirstVersion) {
     complete_first_version(state);
   }
+  check_loader_state(state, "state");
   return state;
 }
 
@@ -177,6 +164,7 @@ Config decode_config(ByteReader& body) {
   if (!config.is_object()) {
     body.fail("its configuration is not JSON");
   }
+  check_config(config, "state.config");  // before it is copied
   return config;
 }
 

@@ -1,5 +1,7 @@
 #include "energon/protocols/source_state_json.h"
 
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "energon/json_reader.h"
@@ -40,8 +42,9 @@ void hide_loaders(ordered_json& json, const std::string& path) {
     return;
   }
   if (const auto inner = reader.find("inner")) {
-    for (std::size_t i = 0; i < inner->elements().size(); ++i) {
-      hide_loaders(json["inner"][i], inner->elements()[i].path());
+    const std::vector<JsonReader> children = inner->elements();
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      hide_loaders(json["inner"][i], children[i].path());
     }
   }
 }
@@ -55,6 +58,7 @@ ordered_json source_state_to_json(const State& state) {
 }
 
 State source_state_from_json(const ordered_json& json, const std::string& path) {
+  check_depth(json, path);
   ordered_json plain = json;
   hide_loaders(plain, path);
   return state_from_json(plain, path);

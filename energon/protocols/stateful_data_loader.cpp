@@ -51,6 +51,14 @@ StatefulDataLoader::StatefulDataLoader(std::shared_ptr<BatchSource> source,
 
 void StatefulDataLoader::iterate() {
   if (loaded_) {
+    if (loaded_->epoch_start) {
+      try {
+        source_->restore_state(*loaded_->epoch_start);  // so that a later iterate() can
+      } catch (Error& error) {
+        error.with({.path = "epoch_start"});
+        throw;
+      }
+    }
     source_->restore_state(loaded_->source);
     steps_ = loaded_->steps;
     epoch_start_ = loaded_->epoch_start.value_or(loaded_->source);

@@ -56,9 +56,10 @@ class StatefulDataLoader {
 
   /// Begins a pass: where the loaded state says, else the next epoch. If a pass is under way, its
   /// epoch begins again, with the same batches in the same order, also if its first part was before
-  /// a load. Throws Error: kMismatch with all differences if the loaded state is of another source,
-  /// layout or number of workers; then nothing has changed, and it throws again until another state
-  /// is loaded. Of the source.
+  /// a load. Throws Error: kMismatch with all differences if the loaded state, or the start of its
+  /// epoch, is of another source, layout or number of workers; then no pass was begun, state_dict()
+  /// is still the loaded one, and it throws again until another state is loaded. Of the source,
+  /// which may then stand at the start of that epoch.
   void iterate();
 
   /// The next batch of the pass; nothing at its end, and from then on until iterate(). Throws Error

@@ -7,11 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/base64.h"
+#include "energon/json_reader.h"
 #include "io/error.h"
+#include "tests/support/error_of.h"
 
 using energon::Error;
 using energon::ErrorCode;
 using energon::State;
+using energon::testing::error_of;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -100,6 +103,35 @@ TEST_CASE("JSON that is no state is refused with the path", "[energon][state]") 
                json = deep;
              }),
              Catch::Contains("too deeply nested"));
+}
+
+TEST_CASE("JSON that is nested without end is refused before anything recurses",
+          "[energon][state]") {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) {
+    text += R"({"inner":[)";
+  }
+  text += "0";
+  for (int i = 0; i < 100'000; ++i) {
+    text += "]}";
+  }
+  const Json deep = Json::parse(text);
+  CHECK(error_of([&] { energon::state_from_json(deep); }, ErrorCode::kCorruptData) ==
+        "state: too deeply nested");
+}
+
+TEST_CASE("an error shows scalars, the beginning of long texts, and of the rest its size",
+          "[energon][state]") {
+  const auto shown = [](const Json& json) {
+    const std::string text =
+        error_of([&] { energon::JsonReader(json, "x").boolean(); }, ErrorCode::kCorruptData);
+    return text.substr(text.find("; it is ") + 8);
+  };
+  CHECK(shown(1.5) == "1.5");
+  CHECK(shown("a\n") == R"("a\n")");
+  CHECK(shown(std::string(81, 'a')) == '"' + std::string(80, 'a') + "\" …");
+  CHECK(shown(Json::array({1, 2})) == "a list of 2");
+  CHECK(shown({{"a", 1}}) == "an object with 1 members");
 }
 
 TEST_CASE("a state that JSON cannot hold is unsupported, not changed", "[energon][state]") {

@@ -6,10 +6,12 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "tests/loader/loader_fixture.h"
+#include "tests/support/error_of.h"
 
 using energon::Error;
 using energon::ErrorCode;
 using energon::SavableDataLoaderState;
+using energon::testing::error_of;
 using energon::testing::LoaderFixture;
 
 namespace {
@@ -41,6 +43,8 @@ TEST_CASE("a loader state reads back from its bytes and its file", "[loader][sta
 
 TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
   SavableDataLoaderState state = example();
+  state.config["num_workers"] = 2;
+  state.config["pipeline"] = {{"type", "Batch"}, {"inner", {{"type", "Leaf"}}}};
   state.worker_states[1].certificate = {.digest = UINT64_MAX, .samples = 3};
   for (const std::optional<std::int64_t> step : {std::optional<std::int64_t>(), {6}}) {
     state.step_in_epoch = step;
@@ -60,14 +64,13 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
     }
     return "accepted";
   };
-  CHECK(refused("/next_worker_id", 2) ==
-        "state.next_worker_id: there are not so many worker_states");
+  CHECK(refused("/next_worker_id", 2) == "state.next_worker_id: it is 2, but must be in [0, 1]");
   CHECK(refused("/micro_batch_size", 0) ==
-        "state.micro_batch_size: it must be at least 1, or null");
+        "state.micro_batch_size: it is 0, but must be in [1, 2147483647]");
   CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: true or false is expected");
   CHECK(refused("/config", "x") == "state.config: an object is expected");
   CHECK(refused("/worker_states", energon::Config::array()) ==
-        "state.next_worker_id: there are not so many worker_states");
+        "state.worker_states: there are none, at least one is expected");
   CHECK(refused("/worker_states/0/offset", -1) ==
         "state.worker_states[0].offset: it must not be negative");
   CHECK(refused("/worker_states/0/logical_shard", 1 << 20) ==
@@ -78,6 +81,109 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
         "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
   CHECK(refused("/worker_states/0/state/type", nullptr) ==
         "state.worker_states[0].state.type: a text is expected");
+}
+
+namespace {
+
+// What both forms of a state say to `value` at `pointer`, if it is the same.
+std::string refused_in_both_forms(const char* pointer, const energon::Config& value) {
+  SavableDataLoaderState state = example();
+  state.config = {{"rank", 1}, {"world_size", 2}, {"num_workers", 2}};
+  state.config["pipeline"] = {{"type", "Batch"}, {"inner", {{"type", "Leaf"}}}};
+  energon::Config json = energon::loader_state_to_json(state);
+  json[energon::Config::json_pointer(pointer)] = value;
+  const std::string as_json =
+      error_of([&] { energon::loader_state_from_json(json); }, ErrorCode::kCorruptData);
+
+  const auto& worker = json.at("worker_states").at(0);
+  state.config = json.at("config");
+  state.epoch = json.at("epoch");
+  state.batch_index = json.at("batch_index");
+  state.step_in_epoch =
+      json.at("step_in_epoch").is_null() ? 0 : json.at("step_in_epoch").get<std::int64_t>();
+  state.micro_batch_size = json.at("micro_batch_size");
+  state.worker_states[0].turn = {worker.at("turn").at("epoch"), worker.at("turn").at("count")};
+  state.worker_states[0].certificate.samples = worker.at("samples");
+  state.worker_states[0].index = worker.at("index");
+  state.worker_states[0].epoch = worker.at("epoch");
+  state.worker_states[0].offset = worker.at("offset");
+  const std::string as_file =
+      error_of([&] { energon::decode_loader_state(energon::encode_loader_state(state)); },
+               ErrorCode::kCorruptData);
+  return as_json == as_file ? as_json : as_json + " but in a file " + as_file;
+}
+
+}  // namespace
+
+TEST_CASE("a configuration that is of no loader is refused with the path", "[loader][state]") {
+  const auto refused = refused_in_both_forms;
+  CHECK(refused("/config/world_size", 2) == "no error");
+  CHECK(refused("/config/world_size", 0) ==
+        "state.config.world_size: it must be in [1, 1048576]; it is 0");
+  CHECK(refused("/config/world_size", std::int64_t{1} << 32) ==
+        "state.config.world_size: it must be in [1, 1048576]; it is 4294967296");
+  CHECK(refused("/config/world_size", "2") ==
+        "state.config.world_size: an integer of 64 bits is expected; it is \"2\"");
+  CHECK(refused("/config/rank", 2) == "state.config.rank: it must be in [0, 1]; it is 2");
+  CHECK(refused("/config/rank", -1) == "state.config.rank: it must be in [0, 1]; it is -1");
+  CHECK(refused("/config/num_workers", 4097) ==
+        "state.config.num_workers: it must be in [0, 4096]; it is 4097");
+  CHECK(refused("/config/seed_offset", nullptr) ==
+        "state.config.seed_offset: an integer of 64 bits is expected; it is null");
+  CHECK(refused("/config/logical_shards", 3) ==
+        "state.config.logical_shards: it must be in [4, 1048576]; it is 3");
+  CHECK(refused("/config/pipeline", energon::Config::array({1, 2})) ==
+        "state.config.pipeline: an object is expected; it is a list of 2");
+  CHECK(refused("/config/pipeline/inner/type", 5) ==
+        "state.config.pipeline.inner.type: a text is expected; it is 5");
+  CHECK(refused("/config/pipeline/inner", energon::Config::array({{{"type", nullptr}}})) ==
+        "state.config.pipeline.inner[0].type: a text is expected; it is null");
+  CHECK(refused("/config", {{"world_size", 1 << 20}, {"num_workers", 2}, {"pipeline", {{}}}}) ==
+        "state.config: 2097152 workers are more than 1048576; it is an object with 3 members");
+  CHECK(refused("/config",
+                {{"logical_shards", 4}, {"division", "odd"}, {"pipeline", {{"type", "Leaf"}}}}) ==
+        "state.config.division: it must be even or energon; it is \"odd\"");
+}
+
+TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 42) / 8;  // of batches of 8
+  const auto refused = refused_in_both_forms;
+  for (const char* name : {"/batch_index", "/step_in_epoch", "/worker_states/0/turn/count"}) {
+    CHECK(refused(name, kMost) == "no error");
+    CHECK_THAT(refused(name, kMost + 1), Catch::EndsWith("must be in [0, 549755813888]"));
+    CHECK_THAT(refused(name, INT64_MAX), Catch::StartsWith("state.") && Catch::EndsWith("888]"));
+  }
+  for (const char* name : {"/epoch", "/worker_states/0/turn/epoch", "/worker_states/0/epoch"}) {
+    CHECK(refused(name, INT32_MAX) == "no error");
+    CHECK_THAT(refused(name, INT64_MAX), Catch::EndsWith("must be in [0, 2147483647]"));
+  }
+  // The example is at index 4, offset 2.
+  CHECK(refused("/worker_states/0/index", kMost - 2) == "no error");
+  CHECK(refused("/worker_states/0/offset", kMost - 4) == "no error");
+  CHECK(refused("/worker_states/0/index", kMost - 1) ==
+        "state.worker_states[0].offset: it is 2, but must be in [0, 1]");
+  CHECK(refused("/worker_states/0/offset", INT64_MAX) ==
+        "state.worker_states[0].offset: it is 9223372036854775807, but must be in "
+        "[0, 549755813884]");
+  CHECK_THAT(refused("/worker_states/0/samples", INT64_MAX),
+             Catch::EndsWith("must be in [0, 4398046511104]"));
+  CHECK(refused("/micro_batch_size", INT64_MAX) ==
+        "state.micro_batch_size: it is 9223372036854775807, but must be in [1, 2147483647]");
+}
+
+TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loader][state]") {
+  const energon::LoaderOptions options{.worker_config = {.logical_shards = 1}};
+  for (const bool repeat : {true, false}) {
+    const LoaderFixture fixture({.batch_size = 4, .repeat = repeat}, {40});
+    const auto saved = fixture.loader(0, options);
+    energon::testing::take(*saved, 3);
+    SavableDataLoaderState state = saved->save_state_rank();
+    state.worker_states[0].turn = {.epoch = INT32_MAX, .count = 0};
+    energon::SavableDataLoader loader(
+        energon::train_pipeline(fixture.dataset(), {.batch_size = 2, .repeat = repeat}), options);
+    CHECK_THAT(error_of([&] { loader.restore_state_rank(state); }, ErrorCode::kMismatch),
+               Catch::Contains("epoch 0 ended, but the data goes on"));
+  }
 }
 
 TEST_CASE("of a state cut anywhere or with any bit flipped nothing is accepted",

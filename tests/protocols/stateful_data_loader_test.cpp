@@ -572,6 +572,27 @@ TEST_CASE("a load ends the pass, and calls out of turn are errors", "[protocols]
         }).first == ErrorCode::kInvalidArgument);
 }
 
+TEST_CASE("the start of the epoch is tried when the pass is begun", "[protocols]") {
+  const auto loader = make(uneven_workers(), 0);
+  loader->iterate();
+  take(*loader, 4);
+  const Dict good = loader->state_dict();
+  const auto rest = take(*loader);
+  const auto foreign = make(uneven_workers(8), 0);
+  Dict bad = good;
+  bad["epoch_start"] = foreign->state_dict()["source"];
+  loader->load_state_dict(bad);
+  for (int i = 0; i < 2; ++i) {
+    const auto [code, text] = failure_of([&] { loader->iterate(); });
+    CHECK(code == ErrorCode::kMismatch);
+    CHECK_THAT(text, Catch::Contains("micro batch size") && Catch::Contains("epoch_start"));
+    CHECK(loader->state_dict() == bad);
+    CHECK(failure_of([&] { loader->next(); }).first == ErrorCode::kInvalidArgument);
+  }
+  resume(*loader, good);
+  CHECK(take(*loader) == rest);
+}
+
 TEST_CASE("a damaged dictionary is refused with the path, and changes nothing", "[protocols]") {
   const auto loader = make(uneven_workers(), 0);
   loader->iterate();
