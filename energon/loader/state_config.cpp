@@ -65,7 +65,8 @@ void check_types(const JsonReader& node) {
   const bool list = node.json().is_array();
   for (const auto& [name, value] : node.json().items()) {
     if (value.is_structured()) {
-      check_types({value, node.path() + (list ? "[" + name + "]" : "." + printable(name))});
+      check_types({value, list ? fmt::format("{}[{}]", node.path(), name)
+                               : fmt::format("{}.{}", node.path(), printable(name))});
     }
   }
 }
