@@ -48,7 +48,8 @@ std::int64_t number(const Json& line, const char* name) {
   // Unsigned is what is not negative; above 64 bits with sign it would wrap around.
   if (!value.is_number_unsigned() || !std::in_range<std::int64_t>(value.get<std::uint64_t>())) {
     throw WrongLine{fmt::format("'{}' must be a whole number from 0 to {}, got {}", name,
-                                std::numeric_limits<std::int64_t>::max(), value.dump())};
+                                std::numeric_limits<std::int64_t>::max(),
+                                value.is_number() ? value.dump() : value.type_name())};
   }
   return value.get<std::int64_t>();
 }

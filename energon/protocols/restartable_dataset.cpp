@@ -40,8 +40,6 @@ std::optional<DataLoaderCheckpoint> checkpoint_at(const State& state, std::int64
   return std::nullopt;
 }
 
-std::int64_t worker_step_of(const State& state) { return state.integer("worker_step"); }
-
 RestartableDataset::RestartableDataset(std::unique_ptr<AnyWorker> object,
                                        const WorkerIdentity& worker, WorkerRun run,
                                        std::shared_ptr<std::vector<std::string>> warnings)

@@ -33,9 +33,6 @@ State start_from(const StateDict& aggregated, Strictness strictness);
 /// What a worker saved at `step`; nothing if `state` has no such step.
 std::optional<DataLoaderCheckpoint> checkpoint_at(const State& state, std::int64_t step);
 
-/// Batches that the stage had made when `state` was saved.
-std::int64_t worker_step_of(const State& state);
-
 /// Not thread-safe.
 class RestartableDataset final : public Dataset {
  public:

@@ -1,7 +1,6 @@
 #include "energon/protocols/restartable_map.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>

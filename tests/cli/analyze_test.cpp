@@ -181,6 +181,9 @@ TEST_CASE("logs that are missing, wrong or empty are errors; one that is being w
     fails(folder.write("huge", batch(R"("keys":["a"],"idx":)" + idx)), 1,
           "line 1 is not of a debug log: 'idx' must be a whole number from 0 to");
   }
+  fails(folder.write("deep", batch(R"("keys":["a"],"idx":)" + std::string(200'000, '[') +
+                                   std::string(200'000, ']'))),
+        1, "got array");
   fails(folder.write("unkeyed", batch(R"("idx":0)")), 1, "it has no 'keys'");
   fails(folder.write("numbers", batch(R"("idx":0,"keys":[1])")), 1, "must be a list of strings");
   fails(folder.write("list", "[]\n"), 1, "it is not a JSON object");

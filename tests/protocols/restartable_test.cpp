@@ -429,7 +429,6 @@ class Diary {
   StateDict state_dict() const { return lines_; }
   void load_state_dict(const StateDict& state) { lines_ = state.get<std::vector<std::string>>(); }
   StateDict aggregate_state_dict(std::span<const StateDict> states) const {
-    StateDict merged = "";
     std::string text;
     for (const StateDict& state : states) {
       text += state.dump() + "\n";
