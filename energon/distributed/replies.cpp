@@ -6,8 +6,8 @@
 
 namespace energon {
 
-std::string success(std::string_view result) { return "+" + std::string(result); }
-std::string failure(const Error& error) { return "-" + encode_error(error); }
+std::string success(std::string_view result) { return fmt::format("+{}", result); }
+std::string failure(const Error& error) { return fmt::format("-{}", encode_error(error)); }
 
 std::string_view result_of(std::string_view reply) {
   if (reply.empty()) {
