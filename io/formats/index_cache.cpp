@@ -42,7 +42,7 @@ class LockedPart {
  public:
   /// Empty if `final_path` has appeared meanwhile: another process has built it.
   static std::optional<LockedPart> acquire(const std::string& final_path) {
-    const std::string path = final_path + ".part";
+    const std::string path = part_path(final_path);
     auto deadline = std::chrono::steady_clock::now() + kExpandStallLimit;
     off_t last_size = -1;
     while (!path_exists(final_path)) {
@@ -50,24 +50,23 @@ class LockedPart {
       if (!fd.valid()) {
         throw io_error("cannot create file", errno, {.path = path});
       }
-      struct stat held {};
-      ::fstat(fd.get(), &held);
       if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
-        struct stat named {};
-        if (::stat(path.c_str(), &named) == 0 && named.st_ino == held.st_ino) {
-          if (path_exists(final_path)) {
-            break;
-          }
-          return LockedPart(std::move(fd), path);
+        if (!is_named(fd, path)) {
+          continue;  // its last holder has renamed or removed it
         }
-        continue;  // its last holder has renamed or removed it
+        if (path_exists(final_path)) {
+          ::unlink(path.c_str());  // made here after the other had renamed its own
+          break;
+        }
+        return LockedPart(std::move(fd), path);
       }
       if (errno != EWOULDBLOCK && errno != EINTR) {
         throw io_error("cannot lock file", errno, {.path = path});
       }
       const auto now = std::chrono::steady_clock::now();
-      if (held.st_size != last_size) {
-        last_size = held.st_size;
+      const off_t size = status_of(fd).st_size;
+      if (size != last_size) {
+        last_size = size;
         deadline = now + kExpandStallLimit;
       } else if (now > deadline) {
         throw Error(ErrorCode::kTimeout,
@@ -79,11 +78,34 @@ class LockedPart {
     return std::nullopt;
   }
 
+  /// Removes the part of a process that was killed when `final_path` was already there.
+  static void remove_leftover(const std::string& final_path) {
+    const std::string path = part_path(final_path);
+    const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && is_named(fd, path) &&
+        path_exists(final_path)) {
+      ::unlink(path.c_str());
+    }
+  }
+
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
 
  private:
   LockedPart(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  static std::string part_path(const std::string& final_path) { return final_path + ".part"; }
+
+  static struct stat status_of(const UniqueFd& fd) {
+    struct stat status {};
+    ::fstat(fd.get(), &status);
+    return status;
+  }
+
+  static bool is_named(const UniqueFd& fd, const std::string& path) {
+    struct stat named {};
+    return ::stat(path.c_str(), &named) == 0 && named.st_ino == status_of(fd).st_ino;
+  }
 
   UniqueFd fd_;
   std::string path_;
@@ -186,6 +208,7 @@ std::string ensure_expanded(const std::string& shard_path,
   const std::string final_path =
       fmt::format("{}/{}.tar", folder, cache_name(shard_path, shard.identity()));
   if (path_exists(final_path)) {
+    LockedPart::remove_leftover(final_path);
     return final_path;
   }
   make_cache_folder(folder);

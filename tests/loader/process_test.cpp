@@ -23,6 +23,7 @@
 #include "tests/loader/loader_fixture.h"
 #include "tests/process/process_fixture.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/sanitizer.h"
 
 namespace {
 
@@ -113,7 +114,7 @@ TEST_CASE_METHOD(ProcessFixture, "X-08 workers end within two seconds of their p
 TEST_CASE_METHOD(ProcessFixture,
                  "X-09 a hundred loaders start while threads allocate, lock and log",
                  "[loader][cross][fork]") {
-#if defined(__SANITIZE_ADDRESS__)
+#if ENERGON_ADDRESS_SANITIZER
   WARN(
       "skipped: a fork copies the locks of AddressSanitizer's allocator as they are, held ones "
       "too");

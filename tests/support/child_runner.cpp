@@ -11,16 +11,12 @@
 #include <exception>
 #include <stdexcept>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/lsan_interface.h>
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
-#endif
-
 #include "io/unique_fd.h"
+#include "tests/support/sanitizer.h"
+
+#if ENERGON_ADDRESS_SANITIZER
+#include <sanitizer/lsan_interface.h>
+#endif
 
 namespace energon::testing {
 namespace {
@@ -32,7 +28,7 @@ int run_body(const std::function<int()>& body) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "child failed: %s\n", error.what());
   }
-#if defined(__SANITIZE_ADDRESS__)
+#if ENERGON_ADDRESS_SANITIZER
   if (__lsan_do_recoverable_leak_check() != 0) {
     return 98;
   }

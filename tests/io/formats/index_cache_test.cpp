@@ -1,6 +1,7 @@
 #include "io/formats/index_cache.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 #include "io/error.h"
 #include "io/formats/tar_index.h"
+#include "io/unique_fd.h"
 #include "tests/io/formats/shards.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/temp_dir.h"
@@ -165,6 +167,26 @@ TEST_CASE("expanders that are killed leave no copy or a right one", "[io][format
     run_and_kill(4, seed, [&] { ensure_expanded(shard, cache); });
     CHECK(energon::read_file(ensure_expanded(shard, cache)) == content);
     CHECK(energon::testing::files_below(cache).size() == 1);
+  }
+}
+
+TEST_CASE("what an expander left that came too late is removed", "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string shard = folder.write("a.tgz", gzip(make_shard(0, 3)));
+  const std::string expanded = ensure_expanded(shard, folder.file("cache"));
+  const std::string part = expanded + ".part";
+  folder.write(std::filesystem::relative(part, folder.path()).native(), "");
+  REQUIRE(std::filesystem::exists(part));
+
+  SECTION("if nobody holds it") {
+    CHECK(ensure_expanded(shard, folder.file("cache")) == expanded);
+    CHECK_FALSE(std::filesystem::exists(part));
+  }
+  SECTION("but not under one that holds it") {
+    const energon::UniqueFd held(::open(part.c_str(), O_RDWR | O_CLOEXEC));
+    REQUIRE(::flock(held.get(), LOCK_EX) == 0);
+    CHECK(ensure_expanded(shard, folder.file("cache")) == expanded);
+    CHECK(std::filesystem::exists(part));
   }
 }
 
