@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <system_error>
 #include <tuple>
@@ -15,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/json_lines.h"
 #include "io/error.h"
 
 namespace energon::cli {
@@ -30,89 +29,17 @@ struct LoggedBatch {
   std::vector<std::string> keys;
 };
 
-/// What a line has in place of a debug log's.
-struct WrongLine {
-  std::string problem;
-};
-
-const Json& field(const Json& line, const char* name) {
-  const auto found = line.find(name);
-  if (found == line.end()) {
-    throw WrongLine{fmt::format("it has no '{}'", name)};
-  }
-  return *found;
-}
-
-std::int64_t number(const Json& line, const char* name) {
-  const Json& value = field(line, name);
-  // Unsigned is what is not negative; above 64 bits with sign it would wrap around.
-  if (!value.is_number_unsigned() || !std::in_range<std::int64_t>(value.get<std::uint64_t>())) {
-    throw WrongLine{fmt::format("'{}' must be a whole number from 0 to {}, got {}", name,
-                                std::numeric_limits<std::int64_t>::max(),
-                                value.is_number() ? value.dump() : value.type_name())};
-  }
-  return value.get<std::int64_t>();
-}
-
-std::vector<std::string> keys(const Json& line) {
-  const Json& list = field(line, "keys");
-  const auto is_string = [](const Json& key) { return key.is_string(); };
-  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_string)) {
-    throw WrongLine{"'keys' must be a list of strings"};
-  }
-  return list.get<std::vector<std::string>>();
-}
-
 // Nothing for lines about other things than batches.
-std::optional<LoggedBatch> parse_line(const std::string& text) {
-  const Json line = Json::parse(text, nullptr, false);
-  if (!line.is_object()) {
-    throw WrongLine{line.is_discarded() ? "it is not JSON" : "it is not a JSON object"};
-  }
-  const Json& type_field = field(line, "t");
-  if (!type_field.is_string()) {
-    throw WrongLine{"'t' must be a string"};
-  }
-  const auto type = type_field.get<std::string>();
+std::optional<LoggedBatch> to_batch(const Json& line) {
+  const std::string type = text_in(line, "t");
   const bool is_delivered = type.ends_with(".yield");
   if (!is_delivered && type != "yield_batch") {
     return std::nullopt;
   }
-  return LoggedBatch{.step = number(line, "idx"),
-                     .rank = number(line, "r"),
-                     .worker = is_delivered ? -1 : number(line, "w"),
-                     .keys = keys(line)};
-}
-
-void read_log(const std::string& path, std::vector<LoggedBatch>& batches,
-              std::vector<std::string>& warnings) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "a folder is no log; name the logs in it, such as 'FOLDER/*.jsonl'",
-                {.path = path});
-  }
-  std::ifstream file(path);
-  if (!file) {
-    throw Error(ErrorCode::kIo, "cannot read the log", {.path = path});
-  }
-  std::string text;
-  for (int number = 1; std::getline(file, text); ++number) {
-    try {
-      if (auto batch = parse_line(text)) {
-        batches.push_back(std::move(*batch));
-      }
-    } catch (const WrongLine& wrong) {
-      if (file.eof()) {  // without an end of line
-        warnings.push_back(fmt::format("{}: the last line is not complete", printable(path)));
-        return;
-      }
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("line {} is not of a debug log: {}", number, printable(wrong.problem)),
-          {.path = path});
-    }
-  }
+  return LoggedBatch{.step = number_in(line, "idx"),
+                     .rank = number_in(line, "r"),
+                     .worker = is_delivered ? -1 : number_in(line, "w"),
+                     .keys = keys_in(line).get<std::vector<std::string>>()};
 }
 
 }  // namespace
@@ -149,7 +76,14 @@ DeliveredOrder read_order(const std::vector<std::string>& files) {
   DeliveredOrder order;
   std::vector<LoggedBatch> batches;
   for (const std::string& file : files) {
-    read_log(file, batches, order.warnings);
+    const LastLine last = read_json_lines(file, "a debug log", [&](const Json& line) {
+      if (auto batch = to_batch(line)) {
+        batches.push_back(std::move(*batch));
+      }
+    });
+    if (last == LastLine::kCut) {
+      order.warnings.push_back(cut_line_warning(file));
+    }
   }
   const auto is_delivered = [](const LoggedBatch& batch) { return batch.worker < 0; };
   if (std::any_of(batches.begin(), batches.end(), is_delivered)) {

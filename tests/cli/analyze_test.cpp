@@ -170,7 +170,7 @@ TEST_CASE("logs that are missing, wrong or empty are errors; one that is being w
   fails(folder.file("none-*.jsonl"), 1, "there is no such log");
   fails(folder.write("wrong", log_of({0, 1}) + "hello\n"), 1, "line 3");
   fails(folder.write("empty", ""), 1, "no batches in 1 log");
-  fails(folder.path(), 1, "a folder is no log");
+  fails(folder.path(), 1, "a folder is not a debug log");
   const auto batch = [](const std::string& fields) {
     return R"({"t":"SavableDataLoader.yield","r":0,"w":null,)" + fields + "}\n";
   };
@@ -183,7 +183,7 @@ TEST_CASE("logs that are missing, wrong or empty are errors; one that is being w
   }
   fails(folder.write("deep", batch(R"("keys":["a"],"idx":)" + std::string(200'000, '[') +
                                    std::string(200'000, ']'))),
-        1, "got array");
+        1, "it is nested more than 16 deep");
   fails(folder.write("unkeyed", batch(R"("idx":0)")), 1, "it has no 'keys'");
   fails(folder.write("numbers", batch(R"("idx":0,"keys":[1])")), 1, "must be a list of strings");
   fails(folder.write("list", "[]\n"), 1, "it is not a JSON object");

@@ -267,8 +267,10 @@ TEST_CASE("files that are no such dumps are refused with the line", "[cli][certi
     CHECK_THAT(result.err, Catch::Contains(reason));
   };
   const Words lines = dump(data.path(), kFlags + Words{"--limit", "9"});
-  refused(text_of(dump(data.path(), {"--limit", "2"})), "line 1: this is no line of");
-  refused(lines[0] + "\nnonsense\n" + lines[1] + "\n", "line 2: this is no line of");
+  refused(text_of(dump(data.path(), {"--limit", "2"})),
+          "line 1 is not of a dump with --certificate");
+  refused(lines[0] + "\nnonsense\n" + lines[1] + "\n",
+          "line 2 is not of a dump with --certificate and --logical-shards: it is not JSON");
   const Words more = dump(data.path(), {"--logical-shards", "4", "--limit", "1", "--certificate"});
   refused("", "there is no line in these dumps");
   refused(text_of(lines + more), "4 logical shards, the lines before of one of 8");
@@ -278,7 +280,7 @@ TEST_CASE("files that are no such dumps are refused with the line", "[cli][certi
   changed["batch_certificate"] = "0123456789abcdeg";
   refused(changed.dump() + "\n", "16 hexadecimal digits");
   CHECK_THAT(certify({files.file("nothing")}).err, Catch::Contains("there is no such dump"));
-  CHECK_THAT(certify({data.path()}).err, Catch::Contains("not a regular file"));
+  CHECK_THAT(certify({data.path()}).err, Catch::Contains("a folder is not a dump"));
   CHECK(certify({data.path()}).exit_code == 1);
 
   const auto with = [&](const char* field, nlohmann::json value) {
@@ -293,7 +295,7 @@ TEST_CASE("files that are no such dumps are refused with the line", "[cli][certi
   refused(with("micro_batch", std::uint64_t{1} << 63), "whole number from 0 to 9007199254740992");
   refused(with("logical_shards", std::int64_t{1} << 40), "no job of 1099511627776 logical shards");
   refused(R"({"logical_shards":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n",
-          "line 1: it is nested more than 16 deep");
+          "it is nested more than 16 deep");
   const std::string end = R"({"end_of_epoch":0,"logical_shards":8,"of_logical_shards":)";
   refused(end + R"([8],"micro_batches":[1]})" + "\n", "no logical shard 8 of 8");
   refused(end + R"([0,1],"micro_batches":[1]})" + "\n", "1 numbers in 'micro_batches' for 2");

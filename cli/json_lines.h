@@ -1,0 +1,39 @@
+// Files of JSON objects, one a line: debug logs, and dumps of this program.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace energon::cli {
+
+/// Of numbers in lines: sums and products of a few of them fit, and every JSON reader takes them.
+inline constexpr std::int64_t kLargestNumber = std::int64_t{1} << 53;
+
+enum class LastLine { kWhole, kCut };
+
+/// Calls `take` with each line of `path`, which may be a pipe. kCut: the last one has no end and is
+/// not JSON, so its writer was killed or still runs; it is left out. Throws Error: kNotFound, kIo,
+/// kInvalidArgument for a folder or a line that is too long, no JSON object or nested too deeply.
+/// These errors and those of `take` name path and line; those of kInvalidArgument also say that the
+/// line is not of `noun`, such as "a debug log".
+LastLine read_json_lines(const std::string& path, std::string_view noun,
+                         const std::function<void(const nlohmann::json&)>& take);
+
+/// What to tell the user of such a last line.
+std::string cut_line_warning(const std::string& path);
+
+/// Fields of a line and their values. All throw Error (kInvalidArgument), which names the field.
+const nlohmann::json& field(const nlohmann::json& line, const char* name);
+std::int64_t to_number(const nlohmann::json& value,
+                       const char* name);  ///< whole, 0 to kLargestNumber
+std::int64_t number_in(const nlohmann::json& line, const char* name);  ///< the same
+std::string text_in(const nlohmann::json& line, const char* name);
+/// The field "keys", whose values are strings.
+const nlohmann::json& keys_in(const nlohmann::json& line);
+
+}  // namespace energon::cli
