@@ -8,13 +8,11 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 
 #include <catch2/catch.hpp>
 
 #include "energon/distributed/dispatch_adapter.h"
-#include "energon/distributed/indexed_source.h"
 #include "energon/distributed/loader_source.h"
 #include "energon/distributed/shard_adapter.h"
 #include "energon/distributed/skip_first.h"
@@ -27,11 +25,8 @@
 #include "wrappers/pipeline.h"
 
 using energon::BatchSource;
-using energon::Dataset;
 using energon::Error;
 using energon::ErrorCode;
-using energon::IndexedOptions;
-using energon::IndexedSource;
 using energon::PipelineContext;
 using energon::PipelineFactory;
 using energon::Sample;
@@ -41,8 +36,12 @@ using energon::StatefulOptions;
 using energon::testing::after;
 using energon::testing::Batches;
 using energon::testing::Dict;
+using energon::testing::failure_of;
 using energon::testing::GrowingDataset;
+using energon::testing::indexed;
+using energon::testing::make;
 using energon::testing::pass;
+using energon::testing::resume;
 using energon::testing::SharedCounters;
 using energon::testing::take;
 using energon::testing::through_text;
@@ -51,42 +50,8 @@ using energon::testing::worker_pids;
 
 namespace {
 
-std::unique_ptr<StatefulDataLoader> make(PipelineFactory pipeline, int workers,
-                                         const StatefulOptions& options = {}) {
-  return std::make_unique<StatefulDataLoader>(
-      std::move(pipeline), energon::LoaderOptions{.worker_config = {.num_workers = workers}},
-      options);
-}
-
-void resume(StatefulDataLoader& loader, const Dict& dict) {
-  loader.load_state_dict(dict);
-  loader.iterate();
-}
-
-// The code and text of what `call` throws.
-std::pair<ErrorCode, std::string> failure_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  throw std::runtime_error("it did not fail");
-}
-
 const Dict& worker_states(const Dict& dict) {
   return dict.at("source").at("loader").at("worker_states");
-}
-
-std::shared_ptr<IndexedSource> indexed(std::optional<std::uint32_t> shuffle_seed) {
-  return std::make_shared<IndexedSource>(
-      IndexedOptions{.samples = 100, .batch_size = 7, .shuffle_seed = shuffle_seed},
-      [](std::span<const std::int64_t> indexes) {
-        Sample batch;
-        for (const std::int64_t index : indexes) {
-          batch.keys.push_back(std::to_string(index));
-        }
-        return batch;
-      });
 }
 
 // A sampler with a state of its own: thirty random numbers an epoch, from one generator.
@@ -556,69 +521,4 @@ TEST_CASE("adapters can be the source, pass on what is asked of it, and show its
     CHECK(StatefulDataLoader(adapter(stateless)).warnings() == stateless->warnings());
     CHECK(stateless->warnings().size() == 1);
   }
-}
-
-TEST_CASE("a load ends the pass, and calls out of turn are errors", "[protocols]") {
-  StatefulDataLoader loader(indexed(std::nullopt));
-  CHECK(failure_of([&] { loader.next(); }).first == ErrorCode::kInvalidArgument);
-  loader.iterate();
-  const Dict dict = loader.state_dict();
-  loader.load_state_dict(dict);
-  CHECK(failure_of([&] { loader.next(); }).first == ErrorCode::kInvalidArgument);
-  CHECK(failure_of([] { make(uneven_workers(), 0, {.snapshot_every_n_steps = -1}); }).first ==
-        ErrorCode::kInvalidArgument);
-  CHECK(failure_of([] {
-          StatefulDataLoader(uneven_workers(), {.checkpoint_every_batches = 1});
-        }).first == ErrorCode::kInvalidArgument);
-}
-
-TEST_CASE("the start of the epoch is tried when the pass is begun", "[protocols]") {
-  const auto loader = make(uneven_workers(), 0);
-  loader->iterate();
-  take(*loader, 4);
-  const Dict good = loader->state_dict();
-  const auto rest = take(*loader);
-  const auto foreign = make(uneven_workers(8), 0);
-  Dict bad = good;
-  bad["epoch_start"] = foreign->state_dict()["source"];
-  loader->load_state_dict(bad);
-  for (int i = 0; i < 2; ++i) {
-    const auto [code, text] = failure_of([&] { loader->iterate(); });
-    CHECK(code == ErrorCode::kMismatch);
-    CHECK_THAT(text, Catch::Contains("micro batch size") && Catch::Contains("epoch_start"));
-    CHECK(loader->state_dict() == bad);
-    CHECK(failure_of([&] { loader->next(); }).first == ErrorCode::kInvalidArgument);
-  }
-  resume(*loader, good);
-  CHECK(take(*loader) == rest);
-}
-
-TEST_CASE("a damaged dictionary is refused with the path, and changes nothing", "[protocols]") {
-  const auto loader = make(uneven_workers(), 0);
-  loader->iterate();
-  take(*loader, 4);
-  const Dict good = loader->state_dict();
-  const auto refused = [&](const std::function<void(Dict&)>& damage) {
-    Dict dict = good;
-    damage(dict);
-    return failure_of([&] { loader->load_state_dict(dict); });
-  };
-  using Failure = std::pair<ErrorCode, std::string>;
-  CHECK(refused([](Dict& dict) { dict["version"] = 2; }).first == ErrorCode::kUnsupported);
-  CHECK(refused([](Dict& dict) { dict.erase("epoch_start"); }).first == ErrorCode::kCorruptData);
-  CHECK(refused([](Dict& dict) { dict["steps"] = "4"; }) ==
-        Failure(ErrorCode::kCorruptData,
-                "state_dict.steps: an integer of 64 bits is expected; it is \"4\""));
-  CHECK(refused([](Dict& dict) {
-          dict["source"]["loader"]["worker_states"][0]["state"]["fields"]["seen"][2] = 0.5;
-        }) == Failure(ErrorCode::kCorruptData,
-                      "state_dict.source.loader.worker_states[0].state.fields.seen[2]: an integer "
-                      "of 64 bits is expected; it is 0.5"));
-  CHECK(refused([](Dict& dict) {
-          dict["source"]["loader"]["worker_states"][0]["certificate"] = "12";
-        }).second ==
-        "state_dict.source.loader.worker_states[0].certificate: 16 hexadecimal digits "
-        "are expected; it is \"12\"");
-  CHECK(loader->state_dict() == good);
-  CHECK(take(*loader).size() == 133);
 }

@@ -55,6 +55,38 @@ PipelineFactory uneven_workers(std::optional<std::int64_t> batch_size) {
   };
 }
 
+std::unique_ptr<StatefulDataLoader> make(PipelineFactory pipeline, int workers,
+                                         const StatefulOptions& options) {
+  return std::make_unique<StatefulDataLoader>(
+      std::move(pipeline), LoaderOptions{.worker_config = {.num_workers = workers}}, options);
+}
+
+void resume(StatefulDataLoader& loader, const Dict& dict) {
+  loader.load_state_dict(dict);
+  loader.iterate();
+}
+
+std::pair<ErrorCode, std::string> failure_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  throw std::runtime_error("it did not fail");
+}
+
+std::shared_ptr<IndexedSource> indexed(std::optional<std::uint32_t> shuffle_seed) {
+  return std::make_shared<IndexedSource>(
+      IndexedOptions{.samples = 100, .batch_size = 7, .shuffle_seed = shuffle_seed},
+      [](std::span<const std::int64_t> indexes) {
+        Sample batch;
+        for (const std::int64_t index : indexes) {
+          batch.keys.push_back(std::to_string(index));
+        }
+        return batch;
+      });
+}
+
 std::vector<int> worker_pids(StatefulDataLoader& loader) {
   return dynamic_cast<LoaderSource&>(loader.source()).loader().worker_pids();
 }

@@ -4,15 +4,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "energon/distributed/indexed_source.h"
 #include "energon/pipeline.h"
 #include "energon/protocols/stateful_data_loader.h"
+#include "io/error.h"
 
 namespace energon::testing {
 
@@ -34,6 +38,17 @@ Dict through_text(const Dict& dict);
 /// GrowingDatasets: without workers one of 137 samples, of three workers 0, 100 and 37, else 20
 /// each. In batches, or single.
 PipelineFactory uneven_workers(std::optional<std::int64_t> batch_size = std::nullopt);
+
+/// A loader over `pipeline` on that many workers.
+std::unique_ptr<StatefulDataLoader> make(PipelineFactory pipeline, int workers,
+                                         const StatefulOptions& options = {});
+void resume(StatefulDataLoader& loader, const Dict& dict);
+
+/// The code and text of the Error that `call` throws.
+std::pair<ErrorCode, std::string> failure_of(const std::function<void()>& call);
+
+/// Map-style data: 100 indexes in batches of seven, with their numbers as keys.
+std::shared_ptr<IndexedSource> indexed(std::optional<std::uint32_t> shuffle_seed);
 
 /// Process ids of the workers of a loader over pipelines.
 std::vector<int> worker_pids(StatefulDataLoader& loader);
