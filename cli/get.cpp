@@ -185,8 +185,8 @@ void add_get(CLI::App& app, Run& run) {
       "KEY", flags->key,
       "Key of a sample, or KEY.part; looked for in all splits, unless --split is given");
   command->add_option("--restore-key", flags->restore_key,
-                      "As dump prints it; --split, --mode, --num-workers and --world-size must be "
-                      "those of the dump");
+                      "As dump prints it; --split, --mode, --num-workers, --world-size and "
+                      "--logical-shards must be those of the dump");
   command->add_option("--output", flags->output,
                       "Write raw bytes: of one part to this file (-: standard output), of a sample "
                       "each part to a file of its name in this folder");

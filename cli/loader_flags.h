@@ -1,4 +1,5 @@
-// The options that dump, get and bench share: which data, which pipeline, which loader.
+// The options that dump, get, bench, which-step and which-keys share: which data, which pipeline,
+// which loader.
 
 #pragma once
 

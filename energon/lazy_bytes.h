@@ -1,8 +1,8 @@
-// Bytes of a sample that are fetched when they are asked for: a large file that most samples of a
-// shuffle buffer never need.
+// Bytes of a sample that are fetched when they are asked for: a large file that only the samples of
+// a pack need.
 //
-// Lazy bytes live in the process that made them. Before a sample leaves it, whoever encodes it
-// replaces them by what get() gives.
+// Lazy bytes live in the process that made them. A batch with such a field is refused with the
+// field's name, so call get() before (postencode_sample, encode_sample).
 
 #pragma once
 

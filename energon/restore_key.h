@@ -1,10 +1,12 @@
 // The path of one emitted item through the pipeline, enough to rebuild that very item.
 //
 // Text form, outermost stage first:
-// LogicalShard(3,17)/Batch(17)[Webdataset(0,812),Webdataset(0,40)] A stage has a name, integers,
-// and either one inner key ("/key"), a list of inner keys ("[…]") or none. The byte form sorts as
-// the (stage, integers, inner keys) tuples do and is what crosses process borders and is hashed;
-// docs/formats/restore_key.md gives its layout.
+//
+//   LogicalShard(3,17)/Batch(17)[Webdataset(0,812),Webdataset(0,40)]
+//
+// A stage has a name, integers, and either one inner key ("/key"), a list of inner keys ("[…]") or
+// none. The byte form sorts as the (stage, integers, inner keys) tuples do and is what crosses
+// process borders and is hashed; docs/formats/restore_key.md gives its layout.
 
 #pragma once
 

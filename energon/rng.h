@@ -1,7 +1,7 @@
 // The random numbers that decide the sample order, bit-identical to Energon's WorkerRng over
 // torch's CPU generator.
 //
-// We own the generator and the sampling (style rule: std::*_distribution and std::shuffle differ
+// We own the generator and the sampling (std::*_distribution and std::shuffle differ
 // between standard libraries, torch changed its own sampling between releases).
 // tests/energon/rng_test.cpp pins every draw; the torch tests compare the generator with
 // libtorch's.

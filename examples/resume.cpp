@@ -1,5 +1,6 @@
-// Saves in the middle, goes on, and compares with a loader that was restored:    resume DATASET
-// STATE_FILE
+// Saves in the middle, goes on, and compares with a loader that was restored:
+//
+//   resume DATASET STATE_FILE
 
 #include <cstdio>
 #include <memory>

@@ -3,13 +3,13 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build pkg-config ccache
+  g++ cmake ninja-build pkg-config
   libarchive-dev libboost-dev libxxhash-dev zlib1g-dev libzstd-dev libsqlite3-dev libssl-dev libyaml-cpp-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libjpeg-dev libpng-dev
 )
 # What tests and developers need besides; "minimal" leaves it out.
 if [ "${1:-}" != minimal ]; then
-  packages+=(libtorch-dev libgloo-dev catch2 clang-14 clang-format-14 libclang-rt-14-dev python3 strace)
+  packages+=(ccache libtorch-dev libgloo-dev catch2 clang-14 clang-format-14 libclang-rt-14-dev python3 strace)
 fi
 
 missing=()

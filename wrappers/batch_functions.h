@@ -1,4 +1,4 @@
-// What makes one batch of several samples: functions for Batch, GroupBatch and Packing.
+// What makes one batch of several samples: functions for Batch and GroupBatch.
 //
 // They differ in what becomes of tensors. list_fields puts nothing together; stack_fields wants
 // equal shapes; pad_stack_fields fills up to the largest; concat_fields joins along the first

@@ -1,9 +1,8 @@
 // The standard pipelines: how the stages are put together for training and for validation.
 //
-//   train: per leaf SliceOrder -> [Repeat]; [Blend] -> [Repeat] -> [ShuffleBuffer] -> ReadSamples
-//   ->
-//          [cook] -> [encode | preencode] -> [Packing] -> [GroupBatch | Batch] -> [encode batch] ->
-//          [Epochize] -> [LogSample] -> [Watchdog]
+//   train: per leaf SliceOrder -> [Repeat]; [Blend | ShareBlend] -> [Repeat] -> [ShuffleBuffer] ->
+//          ReadSamples -> [cook] -> [encode | preencode] -> [Packing] -> [GroupBatch | Batch] ->
+//          [encode batch] -> [Epochize] -> [LogSample] -> [Watchdog]
 //   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit] ->
 //          [LogSample] -> [Watchdog]
 //

@@ -42,8 +42,6 @@ struct PipelineLeaf {
 
 /// What a pipeline reads. In training the leaves are mixed, in validation they follow each other.
 struct PipelineData {
-  /// kWeighted: drawn by weight, each without end. Else each its number of repetitions in an epoch,
-  /// exactly.
   PipelineData() = default;
   /// The whole of one dataset.
   template <std::derived_from<LeafDataset> Leaf>
@@ -52,6 +50,8 @@ struct PipelineData {
   /// Several datasets, each once an epoch.
   explicit PipelineData(std::vector<std::shared_ptr<const LeafDataset>> datasets);
 
+  /// kWeighted: mixed by weight, each without end. Else each its number of repetitions in an epoch,
+  /// exactly.
   Mixing mixing = Mixing::kSingle;
   std::vector<PipelineLeaf> leaves = {};
   std::vector<std::string> warnings = {};  ///< of the opened datasets; harmless

@@ -85,8 +85,9 @@ def make_block():
         if report["machine"]["assertions"]:
             sys.exit(f"{report['name']}.json was measured with assertions on; not published")
     machines = sorted({machine_text(report) for report in reports})
+    loads = [float(report["machine"]["load_1min_at_start"]) for report in reports]
     lines = target_table(reports) + ["", "Measured on " + "; ".join(machines) +
-                                     "; page cache warm; medians. "
+                                     f"; load {min(loads):.1f} – {max(loads):.1f} at the start; page cache warm; medians. "
                                      "`bench/run_all.sh` measures again.", ""]
     for report in reports:
         lines += report_table(report)

@@ -2,9 +2,9 @@
 // across ranks (torch.distributed.checkpoint and its like).
 //
 //   energon/config              JSON: what the job's position belongs to
-//   energon/logical_shard/17    where logical shard 17 stands, and its rank: a state file of its
-//   own
-//                               without configuration (docs/formats/checkpoint.md)
+//   energon/logical_shard/17    where logical shard 17 stands, and its rank
+//
+// docs/formats/checkpoint.md gives the bytes.
 //
 // Every value is a one-dimensional uint8 tensor, texts and numbers included, so nothing is coerced
 // on the way. A name says what it is of, whichever rank stored it and in which order names come

@@ -40,8 +40,8 @@ struct LoaderOptions {
   /// Absent: that many.
   std::optional<int> n_checkpoints = std::nullopt;
 
-  /// Largest state a worker can keep; a shuffle buffer needs 16 bytes a sample. Only what is used
-  /// costs memory.
+  /// Largest state a worker can keep; a shuffle buffer needs at most 16 bytes a sample, usually 4
+  /// to 6. Only what is used costs memory.
   std::uint64_t checkpoint_slot_bytes = std::uint64_t{64} << 20;
 
   /// A wait for a worker that makes no progress for so long ends in an Error (kTimeout).

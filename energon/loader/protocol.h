@@ -4,15 +4,12 @@
 //     kBatch, kBatch, …  ── sample ring ──>   delivered in turn, stream after stream
 //     kEpochEnd                               of one stream; when all ended, the epoch does
 //     (waits)            <─ kNextEpoch ──     at the first next() after that
-//     kReports                                failures that a policy let pass, before what they
-//                                             precede
-//     kFailure                                rethrown by next(); the worker then only waits for
-//     its end
+//     kReports                                failures that a policy let pass, in front of a batch
+//     kFailure                                rethrown by next(); the worker waits for its end
 //
 //   worker command thread                   parent
 //                        <─ kGetCheckpoint ─  save_state_rank(): "I delivered n of yours"
-//     CheckpointAnswer   ── result ring ──>   the parent copies that checkpoint out of the
-//     checkpoint ring
+//     CheckpointAnswer   ── result ring ──>   the parent copies it out of the checkpoint ring
 //
 //   worker main thread:  kProducing ──end──> kEpochEnded ──kNextEpoch──> kProducing
 //                             └──failure──> kFailed          (closing the channel ends all of them)

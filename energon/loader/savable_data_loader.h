@@ -1,9 +1,10 @@
 // The loader of a training job: delivers the batches of one rank, and saves and restores its
 // position exactly.
 //
-//   SavableDataLoader loader(train_pipeline({dataset}, {.batch_size = 64}), {.worker_config =
-//   {.num_workers = 2}}); while (auto batch = loader.next()) { … }                       // one
-//   epoch write_loader_state("rank0.state", loader.save_state_rank());   // at any moment
+//   SavableDataLoader loader(train_pipeline({dataset}, {.batch_size = 64}),
+//                            {.worker_config = {.num_workers = 2}});
+//   while (auto batch = loader.next()) { … }                           // one epoch
+//   write_loader_state("rank0.state", loader.save_state_rank());       // at any moment
 //
 // With workers, batches are made in forked processes and handed over in shared memory without a
 // copy; a batch keeps its memory until its last value (or tensor) is gone, also after the loader.

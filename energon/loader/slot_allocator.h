@@ -37,7 +37,7 @@ class SlotAllocator final : public BufferAllocator {
   Buffer allocate(std::size_t size) override;
 
   /// Encodes `sample` into slots. Consumes it: its payloads must not be used any more. Throws Error
-  /// (kResourceExhausted) that names arena_limit.
+  /// (kResourceExhausted) that names arena_limit_bytes.
   PackedSample pack(Sample sample);
 
  private:

@@ -1,4 +1,4 @@
-// Whether a saved state belongs to a loader, and how it is fitted to a smaller micro batch.
+// Whether a saved state belongs to a loader, and how it is fitted to another micro batch.
 
 #pragma once
 

@@ -34,7 +34,7 @@ struct StatisticsBlock {
   std::uint64_t magic = 0;
   std::uint32_t version = 0;
   std::atomic<std::uint32_t> stage_count{0};
-  std::atomic<std::uint64_t> batches{0};           ///< given to the consumer
+  std::atomic<std::uint64_t> batches{0};           ///< made
   std::atomic<std::uint64_t> busy_ns{0};           ///< making batches
   std::atomic<std::uint64_t> consumer_wait_ns{0};  ///< for room in the ring or the arena
   std::atomic<std::uint64_t> cpu_ns{0};            ///< of the thread that makes batches

@@ -1,10 +1,11 @@
 // The body of a worker process: runs the pipelines of its logical shards in turn and sends their
 // batches.
 //
-// Two threads, or three. The main thread makes batches, stores checkpoints and commits to the
+// Three threads, or four. The main thread makes batches, stores checkpoints and commits to the
 // sample ring; the command thread serves get_checkpoint and the start of epochs, so that a save
-// never waits for a slow sample; the first large batch starts one that helps to read
-// (energon/read_helper.h). The states and the messages are in energon/loader/protocol.h.
+// never waits for a slow sample; a watchdog ends the process with its parent; the first large batch
+// starts one that helps to read (energon/read_helper.h). The states and the messages are in
+// energon/loader/protocol.h.
 
 #pragma once
 

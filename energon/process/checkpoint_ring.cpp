@@ -78,11 +78,10 @@ void load_words(std::uint64_t* words, std::span<std::byte> bytes) {
 
 std::uint64_t checkpoint_ring_footprint(const CheckpointRingOptions& options) {
   if (options.slots < 2 || options.slots > 65536 || options.slot_bytes > kMaxSlotBytes) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("checkpoint_slots is {} (from 2 to 65536), checkpoint_slot_bytes {} (at "
-                    "most {})",
-                    options.slots, options.slot_bytes, kMaxSlotBytes));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("n_checkpoints is {} (from 2 to 65536), checkpoint_slot_bytes {} (at "
+                            "most {})",
+                            options.slots, options.slot_bytes, kMaxSlotBytes));
   }
   return options.slots * slot_stride(options);
 }

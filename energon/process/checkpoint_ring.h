@@ -21,7 +21,7 @@ namespace energon {
 struct CheckpointSlot;
 
 struct CheckpointRingOptions {
-  /// Checkpoints kept (option `checkpoint_slots`): everything in flight plus one, at least 2.
+  /// Checkpoints kept (option `n_checkpoints`): everything in flight plus one, at least 2.
   std::uint32_t slots = 8;
 
   /// Largest checkpoint (option `checkpoint_slot_bytes`). Only what is used costs memory.

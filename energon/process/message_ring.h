@@ -74,8 +74,8 @@ struct RingWriterOptions {
   /// At most this many units are unreleased at any time: the depth of a queue. 0: only bytes count.
   std::uint64_t max_units = 0;
 
-  /// The user's option that sets the capacity, for messages.
-  std::string capacity_option = "ring capacity";
+  /// What the error says to do about a message that is too large.
+  std::string remedy = "use a larger ring";
 };
 
 /// The writing end. One per ring. Not thread-safe, except close() and reader_waits(). Every

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -49,9 +48,8 @@ RingSpace RingWriter::try_begin(std::uint64_t size_bytes) {
   if (size_bytes > max_unit_bytes()) {
     throw Error(ErrorCode::kResourceExhausted,
                 fmt::format("a message of {} bytes is larger than its ring allows ({} bytes, half "
-                            "of {}); raise {} to at least {}",
-                            size_bytes, max_unit_bytes(), capacity_, options_.capacity_option,
-                            std::bit_ceil(2 * (size_bytes + sizeof(UnitHeader)))));
+                            "of {}); {}",
+                            size_bytes, max_unit_bytes(), capacity_, options_.remedy));
   }
   if (closed()) {
     return {RingStatus::kClosed};

@@ -99,7 +99,7 @@ void check(const ChannelOptions& options) {
                             options.checkpoints.slot_bytes));
   }
   if (options.prefetch_units == 0) {
-    throw Error(ErrorCode::kInvalidArgument, "prefetch must be at least 1");
+    throw Error(ErrorCode::kInvalidArgument, "prefetch_units must be at least 1");
   }
   for (const std::uint64_t size :
        {options.command_ring_bytes, options.result_ring_bytes, options.sample_ring_bytes}) {
@@ -170,9 +170,9 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
     format_ring(range, capacity);
     return range;
   };
-  commands_ = std::make_unique<RingWriter>(
-      formatted(layout.commands, options.command_ring_bytes), doorbells_[kWorkerCommands],
-      doorbells_[kParentCommands], RingWriterOptions{.capacity_option = "command_ring_size"});
+  commands_ = std::make_unique<RingWriter>(formatted(layout.commands, options.command_ring_bytes),
+                                           doorbells_[kWorkerCommands], doorbells_[kParentCommands],
+                                           RingWriterOptions{});
   results_ = std::make_unique<RingReader>(formatted(layout.results, options.result_ring_bytes),
                                           doorbells_[kWorkerCommands], doorbells_[kParentCommands]);
   samples_ = std::make_unique<RingReader>(formatted(layout.samples, options.sample_ring_bytes),
@@ -240,12 +240,12 @@ WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors,
                                    doorbells_[kParentCommands], doorbells_[kWorkerCommands]);
   results_ = std::make_unique<RingWriter>(
       ring_range(memory_, layout.results, options.result_ring_bytes), doorbells_[kParentCommands],
-      doorbells_[kWorkerCommands], RingWriterOptions{.capacity_option = "result_ring_size"});
+      doorbells_[kWorkerCommands], RingWriterOptions{});
   samples_ =
       std::make_unique<RingWriter>(ring_range(memory_, layout.samples, options.sample_ring_bytes),
                                    doorbells_[kParentSamples], doorbells_[kWorkerMain],
                                    RingWriterOptions{.max_units = options.prefetch_units,
-                                                     .capacity_option = "sample_ring_size"});
+                                                     .remedy = "make batches of fewer samples"});
   auto returned =
       std::make_unique<RingReader>(ring_range(memory_, layout.returns, kReturnRingBytes),
                                    doorbells_[kParentSamples], doorbells_[kWorkerMain]);

@@ -42,16 +42,16 @@ inline constexpr std::uint64_t kStatisticsBytes = 3 * kPageBytes;
 
 /// Sizes of rings are powers of two from 4096 up; a unit may take half of its ring.
 struct ChannelOptions {
-  /// Samples (ring units) the worker may be ahead of the parent (option `prefetch`). At least 1.
+  /// Samples (ring units) the worker may be ahead of the parent. At least 1.
   std::uint64_t prefetch_units = 4;
 
-  /// Bytes of unit descriptors in flight (option `sample_ring_size`); payloads lie in the arena.
+  /// Bytes of unit descriptors in flight; payloads lie in the arena.
   std::uint64_t sample_ring_bytes = std::uint64_t{1} << 20;
 
-  /// Bytes of commands in flight (option `command_ring_size`).
+  /// Bytes of commands in flight.
   std::uint64_t command_ring_bytes = std::uint64_t{64} << 10;
 
-  /// Bytes of answers in flight (option `result_ring_size`).
+  /// Bytes of answers in flight.
   std::uint64_t result_ring_bytes = std::uint64_t{1} << 20;
 
   /// Checkpoint rings: one for each stream that the worker makes. At least 1.

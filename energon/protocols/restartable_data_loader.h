@@ -4,7 +4,8 @@
 //       [](const PipelineContext& context) { return MyWorker(worker_identity(context)); },
 //       {.loader = {.worker_config = {.num_workers = 3}},
 //        .run = {.schedule = CheckpointSchedule::every(100)}});
-//   while (auto batch = loader.next()) { … if (loader.step() % 100 == 0) save(loader.state_dict());
+//   while (auto batch = loader.next()) {
+//     if (loader.step() % 100 == 0) { save(loader.state_dict()); }
 //   }
 //
 // States are taken at steps that are known beforehand: a worker saves when it has made its part of

@@ -76,7 +76,8 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   std::string digest_;
 };
 
-/// Reads rows of a JoinedDataset. Not thread-safe; one per pipeline.
+/// Reads rows of a JoinedDataset. Not thread-safe; shared by the pipelines of a
+/// process (energon/leaf_readers.h).
 class JoinedReader final : public LeafReader {
  public:
   explicit JoinedReader(std::shared_ptr<const JoinedDataset> dataset);

@@ -50,7 +50,8 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   const std::shared_ptr<const SourceShard> source_;
 };
 
-/// Reads lines of a JsonlDataset. Not thread-safe; one per pipeline.
+/// Reads lines of a JsonlDataset. Not thread-safe; shared by the pipelines of a
+/// process (energon/leaf_readers.h).
 class JsonlReader final : public LeafReader {
  public:
   explicit JsonlReader(std::shared_ptr<const JsonlDataset> dataset)

@@ -85,7 +85,8 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   std::vector<std::shared_ptr<const SourceShard>> sources_;
 };
 
-/// Reads samples of a Webdataset. Not thread-safe; one per pipeline.
+/// Reads samples of a Webdataset. Not thread-safe; shared by the pipelines of a
+/// process (energon/leaf_readers.h).
 class WebdatasetReader final : public LeafReader {
  public:
   explicit WebdatasetReader(std::shared_ptr<const Webdataset> dataset);

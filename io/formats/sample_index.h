@@ -1,7 +1,7 @@
 // Finds samples and parts of a prepared dataset by name: the reader of `.nv-meta/index.sqlite`.
 //
 // tar_file_id is a shard's position in .info.json. The training path does without this file; it
-// serves lookups by key, excluded samples and `energon mount`. The file is opened read-only and
+// serves lookups by key, excluded samples, joins and file stores. The file is opened read-only and
 // immutable, and nothing that its schema may carry (triggers, views, functions) is run.
 // docs/formats/energon_files.md gives the tables.
 

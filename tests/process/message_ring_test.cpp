@@ -166,16 +166,16 @@ TEST_CASE("a ring of two units takes two, however small", "[process][ring]") {
   CHECK_FALSE(ring.send("d"));
 }
 
-TEST_CASE("a unit larger than the ring allows is refused at once, naming option and sizes",
+TEST_CASE("a unit larger than the ring allows is refused at once, with sizes and remedy",
           "[process][ring]") {
-  Ring ring(4096, {.capacity_option = "sample_ring_size"});
+  Ring ring(4096, {.remedy = "send less"});
   try {
     ring.writer.begin(5000, {});
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kResourceExhausted);
     CHECK_THAT(error.what(), Catch::Contains("5000") && Catch::Contains("2032") &&
-                                 Catch::Contains("raise sample_ring_size to at least 16384"));
+                                 Catch::Contains("; send less"));
   }
   CHECK(ring.send(std::string(2032, 'x')));
 }
