@@ -22,7 +22,7 @@ extern char** environ;
 namespace energon::testing {
 namespace {
 
-constexpr unsigned kLimitSeconds = 60;
+constexpr unsigned kLimitSeconds = 180;
 
 void use_own_cache() {
   static const TempDir folder;

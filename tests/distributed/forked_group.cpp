@@ -113,7 +113,7 @@ std::vector<RankReport> run_forked(int size, const std::function<std::string(int
   all_forked();
   std::vector<RankReport> reports;
   for (std::size_t rank = 0; rank < children.size(); ++rank) {
-    const ChildResult result = await_child(children[rank], std::chrono::seconds(60));
+    const ChildResult result = await_child(children[rank], std::chrono::seconds(180));
     RankReport report;
     report.exited = result.exited && result.exit_code == 0;
     report.signal = result.signal;

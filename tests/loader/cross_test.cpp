@@ -145,7 +145,7 @@ TEST_CASE("X-10 how far workers may be ahead changes nothing, and they stop when
     CHECK(found == expected);
     const auto begin = std::chrono::steady_clock::now();
     loader.stop();  // while the workers wait for room
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));  // of a minute
   }
 }
 

@@ -80,9 +80,9 @@ TEST_CASE("ENE-21 a killed worker ends next and save with its name and signal, a
       CHECK_THAT(error.what(), Catch::Contains("worker 1") && Catch::Contains("SIGKILL"));
     }
     CHECK_THROWS_WITH(loader->save_state_rank(), Catch::Contains("SIGKILL"));
-    CHECK(Clock::now() - begin < std::chrono::seconds(2));
+    CHECK(Clock::now() - begin < std::chrono::seconds(20));  // of a minute's timeout
   }
-  CHECK(ProcessCounts::now() == before);
+  CHECK(ProcessCounts::settled(before) == before);
 }
 
 TEST_CASE("save alone reports a dead worker too", "[loader][fork]") {
@@ -159,12 +159,12 @@ TEST_CASE(
        .batch_size = 2});
   const auto begin = Clock::now();
   {
-    const auto loader = fixture.loader(1, {.timeout = std::chrono::milliseconds(300)});
+    const auto loader = fixture.loader(1, {.timeout = std::chrono::seconds(3)});
     const Error error = first_error(*loader);
     CHECK(error.code() == ErrorCode::kTimeout);
     CHECK_THAT(error.what(), Catch::Contains("worker 0") && Catch::Contains("timeout"));
   }
-  CHECK(Clock::now() - begin < std::chrono::seconds(5));
+  CHECK(Clock::now() - begin < std::chrono::seconds(30));
 }
 
 TEST_CASE("a watchdog that ends its worker is a named death", "[loader][fork]") {
@@ -178,7 +178,7 @@ TEST_CASE("a watchdog that ends its worker is a named death", "[loader][fork]") 
   const auto watched = [&](const energon::PipelineContext& context) {
     return std::make_unique<energon::Watchdog>(
         fixture.pipeline()(context),
-        energon::WatchdogOptions{.timeout = std::chrono::milliseconds(100),
+        energon::WatchdogOptions{.timeout = std::chrono::seconds(2),
                                  .initial_timeout = std::chrono::seconds(30),
                                  .on_timeout = energon::OnTimeout::kEndWorker});
   };
@@ -189,12 +189,13 @@ TEST_CASE("a watchdog that ends its worker is a named death", "[loader][fork]") 
 }
 
 TEST_CASE("a save does not wait for a slow sample", "[loader][fork]") {
-  const LoaderFixture fixture({.task_encoder = {.encode_sample = at_call(1, [] { ::sleep(5); })}});
+  const LoaderFixture fixture(
+      {.task_encoder = {.encode_sample = at_call(1, [] { ::sleep(120); })}});
   const auto loader = fixture.loader(1);
   take(*loader, 1);
   const auto begin = Clock::now();
   CHECK(loader->save_state_rank().batch_index == 1);
-  CHECK(Clock::now() - begin < std::chrono::seconds(2));
+  CHECK(Clock::now() - begin < std::chrono::seconds(30));
 }
 
 TEST_CASE(
@@ -205,8 +206,8 @@ TEST_CASE(
   std::vector<Sample> kept;
   Error error(ErrorCode::kInternal, "no error");
   {
-    const auto loader = fixture.loader(1, {.timeout = std::chrono::milliseconds(500),
-                                           .arena_limit_bytes = std::uint64_t{4} << 20});
+    const auto loader = fixture.loader(
+        1, {.timeout = std::chrono::seconds(8), .arena_limit_bytes = std::uint64_t{4} << 20});
     try {
       for (int i = 0; i < 1000; ++i) {
         kept.push_back(*loader->next());
@@ -285,7 +286,7 @@ TEST_CASE("loaders that end in the middle of an epoch leave nothing behind", "[l
       take(*loader, static_cast<std::size_t>(i % 7));
     }
   }
-  CHECK(ProcessCounts::now() == before);
+  CHECK(ProcessCounts::settled(before) == before);
 }
 
 TEST_CASE("two loaders side by side do not disturb each other", "[loader][fork]") {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "io/hash.h"
+#include "tests/process/process_fixture.h"
 
 namespace energon::testing {
 namespace {
@@ -27,8 +28,18 @@ ProcessCounts ProcessCounts::now() {
   for (std::string child; children >> child;) {
     ++counts.children;
   }
-  counts.shared_memory_names = entries("/dev/shm");
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename();
+    const bool is_ours = name.find("energon") != std::string::npos;
+    // Temporary folders of tests that run beside this one may lie there.
+    counts.shared_memory_names += is_ours && name.find("energon-test") == std::string::npos ? 1 : 0;
+  }
   return counts;
+}
+
+ProcessCounts ProcessCounts::settled(const ProcessCounts& expected) {
+  eventually([&] { return now() == expected; });
+  return now();
 }
 
 std::ostream& operator<<(std::ostream& out, const ProcessCounts& counts) {

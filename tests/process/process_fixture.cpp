@@ -43,12 +43,12 @@ ProcessFixture::Resources ProcessFixture::count() {
 ProcessFixture::ProcessFixture() : before_(count()) {}
 
 ProcessFixture::~ProcessFixture() {
-  CHECK(eventually([this] { return count() == before_; }, std::chrono::seconds(1)));
+  CHECK(eventually([this] { return count() == before_; }));
   const Resources after = count();
   CHECK(after.descriptors == before_.descriptors);
   CHECK(after.threads == before_.threads);
   CHECK(after.mappings == before_.mappings);
-  CHECK(no_children());
+  CHECK(eventually([] { return no_children(); }));
 }
 
 bool no_children(bool reap) {

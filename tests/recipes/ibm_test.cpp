@@ -131,7 +131,7 @@ TEST_CASE("IBM-14 empty samples and parts are passed over, and the others come o
               energon::train_dataset(data.path(), {}, {.task_encoder = with.encoder}),
               with.expected);
         },
-        5s);
+        60s);
     CHECK_FALSE(child.timed_out);
     CHECK(child.exit_code == 0);
   }
@@ -154,7 +154,7 @@ TEST_CASE("IBM-14 where nothing is left there is an error, not a search without 
           }
           return 1;
         },
-        10s);
+        60s);
     CHECK_FALSE(child.timed_out);
     CHECK(child.exit_code == 0);
   };

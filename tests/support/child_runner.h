@@ -23,7 +23,7 @@ struct ChildResult {
 /// leak check of a sanitizer build runs before the child leaves (exit code 98), because _exit()
 /// skips it.
 ChildResult run_in_child(const std::function<int()>& body,
-                         std::chrono::milliseconds limit = std::chrono::seconds(60));
+                         std::chrono::milliseconds limit = std::chrono::seconds(180));
 
 /// The two halves of run_in_child(), for several children at a time: forks and returns at once, and
 /// waits for such a child.

@@ -220,7 +220,7 @@ class Recipe:
 def delivered(recipe, program):
     """The keys of each worker, in order."""
     command = [program, "dump", str(recipe.path)] + recipe.flags()
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=180)
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n{result.stderr}")
     keys = {worker: [] for worker in range(max(recipe.num_workers, 1))}
