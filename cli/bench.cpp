@@ -200,7 +200,7 @@ void add_bench(CLI::App& app, Run& run) {
   CLI::App* const command =
       app.add_subcommand("bench", "Measure the loader's throughput on your own data");
   const auto flags = std::make_shared<BenchFlags>();
-  add_loader_flags(*command, flags->loader);
+  add_loader_flags(*command, flags->loader, PathCount::kSeveral);
   command
       ->add_option("--seconds", flags->seconds,
                    "Measure so long; default: 10, unless --batches or --epochs end it")

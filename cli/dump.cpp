@@ -326,7 +326,7 @@ void add_dump(CLI::App& app, Run& run) {
                                                "Run the loader and print one JSON object a batch: "
                                                "rank, worker, index, keys, restore key, digest");
   const auto flags = std::make_shared<DumpFlags>();
-  add_loader_flags(*command, flags->loader);
+  add_loader_flags(*command, flags->loader, PathCount::kSeveral);
   command->add_option("--limit", flags->limit, "Stop after so many batches of this run")
       ->check(at_least(0));
   command

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -32,11 +33,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Shards of which one has the sample, and which of their samples it is.
+enum class Matches { kFirst, kAll };
+
+// The shard that has the sample, and which of its samples it is.
 struct Place {
-  ShardSet shards;
-  std::int64_t shard = 0;
-  std::int64_t sample = 0;  // in that shard
+  ShardSet shard;  // one
+  std::int64_t sample = 0;
 };
 
 [[noreturn]] void fail_not_found(const std::string& path, const std::string& key) {
@@ -103,11 +105,10 @@ Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const
                             printable(key), printable(shard_name), printable(*part.name)),
                 {.path = folder});
   }
-  return {.shards = {.dataset_path = folder,
-                     .kind = "prepared",
-                     .shards = {describe_shard(folder, info.shards[static_cast<std::size_t>(shard)],
-                                               cache_dir)}},
-          .shard = 0,
+  return {.shard = {.dataset_path = folder,
+                    .kind = "prepared",
+                    .shards = {describe_shard(folder, info.shards[static_cast<std::size_t>(shard)],
+                                              cache_dir)}},
           .sample = location->sample_index};
 }
 
@@ -131,16 +132,24 @@ std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::str
   return std::nullopt;
 }
 
-Place find_in_plain(const std::string& path, const std::string& key,
-                    const std::optional<std::string>& cache_dir) {
-  ShardSet shards = open_shards(path, "train", cache_dir);
-  for (std::size_t i = 0; i < shards.shards.size(); ++i) {
-    if (const auto sample = find_in_shard(shards.shards[i], key)) {
-      return {
-          .shards = std::move(shards), .shard = static_cast<std::int64_t>(i), .sample = *sample};
+std::vector<Place> find_in_plain(const std::string& path, const std::string& key, Matches matches,
+                                 const std::optional<std::string>& cache_dir) {
+  const ShardSet shards = open_shards(path, "train", cache_dir);
+  std::vector<Place> places;
+  for (const ShardFile& shard : shards.shards) {
+    if (const auto sample = find_in_shard(shard, key)) {
+      places.push_back(
+          {.shard = {.dataset_path = shards.dataset_path, .kind = shards.kind, .shards = {shard}},
+           .sample = *sample});
+      if (matches == Matches::kFirst) {
+        break;
+      }
     }
   }
-  fail_not_found(path, key);
+  if (places.empty()) {
+    fail_not_found(path, key);
+  }
+  return places;
 }
 
 std::vector<FoundPart> locate_parts(const ShardFile& shard, const ByteRange& range) {
@@ -159,16 +168,24 @@ std::vector<FoundPart> locate_parts(const ShardFile& shard, const ByteRange& ran
   return parts;
 }
 
-Sample read_sample(Place place) {
-  std::int64_t index = place.sample;
-  for (std::int64_t i = 0; i < place.shard; ++i) {
-    index += place.shards.shards[static_cast<std::size_t>(i)].sample_count;
-  }
-  WebdatasetReader reader(std::make_shared<const Webdataset>(std::move(place.shards)));
+FoundSample read_sample(const Place& place, const std::string& key) {
+  const ShardFile& shard = place.shard.shards.front();
+  FoundSample found;
+  found.bytes = TarIndex::load(shard.index_path, shard.tar_size).range(place.sample);
+  found.parts = locate_parts(shard, found.bytes);
+  WebdatasetReader reader(std::make_shared<const Webdataset>(place.shard));
   HeapBufferPool memory;
   std::vector<Sample> samples;
-  reader.read({&index, 1}, memory, samples);
-  return std::move(samples.at(0));
+  reader.read({&place.sample, 1}, memory, samples);
+  found.sample = std::move(samples.at(0));
+  if (found.sample.keys.at(0) != key) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index says that sample '{}' lies here, but '{}' does; prepare the "
+                            "dataset again",
+                            printable(key), printable(found.sample.keys.at(0))),
+                {.path = shard.tar_path, .byte_offset = found.bytes.offset});
+  }
+  return found;
 }
 
 }  // namespace
@@ -203,8 +220,9 @@ FoundSample find_line(const std::string& path, const std::string& key,
   return {.sample = std::move(samples.at(0)), .bytes = bytes, .parts = {{"json", bytes}}};
 }
 
-FoundSample find_in(const std::string& path, const std::string& key, const SplitPart& part,
-                    const std::optional<std::string>& cache_dir);
+std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
+                                 const SplitPart& part, Matches matches,
+                                 const std::optional<std::string>& cache_dir);
 
 // The datasets of a leaf and, if only a split is asked for, what of them is in it.
 std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& leaf,
@@ -224,9 +242,11 @@ std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& le
 }
 
 // In the datasets of a metadataset, in order: of one of its splits, or of all.
-FoundSample find_in_metadataset(const std::string& path, const std::string& key,
-                                const std::optional<std::string>& wanted_split,
-                                const std::optional<std::string>& cache_dir) {
+std::vector<FoundSample> find_in_metadataset(const std::string& path, const std::string& key,
+                                             const std::optional<std::string>& wanted_split,
+                                             Matches matches,
+                                             const std::optional<std::string>& cache_dir) {
+  std::vector<FoundSample> found;
   const Metadataset metadataset = read_metadataset(path);
   const std::vector<MetadatasetSplit> splits =
       wanted_split ? std::vector{metadataset.split(*wanted_split)} : metadataset.splits;
@@ -239,25 +259,34 @@ FoundSample find_in_metadataset(const std::string& path, const std::string& key,
           continue;
         }
         try {
-          return find_in(dataset, key, part, cache_dir);
+          auto here = find_in(dataset, key, part, matches, cache_dir);
+          std::move(here.begin(), here.end(), std::back_inserter(found));
         } catch (const Error& error) {
           if (error.code() != ErrorCode::kNotFound) {
             throw;
           }
         }
+        if (!found.empty() && matches == Matches::kFirst) {
+          return found;
+        }
       }
     }
   }
-  fail_not_found(path, key);
+  if (found.empty()) {
+    fail_not_found(path, key);
+  }
+  return found;
 }
 
-FoundSample find_in(const std::string& path, const std::string& key, const SplitPart& part,
-                    const std::optional<std::string>& cache_dir) {
+// At least one; throws kNotFound if there is none.
+std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
+                                 const SplitPart& part, Matches matches,
+                                 const std::optional<std::string>& cache_dir) {
   switch (detect_dataset_kind(path)) {
     case DatasetKind::kJsonl:
-      return find_line(path, key, cache_dir);
+      return {find_line(path, key, cache_dir)};
     case DatasetKind::kMetadataset:
-      return find_in_metadataset(path, key, part.name, cache_dir);
+      return find_in_metadataset(path, key, part.name, matches, cache_dir);
     case DatasetKind::kPrepared:
     case DatasetKind::kPlainTars:
     case DatasetKind::kFolder:
@@ -266,19 +295,13 @@ FoundSample find_in(const std::string& path, const std::string& key, const Split
   std::error_code ignored;
   const bool is_folder = fs::is_directory(path, ignored);
   const auto info = is_folder ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
-  Place place = info ? find_in_prepared(fs::canonical(path).string(), *info, key, part, cache_dir)
-                     : find_in_plain(path, key, cache_dir);
-  const ShardFile shard = place.shards.shards.at(static_cast<std::size_t>(place.shard));
-  FoundSample found;
-  found.bytes = TarIndex::load(shard.index_path, shard.tar_size).range(place.sample);
-  found.parts = locate_parts(shard, found.bytes);
-  found.sample = read_sample(std::move(place));
-  if (found.sample.keys.at(0) != key) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the index says that sample '{}' lies here, but '{}' does; prepare the "
-                            "dataset again",
-                            printable(key), printable(found.sample.keys.at(0))),
-                {.path = shard.tar_path, .byte_offset = found.bytes.offset});
+  const std::vector<Place> places =
+      info
+          ? std::vector{find_in_prepared(fs::canonical(path).string(), *info, key, part, cache_dir)}
+          : find_in_plain(path, key, matches, cache_dir);
+  std::vector<FoundSample> found;
+  for (const Place& place : places) {
+    found.push_back(read_sample(place, key));
   }
   return found;
 }
@@ -288,7 +311,12 @@ FoundSample find_in(const std::string& path, const std::string& key, const Split
 FoundSample find_sample(const std::string& path, const std::string& key,
                         const std::optional<std::string>& split,
                         const std::optional<std::string>& cache_dir) {
-  return find_in(path, key, {.name = split}, cache_dir);
+  return std::move(find_in(path, key, {.name = split}, Matches::kFirst, cache_dir).front());
+}
+
+std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
+                                      const std::optional<std::string>& cache_dir) {
+  return find_in(path, key, {}, Matches::kAll, cache_dir);
 }
 
 }  // namespace energon::cli

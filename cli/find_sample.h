@@ -43,4 +43,10 @@ FoundSample find_sample(const std::string& path, const std::string& key,
                         const std::optional<std::string>& split,
                         const std::optional<std::string>& cache_dir);
 
+/// All samples with this key: of all datasets of a metadataset, of all shards of plain tars, of any
+/// split. At least one; a dataset that is named twice may give its sample twice. Throws as
+/// find_sample().
+std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
+                                      const std::optional<std::string>& cache_dir);
+
 }  // namespace energon::cli

@@ -15,6 +15,7 @@
 #include "cli/save_parts.h"
 #include "energon/loader/basic_data_loader.h"
 #include "io/error.h"
+#include "io/formats/dataset_kind.h"
 #include "io/hash.h"
 
 namespace energon::cli {
@@ -43,6 +44,7 @@ Json source_json(const SampleSource& source) {
 
 Json to_json(const FoundSample& found) {
   Json json = {{"key", found.sample.keys.at(0)}};
+  json["dataset"] = source_of(found.sample, 0).shard->dataset_path;
   json.update(source_json(source_of(found.sample, 0)));
   json["bytes"] = {{"offset", found.bytes.offset}, {"size", found.bytes.size}};
   json["parts"] = Json::array();
@@ -54,9 +56,12 @@ Json to_json(const FoundSample& found) {
   return json;
 }
 
-void print_text(const FoundSample& found) {
+void print_text(const FoundSample& found, bool is_of_several) {
   const SampleSource& source = source_of(found.sample, 0);
   output().print("key:    {}\n", printable(found.sample.keys.at(0)));
+  if (is_of_several) {
+    output().print("data:   {}\n", printable(source.shard->dataset_path));
+  }
   output().print("shard:  {} (sample {})\n", printable(source.shard->shard_name),
                  source.index_in_shard);
   output().print("bytes:  [{}, {})\n", found.bytes.offset, found.bytes.end());
@@ -77,6 +82,9 @@ void keep_part(FoundSample& found, const std::string& name) {
 
 int run_get_by_key(const GetFlags& flags) {
   const WantedSample wanted = parse_wanted(flags.key);
+  if (flags.output == "-" && !wanted.part) {
+    throw UsageError{"--output - takes one part: name it, as KEY.part"};
+  }
   FoundSample found =
       find_sample(flags.loader.path, wanted.key,
                   flags.is_split_given ? std::optional(flags.loader.split) : std::nullopt,
@@ -88,7 +96,7 @@ int run_get_by_key(const GetFlags& flags) {
     if (flags.is_json) {
       print_json(to_json(found));
     } else {
-      print_text(found);
+      print_text(found, is_metadataset(flags.loader.path));
     }
   } else if (wanted.part) {
     save_bytes(flags.output, found.sample.bytes(*wanted.part).view);
@@ -154,9 +162,16 @@ void save_batch(const Sample& batch, const std::string& folder) {
 }
 
 int run_get_by_restore_key(const GetFlags& flags) {
+  if (flags.output == "-") {
+    throw UsageError{"--output - takes one part; the samples of a batch go to a folder"};
+  }
   const RestoreKey key = RestoreKey::from_text(flags.restore_key);
   BasicDataLoader loader(make_pipeline(flags.loader), loader_options(flags.loader));
   const Sample batch = loader.restore_sample(key);
+  if (batch.keys.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the restore key '{}' names no sample", printable(flags.restore_key)));
+  }
   if (!flags.output.empty()) {
     save_batch(batch, flags.output);
   } else if (flags.is_json) {
@@ -180,7 +195,7 @@ void add_get(CLI::App& app, Run& run) {
   CLI::App* const command =
       app.add_subcommand("get", "Find a sample by its key, or rebuild a batch by its restore key");
   const auto flags = std::make_shared<GetFlags>();
-  add_loader_flags(*command, flags->loader);
+  add_loader_flags(*command, flags->loader, PathCount::kOne);
   command->add_option(
       "KEY", flags->key,
       "Key of a sample, or KEY.part; looked for in all splits, unless --split is given");

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/open_dataset.h"
 #include "cli/output.h"
+#include "cli/path_option.h"
 #include "cli/recipe_summary.h"
 #include "cli/split_summary.h"
 #include "energon/webdataset/jsonl_dataset.h"
@@ -161,10 +162,7 @@ int run_info(const InfoFlags& flags) {
 void add_info(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand("info", "Say what a dataset contains");
   const auto flags = std::make_shared<InfoFlags>();
-  command
-      ->add_option("PATH", flags->path,
-                   "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
-      ->required();
+  add_path(*command, flags->path, PathCount::kSeveral);
   command->add_option("--split-config", flags->split_config,
                       "Split file in .nv-meta; default: split.yaml, else split.json");
   command->add_option("--cache-dir", flags->cache_dir,

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/path_option.h"
 #include "cli/progress_line.h"
 #include "io/error.h"
 
@@ -86,10 +87,7 @@ void add_lint(CLI::App& app, Run& run) {
       "lint",
       "Read a whole dataset and report everything that is wrong; exit code 1 if anything is");
   const auto flags = std::make_shared<LintFlags>();
-  command
-      ->add_option("PATH", flags->path,
-                   "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
-      ->required();
+  add_path(*command, flags->path, PathCount::kSeveral);
   command
       ->add_option("--num-workers", flags->num_workers,
                    "Threads; default: one per core, at most 16")

@@ -149,11 +149,8 @@ void refuse_train_flags(const LoaderFlags& flags) {
 
 }  // namespace
 
-void add_loader_flags(CLI::App& command, LoaderFlags& flags) {
-  command
-      .add_option("PATH", flags.path,
-                  "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
-      ->required();
+void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths) {
+  add_path(command, flags.path, paths);
   command
       .add_option("--split", flags.split, "Part of a prepared dataset, or split of a metadataset")
       ->capture_default_str();
@@ -295,6 +292,11 @@ LoaderOptions loader_options(const LoaderFlags& flags) {
     throw UsageError{
         fmt::format("--rank {} does not exist: with --world-size {} ranks go from 0 to {}",
                     flags.rank, flags.world_size, flags.world_size - 1)};
+  }
+  if (flags.epoch_policy == EpochPolicy::kLoop && (flags.epochs || flags.mode == Mode::kVal)) {
+    throw UsageError{
+        "with --epoch-policy loop the epochs of a rank have no end: use --mode train and, instead "
+        "of --epochs, count batches"};
   }
   LoaderOptions options;
   options.worker_config = {.rank = flags.rank,

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/path_option.h"
 #include "energon/failure.h"
 #include "energon/loader/loader_options.h"
 #include "energon/pipeline.h"
@@ -61,7 +62,7 @@ struct LoaderFlags {
 };
 
 /// Declares PATH and the options above. `flags` must live as long as `command`.
-void add_loader_flags(CLI::App& command, LoaderFlags& flags);
+void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths);
 
 /// How the flags say that the data is opened.
 DataOptions data_options(const LoaderFlags& flags);
@@ -76,7 +77,7 @@ PipelineData open_loader_data(const LoaderFlags& flags);
 /// order and configuration, nothing is read.
 PipelineFactory make_reference_pipeline(const LoaderFlags& flags, PipelineData data);
 
-/// Throws UsageError if there is no such rank.
+/// Throws UsageError if there is no such rank, or if epochs are counted that have no end.
 LoaderOptions loader_options(const LoaderFlags& flags);
 
 /// Epochs after which the stream is over; absent: it never is.

@@ -15,6 +15,7 @@
 #include "cli/open_dataset.h"
 #include "cli/output.h"
 #include "cli/part_preview.h"
+#include "cli/path_option.h"
 #include "cli/recipe_summary.h"
 #include "energon/buffer_allocator.h"
 #include "io/error.h"
@@ -81,10 +82,7 @@ int run_preview(const PreviewFlags& flags) {
 void add_preview(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand("preview", "Show the first samples as text");
   const auto flags = std::make_shared<PreviewFlags>();
-  command
-      ->add_option("PATH", flags->path,
-                   "Dataset, metadataset, JSONL file, folder of tars, tar, or brace pattern")
-      ->required();
+  add_path(*command, flags->path, PathCount::kSeveral);
   command
       ->add_option("--split-part,--split-parts,--split", flags->split,
                    "Part of a prepared dataset, or split of a metadataset")

@@ -6,6 +6,8 @@
 // same, whatever ranks they went to.
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -90,11 +92,20 @@ class RankStreamFromStart {
   SavableDataLoader loader_;
 };
 
-// The references of the sample that `flags` ask for, in the leaves of the pipeline.
+// Whichever way a path was written.
+std::filesystem::path shard_path(const std::string& dataset, const std::string& shard) {
+  return std::filesystem::weakly_canonical(std::filesystem::path(dataset) / shard);
+}
+
+// The references of all samples with the key that `flags` ask for, in the leaves of the pipeline.
 std::vector<std::string> references(const WhichFlags& flags, const PipelineData& data) {
-  const FoundSample found =
-      find_sample(flags.loader.path, flags.key, std::nullopt, flags.loader.cache_dir);
-  const SampleSource& source = source_of(found.sample, 0);
+  std::multimap<std::filesystem::path, std::int64_t> places;  // shards, and indices in them
+  for (const FoundSample& found :
+       find_samples(flags.loader.path, flags.key, flags.loader.cache_dir)) {
+    const SampleSource& source = source_of(found.sample, 0);
+    places.emplace(shard_path(source.shard->dataset_path, source.shard->shard_name),
+                   source.index_in_shard);
+  }
   std::vector<std::string> keys;
   for (std::size_t leaf = 0; leaf < data.leaves.size(); ++leaf) {
     const auto reader = data.leaves[leaf].dataset->open_reader();
@@ -102,9 +113,10 @@ std::vector<std::string> references(const WhichFlags& flags, const PipelineData&
     for (const std::int64_t count : data.leaves[leaf].dataset->shard_counts()) {
       if (count > 0) {
         const FailedSample begin = reader->describe(first);
-        if (begin.shard_name == source.shard->shard_name &&
-            begin.dataset_path == source.shard->dataset_path) {
-          keys.push_back(reference_key(leaf, first + source.index_in_shard));
+        const auto [from, to] =
+            places.equal_range(shard_path(begin.dataset_path, begin.shard_name));
+        for (auto place = from; place != to; ++place) {
+          keys.push_back(reference_key(leaf, first + place->second));
         }
       }
       first += count;
@@ -118,7 +130,7 @@ int run_which_step(const WhichFlags& flags) {
   const PipelineData data = open_loader_data(flags.loader);
   const PipelineFactory pipeline = make_reference_pipeline(flags.loader, data);
   check_flags(ranks.front(), pipeline, flags.state);
-  const std::vector<std::string> wanted = references(flags, data);
+  const std::vector<std::string> wanted = references(flags, data);  // repeated ones do no harm
   bool is_found = false;
   for (const SavableDataLoaderState& rank : ranks) {
     RankStreamFromStart stream(pipeline, rank, flags.loader);
@@ -150,6 +162,12 @@ int run_which_keys(const WhichFlags& flags) {
   const PipelineData data = open_loader_data(flags.loader);
   const PipelineFactory pipeline = make_reference_pipeline(flags.loader, data);
   check_flags(ranks.front(), pipeline, flags.state);
+  for (const SavableDataLoaderState& rank : ranks) {
+    if (flags.step >= rank.batch_index) {
+      print_warning(fmt::format("rank {} had not delivered step {} yet: the state is at step {}",
+                                layout_of(rank.config).rank, flags.step, rank.batch_index));
+    }
+  }
   const PipelineFactory real = make_pipeline(flags.loader);
   for (const SavableDataLoaderState& rank : ranks) {
     RankStreamFromStart stream(pipeline, rank, flags.loader);
@@ -182,7 +200,7 @@ void add_which(CLI::App& app, Run& run) {
   CLI::App* const step = app.add_subcommand(
       "which-step", "The steps before a saved state at which a sample was delivered");
   const auto step_flags = std::make_shared<WhichFlags>();
-  add_loader_flags(*step, step_flags->loader);
+  add_loader_flags(*step, step_flags->loader, PathCount::kOne);
   step->add_option("STATE", step_flags->state, "State of a rank or a job")->required();
   step->add_option("KEY", step_flags->key, "Key of the sample")->required();
   step->callback(
@@ -191,7 +209,7 @@ void add_which(CLI::App& app, Run& run) {
   CLI::App* const keys =
       app.add_subcommand("which-keys", "The keys that a step of a saved job delivered");
   const auto keys_flags = std::make_shared<WhichFlags>();
-  add_loader_flags(*keys, keys_flags->loader);
+  add_loader_flags(*keys, keys_flags->loader, PathCount::kOne);
   keys->add_option("STATE", keys_flags->state, "State of a rank or a job")->required();
   keys->add_option("STEP", keys_flags->step, "Step, from 0")->required()->check(at_least(0));
   keys->callback(

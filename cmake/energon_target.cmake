@@ -6,7 +6,7 @@ if(ENERGON_DEVELOPER_MODE)
   target_compile_options(energon_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # What g++ 12 says of inlined std::string, std::function and std::optional in optimised code is false.
-    target_compile_options(energon_flags INTERFACE "$<$<CONFIG:Release>:-Wno-array-bounds;-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow>")
+    target_compile_options(energon_flags INTERFACE "$<$<NOT:$<CONFIG:Debug>>:-Wno-array-bounds;-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow>")
   endif()
 endif()
 if(ENERGON_SANITIZE)

@@ -61,6 +61,13 @@ DatasetKind kind_of_file(const std::string& path) {
               {.path = path});
 }
 
+// "d-{0..9}.tar", or "{a.tar,b.tar}".
+bool is_pattern_of_tars(const std::string& path) {
+  return path.find('{') != std::string::npos &&
+         (is_shard_name(path) ||
+          (path.ends_with('}') && is_shard_name(expand_braces(path).front())));
+}
+
 }  // namespace
 
 std::string_view to_string(DatasetKind kind) {
@@ -88,8 +95,8 @@ DatasetKind detect_dataset_kind(const std::string& path) {
   if (path_exists(path)) {
     return kind_of_file(path);
   }
-  if (path.find('{') != std::string::npos && is_shard_name(path)) {
-    return DatasetKind::kPlainTars;  // a pattern; opening names the file that is absent
+  if (is_pattern_of_tars(path)) {
+    return DatasetKind::kPlainTars;  // opening names the file that is absent
   }
   throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = path});
 }

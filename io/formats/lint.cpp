@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,6 +25,8 @@
 #include "io/formats/shard_list.h"
 #include "io/formats/split_config.h"
 #include "io/formats/tar_index.h"
+#include "io/hash.h"
+#include "io/tar/tar_walker.h"
 
 namespace energon {
 namespace {
@@ -101,6 +105,11 @@ Dataset find_dataset(const std::string& path, const LintOptions& options, LintRe
   return dataset;
 }
 
+std::string different_bytes(std::int64_t sample) {
+  return fmt::format(
+      "the bytes of sample {} are not those that were prepared: their checksum differs", sample);
+}
+
 class Linter {
  public:
   Linter(Dataset dataset, const LintOptions& options, LintReport report)
@@ -120,6 +129,7 @@ class Linter {
       }
     }
     report_.shards = total;
+    warn_of_repeated_keys();
     if (sqlite_ && report_.ok() && sqlite_->sample_count() != report_.samples) {
       add({.message = fmt::format("index.sqlite has {} samples, the shards have {}",
                                   sqlite_->sample_count(), report_.samples)});
@@ -159,9 +169,48 @@ class Linter {
   ScannedShard scan(std::int64_t i) {
     const std::string original = dataset_.folder + "/" + name(i);
     const FileSource tar(ensure_expanded(original, options_.cache_dir));
-    ScannedShard shard{.scan = scan_shard(tar), .tar_size = tar.size()};
-    check_index(i, tar, shard.scan, tar_index_path(original));
-    return shard;
+    try {
+      ScannedShard shard{.scan = scan_shard(tar), .tar_size = tar.size()};
+      check_index(i, tar, shard.scan, tar_index_path(original));
+      return shard;
+    } catch (const Error& error) {
+      check_by_index(i, tar, tar_index_path(original), error.context().byte_offset);
+      throw;
+    }
+  }
+
+  // The walk through the tar ended at `known`, but the index says where the other samples are.
+  void check_by_index(std::int64_t i, const FileSource& tar, const std::string& index_path,
+                      std::optional<std::uint64_t> known) {
+    std::optional<TarIndex> index;
+    std::optional<ChecksumFile> expected;
+    try {
+      index = TarIndex::load(index_path, tar.size());
+      const std::string path = checksum_path(index_path);
+      if (path_exists(path)) {
+        expected = ChecksumFile::load(path, tar.size(), index->sample_count());
+      }
+    } catch (const Error&) {
+      return;  // what is wrong with the tar is said
+    }
+    std::vector<std::byte> bytes;
+    for (std::int64_t k = 0; k < index->sample_count() && !options_.stop.stop_requested(); ++k) {
+      const ByteRange range = index->range(k);
+      try {
+        bytes.resize(range.size);
+        tar.read_at(range.offset, bytes);
+        TarWalker walker(bytes, range.offset);
+        while (walker.next()) {
+        }
+        if (expected && xxh3_64(bytes) != expected->digest(k)) {
+          add({.shard = name(i), .byte_offset = range.offset, .message = different_bytes(k)});
+        }
+      } catch (const Error& error) {
+        if (!known || error.context().byte_offset != known) {
+          add(problem_of(name(i), error));
+        }
+      }
+    }
   }
 
   void check_index(std::int64_t i, const FileSource& tar, const ShardScan& scan,
@@ -213,10 +262,7 @@ class Linter {
         add({.shard = name(i),
              .byte_offset = index.range(k).offset,
              .key = scan.samples[static_cast<std::size_t>(k)].key,
-             .message =
-                 fmt::format("the bytes of sample {} are not those that were prepared: their "
-                             "checksum differs",
-                             k)});
+             .message = different_bytes(k)});
       }
     }
     const std::lock_guard lock(mutex_);
@@ -249,6 +295,27 @@ class Linter {
     if (sqlite_) {
       check_rows(i, shard.scan);
     }
+    if (dataset_.counts.empty()) {
+      for (const ScannedSample& sample : shard.scan.samples) {
+        keys_.emplace_back(xxh3_64(as_bytes(sample.key)), i);
+      }
+    }
+  }
+
+  // Of plain tars; a prepared dataset has none. Reading takes both samples, prepare refuses them.
+  void warn_of_repeated_keys() {
+    std::sort(keys_.begin(), keys_.end());
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> repeated;  // by two shards
+    for (std::size_t k = 1; k < keys_.size(); ++k) {
+      if (keys_[k].first == keys_[k - 1].first) {
+        ++repeated[{keys_[k - 1].second, keys_[k].second}];
+      }
+    }
+    for (const auto& [shards, count] : repeated) {
+      report_.warnings.push_back(
+          fmt::format("{}: {} of its keys are in {}, too; prepare refuses this",
+                      printable(name(shards.second)), count, printable(name(shards.first))));
+    }
   }
 
   void check_rows(std::int64_t i, const ShardScan& scan) {
@@ -274,6 +341,7 @@ class Linter {
   const Dataset dataset_;
   const LintOptions& options_;
   std::optional<SampleIndex> sqlite_;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> keys_;  // XXH3-64, and the shard
 
   std::mutex mutex_;
   LintReport report_;  // its problems and samples_checksummed are guarded by mutex_

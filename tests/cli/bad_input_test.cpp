@@ -45,6 +45,9 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"dump", path, "--shuffle-over-epochs", "sometimes"}, 2, "sometimes");
   check_refused({"dump", path, "--shuffle-over-epochs", "0"}, 2, "shuffle-over-epochs");
   check_refused({"dump", path, "--shuffle-over-epochs", "-1", "--epochs", "1"}, 2, "never ends");
+  for (const std::string command : {"dump", "bench"}) {
+    check_refused({command, path, "--epochs", "1", "--epoch-policy", "loop"}, 2, "have no end");
+  }
   check_refused({"dump", path, "--mode", "val", "--shuffle-buffer-size", "9"}, 2, "--mode train");
   check_refused({"dump", path, "--save-after", "3"}, 2, "--save-to");
   check_refused({"dump", path, "--save-to", "x"}, 2, "--save-after");

@@ -1,5 +1,6 @@
 // energon checkpoint and dump on several layouts, as a user runs them.
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -192,4 +193,44 @@ TEST_CASE("which-keys and which-step say what dump delivered", "[cli][checkpoint
       run_energon({"which-keys", saved.data.path(), saved.job, "0", "--batch-size", "3"});
   CHECK(foreign.exit_code == 1);
   CHECK_THAT(foreign.err, Catch::Contains("batch_size: 3, expected 2"));
+}
+
+TEST_CASE("which-step finds all samples of a key, whatever way the data is written",
+          "[cli][checkpoint][fork]") {
+  const energon::testing::TempDir folder;
+  energon::testing::write_prepared(folder, {.name = "a", .counts = {10}});
+  energon::testing::write_prepared(folder, {.name = "b", .counts = {10}, .prefix = "b"});
+  energon::testing::write_jsonl(folder, "lines.jsonl", 10);
+  folder.write("both.yaml", R"(
+__class__: MetadatasetV2
+splits: {train: {blend: [{path: a}, {path: b}]}}
+)");
+  folder.write("tars/x.tar", energon::read_file(folder.file("a/parts/data-0.tar")));
+  folder.write("tars/y.tar", energon::read_file(folder.file("b/parts/data-0.tar")));
+  std::filesystem::create_directory_symlink(folder.file("a"), folder.file("link"));
+  const std::string state = folder.file("state");
+  const auto steps = [&](const std::string& path, const std::string& key) {
+    const auto delivered = dump(path, {"--limit", "40", "--save-after", "40", "--save-to", state});
+    std::vector<std::int64_t> expected;
+    for (std::size_t i = 0; i < delivered.size(); ++i) {
+      if (nlohmann::json::parse(delivered[i]).at("keys").at(0) == key) {
+        expected.push_back(static_cast<std::int64_t>(i));
+      }
+    }
+    REQUIRE(expected.size() >= 3);
+    std::vector<std::int64_t> found;
+    for (const auto& line : json_lines(run_energon({"which-step", path, state, key}).out)) {
+      found.push_back(line.at("step"));
+    }
+    CHECK(found == expected);
+  };
+  steps(folder.file("both.yaml"), "000004");
+  steps(folder.file("tars"), "000004");
+  steps(folder.file("link"), "000004");
+  const std::string relative = std::filesystem::relative(folder.file("lines.jsonl")).string();
+  steps(relative, "4");
+
+  const auto later = run_energon({"which-keys", relative, state, "40"});
+  CHECK(later.exit_code == 0);
+  CHECK_THAT(later.err, Catch::Contains("rank 0 had not delivered step 40 yet"));
 }

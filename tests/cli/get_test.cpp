@@ -55,6 +55,9 @@ TEST_CASE("get finds samples and parts of plain and of prepared shards", "[cli][
   CHECK(run_energon({"get", folder.path(), "d/3.jpg", "--output", file}).exit_code == 0);
   CHECK(energon::read_file(file) == kImage);
   CHECK(run_energon({"get", folder.path(), "d/1.seg.png", "--output", "-"}).out == "s");
+  const auto whole = run_energon({"get", folder.path(), "d/3", "--output", "-"});
+  CHECK(whole.exit_code == 2);
+  CHECK_THAT(whole.err, Catch::Contains("KEY.part"));
 
   const std::string out = folder.file("out/");
   CHECK(run_energon({"get", folder.path(), "d/3", "--output", out}).exit_code == 0);

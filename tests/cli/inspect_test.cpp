@@ -95,3 +95,27 @@ TEST_CASE("preview shows samples as text", "[cli][preview]") {
   CHECK(result.out.find('\x1b') == std::string::npos);
   CHECK_THAT(run_energon({"preview", folder.path(), "--count", "1"}).out, !Catch::Contains("bin"));
 }
+
+TEST_CASE("commands take a list of tars", "[cli][info]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::vector<std::string> tars = {folder.file("shard-004.tar"), folder.file("shard-001.tar"),
+                                         folder.file("shard-002.tar")};
+  const auto with = [&](std::vector<std::string> words, const std::vector<std::string>& flags) {
+    words.insert(words.end(), tars.begin(), tars.end());
+    words.insert(words.end(), flags.begin(), flags.end());
+    const auto result = run_energon(words);
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  CHECK_THAT(with({"info"}, {}), Catch::Contains("samples:   30\n"));
+  CHECK_THAT(with({"lint"}, {}), Catch::Contains("30 samples in 3 shards"));
+  const auto order = energon::testing::json_lines(with({"dump"}, {"--mode", "val"}));
+  REQUIRE(order.size() == 30);
+  CHECK(order.front().at("keys").at(0) == "000040");
+  CHECK(order.back().at("keys").at(0) == "000029");
+  const auto folders = run_energon({"info", folder.path(), tars[0]});
+  CHECK(folders.exit_code == 2);
+  CHECK_THAT(folders.err, Catch::Contains("several paths must all be tars"));
+}

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "energon/base64.h"
@@ -129,7 +130,7 @@ TEST_CASE("an error shows scalars, the beginning of long texts, and of the rest 
   };
   CHECK(shown(1.5) == "1.5");
   CHECK(shown("a\n") == R"("a\n")");
-  CHECK(shown(std::string(81, 'a')) == '"' + std::string(80, 'a') + "\" …");
+  CHECK(shown(std::string(81, 'a')) == fmt::format("\"{}\" …", std::string(80, 'a')));
   CHECK(shown(Json::array({1, 2})) == "a list of 2");
   CHECK(shown({{"a", 1}}) == "an object with 1 members");
 }

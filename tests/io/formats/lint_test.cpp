@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -100,4 +101,29 @@ TEST_CASE("plain tars are linted without an index", "[io][formats][lint]") {
   CHECK(report.samples == 4);
   CHECK(lint(folder.file("a.tar")).ok());
   CHECK(energon::testing::files_below(folder.path()) == std::vector<std::string>{"a.tar", "b.tar"});
+}
+
+TEST_CASE("behind a broken header lint goes on by the index", "[io][formats][lint]") {
+  const TempDir folder;
+  folder.write("a.tar", make_shard(0, 20));
+  prepare_folder(folder.path(), {.checksums = Checksums::kWrite});
+  change_byte(folder.file("a.tar"), 3 * kSampleBytes + 3);    // a header
+  change_byte(folder.file("a.tar"), 7 * kSampleBytes + 512);  // the content
+  change_byte(folder.file("a.tar"), 12 * kSampleBytes + 3);   // a header
+  std::vector<std::uint64_t> places;
+  for (const auto& problem : lint(folder.path()).problems) {
+    places.push_back(problem.byte_offset.value_or(0));
+  }
+  CHECK(places ==
+        std::vector<std::uint64_t>{7 * kSampleBytes, 12 * kSampleBytes, 3 * kSampleBytes});
+}
+
+TEST_CASE("lint warns of keys that two plain tars have", "[io][formats][lint]") {
+  const TempDir folder;
+  folder.write("a.tar", make_shard(0, 5));
+  folder.write("b.tar", make_shard(3, 5));
+  const auto report = lint(folder.path());
+  CHECK(report.ok());
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0] == "b.tar: 2 of its keys are in a.tar, too; prepare refuses this");
 }
