@@ -15,6 +15,7 @@ bool is_about_data(ErrorCode code) {
     case ErrorCode::kCorruptData:
     case ErrorCode::kIo:
     case ErrorCode::kUnsupported:
+    case ErrorCode::kUserFunction:
       return true;
     case ErrorCode::kWorkerDied:
     case ErrorCode::kTimeout:
@@ -39,18 +40,18 @@ Failure describe(const std::exception_ptr& thrown, const std::string& stage) {
   } catch (const Error& error) {
     return {error, is_about_data(error.code())};
   } catch (const FatalSampleError& error) {
-    return {Error(ErrorCode::kInvalidArgument,
+    return {Error(ErrorCode::kUserFunction,
                   fmt::format("stage '{}' failed fatally: {}", stage, error.what())),
             false};
   } catch (const std::bad_alloc&) {
     return {Error(ErrorCode::kResourceExhausted, fmt::format("stage '{}': out of memory", stage)),
             false};
   } catch (const std::exception& error) {
-    return {Error(ErrorCode::kInvalidArgument,
-                  fmt::format("stage '{}' failed: {}", stage, error.what())),
-            true};
+    return {
+        Error(ErrorCode::kUserFunction, fmt::format("stage '{}' failed: {}", stage, error.what())),
+        true};
   } catch (...) {
-    return {Error(ErrorCode::kInvalidArgument,
+    return {Error(ErrorCode::kUserFunction,
                   fmt::format("stage '{}' threw something that is no std::exception", stage)),
             true};
   }

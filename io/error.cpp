@@ -63,6 +63,8 @@ std::string_view to_string(ErrorCode code) {
       return "mismatch";
     case ErrorCode::kInternal:
       return "internal";
+    case ErrorCode::kUserFunction:
+      return "user_function";
   }
   return "unknown";
 }

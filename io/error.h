@@ -28,6 +28,7 @@ enum class ErrorCode : std::uint8_t {
   kResourceExhausted = 9,  ///< a limit was reached; the message names the option to change
   kMismatch = 10,          ///< a state that belongs to another configuration or dataset
   kInternal = 11,          ///< a bug of ours
+  kUserFunction = 12,      ///< a function given to the pipeline threw an exception that is no Error
 };
 
 /// Stable lower-case name, such as "corrupt_data".
