@@ -41,7 +41,7 @@ void append_report(std::string& message, const FailureReport& report, std::uint3
 ErrorCode read_code(ByteReader& reader) {
   const std::uint8_t number = reader.u8();
   if (number < static_cast<std::uint8_t>(ErrorCode::kInvalidArgument) ||
-      number > static_cast<std::uint8_t>(ErrorCode::kInternal)) {
+      number > static_cast<std::uint8_t>(ErrorCode::kUserFunction)) {
     reader.fail("unknown error code");
   }
   return static_cast<ErrorCode>(number);
