@@ -3,6 +3,7 @@
 // This is the loader of a training job, run to be looked at: two dumps with the same flags are
 // equal, and so is one that was saved and restored, from the line where it was saved.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
@@ -34,6 +35,8 @@
 
 namespace energon::cli {
 namespace {
+
+constexpr std::chrono::seconds kSaveGrace{30};
 
 struct DumpFlags {
   LoaderFlags loader;
@@ -100,6 +103,24 @@ class Dump {
   }
 
   int run() {
+    try {
+      deliver();
+    } catch (const ClosedOutput&) {
+      warn_of_unread_output();
+      throw;
+    } catch (const Error&) {
+      save_after_error();
+      throw;
+    }
+    if (const auto failures = describe_failures(loader_.stats())) {
+      print_warning(*failures);
+    }
+    save_at_end();
+    return interrupt_signal() != 0 ? kExitSignal + interrupt_signal() : kExitOk;
+  }
+
+ private:
+  void deliver() {
     save_if_due();
     std::string line;
     while (!is_over()) {
@@ -121,17 +142,8 @@ class Dump {
       count_for_auto_save();
       output().flush_if_idle();
     }
-    if (const auto failures = describe_failures(loader_.stats())) {
-      print_warning(*failures);
-    }
-    if (interrupt_signal() != 0) {
-      return kExitSignal + interrupt_signal();
-    }
-    save_at_end();
-    return kExitOk;
   }
 
- private:
   void begin_at(const SavableDataLoaderState& state) {
     std::vector<Turn> turns;
     for (const SavableDatasetCheckpoint& shard : state.worker_states) {
@@ -258,11 +270,59 @@ class Dump {
   }
 
   void save_at_end() {
-    if (flags_.save_after && !is_saved_) {
-      save();
+    const bool is_interrupted = interrupt_signal() != 0;
+    if (is_interrupted) {
+      save_checkpoint();
+    }
+    if (flags_.save_to.empty() || is_saved_) {
+      return;
+    }
+    save();
+    if (is_interrupted || flags_.save_after) {
       print_warning(fmt::format(
-          "the stream ended after {}, before --save-after {}; {} was written at its end",
-          fmt::format("{} batches", delivered_), *flags_.save_after, flags_.save_to));
+          "the {} after {} batches{}; {} was written {}",
+          is_interrupted ? "dump was interrupted" : "stream ended", delivered_,
+          flags_.save_after ? fmt::format(", before --save-after {}", *flags_.save_after)
+                            : std::string(),
+          flags_.save_to, is_interrupted ? "there" : "at its end"));
+    }
+  }
+
+  // The error that ended the dump is what is reported; this one only says where to go on.
+  void save_after_error() {
+    if (flags_.save_to.empty() && !saver_) {
+      return;
+    }
+    try {
+      output().flush();
+      if (output().is_broken()) {
+        print_warning("the state was not written, because the output was not");
+        return;
+      }
+      save_checkpoint();
+      if (!flags_.save_to.empty() && !is_saved_) {
+        save();
+        print_warning(fmt::format("the dump failed after {} batches; {} was written there",
+                                  delivered_, flags_.save_to));
+      }
+    } catch (const ClosedOutput&) {
+      warn_of_unread_output();
+    } catch (const Error& error) {
+      print_warning(fmt::format("the state was not written: {}", error.what()));
+    }
+  }
+
+  void warn_of_unread_output() const {
+    if (!flags_.save_to.empty() && !is_saved_) {
+      print_warning("the state was not written, because the output was not read to its end");
+    }
+  }
+
+  // A checkpoint that is not due, where it is complete without other ranks.
+  void save_checkpoint() {
+    if (saver_ && flags_.loader.world_size == 1) {
+      output().flush();
+      saver_->save_now();
     }
   }
 
@@ -302,8 +362,8 @@ void check_auto_save(const DumpFlags& flags) {
 
 int run_dump(const DumpFlags& flags) {
   check_auto_save(flags);
-  if (flags.save_after.has_value() != !flags.save_to.empty()) {
-    throw UsageError{"--save-after and --save-to belong together: give both or neither"};
+  if (flags.save_after && flags.save_to.empty()) {
+    throw UsageError{"--save-after needs --save-to, the file that the state is written to"};
   }
   if (flags.limit && flags.save_after && *flags.save_after > *flags.limit) {
     throw UsageError{fmt::format("--save-after {} is never reached: --limit ends the dump after {}",
@@ -315,6 +375,9 @@ int run_dump(const DumpFlags& flags) {
       throw Error(ErrorCode::kNotFound, "the folder of --save-to does not exist",
                   {.path = folder.string()});
     }
+  }
+  if (!flags.save_to.empty() || !flags.auto_save.empty()) {
+    grant_interrupt_grace(kSaveGrace);  // the batch that is being made may take longer than usual
   }
   return Dump(flags).run();
 }
@@ -334,7 +397,10 @@ void add_dump(CLI::App& app, Run& run) {
           "--save-after", flags->save_after,
           "Write the loader's state once so many batches of this run were delivered, and go on")
       ->check(at_least(0));
-  command->add_option("--save-to", flags->save_to, "File for the state");
+  command->add_option("--save-to", flags->save_to,
+                      "File for the state: of --save-after, and without it (or before it is "
+                      "reached) of what was delivered when the dump ends: at the end, by SIGINT or "
+                      "SIGTERM, or with an error");
   command->add_option("--restore-from", flags->restore_from,
                       "Start at a saved state of this rank or of its job; give the flags that it "
                       "was saved (or rescaled) for");

@@ -15,11 +15,12 @@ static_assert(std::atomic<int>::is_always_lock_free);  // set in a signal handle
 
 // A command that does not look at the flag in time, because one piece of its work takes so long, is
 // ended.
-constexpr unsigned kGraceSeconds = 3;
+std::atomic<unsigned> g_grace_seconds = 3;
+static_assert(std::atomic<unsigned>::is_always_lock_free);  // read in a signal handler
 
 void remember(int signal) {
   g_signal.store(signal, std::memory_order_relaxed);
-  ::alarm(kGraceSeconds);
+  ::alarm(g_grace_seconds.load(std::memory_order_relaxed));
 }
 
 void end_late(int) { ::_exit(128 + g_signal.load(std::memory_order_relaxed)); }
@@ -36,6 +37,10 @@ void catch_interrupts() {
   ::sigaction(SIGALRM, &action, nullptr);
   // A closed pipe is seen where it is written to.
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+void grant_interrupt_grace(std::chrono::seconds grace) {
+  g_grace_seconds.store(static_cast<unsigned>(grace.count()), std::memory_order_relaxed);
 }
 
 int interrupt_signal() { return g_signal.load(std::memory_order_relaxed); }

@@ -1,12 +1,14 @@
 // Ctrl-C and kill: ask the command to end in an orderly way.
 //
 // The first SIGINT or SIGTERM only sets a flag that commands look at between two pieces of work; if
-// that takes more than three seconds, or a second signal comes, the program ends at once. What was
+// that takes more than three seconds (or a grace that the command asked for), or a second signal
+// comes, the program ends at once. What was
 // half done then is nameless or temporary: files are only ever renamed to their places when whole.
 
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <stop_token>
 #include <thread>
 
@@ -14,6 +16,10 @@ namespace energon::cli {
 
 /// Once a process, in main().
 void catch_interrupts();
+
+/// For a command that has something to save when a signal comes: how long its last piece of work
+/// may take, whole seconds.
+void grant_interrupt_grace(std::chrono::seconds grace);
 
 /// The number of the signal that came, 0 if none did.
 int interrupt_signal();

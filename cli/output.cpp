@@ -39,6 +39,7 @@ void Output::flush() {
     } else if (errno != EINTR) {
       const int error = errno;
       buffer_.clear();
+      is_broken_ = true;
       if (error == EPIPE) {
         throw ClosedOutput();
       }

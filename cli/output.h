@@ -35,12 +35,16 @@ class Output {
   /// Writes out what is buffered.
   void flush();
 
+  /// True once something could not be written out, and is lost.
+  bool is_broken() const { return is_broken_; }
+
   /// flush(), if the last one is some time ago: a reader of a slow stream sees each line at once, a
   /// fast stream is written in large pieces.
   void flush_if_idle();
 
  private:
   std::string buffer_;
+  bool is_broken_ = false;
   std::chrono::steady_clock::time_point last_flush_ = {};
 };
 

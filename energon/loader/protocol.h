@@ -8,8 +8,10 @@
 //     kFailure                                rethrown by next(); the worker waits for its end
 //
 //   worker command thread                   parent
-//                        <─ kGetCheckpoint ─  save_state_rank(): "I delivered n of yours"
+//                        <─ kGetCheckpoint ─  get_checkpoints(): "I delivered n of yours"
 //     CheckpointAnswer   ── result ring ──>   the parent copies it out of the checkpoint ring
+//
+//   Saving needs neither: the parent searches the checkpoint rings itself, which outlive a worker.
 //
 //   worker main thread:  kProducing ──end──> kEpochEnded ──kNextEpoch──> kProducing
 //                             └──failure──> kFailed          (closing the channel ends all of them)

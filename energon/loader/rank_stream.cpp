@@ -83,6 +83,11 @@ void RankStream::start() {
     stream->restore(start_[i], turns_.of(i).epoch);
     streams.push_back(std::move(stream));
   }
+  kept_.clear();
+  for (const SavableDatasetCheckpoint& start : start_) {
+    kept_.emplace_back(start, options_.checkpoint_every_batches);
+  }
+  drops_ = monitor_.drops();
   in_process_ = std::move(streams);
 }
 
@@ -99,6 +104,7 @@ void RankStream::check_epoch_was_usable() const {
 }
 
 void RankStream::start_epoch() {
+  remember_turns();
   epoch_start_ = {batch_index_, failures_.size()};
   turns_.start_epoch();
   epoch_finished_ = false;
@@ -129,10 +135,24 @@ std::optional<Sample> RankStream::read_in_process(std::size_t stream) {
     throw;
   }
   take_reports();
+  keep_if_due(stream, batch ? &*batch : nullptr);
   if (batch) {
     count_batch(*counted_);
   }
   return batch;
+}
+
+// By the rules of a worker. `batch`: that `stream` just gave; null: its epoch ended.
+void RankStream::keep_if_due(std::size_t stream, const Sample* batch) {
+  const PositionedDataset& pipeline = *in_process_[stream];
+  KeptPosition& kept = kept_[stream];
+  const bool is_due = batch != nullptr && kept.due(pipeline.index(), payload_bytes(*batch),
+                                                   turns_.of(stream).count == 0);
+  // What was left out may not be left out again: batches are only passed over where nothing was.
+  const bool has_new_drops = std::exchange(drops_, monitor_.drops()) != monitor_.drops();
+  if (is_due || has_new_drops) {
+    kept.keep(pipeline.checkpoint());
+  }
 }
 
 void RankStream::take_reports() {
@@ -165,10 +185,39 @@ std::optional<Sample> RankStream::next() {
   return batch;
 }
 
+void RankStream::remember_turns() {
+  if (!place_before_) {
+    place_before_ = {turns_, epoch_finished_, step_in_epoch_};
+  }
+}
+
+// A next() that failed changed nothing.
+void RankStream::forget_attempt() {
+  if (place_before_) {
+    turns_ = std::move(place_before_->turns);
+    epoch_finished_ = place_before_->epoch_finished;
+    step_in_epoch_ = place_before_->step_in_epoch;
+    place_before_.reset();
+  }
+}
+
+// Before the workers or pipelines end: start_ becomes what was delivered.
+void RankStream::keep_position() {
+  try {
+    start_ = positions();
+  } catch (const Error& error) {
+    lost_position_ = error;
+  } catch (const std::exception& error) {
+    lost_position_ = Error(ErrorCode::kResourceExhausted,
+                           fmt::format("the position could not be kept: {}", error.what()));
+  }
+}
+
 std::optional<Sample> RankStream::advance() {
   if (failure_) {
     throw *failure_;
   }
+  place_before_.reset();
   try {
     if (epoch_finished_) {
       start_epoch();
@@ -192,6 +241,7 @@ std::optional<Sample> RankStream::advance() {
           }
           return batch;
         }
+        remember_turns();
         turns_.end_epoch(*stream);
       }
       check_epoch_was_usable();
@@ -203,6 +253,9 @@ std::optional<Sample> RankStream::advance() {
     }
   } catch (const Error& error) {
     failure_ = error;
+    forget_attempt();
+    keep_position();
+    in_process_.clear();
     if (group_) {
       group_->stop();
     }
@@ -215,10 +268,11 @@ std::optional<Sample> RankStream::advance() {
 std::vector<SavableDatasetCheckpoint> RankStream::positions() {
   std::vector<SavableDatasetCheckpoint> positions = start_;
   if (running()) {
-    positions = group_->get_checkpoints(delivered_);
+    positions = group_->positions(delivered_);
   } else if (!in_process_.empty()) {
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      positions[i] = in_process_[i]->checkpoint();
+      // A pipeline that failed has taken in more than it delivered.
+      positions[i] = failure_ ? kept_[i].after(delivered_[i]) : in_process_[i]->checkpoint();
     }
   }
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -237,8 +291,8 @@ const Config& RankStream::config() {
 }
 
 SavableDataLoaderState RankStream::save_state() {
-  if (failure_) {
-    throw *failure_;
+  if (lost_position_) {
+    throw *lost_position_;
   }
   SavableDataLoaderState state;
   state.config = config();
@@ -265,6 +319,7 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   // Nothing below throws: the state was tried on fresh pipelines.
   in_process_.clear();
   failure_.reset();
+  lost_position_.reset();
   start_ = std::move(fitted.worker_states);
   std::vector<Turn> turns;
   for (std::size_t i = 0; i < start_.size(); ++i) {
@@ -281,8 +336,12 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
 
 void RankStream::stop() {
   if (running()) {
-    start_ = positions();
+    keep_position();
     group_->stop();
+    if (lost_position_) {
+      failure_ = lost_position_;  // or the next next() would begin where this run began
+      throw *failure_;
+    }
   }
 }
 

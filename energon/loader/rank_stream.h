@@ -4,7 +4,8 @@
 // The logical shards of the rank, its streams, give their batches in turn (energon/loader/turns.h);
 // one that reached the end of the epoch is passed over until all have.
 // The state of the stream is what was delivered: batches that workers made ahead are not in it and
-// are made again after a restore.
+// are made again after a restore. Nor is anything of a next() that failed: a position can be saved
+// after any error, and then it is that of the batch before.
 
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "energon/buffer_allocator.h"
 #include "energon/debug_log.h"
 #include "energon/loader/failure_log.h"
+#include "energon/loader/kept_position.h"
 #include "energon/loader/loader_monitor.h"
 #include "energon/loader/loader_options.h"
 #include "energon/loader/loader_state.h"
@@ -41,6 +43,7 @@ class RankStream {
   /// Error every further call throws the same one.
   std::optional<Sample> next();
 
+  /// What was delivered, also after an Error of next(), which has ended the workers.
   SavableDataLoaderState save_state();
   /// Throws Error (kMismatch, kInvalidArgument) that lists all differences; then nothing has
   /// changed.
@@ -66,6 +69,10 @@ class RankStream {
   void start();
   void start_epoch();
   void check_epoch_was_usable() const;
+  void remember_turns();
+  void forget_attempt();
+  void keep_position();
+  void keep_if_due(std::size_t stream, const Sample* batch);
   std::vector<SavableDatasetCheckpoint> positions();
 
   const std::string type_;
@@ -78,9 +85,12 @@ class RankStream {
   CpuShare cpu_;                                                // likewise
   std::unique_ptr<WorkerGroup> group_;                          // with workers
   std::vector<std::unique_ptr<PositionedDataset>> in_process_;  // without, once started
+  std::vector<KeptPosition> kept_;                              // of those
+  std::uint64_t drops_ = 0;                                     // before their last batch
 
   std::optional<Error> failure_;
-  std::optional<Config> config_;  // made when first asked for
+  std::optional<Error> lost_position_;  // after a failure: why the position is not known
+  std::optional<Config> config_;        // made when first asked for
 
   // Position, saved.
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts
@@ -90,6 +100,14 @@ class RankStream {
   bool epoch_finished_ = false;
   std::int64_t batch_index_ = 0;
   std::optional<std::int64_t> step_in_epoch_ = 0;
+
+  // What next() changes before it has a batch, as it was; nothing: it changed nothing.
+  struct Place {
+    Turns turns;
+    bool epoch_finished;
+    std::optional<std::int64_t> step_in_epoch;
+  };
+  std::optional<Place> place_before_;
 
   // Where the epoch began, if it began here: an epoch of which nothing can be used is an error.
   struct EpochStart {

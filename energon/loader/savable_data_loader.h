@@ -40,11 +40,13 @@ class SavableDataLoader {
 
   /// The next batch; nothing at the end of the epoch. The call after that begins the next epoch.
   /// Throws Error: what a pipeline threw (kCorruptData, …), kWorkerDied, kTimeout,
-  /// kResourceExhausted; then every further call throws the same until restore_state_rank().
+  /// kResourceExhausted; then every further call throws the same until restore_state_rank(). The
+  /// position stays that of the last batch and can be saved.
   std::optional<Sample> next();
 
-  /// The position after the batches delivered so far. At any moment; changes nothing. Throws Error
-  /// (kWorkerDied, kTimeout).
+  /// The position after the batches delivered so far. At any moment, also when a worker or the fork
+  /// server has died and after an Error of next(); changes nothing and asks no worker. Throws Error
+  /// (kCorruptData) if something wrote over the memory of a worker.
   SavableDataLoaderState save_state_rank();
 
   /// Continues from `state`. Before the first next(), after stop(), after an Error of next(), and

@@ -5,30 +5,13 @@
 #include "io/bytes.h"
 
 namespace energon {
-namespace {
-
-// Without a setting, storing states costs about an eighth of the bytes that batches cost.
-constexpr std::uint64_t kBatchBytesPerStateByte = 8;
-
-}  // namespace
-
-bool WorkerCheckpoints::due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch) {
-  bytes_sent_ += bytes;
-  if (every_batches_ == 0) {
-    return is_first_of_epoch;
-  }
-  return every_batches_ ? index - last_index_ >= *every_batches_
-                        : bytes_sent_ >= kBatchBytesPerStateByte * last_size_;
-}
 
 void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint) {
   writer_.clear();
   encode_checkpoint(writer_, checkpoint);
   const auto index = static_cast<std::uint64_t>(checkpoint.index);
   ring_.write(index, as_bytes(writer_.bytes()));
-  last_index_ = checkpoint.index;
-  last_size_ = writer_.bytes().size();
-  bytes_sent_ = 0;
+  interval_.stored(checkpoint.index, writer_.bytes().size());
   const std::lock_guard lock(mutex_);
   indexes_.push_back(index);
   if (indexes_.size() > slots_) {

@@ -1,4 +1,4 @@
-// The checkpoints a worker keeps: when one is stored, and which one answers a save.
+// The checkpoints a worker keeps: when one is stored, and which one answers get_checkpoint.
 
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "energon/byte_codec.h"
+#include "energon/loader/checkpoint_interval.h"
 #include "energon/loader/loader_state.h"
 #include "energon/process/checkpoint_ring.h"
 
@@ -16,16 +17,15 @@ namespace energon {
 /// due() and store() are for the worker's main thread, newest_not_after() for its command thread.
 class WorkerCheckpoints {
  public:
-  /// `slots`: checkpoints the ring keeps. `every_batches`: 0 for the first of each epoch, absent
-  /// for "as often as the size of the state allows", which is once eight times as many bytes were
-  /// sent in batches: after each batch, unless batches are small or shuffle buffers large.
+  /// `slots`: checkpoints the ring keeps. `every_batches`: as CheckpointInterval.
   WorkerCheckpoints(CheckpointWriter& ring, std::size_t slots,
                     std::optional<std::int64_t> every_batches)
-      : ring_(ring), slots_(slots), every_batches_(every_batches) {}
+      : ring_(ring), slots_(slots), interval_(every_batches) {}
 
-  /// Whether a checkpoint is due after `index` batches, the last of which has `bytes` bytes and may
-  /// be the first of its epoch. Call it once per batch.
-  bool due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch);
+  /// As CheckpointInterval::due().
+  bool due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch) {
+    return interval_.due(index, bytes, is_first_of_epoch);
+  }
 
   /// Stores the position `checkpoint`.
   void store(const SavableDatasetCheckpoint& checkpoint);
@@ -36,12 +36,9 @@ class WorkerCheckpoints {
  private:
   CheckpointWriter& ring_;
   const std::size_t slots_;
-  const std::optional<std::int64_t> every_batches_;
 
-  std::int64_t last_index_ = 0;   // of the last checkpoint
-  std::uint64_t last_size_ = 0;   // its bytes
-  std::uint64_t bytes_sent_ = 0;  // in batches since then
-  ByteWriter writer_;             // kept to save an allocation
+  CheckpointInterval interval_;
+  ByteWriter writer_;  // kept to save an allocation
 
   mutable std::mutex mutex_;           // guards what follows; both threads are of this process
   std::deque<std::uint64_t> indexes_;  // of the stored checkpoints, ascending

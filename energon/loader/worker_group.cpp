@@ -149,6 +149,10 @@ WorkerGroup::Worker& WorkerGroup::worker_of(std::size_t stream) {
   return workers_[stream % workers_.size()];
 }
 
+const WorkerGroup::Worker& WorkerGroup::worker_of(std::size_t stream) const {
+  return workers_[stream % workers_.size()];
+}
+
 std::optional<Sample> WorkerGroup::read(std::size_t stream) {
   check_alive();
   Worker& worker = worker_of(stream);
@@ -274,6 +278,40 @@ void WorkerGroup::start_epoch(std::int64_t epoch) {
   }
 }
 
+std::vector<SavableDatasetCheckpoint> WorkerGroup::positions(
+    std::span<const std::int64_t> delivered) const {
+  owner_.check("a loader");
+  std::vector<SavableDatasetCheckpoint> positions;
+  for (std::size_t i = 0; i < delivered.size(); ++i) {
+    positions.push_back(position(i, delivered[i], static_cast<std::uint64_t>(delivered[i])));
+  }
+  return positions;
+}
+
+// From the newest checkpoint of `stream` not after `index` (nothing: none is stored). A checkpoint
+// is whole before the batch it precedes can be read, and it is not overwritten before the worker is
+// prefetch_factor batches further, so the one to take is there, whatever the worker does or did.
+SavableDatasetCheckpoint WorkerGroup::position(std::size_t stream, std::int64_t delivered,
+                                               std::optional<std::uint64_t> index) const {
+  const Worker& worker = worker_of(stream);
+  const CheckpointReader& ring = worker.channel->checkpoints(stream / workers_.size());
+  SavableDatasetCheckpoint position = starts_[stream];
+  if (const auto stored = index ? ring.newest_not_after(*index) : std::nullopt) {
+    ByteReader reader(as_text(stored->bytes), "a checkpoint of a worker");
+    position = decode_checkpoint(reader);
+  } else if (delivered != position.index + position.offset) {
+    // The start would do, but for samples that were left out on the way and may not be again.
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "
+                    "holds no whole checkpoint: something wrote over it",
+                    delivered, position.logical_shard),
+        {.worker = worker.process.worker_id});
+  }
+  position.offset = delivered - position.index;
+  return position;
+}
+
 std::vector<SavableDatasetCheckpoint> WorkerGroup::get_checkpoints(
     std::span<const std::int64_t> delivered) {
   check_alive();
@@ -309,21 +347,8 @@ SavableDatasetCheckpoint WorkerGroup::receive_checkpoint(std::size_t stream, std
     std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
     worker.channel->results().release();
   } while (answer.stream != stream || answer.delivered != static_cast<std::uint64_t>(delivered));
-  SavableDatasetCheckpoint checkpoint = starts_[stream];
-  if (answer.found != 0) {
-    const auto stored =
-        worker.channel->checkpoints(stream / workers_.size()).newest_not_after(answer.index);
-    if (!stored) {
-      throw Error(ErrorCode::kInternal,
-                  fmt::format("the checkpoint at batch {} that the worker named is not there",
-                              answer.index),
-                  {.worker = worker.process.worker_id});
-    }
-    ByteReader reader(as_text(stored->bytes), "a checkpoint of a worker");
-    checkpoint = decode_checkpoint(reader);
-  }
-  checkpoint.offset = delivered - checkpoint.index;
-  return checkpoint;
+  return position(stream, delivered,
+                  answer.found != 0 ? std::optional(answer.index) : std::nullopt);
 }
 
 std::vector<int> WorkerGroup::worker_pids() const {

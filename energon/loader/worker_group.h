@@ -19,6 +19,7 @@
 #include "energon/loader/statistics.h"
 #include "energon/pipeline.h"
 #include "energon/process/fork_server.h"
+#include "energon/process/owner_process.h"
 #include "energon/process/worker_channel.h"
 #include "energon/sample.h"
 
@@ -48,8 +49,13 @@ class WorkerGroup {
   /// Tells all workers to start epoch `epoch`. Requires: all reported the end of the one before.
   void start_epoch(std::int64_t epoch);
 
-  /// Where stream i stands after `delivered[i]` batches; one of which its worker has not stored a
-  /// checkpoint yet stands where it was started. Throws Error (kWorkerDied, kTimeout).
+  /// Where stream i stands after `delivered[i]` batches, which must have been read, all of them:
+  /// read from the checkpoint rings, whether the workers live or not. Requires: running. Throws
+  /// Error: kCorruptData if nothing whole is left in a ring, kCancelled in a forked child.
+  std::vector<SavableDatasetCheckpoint> positions(std::span<const std::int64_t> delivered) const;
+
+  /// The same, but the command threads of the workers say which checkpoints those are: Energon's
+  /// get_checkpoint(last_sample_indexes). Throws Error (kWorkerDied, kTimeout) too.
   std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
 
   /// What each worker counted, in this run and earlier ones.
@@ -77,11 +83,15 @@ class WorkerGroup {
   [[noreturn]] void throw_stuck(const Worker& worker, std::string_view what);
   std::string doing(const Worker& worker) const;
   Worker& worker_of(std::size_t stream);
+  const Worker& worker_of(std::size_t stream) const;
+  SavableDatasetCheckpoint position(std::size_t stream, std::int64_t delivered,
+                                    std::optional<std::uint64_t> index) const;
   SavableDatasetCheckpoint receive_checkpoint(std::size_t stream, std::int64_t delivered,
                                               Deadline deadline);
   void send_command(Worker& worker, const void* command, std::size_t size, Deadline deadline);
 
   const LoaderOptions options_;
+  const OwnerProcess owner_;
   FailureLog& failures_;
   ForkServer fork_server_;
   std::vector<Worker> workers_;

@@ -2,8 +2,8 @@
 // batches.
 //
 // Three threads, or four. The main thread makes batches, stores checkpoints and commits to the
-// sample ring; the command thread serves get_checkpoint and the start of epochs, so that a save
-// never waits for a slow sample; a watchdog ends the process with its parent; the first large batch
+// sample ring; the command thread serves get_checkpoint and the start of epochs, so that neither
+// waits for a slow sample; a watchdog ends the process with its parent; the first large batch
 // starts one that helps to read (energon/read_helper.h). The states and the messages are in
 // energon/loader/protocol.h.
 

@@ -30,6 +30,7 @@ static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 
 constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+constexpr std::uint32_t kRoundsBesideWriter = 16;
 
 std::uint64_t slot_stride(const CheckpointRingOptions& options) {
   return align_up(sizeof(CheckpointSlot) + align_up(options.slot_bytes, kWord), kPageBytes);
@@ -148,22 +149,33 @@ std::optional<Checkpoint> CheckpointReader::read_slot(std::uint32_t number) cons
 }
 
 std::optional<Checkpoint> CheckpointReader::newest_not_after(std::uint64_t index) const {
-  std::optional<Checkpoint> newest;
-  for (std::uint32_t slot = 0; slot < options_.slots; ++slot) {
-    // Relaxed: only to skip slots cheaply; read_slot() looks again.
-    const std::uint64_t candidate =
-        slot_at(range_, options_, slot).index.load(std::memory_order_relaxed);
-    if (candidate > index || (newest && candidate < newest->index)) {
-      continue;
+  std::vector<std::uint64_t> passed_over(options_.slots);  // sequence at which a slot was no use
+  // Each round returns a checkpoint or passes a slot over, which comes back only when it is written
+  // again: more rounds than this need a writer that is faster than the reader.
+  for (std::uint32_t rounds = options_.slots + kRoundsBesideWriter; rounds > 0; --rounds) {
+    std::optional<std::uint32_t> newest;
+    std::pair<std::uint64_t, std::uint64_t> newest_place;
+    for (std::uint32_t number = 0; number < options_.slots; ++number) {
+      const CheckpointSlot& slot = slot_at(range_, options_, number);
+      const std::uint64_t sequence = slot.sequence.load(std::memory_order_acquire);  // index after
+      // Relaxed, as a guess: read_slot() looks at both again.
+      const std::pair place(slot.index.load(std::memory_order_relaxed), sequence);
+      if (sequence != 0 && sequence % 2 == 0 && sequence != passed_over[number] &&
+          place.first <= index && (!newest || place > newest_place)) {
+        newest = number;
+        newest_place = place;
+      }
     }
-    std::optional<Checkpoint> checkpoint = read_slot(slot);
-    if (checkpoint && checkpoint->index <= index &&
-        (!newest || std::pair(checkpoint->index, checkpoint->sequence) >
-                        std::pair(newest->index, newest->sequence))) {
-      newest = std::move(checkpoint);
+    if (!newest) {
+      return std::nullopt;
     }
+    std::optional<Checkpoint> checkpoint = read_slot(*newest);
+    if (checkpoint && checkpoint->index <= index && checkpoint->sequence == newest_place.second) {
+      return checkpoint;
+    }
+    passed_over[*newest] = newest_place.second;
   }
-  return newest;
+  return std::nullopt;
 }
 
 std::vector<std::uint64_t> CheckpointReader::indexes() const {

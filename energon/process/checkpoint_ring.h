@@ -62,7 +62,8 @@ class CheckpointReader {
   CheckpointReader(SharedRange range, CheckpointRingOptions options);
 
   /// The newest whole checkpoint whose index is at most `index`; none if it is not (or no longer)
-  /// there. One that the writer overwrites meanwhile is skipped: then an older one, or none.
+  /// there. Also while the writer writes: one that it overwrites meanwhile is passed over, never
+  /// read half. Looks at each slot a few times at most.
   std::optional<Checkpoint> newest_not_after(std::uint64_t index) const;
 
   /// Indexes of all whole checkpoints, ascending.

@@ -133,7 +133,13 @@ void AutoSaver::count_batch() {
 }
 
 void AutoSaver::save_if_due() {
-  if (step_ == saved_step_ || step_ % options_.every_batches != 0) {
+  if (step_ % options_.every_batches == 0) {
+    save_now();
+  }
+}
+
+void AutoSaver::save_now() {
+  if (step_ == saved_step_) {
     return;
   }
   const SavableDataLoaderState state = loader_.save_state_rank();

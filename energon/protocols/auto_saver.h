@@ -63,6 +63,11 @@ class AutoSaver {
   /// something to do. Throws Error (kIo; of save_state_rank()).
   void save_if_due();
 
+  /// Saves at this step, due or not, unless it is saved already: before the process ends. Only what
+  /// all ranks save at the same step is a checkpoint to go on from. Throws Error (kIo; of
+  /// save_state_rank()).
+  void save_now();
+
   /// Batches of this rank: since the folder's first checkpoint, over all restarts.
   std::int64_t step() const { return step_; }
   /// The checkpoint or file that the loader was restored from; nothing: it began at the start.

@@ -35,6 +35,7 @@ class RunningProgram {
   /// Closes our end of the pipe, as `head` does.
   void close_output() { output_.reset(); }
   void send_signal(int signal);
+  pid_t pid() const { return pid_; }
   /// Reads the rest and waits for the end.
   ProgramResult finish();
 

@@ -62,7 +62,7 @@ void wait_until_dead(int pid) {
 
 }  // namespace
 
-TEST_CASE("ENE-21 a killed worker ends next and save with its name and signal, and leaves nothing",
+TEST_CASE("ENE-21 a killed worker ends next with its name and signal, and leaves a position only",
           "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const auto before = ProcessCounts::now();
@@ -79,21 +79,10 @@ TEST_CASE("ENE-21 a killed worker ends next and save with its name and signal, a
       CHECK(error.context().worker == 1);
       CHECK_THAT(error.what(), Catch::Contains("worker 1") && Catch::Contains("SIGKILL"));
     }
-    CHECK_THROWS_WITH(loader->save_state_rank(), Catch::Contains("SIGKILL"));
     CHECK(Clock::now() - begin < std::chrono::seconds(20));  // of a minute's timeout
+    CHECK(loader->save_state_rank().batch_index >= 4);
   }
   CHECK(ProcessCounts::settled(before) == before);
-}
-
-TEST_CASE("save alone reports a dead worker too", "[loader][fork]") {
-  const LoaderFixture fixture({.batch_size = 2});
-  const auto loader = fixture.loader(2);
-  take(*loader, 2);
-  const int victim = loader->worker_pids().at(0);
-  REQUIRE(::kill(victim, SIGKILL) == 0);
-  wait_until_dead(victim);
-  CHECK_THROWS_WITH(loader->save_state_rank(),
-                    Catch::Contains("worker 0") && Catch::Contains("SIGKILL"));
 }
 
 TEST_CASE("a loader goes on from its last state after a worker died", "[loader][fork]") {

@@ -133,6 +133,56 @@ TEST_CASE("a reader thread gets whole checkpoints while they are overwritten",
   CHECK(same);
 }
 
+TEST_CASE("what a reader needs is found while the writer goes on, as far as it may",
+          "[process][checkpoint][threads]") {
+  // The writer is ahead by as many as a ring of samples lets it: the slots hold one more.
+  constexpr std::uint64_t kAhead = 3;
+  const CheckpointRingOptions options{.slots = kAhead + 1, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  std::atomic<std::uint64_t> delivered{0};
+  std::atomic<std::uint64_t> written{0};
+  std::uint64_t wrong = 0;
+  std::thread other([&] {
+    for (std::uint64_t index = 1; index <= 5000; ++index) {
+      while (index > delivered + kAhead) {
+        std::this_thread::yield();
+      }
+      writer.write(index, content(index));
+      written = index;
+    }
+  });
+  for (std::uint64_t index = 1; index <= 5000; ++index) {
+    while (written < index) {
+      std::this_thread::yield();
+    }
+    delivered = index;
+    for (int look = 0; look < 3; ++look) {
+      const auto found = reader.newest_not_after(index);
+      wrong += found && found->index == index && found->bytes == content(index) ? 0 : 1;
+    }
+  }
+  other.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a damaged checkpoint is passed over for the next older one", "[process][checkpoint]") {
+  const CheckpointRingOptions options{.slots = 4, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  for (std::uint64_t index = 1; index <= 4; ++index) {
+    writer.write(index, content(index));
+  }
+  const std::uint64_t stride = energon::checkpoint_ring_footprint(options) / options.slots;
+  for (std::uint64_t newest = 4; newest >= 1; --newest) {
+    CHECK(reader.newest_not_after(9)->bytes == content(newest));
+    range.data()[(newest - 1) * stride + 64] ^= std::byte{1};  // of its first word
+  }
+  CHECK_FALSE(reader.newest_not_after(9));
+}
+
 TEST_CASE("the status words give a whole item or none", "[process][status][threads]") {
   energon::WorkerStatus status{};
   CHECK_FALSE(status.item());

@@ -1,0 +1,183 @@
+// A dump that is asked to save writes what it delivered, however it ends.
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+
+using energon::testing::dump;
+using energon::testing::kTens;
+using energon::testing::ProgramResult;
+using energon::testing::run_energon;
+using energon::testing::RunningProgram;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+using energon::testing::operator+;
+using energon::testing::Words;
+
+namespace {
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// In place: a program that has the file open sees it.
+void write_over(const std::string& path, const std::string& content) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file << content;
+}
+
+Words lines_of(const std::string& text) {
+  Words lines;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(text.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+// The lines that a program printed: those that were read, and the rest.
+struct Ended {
+  ProgramResult result;
+  Words lines;
+};
+
+template <class End>
+Ended end_after(std::size_t count, const Words& arguments, const End& end) {
+  RunningProgram program(arguments);
+  Ended ended;
+  for (std::size_t i = 0; i < count; ++i) {
+    ended.lines.push_back(program.read_line());
+  }
+  end(program);
+  ended.result = program.finish();
+  ended.lines = ended.lines + lines_of(ended.result.out);
+  return ended;
+}
+
+// The children of `pid`, of all its threads.
+std::vector<int> children_of(int pid) {
+  std::vector<int> children;
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid))) {
+    std::ifstream list(task.path() / "children");
+    for (int child = 0; list >> child;) {
+      children.push_back(child);
+    }
+  }
+  return children;
+}
+
+// `saved` goes on where `ended` ended, as if nothing had happened.
+void check_goes_on(const std::string& path, const Words& flags, const Ended& ended,
+                   const Words& saved) {
+  const std::string all = std::to_string(ended.lines.size() + 20);
+  const Words whole = dump(path, flags + Words{"--limit", all});
+  CHECK(ended.lines + dump(path, flags + saved + Words{"--limit", "20"}) == whole);
+}
+
+}  // namespace
+
+TEST_CASE("a dump that an error ends writes what it delivered", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const Words flags = {"--num-workers", workers, "--batch-size", "3", "--shuffle-buffer-size", "9"};
+  const std::string state = folder.file("state");
+  const std::string shard = folder.file("shard-003.tar");
+  const std::string content = content_of(shard);
+  const Ended ended =
+      end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+                [&](RunningProgram&) { write_over(shard, std::string(content.size(), 'x')); });
+  CHECK(ended.result.exit_code == 1);
+  CHECK_THAT(ended.result.err,
+             Catch::Contains("energon: error: ") && Catch::Contains("shard-003.tar") &&
+                 Catch::Contains(fmt::format("failed after {} batches", ended.lines.size())));
+  write_over(shard, content);
+  check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
+}
+
+TEST_CASE("a dump whose worker is killed writes what it delivered", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const Words flags = {"--num-workers", "2"};
+  const std::string state = folder.file("state");
+  const Ended ended =
+      end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+                [](RunningProgram& program) {
+                  const std::vector<int> servers = children_of(program.pid());
+                  REQUIRE(servers.size() == 1);
+                  REQUIRE(children_of(servers.front()).size() == 2);
+                  REQUIRE(::kill(children_of(servers.front()).back(), SIGKILL) == 0);
+                });
+  CHECK(ended.result.exit_code == 1);
+  CHECK_THAT(ended.result.err, Catch::Contains("SIGKILL"));
+  check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
+}
+
+TEST_CASE("a dump that a signal ends writes what it delivered", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const int signal = GENERATE(SIGTERM, SIGINT);
+  const Words flags = {"--num-workers", workers};
+  const std::string state = folder.file("state");
+  const Ended ended = end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+                                [&](RunningProgram& program) { program.send_signal(signal); });
+  CHECK(ended.result.exit_code == 128 + signal);
+  CHECK_THAT(ended.result.err, Catch::Contains("interrupted after"));
+  check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
+}
+
+TEST_CASE("a dump of one rank that saves by itself makes a last checkpoint when it ends early",
+          "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const Words flags = {"--num-workers", "2"};
+  const Words saving = {"--auto-save", folder.file("saved"), "--every", "100000"};
+  const Ended ended = end_after(5, Words{"dump", folder.path()} + flags + saving,
+                                [](RunningProgram& program) { program.send_signal(SIGTERM); });
+  CHECK(ended.result.exit_code == 128 + SIGTERM);
+  check_goes_on(folder.path(), flags, ended, saving);
+}
+
+TEST_CASE("--save-to alone is the state at the end, and --save-after the one after so many",
+          "[cli][dump]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string state = folder.file("state");
+  const Words whole = dump(folder.path(), {"--limit", "40"});
+  dump(folder.path(), {"--limit", "15", "--save-to", state});
+  CHECK(dump(folder.path(), {"--limit", "25", "--restore-from", state}) ==
+        Words(whole.begin() + 15, whole.end()));
+  const Ended ended =
+      end_after(12, {"dump", folder.path(), "--save-after", "7", "--save-to", state},
+                [](RunningProgram& program) { program.send_signal(SIGTERM); });
+  CHECK(ended.result.exit_code == 128 + SIGTERM);
+  CHECK(dump(folder.path(), {"--limit", "33", "--restore-from", state}) ==
+        Words(whole.begin() + 7, whole.end()));
+  const ProgramResult refused = run_energon({"dump", folder.path(), "--save-after", "3"});
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("--save-to"));
+}
+
+TEST_CASE("no state says that batches were delivered which nobody could read", "[cli][dump]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string state = folder.file("state");
+  RunningProgram program({"dump", folder.path(), "--save-to", state});
+  program.read_line();
+  program.close_output();
+  const ProgramResult result = program.finish();
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.err, Catch::Contains("the state was not written"));
+  CHECK_FALSE(std::filesystem::exists(state));
+}
