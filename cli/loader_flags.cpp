@@ -107,6 +107,16 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
       .add_option("--checkpoint-every-batches", flags.checkpoint_every_batches,
                   "A worker stores its state every so many batches; default: by its size")
       ->check(at_least(1));
+  command
+      .add_option("--arena-limit-mib", flags.arena_limit_mib,
+                  "Shared memory that the batches of a worker may take, in MiB")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option("--checkpoint-slot-mib", flags.checkpoint_slot_mib,
+                  "Largest state that a worker can keep, in MiB; reserved, not used")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   add_choice(command, "--verify-checksums", flags.verify_checksums, kVerifications,
              "Samples that are compared with their stored checksums [always]");
   command.add_option("--debug-log", flags.debug_log,
@@ -309,6 +319,8 @@ LoaderOptions loader_options(const LoaderFlags& flags) {
   options.epoch_policy = flags.epoch_policy;
   options.prefetch_factor = flags.prefetch_factor;
   options.checkpoint_every_batches = flags.checkpoint_every_batches;
+  options.arena_limit_bytes = flags.arena_limit_mib << 20;
+  options.checkpoint_slot_bytes = flags.checkpoint_slot_mib << 20;
   options.debug_log_path = flags.debug_log;
   options.quarantine_file = flags.quarantine;
   options.timeout =

@@ -50,6 +50,8 @@ struct LoaderFlags {
 
   double timeout_seconds = 60;
   int prefetch_factor = 2;
+  std::uint64_t arena_limit_mib = LoaderOptions().arena_limit_bytes >> 20;
+  std::uint64_t checkpoint_slot_mib = LoaderOptions().checkpoint_slot_bytes >> 20;
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
   std::optional<std::string> cache_dir = std::nullopt;

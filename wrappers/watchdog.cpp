@@ -11,6 +11,19 @@
 
 namespace energon {
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The largest timeout is no limit.
+Clock::time_point after(Clock::time_point begin, std::chrono::milliseconds duration) {
+  const Clock::duration left = Clock::time_point::max() - begin;
+  return duration >= std::chrono::floor<std::chrono::milliseconds>(left) ? Clock::time_point::max()
+                                                                         : begin + duration;
+}
+
+}  // namespace
+
 std::string to_string(const WatchdogReport& report) {
   std::string text =
       fmt::format("logical shard {} has been working on item {} for {:.1f} s", report.logical_shard,
@@ -116,7 +129,7 @@ void Watchdog::run() {
     const std::uint64_t call = calls_;
     const auto first =
         call == 1 ? options_.initial_timeout.value_or(options_.timeout) : options_.timeout;
-    const Clock::time_point due = *armed_at_ + first + times_fired_ * options_.timeout;
+    const Clock::time_point due = after(after(*armed_at_, first), times_fired_ * options_.timeout);
     if (changed_.wait_until(lock, due, [&] { return is_stopping_ || calls_ != call; }) ||
         !armed_at_) {
       continue;

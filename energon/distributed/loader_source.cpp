@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "energon/loader/loader_state.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {
@@ -31,7 +32,11 @@ State LoaderSource::save_state() {
 void LoaderSource::restore_state(const State& state) {
   check_shape(state, {"Loader", {{"state", std::string()}}, {}});
   const SavableDataLoaderState decoded = decode_loader_state(state.bytes("state"));
-  loader_->stop();
+  try {
+    loader_->stop();
+  } catch (const Error&) {
+    // The workers are ended all the same, and the state replaces the position.
+  }
   loader_->restore_state_rank(decoded);
   epoch_ = epochs_ended(decoded);
 }

@@ -6,6 +6,7 @@
 #include "energon/loader/rank_stream.h"
 #include "energon/loader/sample_restorer.h"
 #include "energon/loader/state_config.h"
+#include "io/error.h"
 
 namespace energon {
 
@@ -15,8 +16,12 @@ class LatestIteration {
   void begin(const RankStream* stream) { stream_ = stream; }
   void end(const RankStream* stream) {
     if (stream_ == stream) {
-      last_ = stream->stats();
       stream_ = nullptr;
+      try {
+        last_ = stream->stats();
+      } catch (const Error&) {
+        // A copy in a forked child, which has none.
+      }
     }
   }
   LoaderStatistics stats() const { return stream_ != nullptr ? stream_->stats() : last_; }

@@ -44,11 +44,13 @@ struct LoaderOptions {
   /// to 6. Only what is used costs memory.
   std::uint64_t checkpoint_slot_bytes = std::uint64_t{64} << 20;
 
-  /// A wait for a worker that makes no progress for so long ends in an Error (kTimeout).
+  /// A wait for a worker that makes no progress for so long ends in an Error (kTimeout). The
+  /// largest value is no limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 
   /// Shared memory that the batches of one worker may take: those in flight and those the trainer
-  /// still holds.
+  /// still holds. Not above the machine's memory; less where the limit of address space (ulimit -v)
+  /// leaves no room for it, as a multiple of it is reserved.
   std::uint64_t arena_limit_bytes = std::uint64_t{2} << 30;
 
   /// Where the parent and the workers log what they deliver (energon/debug_log.h), such as

@@ -336,11 +336,15 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
 
 void RankStream::stop() {
   if (running()) {
+    const std::optional<Error> death = group_->death();
     keep_position();
     group_->stop();
     if (lost_position_) {
       failure_ = lost_position_;  // or the next next() would begin where this run began
       throw *failure_;
+    }
+    if (death) {
+      throw *death;
     }
   }
 }

@@ -25,8 +25,11 @@
 
 namespace energon {
 
-/// For one thread at a time. In a forked child of the process that made it, calls throw Error
-/// (kCancelled) and the destructor does nothing.
+/// For one thread at a time. With workers, in a forked child of the process that made it: calls
+/// that deliver, save or count throw Error (kCancelled) and the destructor does nothing.
+///
+/// Signals that a whole job gets (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that a
+/// handler of the trainer can still save: docs/processes.md.
 class SavableDataLoader {
  public:
   /// With workers, forks the fork server now: make the loader before the process has threads or
@@ -55,7 +58,10 @@ class SavableDataLoader {
   /// nothing has changed.
   void restore_state_rank(const SavableDataLoaderState& state);
 
-  /// Ends the workers and keeps the position; the next next() starts them again from there.
+  /// Ends the workers and keeps the position; the next next() starts them again from there. If a
+  /// worker had died, throws Error (kWorkerDied) once the rest is ended; the position is kept all
+  /// the same. If that cannot be had, throws Error (kCorruptData), as each later next() does until
+  /// restore_state_rank().
   void stop();
 
   /// Rebuilds the batch that any rank of this job delivered with `key`; the stream does not move.

@@ -1,7 +1,10 @@
 #include "energon/loader/slot_allocator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "energon/loader/transport.h"
@@ -36,27 +39,102 @@ void for_each_payload(const Value& value, const Visitor& visit) {
 
 }  // namespace
 
+/// The slots of buffers that are alive.
+class SlotAllocator::Loans {
+ public:
+  struct Loan {
+    ArenaSlot slot;
+    Loan* next = nullptr;  // among those put aside
+  };
+
+  /// Takes over `slot`. The loan's address is what the buffer's owner points to.
+  Loan* lend(ArenaSlot slot) {
+    auto loan = std::make_unique<Loan>(Loan{.slot = std::move(slot)});
+    live_.emplace(loan.get(), loan.get());
+    return loan.release();
+  }
+
+  /// The slot of the buffer whose owner points to `address`; nullptr if it is none of ours.
+  ArenaSlot* find(const void* address) const {
+    const auto found = live_.find(address);
+    return found != live_.end() ? &found->second->slot : nullptr;
+  }
+
+  /// The last holder of the buffer let it go. From any thread.
+  void release(Loan* loan) {
+    if (std::this_thread::get_id() == thread_) {
+      end(loan);
+      return;
+    }
+    loan->next = aside_.load(std::memory_order_relaxed);  // checked by the exchange
+    // Release: this thread is done with the bytes, and `next` is written.
+    while (!aside_.compare_exchange_weak(loan->next, loan, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    }
+  }
+
+  /// Takes back what other threads let go.
+  void reclaim() {
+    if (aside_.load(std::memory_order_relaxed) == nullptr) {  // a look that costs nothing
+      return;
+    }
+    // Acquire: pairs with release().
+    for (Loan* loan = aside_.exchange(nullptr, std::memory_order_acquire); loan != nullptr;) {
+      end(std::exchange(loan, loan->next));
+    }
+  }
+
+  /// The allocator goes: from now on slots are no longer given back, as the arena may be gone.
+  void close() {
+    reclaim();
+    is_closed_ = true;
+  }
+
+  ~Loans() { reclaim(); }
+
+ private:
+  void end(Loan* loan) {
+    if (is_closed_) {
+      loan->slot.forget();
+    }
+    live_.erase(loan);
+    delete loan;
+  }
+
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::unordered_map<const void*, Loan*> live_;  // of `thread_` alone, as is_closed_
+  bool is_closed_ = false;
+  std::atomic<Loan*> aside_{nullptr};
+};
+
+SlotAllocator::SlotAllocator(ArenaWriter& arena, Wait wait)
+    : arena_(arena), wait_(wait), loans_(std::make_shared<Loans>()) {
+  arena_.set_reclaim([this] { loans_->reclaim(); });
+}
+
+SlotAllocator::~SlotAllocator() {
+  arena_.set_reclaim(nullptr);
+  loans_->close();
+}
+
 Buffer SlotAllocator::allocate(std::size_t size) {
-  auto* slot = new ArenaSlot(arena_.acquire(std::max<std::size_t>(size, 1), wait_));
-  std::shared_ptr<const void> owner(slot, [this](ArenaSlot* released) {
-    live_.erase(released);
-    delete released;
-  });
-  live_.emplace(slot, slot);
-  return {slot->bytes().first(size), std::move(owner)};
+  Loans::Loan* loan = loans_->lend(arena_.acquire(std::max<std::size_t>(size, 1), wait_));
+  std::shared_ptr<const void> owner(
+      loan, [loans = loans_](Loans::Loan* released) { loans->release(released); });
+  return {loan->slot.bytes().first(size), std::move(owner)};
 }
 
 /// Decides for each payload: in the slot it lies in, or copied into slot 0.
 class SlotAllocator::Placer final : public PayloadPlacer {
  public:
-  Placer(const LiveSlots& live, const Sample& sample) {
+  Placer(const Loans& loans, const Sample& sample) {
     // A slot may be published if its only holders are payloads of this sample.
     std::unordered_map<const void*, std::pair<ArenaSlot*, long>> holders;
     for (const auto& [name, value] : sample.fields) {
       for_each_payload(value, [&](const SharedBytes& payload) {
-        if (const auto found = live.find(payload.owner.get()); found != live.end()) {
+        if (ArenaSlot* const found = loans.find(payload.owner.get())) {
           auto& [slot, count] = holders[payload.owner.get()];
-          slot = found->second;
+          slot = found;
           if (++count == payload.owner.use_count()) {
             slots_.push_back(slot);
             number_of_[payload.owner.get()] = static_cast<std::uint32_t>(slots_.size());
@@ -99,7 +177,7 @@ class SlotAllocator::Placer final : public PayloadPlacer {
 };
 
 PackedSample SlotAllocator::pack(Sample sample) {
-  Placer placer(live_, sample);
+  Placer placer(*loans_, sample);
   encoded_.clear();
   encode_sample(sample, placer, encoded_);
   PackedSample packed;

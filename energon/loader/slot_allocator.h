@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "energon/buffer_allocator.h"
@@ -27,12 +26,17 @@ struct PackedSample {
   std::uint64_t encoded_bytes = 0;
 };
 
-/// For the worker's main thread. Buffers must be released in the same thread, before the allocator.
+/// For the thread that makes it, the worker's main thread. Buffers may be released on any thread,
+/// at any time, also after the allocator: those of another thread are put aside, and taken back by
+/// the next allocate() or pack().
 class SlotAllocator final : public BufferAllocator {
  public:
-  /// `arena` must outlive the allocator and its buffers; `wait` bounds each wait for the consumer
-  /// to give slots back.
-  SlotAllocator(ArenaWriter& arena, Wait wait) : arena_(arena), wait_(wait) {}
+  /// `arena` must outlive the allocator, and has its set_reclaim() used by it; `wait` bounds each
+  /// wait for the consumer to give slots back.
+  SlotAllocator(ArenaWriter& arena, Wait wait);
+  ~SlotAllocator() override;
+  SlotAllocator(const SlotAllocator&) = delete;
+  SlotAllocator& operator=(const SlotAllocator&) = delete;
 
   Buffer allocate(std::size_t size) override;
 
@@ -42,13 +46,12 @@ class SlotAllocator final : public BufferAllocator {
 
  private:
   class Placer;
-  /// The slots of buffers that are alive, by the address that their owner points to.
-  using LiveSlots = std::unordered_map<const void*, ArenaSlot*>;
+  class Loans;
 
   ArenaWriter& arena_;
   const Wait wait_;
-  LiveSlots live_;
-  ByteWriter encoded_;  // kept to save an allocation
+  const std::shared_ptr<Loans> loans_;  // shared with the buffers that are out
+  ByteWriter encoded_;                  // kept to save an allocation
 };
 
 }  // namespace energon

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "energon/loader/arena_reserve.h"
 #include "energon/loader/protocol.h"
 #include "energon/loader/report_transport.h"
 #include "energon/loader/statistics_block.h"
@@ -37,9 +38,11 @@ WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& opt
       earlier_(static_cast<std::size_t>(options.worker_config.num_workers)) {}
 
 void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch) {
+  owner_.check("a loader");
   try {
     starts_.assign(checkpoints.begin(), checkpoints.end());
     const int workers = options_.worker_config.num_workers;
+    const AddressSpace space = AddressSpace::now();
     for (int i = 0; i < workers; ++i) {
       WorkerBeginning beginning{.streams = {}, .epoch = epoch};
       for (auto stream = static_cast<std::size_t>(i); stream < starts_.size();
@@ -47,7 +50,8 @@ void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, s
         beginning.streams.push_back(starts_[stream]);
       }
       const std::string encoded = encode_beginning(beginning);
-      auto channel = std::make_unique<ParentEndpoint>(channel_options(options_, i));
+      auto channel =
+          std::make_unique<ParentEndpoint>(fit_into(channel_options(options_, i), space, workers));
       format_statistics(channel->statistics());
       WorkerProcess process = fork_server_.spawn({.worker_id = i,
                                                   .generation = generation_,
@@ -65,15 +69,16 @@ void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, s
 }
 
 void WorkerGroup::stop() {
+  owner_.check("a loader");  // or a copy of it in a forked child would end the parent's workers
   for (Worker& worker : workers_) {
     worker.channel->close();
   }
   const Deadline deadline = deadline_after(kStopGrace);
   for (Worker& worker : workers_) {
-    if (!worker.process.process.wait_ended(deadline)) {
-      worker.process.process.send_signal(SIGKILL);
-    }
     try {
+      if (!worker.process.process.wait_ended(deadline)) {
+        worker.process.process.send_signal(SIGKILL);
+      }
       fork_server_.exit_of(worker.process, deadline_after(kReportLimit));
     } catch (const Error&) {
       // The worker is gone or unkillable; the fork server reaps it whenever it ends.
@@ -88,6 +93,7 @@ void WorkerGroup::stop() {
 }
 
 std::vector<WorkerStatistics> WorkerGroup::statistics() const {
+  owner_.check("a loader");
   std::vector<WorkerStatistics> sums = earlier_;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = workers_[i];
@@ -113,15 +119,13 @@ std::string WorkerGroup::doing(const Worker& worker) const {
 }
 
 void WorkerGroup::throw_dead(const Worker& worker) {
-  const ProcessEnd end = fork_server_.exit_of(worker.process, deadline_after(kReportLimit));
-  const bool by_watchdog =
-      end == ProcessEnd{.kind = ProcessEnd::Kind::kExited, .value = kWatchdogExitCode};
-  Error error = worker_died(worker.process, end,
-                            doing(worker) + (by_watchdog ? ", which took longer than the timeout "
-                                                           "of its watchdog"
-                                                         : ""));
-  error.with({.worker = worker.process.worker_id});
-  throw error;
+  throw fork_server_.death_of(
+      worker.process, deadline_after(kReportLimit), [&](const ProcessEnd& end) {
+        const bool by_watchdog =
+            end == ProcessEnd{.kind = ProcessEnd::Kind::kExited, .value = kWatchdogExitCode};
+        return doing(worker) +
+               (by_watchdog ? ", which took longer than the timeout of its watchdog" : "");
+      });
 }
 
 void WorkerGroup::throw_stuck(const Worker& worker, std::string_view what) {
@@ -143,6 +147,15 @@ void WorkerGroup::check_alive() {
       throw_dead(worker);
     }
   }
+}
+
+std::optional<Error> WorkerGroup::death() {
+  try {
+    check_alive();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
 }
 
 WorkerGroup::Worker& WorkerGroup::worker_of(std::size_t stream) {
@@ -171,7 +184,6 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
         continue;
       }
       case RingStatus::kClosed:
-        throw Error(ErrorCode::kCancelled, "the worker's stream was closed", {.worker = worker_id});
       case RingStatus::kPeerDied:
         throw_dead(worker);
       case RingStatus::kItem:

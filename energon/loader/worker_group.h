@@ -37,9 +37,12 @@ class WorkerGroup {
   /// Starts all workers in epoch `epoch`, each stream of the rank at its place. Requires: not
   /// running, a checkpoint for each stream.
   void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
-  /// Ends all workers. Batches that were handed out stay valid. Idempotent.
+  /// Ends all workers, however they are. Batches that were handed out stay valid. Idempotent.
+  /// Throws Error (kCancelled) in a forked child.
   void stop();
   bool running() const { return !workers_.empty(); }
+  /// Of a worker that died since the group started; nothing while all live.
+  std::optional<Error> death();
 
   /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
   /// the end of its epoch. Throws Error: what the worker's pipeline threw, with the worker's id;
@@ -58,7 +61,8 @@ class WorkerGroup {
   /// get_checkpoint(last_sample_indexes). Throws Error (kWorkerDied, kTimeout) too.
   std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
 
-  /// What each worker counted, in this run and earlier ones.
+  /// What each worker counted, in this run and earlier ones. Throws Error (kCancelled) in a forked
+  /// child.
   std::vector<WorkerStatistics> statistics() const;
 
   /// Process ids of the running workers, for statistics.

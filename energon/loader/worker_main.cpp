@@ -4,7 +4,9 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -21,6 +23,7 @@
 #include "energon/loader/transport.h"
 #include "energon/loader/turns.h"
 #include "energon/loader/worker_checkpoints.h"
+#include "energon/process/os_error.h"
 #include "energon/read_helper.h"
 #include "io/error.h"
 
@@ -97,6 +100,14 @@ class StreamCheckpoints {
   const std::size_t workers_;
   std::deque<WorkerCheckpoints> streams_;  // neither copied nor moved
 };
+
+std::jthread start_thread(std::function<void()> body) {
+  try {
+    return std::jthread(std::move(body));
+  } catch (const std::system_error& error) {
+    throw os_error("cannot start the command thread of a worker", error.code().value());
+  }
+}
 
 /// The command thread: serves commands until the channel is closed or the parent is gone.
 void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoints,
@@ -364,6 +375,26 @@ class Producer {
   std::int64_t batches_ = 0;  // made in this run
 };
 
+/// Makes and sends batches until the channel is closed, or sends why it cannot.
+void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
+             Orders& orders, const PipelineFactory& make_pipeline, const LoaderOptions& options) {
+  Producer producer(start, channel, checkpoints, orders);
+  std::optional<Error> failure;
+  try {
+    producer.run(decode_beginning(as_text(start.payload)), make_pipeline, options);
+  } catch (const Error& error) {
+    failure = error;
+  } catch (const std::exception& error) {
+    failure = Error(ErrorCode::kInternal, fmt::format("the pipeline failed: {}", error.what()));
+  } catch (...) {
+    failure = Error(ErrorCode::kInternal, "the pipeline threw something that is no std::exception");
+  }
+  if (failure) {
+    producer.send_failure(*failure);  // nobody reads it if it says that the channel was closed
+    orders.wait_for_close();
+  }
+}
+
 }  // namespace
 
 ChannelOptions channel_options(const LoaderOptions& options, int worker) {
@@ -400,21 +431,13 @@ int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
   WorkerEndpoint channel(std::move(start.descriptors));
   StreamCheckpoints checkpoints(channel, options, start.worker_id);
   Orders orders;
-  std::jthread command_thread([&] { serve_commands(channel, checkpoints, *start.watch, orders); });
-  Producer producer(start, channel, checkpoints, orders);
-  std::optional<Error> failure;
+  std::jthread command_thread =
+      start_thread([&] { serve_commands(channel, checkpoints, *start.watch, orders); });
   try {
-    producer.run(decode_beginning(as_text(start.payload)), make_pipeline, options);
-  } catch (const Error& error) {
-    failure = error;
-  } catch (const std::exception& error) {
-    failure = Error(ErrorCode::kInternal, fmt::format("the pipeline failed: {}", error.what()));
+    produce(start, channel, checkpoints, orders, make_pipeline, options);
   } catch (...) {
-    failure = Error(ErrorCode::kInternal, "the pipeline threw something that is no std::exception");
-  }
-  if (failure && failure->code() != ErrorCode::kCancelled) {
-    producer.send_failure(*failure);
-    orders.wait_for_close();
+    channel.commands().close();  // ends the command thread
+    throw;
   }
   return 0;
 }

@@ -33,7 +33,8 @@ struct WorkerBeginning {
 std::string encode_beginning(const WorkerBeginning& beginning);
 
 /// Runs until the channel is closed; what it returns is the exit code. Failures of the pipeline are
-/// sent to the parent.
+/// sent to the parent; it throws those before there is a channel to send them
+/// (ForkServer::death_of).
 int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kMinShift = 12;  // one page
 constexpr std::uint64_t kMaxLimit = std::uint64_t{1} << 40;
-constexpr std::chrono::milliseconds kConsumerCheckPeriod{50};
+constexpr std::chrono::milliseconds kCheckPeriod{50};
 
 unsigned class_of(std::uint64_t size_bytes) {
   const auto shift =
@@ -31,19 +31,53 @@ std::uint64_t slot_limit(std::uint64_t limit_bytes, unsigned size_class) {
   return std::min(limit_bytes / half + 1, 2 * kMaxSlotsHeld);
 }
 
-}  // namespace
-
-std::uint64_t arena_footprint(std::uint64_t limit_bytes) {
+void check_limit(std::uint64_t limit_bytes) {
   if (limit_bytes < kPageBytes || limit_bytes > kMaxLimit) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("arena_limit_bytes is {} bytes, must be from {} to {}", limit_bytes,
                             kPageBytes, kMaxLimit));
   }
+}
+
+/// Slots of each size: all that can be needed, or one of each and an equal share of the rest of the
+/// reserve. The same on both sides.
+std::vector<std::uint64_t> slots_by_class(std::uint64_t limit_bytes, std::uint64_t reserve_bytes) {
+  check_limit(limit_bytes);
+  const unsigned classes = class_count(limit_bytes);
+  const std::uint64_t least = least_arena_footprint(limit_bytes);
+  if (reserve_bytes != 0 && reserve_bytes < least) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("an arena of limit {} needs at least {} bytes of address space, not {}",
+                            limit_bytes, least, reserve_bytes));
+  }
+  std::vector<std::uint64_t> slots;
+  std::uint64_t left = reserve_bytes - (reserve_bytes != 0 ? least : 0);
+  for (unsigned c = 0; c < classes; ++c) {
+    std::uint64_t count = slot_limit(limit_bytes, c);
+    if (reserve_bytes != 0) {
+      const std::uint64_t share = left / (classes - c) >> (c + kMinShift);
+      count = std::min(count, 1 + share);
+      left -= (count - 1) << (c + kMinShift);
+    }
+    slots.push_back(count);
+  }
+  return slots;
+}
+
+}  // namespace
+
+std::uint64_t arena_footprint(std::uint64_t limit_bytes, std::uint64_t reserve_bytes) {
+  const std::vector<std::uint64_t> slots = slots_by_class(limit_bytes, reserve_bytes);
   std::uint64_t total = 0;
-  for (unsigned c = 0; c < class_count(limit_bytes); ++c) {
-    total += slot_limit(limit_bytes, c) << (c + kMinShift);
+  for (unsigned c = 0; c < slots.size(); ++c) {
+    total += slots[c] << (c + kMinShift);
   }
   return total;
+}
+
+std::uint64_t least_arena_footprint(std::uint64_t limit_bytes) {
+  check_limit(limit_bytes);
+  return ((std::uint64_t{1} << class_count(limit_bytes)) - 1) << kMinShift;
 }
 
 // --- ArenaSlot ---
@@ -95,18 +129,19 @@ SlotReference ArenaSlot::publish() {
 ArenaWriter::ArenaWriter(SharedRange range, std::unique_ptr<RingReader> returned,
                          ArenaOptions options)
     : range_(std::move(range)), returned_(std::move(returned)), options_(options) {
-  if (range_.size < arena_footprint(options_.limit_bytes)) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("an arena of limit {} needs {} bytes of address space, not {}",
-                    options_.limit_bytes, arena_footprint(options_.limit_bytes), range_.size));
+  const std::uint64_t footprint = arena_footprint(options_.limit_bytes, options_.reserve_bytes);
+  if (range_.size < footprint) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("an arena of limit {} needs {} bytes of address space, not {}",
+                            options_.limit_bytes, footprint, range_.size));
   }
   std::uint64_t base = 0;
-  for (unsigned c = 0; c < class_count(options_.limit_bytes); ++c) {
+  for (const std::uint64_t slots : slots_by_class(options_.limit_bytes, options_.reserve_bytes)) {
+    const auto number = static_cast<unsigned>(classes_.size());
     SizeClass& size_class = classes_.emplace_back();
     size_class.base = base;
-    size_class.slot_bytes = std::uint64_t{1} << (c + kMinShift);
-    size_class.slot_limit = slot_limit(options_.limit_bytes, c);
+    size_class.slot_bytes = std::uint64_t{1} << (number + kMinShift);
+    size_class.slot_limit = slots;
     base += size_class.slot_limit * size_class.slot_bytes;
   }
 }
@@ -131,8 +166,29 @@ std::optional<ArenaSlot> ArenaWriter::try_acquire(std::uint64_t size_bytes) {
   if (held_ >= kMaxSlotsHeld) {
     return std::nullopt;
   }
-  const unsigned class_index = class_of(size_bytes);
-  SizeClass& size_class = classes_[class_index];
+  std::optional<std::uint32_t> taken;
+  for (unsigned c = class_of(size_bytes); !taken && c < classes_.size(); ++c) {
+    taken = take_slot(classes_[c]);
+  }
+  if (!taken) {
+    return std::nullopt;
+  }
+  const std::uint32_t number = *taken;
+  slots_[number].state = SlotState::kWriting;
+  if (!charge(number, size_bytes)) {
+    give_back(number);
+    return std::nullopt;
+  }
+  ArenaSlot slot;
+  slot.arena_ = this;
+  slot.slot_ = number;
+  slot.data_ = range_.data() + slots_[number].offset;
+  slot.size_ = size_bytes;
+  slot.capacity_ = classes_[slots_[number].size_class].slot_bytes;
+  return slot;
+}
+
+std::optional<std::uint32_t> ArenaWriter::take_slot(SizeClass& size_class) {
   std::uint32_t number = 0;
   if (!size_class.warm.empty()) {
     number = size_class.warm.back();
@@ -144,23 +200,12 @@ std::optional<ArenaSlot> ArenaWriter::try_acquire(std::uint64_t size_bytes) {
   } else if (size_class.slot_count < size_class.slot_limit) {
     number = static_cast<std::uint32_t>(slots_.size());
     slots_.push_back({.offset = size_class.base + size_class.slot_count * size_class.slot_bytes,
-                      .size_class = class_index});
+                      .size_class = static_cast<std::uint32_t>(&size_class - classes_.data())});
     ++size_class.slot_count;
   } else {
     return std::nullopt;
   }
-  slots_[number].state = SlotState::kWriting;
-  if (!charge(number, size_bytes)) {
-    give_back(number);
-    return std::nullopt;
-  }
-  ArenaSlot slot;
-  slot.arena_ = this;
-  slot.slot_ = number;
-  slot.data_ = range_.data() + slots_[number].offset;
-  slot.size_ = size_bytes;
-  slot.capacity_ = size_class.slot_bytes;
-  return slot;
+  return number;
 }
 
 bool ArenaWriter::charge(std::uint32_t slot, std::uint64_t size_bytes) {
@@ -246,6 +291,9 @@ void ArenaWriter::take_return(ByteView unit) {
 }
 
 void ArenaWriter::collect() {
+  if (reclaim_) {
+    reclaim_();
+  }
   for (;;) {
     const RingUnit unit = returned_->try_read();
     if (unit.status != RingStatus::kItem) {
@@ -268,14 +316,12 @@ void ArenaWriter::wait_for_return(std::uint64_t size_bytes, const Wait& wait,
   if (!starves) {
     starved_at = kNever;
   } else if (starved_at == kNever) {
-    starved_at = now + options_.starvation_limit;
+    starved_at = deadline_after(options_.starvation_limit);
   } else if (now >= starved_at) {
     refuse(size_bytes, "the consumer waits for the next sample while it holds all earlier ones");
   }
-  Deadline until = std::min(wait.deadline, starved_at);
-  if (consumer_waits_) {
-    until = std::min(until, now + kConsumerCheckPeriod);
-  }
+  // What another thread of this process lets go wakes nobody, nor does a consumer that waits.
+  const Deadline until = std::min({wait.deadline, starved_at, deadline_after(kCheckPeriod)});
   const RingStatus status = returned_->read({until, wait.peer_gone}).status;
   waited_ += std::chrono::steady_clock::now() - now;
   switch (status) {
@@ -290,12 +336,24 @@ void ArenaWriter::wait_for_return(std::uint64_t size_bytes, const Wait& wait,
 }
 
 void ArenaWriter::refuse(std::uint64_t size_bytes, const char* reason) const {
-  throw Error(
-      ErrorCode::kResourceExhausted,
-      fmt::format("no room for a sample of {} bytes: {} (limit {} bytes; the consumer holds "
-                  "{} bytes in {} samples); keep fewer samples alive, copy those you keep, "
-                  "or raise arena_limit_bytes",
-                  size_bytes, reason, options_.limit_bytes, held_bytes_, held_));
+  std::string held = fmt::format("the consumer holds {} bytes in {} samples", held_bytes_, held_);
+  if (held_ >= kMaxSlotsHeld) {
+    throw Error(ErrorCode::kResourceExhausted,
+                fmt::format("no room for a sample of {} bytes: {}, and {} is as many as a worker "
+                            "can lend, however small they are; keep fewer samples alive, or copy "
+                            "those you keep",
+                            size_bytes, held, kMaxSlotsHeld));
+  }
+  throw Error(ErrorCode::kResourceExhausted,
+              fmt::format("no room for a sample of {} bytes: {} (limit {} bytes; {}); keep fewer "
+                          "samples alive, copy those you keep, or raise arena_limit_bytes "
+                          "(--arena-limit-mib){}",
+                          size_bytes, reason, options_.limit_bytes, held,
+                          options_.reserve_bytes == 0
+                              ? ""
+                              : fmt::format(" and the limit of address space (ulimit -v, -f), "
+                                            "which leaves {} bytes for it",
+                                            options_.reserve_bytes)));
 }
 
 }  // namespace energon

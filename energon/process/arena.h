@@ -37,6 +37,11 @@ struct ArenaOptions {
   /// page.
   std::uint64_t limit_bytes = std::uint64_t{2} << 30;
 
+  /// Address space that the slots may take at most; 0: as much as any mix of sizes can need. With
+  /// less, a slot of a larger size is taken when those of its own are used up, so that only the
+  /// address space is less well used, not the memory.
+  std::uint64_t reserve_bytes = 0;
+
   /// Free bytes that are kept warm instead of given back to the system. Larger is faster after a
   /// burst: a page that was given back costs a first touch again.
   std::uint64_t keep_free_bytes = std::uint64_t{1} << 30;
@@ -48,8 +53,13 @@ struct ArenaOptions {
 };
 
 /// Address space for an arena with this limit: a multiple of it, as each slot size has its own
-/// part. Throws Error (kInvalidArgument) for a limit below one page or above 2^40.
-std::uint64_t arena_footprint(std::uint64_t limit_bytes);
+/// part. With `reserve_bytes` not more than that. Throws Error (kInvalidArgument) for a limit below
+/// one page or above 2^40, or a reserve below least_arena_footprint().
+std::uint64_t arena_footprint(std::uint64_t limit_bytes, std::uint64_t reserve_bytes = 0);
+
+/// The address space that an arena with this limit needs at least: one slot of each size, two to
+/// four times the limit.
+std::uint64_t least_arena_footprint(std::uint64_t limit_bytes);
 
 /// Slots that may be outside the worker at one time. The return ring has room for all of them, so
 /// that giving a slot back never waits.
@@ -70,6 +80,9 @@ class ArenaSlot {
     return *this;
   }
   ~ArenaSlot();
+
+  /// Empties this object without giving the slot back: where the ArenaWriter may be gone.
+  void forget() noexcept { arena_ = nullptr; }
 
   /// The bytes asked for; page-aligned. Contents are what the last user left.
   std::span<std::byte> bytes() const { return {data_, size_}; }
@@ -114,9 +127,12 @@ class ArenaWriter {
   /// the return ring is damaged.
   ArenaSlot acquire(std::uint64_t size_bytes, const Wait& wait);
 
-  /// Takes in what the parent gave back and punches free memory above the mark. acquire() does it
-  /// too; call it when idle.
+  /// Takes in what the parent gave back, and what `reclaim` of set_reclaim() gives back, and
+  /// punches free memory above the mark. acquire() does it too; call it when idle.
   void collect();
+
+  /// `reclaim` destroys slots that this process has no use for any more. Called by collect().
+  void set_reclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
 
   /// Ends acquire() calls, also one that waits, with kCancelled. From any thread.
   void close() { returned_->close(); }
@@ -150,6 +166,7 @@ class ArenaWriter {
   };
 
   std::optional<ArenaSlot> try_acquire(std::uint64_t size_bytes);
+  std::optional<std::uint32_t> take_slot(SizeClass& size_class);
   bool charge(std::uint32_t slot, std::uint64_t size_bytes);
   bool make_room(std::uint64_t extra_bytes);
   bool punch_longest_unused();
@@ -162,6 +179,7 @@ class ArenaWriter {
   const std::unique_ptr<RingReader> returned_;
   const ArenaOptions options_;
   std::function<bool()> consumer_waits_;
+  std::function<void()> reclaim_;
 
   std::vector<SizeClass> classes_;
   std::vector<Slot> slots_;  // by slot number; only grows

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 
@@ -18,12 +19,18 @@ extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
 namespace energon {
 namespace {
 
+// What terminals, shells and schedulers send to all processes of a job: to ask for its end, to warn
+// of it, or to ask for a checkpoint. docs/processes.md says who sends which.
+constexpr std::array kIgnored = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                 SIGUSR2, SIGXCPU, SIGXFSZ, SIGPIPE};
+
 void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     ::signal(signal, SIG_DFL);  // refused for SIGKILL, SIGSTOP and the C library's own: fine
   }
-  ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGPIPE, SIG_IGN);
+  for (const int signal : kIgnored) {
+    ::signal(signal, SIG_IGN);  // also takes back one that came since the fork
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);

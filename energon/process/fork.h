@@ -1,8 +1,11 @@
 // The only fork() of the project, and its rules.
 //
 // The parent may have any number of threads and may hold any lock, so the child
-//   - runs with all signals blocked until its handlers are reset to the default; SIGINT and SIGPIPE
-//     are then ignored (Ctrl-C is the parent's business), the mask is emptied;
+//   - runs with all signals blocked until its handlers are reset to the default; then those that
+//     are sent to all processes of a job are ignored, as they are the parent's business (SIGINT,
+//     SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU), and so are SIGPIPE and SIGXFSZ, which
+//     are errors of calls; the mask is emptied. So the child ends with its parent, or by SIGKILL.
+//     A program that the child starts inherits what is ignored;
 //   - closes every descriptor it was not given, except 0, 1, 2: an object of the parent that owns
 //     another descriptor must not be used in the child, it opens its own files;
 //   - sets OpenMP to one thread before anything can enter a parallel region whose pool did not

@@ -4,7 +4,8 @@
 //   kSpawn (n) + descriptors ->             a request of payload_bytes follows
 //   kChunk (n) …             ->             its payload, in order
 //                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) and why
-//                            <- kExited (n) at any time after kSpawned (n)
+//                            <- kExited (n) at any time after kSpawned (n), with what the worker
+//                               threw, if that ended it (last_words.h)
 //   kStop                    ->             value: milliseconds until workers are killed
 //
 // n numbers requests. A kSpawn whose payload is not complete is dropped by the next kSpawn. Both

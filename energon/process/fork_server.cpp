@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "energon/process/fork.h"
 #include "energon/process/fork_protocol.h"
 #include "energon/process/fork_server_loop.h"
+#include "energon/process/last_words.h"
 #include "energon/process/os_error.h"
 
 namespace energon {
@@ -19,13 +22,7 @@ namespace {
 constexpr std::chrono::seconds kServerEndsWithin{1};
 constexpr std::chrono::seconds kReportComesWithin{10};  // of a server that lives
 
-Error server_gone(int worker_id) {
-  return Error(
-      ErrorCode::kWorkerDied,
-      "the fork server is gone (killed from outside?), and its workers with it; make a new "
-      "loader and restore the last state",
-      {.worker = worker_id});
-}
+constexpr std::chrono::milliseconds kLongestGrace{std::numeric_limits<std::int32_t>::max()};
 
 ProcessEnd end_of(const Frame& frame) {
   return {static_cast<ProcessEnd::Kind>(frame.end_kind), frame.value};
@@ -34,7 +31,7 @@ ProcessEnd end_of(const Frame& frame) {
 }  // namespace
 
 ForkServer::ForkServer(WorkerMain main, ForkServerOptions options)
-    : options_(std::move(options)), lifeline_(Lifeline::open()) {
+    : options_(std::move(options)), lifeline_(Lifeline::open()), oom_kills_(options_.system_root) {
   SocketPair sockets = SocketPair::open();
   const std::vector<int> watched{lifeline_.parent_pidfd.get(), lifeline_.read_end.get()};
   ForkOptions fork_options{.keep = options_.keep_descriptors, .process_name = "energon-fork"};
@@ -66,6 +63,9 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) 
                             request.descriptors.size(), kMaxFrameDescriptors));
   }
   const std::lock_guard lock(mutex_);
+  if (alive()) {
+    oom_kills_.mark();  // those before this worker are not its end
+  }
   const std::uint64_t number = ++requests_;
   send_request(request, number, deadline);
   for (;;) {
@@ -93,7 +93,7 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) 
     }
     if (const auto ended = ends_.find(number); ended != ends_.end()) {
       throw Error(ErrorCode::kWorkerDied,
-                  "the worker " + ended->second.describe() + " while it was started",
+                  "the worker " + ended->second.end.describe() + " while it was started",
                   {.worker = request.worker_id});
     }
   }
@@ -143,7 +143,8 @@ std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline) {
     const SocketStatus status = receive_frame(socket_.get(), *received);
     if (status == SocketStatus::kDone) {
       if (received->frame.kind == FrameKind::kExited) {
-        ends_[received->frame.request] = end_of(received->frame);
+        ends_[received->frame.request] = {end_of(received->frame),
+                                          decode_last_words(as_text(received->chunk))};
       }
       return received;
     }
@@ -172,11 +173,73 @@ ProcessEnd ForkServer::exit_of(const WorkerProcess& worker, Deadline deadline) {
   } catch (const Error&) {
     // The fork server died first. If this process is its subreaper, the worker is ours to reap.
     if (const std::optional<ProcessEnd> end = worker.process.reap()) {
-      ends_.try_emplace(worker.request, *end);
+      ends_.try_emplace(worker.request, Ended{*end});
     }
   }
   const auto found = ends_.find(worker.request);
-  return found != ends_.end() ? found->second : ProcessEnd{};
+  return found != ends_.end() ? found->second.end : ProcessEnd{};
+}
+
+Error ForkServer::death_of(const WorkerProcess& worker, Deadline deadline,
+                           const EndDetail& detail) {
+  ProcessEnd end;
+  try {
+    end = exit_of(worker, deadline);
+  } catch (const Error&) {
+    if (alive() || !owner_.is_current()) {
+      throw;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  const ProcessEnd without_server{.kind = ProcessEnd::Kind::kExited, .value = kExitParentGone};
+  if (!alive() && (end.kind == ProcessEnd::Kind::kUnknown || end == without_server)) {
+    return server_gone(worker.worker_id);
+  }
+  const auto found = ends_.find(worker.request);
+  if (found != ends_.end() && found->second.thrown) {
+    const Error& thrown = *found->second.thrown;
+    return Error(thrown.code(),
+                 fmt::format("worker {} (pid {}, generation {}) gave up: {}", worker.worker_id,
+                             worker.process.pid(), worker.generation, thrown.message()),
+                 {.worker = worker.worker_id});
+  }
+  const std::string note = note_of(end);
+  std::string text = detail ? detail(end) : std::string();
+  if (!note.empty()) {
+    text += (text.empty() ? "" : "; ") + note;
+  }
+  return worker_died(worker, end, text);
+}
+
+/// The error of every call after the fork server ended.
+Error ForkServer::server_gone(int worker_id) {
+  if (!stopped_ && !server_end_ && server_.wait_ended(deadline_after(kServerEndsWithin))) {
+    server_end_ = server_.reap();
+  }
+  std::string text = "the fork server is gone";
+  if (server_end_) {
+    text += fmt::format(" (pid {}, {})", server_.pid(), server_end_->describe());
+    if (const std::string note = note_of(*server_end_); !note.empty()) {
+      text += "; " + note;
+    }
+  }
+  return Error(ErrorCode::kWorkerDied,
+               text + ", and its workers with it; make a new loader and restore the last state",
+               {.worker = worker_id});
+}
+
+/// What else is known about an end.
+std::string ForkServer::note_of(const ProcessEnd& end) const {
+  if (end != ProcessEnd{.kind = ProcessEnd::Kind::kKilled, .value = SIGKILL}) {
+    return {};
+  }
+  const std::uint64_t kills = oom_kills_.since_mark();
+  return kills == 0 ? std::string()
+                    : fmt::format(
+                          "the kernel's out-of-memory killer ended {} process{} of this control "
+                          "group meanwhile ({}): use fewer workers, smaller batches or buffers, "
+                          "or raise the memory limit",
+                          kills, kills == 1 ? "" : "es", oom_kills_.file());
 }
 
 void ForkServer::stop(std::chrono::milliseconds grace) {
@@ -188,6 +251,7 @@ void ForkServer::stop(std::chrono::milliseconds grace) {
     return;
   }
   stopped_ = true;
+  grace = std::min(grace, kLongestGrace);
   Frame frame;
   frame.kind = FrameKind::kStop;
   frame.value = static_cast<std::int32_t>(grace.count());

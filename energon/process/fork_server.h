@@ -8,7 +8,8 @@
 // threads, CUDA or a held lock. The fork server reaps its workers and reports how each ended. It
 // ends with the parent, and kills its workers first; workers end with either, at once, even in
 // hanging user code (ParentWatch::start_watchdog). If the fork server is killed, its workers end
-// too and every call here throws Error (kWorkerDied).
+// too and every call here throws Error (kWorkerDied). Signals that a whole job gets end neither
+// (fork.h): a worker is ended by stop(), by SIGKILL, or with the parent.
 
 #pragma once
 
@@ -18,10 +19,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "energon/process/liveness.h"
+#include "energon/process/oom_kills.h"
 #include "energon/process/owner_process.h"
 #include "energon/process/process_handle.h"
 #include "energon/process/wait.h"
@@ -68,7 +72,12 @@ struct ForkServerOptions {
   std::vector<int> keep_descriptors = {};
   /// How long the destructor lets workers end by themselves before they are killed.
   std::chrono::milliseconds stop_grace = std::chrono::milliseconds(200);
+  /// Where `proc` and `sys` are, which tell of kills for want of memory; tests have their own.
+  std::string system_root = "/";
 };
+
+/// What the caller knows about the end of a worker, for a message.
+using EndDetail = std::function<std::string(const ProcessEnd&)>;
 
 /// Thread-safe. In a forked child of the parent every call throws Error (kCancelled) and the
 /// destructor does nothing.
@@ -90,6 +99,12 @@ class ForkServer {
   /// Throws Error (kTimeout) if the worker still runs at the deadline.
   ProcessEnd exit_of(const WorkerProcess& worker, Deadline deadline);
 
+  /// The error for a worker that ended before it should; waits for its end as exit_of(). What the
+  /// worker's main function threw, with its code; or the death of the fork server, if that was
+  /// first; else worker_died(), with what `detail` says about the end, and the out-of-memory killer
+  /// where that struck.
+  Error death_of(const WorkerProcess& worker, Deadline deadline, const EndDetail& detail = {});
+
   /// Lets workers end by themselves for `grace`, kills the rest, ends and reaps the fork server.
   /// Takes at most `grace` plus two seconds. Idempotent.
   void stop(std::chrono::milliseconds grace);
@@ -102,6 +117,14 @@ class ForkServer {
  private:
   void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline);
   std::unique_ptr<ReceivedFrame> receive(Deadline deadline);
+  Error server_gone(int worker_id);
+  std::string note_of(const ProcessEnd& end) const;
+
+  /// What was reported of a worker.
+  struct Ended {
+    ProcessEnd end;
+    std::optional<Error> thrown = std::nullopt;
+  };
 
   const OwnerProcess owner_;
   const ForkServerOptions options_;
@@ -111,7 +134,9 @@ class ForkServer {
   std::mutex mutex_;  // guards all below and the socket's order of messages
   UniqueFd socket_;
   std::uint64_t requests_ = 0;
-  std::map<std::uint64_t, ProcessEnd> ends_;  // by request: reported, not yet asked for
+  std::map<std::uint64_t, Ended> ends_;  // by request
+  std::optional<ProcessEnd> server_end_;
+  OomKills oom_kills_;
   bool stopped_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -126,29 +127,37 @@ void ForkServerLoop::spawn() {
     options.keep.push_back(fd.get());
   }
   try {
-    ProcessHandle process = fork_child([this] { return run_worker(*pending_); }, options);
+    LastWords last_words = LastWords::open();
+    options.keep.push_back(last_words.writing_fd());
+    ProcessHandle process = fork_child([&] { return run_worker(*pending_, last_words); }, options);
+    last_words.close_writing();
     reply.kind = FrameKind::kSpawned;
     reply.pid = process.pid();
     replies_.push_back({.frame = reply, .pidfd = process.fd()});
-    workers_.emplace(reply.request, Worker{reply, std::move(process)});
+    workers_.emplace(reply.request, Worker{reply, std::move(process), std::move(last_words)});
   } catch (const Error& error) {
     reply.kind = FrameKind::kSpawnFailed;
     replies_.push_back({.frame = reply, .reason = error.what()});
   }
 }
 
-int ForkServerLoop::run_worker(Request& request) {
+int ForkServerLoop::run_worker(Request& request, const LastWords& last_words) {
   std::vector<int> must_live(watch_.descriptors().begin(), watch_.descriptors().end());
   must_live.push_back(self_.fd());
   const ParentWatch watch(std::move(must_live));
-  watch.start_watchdog();
-  ENERGON_FAIL_POINT("worker.init");
-  WorkerStart start{.worker_id = request.frame.worker_id,
-                    .generation = request.frame.generation,
-                    .payload = request.payload,
-                    .descriptors = std::move(request.descriptors),
-                    .watch = &watch};
-  const int code = main_(start);
+  int code = kExitException;
+  try {
+    watch.start_watchdog();
+    ENERGON_FAIL_POINT("worker.init");
+    WorkerStart start{.worker_id = request.frame.worker_id,
+                      .generation = request.frame.generation,
+                      .payload = request.payload,
+                      .descriptors = std::move(request.descriptors),
+                      .watch = &watch};
+    code = main_(start);
+  } catch (...) {
+    last_words.say(std::current_exception());
+  }
   ::_exit(code);  // here, while `watch` still lives
 }
 
@@ -170,7 +179,7 @@ void ForkServerLoop::reap_ended() {
         waiting.pidfd = UniqueFd::kInvalid;
       }
     }
-    replies_.push_back({.frame = reply});
+    replies_.push_back({.frame = reply, .reason = worker->second.last_words.heard()});
     worker = workers_.erase(worker);
   }
 }

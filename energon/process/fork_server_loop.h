@@ -10,6 +10,7 @@
 
 #include "energon/process/fork_protocol.h"
 #include "energon/process/fork_server.h"
+#include "energon/process/last_words.h"
 #include "energon/process/liveness.h"
 #include "energon/process/process_handle.h"
 
@@ -30,6 +31,7 @@ class ForkServerLoop {
   struct Worker {
     Frame frame;  // of its request
     ProcessHandle process;
+    LastWords last_words;
   };
   /// A kSpawn whose chunks are still coming.
   struct Request {
@@ -37,7 +39,7 @@ class ForkServerLoop {
     std::vector<std::byte> payload;
     std::vector<UniqueFd> descriptors;
   };
-  /// kSpawned carries the pidfd of its worker, kSpawnFailed the reason.
+  /// kSpawned carries the pidfd of its worker, kSpawnFailed the reason, kExited the last words.
   struct Reply {
     Frame frame;
     int pidfd = UniqueFd::kInvalid;
@@ -48,7 +50,7 @@ class ForkServerLoop {
   bool receive_all();
   void handle(ReceivedFrame received);
   void spawn();
-  int run_worker(Request& request);
+  int run_worker(Request& request, const LastWords& last_words);
   void reap_ended();
   void flush();
   void kill_all();

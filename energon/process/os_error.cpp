@@ -22,16 +22,18 @@ Error os_error(std::string_view operation, int error_number) {
                    text("the system has no file table entries left (fs.file-max)"));
     case EAGAIN:
       return Error(ErrorCode::kResourceExhausted,
-                   text("raise the limit of processes (ulimit -u, or pids.max of the cgroup)"));
+                   text("raise the limit of processes (ulimit -u, or pids.max of the cgroup) or, "
+                        "if it is a thread, of address space (ulimit -v)"));
     case ENOMEM:
     case ENOSPC:
       return Error(ErrorCode::kResourceExhausted,
-                   text("use fewer workers, a smaller arena_limit_bytes or (it is there for each "
-                        "logical shard) "
-                        "checkpoint_slot_bytes, or raise the memory limit"));
+                   text("use fewer workers, a smaller arena_limit_bytes (--arena-limit-mib) or "
+                        "(it is there for each logical shard) checkpoint_slot_bytes "
+                        "(--checkpoint-slot-mib), or raise the limit of memory or of address "
+                        "space (ulimit -v)"));
     case ENOSYS:
       return Error(ErrorCode::kUnsupported,
-                   text("Linux 5.3 or later is needed, and a sandbox that allows the call"));
+                   text("Linux 5.4 or later is needed, and a sandbox that allows the call"));
     default:
       return io_error(operation, error_number);
   }

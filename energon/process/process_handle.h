@@ -36,7 +36,7 @@ class ProcessHandle {
   ProcessHandle(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
   /// Requires: `pid` is the caller, or a child that only the caller reaps. Throws Error
-  /// (kUnsupported) without pidfds (Linux before 5.3), kResourceExhausted, kIo.
+  /// (kUnsupported) without pidfds (Linux before 5.4), kResourceExhausted, kIo.
   static ProcessHandle open(pid_t pid);
 
   bool valid() const { return pidfd_.valid(); }

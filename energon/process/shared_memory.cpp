@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <limits>
+#include <system_error>
 #include <utility>
 
-#include <boost/interprocess/anonymous_shared_memory.hpp>
 #include <boost/interprocess/exceptions.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 #include <fmt/format.h>
@@ -36,21 +35,17 @@ class MappableFd {
   bi::mapping_handle_t handle_;
 };
 
-template <typename Make>
-Region map(std::uint64_t size_bytes, const Make& make) {
+Region map_memfd(int fd, std::uint64_t size_bytes) {
   try {
-    return std::make_unique<bi::mapped_region>(make());
+    auto region = std::make_unique<bi::mapped_region>(MappableFd(fd), bi::read_write, 0,
+                                                      static_cast<std::size_t>(size_bytes));
+    // Of this mapping only, so each process says it. If it is refused, dumps are large, no more.
+    ::madvise(region->get_address(), region->get_size(), MADV_DONTDUMP);
+    return region;
   } catch (const bi::interprocess_exception& error) {
     throw os_error(fmt::format("cannot map {} bytes of shared memory", size_bytes),
                    error.get_native_error());
   }
-}
-
-Region map_memfd(int fd, std::uint64_t size_bytes) {
-  return map(size_bytes, [&] {
-    return bi::mapped_region(MappableFd(fd), bi::read_write, 0,
-                             static_cast<std::size_t>(size_bytes));
-  });
 }
 
 std::uint64_t checked_size(std::uint64_t size_bytes) {
@@ -71,7 +66,7 @@ void check_file_size_limit(std::uint64_t size_bytes) {
         ErrorCode::kResourceExhausted,
         fmt::format("shared memory needs {} bytes (sparse), but the file size limit of this "
                     "process is {} bytes; raise it (ulimit -f unlimited) or lower "
-                    "arena_limit_bytes",
+                    "arena_limit_bytes (--arena-limit-mib)",
                     size_bytes, static_cast<std::uint64_t>(limit.rlim_cur)));
   }
 }
@@ -90,8 +85,11 @@ std::shared_ptr<SharedMemory> SharedMemory::create(std::uint64_t size_bytes) {
   const std::uint64_t size = checked_size(size_bytes);
   UniqueFd memfd(::memfd_create("energon", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd.valid()) {
-    if (errno == ENOSYS || errno == EPERM) {  // an old kernel, or a sandbox
-      return create_anonymous(size_bytes);
+    if (errno == ENOSYS || errno == EPERM) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("cannot make shared memory: memfd_create() is refused ({}); allow it "
+                              "in the sandbox (seccomp), or use no workers (num_workers 0)",
+                              std::system_category().message(errno)));
     }
     throw os_error("cannot make shared memory", errno);
   }
@@ -104,13 +102,6 @@ std::shared_ptr<SharedMemory> SharedMemory::create(std::uint64_t size_bytes) {
   }
   Region region = map_memfd(memfd.get(), size);
   return std::shared_ptr<SharedMemory>(new SharedMemory(std::move(memfd), std::move(region)));
-}
-
-std::shared_ptr<SharedMemory> SharedMemory::create_anonymous(std::uint64_t size_bytes) {
-  const std::uint64_t size = checked_size(size_bytes);
-  Region region =
-      map(size, [&] { return bi::anonymous_shared_memory(static_cast<std::size_t>(size)); });
-  return std::shared_ptr<SharedMemory>(new SharedMemory(UniqueFd(), std::move(region)));
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::attach(UniqueFd memfd) {
@@ -134,7 +125,7 @@ bool SharedMemory::punch(std::uint64_t offset, std::uint64_t size) {
   }
   const std::uint64_t begin = align_up(offset, kPageBytes);
   const std::uint64_t end = (offset + size) / kPageBytes * kPageBytes;
-  // MADV_REMOVE frees the pages of the file behind the mapping, with or without a descriptor.
+  // MADV_REMOVE frees the pages of the file behind the mapping.
   return begin >= end || ::madvise(data_ + begin, end - begin, MADV_REMOVE) == 0;
 }
 

@@ -2,7 +2,8 @@
 //
 // Nothing appears in /dev/shm, and its size does not limit us. The seals fix the size, so that
 // nobody who gets hold of the descriptor can truncate it and cause a SIGBUS. Pages cost memory from
-// their first touch on, not before; punch() gives them back. This is the only mmap of the project.
+// their first touch on, not before; punch() gives them back. Core dumps leave it out: to write one
+// would touch every page of the reservation. This is the only mmap of the project.
 
 #pragma once
 
@@ -22,14 +23,10 @@ namespace energon {
 /// outlive the loader and the worker. Thread-safe (the bytes are not).
 class SharedMemory {
  public:
-  /// Maps `size_bytes` (rounded up to whole pages) of zeros. Where memfd_create is not available
-  /// the memory is MAP_SHARED|MAP_ANONYMOUS: then fd() is invalid and only forked children can
-  /// share it. Throws Error: kResourceExhausted if RLIMIT_FSIZE, the address space or the
+  /// Maps `size_bytes` (rounded up to whole pages) of zeros. Throws Error: kUnsupported where a
+  /// sandbox refuses memfd_create(), kResourceExhausted if RLIMIT_FSIZE, the address space or the
   /// descriptors do not allow it, kIo otherwise.
   static std::shared_ptr<SharedMemory> create(std::uint64_t size_bytes);
-
-  /// As create(), always without a descriptor.
-  static std::shared_ptr<SharedMemory> create_anonymous(std::uint64_t size_bytes);
 
   /// Maps what create() made, in any process. Throws Error: kInvalidArgument if `memfd` is not
   /// sealed against resizing, kResourceExhausted, kIo.
@@ -41,7 +38,7 @@ class SharedMemory {
 
   std::byte* data() const { return data_; }
   std::uint64_t size() const { return size_; }
-  /// The memfd; UniqueFd::kInvalid without one.
+  /// The memfd.
   int fd() const { return memfd_.get(); }
 
   /// Gives the whole pages inside [offset, offset + size) back; they read as zeros afterwards, in

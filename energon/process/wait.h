@@ -20,8 +20,16 @@ inline constexpr Deadline kNever = Deadline::max();
 /// A deadline that has passed: look, don't wait.
 inline constexpr Deadline kNow = Deadline();
 
-inline Deadline deadline_after(std::chrono::nanoseconds duration) {
-  return std::chrono::steady_clock::now() + duration;
+/// `duration` from now; kNever if that is later than the clock can tell, now if it is negative.
+template <class Rep, class Period>
+Deadline deadline_after(std::chrono::duration<Rep, Period> duration) {
+  const Deadline now = std::chrono::steady_clock::now();
+  if (duration <= duration.zero()) {
+    return now;
+  }
+  // Compared in the caller's unit: the largest value of a coarse one has no nanoseconds.
+  const auto longest = std::chrono::floor<std::chrono::duration<Rep, Period>>(kNever - now);
+  return duration >= longest ? kNever : now + duration;
 }
 
 /// How long a blocking call may wait, and what else ends it.

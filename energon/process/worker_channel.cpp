@@ -25,6 +25,7 @@ struct ChannelHeader {
   std::uint64_t checkpoint_slots;
   std::uint64_t checkpoint_slot_bytes;
   std::uint64_t arena_limit_bytes;
+  std::uint64_t arena_reserve_bytes;
   std::uint64_t arena_keep_free_bytes;
   std::int64_t starvation_limit_ms;
   alignas(64) WorkerStatus status;
@@ -33,11 +34,10 @@ struct ChannelHeader {
 namespace {
 
 constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
-constexpr std::uint32_t kChannelVersion = 3;
+constexpr std::uint32_t kChannelVersion = 4;
 static_assert(sizeof(ChannelHeader) == 192 && sizeof(ChannelHeader) <= kPageBytes);
 
-/// One per waiting thread; their order is that of the descriptors, after the memory if that has
-/// one.
+/// One per waiting thread; their order is that of the descriptors, after the memory.
 enum BellIndex : std::size_t {
   kParentSamples,
   kParentCommands,
@@ -82,7 +82,7 @@ Layout layout_of(const ChannelOptions& options) {
     place(checkpoint_ring_stride(options));
   }
   layout.statistics = place(kStatisticsBytes);
-  layout.arena = place(arena_footprint(options.arena.limit_bytes));
+  layout.arena = place(arena_footprint(options.arena.limit_bytes, options.arena.reserve_bytes));
   layout.total = next;
   return layout;
 }
@@ -134,12 +134,19 @@ ChannelOptions options_of(const SharedMemory& memory) {
   options.checkpoint_rings = header.checkpoint_rings;
   options.checkpoints = {static_cast<std::uint32_t>(header.checkpoint_slots),
                          header.checkpoint_slot_bytes};
-  options.arena = {header.arena_limit_bytes, header.arena_keep_free_bytes,
-                   std::chrono::milliseconds(header.starvation_limit_ms)};
+  options.arena = {.limit_bytes = header.arena_limit_bytes,
+                   .reserve_bytes = header.arena_reserve_bytes,
+                   .keep_free_bytes = header.arena_keep_free_bytes,
+                   .starvation_limit = std::chrono::milliseconds(header.starvation_limit_ms)};
   return options;
 }
 
 }  // namespace
+
+std::uint64_t channel_footprint(const ChannelOptions& options) {
+  check(options);
+  return layout_of(options).total;
+}
 
 // --- Parent ---
 
@@ -162,6 +169,7 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   header_->checkpoint_slots = options.checkpoints.slots;
   header_->checkpoint_slot_bytes = options.checkpoints.slot_bytes;
   header_->arena_limit_bytes = options.arena.limit_bytes;
+  header_->arena_reserve_bytes = options.arena.reserve_bytes;
   header_->arena_keep_free_bytes = options.arena.keep_free_bytes;
   header_->starvation_limit_ms = options.arena.starvation_limit.count();
 
@@ -180,8 +188,7 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   auto returns = std::make_unique<RingWriter>(formatted(layout.returns, kReturnRingBytes),
                                               doorbells_[kWorkerMain], doorbells_[kParentSamples]);
   arena_ = std::make_unique<ArenaReader>(
-      shared_range(memory_, layout.arena, arena_footprint(options.arena.limit_bytes)),
-      std::move(returns));
+      shared_range(memory_, layout.arena, layout.total - layout.arena), std::move(returns));
   for (std::uint64_t ring = 0; ring < options.checkpoint_rings; ++ring) {
     checkpoints_.emplace_back(checkpoint_range(memory_, layout.checkpoints, ring, options),
                               options.checkpoints);
@@ -198,10 +205,7 @@ ParentEndpoint::~ParentEndpoint() {
 const WorkerStatus& ParentEndpoint::status() const { return header_->status; }
 
 std::vector<int> ParentEndpoint::descriptors() const {
-  std::vector<int> result;
-  if (memory_->fd() != UniqueFd::kInvalid) {
-    result.push_back(memory_->fd());
-  }
+  std::vector<int> result{memory_->fd()};
   for (const auto& bell : doorbells_) {
     result.push_back(bell->fd());
   }
@@ -219,16 +223,14 @@ void ParentEndpoint::close() {
 
 // --- Worker ---
 
-WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors,
-                               std::shared_ptr<SharedMemory> inherited) {
-  const bool has_memory = inherited == nullptr;
-  if (descriptors.size() != kBells + (has_memory ? 1 : 0)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} descriptors for a worker channel{}", descriptors.size(),
-                            has_memory ? ", without memory among them or inherited" : ""));
+WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors) {
+  if (descriptors.size() != kBells + 1) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} descriptors for a worker channel, not {}", descriptors.size(), kBells + 1));
   }
-  memory_ = has_memory ? SharedMemory::attach(std::move(descriptors.front())) : inherited;
-  for (std::size_t i = has_memory ? 1 : 0; i < descriptors.size(); ++i) {
+  memory_ = SharedMemory::attach(std::move(descriptors.front()));
+  for (std::size_t i = 1; i < descriptors.size(); ++i) {
     doorbells_.push_back(std::make_shared<const Doorbell>(std::move(descriptors[i])));
   }
   const ChannelOptions options = options_of(*memory_);
@@ -250,8 +252,8 @@ WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors,
       std::make_unique<RingReader>(ring_range(memory_, layout.returns, kReturnRingBytes),
                                    doorbells_[kParentSamples], doorbells_[kWorkerMain]);
   arena_ = std::make_unique<ArenaWriter>(
-      shared_range(memory_, layout.arena, arena_footprint(options.arena.limit_bytes)),
-      std::move(returned), options.arena);
+      shared_range(memory_, layout.arena, layout.total - layout.arena), std::move(returned),
+      options.arena);
   arena_->set_consumer_waits([ring = samples_.get()] { return ring->reader_waits(); });
   for (std::uint64_t ring = 0; ring < options.checkpoint_rings; ++ring) {
     checkpoints_.emplace_back(checkpoint_range(memory_, layout.checkpoints, ring, options),

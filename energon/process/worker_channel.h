@@ -60,6 +60,9 @@ struct ChannelOptions {
   ArenaOptions arena = {};
 };
 
+/// Address space of a channel.
+std::uint64_t channel_footprint(const ChannelOptions& options);
+
 /// The parent's end. samples() and arena().lease() are for one thread at a time, commands() and
 /// results() for one thread at a time (not necessarily the same one); the rest is thread-safe. In a
 /// forked child of the parent every ring call throws Error (kCancelled).
@@ -82,8 +85,7 @@ class ParentEndpoint {
   /// kStatisticsBytes, zero at first, page-aligned. Valid as long as memory().
   std::span<std::byte> statistics() const { return statistics_; }
 
-  /// What the worker needs, for SpawnRequest::descriptors. Owned by this object. Without memfd the
-  /// memory is not among them: then only workers that inherited memory() can attach.
+  /// What the worker needs, for SpawnRequest::descriptors. Owned by this object.
   std::vector<int> descriptors() const;
   const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
@@ -108,11 +110,10 @@ class ParentEndpoint {
 /// commands(), results(). Any thread: closing(), close().
 class WorkerEndpoint {
  public:
-  /// Takes over the descriptors that ParentEndpoint::descriptors() named. `inherited` is the memory
-  /// if it is not among them. Throws Error: kInvalidArgument for a wrong number, kCorruptData if
-  /// the memory holds no channel of this build.
-  explicit WorkerEndpoint(std::vector<UniqueFd> descriptors,
-                          std::shared_ptr<SharedMemory> inherited = nullptr);
+  /// Takes over the descriptors that ParentEndpoint::descriptors() named. Throws Error:
+  /// kInvalidArgument for a wrong number, kCorruptData if the memory holds no channel of this
+  /// build, kResourceExhausted if it cannot be mapped.
+  explicit WorkerEndpoint(std::vector<UniqueFd> descriptors);
   ~WorkerEndpoint();
   WorkerEndpoint(const WorkerEndpoint&) = delete;
   WorkerEndpoint& operator=(const WorkerEndpoint&) = delete;

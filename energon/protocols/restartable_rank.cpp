@@ -7,6 +7,7 @@
 #include "energon/loader/loader_state_json.h"
 #include "energon/loader/state_config.h"
 #include "energon/protocols/settings_check.h"
+#include "io/error.h"
 
 namespace energon {
 
@@ -17,7 +18,11 @@ StateDict RestartableRank::state_dict() { return loader_state_to_json(loader_->s
 
 void RestartableRank::load_state_dict(const StateDict& state, Strictness strictness) {
   SavableDataLoaderState position = loader_state_from_json(state);
-  loader_->stop();
+  try {
+    loader_->stop();
+  } catch (const Error&) {
+    // The workers are ended all the same, and the state replaces the position.
+  }
   if (strictness == Strictness::kLenient) {
     position.config["pipeline"] = loader_->save_state_rank().config.at("pipeline");
   }

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -85,6 +87,71 @@ TEST_CASE("ENE-21 a killed worker ends next with its name and signal, and leaves
   CHECK(ProcessCounts::settled(before) == before);
 }
 
+TEST_CASE("stop ends all workers also when one died idle, and tells", "[loader][fork]") {
+  const LoaderFixture fixture({.batch_size = 2});
+  const auto before = ProcessCounts::now();
+  {
+    const auto loader = fixture.loader(2);
+    const auto reference = take(*fixture.loader(2), 12);
+    take(*loader, 2);
+    const int victim = loader->worker_pids().at(0);
+    REQUIRE(::kill(victim, SIGKILL) == 0);
+    wait_until_dead(victim);
+    CHECK_THROWS_WITH(loader->stop(), Catch::Contains("worker 0") && Catch::Contains("SIGKILL"));
+    CHECK(loader->worker_pids().empty());
+    CHECK(ProcessCounts::settled(before).children == before.children + 1);  // the fork server
+    CHECK_NOTHROW(loader->stop());
+    CHECK(take(*loader, 10) == std::vector(reference.begin() + 2, reference.end()));
+  }
+  CHECK(ProcessCounts::settled(before) == before);
+}
+
+TEST_CASE("an Error of any code that a function throws in a worker arrives at once",
+          "[loader][fork]") {
+  for (const ErrorCode code :
+       {ErrorCode::kCancelled, ErrorCode::kTimeout, ErrorCode::kWorkerDied, ErrorCode::kInternal}) {
+    CAPTURE(static_cast<int>(code));
+    const LoaderFixture fixture(
+        {.task_encoder = {.encode_sample = at_call(5, [code] { throw Error(code, "no more"); })},
+         .batch_size = 2});
+    const auto begin = Clock::now();
+    const auto loader = fixture.loader(2);
+    const Error error = first_error(*loader);
+    CHECK(error.code() == code);
+    CHECK_THAT(error.what(), Catch::Contains("no more") && Catch::Contains("worker: 0"));
+    CHECK(Clock::now() - begin < std::chrono::seconds(20));  // of a minute's timeout
+  }
+}
+
+TEST_CASE("a fork server that was killed is named, not a worker", "[loader][fork]") {
+  const LoaderFixture fixture({.batch_size = 2});
+  const auto loader = fixture.loader(2);
+  take(*loader, 3);
+  std::ifstream status("/proc/" + std::to_string(loader->worker_pids().at(0)) + "/status");
+  int server = 0;
+  for (std::string word; status >> word && server == 0;) {
+    if (word == "PPid:") {
+      status >> server;
+    }
+  }
+  REQUIRE(::kill(server, SIGKILL) == 0);
+  for (int call = 0; call < 2; ++call) {
+    const Error error = first_error(*loader);
+    CHECK(error.code() == ErrorCode::kWorkerDied);
+    CHECK_THAT(error.what(),
+               Catch::Contains("the fork server is gone (pid " + std::to_string(server) +
+                               ", killed by signal 9 (SIGKILL))"));
+  }
+}
+
+TEST_CASE("a timeout of the largest value is none", "[loader][fork]") {
+  const LoaderFixture fixture(
+      {.task_encoder = {.encode_sample = at_call(0, [] { ::usleep(300'000); })}, .batch_size = 2});
+  const auto loader = fixture.loader(2, {.timeout = std::chrono::milliseconds::max()});
+  CHECK(take(*loader, 20) == take(*fixture.loader(2), 20));
+  CHECK(loader->save_state_rank().batch_index == 20);
+}
+
 TEST_CASE("a loader goes on from its last state after a worker died", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   const auto reference = take(*fixture.loader(2), 20);
@@ -119,7 +186,7 @@ TEST_CASE("a worker that crashes, exits or aborts in user code is a named death"
   for (const Case& with :
        {Case{[] { ::_exit(0); }, "exited with code 0"},
         Case{[] { ::_exit(7); }, "exited with code 7"}, Case{[] { ::raise(SIGSEGV); }, "SIGSEGV"},
-        Case{[] { ::raise(SIGTERM); }, "SIGTERM"}}) {
+        Case{[] { ::raise(SIGKILL); }, "SIGKILL"}}) {
     const LoaderFixture fixture({.task_encoder = {.encode_sample = at_call(4,
                                                                            [&with] {
                                                                              ::signal(SIGSEGV,
@@ -305,14 +372,19 @@ TEST_CASE("in a forked child the loader is inert, and the parent goes on", "[loa
   auto loader = fixture.loader(2);
   take(*loader, 3);
   const auto child = energon::testing::run_in_child([&] {
-    int code = 1;
-    try {
-      loader->next();
-    } catch (const Error& error) {
-      code = error.code() == ErrorCode::kCancelled ? 0 : 2;
+    const std::vector<std::function<void()>> calls = {
+        [&] { loader->stats(); }, [&] { loader->save_state_rank(); }, [&] { loader->stop(); },
+        [&] { loader->next(); }};
+    int refused = 0;
+    for (const auto& call : calls) {
+      try {
+        call();
+      } catch (const Error& error) {
+        refused += error.code() == ErrorCode::kCancelled ? 1 : 0;
+      }
     }
     loader.reset();
-    return code;
+    return refused == 4 ? 0 : 1;
   });
   CHECK(child.exited);
   CHECK(child.exit_code == 0);

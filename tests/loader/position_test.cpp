@@ -187,7 +187,8 @@ TEST_CASE("after a worker was killed between two calls the position is saved and
             tail(reference, taken, 20));
     }
     const SavableDataLoaderState state = loader->save_state_rank();
-    loader->stop();  // ends what is left, and keeps the position
+    // Ends what is left, tells, and keeps the position.
+    CHECK_THROWS_WITH(loader->stop(), Catch::Contains("SIGKILL"));
     CHECK(loader->save_state_rank() == state);
     CHECK(take(*loader, 20) == tail(reference, taken, 20));
   }

@@ -35,8 +35,9 @@ constexpr std::uint64_t kMiB = 1 << 20;
 struct Arena {
   explicit Arena(ArenaOptions options)
       : ring_bytes(energon::ring_footprint(energon::kReturnRingBytes)),
-        memory(SharedMemory::create(energon::align_up(ring_bytes, kPageBytes) +
-                                    energon::arena_footprint(options.limit_bytes))) {
+        memory(SharedMemory::create(
+            energon::align_up(ring_bytes, kPageBytes) +
+            energon::arena_footprint(options.limit_bytes, options.reserve_bytes))) {
     const SharedRange ring = energon::shared_range(memory, 0, ring_bytes);
     const std::uint64_t start = energon::align_up(ring_bytes, kPageBytes);
     const SharedRange range = energon::shared_range(memory, start, memory->size() - start);
@@ -189,6 +190,64 @@ TEST_CASE("the worker notices a slot that is returned twice", "[process][arena]"
   arena.parent->lease(reference);
   arena.parent->lease(reference);
   CHECK_THROWS_AS(arena.worker->collect(), Error);
+}
+
+TEST_CASE("a return of an earlier publication of a slot is noticed, as the slot is out again",
+          "[process][arena]") {
+  Arena arena(limits(kMiB, kMiB));
+  const SlotReference first = arena.publish(5000);
+  SlotLease stale = arena.parent->lease(first);
+  arena.parent->lease(first);
+  const SlotReference second = arena.publish(5000);
+  REQUIRE(second.slot == first.slot);
+  REQUIRE(second.tag == first.tag + 1);
+  stale = {};
+  CHECK_THROWS_WITH(arena.worker->collect(), Catch::Contains("publication 1"));
+}
+
+TEST_CASE("as many slots as can be lent are an error of their own, whatever the limit",
+          "[process][arena]") {
+  Arena arena(limits(1024 * kMiB, kMiB));
+  std::vector<SlotReference> out;
+  for (std::uint64_t i = 0; i < energon::kMaxSlotsHeld; ++i) {
+    out.push_back(arena.worker->acquire(100, Arena::now()).publish());
+  }
+  CHECK_THROWS_WITH(arena.publish(100), Catch::Contains("32768 is as many as a worker can lend") &&
+                                            !Catch::Contains("raise arena_limit"));
+  arena.parent->lease(out.front());
+  CHECK_NOTHROW(arena.publish(100));
+}
+
+TEST_CASE("with little address space slots of larger sizes help out", "[process][arena]") {
+  constexpr std::uint64_t kLimit = 4 * kMiB;
+  const std::uint64_t least = energon::least_arena_footprint(kLimit);
+  CHECK(least == 8 * kMiB - kPageBytes);
+  CHECK_THROWS_AS(energon::arena_footprint(kLimit, least - 1), Error);
+  std::uint64_t before = 0;
+  for (const std::uint64_t reserve : {least, 2 * least, 8 * least}) {
+    CAPTURE(reserve);
+    CHECK(energon::arena_footprint(kLimit, reserve) <= reserve);
+    ArenaOptions options = limits(kLimit, kMiB);
+    options.reserve_bytes = reserve;
+    Arena arena(options);
+    std::vector<SlotLease> kept;
+    try {
+      while (kept.size() < 1000) {
+        kept.push_back(arena.parent->lease(arena.publish(100'000)));
+      }
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), Catch::Contains("ulimit -v"));
+    }
+    for (std::size_t i = 0; i < kept.size(); ++i) {  // none lies over another
+      CHECK(payload_matches(0, 100'000, kept[i].bytes));
+    }
+    CHECK(kept.size() > before);  // 6 sizes hold them, so at least 6
+    CHECK(kept.size() >= 6);
+    before = kept.size();
+    kept.clear();
+    CHECK(arena.parent->lease(arena.publish(kLimit)).bytes.size() == kLimit);
+  }
+  CHECK(before == 40);  // the limit alone
 }
 
 TEST_CASE("a lease outlives both halves of the arena", "[process][arena]") {

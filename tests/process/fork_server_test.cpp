@@ -168,6 +168,17 @@ TEST_CASE_METHOD(ProcessFixture, "stopping kills workers that hang, within its t
   CHECK(in_time);
 }
 
+TEST_CASE_METHOD(ProcessFixture, "a grace of any length is a wait without end, not none",
+                 "[process][fork_server][fork]") {
+  ForkServer server([](WorkerStart& start) {  // ends by itself, a little late
+    energon::wait_any({}, energon::deadline_after(std::chrono::milliseconds(300)));
+    return start.worker_id;
+  });
+  const WorkerProcess worker = server.spawn({.worker_id = 5}, hang_limit());
+  server.stop(std::chrono::milliseconds::max());
+  CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, 5});
+}
+
 TEST_CASE_METHOD(ProcessFixture, "a killed fork server is an error, and its workers do not stay",
                  "[process][fork_server][fork]") {
   ForkServer server([](WorkerStart& start) -> int {
@@ -243,18 +254,22 @@ TEST_CASE_METHOD(ProcessFixture, "a host that ignores SIGCHLD or reaps everythin
 
 TEST_CASE_METHOD(ProcessFixture, "a worker starts clean: signals, descriptors, no thread but ours",
                  "[process][fork_server][fork]") {
-  ::signal(SIGUSR1, SIG_IGN);
+  ::signal(SIGCHLD, [](int) {});
   std::array<int, 2> leaked{};  // not close-on-exec, as foreign code makes them
   REQUIRE(::pipe(leaked.data()) == 0);
   ForkServer server([](WorkerStart& start) {
-    struct sigaction usr1 {};
-    struct sigaction interrupt {};
-    ::sigaction(SIGUSR1, nullptr, &usr1);
-    ::sigaction(SIGINT, nullptr, &interrupt);
+    const auto has = [](int signal, void (*expected)(int)) {
+      struct sigaction action {};
+      return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == expected;
+    };
+    bool clean = has(SIGCHLD, SIG_DFL) && has(SIGALRM, SIG_DFL) && has(SIGSEGV, SIG_DFL);
+    for (const int signal :
+         {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ, SIGPIPE}) {
+      clean = clean && has(signal, SIG_IGN);
+    }
     sigset_t mask;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-    const bool clean = usr1.sa_handler == SIG_DFL && interrupt.sa_handler == SIG_IGN &&
-                       ::sigismember(&mask, SIGTERM) == 0;
+    clean = clean && ::sigismember(&mask, SIGTERM) == 0 && ::sigismember(&mask, SIGCHLD) == 0;
     return clean ? idle(start) : 1;
   });
   const WorkerProcess worker = server.spawn({}, hang_limit());
@@ -263,7 +278,7 @@ TEST_CASE_METHOD(ProcessFixture, "a worker starts clean: signals, descriptors, n
   CHECK(energon::ProcessHandle(0, energon::UniqueFd(::dup(leaked[0]))).wait_ended(hang_limit()));
   CHECK_FALSE(worker.process.wait_ended(energon::deadline_after(std::chrono::milliseconds(20))));
   ::close(leaked[0]);
-  ::signal(SIGUSR1, SIG_DFL);
+  ::signal(SIGCHLD, SIG_DFL);
 }
 
 TEST_CASE_METHOD(ProcessFixture, "without descriptors left, errors name the limit",

@@ -263,6 +263,37 @@ TEST_CASE("a damaged unit is an error at each call, naming field and values", "[
   }
 }
 
+TEST_CASE("a whole unit that is not the next one is damage", "[process][ring]") {
+  Ring ring(4096);
+  ring.send("first");
+  ring.send("second");
+  CHECK(ring.receive() == "first");
+  // As a writer leaves it that published old bytes again: all but the number is right.
+  const std::uint64_t second = sizeof(energon::RingHeader) + 2 * sizeof(energon::UnitHeader);
+  ring.range.data()[second + offsetof(energon::UnitHeader, sequence)] = std::byte{0};
+  for (int call = 0; call < 2; ++call) {
+    CHECK_THROWS_WITH(ring.reader.try_read(),
+                      Catch::Contains("unit sequence is 0, must be in [1, 1]"));
+  }
+}
+
+TEST_CASE("a deadline without end is none that has passed", "[process][ring]") {
+  for (const energon::Deadline deadline :
+       {energon::deadline_after(std::chrono::nanoseconds::max()),
+        energon::deadline_after(std::chrono::milliseconds::max()),
+        energon::deadline_after(std::chrono::hours::max()),
+        energon::deadline_after(std::chrono::hours(24 * 365 * 300))}) {
+    CHECK(deadline == energon::kNever);
+  }
+  CHECK(energon::deadline_after(std::chrono::hours(24 * 365 * 100)) <
+        energon::kNever - std::chrono::hours(24));
+  for (const energon::Deadline deadline :
+       {energon::deadline_after(std::chrono::milliseconds::min()),
+        energon::deadline_after(std::chrono::seconds(0))}) {
+    CHECK(deadline <= std::chrono::steady_clock::now());
+  }
+}
+
 TEST_CASE("no ring is opened over foreign bytes", "[process][ring]") {
   const SharedRange range = energon::shared_range(SharedMemory::create(8192), 0, 8192);
   const auto bell = std::make_shared<Doorbell>();

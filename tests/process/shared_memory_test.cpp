@@ -1,12 +1,19 @@
 #include "energon/process/shared_memory.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -31,15 +38,69 @@ TEST_CASE("two mappings show the same bytes", "[process][shared_memory]") {
 }
 
 TEST_CASE("punched pages read as zeros, their neighbours stay", "[process][shared_memory]") {
-  for (const auto& memory :
-       {SharedMemory::create(1 << 20), SharedMemory::create_anonymous(1 << 20)}) {
-    std::memset(memory->data(), 1, memory->size());
-    CHECK(memory->punch(4096, 2 * 4096 + 100));
-    CHECK(memory->data()[4095] == std::byte{1});
-    CHECK(memory->data()[4096] == std::byte{0});
-    CHECK(memory->data()[3 * 4096 - 1] == std::byte{0});
-    CHECK(memory->data()[3 * 4096] == std::byte{1});
-    CHECK_THROWS_AS(memory->punch(4096, 1 << 20), Error);
+  const auto memory = SharedMemory::create(1 << 20);
+  std::memset(memory->data(), 1, memory->size());
+  CHECK(memory->punch(4096, 2 * 4096 + 100));
+  CHECK(memory->data()[4095] == std::byte{1});
+  CHECK(memory->data()[4096] == std::byte{0});
+  CHECK(memory->data()[3 * 4096 - 1] == std::byte{0});
+  CHECK(memory->data()[3 * 4096] == std::byte{1});
+  CHECK_THROWS_AS(memory->punch(4096, 1 << 20), Error);
+}
+
+TEST_CASE("core dumps leave the memory out, in each process that maps it",
+          "[process][shared_memory]") {
+  const auto first = SharedMemory::create(1 << 20);
+  const auto second = SharedMemory::attach(UniqueFd(::fcntl(first->fd(), F_DUPFD_CLOEXEC, 0)));
+  std::ifstream maps("/proc/self/smaps");
+  int left_out = 0;
+  int mappings = 0;
+  bool is_ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(" rw-s ") != std::string::npos) {
+      is_ours = line.find("memfd:energon") != std::string::npos;
+      mappings += is_ours ? 1 : 0;
+    } else if (is_ours && line.rfind("VmFlags:", 0) == 0) {
+      left_out += line.find(" dd") != std::string::npos ? 1 : 0;
+      is_ours = false;
+    }
+  }
+  CHECK(mappings == 2);
+  CHECK(left_out == 2);
+}
+
+TEST_CASE_METHOD(ProcessFixture, "a sandbox without memfd_create is an error that names it",
+                 "[process][shared_memory][fork]") {
+  for (const int refusal : {ENOSYS, EPERM}) {
+    const ChildResult result = run_in_child([refusal] {
+      std::array<sock_filter, 4> rules{{
+          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(refusal)),
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      }};
+      const sock_fprog program{rules.size(), rules.data()};
+      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        return 77;
+      }
+      try {
+        SharedMemory::create(1 << 20);
+      } catch (const Error& error) {
+        const std::string text = error.what();
+        return error.code() == ErrorCode::kUnsupported &&
+                       text.find("memfd_create") != std::string::npos &&
+                       text.find("seccomp") != std::string::npos
+                   ? 0
+                   : 1;
+      }
+      return 2;
+    });
+    if (result.exit_code == 77) {
+      WARN("SKIPPED: not permitted to filter system calls");
+      return;
+    }
+    CHECK(result.exit_code == 0);
   }
 }
 

@@ -37,23 +37,6 @@ TEST_CASE_METHOD(ProcessFixture, "worker processes deliver every byte",
   }
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a worker inherits memory that has no descriptor",
-                 "[process][channel][fork]") {
-  // As where memfd_create is refused: the mapping made before the fork is used.
-  auto channel = std::make_unique<ParentEndpoint>(small_channel());
-  ForkServer server([&](WorkerStart& start) {
-    WorkerEndpoint worker(std::move(start.descriptors), channel->memory());
-    send_stream(worker, stream_of(0), {energon::kNever, start.watch->descriptors()});
-    return 0;
-  });
-  std::vector<int> bells = channel->descriptors();
-  bells.erase(bells.begin());
-  const WorkerProcess worker = server.spawn({.descriptors = bells}, hang_limit());
-  for (std::uint64_t index = 0; index < kCount; ++index) {
-    REQUIRE(take_unit(*channel, stream_of(0), index, {hang_limit()}) == RingStatus::kItem);
-  }
-}
-
 TEST_CASE_METHOD(ProcessFixture, "leases outlive worker, channel and fork server",
                  "[process][channel][fork]") {
   SlotLease lease;
