@@ -29,7 +29,8 @@ Job::Job(const PipelineFactory& pipeline, const JobSpec& spec) {
                                                   .num_workers = spec.num_workers,
                                                   .logical_shards = spec.logical_shards,
                                                   .allow_uneven = spec.allow_uneven},
-                                .epoch_policy = spec.epoch_policy}));
+                                .epoch_policy = spec.epoch_policy,
+                                .checkpoint_every_batches = spec.checkpoint_every_batches}));
   }
 }
 

@@ -27,6 +27,7 @@ struct JobSpec {
   std::optional<int> logical_shards = std::nullopt;
   bool allow_uneven = false;
   EpochPolicy epoch_policy = EpochPolicy::kStrict;
+  std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 };
 
 class Job {

@@ -33,6 +33,7 @@ using energon::testing::JobSpec;
 using energon::testing::kEpochEnd;
 using energon::testing::LoaderFixture;
 using energon::testing::one_epoch;
+using energon::testing::take;
 
 using Keys = std::vector<std::string>;
 
@@ -386,9 +387,73 @@ TEST_CASE("X-06 rescale and restore leave the state that they are given as it is
   }
 }
 
-TEST_CASE("X-03 each key as often as the epoch says, through takes, saves and rescales",
+TEST_CASE("X-06 what becomes of a state after it was loaded, or saved, changes no loader",
+          "[rescale][cross][fork]") {
+  TrainOptions options;
+  options.batch_size = 2;
+  options.shuffle_buffer_size = 5;
+  const PipelineFactory pipeline = in_memory({60}, options);
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const energon::LoaderOptions settings{
+        .worker_config = {.num_workers = workers, .logical_shards = 4},
+        .checkpoint_every_batches = 1};
+    energon::SavableDataLoader first(pipeline, settings);
+    take(first, 9);
+    energon::SavableDataLoaderState state = first.save_state_rank();
+    const energon::SavableDataLoaderState kept = state;
+    const auto ruin = [](energon::SavableDataLoaderState& ruined) {
+      for (auto& stream : ruined.worker_states) {
+        stream.state.reset();
+        stream.index = stream.offset = stream.epoch = 77;
+        stream.turn = {};
+      }
+      ruined.worker_states.pop_back();
+      ruined.config = "another";
+      ruined.epoch = ruined.batch_index = 99;
+    };
+    energon::SavableDataLoader second(pipeline, settings);
+    energon::SavableDataLoader third(pipeline, settings);
+    second.restore_state_rank(state);
+    third.restore_state_rank(state);  // the same object, twice
+    ruin(state);                      // before either begins
+    const auto expected = take(first, 12);
+    CHECK(take(second, 12) == expected);
+    CHECK(third.save_state_rank() == kept);
+    CHECK(take(third, 12) == expected);
+    energon::SavableDataLoaderState saved = second.save_state_rank();
+    const energon::SavableDataLoaderState as_saved = saved;
+    ruin(saved);
+    CHECK(second.save_state_rank() == as_saved);
+    CHECK(take(second, 5) == take(third, 5));
+  }
+}
+
+// `state`, in which each logical shard stands where it does by an earlier checkpoint and the number
+// of batches that are to be skipped after it.
+SavableJobState with_checkpoints_of(const SavableJobState& earlier, SavableJobState state) {
+  for (auto& rank : state.ranks) {
+    for (auto& stream : rank.worker_states) {
+      for (const auto& old_rank : earlier.ranks) {
+        for (const auto& old : old_rank.worker_states) {
+          if (old.logical_shard == stream.logical_shard) {
+            const std::int64_t delivered = stream.index + stream.offset;
+            stream.state = old.state;
+            stream.index = old.index;
+            stream.epoch = old.epoch;
+            stream.offset = delivered - old.index;
+          }
+        }
+      }
+    }
+  }
+  return state;
+}
+
+TEST_CASE("X-03 each key as often as the epoch says, through takes, saves, rescales and skips",
           "[rescale][cross]") {
   int all_epochs = 0;
+  std::int64_t all_skipped = 0;
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     std::mt19937 random(seed);
     const std::int64_t samples = 24 + static_cast<std::int64_t>(random() % 40);
@@ -401,14 +466,40 @@ TEST_CASE("X-03 each key as often as the epoch says, through takes, saves and re
     int ranks = 1;
     std::set<int> ended;  // ranks that reported the end of this epoch
     auto job = std::make_unique<Job>(pipeline, JobSpec{.world_size = 1, .logical_shards = 12});
+    SavableJobState checkpoint = job->save();
+    const auto restore = [&](const SavableJobState& state) {
+      job = std::make_unique<Job>(pipeline, JobSpec{.world_size = ranks, .logical_shards = 12});
+      job->restore(state);
+    };
     for (int action = 0; action < 40; ++action) {
       CAPTURE(seed, action, ranks);
-      if (random() % 8 == 0) {
-        const SavableJobState state = job->save();
-        ranks = std::array{1, 2, 3, 4, 6, 12}[random() % 6];
-        job = std::make_unique<Job>(pipeline, JobSpec{.world_size = ranks, .logical_shards = 12});
-        job->restore(rescale(state, {.world_size = ranks}));
-        ended.clear();
+      switch (random() % 24) {
+        case 0:
+        case 1: {  // another layout, or the same
+          const SavableJobState state = job->save();
+          ranks = std::array{1, 2, 3, 4, 6, 12}[random() % 6];
+          restore(rescale(state, {.world_size = ranks}));
+          ended.clear();
+          break;
+        }
+        case 2:
+          restore(job->save());
+          break;
+        case 3: {  // from an older checkpoint, with what came since to be skipped
+          const SavableJobState state = with_checkpoints_of(checkpoint, job->save());
+          for (const auto& rank : state.ranks) {
+            for (const auto& stream : rank.worker_states) {
+              all_skipped += stream.offset;
+            }
+          }
+          restore(state);
+          break;
+        }
+        case 4:
+          checkpoint = job->save();
+          break;
+        default:
+          break;
       }
       for (int rank = 0; rank < ranks; ++rank) {
         if (ended.contains(rank)) {
@@ -435,6 +526,7 @@ TEST_CASE("X-03 each key as often as the epoch says, through takes, saves and re
     all_epochs += epochs;
   }
   CHECK(all_epochs > 300);
+  CHECK(all_skipped > 3000);
 }
 
 }  // namespace
