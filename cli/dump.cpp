@@ -32,6 +32,7 @@
 #include "energon/protocols/auto_saver.h"
 #include "io/error.h"
 #include "io/hash.h"
+#include "io/output_target.h"
 
 namespace energon::cli {
 namespace {
@@ -375,6 +376,7 @@ int run_dump(const DumpFlags& flags) {
       throw Error(ErrorCode::kNotFound, "the folder of --save-to does not exist",
                   {.path = folder.string()});
     }
+    check_output(flags.save_to);
   }
   if (!flags.save_to.empty() || !flags.auto_save.empty()) {
     grant_interrupt_grace(kSaveGrace);  // the batch that is being made may take longer than usual

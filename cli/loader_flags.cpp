@@ -119,6 +119,10 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
       ->check(CLI::Range(1, 1 << 20));
   add_choice(command, "--verify-checksums", flags.verify_checksums, kVerifications,
              "Samples that are compared with their stored checksums [always]");
+  command
+      .add_option("--max-sample-bytes", flags.max_sample_bytes,
+                  "A sample of a tar or a line of a JSONL file with more bytes is an error")
+      ->check(at_least(1));
   command.add_option("--debug-log", flags.debug_log,
                      "Log what is delivered: a file each for the parent and the workers, such as "
                      "'log-{worker_id}.jsonl'");
@@ -219,7 +223,8 @@ DataOptions data_options(const LoaderFlags& flags) {
                    .broken_shards =
                        flags.on_error == OnError::kSkip ? BrokenShards::kSkip : BrokenShards::kFail,
                    .cache_dir = flags.cache_dir},
-          .verify_checksums = flags.verify_checksums};
+          .verify_checksums = flags.verify_checksums,
+          .max_sample_bytes = flags.max_sample_bytes};
 }
 
 namespace {

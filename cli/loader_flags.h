@@ -54,6 +54,7 @@ struct LoaderFlags {
   std::uint64_t checkpoint_slot_mib = LoaderOptions().checkpoint_slot_bytes >> 20;
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
+  std::uint64_t max_sample_bytes = DataOptions{}.max_sample_bytes;
   std::optional<std::string> cache_dir = std::nullopt;
   std::string debug_log = {};
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
+#include "io/write_all.h"
 
 namespace energon::cli {
 namespace {
@@ -31,20 +32,13 @@ void Output::write(std::string_view text) {
 }
 
 void Output::flush() {
-  std::size_t written = 0;
-  while (written < buffer_.size()) {
-    const ssize_t n = ::write(STDOUT_FILENO, buffer_.data() + written, buffer_.size() - written);
-    if (n >= 0) {
-      written += static_cast<std::size_t>(n);
-    } else if (errno != EINTR) {
-      const int error = errno;
-      buffer_.clear();
-      is_broken_ = true;
-      if (error == EPIPE) {
-        throw ClosedOutput();
-      }
-      throw io_error("cannot write to standard output", error);
+  if (const int error = try_write_all(STDOUT_FILENO, as_bytes(buffer_)); error != 0) {
+    buffer_.clear();
+    is_broken_ = true;
+    if (error == EPIPE) {
+      throw ClosedOutput();
     }
+    throw io_error("cannot write to standard output", error);
   }
   buffer_.clear();
   last_flush_ = std::chrono::steady_clock::now();

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
+#include "io/output_target.h"
+#include "io/write_all.h"
 
 namespace energon {
 namespace {
@@ -26,10 +28,11 @@ DebugLog::DebugLog(std::string_view path, const WorkerConfig& config, int worker
   }
   replace(path_, "{worker_id}", config.rank * (config.num_workers + 1) + worker + 1);
   replace(path_, "{pid}", ::getpid());
-  file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!enabled()) {
     throw io_error("cannot open the debug log", errno, {.path = path_});
   }
+  check_can_append(file_.get(), path_);
 }
 
 void DebugLog::write(const Config& line) {
@@ -38,9 +41,7 @@ void DebugLog::write(const Config& line) {
   }
   // Keys are bytes: what is not UTF-8 is replaced, for this is for people.
   const std::string text = line.dump(-1, ' ', false, Config::error_handler_t::replace) + "\n";
-  if (::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    throw io_error("cannot write the debug log", errno, {.path = path_});
-  }
+  write_all(file_.get(), as_bytes(text), "cannot write the debug log", {.path = path_});
 }
 
 }  // namespace energon

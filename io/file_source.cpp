@@ -4,15 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/output_target.h"
+#include "io/shared_folder.h"
+#include "io/write_all.h"
 
 namespace energon {
 namespace {
@@ -36,26 +36,6 @@ UniqueFd open_regular_file(const std::string& path, FileIdentity& identity) {
   identity.mtime_ns =
       static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
   return fd;
-}
-
-void write_all(int fd, ByteView content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t count = ::write(fd, content.data(), content.size());
-    if (count < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      throw io_error("cannot write file", errno, {.path = path});
-    }
-    content = content.subspan(static_cast<std::size_t>(count));
-  }
-}
-
-void sync_folder(const std::string& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) {
-    throw io_error("cannot sync folder", errno, {.path = folder});
-  }
 }
 
 }  // namespace
@@ -105,27 +85,14 @@ std::string read_file(const std::string& path, std::uint64_t limit_bytes) {
 }
 
 void write_file_atomically(const std::string& path, ByteView content, unsigned mode) {
-  static std::atomic<unsigned> counter{0};
-  const std::string temporary = fmt::format("{}.tmp.{}.{}", path, ::getpid(), counter.fetch_add(1));
-  UniqueFd fd(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-  if (!fd.valid()) {
-    throw io_error("cannot create file", errno, {.path = temporary});
+  const OutputTarget target = resolve_output(path);
+  if (target.direct.valid()) {
+    write_all(target.direct.get(), content, "cannot write the output", {.path = path});
+    return;
   }
-  try {
-    write_all(fd.get(), content, temporary);
-    if (::fsync(fd.get()) != 0) {
-      throw io_error("cannot sync file", errno, {.path = temporary});
-    }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
-      throw io_error("cannot rename the temporary file to its place", errno, {.path = path});
-    }
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  sync_folder(folder.empty() ? "." : folder);
+  NewFile file(target.file, mode);
+  file.append(content);
+  file.replace();
 }
 
 }  // namespace energon

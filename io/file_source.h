@@ -55,9 +55,10 @@ class FileSource {
 /// `limit_bytes`.
 std::string read_file(const std::string& path, std::uint64_t limit_bytes = std::uint64_t{64} << 20);
 
-/// Replaces `path` by `content`: temporary file in the same folder, fsync, rename, fsync of the
-/// folder. A reader or a crash sees the old file or the new one, never half of it. Throws Error
-/// (kIo).
+/// Replaces `path` by `content` (io/shared_folder.h): a reader or a crash sees the old file or the
+/// new one, never half of it. Symbolic links are followed and stay. What is no regular file is
+/// written into (io/output_target.h). Throws Error: kIo, kNotFound for a missing folder,
+/// kInvalidArgument for what cannot be an output.
 void write_file_atomically(const std::string& path, ByteView content, unsigned mode = 0644);
 
 }  // namespace energon

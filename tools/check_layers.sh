@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-base='io/(error|bytes|file_source|hash|unique_fd)\.h'
+base='io/(error|bytes|file_source|hash|output_target|shared_folder|unique_fd|write_all)\.h'
 # folder (not its sub-folders) -> what it may include
 rules=(
   "io|$base"

@@ -36,7 +36,8 @@ class Opener {
       }
       case LeafReference::Kind::kJsonl: {
         auto dataset = std::make_shared<const JsonlDataset>(
-            reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files);
+            reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files,
+            options_.max_sample_bytes);
         data_.warnings.insert(data_.warnings.end(), dataset->warnings().begin(),
                               dataset->warnings().end());
         leaf.length = dataset->sample_count();
@@ -77,8 +78,9 @@ class Opener {
            .is_shard_broken = true});
     }
     return std::make_shared<const Webdataset>(
-        std::move(shards),
-        WebdatasetOptions{.verify_checksums = options_.verify_checksums, .subflavors = subflavors});
+        std::move(shards), WebdatasetOptions{.verify_checksums = options_.verify_checksums,
+                                             .max_sample_bytes = options_.max_sample_bytes,
+                                             .subflavors = subflavors});
   }
 
   void open_join(const LeafReference& reference, PipelineLeaf& leaf) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ struct DataOptions {
   /// For all tars: cache folder, threads, progress, exclusions. Its split fields are not used.
   OpenOptions open = {};
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
+  /// A sample of a tar or a line of a JSONL file with more bytes than this is an error when it is
+  /// read, not an allocation.
+  std::uint64_t max_sample_bytes = WebdatasetOptions{}.max_sample_bytes;
   /// For joins whose metadataset names a joiner, by the class's or function's name. A class that is
   /// not here merges the fields of all columns, as Energon's Sample.from_joined does; a function
   /// that is not here is an Error.

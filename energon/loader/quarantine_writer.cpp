@@ -13,6 +13,8 @@
 
 #include "energon/savable.h"
 #include "io/error.h"
+#include "io/output_target.h"
+#include "io/write_all.h"
 
 namespace energon {
 namespace {
@@ -61,6 +63,10 @@ void QuarantineWriter::check() const {
   const std::filesystem::path path = std::filesystem::absolute(path_);
   std::error_code ignored;
   const bool exists = std::filesystem::exists(path, ignored);
+  if (std::filesystem::is_fifo(path, ignored) || std::filesystem::is_socket(path, ignored)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the quarantine file is a FIFO or a socket; name a file", {.path = path_});
+  }
   if (!exists && !std::filesystem::is_directory(path.parent_path(), ignored)) {
     throw Error(ErrorCode::kNotFound, "the folder of the quarantine file does not exist",
                 {.path = path_});
@@ -73,10 +79,11 @@ void QuarantineWriter::check() const {
 }
 
 void QuarantineWriter::open() {
-  file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file_.valid()) {
     throw io_error("cannot open the quarantine file", errno, {.path = path_});
   }
+  check_can_append(file_.get(), path_);
 }
 
 void QuarantineWriter::append(const FailureReport& report) {
@@ -93,10 +100,11 @@ void QuarantineWriter::append(const FailureReport& report) {
       line.insert(0, 1, '\n');
     }
   }
-  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    const Error error = io_error("cannot write the quarantine file", errno, {.path = path_});
+  try {
+    write_all(file_.get(), as_bytes(line), "cannot write the quarantine file", {.path = path_});
+  } catch (const Error&) {
     file_.reset();  // the next call looks at what was left of the line
-    throw error;
+    throw;
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "energon/loader/state_config.h"
 #include "io/error.h"
+#include "io/shared_folder.h"
 
 namespace energon {
 namespace {
@@ -87,14 +88,11 @@ bool skip(std::string_view& text, std::string_view prefix) {
   return is_there;
 }
 
-// Whether `name` is that of a rank's file, or of one that write_file_atomically() did not finish:
-// rank_3.state, rank_3.state.tmp.<process>.<number>.
+// Whether `name` is that of a rank's file, rank_3.state, or of one that was not finished.
 bool is_rank_file(std::string_view name) {
-  if (!skip(name, "rank_") || !skip_number(name) || !skip(name, ".state")) {
-    return false;
-  }
-  return name.empty() || (skip(name, ".tmp.") && skip_number(name) && skip(name, ".") &&
-                          skip_number(name) && name.empty());
+  const std::string_view target = target_of_temporary(name);
+  name = target.empty() ? name : target;
+  return skip(name, "rank_") && skip_number(name) && name == ".state";
 }
 
 bool is_folder(const std::filesystem::path& path) {

@@ -113,8 +113,7 @@ std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) c
   if (places.empty() && !is_any_shard_missing) {
     return excluded;
   }
-  for (std::int64_t i = 0; i < index.row_count(); ++i) {
-    const JoinRow row = index.row(i);
+  index.for_each_row([&](std::int64_t i, const JoinRow& row) {
     bool is_excluded = false;
     for (std::size_t c = 0; c < row.size() && !is_excluded; ++c) {
       if (row[c]) {
@@ -125,7 +124,7 @@ std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) c
     if (is_excluded) {
       excluded.push_back(i);
     }
-  }
+  });
   return excluded;
 }
 

@@ -23,12 +23,14 @@ std::string_view trimmed(std::string_view line) {
 }  // namespace
 
 JsonlDataset::JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
-                           std::string subflavors, const std::vector<std::string>& exclude_files)
+                           std::string subflavors, const std::vector<std::string>& exclude_files,
+                           std::uint64_t max_sample_bytes)
     : path_(std::move(path)),
       identity_(FileSource(path_).identity()),
       index_(JsonlIndex::load(ensure_jsonl_indexed(path_, cache_dir), identity_.size_bytes)),
       shard_counts_({index_.sample_count()}),
       quarantined_(find_quarantined_lines(exclude_files, path_, index_.sample_count())),
+      max_sample_bytes_(max_sample_bytes),
       source_(std::make_shared<const SourceShard>(
           SourceShard{.dataset_path = path_,
                       .shard_name = std::filesystem::path(path_).filename().string(),
@@ -83,7 +85,16 @@ void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& a
                        std::vector<Sample>& samples) {
   std::uint64_t size = 0;
   for (const std::int64_t index : indexes) {
-    size += dataset_->index().range(index).size;
+    const ByteRange range = dataset_->index().range(index);
+    if (range.size > dataset_->max_sample_bytes()) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("sample {} has {} bytes, the limit max_sample_bytes is {}", index,
+                              range.size, dataset_->max_sample_bytes()),
+                  {.path = dataset_->path(),
+                   .byte_offset = range.offset,
+                   .sample_key = std::to_string(index)});
+    }
+    size += range.size;
   }
   const Buffer buffer = allocator.allocate(size);
   std::uint64_t offset = 0;

@@ -23,10 +23,12 @@ namespace energon {
 class JsonlDataset final : public LeafDataset, public std::enable_shared_from_this<JsonlDataset> {
  public:
   /// Loads the index, or builds it. `subflavors`: a JSON object. Samples that one of
-  /// `exclude_files` (io/formats/quarantine.h) names are passed over. Throws Error: kNotFound, kIo,
-  /// kCorruptData with line and byte; as find_quarantined_lines().
+  /// `exclude_files` (io/formats/quarantine.h) names are passed over. A line with more than
+  /// `max_sample_bytes` is an error when it is read, not an allocation. Throws Error: kNotFound,
+  /// kIo, kCorruptData with line and byte; as find_quarantined_lines().
   JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
-               std::string subflavors = "{}", const std::vector<std::string>& exclude_files = {});
+               std::string subflavors = "{}", const std::vector<std::string>& exclude_files = {},
+               std::uint64_t max_sample_bytes = std::uint64_t{1} << 36);
 
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
   std::int64_t sample_count() const override { return index_.sample_count(); }
@@ -39,6 +41,7 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   const std::vector<std::string>& warnings() const { return quarantined_.warnings; }
   const FileIdentity& identity() const { return identity_; }
   const JsonlIndex& index() const { return index_; }
+  std::uint64_t max_sample_bytes() const { return max_sample_bytes_; }
   const std::shared_ptr<const SourceShard>& source() const { return source_; }
 
  private:
@@ -47,6 +50,7 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   const JsonlIndex index_;
   const std::vector<std::int64_t> shard_counts_;
   const QuarantinedLines quarantined_;
+  const std::uint64_t max_sample_bytes_;
   const std::shared_ptr<const SourceShard> source_;
 };
 

@@ -1,13 +1,11 @@
 #include "io/formats/cache_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
+#include <chrono>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -15,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/hash.h"
+#include "io/shared_folder.h"
 
 namespace energon {
 namespace {
@@ -25,30 +23,25 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "energon-cache-";
 constexpr const char* kLockName = "lock";
 
-std::string random_name() {
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof(number), 0) != static_cast<ssize_t>(sizeof(number))) {
-    throw io_error("cannot get random bytes", errno);
-  }
-  return fmt::format("{}{}-{}", kPrefix, ::getpid(), to_hex(number));
-}
-
-// What cannot be locked is left alone, so a folder is removed only by a holder of its lock.
-enum class Locked { kYes, kNo, kUnsupported };
-
-Locked try_lock(int fd) {
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    return Locked::kYes;
-  }
-  return errno == EWOULDBLOCK || errno == EINTR ? Locked::kNo : Locked::kUnsupported;
-}
-
 // Whether the lock is still that of the folder: one that is removed is renamed before.
 bool is_in_place(int lock, const std::string& folder) {
   struct stat held {};
   struct stat named {};
   return ::fstat(lock, &held) == 0 && ::stat((folder + "/" + kLockName).c_str(), &named) == 0 &&
          held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+// By the lock; without locks, by how long nothing was put into the folder or taken from it. A
+// living cache whose folder is removed reads from its stores.
+bool is_left_behind(int lock, const std::string& folder) {
+  const Locked locked = try_lock(lock);
+  struct stat status {};
+  if (locked != Locked::kUnsupported || ::stat(folder.c_str(), &status) != 0) {
+    return locked == Locked::kYes;
+  }
+  const auto changed = std::chrono::seconds(status.st_mtim.tv_sec);
+  const auto now = file_system_time(folder_of(folder));
+  return now && *now - changed >= kAbandonedAfter;
 }
 
 // Others may write to the parent, too: a link, or a folder of theirs, is none of ours.
@@ -62,7 +55,7 @@ void remove_if_left_behind(const std::string& path) {
   // it came too late.
   const UniqueFd lock(
       ::openat(folder.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock.valid() || try_lock(lock.get()) != Locked::kYes) {
+  if (!lock.valid() || !is_left_behind(lock.get(), path)) {
     return;
   }
   // Renamed first: its maker, if there is one, could lock another file in it while it is emptied.
@@ -98,7 +91,7 @@ CacheFolder::CacheFolder(const std::string& parent_folder) : owner_(::getpid()) 
   remove_left_behind(parent);
   constexpr int kAttempts = 100;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    path_ = fmt::format("{}/{}", parent, random_name());
+    path_ = fmt::format("{}/{}{}", parent, kPrefix, random_digits());
     if (::mkdir(path_.c_str(), 0700) != 0) {
       throw io_error("cannot make a cache folder; choose another parent folder", errno,
                      {.path = path_});

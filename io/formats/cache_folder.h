@@ -1,10 +1,10 @@
 // A folder of temporary files that goes with its process, even with one that is killed. Private to
 // io/formats.
 //
-// The folder is `energon-cache-<pid>-<random>`, for its owner only, and holds a file `lock` that is
-// locked as long as the process lives. Whoever makes such a folder removes those beside it that
-// nobody holds. The number of the process is for people: only the lock decides. On a file system
-// without locks nothing is removed.
+// The folder is `energon-cache-<random digits>`, for its owner only, and holds a file `lock` that
+// is locked as long as the process lives. Whoever makes such a folder removes those beside it that
+// nobody holds; on a file system without locks, those in which nothing has changed for
+// kAbandonedAfter (io/shared_folder.h).
 
 #pragma once
 

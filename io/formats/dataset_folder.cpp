@@ -18,6 +18,7 @@
 #include "io/formats/index_cache.h"
 #include "io/formats/parallel_for.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/prepare_commit.h"
 #include "io/formats/quarantined_samples.h"
 #include "io/formats/shard_list.h"
 #include "io/formats/split_config.h"
@@ -269,8 +270,11 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
     return open_split(std::vector<std::string>{path}, options);
   }
   const std::string folder = absolute_folder(path);
+  complete_commit(folder);
   if (path_exists(folder + "/.nv-meta")) {
-    return open_prepared(folder, options);
+    ShardSet set;
+    read_committed(folder, [&] { set = open_prepared(folder, options); });
+    return set;
   }
   const ShardList list{.folder = folder, .names = find_shards(folder)};
   if (list.names.empty()) {

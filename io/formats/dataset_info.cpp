@@ -5,11 +5,13 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <yaml-cpp/yaml.h>
 
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/prepare_commit.h"
+#include "io/formats/yaml_value.h"
+#include "io/shared_folder.h"
 
 namespace energon {
 namespace {
@@ -146,24 +148,25 @@ DatasetInfo parse_info_json(std::string_view text, const std::string& path) {
 DatasetInfo parse_info_yaml(const std::string& text, const std::string& path) {
   DatasetInfo info;
   try {
-    const YAML::Node root = YAML::Load(text);
-    if (!root.IsMap() || !root["shard_counts"] || !root["shard_counts"].IsMap()) {
-      fail("must be a mapping with shard_counts", path);
-    }
-    for (const auto& entry : root) {
-      const auto key = entry.first.as<std::string>();
+    bool has_counts = false;
+    for (const auto& [key, value] : YamlValue::parse(text, path).entries()) {
       if (key == "energon_version") {
-        info.energon_version = entry.second.as<std::string>();
-      } else if (key != "shard_counts") {
+        info.energon_version = value.text();
+      } else if (key == "shard_counts") {
+        has_counts = true;
+        std::set<std::string> names;
+        for (const auto& [name, count] : value.entries()) {
+          add_shard(info, names, name, count.integer(), path);
+        }
+      } else {
         fail_unknown_key(key, path);
       }
     }
-    std::set<std::string> names;
-    for (const auto& entry : root["shard_counts"]) {
-      add_shard(info, names, entry.first.as<std::string>(), entry.second.as<std::int64_t>(), path);
+    if (!has_counts) {
+      fail("must be a mapping with shard_counts", path);
     }
-  } catch (const YAML::Exception& error) {
-    fail(fmt::format("not valid YAML for shard counts: {}", printable(error.what())), path);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kCorruptData, error.message(), error.context());
   }
   return info;
 }
@@ -171,8 +174,22 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path) {
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
   const std::string json_path = meta_folder + "/.info.json";
-  if (path_exists(json_path)) {
-    return parse_info_json(read_file(json_path, kLimitBytes), json_path);
+  constexpr int kAttempts = 100;  // a prepare may begin to replace the files after we looked
+  for (int i = 0; i < kAttempts; ++i) {
+    complete_commit(folder_of(meta_folder));
+    if (!path_exists(json_path)) {
+      break;
+    }
+    const std::string text = read_file(json_path, kLimitBytes);
+    if (text != unfinished_note()) {
+      return parse_info_json(text, json_path);
+    }
+    if (i + 1 == kAttempts) {
+      fail(
+          "a prepare was stopped while it replaced the files of this dataset, and its "
+          ".nv-meta.commit is gone; run: energon prepare --force-overwrite",
+          json_path);
+    }
   }
   const std::string yaml_path = meta_folder + "/.info.yaml";
   if (path_exists(yaml_path)) {

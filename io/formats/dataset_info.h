@@ -36,7 +36,9 @@ std::string_view writer_version();
 DatasetInfo parse_info_json(std::string_view text, const std::string& path);
 DatasetInfo parse_info_yaml(const std::string& text, const std::string& path);
 
-/// Reads .info.json, else .info.yaml, in `meta_folder`. Empty if there is neither.
+/// Reads .info.json, else .info.yaml, in `meta_folder`. Empty if there is neither. First finishes a
+/// prepare that was killed while it replaced the files. Throws Error: kCorruptData, kIo,
+/// kInvalidArgument if this process may not finish it.
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder);
 
 /// The content of .info.json. Throws Error (kInvalidArgument) if a name is not UTF-8.

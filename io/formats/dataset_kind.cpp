@@ -10,6 +10,7 @@
 #include "io/formats/brace_expansion.h"
 #include "io/formats/index_cache.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/prepare_commit.h"
 
 namespace energon {
 namespace {
@@ -31,6 +32,7 @@ bool has_shards(const std::string& folder) {
 }
 
 DatasetKind kind_of_folder(const std::string& path) {
+  complete_commit(path);
   const std::string meta = path + "/.nv-meta";
   const bool has_info = path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml");
   if (!has_info && path_exists(meta + "/index.sqlite") && !has_shards(path)) {

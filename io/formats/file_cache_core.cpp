@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -15,6 +14,7 @@
 #include "io/file_source.h"
 #include "io/formats/read_bytes.h"
 #include "io/unique_fd.h"
+#include "io/write_all.h"
 
 namespace energon {
 namespace {
@@ -55,13 +55,9 @@ bool write_new_file(const std::string& path, ByteView content) noexcept {
   if (!fd.valid()) {
     return false;
   }
-  while (!content.empty()) {
-    const ssize_t count = ::write(fd.get(), content.data(), content.size());
-    if (count < 0 && errno != EINTR) {
-      ::unlink(path.c_str());
-      return false;
-    }
-    content = content.subspan(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  if (try_write_all(fd.get(), content) != 0) {
+    ::unlink(path.c_str());
+    return false;
   }
   return true;
 }

@@ -1,30 +1,23 @@
 #include "io/formats/index_cache.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/formats/expand_turn.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/tar_index.h"
 #include "io/hash.h"
+#include "io/shared_folder.h"
 #include "io/tar/compression.h"
 #include "io/tar/expand.h"
 #include "io/tar/shard_scan.h"
-#include "io/unique_fd.h"
 
 namespace energon {
 namespace {
@@ -36,80 +29,8 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-// A temporary file that one process at a time may fill. It has a fixed name, so that what a killed
-// builder leaves is used again instead of piling up; the lock goes with its holder.
-class LockedPart {
- public:
-  /// Empty if `final_path` has appeared meanwhile: another process has built it.
-  static std::optional<LockedPart> acquire(const std::string& final_path) {
-    const std::string path = part_path(final_path);
-    auto deadline = std::chrono::steady_clock::now() + kExpandStallLimit;
-    off_t last_size = -1;
-    while (!path_exists(final_path)) {
-      UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-      if (!fd.valid()) {
-        throw io_error("cannot create file", errno, {.path = path});
-      }
-      if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
-        if (!is_named(fd, path)) {
-          continue;  // its last holder has renamed or removed it
-        }
-        if (path_exists(final_path)) {
-          ::unlink(path.c_str());  // made here after the other had renamed its own
-          break;
-        }
-        return LockedPart(std::move(fd), path);
-      }
-      if (errno != EWOULDBLOCK && errno != EINTR) {
-        throw io_error("cannot lock file", errno, {.path = path});
-      }
-      const auto now = std::chrono::steady_clock::now();
-      const off_t size = status_of(fd).st_size;
-      if (size != last_size) {
-        last_size = size;
-        deadline = now + kExpandStallLimit;
-      } else if (now > deadline) {
-        throw Error(ErrorCode::kTimeout,
-                    "another process expands this shard, but has written nothing for minutes",
-                    {.path = path});
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    return std::nullopt;
-  }
-
-  /// Removes the part of a process that was killed when `final_path` was already there.
-  static void remove_leftover(const std::string& final_path) {
-    const std::string path = part_path(final_path);
-    const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && is_named(fd, path) &&
-        path_exists(final_path)) {
-      ::unlink(path.c_str());
-    }
-  }
-
-  int fd() const { return fd_.get(); }
-  const std::string& path() const { return path_; }
-
- private:
-  LockedPart(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
-
-  static std::string part_path(const std::string& final_path) { return final_path + ".part"; }
-
-  static struct stat status_of(const UniqueFd& fd) {
-    struct stat status {};
-    ::fstat(fd.get(), &status);
-    return status;
-  }
-
-  static bool is_named(const UniqueFd& fd, const std::string& path) {
-    struct stat named {};
-    return ::stat(path.c_str(), &named) == 0 && named.st_ino == status_of(fd).st_ino;
-  }
-
-  UniqueFd fd_;
-  std::string path_;
-};
+bool is_index(std::string_view name) { return name.ends_with(".idx"); }
+bool is_copy(std::string_view name) { return name.ends_with(".tar"); }
 
 void check_unchanged(const FileSource& file) {
   if (FileSource(file.path()).identity() != file.identity()) {
@@ -128,12 +49,23 @@ bool is_valid_index(const std::string& index_path, const FileSource& tar) {
 }
 
 bool is_fresh(const std::string& index_path, const FileSource& tar) {
+  return has_time_of(index_path, tar.identity()) && is_valid_index(index_path, tar);
+}
+
+// False where it cannot be kept there: the folder cannot be written, or the file system does not
+// keep the time that makes the index a fresh one.
+bool write_index_beside(const std::string& index_path, std::span<const std::uint64_t> entries,
+                        const FileIdentity& tar) {
   try {
-    return FileSource(index_path).identity().mtime_ns == tar.identity().mtime_ns &&
-           is_valid_index(index_path, tar);
+    remove_abandoned_once(folder_of(index_path), is_index);
+    NewFile file(index_path);
+    file.append(std::as_bytes(entries));
+    file.give_time_of(tar);
+    file.replace();
   } catch (const Error&) {
     return false;
   }
+  return has_time_of(index_path, tar);
 }
 
 std::vector<std::uint64_t> scan_offsets(const FileSource& tar) {
@@ -208,29 +140,25 @@ std::string ensure_expanded(const std::string& shard_path,
   const std::string final_path =
       fmt::format("{}/{}.tar", folder, cache_name(shard_path, shard.identity()));
   if (path_exists(final_path)) {
-    LockedPart::remove_leftover(final_path);
     return final_path;
   }
   make_cache_folder(folder);
-  const auto part = LockedPart::acquire(final_path);
-  if (!part) {
-    return final_path;
-  }
-  try {
-    if (::ftruncate(part->fd(), 0) != 0) {
-      throw io_error("cannot empty file", errno, {.path = part->path()});
-    }
-    expand(shard, part->fd());
+  remove_abandoned_once(folder, is_copy);
+  ExpandTurn turn(final_path);
+  constexpr int kAttempts = 3;
+  for (int attempt = 1; !path_exists(final_path); ++attempt) {
+    NewFile copy(final_path, 0600);
+    turn.announce(copy.temporary_path());
+    expand(shard, copy.fd());
     check_unchanged(shard);
-    if (::fsync(part->fd()) != 0) {
-      throw io_error("cannot sync file", errno, {.path = part->path()});
+    try {
+      copy.publish_once();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound || attempt == kAttempts) {
+        throw;
+      }
+      // Another process has taken the file for left behind.
     }
-    if (::rename(part->path().c_str(), final_path.c_str()) != 0) {
-      throw io_error("cannot rename the expanded copy to its place", errno, {.path = final_path});
-    }
-  } catch (...) {
-    ::unlink(part->path().c_str());
-    throw;
   }
   return final_path;
 }
@@ -250,29 +178,18 @@ std::string ensure_indexed(const std::string& shard_path, const std::string& tar
     return cached;
   }
   const std::vector<std::uint64_t> entries = scan_offsets(tar);
-  if (!is_compressed) {
-    try {
-      write_tar_index(beside, entries);
-      mark_index_fresh(beside, tar.identity());
-      return beside;
-    } catch (const Error&) {
-      // Read-only, full or gone: the cache is the place for that.
-    }
+  if (!is_compressed && write_index_beside(beside, entries, tar.identity())) {
+    return beside;
   }
+  // The cache is the place for it: there the name tells the version of the tar.
   make_cache_folder(folder);
+  remove_abandoned_once(folder, is_index);
   write_tar_index(cached, entries);
   return cached;
 }
 
 void mark_index_fresh(const std::string& index_path, const FileIdentity& shard) {
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  timespec time{.tv_sec = shard.mtime_ns / kNanoseconds, .tv_nsec = shard.mtime_ns % kNanoseconds};
-  if (time.tv_nsec < 0) {  // before 1970
-    time.tv_sec -= 1;
-    time.tv_nsec += kNanoseconds;
-  }
-  const std::array<timespec, 2> times = {time, time};
-  ::utimensat(AT_FDCWD, index_path.c_str(), times.data(), 0);
+  give_time_of(index_path, shard);
 }
 
 void check_archive_end(const FileSource& tar, std::uint64_t end_offset) {

@@ -1,20 +1,21 @@
 // Indices and expanded copies of shards that were not prepared.
 //
-// A plain tar is indexed when it is first opened. Its index is kept beside it, or, where that
-// folder cannot be written, in a cache folder. An index carries its shard's modification time as
-// its own: where the two differ, or the archive does not end where the index says, it is stale and
-// is built again. In the cache, path, size and modification time are part of the name. A compressed
-// shard is expanded once, into the cache, and read from there like any other.
+// A plain tar is indexed when it is first opened. Its index is kept beside it. There it carries its
+// shard's modification time as its own: where the two differ, or the archive does not end where the
+// index says, it is stale and is built again. Where that folder cannot be written, or its file
+// system does not keep the time of the index, the index is in a cache folder: there path, size and
+// modification time of the shard are part of the name. A compressed shard is expanded once, into
+// the cache, and read from there like any other.
 //
-// Any number of processes may do this at once, and any of them may be killed: a name in the cache
-// or beside the data is absent or complete. The functions are thread-safe.
+// Any number of processes on any number of machines may do this at once, and any of them may be
+// killed: a name in the cache or beside the data is absent or complete (io/shared_folder.h). The
+// functions are thread-safe.
 //
 // Where a function takes a cache folder, absent means default_cache_dir(), which is asked for only
 // if the cache is needed.
 
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,13 +42,10 @@ std::string cache_name(const std::string& path, const FileIdentity& identity);
 /// Whether a file found in a folder is a shard, by its name: .tar, .tgz, .tar.gz, .tar.zst.
 bool is_shard_name(std::string_view name);
 
-/// How long one process waits for another that expands the same shard and makes no progress. One
-/// that dies is noticed at once.
-inline constexpr std::chrono::minutes kExpandStallLimit{5};
-
 /// The uncompressed tar of a shard: `shard_path` itself, or its copy under `cache_dir`, which is
-/// made if it is not there (once: other processes wait for it). Throws Error: kIo, kCorruptData if
-/// the shard is damaged, kTimeout after kExpandStallLimit.
+/// made if it is not there. Processes that can see each other's locks wait for the one that makes
+/// it (io/formats/expand_turn.h); others make it, too, and the first one's copy stays. Throws
+/// Error: kIo, kCorruptData if the shard is damaged.
 std::string ensure_expanded(const std::string& shard_path,
                             const std::optional<std::string>& cache_dir);
 

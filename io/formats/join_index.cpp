@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/formats/atomic_file.h"
 #include "io/formats/sha256.h"
+#include "io/shared_folder.h"
 
 namespace energon {
 namespace {
@@ -105,11 +105,7 @@ JoinRow JoinIndex::row(std::int64_t i) const {
   return decode(i, numbers);
 }
 
-void JoinIndex::check(std::span<const TarSizes> tar_sizes) const {
-  if (tar_sizes.size() != columns_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("sizes of {} datasets for a join of {}", tar_sizes.size(), columns_));
-  }
+void JoinIndex::for_each_row(const std::function<void(std::int64_t, const JoinRow&)>& visit) const {
   constexpr std::int64_t kRowsAtOnce = 4096;
   const std::size_t row_numbers = columns_ * kPlaceNumbers;
   std::vector<std::int64_t> numbers;
@@ -119,33 +115,42 @@ void JoinIndex::check(std::span<const TarSizes> tar_sizes) const {
     file_.read_at(kHeaderBytes + static_cast<std::uint64_t>(first) * row_bytes(columns_),
                   std::as_writable_bytes(std::span(numbers)));
     for (std::int64_t i = 0; i < count; ++i) {
-      const JoinRow row = decode(
-          first + i,
-          std::span(numbers).subspan(static_cast<std::size_t>(i) * row_numbers, row_numbers));
-      for (std::size_t c = 0; c < columns_; ++c) {
-        if (!row[c]) {
-          continue;
-        }
-        const auto shard = static_cast<std::size_t>(row[c]->shard);
-        if (shard >= tar_sizes[c].size() || !tar_sizes[c][shard]) {
-          fail(first + i, c,
-               fmt::format("shard {} is none of the {} of the split part, or is excluded", shard,
-                           tar_sizes[c].size()));
-        }
-        if (row[c]->bytes.end() > *tar_sizes[c][shard]) {
-          fail(first + i, c,
-               fmt::format("the sample ends at byte {}, the shard at {}", row[c]->bytes.end(),
-                           *tar_sizes[c][shard]));
-        }
-      }
+      visit(first + i,
+            decode(first + i, std::span(numbers).subspan(static_cast<std::size_t>(i) * row_numbers,
+                                                         row_numbers)));
     }
   }
+}
+
+void JoinIndex::check(std::span<const TarSizes> tar_sizes) const {
+  if (tar_sizes.size() != columns_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("sizes of {} datasets for a join of {}", tar_sizes.size(), columns_));
+  }
+  for_each_row([&](std::int64_t i, const JoinRow& row) {
+    for (std::size_t c = 0; c < columns_; ++c) {
+      if (!row[c]) {
+        continue;
+      }
+      const auto shard = static_cast<std::size_t>(row[c]->shard);
+      if (shard >= tar_sizes[c].size() || !tar_sizes[c][shard]) {
+        fail(i, c,
+             fmt::format("shard {} is none of the {} of the split part, or is excluded", shard,
+                         tar_sizes[c].size()));
+      }
+      if (row[c]->bytes.end() > *tar_sizes[c][shard]) {
+        fail(i, c,
+             fmt::format("the sample ends at byte {}, the shard at {}", row[c]->bytes.end(),
+                         *tar_sizes[c][shard]));
+      }
+    }
+  });
 }
 
 struct JoinIndexWriter::File {
   explicit File(const std::string& path) : out(path) {}
 
-  AtomicFile out;
+  NewFile out;
 };
 
 JoinIndexWriter::JoinIndexWriter(const std::string& path, std::size_t columns)
@@ -171,7 +176,7 @@ void JoinIndexWriter::add(const JoinRow& row) {
   }
 }
 
-void JoinIndexWriter::finish() { file_->out.commit(); }
+void JoinIndexWriter::finish() { file_->out.replace(); }
 
 std::string join_index_name(std::span<const JoinNameField> columns) {
   constexpr std::string_view kNul("\0", 1);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,6 +46,9 @@ class JoinIndex {
   /// Throws Error: kInvalidArgument unless 0 <= i < row_count(), kCorruptData for a row that cannot
   /// be one, kIo.
   JoinRow row(std::int64_t i) const;
+
+  /// Calls visit(i, row) for all rows in order; reads many at a time. Throws as row().
+  void for_each_row(const std::function<void(std::int64_t, const JoinRow&)>& visit) const;
 
   /// Reads all rows once. `tar_sizes[c][s]` is the size of shard `s` of column `c`, without a value
   /// if the shard is excluded. Throws Error (kCorruptData) that names the first row that leads to a

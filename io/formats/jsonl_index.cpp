@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/formats/atomic_file.h"
 #include "io/formats/index_cache.h"
 #include "io/hash.h"
+#include "io/shared_folder.h"
 
 namespace energon {
 namespace {
@@ -104,11 +104,10 @@ class LineScanner {
   char last_ = '\0';
 };
 
-bool is_usable(const std::string& index_path, const FileSource& jsonl) {
+bool is_valid_index(const std::string& index_path, const FileSource& jsonl) {
   try {
-    const FileSource index(index_path);
     JsonlIndex::load(index_path, jsonl.size());
-    return index.identity().mtime_ns >= jsonl.identity().mtime_ns;
+    return true;
   } catch (const Error&) {
     return false;  // absent, unreadable or stale: all the same, it is built
   }
@@ -172,7 +171,7 @@ std::string jsonl_index_path(const std::string& jsonl_path) { return jsonl_path 
 
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,
                                std::stop_token stop) {
-  AtomicFile index(index_path);
+  NewFile index(index_path);
   LineScanner scanner(jsonl.path(), [&](std::uint64_t entry) {
     index.append(std::as_bytes(std::span(&entry, 1)));
   });
@@ -191,8 +190,8 @@ std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index
     throw Error(ErrorCode::kCorruptData, "the file was changed while it was read",
                 {.path = jsonl.path()});
   }
-  index.commit();
-  mark_index_fresh(index_path, jsonl.identity());  // also if the file comes from the future
+  index.give_time_of(jsonl.identity());
+  index.replace();
   return samples;
 }
 
@@ -200,19 +199,22 @@ std::string ensure_jsonl_indexed(const std::string& jsonl_path,
                                  const std::optional<std::string>& cache_dir) {
   const FileSource jsonl(jsonl_path);
   std::string beside = jsonl_index_path(jsonl_path);
-  if (is_usable(beside, jsonl)) {
+  if (has_time_of(beside, jsonl.identity()) && is_valid_index(beside, jsonl)) {
     return beside;
   }
   const std::string folder = folder_in_cache(cache_dir, "index");
   std::string cached = fmt::format("{}/{}.idx", folder, cache_name(jsonl_path, jsonl.identity()));
-  if (is_usable(cached, jsonl)) {
+  if (is_valid_index(cached, jsonl)) {
     return cached;
   }
   try {
     write_jsonl_index(jsonl, beside);
-    return beside;
+    if (has_time_of(beside, jsonl.identity())) {
+      return beside;
+    }
+    // The file system has not kept the time, which makes the index a fresh one.
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIo) {
+    if (error.code() != ErrorCode::kIo && error.code() != ErrorCode::kNotFound) {
       throw;  // the file itself is wrong
     }
     // Read-only, full or gone: the cache is the place for that.

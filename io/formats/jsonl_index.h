@@ -52,16 +52,17 @@ class JsonlIndex {
 /// Beside the file: "x.jsonl" gives "x.jsonl.idx".
 std::string jsonl_index_path(const std::string& jsonl_path);
 
-/// Reads `jsonl` once, in blocks, and replaces `index_path` atomically. Returns the number of
-/// samples. Throws Error: kCorruptData with line and byte for a line that is no JSON object or if
-/// there is no sample, kIo.
+/// Reads `jsonl` once, in blocks, and replaces `index_path` atomically, with the modification time
+/// of `jsonl`. Returns the number of samples. Throws Error: kCorruptData with line and byte for a
+/// line that is no JSON object or if there is no sample, kIo.
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,
                                std::stop_token stop = {});
 
-/// The path of an index that fits `jsonl_path`: the one beside it, if it is not older and ends
-/// where the file does; else it is built, beside the file or, where that cannot be written, in the
-/// cache folder (io/formats/index_cache.h; absent: default_cache_dir()). Any number of processes
-/// may do this at once. Throws as write_jsonl_index().
+/// The path of an index that fits `jsonl_path`: the one beside it, if it has the modification time
+/// of the file and ends where the file does; else it is built, beside the file or, where that
+/// cannot be written or loses its time, in the cache folder (io/formats/index_cache.h; absent:
+/// default_cache_dir()). Any number of processes may do this at once. Throws as
+/// write_jsonl_index().
 std::string ensure_jsonl_indexed(const std::string& jsonl_path,
                                  const std::optional<std::string>& cache_dir);
 

@@ -13,6 +13,7 @@
 #include "io/file_source.h"
 #include "io/formats/jsonl_index.h"
 #include "io/formats/path_exists.h"
+#include "io/shared_folder.h"
 
 namespace energon {
 namespace {
@@ -125,9 +126,10 @@ class JsonlLinter {
       return;
     }
     try {
-      if (FileSource(path).identity().mtime_ns < file_.identity().mtime_ns) {
+      if (!has_time_of(path, file_.identity())) {
         report_.warnings.push_back(
-            fmt::format("{} is older than the file; the index is built anew where it is used",
+            fmt::format("{} has another modification time than the file; the index is built anew "
+                        "where it is used",
                         printable(path)));
         return;
       }

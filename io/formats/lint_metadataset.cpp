@@ -165,8 +165,7 @@ class MetadatasetLinter {
       }
     }
     index.check(sizes);
-    for (std::int64_t i = 0; i < index.row_count(); ++i) {
-      const JoinRow row = index.row(i);
+    index.for_each_row([&](std::int64_t i, const JoinRow& row) {
       for (std::size_t c = 0; c < row.size(); ++c) {
         if (row[c] &&
             !has_sample_at(*tars[c][static_cast<std::size_t>(row[c]->shard)], row[c]->bytes)) {
@@ -181,7 +180,7 @@ class MetadatasetLinter {
               {.path = files.index_path});
         }
       }
-    }
+    });
   }
 
   static bool has_sample_at(const TarIndex& tar, const ByteRange& bytes) {

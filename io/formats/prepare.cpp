@@ -18,11 +18,13 @@
 #include "io/formats/index_cache.h"
 #include "io/formats/parallel_for.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/prepare_commit.h"
 #include "io/formats/sample_index_writer.h"
 #include "io/formats/scan_pipeline.h"
 #include "io/formats/shard_list.h"
 #include "io/formats/staging_folder.h"
 #include "io/formats/tar_index.h"
+#include "io/write_all.h"
 
 namespace energon {
 namespace {
@@ -110,6 +112,17 @@ class Problems {
   std::string text_;
 };
 
+void check_not_prepared(const std::string& path, const PrepareOptions& options) {
+  const std::string meta = path + "/.nv-meta";
+  if (options.existing == Existing::kRefuse &&
+      (path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml"))) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "the dataset is prepared already; to do it again: energon prepare --force-overwrite",
+        {.path = path});
+  }
+}
+
 class Preparation {
  public:
   Preparation(std::string path, const PrepareOptions& options)
@@ -119,9 +132,11 @@ class Preparation {
         split_(choose_split(names_, options)),
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
         staging_(path_, mode_of(path_) | 0700U),
-        writer_(std::make_unique<SampleIndexWriter>(staging_.meta_file("index.sqlite"))) {}
+        index_path_(staging_.meta_file("index.sqlite")),
+        writer_(std::make_unique<SampleIndexWriter>(index_path_)) {}
 
   PrepareReport run(ProgressSink& sink) {
+    const WriteSignalsBlocked blocked;  // for SQLite
     const auto total = static_cast<std::int64_t>(names_.size());
     PrepareProgress progress{.shards_done = 0, .shards_total = total};
     {
@@ -241,35 +256,36 @@ class Preparation {
 
   void write_meta_files() {
     writer_->finish();
-    fs::permissions(staging_.meta_file("index.sqlite"), static_cast<fs::perms>(file_mode_));
+    fs::permissions(index_path_, static_cast<fs::perms>(file_mode_));
     info_.energon_version = std::string(writer_version());
     staging_.write_meta_file("index.uuid", as_bytes(make_uuid()), file_mode_);
     staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
-    staging_.write_meta_file(".info.json", as_bytes(to_info_json(info_)), file_mode_);
     if (options_.dataset_yaml_name &&
         !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
       staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(kDatasetYaml), file_mode_);
     }
+    // The last one: a folder without it is not prepared.
+    staging_.write_meta_file(".info.json", as_bytes(to_info_json(info_)), file_mode_);
   }
 
   void commit() {
-    std::vector<std::pair<std::string, std::string>> moves;
     // The older form would contradict the new one for whoever reads it; checksums of other bytes
     // too.
-    std::vector<std::string> stale = {path_ + "/.nv-meta/.info.yaml"};
+    staging_.remove_file(".nv-meta/.info.yaml");
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(names_.size()); ++i) {
-      const std::string index_path = tar_index_path(shard_path(i));
-      moves.emplace_back(staging_.loose_file(i, ".idx"), index_path);
+      const std::string index_path = tar_index_path(names_[static_cast<std::size_t>(i)]);
+      staging_.move_loose_file(i, ".idx", index_path);
       if (options_.checksums == Checksums::kWrite) {
-        moves.emplace_back(staging_.loose_file(i, ".xxh3"), checksum_path(index_path));
+        staging_.move_loose_file(i, ".xxh3", checksum_path(index_path));
       } else {
-        stale.push_back(checksum_path(index_path));
+        staging_.remove_file(checksum_path(index_path));
       }
     }
     if (options_.stop.stop_requested()) {
       throw Error(ErrorCode::kCancelled, "prepare was stopped; the folder is as it was before");
     }
-    staging_.commit(moves, stale, ".info.json");
+    check_not_prepared(path_, options_);  // by another process meanwhile
+    staging_.commit();
   }
 
   const std::string path_;
@@ -279,23 +295,13 @@ class Preparation {
   const unsigned file_mode_;
 
   StagingFolder staging_;
+  const std::string index_path_;
   std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before that is removed
   DatasetInfo info_;
   Problems problems_;
   std::set<std::string> part_names_;
   PrepareReport report_;
 };
-
-void check_not_prepared(const std::string& path, const PrepareOptions& options) {
-  const std::string meta = path + "/.nv-meta";
-  if (options.existing == Existing::kRefuse &&
-      (path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml"))) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        "the dataset is prepared already; to do it again: energon prepare --force-overwrite",
-        {.path = path});
-  }
-}
 
 }  // namespace
 
@@ -308,6 +314,7 @@ PrepareReport prepare(const std::string& path, const PrepareOptions& options,
                                  : "no such folder",
                 {.path = path});
   }
+  complete_commit(path);
   check_not_prepared(path, options);
   return Preparation(path, options).run(progress);
 }

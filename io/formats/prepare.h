@@ -2,9 +2,10 @@
 //
 // What it writes, Energon reads as if it had prepared the folder itself (docs/formats/
 // energon_files.md); unlike Energon it refuses a damaged shard instead of indexing what is left of
-// it. Nothing of a prepare that fails or is stopped remains: everything is built in one staging
-// folder beside .nv-meta and moved at the end, .info.json last, so a folder without it is not
-// prepared.
+// it. Everything is built in a staging folder beside .nv-meta. Of a prepare that fails or is
+// stopped before the end nothing is used, and the next one removes what is left of it; one that is
+// killed while it puts the files to their places is finished by whoever opens or prepares the
+// folder next. So there is always the old set or the new one.
 
 #pragma once
 

@@ -1,7 +1,6 @@
 #include "io/formats/prepare_join.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +25,9 @@
 #include "io/formats/jsonl_index.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/sample_index.h"
+#include "io/shared_folder.h"
 #include "io/unique_fd.h"
+#include "io/write_all.h"
 
 namespace energon {
 namespace {
@@ -247,32 +248,47 @@ UniqueFd lock_folder(const std::string& path) {
   if (!fd.valid()) {
     throw io_error("cannot open folder", errno, {.path = path});
   }
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (try_lock(fd.get()) == Locked::kNo) {
     throw Error(ErrorCode::kInvalidArgument,
                 "another process prepares this metadataset at the moment", {.path = path});
   }
   return fd;
 }
 
-// Also what a killed prepare has left.
-std::vector<std::string> remove_unused(const std::string& folder,
-                                       const std::set<std::string>& used) {
-  std::vector<std::string> removed;
+bool is_join_index(std::string_view name) { return name.starts_with("join_index_"); }
+
+// The names of all join indices, without those that are being written.
+std::vector<std::string> list_indices(const std::string& folder) {
+  std::vector<std::string> indices;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string path = entry->path().string();
-    if (entry->path().filename().string().starts_with("join_index_") && !used.contains(path)) {
-      removed.push_back(path);
+    const std::string name = entry->path().filename().string();
+    if (is_join_index(name) && target_of_temporary(name).empty()) {
+      indices.push_back(name);
     }
   }
-  for (auto path = removed.begin(); !error && path != removed.end(); ++path) {
-    fs::remove(*path, error);
+  std::sort(indices.begin(), indices.end());
+  return indices;
+}
+
+// `before` was listed before the metadataset was read: what another process makes meanwhile, for a
+// newer version of it, stays. Also what a killed prepare has left is removed, but that is not told.
+std::vector<std::string> remove_unused(const std::string& folder,
+                                       const std::vector<std::string>& before,
+                                       const std::set<std::string>& used) {
+  std::vector<std::string> removed;
+  for (const std::string& name : before) {
+    const std::string path = folder + "/" + name;
+    std::error_code error;
+    if (!used.contains(path) && fs::remove(path, error)) {
+      removed.push_back(path);
+    }
+    if (error) {
+      throw io_error("cannot remove unused join indices", error.value(), {.path = path});
+    }
   }
-  if (error) {
-    throw io_error("cannot remove unused join indices", error.value(), {.path = folder});
-  }
-  std::sort(removed.begin(), removed.end());
+  remove_abandoned(folder, is_join_index);
   return removed;
 }
 
@@ -289,6 +305,7 @@ JoinReport prepare_join(const LeafReference& join, std::stop_token stop) {
 }
 
 MetadatasetReport prepare_metadataset(const std::string& path, std::stop_token stop) {
+  const std::vector<std::string> before = list_indices(path + ".cache");
   const Metadataset file = read_metadataset(path);
   MetadatasetReport report;
   std::set<std::string> used;
@@ -312,7 +329,7 @@ MetadatasetReport prepare_metadataset(const std::string& path, std::stop_token s
     }
   }
   if (lock.valid()) {
-    report.removed = remove_unused(folder, used);
+    report.removed = remove_unused(folder, before, used);
   }
   return report;
 }

@@ -33,22 +33,9 @@ constexpr std::string_view kAllSamples =
     "SELECT tar_file_id, sample_index, byte_offset, byte_size, sample_key FROM samples "
     "ORDER BY tar_file_id, sample_index";
 
-// "file:" URI of a path in which '?', '#' and '%' are ordinary characters.
-std::string read_only_uri(const std::string& path) {
-  std::string uri = "file:";
-  for (const char c : path) {
-    if (c == '?' || c == '#' || c == '%') {
-      uri += fmt::format("%{:02x}", static_cast<unsigned char>(c));
-    } else {
-      uri += c;
-    }
-  }
-  return uri + "?mode=ro&immutable=1";
-}
-
 SqlitePtr open_defensively(const std::string& path) {
   const FileSource exists(path);  // SQLite would report a missing file without saying so
-  SqlitePtr db = open_sqlite(read_only_uri(path),
+  SqlitePtr db = open_sqlite(sqlite_uri(path, "mode=ro&immutable=1"),
                              SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path);
   // The advice of sqlite.org/security.html for files from others.
   sqlite3_db_config(db.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);

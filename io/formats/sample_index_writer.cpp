@@ -23,7 +23,7 @@ constexpr std::int64_t kRowsPerTransaction = 100'000;
 
 constexpr const char* kSettings =
     "PRAGMA page_size = 4096; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
-    "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -131072";
+    "PRAGMA locking_mode = EXCLUSIVE";
 
 constexpr const char* kTables =
     "CREATE TABLE samples (tar_file_id INTEGER NOT NULL, sample_key TEXT NOT NULL UNIQUE, "
@@ -31,7 +31,8 @@ constexpr const char* kTables =
     "CREATE TABLE sample_parts (tar_file_id INTEGER, sample_index INTEGER, part_name TEXT, "
     "content_byte_offset INTEGER, content_byte_size INTEGER)";
 
-// Made at the end: filling a table with its indices is slower than building them at once.
+// Made before the rows come, which come in the order of these indices. Making them at the end takes
+// less time, but sorts all rows: in memory, or in a temporary folder that may be small.
 constexpr const char* kIndices =
     "CREATE INDEX idx_samples_by_tar_and_idx ON samples(tar_file_id, sample_index);"
     "CREATE INDEX idx_sample_parts_seq "
@@ -51,11 +52,16 @@ void sync_file(const std::string& path) {
 }  // namespace
 
 struct SampleIndexWriter::Connection {
-  explicit Connection(const std::string& path)
-      : db(open_sqlite(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                       path)) {
+  // Without locks, which some file systems don't have: nobody else knows the file.
+  Connection(const std::string& path, std::uint64_t cache_bytes)
+      : db(open_sqlite(
+            sqlite_uri(path, "vfs=unix-none"),
+            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI,
+            path)) {
     execute(db.get(), kSettings, path);
+    execute(db.get(), fmt::format("PRAGMA cache_size = -{}", cache_bytes >> 10).c_str(), path);
     execute(db.get(), kTables, path);
+    execute(db.get(), kIndices, path);
     insert_sample.emplace(db.get(),
                           "INSERT OR IGNORE INTO samples (tar_file_id, sample_key, sample_index, "
                           "byte_offset, byte_size) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -77,11 +83,12 @@ struct SampleIndexWriter::Connection {
   std::optional<Statement> find_sample;
 };
 
-SampleIndexWriter::SampleIndexWriter(std::string path) : path_(std::move(path)) {
+SampleIndexWriter::SampleIndexWriter(std::string path, std::uint64_t cache_bytes)
+    : path_(std::move(path)) {
   if (path_exists(path_)) {
     throw Error(ErrorCode::kIo, "index database: exists already", {.path = path_});
   }
-  connection_ = std::make_unique<Connection>(path_);
+  connection_ = std::make_unique<Connection>(path_, cache_bytes);
 }
 
 SampleIndexWriter::~SampleIndexWriter() = default;
@@ -137,7 +144,6 @@ void SampleIndexWriter::add_part(std::int64_t tar_file_id, std::int64_t sample_i
 
 void SampleIndexWriter::finish() {
   execute(connection_->db.get(), "COMMIT", path_);
-  execute(connection_->db.get(), kIndices, path_);
   connection_.reset();
   sync_file(path_);
 }

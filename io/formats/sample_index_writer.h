@@ -15,22 +15,26 @@
 
 namespace energon {
 
-/// Not thread-safe.
+/// Memory does not grow with the number of rows. Not thread-safe.
 class SampleIndexWriter {
  public:
-  /// Creates `path`, which must not exist. Throws Error (kIo).
-  explicit SampleIndexWriter(std::string path);
+  /// Creates `path`, which must not exist and which no other process may open before finish():
+  /// nothing is locked. `cache_bytes`: of memory for pages of the file; more is faster once the
+  /// file has outgrown it. Throws Error (kIo).
+  explicit SampleIndexWriter(std::string path,
+                             std::uint64_t cache_bytes = std::uint64_t{128} << 20);
   ~SampleIndexWriter();
   SampleIndexWriter(const SampleIndexWriter&) = delete;
   SampleIndexWriter& operator=(const SampleIndexWriter&) = delete;
 
-  /// Keys are unique in a dataset. Returns where `key` was added before, and adds nothing then.
+  /// In the order of shards and samples, which makes adding fast. Keys are unique in a dataset.
+  /// Returns where `key` was added before, and adds nothing then.
   std::optional<SampleLocation> add_sample(std::string_view key, const SampleLocation& location);
 
   void add_part(std::int64_t tar_file_id, std::int64_t sample_index, std::string_view part,
                 ByteRange content);
 
-  /// Makes the indices and brings all to the disk. Nothing can be added after it.
+  /// Brings all to the disk. Nothing can be added after it.
   void finish();
 
  private:

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <yaml-cpp/yaml.h>
 
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/formats/brace_collapse.h"
 #include "io/formats/brace_expansion.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/yaml_value.h"
 
 namespace energon {
 namespace {
@@ -23,70 +23,41 @@ namespace {
               path.empty() ? ErrorContext{} : ErrorContext{.path = path});
 }
 
-// "split_parts.train[3] must be …, line 7"
-[[noreturn]] void fail_at(const std::string& place, const std::string& problem,
-                          const YAML::Node& node, const std::string& path) {
-  const YAML::Mark mark = node.Mark();
-  fail(fmt::format("{} {}{}", place, problem,
-                   mark.is_null() ? "" : fmt::format(", line {}", mark.line + 1)),
-       path);
-}
-
-std::vector<std::string> read_strings(const YAML::Node& node, const std::string& place,
-                                      const std::string& path) {
+std::vector<std::string> read_strings(const YamlValue& value) {
   std::vector<std::string> result;
-  if (node.IsNull()) {
+  if (value.is_null()) {
     return result;  // "exclude:" with nothing after it
   }
-  if (!node.IsSequence()) {
-    fail_at(place, "must be a list", node, path);
-  }
-  for (std::size_t i = 0; i < node.size(); ++i) {
-    if (!node[i].IsScalar()) {
-      fail_at(fmt::format("{}[{}]", place, i), "must be a string", node[i], path);
-    }
-    result.push_back(node[i].Scalar());
+  for (const YamlValue& item : value.list()) {
+    result.push_back(item.text());
   }
   return result;
 }
 
-SplitConfig from_yaml(const YAML::Node& root, const std::string& path) {
-  if (!root.IsMap()) {
-    fail_at("the document", "must be a mapping with split_parts", root, path);
+SplitConfig from_yaml(const YamlValue& root) {
+  if (!root.is_map()) {
+    root.fail("must be a mapping with split_parts");
   }
   SplitConfig config;
-  std::unordered_set<std::string> seen;
-  const auto check_new = [&](const std::string& place, const YAML::Node& node) {
-    if (!seen.insert(place).second) {
-      fail_at(place, "occurs twice", node, path);
-    }
-  };
-  for (const auto& entry : root) {
-    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    check_new(key, entry.first);
+  bool has_parts = false;
+  for (const auto& [key, value] : root.entries()) {
     if (key == "exclude") {
-      config.exclude = read_strings(entry.second, key, path);
+      config.exclude = read_strings(value);
     } else if (key == "split_parts") {
-      if (!entry.second.IsMap()) {
-        fail_at(key, "must map part names to lists of shards", entry.second, path);
+      has_parts = true;
+      if (!value.is_map()) {
+        value.fail("must map part names to lists of shards");
       }
-      for (const auto& part : entry.second) {
-        if (!part.first.IsScalar()) {
-          fail_at(key, "must have strings as part names", part.first, path);
-        }
-        const std::string place = fmt::format("split_parts.{}", printable(part.first.Scalar()));
-        check_new(place, part.first);
-        config.parts.push_back({part.first.Scalar(), read_strings(part.second, place, path)});
+      for (const auto& [name, shards] : value.entries()) {
+        config.parts.push_back({name, read_strings(shards)});
       }
     } else {
-      fail_at(fmt::format("'{}'", printable(key)),
-              key == "splits" ? "belongs into a metadataset; a split file has split_parts"
-                              : "is not a known key (split_parts, exclude)",
-              entry.first, path);
+      value.fail(key == "splits" ? "belongs into a metadataset; a split file has split_parts"
+                                 : "is not a known key (split_parts, exclude)");
     }
   }
-  if (!seen.contains("split_parts")) {
-    fail_at("split_parts", "is missing", root, path);
+  if (!has_parts) {
+    root.fail("has no split_parts");
   }
   return config;
 }
@@ -148,11 +119,7 @@ void append_list(std::string& out, const std::string& key, const std::vector<std
 }  // namespace
 
 SplitConfig parse_split_yaml(const std::string& text, const std::string& path) {
-  try {
-    return from_yaml(YAML::Load(text), path);
-  } catch (const YAML::Exception& error) {
-    fail(fmt::format("not valid YAML: {}", printable(error.what())), path);
-  }
+  return from_yaml(YamlValue::parse(text, path));
 }
 
 SplitConfig parse_split_json(const std::string& text, const std::string& path) {

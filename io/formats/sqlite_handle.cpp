@@ -19,6 +19,18 @@ void throw_sqlite_error(sqlite3* db, int result, const std::string& path) {
               {.path = path});
 }
 
+std::string sqlite_uri(const std::string& path, std::string_view parameters) {
+  std::string uri = path.starts_with("//") ? "file://" : "file:";  // "//" would begin a host
+  for (const char c : path) {
+    if (c == '?' || c == '#' || c == '%') {
+      uri += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    } else {
+      uri += c;
+    }
+  }
+  return fmt::format("{}?{}", uri, parameters);
+}
+
 SqlitePtr open_sqlite(const std::string& path_or_uri, int flags, const std::string& path) {
   sqlite3* raw = nullptr;
   const int result = sqlite3_open_v2(path_or_uri.c_str(), &raw, flags, nullptr);

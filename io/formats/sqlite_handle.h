@@ -17,6 +17,10 @@ struct SqliteCloser {
 };
 using SqlitePtr = std::unique_ptr<sqlite3, SqliteCloser>;
 
+/// "file:" URI of a path in which '?', '#' and '%' are ordinary characters; `parameters` such as
+/// "mode=ro". For SQLITE_OPEN_URI.
+std::string sqlite_uri(const std::string& path, std::string_view parameters);
+
 /// Opens `path_or_uri` with SQLITE_OPEN_… `flags`; `path` is named in errors. Throws Error (kIo,
 /// kNotFound, kCorruptData).
 SqlitePtr open_sqlite(const std::string& path_or_uri, int flags, const std::string& path);

@@ -18,6 +18,11 @@ using Json = nlohmann::ordered_json;
 constexpr int kMaxDepth = 64;
 constexpr std::int64_t kMaxNodes = 100'000;
 
+// Without aliases the values and their text are less than twice the bytes of the document, and
+// nobody reads it more than a few times.
+constexpr std::int64_t kReadsOfDocument = 8;
+constexpr std::int64_t kAlwaysReadable = std::int64_t{1} << 20;
+
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -109,7 +114,9 @@ YamlValue YamlValue::parse(const std::string& text, const std::string& path) {
   }
   try {
     // Not LoadAll(), which takes a comma at the beginning for documents without end.
-    return YamlValue(YAML::Load(text), "", path);
+    const auto size = static_cast<std::int64_t>(text.size());
+    return YamlValue(YAML::Load(text), "", path,
+                     std::make_shared<std::int64_t>(kReadsOfDocument * size + kAlwaysReadable));
   } catch (const YAML::Exception& error) {
     throw error_of(fmt::format("not valid YAML: {}", printable(error.what())));
   }
@@ -123,6 +130,18 @@ void YamlValue::fail(const std::string& problem) const {
               {.path = *path_});
 }
 
+YamlValue YamlValue::inner(const YAML::Node& node, std::string place) const {
+  take(1);
+  return YamlValue(node, std::move(place), *path_, left_);
+}
+
+void YamlValue::take(std::size_t size) const {
+  *left_ -= static_cast<std::int64_t>(size);
+  if (*left_ < 0) {
+    fail("is repeated by aliases far beyond the size of the file; write out what is meant");
+  }
+}
+
 bool YamlValue::is_null() const {
   return node_.IsNull() || (node_.IsScalar() && scalar_json(node_).is_null());
 }
@@ -131,6 +150,15 @@ std::string YamlValue::string() const {
   if (!node_.IsScalar() || is_null()) {
     fail("must be a string");
   }
+  take(node_.Scalar().size());
+  return node_.Scalar();
+}
+
+std::string YamlValue::text() const {
+  if (!node_.IsScalar()) {
+    fail("must be a string");
+  }
+  take(node_.Scalar().size());
   return node_.Scalar();
 }
 
@@ -187,11 +215,12 @@ Json YamlValue::json() const {
     }
     if (node.IsMap()) {
       Json result = Json::object();
-      for (const auto& [key, value] : YamlValue(node, place_, *path_).entries()) {
+      for (const auto& [key, value] : inner(node, place_).entries()) {
         result[key] = self(self, value.node_, depth + 1);
       }
       return result;
     }
+    take(node.IsScalar() ? node.Scalar().size() : 0);
     return node.IsScalar() ? scalar_json(node) : Json();
   };
   return convert(convert, node_, 0);
@@ -203,7 +232,7 @@ std::vector<YamlValue> YamlValue::list() const {
   }
   std::vector<YamlValue> items;
   for (const YAML::Node& item : node_) {
-    items.push_back(YamlValue(item, fmt::format("{}[{}]", place_, items.size()), *path_));
+    items.push_back(inner(item, fmt::format("{}[{}]", place_, items.size())));
   }
   return items;
 }
@@ -219,9 +248,9 @@ YamlValue::Entries YamlValue::entries() const {
       fail("must have strings as keys");
     }
     const std::string& key = entry.first.Scalar();
-    YamlValue value(entry.second,
-                    fmt::format("{}{}{}", place_, place_.empty() ? "" : ".", printable(key)),
-                    *path_);
+    take(key.size());
+    YamlValue value = inner(
+        entry.second, fmt::format("{}{}{}", place_, place_.empty() ? "" : ".", printable(key)));
     if (!seen.insert(key).second) {
       value.fail("occurs twice");
     }

@@ -3,11 +3,13 @@
 //
 // Scalars have the types that Energon gives them: quoted ones are strings; null, ~ and nothing are
 // null; true, yes, false and no in any case are booleans; what reads as a number is one; the rest
-// is strings. Aliases are followed, but no further than a document of sane size needs.
+// is strings. Aliases are followed, but what is read of a document with all aliases is bounded by
+// its size.
 
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +36,7 @@ class YamlValue {
   const std::string& place() const { return place_; }
 
   std::string string() const;  ///< of any scalar that is not null, as written
+  std::string text() const;    ///< of any scalar, as written: "null" too
   double number() const;
   std::int64_t integer() const;
   nlohmann::ordered_json json() const;
@@ -43,12 +46,17 @@ class YamlValue {
   [[noreturn]] void fail(const std::string& problem) const;
 
  private:
-  YamlValue(YAML::Node node, std::string place, const std::string& path)
-      : node_(std::move(node)), place_(std::move(place)), path_(&path) {}
+  YamlValue(YAML::Node node, std::string place, const std::string& path,
+            std::shared_ptr<std::int64_t> left)
+      : node_(std::move(node)), place_(std::move(place)), path_(&path), left_(std::move(left)) {}
+
+  YamlValue inner(const YAML::Node& node, std::string place) const;
+  void take(std::size_t size) const;
 
   YAML::Node node_;
   std::string place_;  // empty: the document
   const std::string* path_;
+  std::shared_ptr<std::int64_t> left_;  // what may still be read of the document
 };
 
 /// A mapping of which all keys are known.

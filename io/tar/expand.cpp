@@ -1,10 +1,8 @@
 #include "io/tar/expand.h"
 
-#include <unistd.h>
 #include <zstd_errors.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <new>
 #include <vector>
@@ -14,6 +12,7 @@
 #include <zstd.h>
 
 #include "io/error.h"
+#include "io/write_all.h"
 
 namespace energon {
 namespace {
@@ -57,14 +56,8 @@ class Output {
 
   void write(std::size_t count, std::uint64_t consumed) {
     check_limits(written_ + count, consumed);
-    for (std::size_t done = 0; done < count;) {
-      const ssize_t result = ::write(fd_, chunk_.data() + done, count - done);
-      if (result < 0 && errno != EINTR) {
-        throw io_error("cannot write the expanded shard", errno,
-                       {.path = file_.path(), .byte_offset = written_ + done});
-      }
-      done += static_cast<std::size_t>(std::max<ssize_t>(result, 0));
-    }
+    write_all(fd_, ByteView(chunk_).first(count), "cannot write the expanded shard",
+              {.path = file_.path(), .byte_offset = written_});
     written_ += count;
   }
 

@@ -163,3 +163,33 @@ TEST_CASE("help and version are printed on standard output", "[cli]") {
   }
   CHECK_THAT(run_energon({"dump", "--help"}).out, Catch::Contains("--save-after"));
 }
+
+TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors", "[cli][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {2});
+  folder.write("x.jsonl", "{\"a\": 1}\n");
+  for (const std::string& path : {folder.path(), folder.file("x.jsonl")}) {
+    CAPTURE(path);
+    CHECK(run_energon({"dump", path, "--mode", "val", "--num-workers", "0"}).exit_code == 0);
+    check_refused({"dump", path, "--mode", "val", "--num-workers", "0", "--max-sample-bytes", "5"},
+                  1, "the limit max_sample_bytes is 5");
+  }
+}
+
+TEST_CASE("outputs that are no files are refused at the start, devices are kept", "[cli][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {2});
+  check_refused({"dump", folder.path(), "--save-after", "1", "--save-to", folder.path()}, 1,
+                "the output is a folder");
+  std::filesystem::create_symlink("state", folder.file("link"));
+  const Words save = {"dump",    folder.path(), "--num-workers", "0", "--save-after", "1",
+                      "--limit", "1",           "--save-to"};
+  for (const std::string& target : {folder.file("link"), std::string("/dev/null")}) {
+    Words words = save;
+    words.push_back(target);
+    CHECK(run_energon(words).exit_code == 0);
+  }
+  CHECK(std::filesystem::is_symlink(folder.file("link")));
+  CHECK(std::filesystem::file_size(folder.file("state")) > 0);
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+}

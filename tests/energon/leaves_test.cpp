@@ -137,6 +137,17 @@ TEST_CASE("a JSONL file that changes while it is read is an error", "[energon][j
   CHECK(dataset->open_reader()->broken_file(0) == 0);
 }
 
+TEST_CASE("a line of a JSONL file above the limit of samples is an error when it is read",
+          "[energon][jsonl]") {
+  const TempDir folder;
+  folder.write("x.jsonl", "{}\n{\"a\": \"" + std::string(100, 'x') + "\"}\n");
+  const auto dataset = std::make_shared<const JsonlDataset>(folder.file("x.jsonl"), std::nullopt,
+                                                            "{}", std::vector<std::string>{}, 50);
+  CHECK(read(*dataset, {0}).size() == 1);
+  CHECK_THROWS_WITH(read(*dataset, {0, 1}),
+                    Catch::Contains("sample 1 has 110 bytes, the limit max_sample_bytes is 50"));
+}
+
 TEST_CASE("the identity of a JSONL file is its content's layout", "[energon][jsonl]") {
   const TempDir folder;
   folder.write("x.jsonl", "{}\n{ }\n");

@@ -1,7 +1,5 @@
 #include "io/formats/index_cache.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,8 +15,9 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "io/formats/expand_turn.h"
 #include "io/formats/tar_index.h"
-#include "io/unique_fd.h"
+#include "io/shared_folder.h"
 #include "tests/io/formats/shards.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/temp_dir.h"
@@ -166,28 +165,40 @@ TEST_CASE("expanders that are killed leave no copy or a right one", "[io][format
     const std::string cache = folder.file("cache" + std::to_string(round));
     run_and_kill(4, seed, [&] { ensure_expanded(shard, cache); });
     CHECK(energon::read_file(ensure_expanded(shard, cache)) == content);
+    // What is left of the killed ones goes when it is old.
+    const std::string expanded = cache + "/expanded";
+    for (const std::string& name : energon::testing::files_below(expanded)) {
+      CHECK((name.ends_with(".tar") || !energon::target_of_temporary(name).empty()));
+      std::filesystem::last_write_time(
+          expanded + "/" + name,
+          std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+    }
+    energon::remove_abandoned(expanded,
+                              [](std::string_view name) { return name.ends_with(".tar"); });
     CHECK(energon::testing::files_below(cache).size() == 1);
   }
 }
 
-TEST_CASE("what an expander left that came too late is removed", "[io][formats][cache]") {
+TEST_CASE("whoever holds the turn to expand is waited for as long as it makes progress",
+          "[io][formats][cache]") {
   const TempDir folder;
   const std::string shard = folder.write("a.tgz", gzip(make_shard(0, 3)));
   const std::string expanded = ensure_expanded(shard, folder.file("cache"));
-  const std::string part = expanded + ".part";
-  folder.write(std::filesystem::relative(part, folder.path()).native(), "");
-  REQUIRE(std::filesystem::exists(part));
-
-  SECTION("if nobody holds it") {
-    CHECK(ensure_expanded(shard, folder.file("cache")) == expanded);
-    CHECK_FALSE(std::filesystem::exists(part));
+  std::filesystem::remove(expanded);
+  std::string waiting;
+  std::thread other;
+  {
+    energon::ExpandTurn turn(expanded);
+    other = std::thread([&] { waiting = ensure_expanded(shard, folder.file("cache")); });
+    energon::NewFile copy(expanded, 0600);
+    turn.announce(copy.temporary_path());
+    copy.append(energon::as_bytes("made by the holder of the turn"));
+    copy.publish_once();
   }
-  SECTION("but not under one that holds it") {
-    const energon::UniqueFd held(::open(part.c_str(), O_RDWR | O_CLOEXEC));
-    REQUIRE(::flock(held.get(), LOCK_EX) == 0);
-    CHECK(ensure_expanded(shard, folder.file("cache")) == expanded);
-    CHECK(std::filesystem::exists(part));
-  }
+  other.join();
+  CHECK(waiting == expanded);
+  CHECK(energon::read_file(expanded) == "made by the holder of the turn");
+  CHECK(energon::testing::files_below(folder.file("cache")).size() == 1);
 }
 
 TEST_CASE("a changed compressed shard is expanded again", "[io][formats][cache]") {

@@ -1,5 +1,6 @@
 #include "io/formats/join_index.h"
 
+#include <fstream>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,6 +69,37 @@ TEST_CASE("rows are read as they were written", "[io][formats][join]") {
   for (const std::int64_t i : {-1, 2}) {
     CHECK(error_of([&] { index.row(i); }).first == ErrorCode::kInvalidArgument);
   }
+}
+
+TEST_CASE("all rows are read in few calls of the system", "[io][formats][join]") {
+  constexpr std::int64_t kManyRows = 10'000;
+  const TempDir folder;
+  std::vector<JoinRow> rows;
+  for (std::int64_t i = 0; i < kManyRows; ++i) {
+    rows.push_back({JoinPlace{i, {0, 1024}}, i % 3 == 0 ? std::nullopt : kRows[0][1]});
+  }
+  const JoinIndex index(write(folder.file("j.bin"), rows), 2);
+  const auto reads_of_thread = [] {
+    std::ifstream io("/proc/thread-self/io");
+    for (std::string name; io >> name;) {
+      std::int64_t value = 0;
+      io >> value;
+      if (name == "syscr:") {
+        return value;
+      }
+    }
+    return std::int64_t{0};
+  };
+  const std::int64_t before = reads_of_thread();
+  std::int64_t next = 0;
+  index.for_each_row([&](std::int64_t i, const JoinRow& row) {
+    if (i != next || row != rows[static_cast<std::size_t>(i)]) {
+      FAIL("another row");
+    }
+    ++next;
+  });
+  CHECK(next == kManyRows);
+  CHECK(reads_of_thread() - before < 20);
 }
 
 TEST_CASE("the file has the bytes of Energon's", "[io][formats][join]") {

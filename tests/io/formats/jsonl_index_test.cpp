@@ -160,10 +160,14 @@ TEST_CASE("an index of another content is built again", "[io][formats][jsonl]") 
     std::filesystem::last_write_time(path + ".idx", hours_ago(1));
     folder.write("x.jsonl", "{}\n{} \n");
   }
+  SECTION("that is as long, but older, as cp -p and rsync bring it") {
+    folder.write("x.jsonl", "{}\n{} \n");
+    std::filesystem::last_write_time(path, hours_ago(1));
+  }
   ensure_jsonl_indexed(path, folder.file("cache"));
   const FileSource jsonl(path);
   CHECK(JsonlIndex::load(path + ".idx", jsonl.size()).range(1).offset == 3);
-  CHECK(FileSource(path + ".idx").identity().mtime_ns >= jsonl.identity().mtime_ns);
+  CHECK(FileSource(path + ".idx").identity().mtime_ns == jsonl.identity().mtime_ns);
 }
 
 TEST_CASE("the index of a file in a read-only folder is kept in the cache",

@@ -246,7 +246,7 @@ TEST_CASE("a prepare that was killed is not taken for a finished one",
   }
   prepare_folder(folder.path(), {.existing = Existing::kOverwrite});
   CHECK(energon::lint(folder.path()).ok());
-  CHECK_FALSE(std::filesystem::exists(folder.file(".nv-meta.prepare")));
+  CHECK_FALSE(std::filesystem::exists(folder.file(".nv-meta.commit")));
 }
 
 TEST_CASE("two prepares of one folder at once are refused", "[io][formats][prepare]") {

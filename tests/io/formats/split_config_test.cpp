@@ -77,14 +77,40 @@ TEST_CASE("yaml and json say the same", "[io][formats][split]") {
   CHECK(parse_split_yaml("split_parts: {t: [a]}\nexclude:\n", "x").exclude.empty());
 }
 
+TEST_CASE("aliases in a split file give no more than its size lets one expect",
+          "[io][formats][split]") {
+  CHECK(parse_split_yaml("split_parts: {a: &x [a.tar, b.tar], b: *x}\n", "x").parts[1].patterns ==
+        Names{"a.tar", "b.tar"});
+  // A list of long names, and many parts that are that list.
+  std::string text = "split_parts:\n  p: &x\n";
+  for (int i = 0; i < 300; ++i) {
+    text += "  - " + std::string(100, 'a') + std::to_string(i) + ".tar\n";
+  }
+  for (int i = 0; i < 3000; ++i) {
+    text += "  p" + std::to_string(i) + ": *x\n";
+  }
+  const auto [code, message] = error_of([&] { parse_split_yaml(text, "/d/split.yaml"); });
+  CHECK(code == ErrorCode::kInvalidArgument);
+  CHECK(contains(message, "repeated by aliases"));
+  CHECK(contains(message, "/d/split.yaml"));
+}
+
+TEST_CASE("a large split file without aliases is read", "[io][formats][split]") {
+  std::string text = "split_parts:\n  p:\n";
+  for (int i = 0; i < 200'000; ++i) {
+    text += "  - " + std::to_string(i) + "\n";
+  }
+  CHECK(parse_split_yaml(text, "x").parts[0].patterns.size() == 200'000);
+}
+
 TEST_CASE("a bad split file is an error that names the place", "[io][formats][split]") {
   const std::vector<std::pair<std::string, std::string>> table = {
       {"split_parts: [a]", "split_parts"},
       {"split_parts:\n  train: a.tar", "split_parts.train"},
       {"split_parts:\n  train:\n  - {a: b}", "split_parts.train[0]"},
-      {"split_parts: {}\nmore: 1", "'more'"},
-      {"splits: {}", "'splits' belongs into a metadataset; a split file has split_parts"},
-      {"exclude: []", "split_parts is missing"},
+      {"split_parts: {}\nmore: 1", "more is not a known key"},
+      {"splits: {}", "splits belongs into a metadataset; a split file has split_parts"},
+      {"exclude: []", "has no split_parts"},
       {"split_parts: {}\nsplit_parts: {}", "twice"},
       {"split_parts: {a: [], a: []}", "twice"},
       {"split_parts: {}\nexclude: x", "exclude"},

@@ -1,0 +1,18 @@
+// Runs shared_actor, several at once, under the library shared_faults.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/child_runner.h"
+
+namespace energon::testing {
+
+using Words = std::vector<std::string>;
+
+/// Starts one process for each element of `actors` (verb and arguments), lets all begin at the same
+/// moment and waits for them. `environment`: "NAME=value", for all.
+std::vector<ChildResult> run_actors(const std::vector<Words>& actors, const Words& environment);
+
+}  // namespace energon::testing

@@ -1,0 +1,76 @@
+#include "io/write_all.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "io/file_source.h"
+#include "io/unique_fd.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+using energon::as_bytes;
+using energon::ErrorCode;
+using energon::UniqueFd;
+using energon::testing::error_of;
+using energon::testing::TempDir;
+
+namespace {
+
+// The file size limit of the process, as long as it lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+bool is_pending_or_blocked(int signal) {
+  sigset_t pending;
+  sigset_t blocked;
+  ::sigpending(&pending);
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  return ::sigismember(&pending, signal) == 1 || ::sigismember(&blocked, signal) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("the file size limit of the process is an error, not a signal", "[io][write_all]") {
+  const TempDir folder;
+  const std::string path = folder.write("a", "old");
+  {
+    const FileSizeLimit limit(1000);
+    const std::string message =
+        error_of([&] { energon::write_file_atomically(path, as_bytes(std::string(5000, 'x'))); },
+                 ErrorCode::kIo);
+    CHECK_THAT(message, Catch::Contains("File too large") && Catch::Contains("ulimit -f"));
+  }
+  CHECK(energon::read_file(path) == "old");
+  CHECK_FALSE(is_pending_or_blocked(SIGXFSZ));
+}
+
+TEST_CASE("a pipe that nobody reads is an error, not a signal", "[io][write_all]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const UniqueFd writer(ends[1]);
+  UniqueFd(ends[0]).reset();
+  auto* const before = ::signal(SIGPIPE, SIG_DFL);
+  CHECK(energon::try_write_all(writer.get(), as_bytes("x")) == EPIPE);
+  CHECK_FALSE(is_pending_or_blocked(SIGPIPE));
+  ::signal(SIGPIPE, before);
+}
