@@ -27,7 +27,6 @@
 #include "io/formats/sample_index.h"
 #include "io/shared_folder.h"
 #include "io/unique_fd.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {
