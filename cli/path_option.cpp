@@ -26,6 +26,18 @@ std::string_view common_folder(const std::vector<std::string>& patterns) {
   return folder;
 }
 
+// Between braces a comma separates names; collapse_names() leaves those of a name as they are.
+std::string with_escaped_commas(std::string_view pattern) {
+  std::string escaped;
+  for (const char c : pattern) {
+    if (c == ',') {
+      escaped += '\\';
+    }
+    escaped += c;
+  }
+  return escaped;
+}
+
 std::string join_tars(std::vector<std::string> paths) {
   if (paths.size() == 1) {
     return paths.front();
@@ -42,9 +54,9 @@ std::string join_tars(std::vector<std::string> paths) {
     return patterns.front();
   }
   const std::string_view folder = common_folder(patterns);
-  std::vector<std::string_view> rest;
+  std::vector<std::string> rest;
   for (const std::string& pattern : patterns) {
-    rest.push_back(std::string_view(pattern).substr(folder.size()));
+    rest.push_back(with_escaped_commas(std::string_view(pattern).substr(folder.size())));
   }
   return fmt::format("{}{{{}}}", folder, fmt::join(rest, ","));
 }

@@ -1,7 +1,9 @@
 #include "io/formats/split_config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <optional>
 #include <regex>
 #include <unordered_set>
 
@@ -116,6 +118,49 @@ void append_list(std::string& out, const std::string& key, const std::vector<std
   }
 }
 
+// The number of "\uXXXX" at `at`, if there is one.
+std::optional<unsigned> unicode_escape(std::string_view text, std::size_t at) {
+  constexpr std::size_t kEscapeBytes = 6;
+  if (text.size() - at < kEscapeBytes || !text.substr(at).starts_with("\\u")) {
+    return std::nullopt;
+  }
+  unsigned value = 0;
+  const char* const end = text.data() + at + kEscapeBytes;
+  const auto [stop, error] = std::from_chars(text.data() + at + 2, end, value, 16);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+// JSON writes characters above U+FFFF as two escapes, which YAML takes for two characters. Here
+// they become the bytes of the one.
+std::string join_surrogates(std::string_view text, const std::string& path) {
+  constexpr unsigned kHigh = 0xD800;
+  constexpr unsigned kLow = 0xDC00;
+  constexpr unsigned kEnd = 0xE000;
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = text[i] == '\\' ? unicode_escape(text, i) : std::nullopt;
+    if (!first || *first < kHigh || *first >= kEnd) {
+      const std::size_t taken = text[i] == '\\' ? 2 : 1;  // so that "\\u" is no escape
+      out += text.substr(i, taken);
+      i += taken;
+      continue;
+    }
+    const auto second = unicode_escape(text, std::min(i + 6, text.size()));
+    if (*first >= kLow || !second || *second < kLow || *second >= kEnd) {
+      fail(fmt::format("the escape {} at byte {} is half of a character; it comes in pairs",
+                       text.substr(i, 6), i),
+           path);
+    }
+    const unsigned code = 0x10000 + ((*first - kHigh) << 10) + (*second - kLow);
+    out += static_cast<char>(0xF0 | code >> 18);
+    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
+    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+    i += 12;
+  }
+  return out;
+}
+
 }  // namespace
 
 SplitConfig parse_split_yaml(const std::string& text, const std::string& path) {
@@ -128,7 +173,7 @@ SplitConfig parse_split_json(const std::string& text, const std::string& path) {
   if (first == std::string::npos || text[first] != '{') {
     fail("not a JSON object", path);
   }
-  return parse_split_yaml(text, path);
+  return parse_split_yaml(join_surrogates(text, path), path);
 }
 
 SplitConfig read_split_config(const std::string& meta_folder,

@@ -67,6 +67,21 @@ TEST_CASE("what is written is read again", "[io][formats][split]") {
   CHECK(parse_split_yaml(to_split_yaml(config), "x") == config);
 }
 
+TEST_CASE("characters that JSON escapes as pairs are read as one", "[io][formats][split]") {
+  const auto shard = [](const std::string& text) {
+    return parse_split_json("{\"split_parts\": {\"train\": [\"" + text + "\"]}}", "s.json")
+        .parts.at(0)
+        .patterns.at(0);
+  };
+  CHECK(shard(R"(\ud83d\ude00-\u00e9.tar)") == "\xF0\x9F\x98\x80-\xC3\xA9.tar");
+  CHECK(shard(R"(\uD800\uDC00\uDBFF\uDFFF)") == "\xF0\x90\x80\x80\xF4\x8F\xBF\xBF");
+  CHECK(shard(R"(a\\ud83d.tar)") == "a\\ud83d.tar");  // an escaped backslash
+  for (const char* half :
+       {R"(\ud83d.tar)", R"(\ude00.tar)", R"(\ud83d\u0041)", R"(\ud83d\ud83d)"}) {
+    CHECK(contains(error_of([&] { shard(half); }).second, "half of a character"));
+  }
+}
+
 TEST_CASE("yaml and json say the same", "[io][formats][split]") {
   const SplitConfig expected{.parts = {{"train", {"a.tar"}}, {"val", {}}}, .exclude = {"a.tar/1"}};
   CHECK(parse_split_yaml("split_parts:\n  train: [a.tar]\n  val: []\nexclude:\n- a.tar/1\n", "x") ==
