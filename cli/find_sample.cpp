@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/interrupt.h"
 #include "cli/open_dataset.h"
@@ -39,34 +40,13 @@ enum class Matches { kFirst, kAll };
 struct Place {
   ShardSet shard;  // one
   std::int64_t sample = 0;
+  /// What index.sqlite says of the sample's parts; absent: it lists none.
+  std::optional<std::vector<PartLocation>> parts = std::nullopt;
 };
 
 [[noreturn]] void fail_not_found(const std::string& path, const std::string& key) {
   throw Error(ErrorCode::kNotFound, fmt::format("no sample has the key '{}'", printable(key)),
               {.path = path});
-}
-
-// A shard of a prepared dataset as open_split() describes it, whatever part it belongs to.
-ShardFile describe_shard(const std::string& folder, const ShardCount& shard,
-                         const std::optional<std::string>& cache_dir) {
-  const fs::path name(shard.name);
-  if (name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end()) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the shard name '{}' leads out of the dataset's folder", printable(shard.name)),
-        {.path = folder});
-  }
-  const std::string original = folder + "/" + shard.name;
-  const FileSource tar(ensure_expanded(original, cache_dir));
-  ShardFile file{.name = shard.name,
-                 .tar_path = tar.path(),
-                 .index_path = tar_index_path(original),
-                 .sample_count = shard.sample_count,
-                 .tar_size = tar.size(),
-                 .tar_identity = tar.identity()};
-  const std::string checksums = checksum_path(file.index_path);
-  file.checksum_path = fs::exists(checksums) ? checksums : "";
-  return file;
 }
 
 // Where samples are looked for.
@@ -76,14 +56,15 @@ struct SplitPart {
 };
 
 Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const std::string& key,
-                       const SplitPart& part, const std::optional<std::string>& cache_dir) {
+                       const SplitPart& part, const OpenOptions& open) {
   const std::string meta = folder + "/.nv-meta";
   std::vector<std::string> shards_of_part;
   if (part.name) {
     shards_of_part = select_shards(read_split_config(meta, part.config), *part.name, meta).names;
   }
   const std::string index_path = folder + "/.nv-meta/index.sqlite";
-  const auto location = SampleIndex(index_path).find_sample(key);
+  const SampleIndex index(index_path);
+  const auto location = index.find_sample(key);
   if (!location) {
     fail_not_found(folder, key);
   }
@@ -107,13 +88,15 @@ Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const
   }
   return {.shard = {.dataset_path = folder,
                     .kind = "prepared",
-                    .shards = {describe_shard(folder, info.shards[static_cast<std::size_t>(shard)],
-                                              cache_dir)}},
-          .sample = location->sample_index};
+                    .shards = {open_prepared_shard(
+                        folder, shard_name,
+                        info.shards[static_cast<std::size_t>(shard)].sample_count, open)}},
+          .sample = location->sample_index,
+          .parts = index.has_parts() ? std::optional(index.parts_of(key)) : std::nullopt};
 }
 
 // The number of the sample `key` in a shard, by its headers.
-std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::string& key) {
+std::optional<std::int64_t> number_in_shard(const ShardFile& shard, const std::string& key) {
   const FileSource tar(shard.tar_path);
   TarFileWalker walker(tar);
   while (const auto member = walker.next()) {
@@ -132,9 +115,17 @@ std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::str
   return std::nullopt;
 }
 
+std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::string& key) {
+  try {
+    return number_in_shard(shard, key);
+  } catch (Error& error) {
+    throw error.with({.path = shard.tar_path});
+  }
+}
+
 std::vector<Place> find_in_plain(const std::string& path, const std::string& key, Matches matches,
-                                 const std::optional<std::string>& cache_dir) {
-  const ShardSet shards = open_shards(path, "train", cache_dir);
+                                 const OpenOptions& open) {
+  const ShardSet shards = open_shards(path, open);
   std::vector<Place> places;
   for (const ShardFile& shard : shards.shards) {
     if (const auto sample = find_in_shard(shard, key)) {
@@ -168,11 +159,43 @@ std::vector<FoundPart> locate_parts(const ShardFile& shard, const ByteRange& ran
   return parts;
 }
 
-FoundSample read_sample(const Place& place, const std::string& key) {
+std::string list_names(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The database and the shard's index were made together; where they differ, one of them is damaged.
+void check_parts(const std::vector<PartLocation>& listed, const std::vector<FoundPart>& found) {
+  const bool are_same = std::equal(listed.begin(), listed.end(), found.begin(), found.end(),
+                                   [](const PartLocation& a, const FoundPart& b) {
+                                     return a.part == b.name && a.content == b.content;
+                                   });
+  if (are_same) {
+    return;
+  }
+  std::vector<std::string> names[2];
+  for (const PartLocation& part : listed) {
+    names[0].push_back(printable(part.part));
+  }
+  for (const FoundPart& part : found) {
+    names[1].push_back(printable(part.name));
+  }
+  throw Error(
+      ErrorCode::kCorruptData,
+      fmt::format("index.sqlite lists other parts of this sample ({}) than lie where the "
+                  "shard's index says ({}); one of the two is damaged: prepare the dataset "
+                  "again",
+                  list_names(names[0]),
+                  names[0] == names[1] ? "the same names, other places" : list_names(names[1])));
+}
+
+FoundSample read_sample_at(const Place& place, const std::string& key) {
   const ShardFile& shard = place.shard.shards.front();
   FoundSample found;
   found.bytes = TarIndex::load(shard.index_path, shard.tar_size).range(place.sample);
   found.parts = locate_parts(shard, found.bytes);
+  if (place.parts) {
+    check_parts(*place.parts, found.parts);
+  }
   WebdatasetReader reader(std::make_shared<const Webdataset>(place.shard));
   HeapBufferPool memory;
   std::vector<Sample> samples;
@@ -188,6 +211,18 @@ FoundSample read_sample(const Place& place, const std::string& key) {
   return found;
 }
 
+FoundSample read_sample(const Place& place, const std::string& key) {
+  const ShardFile& shard = place.shard.shards.front();
+  try {
+    return read_sample_at(place, key);
+  } catch (const Error& error) {
+    // The path may be that of an index, or of the expanded copy in a cache.
+    throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
+                error.context())
+        .with({.path = shard.tar_path, .sample_key = key});
+  }
+}
+
 }  // namespace
 
 WantedSample parse_wanted(std::string_view text) {
@@ -200,9 +235,8 @@ WantedSample parse_wanted(std::string_view text) {
 namespace {
 
 // The line of a JSONL file.
-FoundSample find_line(const std::string& path, const std::string& key,
-                      const std::optional<std::string>& cache_dir) {
-  const auto dataset = std::make_shared<const JsonlDataset>(path, cache_dir);
+FoundSample find_line(const std::string& path, const std::string& key, const OpenOptions& open) {
+  const auto dataset = std::make_shared<const JsonlDataset>(path, open.cache_dir);
   std::int64_t index = -1;
   const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (error != std::errc() || stop != key.data() + key.size() || index < 0 ||
@@ -221,8 +255,7 @@ FoundSample find_line(const std::string& path, const std::string& key,
 }
 
 std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
-                                 const SplitPart& part, Matches matches,
-                                 const std::optional<std::string>& cache_dir);
+                                 const SplitPart& part, Matches matches, const OpenOptions& open);
 
 // The datasets of a leaf and, if only a split is asked for, what of them is in it.
 std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& leaf,
@@ -244,8 +277,7 @@ std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& le
 // In the datasets of a metadataset, in order: of one of its splits, or of all.
 std::vector<FoundSample> find_in_metadataset(const std::string& path, const std::string& key,
                                              const std::optional<std::string>& wanted_split,
-                                             Matches matches,
-                                             const std::optional<std::string>& cache_dir) {
+                                             Matches matches, const OpenOptions& open) {
   std::vector<FoundSample> found;
   const Metadataset metadataset = read_metadataset(path);
   const std::vector<MetadatasetSplit> splits =
@@ -259,7 +291,7 @@ std::vector<FoundSample> find_in_metadataset(const std::string& path, const std:
           continue;
         }
         try {
-          auto here = find_in(dataset, key, part, matches, cache_dir);
+          auto here = find_in(dataset, key, part, matches, open);
           std::move(here.begin(), here.end(), std::back_inserter(found));
         } catch (const Error& error) {
           if (error.code() != ErrorCode::kNotFound) {
@@ -280,13 +312,12 @@ std::vector<FoundSample> find_in_metadataset(const std::string& path, const std:
 
 // At least one; throws kNotFound if there is none.
 std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
-                                 const SplitPart& part, Matches matches,
-                                 const std::optional<std::string>& cache_dir) {
+                                 const SplitPart& part, Matches matches, const OpenOptions& open) {
   switch (detect_dataset_kind(path)) {
     case DatasetKind::kJsonl:
-      return {find_line(path, key, cache_dir)};
+      return {find_line(path, key, open)};
     case DatasetKind::kMetadataset:
-      return find_in_metadataset(path, key, part.name, matches, cache_dir);
+      return find_in_metadataset(path, key, part.name, matches, open);
     case DatasetKind::kPrepared:
     case DatasetKind::kPlainTars:
     case DatasetKind::kFolder:
@@ -296,9 +327,8 @@ std::vector<FoundSample> find_in(const std::string& path, const std::string& key
   const bool is_folder = fs::is_directory(path, ignored);
   const auto info = is_folder ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
   const std::vector<Place> places =
-      info
-          ? std::vector{find_in_prepared(fs::canonical(path).string(), *info, key, part, cache_dir)}
-          : find_in_plain(path, key, matches, cache_dir);
+      info ? std::vector{find_in_prepared(fs::canonical(path).string(), *info, key, part, open)}
+           : find_in_plain(path, key, matches, open);
   std::vector<FoundSample> found;
   for (const Place& place : places) {
     found.push_back(read_sample(place, key));
@@ -309,14 +339,13 @@ std::vector<FoundSample> find_in(const std::string& path, const std::string& key
 }  // namespace
 
 FoundSample find_sample(const std::string& path, const std::string& key,
-                        const std::optional<std::string>& split,
-                        const std::optional<std::string>& cache_dir) {
-  return std::move(find_in(path, key, {.name = split}, Matches::kFirst, cache_dir).front());
+                        const std::optional<std::string>& split, const OpenOptions& open) {
+  return std::move(find_in(path, key, {.name = split}, Matches::kFirst, open).front());
 }
 
 std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
-                                      const std::optional<std::string>& cache_dir) {
-  return find_in(path, key, {}, Matches::kAll, cache_dir);
+                                      const OpenOptions& open) {
+  return find_in(path, key, {}, Matches::kAll, open);
 }
 
 }  // namespace energon::cli

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "energon/sample.h"
+#include "io/formats/dataset_folder.h"
 #include "io/formats/tar_index.h"
 
 namespace energon::cli {
@@ -36,17 +37,17 @@ struct FoundSample {
   std::vector<FoundPart> parts;  ///< in the order of the shard, as the fields of `sample`
 };
 
+/// `open` says how shards are opened; its split fields are not used.
 /// `split`: only in this split of a metadataset, or part of a prepared dataset; absent: in all.
 /// Plain tars and JSONL files have none, it means nothing to them. Throws Error: kNotFound if there
 /// is no such sample, kInvalidArgument if there is no such split, and as open_split().
 FoundSample find_sample(const std::string& path, const std::string& key,
-                        const std::optional<std::string>& split,
-                        const std::optional<std::string>& cache_dir);
+                        const std::optional<std::string>& split, const OpenOptions& open);
 
 /// All samples with this key: of all datasets of a metadataset, of all shards of plain tars, of any
 /// split. At least one; a dataset that is named twice may give its sample twice. Throws as
 /// find_sample().
 std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
-                                      const std::optional<std::string>& cache_dir);
+                                      const OpenOptions& open);
 
 }  // namespace energon::cli

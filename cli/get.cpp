@@ -88,7 +88,7 @@ int run_get_by_key(const GetFlags& flags) {
   FoundSample found =
       find_sample(flags.loader.path, wanted.key,
                   flags.is_split_given ? std::optional(flags.loader.split) : std::nullopt,
-                  flags.loader.cache_dir);
+                  key_lookup_options(flags.loader));
   if (wanted.part) {
     keep_part(found, *wanted.part);
   }

@@ -16,12 +16,15 @@
 #include "cli/path_option.h"
 #include "cli/recipe_summary.h"
 #include "cli/split_summary.h"
+#include "cli/strict_tars.h"
 #include "energon/webdataset/jsonl_dataset.h"
 #include "io/error.h"
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_kind.h"
+#include "io/formats/index_cache.h"
 #include "io/formats/recipe.h"
 #include "io/formats/tar_index.h"
+#include "io/tar/archive_tail.h"
 
 namespace energon::cli {
 namespace {
@@ -32,6 +35,7 @@ struct InfoFlags {
   std::string path;
   std::optional<std::string> split_config;
   std::optional<std::string> cache_dir;
+  bool has_strict_tars = false;
 };
 
 std::uint64_t file_size(const std::string& path) {
@@ -63,6 +67,28 @@ void print_summary(const std::string& path, std::string_view kind, std::int64_t 
   output().print("shards:    {}\n", with_separators(static_cast<std::int64_t>(shards)));
 }
 
+// Of a prepared shard, whose index says where its samples end. Compressed ones are not expanded for
+// it.
+void check_end(const std::string& shard_path, const InfoFlags& flags) {
+  if (!shard_path.ends_with(".tar")) {
+    return;
+  }
+  try {
+    const FileSource tar(shard_path);
+    const TarIndexSummary summary = summarize_tar_index(tar_index_path(shard_path), tar.size());
+    check_archive_end(tar, summary.end_offset);
+    const ArchiveTail tail = check_archive_tail(tar, summary.end_offset);
+    if (tail != ArchiveTail::kComplete) {
+      throw Error(ErrorCode::kCorruptData, describe(tail, summary.end_offset));
+    }
+  } catch (const Error& error) {
+    if (flags.has_strict_tars) {
+      throw Error(error.code(), error.message(), error.context()).with({.path = shard_path});
+    }
+    print_warning(fmt::format("{}: {}", printable(shard_path), error.message()));
+  }
+}
+
 void print_prepared(const std::string& path, const DatasetInfo& info, const InfoFlags& flags) {
   const std::string meta = path + "/.nv-meta";
   const SplitConfig split = read_split_config(meta, flags.split_config);
@@ -72,6 +98,7 @@ void print_prepared(const std::string& path, const DatasetInfo& info, const Info
   for (const ShardCount& shard : info.shards) {
     const std::string shard_path = path + "/" + shard.name;
     bytes += file_size(shard_path);
+    check_end(shard_path, flags);
     std::error_code ignored;
     checksummed += fs::exists(checksum_path(tar_index_path(shard_path)), ignored) ? 1 : 0;
   }
@@ -91,7 +118,8 @@ void print_prepared(const std::string& path, const DatasetInfo& info, const Info
 }
 
 void print_plain(const std::string& path, const InfoFlags& flags) {
-  const ShardSet set = open_shards(flags.path, "train", flags.cache_dir);
+  const ShardSet set = open_shards(
+      flags.path, {.strictness = strictness(flags.has_strict_tars), .cache_dir = flags.cache_dir});
   std::int64_t samples = 0;
   std::uint64_t bytes = 0;
   std::size_t checksummed = 0;
@@ -114,8 +142,10 @@ void print_metadataset(const std::string& path, const InfoFlags& flags) {
   output().print("path:      {}\n", printable(path));
   output().print("kind:      metadataset\n");
   for (const MetadatasetSplit& split : read_metadataset(path).splits) {
-    const PipelineData data =
-        open_pipeline_data(path, {.split = split.name, .open = {.cache_dir = flags.cache_dir}});
+    const PipelineData data = open_pipeline_data(
+        path,
+        {.split = split.name,
+         .open = {.strictness = strictness(flags.has_strict_tars), .cache_dir = flags.cache_dir}});
     output().print("split {}:\n{}", printable(split.name),
                    describe_recipe(load_recipe(path, split.name), data));
   }
@@ -167,6 +197,7 @@ void add_info(CLI::App& app, Run& run) {
                       "Split file in .nv-meta; default: split.yaml, else split.json");
   command->add_option("--cache-dir", flags->cache_dir,
                       "Where indices and expanded shards go that cannot be kept beside the data");
+  add_strict_tars(*command, flags->has_strict_tars);
   command->callback([flags, &run] { run = [flags] { return run_info(*flags); }; });
 }
 

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/path_option.h"
 #include "cli/progress_line.h"
+#include "cli/strict_tars.h"
 #include "io/error.h"
 
 namespace energon::cli {
@@ -23,6 +24,7 @@ struct LintFlags {
   std::string path;
   std::optional<int> num_workers;
   std::optional<std::string> cache_dir;
+  bool has_strict_tars = false;
   bool is_progress_shown = true;
 };
 
@@ -60,8 +62,10 @@ int print_report(const LintReport& report) {
 
 int run_lint(const LintFlags& flags) {
   const StopOnInterrupt interrupt;
-  LintOptions options{
-      .cache_dir = flags.cache_dir, .threads = flags.num_workers, .stop = interrupt.token()};
+  LintOptions options{.cache_dir = flags.cache_dir,
+                      .threads = flags.num_workers,
+                      .strictness = strictness(flags.has_strict_tars),
+                      .stop = interrupt.token()};
   LintReport report;
   {
     std::optional<ProgressLine> line;
@@ -93,6 +97,7 @@ void add_lint(CLI::App& app, Run& run) {
                    "Threads; default: one per core, at most 16")
       ->check(at_least(1));
   command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
+  add_strict_tars(*command, flags->has_strict_tars);
   command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
                     "Show a progress bar [on]");
   command->callback([flags, &run] { run = [flags] { return run_lint(*flags); }; });

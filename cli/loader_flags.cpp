@@ -14,6 +14,7 @@
 #include "cli/list_parts.h"
 #include "cli/open_dataset.h"
 #include "cli/reference_leaf.h"
+#include "cli/strict_tars.h"
 #include "energon/loader/quarantine_writer.h"
 #include "wrappers/pipeline.h"
 
@@ -123,6 +124,7 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
       .add_option("--max-sample-bytes", flags.max_sample_bytes,
                   "A sample of a tar or a line of a JSONL file with more bytes is an error")
       ->check(at_least(1));
+  add_strict_tars(command, flags.has_strict_tars);
   command.add_option("--debug-log", flags.debug_log,
                      "Log what is delivered: a file each for the parent and the workers, such as "
                      "'log-{worker_id}.jsonl'");
@@ -222,9 +224,16 @@ DataOptions data_options(const LoaderFlags& flags) {
           .open = {.exclude_files = flags.exclude_files,
                    .broken_shards =
                        flags.on_error == OnError::kSkip ? BrokenShards::kSkip : BrokenShards::kFail,
+                   .strictness = strictness(flags.has_strict_tars),
                    .cache_dir = flags.cache_dir},
           .verify_checksums = flags.verify_checksums,
           .max_sample_bytes = flags.max_sample_bytes};
+}
+
+OpenOptions key_lookup_options(const LoaderFlags& flags) {
+  return {.strictness = strictness(flags.has_strict_tars),
+          .needs_checksums = flags.verify_checksums != VerifyChecksums::kOff,
+          .cache_dir = flags.cache_dir};
 }
 
 namespace {

@@ -55,6 +55,7 @@ struct LoaderFlags {
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
   std::uint64_t max_sample_bytes = DataOptions{}.max_sample_bytes;
+  bool has_strict_tars = false;
   std::optional<std::string> cache_dir = std::nullopt;
   std::string debug_log = {};
 
@@ -69,6 +70,9 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths);
 
 /// How the flags say that the data is opened.
 DataOptions data_options(const LoaderFlags& flags);
+
+/// How they say that single samples are looked for: everywhere, so nothing is left out.
+OpenOptions key_lookup_options(const LoaderFlags& flags);
 
 /// Opens the data; shards that are broken go to the quarantine file. Throws Error as open_split(),
 /// UsageError if options contradict each other.

@@ -37,9 +37,7 @@ void print_warnings(const std::vector<std::string>& warnings) {
 
 }  // namespace
 
-ShardSet open_shards(const std::string& path, const std::string& split_part,
-                     const std::optional<std::string>& cache_dir) {
-  OpenOptions options{.split_part = split_part, .cache_dir = cache_dir};
+ShardSet open_shards(const std::string& path, OpenOptions options) {
   OpenProgressLine progress;
   progress.watch(options);
   ShardSet shards = open_split(path, options);

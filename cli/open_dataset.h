@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "io/formats/dataset_folder.h"
@@ -12,8 +11,7 @@
 namespace energon::cli {
 
 /// Throws Error as open_split().
-ShardSet open_shards(const std::string& path, const std::string& split_part,
-                     const std::optional<std::string>& cache_dir);
+ShardSet open_shards(const std::string& path, OpenOptions options);
 
 /// The same of all that `path` means. Throws Error as open_data().
 PipelineData open_pipeline_data(const std::string& path, DataOptions options);

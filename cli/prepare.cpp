@@ -24,6 +24,7 @@
 #include "cli/prepare_kinds.h"
 #include "cli/progress_line.h"
 #include "cli/split_summary.h"
+#include "cli/strict_tars.h"
 #include "io/error.h"
 
 namespace energon::cli {
@@ -38,6 +39,7 @@ struct PrepareFlags {
   std::vector<std::string> exclude;
   std::optional<int> num_workers;
   bool has_checksums = false;
+  bool has_strict_tars = false;
   bool is_non_interactive = false;
   bool is_overwriting = false;
   bool is_progress_shown = true;
@@ -112,6 +114,7 @@ bool is_prepared(const std::string& path) {
 
 PrepareOptions choose_options(const PrepareFlags& flags) {
   PrepareOptions options{.exclude_regexes = flags.exclude,
+                         .strictness = strictness(flags.has_strict_tars),
                          .checksums = flags.has_checksums ? Checksums::kWrite : Checksums::kNone,
                          .cache_dir = flags.cache_dir,
                          .threads = flags.num_workers};
@@ -194,6 +197,7 @@ std::vector<std::string> given_shard_flags(const PrepareFlags& flags) {
   add("--exclude", !flags.exclude.empty());
   add("--num-workers", flags.num_workers.has_value());
   add("--checksums", flags.has_checksums);
+  add("--strict-tars", flags.has_strict_tars);
   add("--force-overwrite", flags.is_overwriting);
   add("--cache-dir", flags.cache_dir.has_value());
   return given;
@@ -248,6 +252,7 @@ void add_prepare(CLI::App& app, Run& run) {
       ->check(at_least(1));
   command->add_flag("--checksums", flags->has_checksums,
                     "Store a digest of every sample; reads all data once");
+  add_strict_tars(*command, flags->has_strict_tars);
   command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask");
   command->add_flag("--force-overwrite", flags->is_overwriting, "Prepare again what is prepared");
   command->add_flag("--progress,!--no-progress", flags->is_progress_shown,

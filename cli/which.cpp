@@ -101,7 +101,7 @@ std::filesystem::path shard_path(const std::string& dataset, const std::string& 
 std::vector<std::string> references(const WhichFlags& flags, const PipelineData& data) {
   std::multimap<std::filesystem::path, std::int64_t> places;  // shards, and indices in them
   for (const FoundSample& found :
-       find_samples(flags.loader.path, flags.key, flags.loader.cache_dir)) {
+       find_samples(flags.loader.path, flags.key, key_lookup_options(flags.loader))) {
     const SampleSource& source = source_of(found.sample, 0);
     places.emplace(shard_path(source.shard->dataset_path, source.shard->shard_name),
                    source.index_in_shard);

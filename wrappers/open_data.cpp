@@ -67,6 +67,7 @@ class Opener {
     OpenOptions open = options_.open;
     open.split_part = split;
     open.split_config = split_config;
+    open.needs_checksums = options_.verify_checksums != VerifyChecksums::kOff;
     ShardSet shards = open_split(path, open);
     data_.warnings.insert(data_.warnings.end(), shards.warnings.begin(), shards.warnings.end());
     for (const BrokenShard& shard : shards.broken) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
+#include "io/formats/shard_record.h"
 #include "io/hash.h"
 
 namespace energon {
@@ -105,6 +106,9 @@ std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) c
     for (const SampleExclude& exclude : set.excludes) {
       const ShardFile& shard = set.shards[static_cast<std::size_t>(exclude.shard)];
       const TarIndex tar_index = TarIndex::load(shard.index_path, shard.tar_size);
+      if (shard.index_digest) {
+        check_recorded_index(*shard.index_digest, tar_index, shard.index_path);
+      }
       places.insert(
           {c, exclude.shard, tar_index.entries()[static_cast<std::size_t>(exclude.sample)]});
     }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/formats/shard_record.h"
 
 namespace energon {
 namespace {
@@ -32,7 +33,13 @@ OpenShard open_shard(const ShardFile& file, bool with_checksums) {
   if (with_checksums && !file.checksum_path.empty()) {
     checksums = ChecksumFile::load(file.checksum_path, tar.size(), index.sample_count());
   }
-  return {std::move(tar), std::move(index), std::move(checksums)};
+  std::unique_ptr<SampleBoundaries> boundaries;
+  if (file.index_digest) {
+    check_recorded_index(*file.index_digest, index, file.index_path);
+  } else {
+    boundaries = std::make_unique<SampleBoundaries>(index.sample_count());
+  }
+  return {std::move(tar), std::move(index), std::move(checksums), std::move(boundaries)};
 }
 
 }  // namespace

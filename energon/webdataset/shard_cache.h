@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 
+#include "energon/webdataset/sample_boundaries.h"
 #include "io/file_source.h"
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_folder.h"
@@ -19,6 +21,8 @@ struct OpenShard {
   TarIndex index;
   std::optional<ChecksumFile>
       checksums;  ///< nothing: the shard was prepared without, or they are not wanted
+  /// Null: a record of prepare() vouches for the index.
+  std::unique_ptr<SampleBoundaries> boundaries;
 };
 
 /// Least recently used shards are closed first. Not thread-safe; used after the fork only, so that

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,6 +32,52 @@ constexpr std::size_t kRoundBytes = 2 * ReadHelper::kLeastBytes;
 
 std::size_t aligned(std::size_t size) {
   return (size + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+}
+
+// A name that two of the fields have.
+std::optional<std::string_view> repeated_name(const Mapping& fields) {
+  constexpr std::size_t kFew = 16;  // below, comparing all pairs is cheaper than sorting
+  if (fields.size() <= kFew) {
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        if (fields[i].first == fields[k].first) {
+          return fields[i].first;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : fields) {
+    names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  const auto same = std::adjacent_find(names.begin(), names.end());
+  return same == names.end() ? std::nullopt : std::optional(*same);
+}
+
+// An index by Energon may list a sample that has a part twice; `range` are its bytes. Energon keeps
+// the last of the two, prepare() refuses the shard. Which one is right, nobody can tell: refused
+// here, too.
+void check_parts_differ(const Mapping& fields, ByteView range, std::uint64_t range_offset) {
+  const std::optional<std::string_view> name = repeated_name(fields);
+  if (!name) {
+    return;
+  }
+  std::uint64_t last = range_offset;
+  TarWalker walker(range, range_offset);
+  while (const auto member = walker.next()) {
+    const auto split =
+        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+    if (split && split->part == *name) {
+      last = member->header_offset;
+    }
+  }
+  throw Error(ErrorCode::kCorruptData,
+              fmt::format("part '{}' comes twice in one sample; repack the shard, or leave the "
+                          "sample out (--on-error skip)",
+                          printable(*name)),
+              {.byte_offset = last});
 }
 
 }  // namespace
@@ -181,6 +229,7 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocat
     for (const Piece& piece : pieces) {
       samples.push_back(parse(piece, buffers[piece.buffer]));
     }
+    check_boundaries(pieces, std::span(samples).subspan(first));
   } catch (...) {
     samples.resize(first);
     throw;
@@ -269,6 +318,29 @@ std::int64_t WebdatasetReader::index_at(std::int64_t shard, const ByteRange& byt
   return dataset_->first_of_shard(shard) + sample;
 }
 
+// Where nothing vouches for the index. First all are noted: neighbours that were read together
+// prove each other.
+void WebdatasetReader::check_boundaries(std::span<const Piece> pieces,
+                                        std::span<const Sample> samples) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (const OpenShard& shard = cache_.open(pieces[i].shard); shard.boundaries) {
+      shard.boundaries->note(pieces[i].sample, samples[i].keys.front());
+    }
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const OpenShard& shard = cache_.open(pieces[i].shard);
+    if (!shard.boundaries) {
+      continue;
+    }
+    try {
+      shard.boundaries->note(pieces[i].sample, samples[i].keys.front());  // if it was closed since
+      shard.boundaries->check(shard.tar, shard.index, pieces[i].sample);
+    } catch (Error& error) {
+      throw error.with({.sample_key = samples[i].keys.front()});
+    }
+  }
+}
+
 Sample WebdatasetReader::parse(const Piece& piece, const Buffer& buffer) const {
   const ByteView bytes = buffer.bytes.subspan(piece.buffer_offset, piece.range.size);
   const ShardFile& shard = dataset_->shards().shards[static_cast<std::size_t>(piece.shard)];
@@ -312,6 +384,7 @@ Sample WebdatasetReader::parse(const Piece& piece, const Buffer& buffer) const {
                               "dataset again",
                               piece.sample));
     }
+    check_parts_differ(sample.fields, bytes, piece.range.offset);
   } catch (Error& error) {
     error.with({.path = shard.tar_path, .byte_offset = piece.range.offset});
     if (!sample.keys.empty()) {

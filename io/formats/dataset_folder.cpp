@@ -1,5 +1,7 @@
 #include "io/formats/dataset_folder.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -21,8 +23,10 @@
 #include "io/formats/prepare_commit.h"
 #include "io/formats/quarantined_samples.h"
 #include "io/formats/shard_list.h"
+#include "io/formats/shard_record.h"
 #include "io/formats/split_config.h"
 #include "io/formats/tar_index.h"
+#include "io/tar/archive_tail.h"
 
 namespace energon {
 namespace {
@@ -71,13 +75,13 @@ void leave_out_broken(ShardSet& set, const std::vector<std::exception_ptr>& erro
 
 // Runs `open` for each shard of `set` in parallel and reports progress.
 void open_shards(ShardSet& set, const OpenOptions& options,
-                 const std::function<void(ShardFile&)>& open) {
+                 const std::function<void(ShardFile&, std::size_t)>& open) {
   const auto total = static_cast<std::int64_t>(set.shards.size());
   std::mutex progress_mutex;
   OpenProgress progress{.shards_done = 0, .shards_total = total};
   const auto errors =
       parallel_for(total, thread_count(options.index_threads, total), [&](std::int64_t i) {
-        open(set.shards[static_cast<std::size_t>(i)]);
+        open(set.shards[static_cast<std::size_t>(i)], static_cast<std::size_t>(i));
         const std::lock_guard lock(progress_mutex);
         ++progress.shards_done;
         if (options.progress) {
@@ -91,8 +95,59 @@ void open_shards(ShardSet& set, const OpenOptions& options,
   }
 }
 
-// What every shard must pass: its index fits its tar. Sets the counts and sizes.
-void measure_shard(ShardFile& shard) {
+// Warnings of shards that are opened at the same time, in the order of the shards.
+class ShardWarnings {
+ public:
+  explicit ShardWarnings(const ShardSet& set) : texts_(set.shards.size()) {
+    for (const ShardFile& shard : set.shards) {
+      names_.push_back(shard.name);
+    }
+  }
+
+  /// For different shards from different threads.
+  std::vector<std::string>& of(std::size_t shard) { return texts_[shard]; }
+
+  void append_to(std::vector<std::string>& warnings) const {
+    constexpr std::size_t kMost = 20;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      for (const std::string& text : texts_[i]) {
+        if (++count <= kMost) {
+          warnings.push_back(fmt::format("shard '{}': {}", printable(names_[i]), text));
+        }
+      }
+    }
+    if (count > kMost) {
+      warnings.push_back(fmt::format("{} more warnings of shards", count - kMost));
+    }
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::vector<std::string>> texts_;  // by shard
+};
+
+// What is odd about the end of a tar that has an index already. Throws Error if the options say so.
+std::optional<std::string> odd_end(const FileSource& tar, std::uint64_t end_offset,
+                                   ScanStrictness strictness) {
+  const bool is_strict = strictness == ScanStrictness::kStrict;
+  // Only the strict look at what is behind the first zero block.
+  const ArchiveTail tail = is_strict                  ? check_archive_tail(tar, end_offset)
+                           : end_offset == tar.size() ? ArchiveTail::kNoEnd
+                                                      : ArchiveTail::kComplete;
+  if (tail == ArchiveTail::kComplete) {
+    return std::nullopt;
+  }
+  const std::string text = describe(tail, end_offset);
+  if (is_strict) {
+    throw Error(ErrorCode::kCorruptData, text, {.byte_offset = end_offset});
+  }
+  return text;
+}
+
+// What every shard must pass: its index fits its tar. Sets the counts and sizes. Returns what is
+// odd about the tar's end.
+std::optional<std::string> measure_shard(ShardFile& shard, ScanStrictness strictness) {
   const FileSource tar(shard.tar_path);
   shard.tar_size = tar.size();
   shard.tar_identity = tar.identity();
@@ -100,6 +155,7 @@ void measure_shard(ShardFile& shard) {
     const TarIndexSummary summary = summarize_tar_index(shard.index_path, tar.size());
     shard.sample_count = summary.sample_count;
     check_archive_end(tar, summary.end_offset);
+    return odd_end(tar, summary.end_offset, strictness);
   } catch (Error& error) {
     // The path in the context may be that of the index.
     throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
@@ -151,10 +207,41 @@ SplitConfig read_split(const std::string& path, const std::string& meta,
   }
 }
 
-void open_prepared_shard(ShardFile& shard, std::int64_t count_in_info, const std::string& folder,
-                         const OpenOptions& options) {
+std::optional<FileIdentity> identity_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return std::nullopt;
+  }
+  return FileIdentity{.device = status.st_dev,
+                      .inode = status.st_ino,
+                      .size_bytes = static_cast<std::uint64_t>(status.st_size),
+                      .mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                                  status.st_mtim.tv_nsec};
+}
+
+void find_checksums(ShardFile& shard, const std::optional<ShardRecords>& records,
+                    const OpenOptions& options) {
+  const std::string path = checksum_path(shard.index_path);
+  if (path_exists(path)) {
+    shard.checksum_path = path;
+  } else if (records && records->has_checksums() && options.needs_checksums) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("shard '{}': the checksum file is missing, with which the dataset was "
+                            "prepared; bring it back, prepare again with --checksums, or go on "
+                            "without (--verify-checksums off)",
+                            printable(shard.name)),
+                {.path = path});
+  }
+}
+
+// Returns what is odd about the shard.
+std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
+                                      const std::string& folder,
+                                      const std::optional<ShardRecords>& records,
+                                      const OpenOptions& options) {
   const std::string original = folder + "/" + shard.name;
-  if (!path_exists(original)) {
+  const std::optional<FileIdentity> identity = identity_of(original);
+  if (!identity) {
     throw Error(ErrorCode::kNotFound,
                 fmt::format("the shard '{}' is missing, which .info.json and the split file name",
                             printable(shard.name)),
@@ -165,7 +252,7 @@ void open_prepared_shard(ShardFile& shard, std::int64_t count_in_info, const std
     fail_unprepared(folder, fmt::format("the index '{}' is missing", printable(shard.index_path)));
   }
   shard.tar_path = ensure_expanded(original, options.cache_dir);
-  measure_shard(shard);
+  std::optional<std::string> oddity = measure_shard(shard, options.strictness);
   if (shard.sample_count != count_in_info) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("shard '{}' has {} samples by .info.json, but {} by its index; prepare "
@@ -173,8 +260,12 @@ void open_prepared_shard(ShardFile& shard, std::int64_t count_in_info, const std
                             printable(shard.name), count_in_info, shard.sample_count),
                 {.path = shard.index_path});
   }
-  const std::string checksums = checksum_path(shard.index_path);
-  shard.checksum_path = path_exists(checksums) ? checksums : "";
+  if (const ShardRecord* const record = records ? records->find(shard.name) : nullptr) {
+    check_recorded(*record, *identity, shard.tar_path, shard.index_path);
+    shard.index_digest = record->index_digest;
+  }
+  find_checksums(shard, records, options);
+  return oddity;
 }
 
 ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
@@ -212,9 +303,14 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
     }
   }
   const QuarantinedSamples quarantined = take_quarantined(exclude_files, set);
-  open_shards(set, options, [&](ShardFile& shard) {
-    open_prepared_shard(shard, counts.at(shard.name), path, options);
+  const std::optional<ShardRecords> records = ShardRecords::load(meta);
+  ShardWarnings warnings(set);
+  open_shards(set, options, [&](ShardFile& shard, std::size_t i) {
+    if (auto odd = open_shard(shard, counts.at(shard.name), path, records, options)) {
+      warnings.of(i).push_back(std::move(*odd));
+    }
   });
+  warnings.append_to(set.warnings);
   check_not_empty(set);
   exclude_by_index(quarantined, set);
   for (std::string& entry : quarantined.entries()) {
@@ -230,15 +326,21 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
     set.shards.push_back({.name = name});
   }
   const QuarantinedSamples quarantined = take_quarantined(options.exclude_files, set);
-  open_shards(set, options, [&](ShardFile& shard) {
+  ShardWarnings warnings(set);
+  open_shards(set, options, [&](ShardFile& shard, std::size_t i) {
     const std::string original = list.folder + "/" + shard.name;
     shard.tar_path = ensure_expanded(original, options.cache_dir);
-    shard.index_path = ensure_indexed(original, shard.tar_path, options.cache_dir);
-    measure_shard(shard);
+    IndexedTar indexed = index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
+    shard.index_path = indexed.index_path;
+    warnings.of(i) = std::move(indexed.warnings);
+    if (auto odd = measure_shard(shard, options.strictness); odd && !indexed.is_new) {
+      warnings.of(i).push_back(std::move(*odd));
+    }
     // Checksums follow an index beside the data; one in the cache never has any.
     const std::string checksums = checksum_path(shard.index_path);
     shard.checksum_path = path_exists(checksums) ? checksums : "";
   });
+  warnings.append_to(set.warnings);
   check_not_empty(set);
   exclude_by_index(quarantined, set);
   DatasetInfo info;
@@ -276,13 +378,26 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
     read_committed(folder, [&] { set = open_prepared(folder, options); });
     return set;
   }
-  const ShardList list{.folder = folder, .names = find_shards(folder)};
+  FoundShards found = find_shards(folder);
+  const ShardList list{.folder = folder, .names = std::move(found.names)};
   if (list.names.empty()) {
     throw Error(ErrorCode::kNotFound,
                 "no shards in this folder or below it: no .tar, .tgz, .tar.gz or .tar.zst",
                 {.path = folder});
   }
-  return open_plain(list, options);
+  ShardSet set = open_plain(list, options);
+  if (auto warning = found.warning()) {
+    set.warnings.push_back(std::move(*warning));
+  }
+  return set;
+}
+
+ShardFile open_prepared_shard(const std::string& folder, const std::string& name,
+                              std::int64_t sample_count, const OpenOptions& options) {
+  check_shard_name(name, folder);
+  ShardFile shard{.name = name};
+  open_shard(shard, sample_count, folder, ShardRecords::load(folder + "/.nv-meta"), options);
+  return shard;
 }
 
 ShardSet open_split(const std::vector<std::string>& paths, const OpenOptions& options) {

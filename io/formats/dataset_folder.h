@@ -15,6 +15,7 @@
 
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/tar/shard_scan.h"
 
 namespace energon {
 
@@ -25,6 +26,8 @@ struct ShardFile {
   std::string tar_path = {};
   std::string index_path = {};
   std::string checksum_path = {};  ///< empty if the shard has no checksums
+  /// XXH3-64 of the index file, if prepare() recorded it (io/formats/shard_record.h).
+  std::optional<std::uint64_t> index_digest = std::nullopt;
   std::int64_t sample_count = 0;
   std::uint64_t tar_size = 0;
   /// Of `tar_path` at opening. A shard opened later with another identity has changed.
@@ -81,6 +84,13 @@ struct OpenOptions {
 
   BrokenShards broken_shards = BrokenShards::kFail;
 
+  /// Tars that do not end with zero blocks, or have other data behind them: a warning, or an Error.
+  ScanStrictness strictness = ScanStrictness::kNormal;
+
+  /// A shard without its checksum file, in a dataset that was prepared with checksums, is an Error;
+  /// else it is read without.
+  bool needs_checksums = true;
+
   /// Where indices and expanded copies go that cannot be kept beside the data. Absent:
   /// default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
@@ -94,13 +104,19 @@ struct OpenOptions {
 };
 
 /// `path` is a prepared dataset (a folder with .nv-meta), a folder of tars (searched recursively,
-/// sorted), one tar, or a brace pattern of tars such as "data/{000..099}.tar". Throws Error:
+/// sorted by path component; hidden names are passed over), one tar, or a brace pattern of tars
+/// such as "data/{000..099}.tar". Throws Error:
 ///   kNotFound         the path, a shard or an index does not exist
 ///   kInvalidArgument  not prepared completely, unknown split part (the known ones are named), bad
 ///                     split file, no samples
 ///   kCorruptData      a count, size or index contradicts another
 ///   kUnsupported      a kind of dataset that has no shards (JSONL, metadataset)
 ShardSet open_split(const std::string& path, const OpenOptions& options = {});
+
+/// One shard of the prepared dataset in `folder`, whatever split part it belongs to; `name` and
+/// `sample_count` as in .info.json. Throws Error as open_split().
+ShardFile open_prepared_shard(const std::string& folder, const std::string& name,
+                              std::int64_t sample_count, const OpenOptions& options = {});
 
 /// Plain tars or brace patterns of tars, read in the order given.
 ShardSet open_split(const std::vector<std::string>& paths, const OpenOptions& options = {});

@@ -11,25 +11,12 @@
 #include "io/formats/index_cache.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/prepare_commit.h"
+#include "io/formats/shard_list.h"
 
 namespace energon {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Whether there is a shard in `folder` or below it; stops at the first.
-bool has_shards(const std::string& folder) {
-  try {
-    for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::end(entry); ++entry) {
-      if (!entry->is_directory() && is_shard_name(entry->path().filename().native())) {
-        return true;
-      }
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw io_error("cannot list folder", error.code().value(), {.path = folder});
-  }
-  return false;
-}
 
 DatasetKind kind_of_folder(const std::string& path) {
   complete_commit(path);

@@ -12,7 +12,10 @@
 #include "io/error.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/sample_index.h"
+#include "io/formats/tar_index.h"
+#include "io/tar/member_name.h"
 #include "io/tar/shard_scan.h"
+#include "io/tar/tar_walker.h"
 
 namespace energon {
 namespace {
@@ -45,12 +48,47 @@ class Warnings {
   std::size_t count_ = 0;
 };
 
-void look_up(const SampleIndex& index, std::int64_t tar_file_id, const std::set<std::string>& keys,
-             const Found& found) {
+// Key of the first part in a range of a tar; empty if there is none or its header is damaged.
+std::string key_at(const FileSource& tar, const ByteRange& range) {
+  try {
+    TarFileWalker walker(tar, range.offset, range.end());
+    while (const auto member = walker.next()) {
+      const auto name =
+          member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+      if (name) {
+        return std::string(name->key);
+      }
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      throw;
+    }
+  }
+  return "";
+}
+
+// A sample left out in place of another would not be missed, so the database is not believed alone.
+void look_up(const SampleIndex& index, std::int64_t tar_file_id, const ShardFile& file,
+             const std::set<std::string>& keys, const Found& found) {
+  std::optional<FileSource> tar;
+  std::optional<TarIndex> tar_index;
   for (const std::string& key : keys) {
     const auto location = index.find_sample(key);
-    if (location && location->tar_file_id == tar_file_id) {
-      found(key, location->sample_index);
+    if (!location || location->tar_file_id != tar_file_id) {
+      continue;
+    }
+    found(key, location->sample_index);
+    if (!tar) {
+      tar.emplace(file.tar_path);
+      tar_index = TarIndex::load(file.index_path, tar->size());
+    }
+    const std::string there = key_at(*tar, tar_index->range(location->sample_index));
+    if (!there.empty() && there != key) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("index.sqlite says that the excluded sample is number {} of shard "
+                              "'{}', but that one is '{}'; prepare the dataset again",
+                              location->sample_index, printable(file.name), printable(there)),
+                  {.path = file.tar_path, .sample_key = key});
     }
   }
 }
@@ -120,7 +158,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
       set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
     };
     if (index) {
-      look_up(*index, ids.at(file.name), keys->second, found);
+      look_up(*index, ids.at(file.name), file, keys->second, found);
     } else {
       scan(file.tar_path, keys->second, found);
     }

@@ -68,8 +68,41 @@ bool write_index_beside(const std::string& index_path, std::span<const std::uint
   return has_time_of(index_path, tar);
 }
 
-std::vector<std::uint64_t> scan_offsets(const FileSource& tar) {
-  const ShardScan scan = scan_shard(tar);
+// Offsets of an index that may be stale or damaged; empty if it is no index at all.
+std::vector<std::uint64_t> read_old_entries(const std::string& index_path) {
+  constexpr std::uint64_t kEntryBytes = 8;
+  constexpr std::uint64_t kTarBlock = 512;
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+  std::vector<std::uint64_t> entries;
+  try {
+    const FileSource file(index_path);
+    if (file.size() % kEntryBytes != 0 || file.size() > kLimitBytes) {
+      return {};
+    }
+    entries.resize(file.size() / kEntryBytes);
+    file.read_at(0, std::as_writable_bytes(std::span(entries)));
+  } catch (const Error&) {
+    return {};
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i] % kTarBlock != 0 || (i > 0 && entries[i] <= entries[i - 1])) {
+      return {};
+    }
+  }
+  return entries;
+}
+
+void check_not_shrunk(const std::string& index_path, const FileSource& tar,
+                      std::span<const std::uint64_t> entries) {
+  if (const auto proof = proof_of_shrinking(index_path, tar.size(), entries)) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}; if the tar was replaced on purpose, remove '{}'", *proof,
+                            printable(index_path)),
+                {.path = tar.path()});
+  }
+}
+
+std::vector<std::uint64_t> offsets_of(const FileSource& tar, const ShardScan& scan) {
   std::vector<std::uint64_t> entries;
   entries.reserve(scan.samples.size() + 1);
   for (const ScannedSample& sample : scan.samples) {
@@ -163,29 +196,67 @@ std::string ensure_expanded(const std::string& shard_path,
   return final_path;
 }
 
+std::optional<std::string> proof_of_shrinking(const std::string& old_index_path,
+                                              std::uint64_t tar_size,
+                                              std::span<const std::uint64_t> entries) {
+  const std::vector<std::uint64_t> old = read_old_entries(old_index_path);
+  if (old.size() < 2) {
+    return std::nullopt;
+  }
+  if (old.back() > tar_size) {
+    return fmt::format(
+        "the tar has {} bytes, but its index says that its {} samples end at byte {}: the tar was "
+        "cut after it was indexed",
+        tar_size, old.size() - 1, old.back());
+  }
+  // The last entry of both is an end.
+  if (entries.empty() || entries.size() >= old.size() ||
+      !std::equal(entries.begin(), entries.end() - 1, old.begin())) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "the tar ends after {} samples, at byte {}, but its index says that {} more follow: its end "
+      "was cut off or overwritten after it was indexed",
+      entries.size() - 1, entries.back(), old.size() - entries.size());
+}
+
 std::string ensure_indexed(const std::string& shard_path, const std::string& tar_path,
                            const std::optional<std::string>& cache_dir) {
+  return index_tar(shard_path, tar_path, cache_dir).index_path;
+}
+
+IndexedTar index_tar(const std::string& shard_path, const std::string& tar_path,
+                     const std::optional<std::string>& cache_dir, ScanStrictness strictness) {
   const FileSource tar(tar_path);
   const bool is_compressed = tar_path != shard_path;
   const std::string beside = tar_index_path(shard_path);
   if (!is_compressed && is_fresh(beside, tar)) {
-    return beside;
+    return {.index_path = beside};
   }
   const std::string folder = folder_in_cache(cache_dir, "index");
   const std::string cached =
       fmt::format("{}/{}.tar.idx", folder, cache_name(tar_path, tar.identity()));
   if (is_valid_index(cached, tar)) {
-    return cached;
+    return {.index_path = cached};
   }
-  const std::vector<std::uint64_t> entries = scan_offsets(tar);
-  if (!is_compressed && write_index_beside(beside, entries, tar.identity())) {
-    return beside;
+  if (!is_compressed) {
+    check_not_shrunk(beside, tar, {});
+  }
+  ShardScan scan = scan_shard(tar, {.strictness = strictness});
+  const std::vector<std::uint64_t> entries = offsets_of(tar, scan);
+  IndexedTar result{.index_path = beside, .is_new = true, .warnings = std::move(scan.warnings)};
+  if (!is_compressed) {
+    check_not_shrunk(beside, tar, entries);
+    if (write_index_beside(beside, entries, tar.identity())) {
+      return result;
+    }
   }
   // The cache is the place for it: there the name tells the version of the tar.
   make_cache_folder(folder);
   remove_abandoned_once(folder, is_index);
   write_tar_index(cached, entries);
-  return cached;
+  result.index_path = cached;
+  return result;
 }
 
 void mark_index_fresh(const std::string& index_path, const FileIdentity& shard) {

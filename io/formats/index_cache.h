@@ -2,10 +2,10 @@
 //
 // A plain tar is indexed when it is first opened. Its index is kept beside it. There it carries its
 // shard's modification time as its own: where the two differ, or the archive does not end where the
-// index says, it is stale and is built again. Where that folder cannot be written, or its file
-// system does not keep the time of the index, the index is in a cache folder: there path, size and
-// modification time of the shard are part of the name. A compressed shard is expanded once, into
-// the cache, and read from there like any other.
+// index says, it is stale and is built again, unless it proves that the shard has lost samples.
+// Where that folder cannot be written, or its file system does not keep the time of the index, the
+// index is in a cache folder: there path, size and modification time of the shard are part of the
+// name. A compressed shard is expanded once, into the cache, and read from there like any other.
 //
 // Any number of processes on any number of machines may do this at once, and any of them may be
 // killed: a name in the cache or beside the data is absent or complete (io/shared_folder.h). The
@@ -16,11 +16,15 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/file_source.h"
+#include "io/tar/shard_scan.h"
 
 namespace energon {
 
@@ -54,6 +58,25 @@ std::string ensure_expanded(const std::string& shard_path,
 /// stale. Returns the path of the index. Throws Error: kIo, kCorruptData if the tar is damaged.
 std::string ensure_indexed(const std::string& shard_path, const std::string& tar_path,
                            const std::optional<std::string>& cache_dir);
+
+struct IndexedTar {
+  std::string index_path;
+  bool is_new = false;                     ///< built by this call, else it was there
+  std::vector<std::string> warnings = {};  ///< of the scan, if it is new
+};
+
+/// The same, with what the scan of a new index warns of. Throws Error (kCorruptData), too, if an
+/// index beside the tar proves that the tar has shrunk; that index is kept.
+IndexedTar index_tar(const std::string& shard_path, const std::string& tar_path,
+                     const std::optional<std::string>& cache_dir,
+                     ScanStrictness strictness = ScanStrictness::kNormal);
+
+/// What an older index of the same name says against `tar`, whose samples now are at `entries` (as
+/// of an index; empty: not known yet): samples that it lists lie behind the end of the tar, or
+/// where the tar has none any more. Empty if it says nothing, or is no index.
+std::optional<std::string> proof_of_shrinking(const std::string& old_index_path,
+                                              std::uint64_t tar_size,
+                                              std::span<const std::uint64_t> entries = {});
 
 /// Gives an index the modification time of its shard, which makes it a fresh one for
 /// ensure_indexed(). A failure is ignored: the index is then built again.

@@ -23,6 +23,7 @@
 #include "io/formats/sample_index.h"
 #include "io/formats/scan_pipeline.h"
 #include "io/formats/shard_list.h"
+#include "io/formats/shard_record.h"
 #include "io/formats/split_config.h"
 #include "io/formats/tar_index.h"
 #include "io/hash.h"
@@ -39,6 +40,7 @@ struct Dataset {
   std::vector<std::string> shards;
   std::vector<std::int64_t> counts;  // by .info.json; empty if there is none
   std::string sqlite_path;           // empty if there is none
+  std::optional<ShardRecords> records = std::nullopt;
 };
 
 LintProblem problem_of(const std::string& shard, const Error& error) {
@@ -88,7 +90,11 @@ Dataset find_dataset(const std::string& path, const LintOptions& options, LintRe
       report.problems.push_back(
           {.message = ".nv-meta/.info.json is missing: the dataset is not prepared completely"});
     }
-    dataset.shards = find_shards(path);
+    FoundShards found = find_shards(path);
+    if (auto warning = found.warning()) {
+      report.warnings.push_back(std::move(*warning));
+    }
+    dataset.shards = std::move(found.names);
     if (dataset.shards.empty()) {
       throw Error(ErrorCode::kNotFound, "no shards in this folder or below it", {.path = path});
     }
@@ -100,6 +106,11 @@ Dataset find_dataset(const std::string& path, const LintOptions& options, LintRe
   }
   if (path_exists(meta + "/index.sqlite")) {
     dataset.sqlite_path = meta + "/index.sqlite";
+  }
+  try {
+    dataset.records = ShardRecords::load(meta);
+  } catch (const Error& error) {
+    report.problems.push_back(problem_of("", error));
   }
   check_split(dataset, meta, options, report);
   return dataset;
@@ -170,7 +181,8 @@ class Linter {
     const std::string original = dataset_.folder + "/" + name(i);
     const FileSource tar(ensure_expanded(original, options_.cache_dir));
     try {
-      ScannedShard shard{.scan = scan_shard(tar), .tar_size = tar.size()};
+      ShardScan scan = scan_shard(tar, {.strictness = options_.strictness});
+      ScannedShard shard{.scan = std::move(scan), .tar_size = tar.size()};
       check_index(i, tar, shard.scan, tar_index_path(original));
       return shard;
     } catch (const Error& error) {
@@ -253,6 +265,11 @@ class Linter {
   void check_checksums(std::int64_t i, const FileSource& tar, const TarIndex& index,
                        const ShardScan& scan, const std::string& path) {
     if (!path_exists(path)) {
+      if (dataset_.records && dataset_.records->has_checksums()) {
+        add({.shard = name(i),
+             .message = "the checksum file is missing, with which the dataset was prepared: " +
+                        printable(path)});
+      }
       return;
     }
     const ChecksumFile expected = ChecksumFile::load(path, tar.size(), index.sample_count());
@@ -295,6 +312,7 @@ class Linter {
     if (sqlite_) {
       check_rows(i, shard.scan);
     }
+    check_record(i);
     if (dataset_.counts.empty()) {
       for (const ScannedSample& sample : shard.scan.samples) {
         keys_.emplace_back(xxh3_64(as_bytes(sample.key)), i);
@@ -315,6 +333,20 @@ class Linter {
       report_.warnings.push_back(
           fmt::format("{}: {} of its keys are in {}, too; prepare refuses this",
                       printable(name(shards.second)), count, printable(name(shards.first))));
+    }
+  }
+
+  void check_record(std::int64_t i) {
+    const ShardRecord* const record = dataset_.records ? dataset_.records->find(name(i)) : nullptr;
+    const std::string original = dataset_.folder + "/" + name(i);
+    if (record == nullptr || !path_exists(tar_index_path(original))) {
+      return;
+    }
+    try {
+      check_recorded(*record, FileSource(original).identity(),
+                     ensure_expanded(original, options_.cache_dir), tar_index_path(original));
+    } catch (const Error& error) {
+      add(problem_of(name(i), error));
     }
   }
 

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "io/tar/shard_scan.h"
+
 namespace energon {
 
 struct LintProblem {
@@ -46,6 +48,8 @@ struct LintOptions {
   std::optional<std::string> split_config = std::nullopt;
   std::optional<std::string> cache_dir = std::nullopt;  ///< for compressed shards
   std::optional<int> threads = std::nullopt;
+  /// Tars that do not end with zero blocks, or have other data behind them: a warning or a problem.
+  ScanStrictness strictness = ScanStrictness::kNormal;
   std::stop_token stop = {};
   /// Called after each shard, in order.
   std::function<void(const LintProgress&)> progress = nullptr;

@@ -22,6 +22,7 @@
 #include "io/formats/sample_index_writer.h"
 #include "io/formats/scan_pipeline.h"
 #include "io/formats/shard_list.h"
+#include "io/formats/shard_record.h"
 #include "io/formats/staging_folder.h"
 #include "io/formats/tar_index.h"
 #include "io/write_all.h"
@@ -56,8 +57,9 @@ unsigned mode_of(const std::string& path) {
   return status.st_mode & 0777U;
 }
 
-std::vector<std::string> choose_shards(const std::string& path, const PrepareOptions& options) {
-  std::vector<std::string> names = find_shards(path);
+FoundShards choose_shards(const std::string& path, const PrepareOptions& options) {
+  FoundShards found = find_shards(path);
+  std::vector<std::string>& names = found.names;
   for (const std::string& text : options.exclude_regexes) {
     try {
       const std::regex regex(text);
@@ -73,7 +75,7 @@ std::vector<std::string> choose_shards(const std::string& path, const PrepareOpt
                 {.path = path});
   }
   check_index_paths_differ(names);
-  return names;
+  return found;
 }
 
 SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options) {
@@ -128,7 +130,8 @@ class Preparation {
   Preparation(std::string path, const PrepareOptions& options)
       : path_(std::move(path)),
         options_(options),
-        names_(choose_shards(path_, options)),
+        found_(choose_shards(path_, options)),
+        names_(found_.names),
         split_(choose_split(names_, options)),
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
         staging_(path_, mode_of(path_) | 0700U),
@@ -153,6 +156,9 @@ class Preparation {
     if (problems_.any()) {
       problems_.raise(path_);
     }
+    if (auto warning = found_.warning()) {
+      report_.warnings.push_back(std::move(*warning));
+    }
     write_meta_files();
     commit();
     report_.shards = total;
@@ -172,21 +178,50 @@ class Preparation {
     // Before the scan: a shard that changes meanwhile must not look like the one that was scanned.
     const FileIdentity identity = FileSource(original).identity();
     const FileSource tar(ensure_expanded(original, options_.cache_dir));
-    ScannedShard shard{.scan = scan_shard(tar), .tar_size = tar.size()};
+    const std::string old_index = tar_index_path(original);
+    check_not_shrunk(proof_of_shrinking(old_index, tar.size()), old_index, nullptr);
+    ShardScan scan = scan_shard(tar, {.strictness = options_.strictness});
+    ScannedShard shard{.scan = std::move(scan), .tar_size = tar.size()};
     std::vector<std::uint64_t> entries;
     for (const ScannedSample& sample : shard.scan.samples) {
       entries.push_back(sample.offset);
     }
     entries.push_back(shard.scan.end_offset);
+    check_not_shrunk(proof_of_shrinking(old_index, tar.size(), entries), old_index,
+                     &shard.scan.warnings);
     const std::string index_path = staging_.loose_file(i, ".idx");
     write_tar_index(index_path, entries, file_mode_);
     mark_index_fresh(index_path, identity);
+    const TarIndex index = TarIndex::from_entries(std::move(entries), tar.size(), original);
+    shard.record = {.size_bytes = identity.size_bytes,
+                    .mtime_ns = identity.mtime_ns,
+                    .header_digest = header_digest(tar, index),
+                    .index_digest = index.digest()};
     if (options_.checksums == Checksums::kWrite) {
-      const TarIndex index = TarIndex::from_entries(std::move(entries), tar.size(), original);
       write_checksums(staging_.loose_file(i, ".xxh3"), tar.size(), compute_checksums(tar, index),
                       file_mode_);
     }
+    if (FileSource(original).identity() != identity) {
+      throw Error(ErrorCode::kCorruptData, "the shard was changed while it was read");
+    }
     return shard;
+  }
+
+  // Who prepares again wants what is there now, but hears of it.
+  void check_not_shrunk(const std::optional<std::string>& proof, const std::string& old_index,
+                        std::vector<std::string>* warnings) const {
+    if (!proof) {
+      return;
+    }
+    if (options_.existing == Existing::kRefuse) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("{}; if the tar was replaced on purpose, remove '{}' or prepare with "
+                              "--force-overwrite",
+                              *proof, printable(old_index)));
+    }
+    if (warnings != nullptr) {
+      warnings->push_back(*proof);
+    }
   }
 
   // On the caller's thread, in order.
@@ -205,6 +240,8 @@ class Preparation {
       return;
     }
     info_.shards.push_back({name, static_cast<std::int64_t>(shard.scan.samples.size())});
+    records_.push_back(shard.record);
+    records_.back().name = name;
     report_.samples += static_cast<std::int64_t>(shard.scan.samples.size());
     report_.bytes += shard.tar_size;
     for (std::size_t k = 0; k < shard.scan.samples.size(); ++k) {
@@ -258,7 +295,10 @@ class Preparation {
     writer_->finish();
     fs::permissions(index_path_, static_cast<fs::perms>(file_mode_));
     info_.energon_version = std::string(writer_version());
-    staging_.write_meta_file("index.uuid", as_bytes(make_uuid()), file_mode_);
+    const std::string uuid = make_uuid();
+    staging_.write_meta_file("index.uuid", as_bytes(uuid), file_mode_);
+    const ShardRecords records(uuid, options_.checksums == Checksums::kWrite, std::move(records_));
+    staging_.write_meta_file("shard_record.bin", as_bytes(records.encode()), file_mode_);
     staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
     if (options_.dataset_yaml_name &&
         !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
@@ -290,7 +330,8 @@ class Preparation {
 
   const std::string path_;
   const PrepareOptions& options_;
-  const std::vector<std::string> names_;  // position = tar_file_id
+  const FoundShards found_;
+  const std::vector<std::string>& names_;  // position = tar_file_id
   const SplitConfig split_;
   const unsigned file_mode_;
 
@@ -298,6 +339,7 @@ class Preparation {
   const std::string index_path_;
   std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before that is removed
   DatasetInfo info_;
+  std::vector<ShardRecord> records_;
   Problems problems_;
   std::set<std::string> part_names_;
   PrepareReport report_;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "io/formats/split_config.h"
+#include "io/tar/shard_scan.h"
 
 namespace energon {
 
@@ -33,6 +34,9 @@ struct PrepareOptions {
   std::vector<std::string> exclude_regexes = {};
 
   Existing existing = Existing::kRefuse;
+
+  /// Tars that do not end with zero blocks, or have other data behind them: a warning, or an Error.
+  ScanStrictness strictness = ScanStrictness::kNormal;
 
   /// Digests of all samples (io/formats/checksum_file.h). Reads every byte of the data.
   Checksums checksums = Checksums::kNone;

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "io/formats/shard_record.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -22,6 +23,7 @@ namespace energon {
 struct ScannedShard {
   ShardScan scan = {};
   std::uint64_t tar_size = 0;
+  ShardRecord record = {};             ///< its name is not set; prepare() alone sets the rest
   std::exception_ptr error = nullptr;  ///< if set, there is no scan
 };
 

@@ -2,14 +2,32 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace energon {
 
-/// Shards below `folder`, relative to it and sorted; .nv-meta and symbolic links to folders are not
-/// entered. Throws Error (kIo, kNotFound).
-std::vector<std::string> find_shards(const std::string& folder);
+struct FoundShards {
+  /// Relative to the folder. Sorted by path component, as Energon does: all of "train/" comes
+  /// before "train-extra/".
+  std::vector<std::string> names;
+  std::int64_t hidden_shards = 0;
+  std::int64_t hidden_folders = 0;
+  std::string first_hidden;  ///< relative to the folder
+
+  /// Says what was passed over; nothing if nothing was.
+  std::optional<std::string> warning() const;
+};
+
+/// Shards in `folder` and below it. Links to folders are followed, except to a folder that the path
+/// is in already. Passed over and counted: shards and folders whose name begins with a dot; what
+/// begins with .nv-meta is not counted. Throws Error (kIo, kNotFound).
+FoundShards find_shards(const std::string& folder);
+
+/// Whether find_shards() would find any; stops at the first.
+bool has_shards(const std::string& folder);
 
 struct ShardList {
   std::string folder;              ///< common folder of all, absolute

@@ -11,6 +11,8 @@
 #include "io/formats/path_exists.h"
 #include "io/formats/read_bytes.h"
 #include "io/formats/shard_list.h"
+#include "io/formats/shard_record.h"
+#include "io/formats/tar_index.h"
 #include "io/tar/member_name.h"
 
 namespace energon {
@@ -35,10 +37,13 @@ DatasetInfo read_info(const std::string& path) {
 
 struct WebdatasetFileStore::Opened {
   explicit Opened(const std::string& path)
-      : info(read_info(path)), index(path + "/.nv-meta/index.sqlite") {}
+      : info(read_info(path)),
+        records(ShardRecords::load(path + "/.nv-meta")),
+        index(path + "/.nv-meta/index.sqlite") {}
 
   const pid_t process = ::getpid();
   const DatasetInfo info;
+  const std::optional<ShardRecords> records;
   const SampleIndex index;
   std::unordered_map<std::int64_t, FileSource> tars;  // by tar_file_id
 };
@@ -94,10 +99,13 @@ FileStoreItem WebdatasetFileStore::read(const PartLocation& part) {
     if (open.tars.size() == kMaxOpenShards) {
       open.tars.clear();
     }
-    tar = open.tars
-              .emplace(part.tar_file_id,
-                       FileSource(ensure_expanded(path() + "/" + shard, cache_dir_)))
-              .first;
+    const std::string original = path() + "/" + shard;
+    FileSource expanded(ensure_expanded(original, cache_dir_));
+    if (const ShardRecord* const record = open.records ? open.records->find(shard) : nullptr) {
+      check_recorded(*record, FileSource(original).identity(), expanded.path(),
+                     tar_index_path(original));
+    }
+    tar = open.tars.emplace(part.tar_file_id, std::move(expanded)).first;
   }
   const FileSource& file = tar->second;
   if (part.content.offset > file.size() || part.content.size > file.size() - part.content.offset) {

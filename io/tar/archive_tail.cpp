@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "io/error.h"
 #include "io/tar/tar_header.h"
 
@@ -76,6 +78,16 @@ ArchiveTail check_archive_tail(const FileSource& file, std::uint64_t end_offset)
                 {.path = file.path(), .byte_offset = *header});
   }
   return ArchiveTail::kGarbage;
+}
+
+std::string describe(ArchiveTail tail, std::uint64_t end_offset) {
+  return tail == ArchiveTail::kNoEnd
+             ? fmt::format(
+                   "no end-of-archive block: the file ends with a member, at byte {}; it "
+                   "may have been cut there",
+                   end_offset)
+             : fmt::format("data behind the end of the archive, which is at byte {}, is ignored",
+                           end_offset);
 }
 
 }  // namespace energon

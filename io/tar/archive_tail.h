@@ -22,4 +22,7 @@ enum class ArchiveTail : std::uint8_t {
 /// Error (kCorruptData) with the offset of data that other readers would lose.
 ArchiveTail check_archive_tail(const FileSource& file, std::uint64_t end_offset);
 
+/// What is wrong with such a tail, for a person. Requires: it is not kComplete.
+std::string describe(ArchiveTail tail, std::uint64_t end_offset);
+
 }  // namespace energon

@@ -273,26 +273,15 @@ void Scan::check_keys() const {
 }
 
 void Scan::check_tail() {
-  const auto report = [this](std::string message) {
-    if (options_.strictness == ScanStrictness::kStrict) {
-      throw corrupt_tar(result_.end_offset, std::move(message));
-    }
-    result_.warnings.push_back(std::move(message));
-  };
-  switch (check_archive_tail(file_, result_.end_offset)) {
-    case ArchiveTail::kComplete:
-      break;
-    case ArchiveTail::kNoEnd:
-      report(
-          fmt::format("no end-of-archive block: the file ends with a member, at byte {}; it may "
-                      "have been cut there",
-                      result_.end_offset));
-      break;
-    case ArchiveTail::kGarbage:
-      report(fmt::format("data behind the end of the archive, which is at byte {}, is ignored",
-                         result_.end_offset));
-      break;
+  const ArchiveTail tail = check_archive_tail(file_, result_.end_offset);
+  if (tail == ArchiveTail::kComplete) {
+    return;
   }
+  std::string message = describe(tail, result_.end_offset);
+  if (options_.strictness == ScanStrictness::kStrict) {
+    throw corrupt_tar(result_.end_offset, std::move(message));
+  }
+  result_.warnings.push_back(std::move(message));
 }
 
 void Scan::add_warnings() {

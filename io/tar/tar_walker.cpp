@@ -13,6 +13,11 @@ constexpr std::size_t kDenseWindowBytes = std::size_t{32} << 10;
 }  // namespace
 
 void TarWalker::check_end(std::uint64_t offset) {
+  if (zero_block_ == ZeroBlock::kIsDamage) {
+    throw corrupt_tar(offset,
+                      "a block of zeros where a tar header must be, inside the bytes of a sample: "
+                      "the shard was overwritten there, or its index is wrong");
+  }
   const ByteView rest = bytes_.subspan(offset - base_);
   const auto stray =
       std::find_if(rest.begin(), rest.end(), [](std::byte byte) { return byte != std::byte{0}; });

@@ -14,16 +14,26 @@
 
 namespace energon {
 
-/// Over bytes in memory, such as one sample's range of a shard or a whole small shard. The range
-/// may begin with members of no sample and may end at a member's end without zero blocks; a member
-/// that goes past it is an error, and so are bytes other than zero after a zero block.
+/// What a block of zeros means where a header could be.
+enum class ZeroBlock : std::uint8_t {
+  kIsDamage,     ///< in a sample's range, which ends where its last member ends
+  kEndsArchive,  ///< in a whole archive; behind it are zeros only
+};
+
+/// Over bytes in memory: one sample's range of a shard or, with ZeroBlock::kEndsArchive, a whole
+/// small shard. A range may begin with members of no sample. It ends at a member's end: a member
+/// that goes past the end of the range is an error.
 /// Allocates nothing unless a name is split over fields or stands in an extension header.
 class TarWalker final : public TarWalk {
  public:
   /// `bytes` stand at `base_offset` of their file: the offsets of members and errors count from the
   /// beginning of that file. They must outlive the walker.
-  explicit TarWalker(ByteView bytes, std::uint64_t base_offset = 0)
-      : TarWalk(base_offset, base_offset + bytes.size()), bytes_(bytes), base_(base_offset) {}
+  explicit TarWalker(ByteView bytes, std::uint64_t base_offset = 0,
+                     ZeroBlock zero_block = ZeroBlock::kIsDamage)
+      : TarWalk(base_offset, base_offset + bytes.size()),
+        bytes_(bytes),
+        base_(base_offset),
+        zero_block_(zero_block) {}
 
   /// A member's bytes. Requires: the member was returned by this walker.
   ByteView data(const TarMember& member) const {
@@ -38,6 +48,7 @@ class TarWalker final : public TarWalk {
 
   const ByteView bytes_;
   const std::uint64_t base_;
+  const ZeroBlock zero_block_;
 };
 
 /// Over a file, by pread of small windows around the headers. Errors carry the file's path only if
@@ -47,6 +58,9 @@ class TarFileWalker final : public TarWalk {
  public:
   /// `file` must outlive the walker.
   explicit TarFileWalker(const FileSource& file) : TarWalk(0, file.size()), file_(file) {}
+  /// Walks [begin, end) of the file. Requires: begin <= end <= file.size().
+  TarFileWalker(const FileSource& file, std::uint64_t begin, std::uint64_t end)
+      : TarWalk(begin, end), file_(file) {}
 
  private:
   ByteView bytes_at(std::uint64_t offset, std::size_t size) override;

@@ -104,6 +104,23 @@ TEST_CASE("excluded shards are gone and excluded samples become positions", "[io
   CHECK(set.warnings.empty());
 }
 
+TEST_CASE("a database that has the excluded sample at another place is refused",
+          "[io][formats][open]") {
+  const Fixture fixture;
+  fixture.write_prepared();
+  // The database and the shards of two folders that differ in the order of their samples.
+  const TempDir other;
+  other.write("parts/data-0.tar", make_shard(0, 30));
+  other.write("parts/data-1.tar", make_shard(31, 19));
+  prepare_folder(other.path());
+  fixture.write(".nv-meta/index.sqlite", energon::read_file(other.file(".nv-meta/index.sqlite")));
+  fixture.write(".nv-meta/split.yaml",
+                "split_parts: {train: [parts/data-1.tar]}\nexclude: [parts/data-1.tar/000035]\n");
+  const auto [code, message] = fixture.open_error();
+  CHECK(code == ErrorCode::kCorruptData);
+  CHECK(contains(message, "number 4 of shard 'parts/data-1.tar', but that one is '000034'"));
+}
+
 TEST_CASE("exclude entries that name nothing are warnings", "[io][formats][open]") {
   const Fixture fixture;
   fixture.write_prepared();
@@ -220,6 +237,54 @@ TEST_CASE("paths are absolute, however the folder is given", "[io][formats][open
   const ShardSet prepared = open_split(fixture.data + "/plain/", fixture.options());
   CHECK(prepared.dataset_path == plain.dataset_path);
   CHECK(prepared.shards[0].tar_path == plain.shards[0].tar_path);
+}
+
+TEST_CASE("a tar without its end is a warning whenever it is opened, or an error",
+          "[io][formats][open]") {
+  const Fixture fixture;
+  const bool is_prepared = GENERATE(false, true);
+  const std::string cut = make_shard(0, 3);
+  fixture.write("a.tar", cut.substr(0, cut.size() - 1024));
+  fixture.write("b.tar", make_shard(3, 3));
+  if (is_prepared) {
+    CHECK(prepare_folder(fixture.data).warnings.size() == 1);
+  }
+  OpenOptions options = fixture.options();
+  options.strictness = energon::ScanStrictness::kStrict;
+  for (int time = 0; time < 2; ++time) {  // for the second one there is an index
+    const auto [code, message] = error_of([&] { open_split(fixture.data, options); });
+    CHECK(code == ErrorCode::kCorruptData);
+    CHECK(contains(message, "no end-of-archive block"));
+    CHECK(contains(message, "a.tar"));
+    const ShardSet set = fixture.open();
+    REQUIRE(set.warnings.size() == 1);
+    CHECK(contains(set.warnings[0], "shard 'a.tar': no end-of-archive block"));
+  }
+  CHECK(error_of([&] {
+          prepare_folder(fixture.data, {.existing = energon::Existing::kOverwrite,
+                                        .strictness = energon::ScanStrictness::kStrict});
+        }).first == ErrorCode::kCorruptData);
+}
+
+TEST_CASE("many shards without an end are counted", "[io][formats][open]") {
+  const Fixture fixture;
+  for (int i = 0; i < 30; ++i) {
+    const std::string tar = make_shard(10 * i, 1);
+    fixture.write("s-" + std::to_string(i) + ".tar", tar.substr(0, tar.size() - 1024));
+  }
+  const ShardSet set = fixture.open();
+  CHECK(set.warnings.size() == 21);
+  CHECK(set.warnings.back() == "10 more warnings of shards");
+}
+
+TEST_CASE("data behind the end of an indexed tar is an error if tars are strict",
+          "[io][formats][open]") {
+  const Fixture fixture;
+  fixture.write("a.tar", make_shard(0, 3) + "trailing");
+  CHECK(contains(fixture.open().warnings.at(0), "behind the end"));
+  OpenOptions options = fixture.options();
+  options.strictness = energon::ScanStrictness::kStrict;
+  CHECK(contains(error_of([&] { open_split(fixture.data, options); }).second, "behind the end"));
 }
 
 TEST_CASE("plain tars are named alone, by a pattern or by a list", "[io][formats][open]") {

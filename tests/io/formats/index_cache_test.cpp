@@ -115,6 +115,45 @@ TEST_CASE("a damaged index is built again", "[io][formats][cache]") {
   CHECK(samples_in(ensure_indexed(tar, tar, folder.file("cache")), tar) == 3);
 }
 
+TEST_CASE("an index that is longer than its tar proves that the tar was cut, and is kept",
+          "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string content = make_shard(0, 5);
+  const std::string tar = folder.write("a.tar", content);
+  const std::string index = ensure_indexed(tar, tar, folder.file("cache"));
+  const std::string before = energon::read_file(index);
+  constexpr std::size_t kSample = 5 * 512;  // of make_shard()
+  SECTION("at the end of a sample") { folder.write("a.tar", content.substr(0, 3 * kSample)); }
+  SECTION("at the end of a part") { folder.write("a.tar", content.substr(0, 3 * kSample + 1024)); }
+  SECTION("in the middle of a part") {
+    folder.write("a.tar", content.substr(0, 3 * kSample + 700));
+  }
+  SECTION("to nothing") { folder.write("a.tar", ""); }
+  SECTION("overwritten by zeros from a sample on, with its size as before") {
+    folder.write("a.tar",
+                 content.substr(0, 3 * kSample) + std::string(content.size() - 3 * kSample, '\0'));
+  }
+  const auto [code, message] = error_of([&] { ensure_indexed(tar, tar, folder.file("cache")); });
+  CHECK(code == ErrorCode::kCorruptData);
+  CHECK_THAT(message, Catch::Contains("index says") && Catch::Contains("remove '" + index + "'"));
+  CHECK(energon::read_file(index) == before);
+}
+
+TEST_CASE("what a scan warns of is told when the index is built", "[io][formats][cache]") {
+  const TempDir folder;
+  const std::string content = make_shard(0, 3);
+  const std::string tar = folder.write("a.tar", content.substr(0, content.size() - 1024));
+  CHECK(error_of([&] {
+          energon::index_tar(tar, tar, folder.file("cache"), energon::ScanStrictness::kStrict);
+        }).first == ErrorCode::kCorruptData);
+  CHECK_FALSE(std::filesystem::exists(tar + ".idx"));
+  const auto first = energon::index_tar(tar, tar, folder.file("cache"));
+  CHECK(first.is_new);
+  REQUIRE(first.warnings.size() == 1);
+  CHECK_THAT(first.warnings[0], Catch::Contains("no end-of-archive block"));
+  CHECK_FALSE(energon::index_tar(tar, tar, folder.file("cache")).is_new);
+}
+
 TEST_CASE("an index of the same tar by others is kept in the cache of a read-only folder",
           "[io][formats][cache][fork]") {
   const TempDir folder;

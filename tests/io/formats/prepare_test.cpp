@@ -65,10 +65,11 @@ TEST_CASE("prepare writes what Energon reads", "[io][formats][prepare]") {
   folder.write("parts/data-0.tar", make_shard(0, 3));
   folder.write("parts/data-1.tar", make_shard(3, 2));
   const PrepareReport report = prepare_folder(folder.path());
-  CHECK(files_below(folder.path()) ==
-        Names{".nv-meta/.info.json", ".nv-meta/dataset.yaml", ".nv-meta/index.sqlite",
-              ".nv-meta/index.uuid", ".nv-meta/split.yaml", "parts/data-0.tar",
-              "parts/data-0.tar.idx", "parts/data-1.tar", "parts/data-1.tar.idx"});
+  CHECK(files_below(folder.path()) == Names{".nv-meta/.info.json", ".nv-meta/dataset.yaml",
+                                            ".nv-meta/index.sqlite", ".nv-meta/index.uuid",
+                                            ".nv-meta/shard_record.bin", ".nv-meta/split.yaml",
+                                            "parts/data-0.tar", "parts/data-0.tar.idx",
+                                            "parts/data-1.tar", "parts/data-1.tar.idx"});
   CHECK(read_file(folder.file(".nv-meta/.info.json")) ==
         fmt::format("{{\n  \"energon_version\": \"{}\",\n  \"shard_counts\": {{\n"
                     "    \"parts/data-0.tar\": 3,\n    \"parts/data-1.tar\": 2\n  }}\n}}",
@@ -115,6 +116,7 @@ TEST_CASE("prepare gives the same files with any number of threads", "[io][forma
     prepare_folder(folder.path(), {.checksums = Checksums::kWrite, .threads = threads});
     auto contents = contents_of(folder.path());
     contents.erase(".nv-meta/index.uuid");
+    contents.erase(".nv-meta/shard_record.bin");  // has the UUID and the times of the shards
     first = first.empty() ? contents : first;
     CHECK(contents == first);
   }
@@ -154,6 +156,53 @@ TEST_CASE("all bad shards are named with byte and reason, and nothing remains",
   CHECK(contains(message, "[byte 2560]"));
   CHECK_FALSE(contains(message, "a.tar: "));
   CHECK(contents_of(folder.path()) == before);
+}
+
+TEST_CASE("a shard that lost samples since it was indexed is not prepared, unless asked to",
+          "[io][formats][prepare]") {
+  const TempDir folder;
+  const std::string content = make_shard(0, 5);
+  folder.write("a.tar", content);
+  energon::open_split(folder.path());  // indexes it
+  folder.write("a.tar", content.substr(0, 3 * 2560) + std::string(1024, '\0'));
+  const auto before = contents_of(folder.path());
+  const auto [code, message] = error_of([&] { prepare_folder(folder.path()); });
+  CHECK(code == ErrorCode::kCorruptData);
+  CHECK(contains(message, "a.tar.idx"));
+  CHECK(contents_of(folder.path()) == before);
+  const auto report = prepare_folder(folder.path(), {.existing = Existing::kOverwrite});
+  CHECK(report.samples == 3);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(contains(report.warnings[0], "was cut"));
+}
+
+TEST_CASE("shards are found as Energon finds them: behind links, by path component, not hidden",
+          "[io][formats][prepare]") {
+  const TempDir folder;
+  const TempDir elsewhere;
+  elsewhere.write("linked/c.tar", make_shard(40, 2));
+  folder.write("train-extra/b.tar", make_shard(10, 2));
+  folder.write("train/a.tar", make_shard(0, 2));
+  folder.write("._a.tar", "of macOS");
+  folder.write(".hidden/x.tar", make_shard(90, 2));
+  std::filesystem::create_directory_symlink(elsewhere.file("linked"), folder.file("more"));
+  std::filesystem::create_directory_symlink(folder.path(), folder.file("train/loop"));
+  const PrepareReport report = prepare_folder(folder.path());
+  CHECK(report.samples == 6);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(contains(report.warnings[0], "1 shard and 1 folder; the first is '._a.tar'"));
+  Names names;
+  const auto info = energon::read_dataset_info(folder.file(".nv-meta"));
+  REQUIRE(info);
+  for (const auto& shard : info->shards) {
+    names.push_back(shard.name);
+  }
+  CHECK(names == Names{"more/c.tar", "train/a.tar", "train-extra/b.tar"});
+  CHECK(energon::open_split(folder.path()).shards.size() == 3);
+  // What was prepared before keeps its order.
+  folder.write(".nv-meta/split.yaml",
+               "split_parts: {train: [train-extra/b.tar, train/a.tar]}\nexclude: []\n");
+  CHECK(energon::open_split(folder.path()).shards[0].name == "train-extra/b.tar");
 }
 
 TEST_CASE("a key in two shards is named with both", "[io][formats][prepare]") {

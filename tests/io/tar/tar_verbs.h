@@ -50,7 +50,7 @@ std::vector<WalkedMember> all_members(Walker&& walker) {
 }
 
 inline std::vector<WalkedMember> walk(std::string_view tar) {
-  return all_members(TarWalker(as_bytes(tar)));
+  return all_members(TarWalker(as_bytes(tar), 0, ZeroBlock::kEndsArchive));
 }
 
 template <class Walker>

@@ -1,5 +1,8 @@
 #include "io/tar/tar_walker.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -58,7 +61,7 @@ TEST_CASE("a range may end at a member's end, a member may not pass it", "[io][t
 
 TEST_CASE("the end of a walk is sticky", "[io][tar]") {
   const std::string tar = TarBuilder().file("a.txt", "hello").end().text();
-  TarWalker walker(as_bytes(tar));
+  TarWalker walker(as_bytes(tar), 0, ZeroBlock::kEndsArchive);
   CHECK(names_of(walker) == Names{"a.txt"});
   CHECK(walker.met_zero_block());
   CHECK(walker.offset() == 1024);
@@ -78,6 +81,39 @@ TEST_CASE("an error of a walk comes again", "[io][tar]") {
 TEST_CASE("data behind a zero block in memory is an error", "[io][tar]") {
   const Error error = walk_error(TarBuilder().file("a", "1").zero_blocks(1).file("b", "2"));
   CHECK(error.context().byte_offset == 1536);
+}
+
+TEST_CASE("a zeroed header inside a sample's range is damage, wherever it stands", "[io][tar]") {
+  const std::string tar = TarBuilder()
+                              .file("a.cls", "7")
+                              .file("a.jpg", std::string(1000, 'j'))
+                              .file("a.txt", "hello")
+                              .text();
+  // Headers of the three members; with the header all that follows is zeroed, or only its member.
+  for (const auto& [header, next] : {std::pair(0, 1024), {1024, 2560}, {2560, 3584}}) {
+    CAPTURE(header);
+    for (const int end : {header + 512, next, 3584}) {
+      std::string damaged = tar;
+      std::fill(damaged.begin() + header, damaged.begin() + end, '\0');
+      TarWalker walker(as_bytes(damaged), 8192);
+      const Error error = error_of([&] { all_members(walker); });
+      CHECK(error.code() == ErrorCode::kCorruptData);
+      CHECK(error.context().byte_offset == 8192 + static_cast<std::uint64_t>(header));
+    }
+  }
+  // The zero blocks of an archive's end are no part of its last sample.
+  const Error error =
+      error_of([&] { names_of(TarWalker(as_bytes(tar + std::string(512, '\0')))); });
+  CHECK(error.context().byte_offset == 3584);
+}
+
+TEST_CASE("a range of a file is walked by itself", "[io][tar]") {
+  const TempDir folder;
+  const FileSource file(folder.write(
+      "a.tar", TarBuilder().file("a", "1").file("b", "2").file("c", "3").end().text()));
+  TarFileWalker walker(file, 1024, 2048);
+  CHECK(names_of(walker) == Names{"b"});
+  CHECK(walker.offset() == 2048);
 }
 
 TEST_CASE("long names of every dialect are read", "[io][tar]") {

@@ -1,0 +1,177 @@
+// What the commands say of shards that were cut, damaged or replaced.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+#include "tests/support/tar_builder.h"
+
+using energon::read_file;
+using energon::testing::dump;
+using energon::testing::ProgramResult;
+using energon::testing::run_energon;
+using energon::testing::TarBuilder;
+using energon::testing::TempDir;
+using energon::testing::Words;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+TarBuilder three_samples(const std::string& prefix) {
+  TarBuilder tar;
+  for (const char* sample : {"1", "2", "3"}) {
+    for (const char* part : {".cls", ".jpg", ".txt"}) {
+      tar.file(prefix + sample + part, prefix + sample);
+    }
+  }
+  return tar;
+}
+
+ProgramResult prepare(const std::string& path, const Words& more = {}) {
+  return run_energon(Words{"prepare", path, "--split-ratio", "1,0,0"} + more);
+}
+
+}  // namespace
+
+TEST_CASE("dump, info, prepare and lint tell of a tar without its end, or fail if asked to",
+          "[cli][damage]") {
+  const TempDir folder;
+  folder.write("a.tar", three_samples("a").text());
+  folder.write("b.tar", three_samples("b").end().text());
+  const bool is_prepared = GENERATE(false, true);
+  if (is_prepared) {
+    REQUIRE(prepare(folder.path()).exit_code == 0);
+  }
+  for (const Words& command :
+       {Words{"dump", folder.path(), "--mode", "val"},
+        {"info", folder.path()},
+        {"lint", folder.path()},
+        {"get", folder.path(), "a1"},
+        {"prepare", folder.path(), "--split-ratio", "1,0,0", "--force-overwrite"}}) {
+    CAPTURE(command);
+    const ProgramResult strict = run_energon(command + Words{"--strict-tars"});
+    CHECK(strict.exit_code == 1);
+    CHECK_THAT(strict.out + strict.err, Catch::Contains("no end-of-archive block"));
+    CHECK_THAT(strict.out + strict.err, Catch::Contains("a.tar"));
+    const ProgramResult result = run_energon(command);
+    CHECK(result.exit_code == 0);
+    if (command[0] != "get" || !is_prepared) {
+      CHECK_THAT(result.err, Catch::Contains("warning") &&
+                                 Catch::Contains("no end-of-archive block") &&
+                                 Catch::Contains("a.tar"));
+    }
+  }
+}
+
+TEST_CASE("get compares a sample with the parts that the database lists", "[cli][damage][get]") {
+  const TempDir folder;
+  folder.write("a.tar", three_samples("a").end().text());
+  REQUIRE(prepare(folder.path()).exit_code == 0);
+  std::string index = read_file(folder.file("a.tar.idx"));
+  index[8 + 1] =
+      static_cast<char>(index[8 + 1] ^ 4);  // sample 1 begins one part later: bit of 1024
+  const bool is_recorded = GENERATE(true, false);
+  if (!is_recorded) {
+    fs::remove(folder.file(".nv-meta/shard_record.bin"));
+  }
+  folder.write("a.tar.idx", index);
+  const ProgramResult result = run_energon({"get", folder.path(), "a2"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains("shard 'a.tar'"));
+  CHECK_THAT(result.err, Catch::Contains(is_recorded ? "the index is not the one"
+                                                     : "(cls, jpg, txt) than lie"));
+}
+
+TEST_CASE("with --on-error skip nothing is delivered that lacks a part", "[cli][damage]") {
+  const TempDir folder;
+  folder.write("a.tar", three_samples("a").end().text());
+  run_energon({"info", folder.path()});  // indexes it
+  std::string index = read_file(folder.file("a.tar.idx"));
+  const auto time = fs::last_write_time(folder.file("a.tar"));
+  index[8 + 1] = static_cast<char>(index[8 + 1] ^ 4);
+  folder.write("a.tar.idx", index);
+  fs::last_write_time(folder.file("a.tar.idx"), time);
+  const auto lines = dump(folder.path(), {"--mode", "val", "--on-error", "skip"});
+  CHECK(energon::testing::keys_of(lines) == std::vector<std::string>{"a3"});
+}
+
+TEST_CASE("errors of get name the shard", "[cli][damage][get]") {
+  const TempDir folder;
+  std::string tar = three_samples("a").end().text();
+  folder.write("a.tar", tar);
+  const bool is_prepared = GENERATE(false, true);
+  REQUIRE(run_energon({"info", folder.path()}).exit_code == 0);
+  if (is_prepared) {
+    REQUIRE(prepare(folder.path()).exit_code == 0);
+  }
+  const auto time = fs::last_write_time(folder.file("a.tar"));
+  tar[3 * 1024 + 1024 + 1] ^= 1;  // a name in the second sample
+  folder.write("a.tar", tar);
+  fs::last_write_time(folder.file("a.tar"), time);
+  const ProgramResult result = run_energon({"get", folder.path(), "a2"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains("a.tar") && Catch::Contains("4096"));
+}
+
+TEST_CASE("a shard that was replaced, or lost its checksums, is named", "[cli][damage]") {
+  const TempDir folder;
+  folder.write("a.tar", three_samples("a").end().text());
+  folder.write("b.tar", three_samples("b").end().text());
+  REQUIRE(prepare(folder.path(), {"--checksums"}).exit_code == 0);
+  SECTION("replaced") {
+    folder.write("b.tar", three_samples("c").end().text());
+    fs::last_write_time(folder.file("b.tar"),
+                        fs::last_write_time(folder.file("a.tar")) + std::chrono::hours(1));
+    const ProgramResult result = run_energon({"dump", folder.path(), "--mode", "val"});
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Catch::Contains("shard 'b.tar' is not the one that was prepared"));
+  }
+  SECTION("without its checksums") {
+    fs::remove(folder.file("b.tar.xxh3"));
+    const ProgramResult result = run_energon({"dump", folder.path(), "--mode", "val"});
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Catch::Contains("b.tar.xxh3"));
+    CHECK(dump(folder.path(), {"--mode", "val", "--verify-checksums", "off"}).size() == 6);
+  }
+}
+
+TEST_CASE("a cut tar with an older index is an error, and the index stays", "[cli][damage]") {
+  const TempDir folder;
+  const std::string tar = three_samples("a").end().text();
+  folder.write("a.tar", tar);
+  REQUIRE(run_energon({"info", folder.path()}).exit_code == 0);
+  folder.write("a.tar", tar.substr(0, 2 * 3072));
+  const std::string index = read_file(folder.file("a.tar.idx"));
+  for (const char* command : {"dump", "info", "prepare", "lint"}) {
+    CAPTURE(command);
+    const ProgramResult result = command == std::string("prepare")
+                                     ? prepare(folder.path())
+                                     : run_energon({command, folder.path()});
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.out + result.err, Catch::Contains("a.tar") && Catch::Contains("6144"));
+    CHECK(read_file(folder.file("a.tar.idx")) == index);
+  }
+}
+
+TEST_CASE("names of tars may have commas and braces", "[cli][damage]") {
+  const TempDir folder;
+  const Words names = {"a,b.tar", "c{d,e}.tar", "f-{0..1}.tar", "g.tar"};
+  Words command = {"dump", "--mode", "val"};
+  for (const std::string& name : names) {
+    const std::string key = name.substr(0, 1);
+    command.push_back(folder.write(name, three_samples(key).end().text()));
+  }
+  const ProgramResult result = run_energon(command);
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  for (const char* key : {"a1", "c2", "f3", "g1"}) {
+    CHECK_THAT(result.out, Catch::Contains(key));
+  }
+}
