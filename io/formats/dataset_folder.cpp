@@ -1,7 +1,5 @@
 #include "io/formats/dataset_folder.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -23,10 +21,10 @@
 #include "io/formats/prepare_commit.h"
 #include "io/formats/quarantined_samples.h"
 #include "io/formats/shard_list.h"
+#include "io/formats/shard_opening.h"
 #include "io/formats/shard_record.h"
 #include "io/formats/split_config.h"
 #include "io/formats/tar_index.h"
-#include "io/tar/archive_tail.h"
 
 namespace energon {
 namespace {
@@ -95,74 +93,6 @@ void open_shards(ShardSet& set, const OpenOptions& options,
   }
 }
 
-// Warnings of shards that are opened at the same time, in the order of the shards.
-class ShardWarnings {
- public:
-  explicit ShardWarnings(const ShardSet& set) : texts_(set.shards.size()) {
-    for (const ShardFile& shard : set.shards) {
-      names_.push_back(shard.name);
-    }
-  }
-
-  /// For different shards from different threads.
-  std::vector<std::string>& of(std::size_t shard) { return texts_[shard]; }
-
-  void append_to(std::vector<std::string>& warnings) const {
-    constexpr std::size_t kMost = 20;
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < texts_.size(); ++i) {
-      for (const std::string& text : texts_[i]) {
-        if (++count <= kMost) {
-          warnings.push_back(fmt::format("shard '{}': {}", printable(names_[i]), text));
-        }
-      }
-    }
-    if (count > kMost) {
-      warnings.push_back(fmt::format("{} more warnings of shards", count - kMost));
-    }
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<std::vector<std::string>> texts_;  // by shard
-};
-
-// What is odd about the end of a tar that has an index already. Throws Error if the options say so.
-std::optional<std::string> odd_end(const FileSource& tar, std::uint64_t end_offset,
-                                   ScanStrictness strictness) {
-  const bool is_strict = strictness == ScanStrictness::kStrict;
-  // Only the strict look at what is behind the first zero block.
-  const ArchiveTail tail = is_strict                  ? check_archive_tail(tar, end_offset)
-                           : end_offset == tar.size() ? ArchiveTail::kNoEnd
-                                                      : ArchiveTail::kComplete;
-  if (tail == ArchiveTail::kComplete) {
-    return std::nullopt;
-  }
-  const std::string text = describe(tail, end_offset);
-  if (is_strict) {
-    throw Error(ErrorCode::kCorruptData, text, {.byte_offset = end_offset});
-  }
-  return text;
-}
-
-// What every shard must pass: its index fits its tar. Sets the counts and sizes. Returns what is
-// odd about the tar's end.
-std::optional<std::string> measure_shard(ShardFile& shard, ScanStrictness strictness) {
-  const FileSource tar(shard.tar_path);
-  shard.tar_size = tar.size();
-  shard.tar_identity = tar.identity();
-  try {
-    const TarIndexSummary summary = summarize_tar_index(shard.index_path, tar.size());
-    shard.sample_count = summary.sample_count;
-    check_archive_end(tar, summary.end_offset);
-    return odd_end(tar, summary.end_offset, strictness);
-  } catch (Error& error) {
-    // The path in the context may be that of the index.
-    throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
-                error.context());
-  }
-}
-
 void check_not_empty(ShardSet& set) {
   std::int64_t samples = 0;
   std::map<std::pair<std::uint64_t, std::uint64_t>, const ShardFile*> files;
@@ -187,13 +117,6 @@ void check_not_empty(ShardSet& set) {
   }
 }
 
-[[noreturn]] void fail_unprepared(const std::string& path, const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the dataset is not prepared completely: {}; run: energon prepare {}",
-                          what, printable(path)),
-              {.path = path});
-}
-
 SplitConfig read_split(const std::string& path, const std::string& meta,
                        const OpenOptions& options) {
   try {
@@ -205,67 +128,6 @@ SplitConfig read_split(const std::string& path, const std::string& meta,
     fail_unprepared(
         path, fmt::format(".nv-meta/{} is missing", options.split_config.value_or("split.yaml")));
   }
-}
-
-std::optional<FileIdentity> identity_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    return std::nullopt;
-  }
-  return FileIdentity{.device = status.st_dev,
-                      .inode = status.st_ino,
-                      .size_bytes = static_cast<std::uint64_t>(status.st_size),
-                      .mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
-                                  status.st_mtim.tv_nsec};
-}
-
-void find_checksums(ShardFile& shard, const std::optional<ShardRecords>& records,
-                    const OpenOptions& options) {
-  const std::string path = checksum_path(shard.index_path);
-  if (path_exists(path)) {
-    shard.checksum_path = path;
-  } else if (records && records->has_checksums() && options.needs_checksums) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("shard '{}': the checksum file is missing, with which the dataset was "
-                            "prepared; bring it back, prepare again with --checksums, or go on "
-                            "without (--verify-checksums off)",
-                            printable(shard.name)),
-                {.path = path});
-  }
-}
-
-// Returns what is odd about the shard.
-std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
-                                      const std::string& folder,
-                                      const std::optional<ShardRecords>& records,
-                                      const OpenOptions& options) {
-  const std::string original = folder + "/" + shard.name;
-  const std::optional<FileIdentity> identity = identity_of(original);
-  if (!identity) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("the shard '{}' is missing, which .info.json and the split file name",
-                            printable(shard.name)),
-                {.path = original});
-  }
-  shard.index_path = tar_index_path(original);
-  if (!path_exists(shard.index_path)) {
-    fail_unprepared(folder, fmt::format("the index '{}' is missing", printable(shard.index_path)));
-  }
-  shard.tar_path = ensure_expanded(original, options.cache_dir);
-  std::optional<std::string> oddity = measure_shard(shard, options.strictness);
-  if (shard.sample_count != count_in_info) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("shard '{}' has {} samples by .info.json, but {} by its index; prepare "
-                            "the dataset again (energon prepare --force-overwrite)",
-                            printable(shard.name), count_in_info, shard.sample_count),
-                {.path = shard.index_path});
-  }
-  if (const ShardRecord* const record = records ? records->find(shard.name) : nullptr) {
-    check_recorded(*record, *identity, shard.tar_path, shard.index_path);
-    shard.index_digest = record->index_digest;
-  }
-  find_checksums(shard, records, options);
-  return oddity;
 }
 
 ShardSet open_prepared(const std::string& path, const OpenOptions& options) {

@@ -52,7 +52,8 @@ class FileStore {
 };
 
 /// Parts of a prepared dataset, in any of its splits, by "key.part". Each get() is a look-up in
-/// index.sqlite and one read. Excluded samples are found, too.
+/// index.sqlite and one read, of the part and the header before it, which must be this part's.
+/// Excluded samples are found, too.
 class WebdatasetFileStore final : public FileStore {
  public:
   /// `cache_dir` is where compressed shards are expanded (io/formats/index_cache.h); absent:
@@ -67,7 +68,7 @@ class WebdatasetFileStore final : public FileStore {
   struct Opened;
 
   Opened& opened();
-  FileStoreItem read(const PartLocation& part);
+  FileStoreItem read(std::string_view name, const PartLocation& part);
 
   const std::optional<std::string> cache_dir_;
   std::unique_ptr<Opened> opened_;  // empty before the first get()

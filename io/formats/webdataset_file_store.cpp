@@ -14,6 +14,8 @@
 #include "io/formats/shard_record.h"
 #include "io/formats/tar_index.h"
 #include "io/tar/member_name.h"
+#include "io/tar/tar_header.h"
+#include "io/tar/tar_walker.h"
 
 namespace energon {
 namespace {
@@ -31,6 +33,47 @@ DatasetInfo read_info(const std::string& path) {
                 {.path = path});
   }
   return std::move(*info);
+}
+
+// The content and the block before it.
+SharedBytes read_with_header(const FileSource& file, const ByteRange& content) {
+  if (content.offset < kTarBlockBytes) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("index.sqlite says that the part lies at byte {}, where no tar has "
+                            "one; prepare the dataset again",
+                            content.offset),
+                {.path = file.path()});
+  }
+  return read_bytes(
+      file, {.offset = content.offset - kTarBlockBytes, .size = content.size + kTarBlockBytes});
+}
+
+// True if the header alone says so. Long names and sizes stand in extension headers before it.
+bool is_header_of(TarBlock block, std::string_view name, const PartLocation& part) {
+  try {
+    const TarHeader header = parse_tar_header(block, 0);
+    return header.prefix.empty() && header.name == name && header.size == part.content.size;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Whether a walk over the sample comes by the part.
+bool is_in_its_sample(const FileSource& file, const SampleIndex& index, std::string_view name,
+                      const PartLocation& part) {
+  const auto key = split_member_name(name);
+  const auto sample = key ? index.find_sample(key->key) : std::nullopt;
+  if (!sample || sample->tar_file_id != part.tar_file_id || sample->bytes.offset > file.size() ||
+      sample->bytes.size > file.size() - sample->bytes.offset) {
+    return false;
+  }
+  TarFileWalker walker(file, sample->bytes.offset, sample->bytes.end());
+  while (const auto member = walker.next()) {
+    if (member->type == MemberType::kRegular && member->name == name) {
+      return member->data_offset == part.content.offset && member->size == part.content.size;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -69,7 +112,7 @@ FileStoreItem WebdatasetFileStore::get(std::string_view name) {
                                             : "the dataset has no such part; names are key.part, "
                                               "such as 000123.jpg");
     }
-    return read(*part);
+    return read(name, *part);
   } catch (const Error& error) {
     // Of what went wrong deeper, the file is named in the message: the path is the store's.
     const auto& where = error.context();
@@ -84,7 +127,7 @@ FileStoreItem WebdatasetFileStore::get(std::string_view name) {
   }
 }
 
-FileStoreItem WebdatasetFileStore::read(const PartLocation& part) {
+FileStoreItem WebdatasetFileStore::read(std::string_view name, const PartLocation& part) {
   Opened& open = opened();
   if (part.tar_file_id >= static_cast<std::int64_t>(open.info.shards.size())) {
     throw Error(ErrorCode::kCorruptData,
@@ -115,7 +158,16 @@ FileStoreItem WebdatasetFileStore::read(const PartLocation& part) {
                             part.content.end(), file.size()),
                 {.path = file.path()});
   }
-  return {.bytes = read_bytes(file, part.content),
+  const SharedBytes bytes = read_with_header(file, part.content);
+  if (!is_header_of(TarBlock(bytes.view.first(kTarBlockBytes)), name, part) &&
+      !is_in_its_sample(file, open.index, name, part)) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("index.sqlite says that the part lies at byte {}, but the tar has no "
+                            "such part there; one of the two is damaged",
+                            part.content.offset),
+                {.path = file.path(), .byte_offset = part.content.offset});
+  }
+  return {.bytes = {.view = bytes.view.subspan(kTarBlockBytes), .owner = bytes.owner},
           .source_path = file.path(),
           .shard = shard,
           .sample_index = part.sample_index,

@@ -104,9 +104,12 @@ TEST_CASE("a shard that cannot be read is counted as a shard, not as a sample",
   write_numbered_shards(folder, {10, 10}, 500);
   REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
   const auto damage = [&folder](const std::string& name, std::int64_t byte, char value) {
+    const auto time = std::filesystem::last_write_time(folder.file(name));  // kept, as by bit rot
     std::fstream file(folder.file(name), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(byte);
     file.put(value);
+    file.close();
+    std::filesystem::last_write_time(folder.file(name), time);
   };
   damage("shard-000.tar.idx", 4 * 8 + 7, '\x7f');  // in the middle: found when it is read
   const auto left_out = [&folder] {

@@ -12,6 +12,7 @@
 #include "io/file_source.h"
 #include "tests/io/formats/shards.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/tar_builder.h"
 #include "tests/support/temp_dir.h"
 
 using energon::AuxReference;
@@ -108,6 +109,35 @@ TEST_CASE("a shard that was changed is an error that names it", "[io][formats][s
   std::filesystem::remove(tar);
   WebdatasetFileStore other(folder.file("d"));
   CHECK(contains(error_text(other, "000001.txt", ErrorCode::kNotFound), tar));
+}
+
+TEST_CASE("a part whose header is gone, or is another's, is an error", "[io][formats][store]") {
+  const TempDir folder;
+  const std::string long_key(150, 'k');
+  energon::testing::TarBuilder tar;
+  tar.file("a.txt", "one").file("a.cls", "7");
+  tar.pax({{"path", long_key + ".txt"}}).file("short", "pax").gnu_long_name(long_key + ".cls");
+  tar.gnu_file("short", "gnu").end();
+  const std::string path = folder.write("d/a.tar", tar.text());
+  prepare_folder(folder.file("d"));
+  std::filesystem::remove(folder.file("d/.nv-meta/shard_record.bin"));
+  {
+    WebdatasetFileStore store(folder.file("d"));
+    CHECK(store.get("a.txt").bytes.text() == "one");
+    CHECK(store.get(long_key + ".txt").bytes.text() == "pax");
+    CHECK(store.get(long_key + ".cls").bytes.text() == "gnu");
+    CHECK(store.get("a.cls").range.size == 1);
+  }
+  std::string bytes = tar.text();
+  SECTION("zeroed") { std::fill_n(bytes.begin() + 1024, 1024, '\0'); }
+  SECTION("of a tar with the same layout") {
+    bytes = energon::testing::TarBuilder().file("a.txt", "one").file("b.cls", "8").text() +
+            bytes.substr(2048);
+  }
+  folder.write("d/a.tar", bytes);
+  WebdatasetFileStore store(folder.file("d"));
+  CHECK(store.get("a.txt").bytes.text() == "one");
+  CHECK(contains(error_text(store, "a.cls", ErrorCode::kCorruptData), path));
 }
 
 TEST_CASE("a shard list that leads out of the dataset is refused", "[io][formats][store]") {
