@@ -86,6 +86,9 @@ void add_order_flags(CLI::App& command, LoaderFlags& flags) {
                   "Batches of this rank after which an epoch ends; 0: the data's own end")
       ->capture_default_str()
       ->check(at_least(0));
+  command.add_flag("!--no-repeat", flags.repeat,
+                   "Do not begin the data again within an epoch: with --virtual-epoch-length the "
+                   "last epoch of a passage may be shorter");
   command
       .add_option(
           "--epochs", flags.epochs,
@@ -153,13 +156,13 @@ void refuse_train_flags(const LoaderFlags& flags) {
   const bool contradicts =
       flags.shuffle_buffer_size > 1 || flags.max_samples_per_sequence.has_value() ||
       flags.parallel_slices.value_or(1) != 1 || flags.blend_by != BlendBy::kDraw ||
-      flags.virtual_epoch_length != 0 ||
+      flags.virtual_epoch_length != 0 || !flags.repeat ||
       (flags.shuffle_over_epochs != "1" && flags.shuffle_over_epochs != "none");
   if (contradicts) {
     throw UsageError{
         "--mode val reads the data in order, once: --shuffle-buffer-size, "
-        "--max-samples-per-sequence, --shuffle-over-epochs, --parallel-slices, --blend-by and "
-        "--virtual-epoch-length are for --mode train"};
+        "--max-samples-per-sequence, --shuffle-over-epochs, --parallel-slices, --blend-by, "
+        "--virtual-epoch-length and --no-repeat are for --mode train"};
   }
 }
 
@@ -284,10 +287,11 @@ PipelineFactory pipeline_over(PipelineData data, const LoaderFlags& flags,
       flags.parallel_slices.value_or(is_ordered ? 1 : options.parallel_slices);
   options.blend_by = flags.blend_by;
   options.virtual_epoch_length = flags.virtual_epoch_length;
-  options.repeat = !flags.epochs || flags.virtual_epoch_length > 0;
+  options.repeat = flags.repeat && (!flags.epochs || flags.virtual_epoch_length > 0);
   if (data.mixing == Mixing::kWeighted && !options.repeat) {
-    throw UsageError{
-        "a blend by weight never ends: --epochs needs --virtual-epoch-length, or use --limit"};
+    throw UsageError{flags.repeat ? "a blend by weight never ends: --epochs needs "
+                                    "--virtual-epoch-length, or use --limit"
+                                  : "a blend by weight never ends: --no-repeat is for others"};
   }
   return train_pipeline(std::move(data), std::move(options));
 }

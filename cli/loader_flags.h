@@ -46,6 +46,7 @@ struct LoaderFlags {
   std::optional<std::int64_t> parallel_slices = std::nullopt;
   BlendBy blend_by = BlendBy::kDraw;
   std::int64_t virtual_epoch_length = 0;
+  bool repeat = true;  ///< the data within an epoch
   std::optional<std::int64_t> epochs = std::nullopt;
 
   double timeout_seconds = 60;

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/media_header.h"
 #include "cli/output.h"
 #include "io/error.h"
+#include "io/formats/media_header.h"
 
 namespace energon::cli {
 namespace {
@@ -32,35 +32,48 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
+// The first `size` bytes, or one to three fewer, so that no character is cut.
+std::string_view beginning_of(std::string_view text, std::size_t size) {
+  if (text.size() <= size) {
+    return text;
+  }
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) {
+    --size;
+  }
+  return text.substr(0, size);
+}
+
 // Shortened to what fits on a screen; control characters and broken bytes escaped.
 std::string shown_text(std::string_view text) {
-  const bool is_cut = text.size() > kShownBytes;
-  std::size_t end = std::min(text.size(), kShownBytes);
-  while (is_cut && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
-    --end;  // not in the middle of a character
-  }
-  const std::vector<std::string_view> lines = split_lines(text.substr(0, end));
+  const std::string_view beginning = beginning_of(text, kShownBytes);
+  const std::vector<std::string_view> lines = split_lines(beginning);
   std::string shown;
   for (std::size_t i = 0; i < lines.size() && i < kShownLines; ++i) {
     shown += (lines.size() > 1 ? "\n      " : " ") + printable(lines[i]);
   }
-  return shown + (is_cut || lines.size() > kShownLines ? " …" : "");
+  return shown + (beginning.size() < text.size() || lines.size() > kShownLines ? " …" : "");
 }
 
-// Bytes that are text to their end: no control characters but white space.
+// UTF-8 without control characters but white space.
 bool is_text(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) {
-                       const auto byte = static_cast<unsigned char>(c);
-                       return byte >= 0x20 ? byte != 0x7F
-                                           : (byte == '\n' || byte == '\r' || byte == '\t');
-                     }) &&
-         printable(text).find("\\x") == std::string::npos;
+  std::string visible(text);
+  std::ranges::replace_if(
+      visible, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return printable(visible) == visible;
+}
+
+std::string describe_media(const MediaHeader& header) {
+  const std::string channels = header.channels > 0 ? ", " + plural(header.channels, "channel") : "";
+  if (header.width == 0) {
+    return fmt::format("{}, {} Hz{}, {:.2f} s", header.format, header.sample_rate, channels,
+                       header.seconds);
+  }
+  return fmt::format("{}, {} x {}{}", header.format, header.width, header.height, channels);
 }
 
 std::string describe_content(std::string_view name, ByteView bytes) {
-  if (const auto media = describe_media(bytes)) {
-    return *media;
+  if (const auto header = read_media_header(bytes)) {
+    return describe_media(*header);
   }
   const std::string_view text = as_text(bytes);
   if (extension(name) == "json" && text.size() <= kLongestJson) {
@@ -71,12 +84,8 @@ std::string describe_content(std::string_view name, ByteView bytes) {
     }
     return "not valid JSON:" + shown_text(text);
   }
-  const std::string_view beginning = text.substr(0, kShownBytes * 2);
-  if (text.size() <= beginning.size() && is_text(text)) {
-    return "text" + shown_text(text);
-  }
-  if (is_text(beginning.substr(0, kShownBytes / 2))) {
-    return "text" + shown_text(beginning);
+  if (is_text(beginning_of(text, kShownBytes / 2))) {
+    return "text" + shown_text(text.substr(0, kShownBytes * 2));
   }
   return "binary";
 }

@@ -5,13 +5,29 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/field_names.h"
 #include "io/error.h"
 #include "wrappers/combine.h"
 
 namespace energon {
 
+Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key) {
+  for (const Sample& sample : samples) {
+    check_made(sample);
+  }
+  Sample batch;
+  batch.restore_key = std::move(key);
+  batch.fields = function(samples);
+  move_origins(samples, batch);
+  check_made(batch);
+  return batch;
+}
+
 Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
     : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {
+  if (!options_.function) {
+    throw Error(ErrorCode::kInvalidArgument, "a batch needs a batch function");
+  }
   if (options_.batch_size < 1 || options_.batch_size > kMaxBatchSize) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("batch size is {}, it must be from 1 to {}", options_.batch_size,
@@ -38,11 +54,8 @@ std::optional<Sample> Batch::next() {
 }
 
 Sample Batch::make_batch(std::span<Sample> samples, std::int64_t number) const {
-  Sample batch;
-  batch.restore_key = RestoreKey::list(Stage::kBatch, {number}, restore_keys(samples));
-  batch.fields = options_.function(samples);
-  move_origins(samples, batch);
-  return batch;
+  return call_batch(options_.function, samples,
+                    RestoreKey::list(Stage::kBatch, {number}, restore_keys(samples)));
 }
 
 std::optional<std::int64_t> Batch::size() const {

@@ -16,6 +16,11 @@ namespace energon {
 /// Larger ones are mistakes that would end in the system's memory.
 inline constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
 
+/// The batch that `function` makes of `samples`, with the key `key`. Throws Error
+/// (kInvalidArgument) if a field comes twice in a sample or in the batch, and what `function`
+/// throws.
+Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key);
+
 struct BatchOptions {
   std::int64_t batch_size = 1;  ///< samples; from 1 to kMaxBatchSize
   /// What becomes of the samples that are left at the end of an epoch and do not fill a batch.

@@ -28,6 +28,13 @@ using ValuesFunction = std::function<Value(const std::string& field, List values
                           printable(field), printable(owner)));
 }
 
+[[noreturn]] void fail_twice(std::string_view field, const std::string& owner) {
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("field '{}' comes twice in sample '{}': give each field a name of its own",
+                  printable(field), printable(owner)));
+}
+
 // One list per name, in the order of first appearance; `prefix` is written before names in errors.
 Mapping gather(std::span<Mapping* const> mappings, std::span<const std::string> owners,
                const std::string& prefix) {
@@ -48,7 +55,10 @@ Mapping gather(std::span<Mapping* const> mappings, std::span<const std::string> 
         std::get<List>(field->second.base()).reserve(mappings.size());
       }
       auto& list = std::get<List>(field->second.base());
-      if (list.size() != i) {
+      if (list.size() > i) {
+        fail_twice(prefix + name, owners[i]);
+      }
+      if (list.size() < i) {
         fail_missing(prefix + name, owners[list.size()]);
       }
       list.push_back(std::move(value));

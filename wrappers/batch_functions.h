@@ -21,7 +21,8 @@ namespace energon {
 using BatchFunction = std::function<Mapping(std::span<Sample> samples)>;
 
 /// One field per part name, in the order of first appearance: a list with that part of each sample.
-/// A sample without the part is an Error (kInvalidArgument) that names it. Payloads are not copied.
+/// A sample without the part, or with two of the name, is an Error (kInvalidArgument) that names
+/// it. Payloads are not copied.
 Mapping list_fields(std::span<Sample> samples);
 
 /// As list_fields(), with one tensor per field: tensors of equal dtype and shape S become one of

@@ -55,6 +55,22 @@ std::optional<SampleRef> Blend::next() {
   return std::nullopt;
 }
 
+std::optional<SampleRef> Blend::replace(const SampleRef& left_out) {
+  if (exhausted_.at(left_out.leaf) != 0) {
+    return std::nullopt;
+  }
+  const auto ref = inners_[left_out.leaf].order->next();
+  if (!ref) {
+    exhausted_[left_out.leaf] = 1;
+    update_weights();
+  }
+  return ref;
+}
+
+std::int64_t Blend::replaceable(std::uint32_t leaf) const {
+  return inners_.at(leaf).order->samples_per_pass().value_or(0);
+}
+
 void Blend::next_epoch() {
   std::fill(exhausted_.begin(), exhausted_.end(), 0);
   update_weights();

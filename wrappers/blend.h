@@ -14,6 +14,7 @@
 
 #include "energon/order.h"
 #include "energon/rng.h"
+#include "wrappers/replacement.h"
 
 namespace energon {
 
@@ -22,13 +23,15 @@ struct WeightedOrder {
   double weight = 1;  ///< positive; only the proportions count
 };
 
-class Blend final : public Order {
+class Blend final : public Order, public Replacement {
  public:
   /// Takes `inners`, at least one. `seed` is that of the logical shard (worker_seed()). Throws
   /// Error (kInvalidArgument) for weights that are not positive and finite.
   Blend(std::vector<WeightedOrder> inners, std::uint32_t seed);
 
   std::optional<SampleRef> next() override;
+  std::optional<SampleRef> replace(const SampleRef& left_out) override;
+  std::int64_t replaceable(std::uint32_t leaf) const override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override;
   State save_state() const override;

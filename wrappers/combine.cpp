@@ -13,6 +13,13 @@ Sample origins_of(const Sample& sample) {
   return origins;
 }
 
+void set_origins(Sample& made, const Sample& origins) {
+  if (made.keys.empty()) {
+    made.keys = origins.keys;
+    made.sources = origins.sources;
+  }
+}
+
 void move_origins(std::span<Sample> samples, Sample& item) {
   for (Sample& sample : samples) {
     const auto before = static_cast<std::uint32_t>(item.keys.size());

@@ -19,6 +19,10 @@ using LengthFunction = std::function<std::int64_t(const Sample& sample)>;
 /// Keys and sources of `sample` alone: what a report needs when a function takes the sample away.
 Sample origins_of(const Sample& sample);
 
+/// Gives `made` the keys and sources of `origins` if it has none: a function that builds a new
+/// sample need not carry them over.
+void set_origins(Sample& made, const Sample& origins);
+
 /// Moves the keys and sources of `samples`, in order, to the end of those of `item`.
 void move_origins(std::span<Sample> samples, Sample& item);
 

@@ -77,6 +77,10 @@ class Kitchen {
       for (const auto& [label, value] : cooker.has_subflavors.items()) {
         fits = fits && subflavors.contains(label) && subflavors[label] == value;
       }
+      if (fits && !cooker.cook) {
+        throw Error(ErrorCode::kInvalidArgument, "the cooker for this dataset has no function",
+                    {.path = leaf.name});
+      }
       if (fits) {
         return cooker.cook;
       }

@@ -11,10 +11,15 @@ namespace energon {
 
 class Epochize final : public Dataset {
  public:
+  /// What becomes of an epoch when the inner stream ends before.
+  enum class AtEnd : std::uint8_t {
+    kBeginAgain,  ///< the inner stream is passed through again from its start
+    kEndEpoch     ///< the epoch ends, too, and the next one begins the inner stream again
+  };
+
   /// Takes `inner`. `length`: samples (or batches) of `inner` in one epoch on this logical shard,
-  /// not negative; the next epoch goes on where this one ended. An inner stream that ends before is
-  /// passed through again from its start. Throws Error (kInvalidArgument).
-  Epochize(std::unique_ptr<Dataset> inner, std::int64_t length);
+  /// not negative; the next epoch goes on where this one ended. Throws Error (kInvalidArgument).
+  Epochize(std::unique_ptr<Dataset> inner, std::int64_t length, AtEnd at_end = AtEnd::kBeginAgain);
 
   std::optional<Sample> next() override;
   void next_epoch() override { offset_ = 0; }
@@ -27,12 +32,14 @@ class Epochize final : public Dataset {
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
+  bool may_begin_again() const;
 
   const std::unique_ptr<Dataset> inner_;
   const std::int64_t length_;
+  const AtEnd at_end_;
 
   // Saved state.
-  std::int64_t offset_ = 0;  // emitted in this epoch
+  std::int64_t offset_ = 0;  // emitted in this epoch; length_ when it is over
 };
 
 }  // namespace energon

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/field_names.h"
 #include "io/error.h"
 #include "wrappers/combine.h"
 #include "wrappers/saved_samples.h"
@@ -34,10 +35,8 @@ class FlatMap::Call {
     std::optional<Sample> output = generator_ ? generator_() : std::nullopt;
     if (output) {
       output->restore_key = RestoreKey::around(Stage::kFlatMap, {number_, outputs_++}, inner_key_);
-      if (output->keys.empty()) {
-        output->keys = origins_.keys;
-        output->sources = origins_.sources;
-      }
+      set_origins(*output, origins_);
+      check_made(*output);
     }
     return output;
   }

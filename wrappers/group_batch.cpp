@@ -61,12 +61,15 @@ GroupBatch::GroupBatch(std::unique_ptr<Dataset> inner, GroupBatchOptions options
       options_(std::move(options)),
       group_guard_(options_.group_stage),
       batch_guard_(options_.batch_stage),
+      group_timer_(options_.clock, options_.group_stage),
       budget_{options_.max_held_bytes} {
   if (!options_.criterion || !options_.function) {
     throw Error(ErrorCode::kInvalidArgument,
                 "a group batch needs a criterion and a batch function");
   }
-  check_batch_size(options_.batch_size, "of the options");
+  if (options_.batch_size) {
+    check_batch_size(*options_.batch_size, "of the options");
+  }
 }
 
 std::optional<Sample> GroupBatch::next() {
@@ -96,8 +99,9 @@ bool GroupBatch::fill() {
     if (!sample) {
       return false;
     }
-    const std::optional<BatchGroup> group = group_guard_.run(
-        [&] { return options_.criterion(*sample); }, [&] { return failed_samples(*sample); });
+    const std::optional<BatchGroup> group =
+        group_guard_.run([&] { return group_timer_([&] { return options_.criterion(*sample); }); },
+                         [&] { return failed_samples(*sample); });
     if (group) {
       Bucket& bucket = bucket_of(*group);
       bucket.samples.push_back(std::move(*sample));
@@ -107,8 +111,18 @@ bool GroupBatch::fill() {
   return true;
 }
 
+std::int64_t GroupBatch::batch_size_of(const BatchGroup& group) const {
+  if (!group.batch_size && !options_.batch_size) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("stage '{}' gives group '{}' no batch size of its own, and there is no "
+                            "batch_size for groups without one: give either",
+                            group_guard_.name(), printable(group.group)));
+  }
+  return group.batch_size ? *group.batch_size : *options_.batch_size;
+}
+
 GroupBatch::Bucket& GroupBatch::bucket_of(const BatchGroup& group) {
-  const std::int64_t batch_size = group.batch_size.value_or(options_.batch_size);
+  const std::int64_t batch_size = batch_size_of(group);
   const auto found = bucket_of_group_.find(group.group);
   if (found == bucket_of_group_.end()) {
     check_batch_size(batch_size, fmt::format("of group '{}'", printable(group.group)));
@@ -151,11 +165,8 @@ std::optional<Sample> GroupBatch::next_batch(Bucket& bucket) {
 }
 
 Sample GroupBatch::make_batch(std::span<Sample> samples, std::int64_t number) const {
-  Sample batch;
-  batch.restore_key = RestoreKey::list(Stage::kGroupBatch, {number}, restore_keys(samples));
-  batch.fields = options_.function(samples);
-  move_origins(samples, batch);
-  return batch;
+  return call_batch(options_.function, samples,
+                    RestoreKey::list(Stage::kGroupBatch, {number}, restore_keys(samples)));
 }
 
 void GroupBatch::next_epoch() {
@@ -234,7 +245,7 @@ void GroupBatch::apply_state(const State& state) {
 
 Config GroupBatch::config() const {
   return {{"type", "GroupBatch"},
-          {"batch_size", options_.batch_size},
+          {"batch_size", options_.batch_size.value_or(1)},  // as before sizes could be absent
           {"remainder",
            options_.remainder == BatchOptions::Remainder::kDrop ? "drop" : "smaller batch"},
           {"inner", inner_->config()}};

@@ -22,6 +22,7 @@
 #include "energon/stage_guard.h"
 #include "wrappers/batch.h"
 #include "wrappers/combine.h"
+#include "wrappers/function_timer.h"
 #include "wrappers/sample_buffer.h"
 
 namespace energon {
@@ -44,14 +45,16 @@ GroupFunction by_length(LengthFunction length, std::vector<std::int64_t> bounds,
 
 struct GroupBatchOptions {
   GroupFunction criterion = nullptr;
-  /// Of groups that have no own; from 1 to kMaxBatchSize.
-  std::int64_t batch_size = 1;
+  /// Of groups that have no own; from 1 to kMaxBatchSize. Absent: each group must have its own.
+  std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   BatchFunction function = list_fields;
   /// Payload kept in all buckets together; samples beyond are read again for their batch.
   std::uint64_t max_held_bytes = kMaxHeldBytes;
   StageOptions group_stage = {.name = "group"};  ///< around `criterion`
   StageOptions batch_stage = {.name = "batch"};  ///< around `function`
+  /// Times `criterion` apart from the rest, if given.
+  std::shared_ptr<PipelineClock> clock = nullptr;
 };
 
 class GroupBatch final : public Dataset {
@@ -59,8 +62,8 @@ class GroupBatch final : public Dataset {
   /// Takes `inner`. Throws Error (kInvalidArgument).
   GroupBatch(std::unique_ptr<Dataset> inner, GroupBatchOptions options);
 
-  /// Also throws Error if a group changes its batch size (kInvalidArgument), or for more than 2^16
-  /// groups (kResourceExhausted).
+  /// Also throws Error if a group changes its batch size, or nobody gives it one
+  /// (kInvalidArgument), or for more than 2^16 groups (kResourceExhausted).
   std::optional<Sample> next() override;
   void next_epoch() override;
   /// Not known beforehand.
@@ -89,6 +92,7 @@ class GroupBatch final : public Dataset {
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
   bool fill();
+  std::int64_t batch_size_of(const BatchGroup& group) const;
   Bucket& bucket_of(const BatchGroup& group);
   Bucket& open_bucket(std::string group, std::int64_t batch_size);
   void close_buckets();
@@ -101,6 +105,7 @@ class GroupBatch final : public Dataset {
   const GroupBatchOptions options_;
   StageGuard group_guard_;
   StageGuard batch_guard_;
+  const FunctionTimer group_timer_;
   PayloadBudget budget_;
 
   // Saved state.

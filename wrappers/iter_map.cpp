@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/field_names.h"
 #include "io/error.h"
 #include "wrappers/combine.h"
 #include "wrappers/saved_samples.h"
@@ -51,6 +52,7 @@ class IterMap::Call {
           move_origins({&copy, 1}, *output);
         }
       }
+      check_made(*output);
     }
     return output;
   }
@@ -201,8 +203,8 @@ std::optional<Sample> IterMap::next_output() {
     }
     return std::nullopt;
   }
-  guard_.succeed();
   if (output) {
+    guard_.succeed();
     ++outputs_;
     return output;
   }
@@ -213,7 +215,13 @@ std::optional<Sample> IterMap::next_output() {
                             "are more: it would be called for ever",
                             guard_.name()));
   }
+  const bool gave_nothing = outputs_ == 0 && !pulled_.empty();
   end_call();
+  if (gave_nothing) {
+    guard_.succeed_with_nothing();
+  } else {
+    guard_.succeed();
+  }
   return std::nullopt;
 }
 
@@ -289,10 +297,12 @@ void IterMap::apply_state(const State& state) {
 }
 
 Config IterMap::config() const {
-  return {{"type", "IterMap"},
-          {"name", guard_.name()},
-          {"seed", options_.stage.seed},
-          {"inner", inner_->config()}};
+  Config config = {{"type", "IterMap"}, {"name", guard_.name()}, {"seed", options_.stage.seed}};
+  if (!options_.settings.empty()) {
+    config["settings"] = Config::parse(options_.settings);
+  }
+  config["inner"] = inner_->config();
+  return config;
 }
 
 }  // namespace energon

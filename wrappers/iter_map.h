@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "energon/call_context.h"
@@ -38,6 +39,9 @@ struct IterMapOptions {
   /// More are an Error (kResourceExhausted): every sample of the running call is in each state, in
   /// each output's key, and is read again after a restore.
   std::int64_t max_samples_per_call = 65536;
+  /// What the function depends on besides: stands in config(), so that a state of other settings is
+  /// refused. A JSON object; empty: nothing does.
+  std::string settings = {};
   StageOptions stage = {.name = "iter_map"};
 };
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "energon/pipeline_monitor.h"
@@ -27,6 +29,17 @@ class Measured final : public Transparent {
 
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
+
+  /// The result of `give()`, a sample or nothing: one that the stage inside gives in another way.
+  template <class Give>
+  std::optional<Sample> measure(Give&& give) {
+    const PipelineClock::Section section(*clock_, stage_);
+    std::optional<Sample> sample = std::forward<Give>(give)();
+    if (sample) {
+      count(*sample);
+    }
+    return sample;
+  }
 
  private:
   void count(const Sample& sample);

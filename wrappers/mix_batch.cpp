@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "energon/field_names.h"
 #include "io/error.h"
 
 namespace energon {
@@ -59,6 +60,7 @@ Mapping concat_batches(std::span<LeafBatch> batches) {
   std::vector<std::string> owners;
   for (const LeafBatch& batch : batches) {
     owners.push_back(fmt::format("leaf {}", batch.leaf));
+    check_field_names(batch.fields, "the batch of " + owners.back());
     check_fields(batches[0], batch);
     check_fields(batch, batches[0]);
   }

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "energon/sample.h"
@@ -21,6 +22,28 @@ namespace energon {
 /// alone.
 using SelectFunction =
     std::function<std::vector<std::vector<std::size_t>>(std::span<const Sample> samples)>;
+
+/// A range of a sample in the unit that packs are measured in: tokens, say. Not negative.
+struct SamplePart {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;  ///< not in it
+};
+
+/// A sample of the buffer that goes into a pack, or a part of one.
+struct SelectedPart {
+  std::size_t position = 0;
+  SamplePart part = {};
+};
+
+/// As SelectFunction, for selections that split samples or use them several times: a position may
+/// come as often as wanted.
+using SelectPartsFunction =
+    std::function<std::vector<std::vector<SelectedPart>>(std::span<const Sample> samples)>;
+
+using SelectStage = std::variant<SelectFunction, SelectPartsFunction>;
+
+/// The part of a sample that was selected. Must depend on its arguments alone.
+using CutFunction = std::function<Sample(Sample sample, const SamplePart& part)>;
 
 /// Thrown by a select function: these samples fit into no pack. They are left out by the policy and
 /// the function is called again with the others.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/field_names.h"
 #include "io/error.h"
 #include "wrappers/combine.h"
 #include "wrappers/saved_samples.h"
@@ -19,21 +20,42 @@ constexpr std::int64_t kMaxBufferSize = std::int64_t{1} << 24;
 // Read together, so that a first filling does not hold the whole buffer before it is limited.
 constexpr std::int64_t kReadTogether = 1024;
 
-// Throws Error (kInvalidArgument) unless each position is below `count` and comes once.
-void check_selection(const std::vector<std::vector<std::size_t>>& selection, std::size_t count,
-                     std::int64_t number) {
+// Throws Error (kInvalidArgument) unless each position is below `count` and, unless they may be
+// used several times, comes once.
+template <class Positions>
+void check_selection(const Positions& positions, std::size_t count, std::int64_t number,
+                     bool may_repeat) {
   std::vector<bool> is_taken(count);
-  for (const std::vector<std::size_t>& pack : selection) {
-    for (const std::size_t position : pack) {
-      if (position >= count || is_taken[position]) {
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("selection {} names position {}, {} of a buffer of {} samples", number,
-                        position, position >= count ? "which is none" : "a second time", count));
-      }
-      is_taken[position] = true;
+  for (const std::size_t position : positions) {
+    if (position >= count || (is_taken[position] && !may_repeat)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("selection {} names position {}, {} of a buffer of {} samples", number,
+                      position, position >= count ? "which is none" : "a second time", count));
+    }
+    is_taken[position] = true;
+  }
+}
+
+// Of all packs, one after the other. Throws Error (kResourceExhausted) for more than any buffer
+// has.
+std::vector<std::size_t> positions_of(const std::vector<std::vector<SelectedPart>>& selection) {
+  std::vector<std::size_t> positions;
+  for (const std::vector<SelectedPart>& pack : selection) {
+    for (const SelectedPart& selected : pack) {
+      positions.push_back(selected.position);
+    }
+    if (positions.size() > static_cast<std::size_t>(kMaxBufferSize)) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("a selection has more than {} samples", kMaxBufferSize));
     }
   }
+  return positions;
+}
+
+template <class Stage>
+bool is_given(const Stage& stage) {
+  return std::visit([](const auto& function) { return static_cast<bool>(function); }, stage);
 }
 
 // Removes the samples at `positions`, at least one, and returns what a report says of them.
@@ -68,10 +90,12 @@ Packing::Packing(std::unique_ptr<Dataset> inner, PackingOptions options)
       select_guard_(options_.select_stage),
       postencode_guard_(options_.postencode_stage),
       pack_guard_(options_.pack_stage),
+      select_timer_(options_.clock, options_.select_stage),
+      postencode_timer_(options_.clock, options_.postencode_stage),
       budget_{options_.max_held_bytes},
       waiting_(*inner_, budget_),
-      selected_(*inner_, budget_) {
-  if (!options_.select || !options_.pack) {
+      selected_([this](const RestoreKey& key) { return rebuild_selected(key); }, budget_) {
+  if (!is_given(options_.select) || !is_given(options_.pack)) {
     throw Error(ErrorCode::kInvalidArgument, "packing needs a select and a pack function");
   }
   if (options_.buffer_size < 1 || options_.buffer_size > kMaxBufferSize || options_.tolerance < 0) {
@@ -84,6 +108,14 @@ Packing::Packing(std::unique_ptr<Dataset> inner, PackingOptions options)
 
 std::optional<Sample> Packing::next() {
   while (true) {
+    if (!running_.empty()) {
+      if (!call_) {
+        begin_call_again();
+      }
+      if (auto pack = next_output()) {
+        return pack;
+      }
+    }
     const bool is_end = !fill();
     if (lengths_.empty()) {
       if (waiting_.empty()) {
@@ -131,31 +163,39 @@ bool Packing::fill() {
 // Moves what is selected of the waiting samples to the packs, and drops the others.
 void Packing::select() {
   std::vector<Sample> samples = waiting_.take_front(waiting_.size());
-  const std::vector<std::vector<std::size_t>> selection = run_select(samples);
-  std::size_t taken = 0;
-  for (const std::vector<std::size_t>& pack : selection) {
-    for (const std::size_t position : pack) {
-      selected_.push_back(std::move(samples[position]));
-    }
-    if (!pack.empty()) {
-      lengths_.push_back(static_cast<std::int64_t>(pack.size()));
-    }
-    taken += pack.size();
+  const Selection selection = run_select(samples);
+  std::vector<std::size_t> uses(samples.size());  // that are left of each sample
+  for (const std::size_t position : positions_of(selection)) {
+    ++uses[position];
   }
-  if (taken < samples.size()) {
-    select_guard_.count_skipped(samples.size() - taken);
+  const auto unused = static_cast<std::uint64_t>(std::ranges::count(uses, std::size_t{0}));
+  for (const std::vector<SelectedPart>& pack : selection) {
+    std::int64_t length = 0;
+    for (const auto& [position, part] : pack) {
+      Sample sample = --uses[position] == 0 ? std::move(samples[position]) : samples[position];
+      if (std::optional<Sample> piece = cut(std::move(sample), part)) {
+        selected_.push_back(std::move(*piece));
+        ++length;
+      }
+    }
+    if (length > 0) {
+      lengths_.push_back(length);
+    }
+  }
+  if (unused > 0) {
+    select_guard_.count_skipped(unused);
   }
 }
 
 // Calls select until it names no more unpackable samples, which are removed. If it fails, all are.
-std::vector<std::vector<std::size_t>> Packing::run_select(std::vector<Sample>& samples) {
+Packing::Selection Packing::run_select(std::vector<Sample>& samples) {
   const std::int64_t number = selections_++;
   while (!samples.empty()) {
-    std::vector<std::vector<std::size_t>> selection;
+    Selection selection;
     try {
-      selection = options_.select(samples);
+      selection = select_timer_([&] { return call_select(samples); });
     } catch (const UnpackableSamples& unpackable) {
-      check_selection({unpackable.positions()}, samples.size(), number);
+      check_selection(unpackable.positions(), samples.size(), number, false);
       select_guard_.handle(std::current_exception(),
                            remove_samples(samples, unpackable.positions()), false);
       continue;
@@ -165,11 +205,75 @@ std::vector<std::vector<std::size_t>> Packing::run_select(std::vector<Sample>& s
       select_guard_.handle(std::current_exception(), std::move(failed), false);
       return {};
     }
-    check_selection(selection, samples.size(), number);
+    check_selection(positions_of(selection), samples.size(), number, selects_parts());
     select_guard_.succeed();
     return selection;
   }
   return {};
+}
+
+Packing::Selection Packing::call_select(const std::vector<Sample>& samples) {
+  if (const auto* parts = std::get_if<SelectPartsFunction>(&options_.select)) {
+    return (*parts)(samples);
+  }
+  Selection selection;
+  for (const std::vector<std::size_t>& pack : std::get<SelectFunction>(options_.select)(samples)) {
+    std::vector<SelectedPart>& selected = selection.emplace_back();
+    for (const std::size_t position : pack) {
+      selected.push_back({.position = position});
+    }
+  }
+  return selection;
+}
+
+// Nothing: cutting failed and the part is left out.
+std::optional<Sample> Packing::cut(Sample sample, const SamplePart& part) {
+  if (!selects_parts()) {
+    return sample;
+  }
+  const Sample origins = origins_of(sample);
+  return select_guard_.run(
+      [&] { return select_timer_([&] { return call_cut(std::move(sample), part); }); },
+      [&origins] { return failed_samples(origins); });
+}
+
+Sample Packing::call_cut(Sample sample, const SamplePart& part) const {
+  if (part.begin < 0 || part.end < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a selection has the part [{}, {}) of a sample, ranges must not be "
+                            "negative",
+                            part.begin, part.end));
+  }
+  const RestoreKey key =
+      RestoreKey::around(Stage::kPacking, {part.begin, part.end}, sample.restore_key);
+  if (!options_.cut) {
+    sample.restore_key = key;
+    return sample;
+  }
+  const Sample origins = origins_of(sample);
+  Sample piece = options_.cut(std::move(sample), part);
+  set_origins(piece, origins);
+  piece.restore_key = key;
+  check_made(piece);
+  return piece;
+}
+
+Sample Packing::rebuild_selected(const RestoreKey& key) {
+  try {
+    return restore_selected(key);
+  } catch (...) {
+    fail_to_rebuild(key);
+  }
+}
+
+// Throws Error, and what the cut function throws.
+Sample Packing::restore_selected(const RestoreKey& key) {
+  if (!selects_parts()) {
+    return inner_->restore_sample(key);
+  }
+  const RestoreKeyParts parts = split_key(key, Stage::kPacking, 2, 1);
+  return call_cut(inner_->restore_sample(parts.inner[0]),
+                  {.begin = parts.integers[0], .end = parts.integers[1]});
 }
 
 // Nothing: the pack, or all of its samples, failed.
@@ -183,6 +287,10 @@ std::optional<Sample> Packing::next_pack() {
     return std::nullopt;
   }
   const std::int64_t number = packs_++;
+  if (is_generating()) {
+    begin_call(std::move(samples), number);
+    return next_output();
+  }
   return pack_guard_.run([&] { return make_pack(samples, number); },
                          [&] { return failed_samples(samples); });
 }
@@ -194,14 +302,17 @@ std::vector<Sample> Packing::postencode(std::vector<Sample> samples) {
     const Sample origins = origins_of(sample);
     std::optional<Sample> result = postencode_guard_.run(
         [&] {
-          return call_map(options_.postencode, std::move(sample), options_.postencode_stage.seed,
-                          call);
+          return postencode_timer_([&] {
+            return call_map(options_.postencode, std::move(sample), origins,
+                            options_.postencode_stage.seed, call);
+          });
         },
         [&] { return failed_samples(origins); });
     if (result) {
       encoded.push_back(std::move(*result));
     }
   }
+  postencode_timer_.count(encoded.size());
   return encoded;
 }
 
@@ -209,12 +320,67 @@ Sample Packing::make_pack(std::span<Sample> samples, std::int64_t number) const 
   Sample pack;
   pack.restore_key = RestoreKey::list(Stage::kPacking, {number}, restore_keys(samples));
   CallContext context(options_.pack_stage.seed, pack.restore_key, number);
-  pack.fields = options_.pack(samples, context);
+  pack.fields = std::get<PackFunction>(options_.pack)(samples, context);
   move_origins(samples, pack);
+  check_made(pack);
   return pack;
 }
 
+void Packing::begin_call(std::vector<Sample> samples, std::int64_t number) {
+  call_ = std::make_unique<PackCall>(std::get<PackGenerator>(options_.pack), std::move(samples),
+                                     options_.pack_stage.seed, number);
+  running_ = call_->key();
+  outputs_ = 0;
+}
+
+// After a restore: the call that was running when the state was saved.
+void Packing::begin_call_again() {
+  try {
+    const RestoreKeyParts parts = split_key(running_, Stage::kPacking, 1, -1);
+    auto call = std::make_unique<PackCall>(std::get<PackGenerator>(options_.pack),
+                                           restore_samples_of_pack(parts.inner),
+                                           options_.pack_stage.seed, parts.integers[0]);
+    call->pass_over(outputs_);
+    call_ = std::move(call);
+  } catch (...) {
+    fail_to_rebuild(running_);
+  }
+}
+
+// Nothing: the samples of the call make no more packs.
+std::optional<Sample> Packing::next_output() {
+  std::optional<Sample> pack;
+  try {
+    pack = call_->next_pack();
+  } catch (...) {
+    std::vector<FailedSample> failed = failed_samples(call_->origins());
+    end_call();
+    pack_guard_.handle(std::current_exception(), std::move(failed), false);
+    return std::nullopt;
+  }
+  if (pack) {
+    ++outputs_;
+    pack_guard_.succeed();
+    return pack;
+  }
+  const bool made_nothing = outputs_ == 0;
+  end_call();
+  if (made_nothing) {
+    pack_guard_.succeed_with_nothing();
+  } else {
+    pack_guard_.succeed();
+  }
+  return std::nullopt;
+}
+
+void Packing::end_call() {
+  call_.reset();
+  running_ = RestoreKey();
+  outputs_ = 0;
+}
+
 void Packing::next_epoch() {
+  end_call();
   waiting_.clear();
   selected_.clear();
   lengths_.clear();
@@ -222,30 +388,68 @@ void Packing::next_epoch() {
   inner_->next_epoch();
 }
 
-Sample Packing::restore_sample(const RestoreKey& key) {
-  const RestoreKeyParts parts = split_key(key, Stage::kPacking, 1, -1);
+std::vector<Sample> Packing::restore_samples_of_pack(std::span<const RestoreKey> keys) {
   std::vector<Sample> samples;
-  for (const RestoreKey& inner : parts.inner) {
+  for (const RestoreKey& key : keys) {
     if (!options_.postencode) {
-      samples.push_back(inner_->restore_sample(inner));
+      samples.push_back(restore_selected(key));
       continue;
     }
-    const RestoreKeyParts call = split_key(inner, Stage::kMap, 1, 1);
-    samples.push_back(call_map(options_.postencode, inner_->restore_sample(call.inner[0]),
+    const RestoreKeyParts call = split_key(key, Stage::kMap, 1, 1);
+    Sample sample = restore_selected(call.inner[0]);
+    const Sample origins = origins_of(sample);
+    samples.push_back(call_map(options_.postencode, std::move(sample), origins,
                                options_.postencode_stage.seed, call.integers[0]));
   }
-  return make_pack(samples, parts.integers[0]);
+  return samples;
+}
+
+Sample Packing::restore_sample(const RestoreKey& key) {
+  if (!is_generating()) {
+    const RestoreKeyParts parts = split_key(key, Stage::kPacking, 1, -1);
+    std::vector<Sample> samples = restore_samples_of_pack(parts.inner);
+    return make_pack(samples, parts.integers[0]);
+  }
+  const RestoreKeyParts parts = split_key(key, Stage::kPacking, 2, -1);
+  PackCall call(std::get<PackGenerator>(options_.pack), restore_samples_of_pack(parts.inner),
+                options_.pack_stage.seed, parts.integers[0]);
+  call.pass_over(parts.integers[1]);
+  std::optional<Sample> pack = call.next_pack();
+  if (!pack) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names a pack that stage '{}' does not make",
+                            key.text(), pack_guard_.name()));
+  }
+  return std::move(*pack);
 }
 
 State Packing::save_state() const {
-  return {"Packing",
-          {{"selections", selections_},
-           {"postencodes", postencodes_},
-           {"packs", packs_},
-           {"waiting", waiting_.save()},
-           {"selected", selected_.save()},
-           {"lengths", std::vector<std::int64_t>(lengths_.begin(), lengths_.end())}},
-          {inner_->save_state()}};
+  State state{"Packing",
+              {{"selections", selections_},
+               {"postencodes", postencodes_},
+               {"packs", packs_},
+               {"waiting", waiting_.save()},
+               {"selected", selected_.save()},
+               {"lengths", std::vector<std::int64_t>(lengths_.begin(), lengths_.end())}},
+              {inner_->save_state()}};
+  if (is_generating()) {
+    state.fields.emplace_back("running", running_.bytes());
+    state.fields.emplace_back("outputs", outputs_);
+  }
+  return state;
+}
+
+// Throws Error if the key of the running call is none.
+void Packing::check_running(const State& state, std::vector<std::string>& differences) {
+  const std::string& running = state.bytes("running");
+  const std::int64_t outputs = state.integer("outputs");
+  if (outputs < 0 || (running.empty() && outputs > 0)) {
+    differences.push_back(fmt::format("Packing: {} packs of {}", outputs,
+                                      running.empty() ? "no samples" : "the same samples"));
+  }
+  if (!running.empty()) {
+    split_key(RestoreKey::from_bytes(running), Stage::kPacking, 1, -1);
+  }
 }
 
 void Packing::check_state(const State& state, std::vector<std::string>& differences) const {
@@ -256,8 +460,15 @@ void Packing::check_state(const State& state, std::vector<std::string>& differen
   }
   try {
     const auto waiting = static_cast<std::int64_t>(decode_keys(state.bytes("waiting")).size());
-    const auto selected = static_cast<std::int64_t>(decode_keys(state.bytes("selected")).size());
-    if (waiting + selected > options_.buffer_size) {
+    const std::vector<RestoreKey> selected_keys = decode_keys(state.bytes("selected"));
+    const auto selected = static_cast<std::int64_t>(selected_keys.size());
+    if (selects_parts()) {
+      for (const RestoreKey& key : selected_keys) {
+        split_key(key, Stage::kPacking, 2, 1);
+      }
+    }
+    // A sample may have been selected several times.
+    if (waiting + (selects_parts() ? 0 : selected) > options_.buffer_size) {
       differences.push_back(fmt::format("Packing: {} buffered samples, at most {} fit",
                                         waiting + selected, options_.buffer_size));
     }
@@ -273,6 +484,9 @@ void Packing::check_state(const State& state, std::vector<std::string>& differen
       differences.push_back(
           fmt::format("Packing: the packs' lengths do not add up to {} samples", selected));
     }
+    if (is_generating()) {
+      check_running(state, differences);
+    }
   } catch (const Error& error) {
     differences.push_back("Packing: " + error.message());
   }
@@ -287,6 +501,12 @@ void Packing::apply_state(const State& state) {
   selected_.restore(state.bytes("selected"));
   const std::vector<std::int64_t>& lengths = state.integers("lengths");
   lengths_.assign(lengths.begin(), lengths.end());
+  end_call();
+  if (is_generating()) {
+    const std::string& running = state.bytes("running");
+    running_ = running.empty() ? RestoreKey() : RestoreKey::from_bytes(running);
+    outputs_ = state.integer("outputs");
+  }
   empty_selections_ = 0;
   apply(*inner_, state.children[0]);
 }

@@ -4,9 +4,13 @@
 #include <limits>
 #include <string_view>
 #include <utility>
+#include <variant>
+
+#include <fmt/format.h>
 
 #include "energon/sharder.h"
 #include "io/error.h"
+#include "wrappers/batch_generator.h"
 #include "wrappers/blend.h"
 #include "wrappers/concat.h"
 #include "wrappers/epochize.h"
@@ -15,6 +19,7 @@
 #include "wrappers/measured.h"
 #include "wrappers/read_samples.h"
 #include "wrappers/repeat.h"
+#include "wrappers/replacement.h"
 #include "wrappers/share_blend.h"
 #include "wrappers/shuffle_buffer.h"
 
@@ -123,24 +128,31 @@ class Coverage {
 
 struct TrainOrder {
   std::unique_ptr<Order> order;
-  std::int64_t most_left_out;  // in a row, in an epoch without end; else 0
+  std::int64_t most_left_out = 0;      // in a row, in an epoch without end; else 0
+  Replacement* replacement = nullptr;  // the blend in `order`, if there is one
 };
 
-std::unique_ptr<Order> blend(std::vector<std::unique_ptr<Order>> orders,
-                             const std::vector<double>& weights, const PipelineData& data,
-                             const TrainOptions& options, const PipelineContext& context) {
+template <class Order>
+TrainOrder with_replacement(std::unique_ptr<Order> blend) {
+  Replacement* const replacement = blend.get();
+  return {.order = std::move(blend), .replacement = replacement};
+}
+
+TrainOrder blend(std::vector<std::unique_ptr<Order>> orders, const std::vector<double>& weights,
+                 const PipelineData& data, const TrainOptions& options,
+                 const PipelineContext& context) {
   if (data.mixing == Mixing::kWeighted && options.blend_by == BlendBy::kShare) {
     std::vector<SharedOrder> inners;
     for (std::size_t i = 0; i < orders.size(); ++i) {
       inners.push_back({std::move(orders[i]), weights[i], data.leaves[i].length_of_sample});
     }
-    return std::make_unique<ShareBlend>(std::move(inners));
+    return with_replacement(std::make_unique<ShareBlend>(std::move(inners)));
   }
   std::vector<WeightedOrder> inners;
   for (std::size_t i = 0; i < orders.size(); ++i) {
     inners.push_back({std::move(orders[i]), weights[i]});
   }
-  return std::make_unique<Blend>(std::move(inners), context.seed());
+  return with_replacement(std::make_unique<Blend>(std::move(inners), context.seed()));
 }
 
 TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
@@ -168,17 +180,19 @@ TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
     }
     inners.push_back(std::move(order));
   }
-  std::unique_ptr<Order> order = inners.size() == 1
-                                     ? std::move(inners.front())
-                                     : blend(std::move(inners), weights, data, options, context);
+  TrainOrder train = inners.size() == 1 ? TrainOrder{.order = std::move(inners.front())}
+                                        : blend(std::move(inners), weights, data, options, context);
   if (options.repeat && data.mixing != Mixing::kWeighted) {
-    order = repeated(std::move(order), std::nullopt);
+    train.order = repeated(std::move(train.order), std::nullopt);
   }
   if (options.shuffle_buffer_size > 1) {
-    order = std::make_unique<ShuffleBuffer>(std::move(order), options.shuffle_buffer_size,
-                                            context.seed());
+    train.order = std::make_unique<ShuffleBuffer>(std::move(train.order),
+                                                  options.shuffle_buffer_size, context.seed());
   }
-  return {std::move(order), options.repeat ? coverage.samples(options.shuffle_buffer_size) : 0};
+  if (options.repeat) {
+    train.most_left_out = coverage.samples(options.shuffle_buffer_size);
+  }
+  return train;
 }
 
 std::unique_ptr<Order> val_order(const PipelineData& data, const PipelineContext& context) {
@@ -222,12 +236,13 @@ class Assembly {
       : data_(data), encoding_(encoding), context_(context) {}
 
   /// The stages from reading to the encoded batch.
-  void add_encoding(std::unique_ptr<Order> order, std::int64_t most_left_out = 0) {
-    most_left_out_ = most_left_out;
+  void add_encoding(TrainOrder order) {
+    most_left_out_ = order.most_left_out;
     const TaskEncoder& encoder = encoding_.encoder;
-    add_reading(std::move(order));
+    ReplaceFunction replace = add_reading(std::move(order));
     if (!encoder.cookers.empty()) {
-      add_function(stage_names::kCook, cook_function(encoder.cookers, data_.leaves, encoder.cache));
+      add<Map>(stage_names::kCook, cook_function(encoder.cookers, data_.leaves, encoder.cache),
+               stage(stage_names::kCook), std::move(replace));
     }
     add_function(stage_names::kEncodeSample, encoder.encode_sample);
     add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
@@ -237,11 +252,12 @@ class Assembly {
   }
 
   /// Cuts the stream: Epochize or Limit.
-  template <class Stage>
-  void add_end(std::int64_t length_of_rank) {
+  template <class Stage, class... Arguments>
+  void add_end(std::int64_t length_of_rank, Arguments&&... arguments) {
     dataset_ = std::make_unique<Stage>(
         std::move(dataset_),
-        share_of(length_of_rank, context_.stream, context_.config.stream_count()));
+        share_of(length_of_rank, context_.stream, context_.config.stream_count()),
+        std::forward<Arguments>(arguments)...);
   }
 
   /// The whole pipeline, with what watches it.
@@ -278,19 +294,38 @@ class Assembly {
     measure(name);
   }
 
-  void measure(std::string_view name, CountBytes count_bytes = CountBytes::kNo) {
-    dataset_ = std::make_unique<Measured>(std::move(dataset_), name, clock_, context_.monitor,
-                                          count_bytes);
+  Measured& measure(std::string_view name, CountBytes count_bytes = CountBytes::kNo) {
+    auto measured = std::make_unique<Measured>(std::move(dataset_), name, clock_, context_.monitor,
+                                               count_bytes);
+    Measured& stage = *measured;
+    dataset_ = std::move(measured);
+    return stage;
   }
 
-  void add_reading(std::unique_ptr<Order> order) {
+  // Returns how the next stage gets a sample in place of one that it leaves out; nothing if there
+  // is only one leaf, whose next sample comes anyway.
+  ReplaceFunction add_reading(TrainOrder order) {
     std::vector<std::shared_ptr<const LeafDataset>> leaves;
     for (const PipelineLeaf& leaf : data_.leaves) {
       leaves.push_back(leaf.dataset);
     }
-    dataset_ = std::make_unique<ReadSamples>(std::move(order), std::move(leaves), context_.memory,
-                                             stage(stage_names::kRead), context_.readers);
-    measure(stage_names::kRead, CountBytes::kYes);
+    auto reading =
+        std::make_unique<ReadSamples>(std::move(order.order), std::move(leaves), context_.memory,
+                                      stage(stage_names::kRead), context_.readers);
+    ReadSamples* const read = reading.get();
+    dataset_ = std::move(reading);
+    Measured* const measured = &measure(stage_names::kRead, CountBytes::kYes);
+    if (order.replacement == nullptr) {
+      return nullptr;
+    }
+    // All live as long as the stage that asks: it owns those before it.
+    return [read, measured, replacement = order.replacement](const RestoreKey& left_out,
+                                                             std::int64_t in_a_row) {
+      const RestoreKeyParts parts = split_key(left_out, Stage::kWebdataset, 2, 0);
+      const SampleRef ref{.index = parts.integers[1],
+                          .leaf = static_cast<std::uint32_t>(parts.integers[0])};
+      return measured->measure([&] { return read->read_instead(*replacement, ref, in_a_row); });
+    };
   }
 
   void add_function(std::string_view name, const SampleStage& function) {
@@ -307,11 +342,13 @@ class Assembly {
       add<Packing>(stage_names::kPackSelectedSamples,
                    PackingOptions{.buffer_size = *encoding_.packing_buffer_size,
                                   .select = encoder.select_samples_to_pack,
+                                  .cut = encoder.cut_selected_sample,
                                   .postencode = encoder.postencode_sample,
                                   .pack = encoder.pack_selected_samples,
                                   .select_stage = stage(stage_names::kSelectSamplesToPack),
                                   .postencode_stage = stage(stage_names::kPostencodeSample),
-                                  .pack_stage = stage(stage_names::kPackSelectedSamples)});
+                                  .pack_stage = stage(stage_names::kPackSelectedSamples),
+                                  .clock = clock_});
     } else if (encoder.postencode_sample) {
       add_function(stage_names::kPostencodeSample, SampleStage(encoder.postencode_sample));
     }
@@ -322,17 +359,32 @@ class Assembly {
     if (encoder.batch_group_criterion) {
       add<GroupBatch>(stage_names::kBatch,
                       GroupBatchOptions{.criterion = encoder.batch_group_criterion,
-                                        .batch_size = encoding_.batch_size.value_or(1),
+                                        .batch_size = encoding_.batch_size,
                                         .remainder = encoding_.remainder,
-                                        .function = encoder.batch,
+                                        .function = std::get<BatchFunction>(encoder.batch),
                                         .group_stage = stage(stage_names::kBatchGroupCriterion),
-                                        .batch_stage = stage(stage_names::kBatch)});
+                                        .batch_stage = stage(stage_names::kBatch),
+                                        .clock = clock_});
     } else if (encoding_.batch_size) {
-      add<Batch>(stage_names::kBatch, BatchOptions{.batch_size = *encoding_.batch_size,
-                                                   .remainder = encoding_.remainder,
-                                                   .function = encoder.batch,
-                                                   .stage = stage(stage_names::kBatch)});
+      add_batches(*encoding_.batch_size);
     }
+  }
+
+  void add_batches(std::int64_t batch_size) {
+    const BatchStage& function = encoding_.encoder.batch;
+    if (const auto* one = std::get_if<BatchFunction>(&function)) {
+      add<Batch>(stage_names::kBatch, BatchOptions{.batch_size = batch_size,
+                                                   .remainder = encoding_.remainder,
+                                                   .function = *one,
+                                                   .stage = stage(stage_names::kBatch)});
+      return;
+    }
+    dataset_ =
+        generated_batches(std::move(dataset_), {.batch_size = batch_size,
+                                                .remainder = encoding_.remainder,
+                                                .function = std::get<BatchGenerator>(function),
+                                                .stage = stage(stage_names::kBatch)});
+    measure(stage_names::kBatch);
   }
 
   const PipelineData& data_;
@@ -364,6 +416,13 @@ std::shared_ptr<const Parts<Options>> checked_parts(PipelineData data, Options o
       Parts<Options>{std::move(data), std::move(options)});
 }
 
+void check_not_negative(std::string_view name, std::int64_t batches) {
+  if (batches < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} is {}, it must not be negative; 0 means none", name, batches));
+  }
+}
+
 }  // namespace
 
 PipelineFactory train_pipeline(PipelineData data, TrainOptions options) {
@@ -372,28 +431,32 @@ PipelineFactory train_pipeline(PipelineData data, TrainOptions options) {
                 "a blend by weight never ends: repeat must be true (use blend_epochized for epochs "
                 "with an end, or virtual_epoch_length)");
   }
+  check_not_negative("virtual_epoch_length", options.virtual_epoch_length);
   return [parts = checked_parts(std::move(data), std::move(options))](
              const PipelineContext& context) -> std::unique_ptr<Dataset> {
     const TrainOptions& options = parts->options;
     const Encoding encoding(options);
     Assembly assembly(parts->data, encoding, context);
     TrainOrder train = train_order(parts->data, options, context);
-    assembly.add_encoding(std::move(train.order), train.most_left_out);
+    assembly.add_encoding(std::move(train));
     if (options.virtual_epoch_length > 0) {
-      assembly.add_end<Epochize>(options.virtual_epoch_length);
+      assembly.add_end<Epochize>(options.virtual_epoch_length, options.repeat
+                                                                   ? Epochize::AtEnd::kBeginAgain
+                                                                   : Epochize::AtEnd::kEndEpoch);
     }
     return assembly.finish();
   };
 }
 
 PipelineFactory val_pipeline(PipelineData data, ValOptions options) {
+  check_not_negative("limit", options.limit.value_or(0));
   return [parts = checked_parts(std::move(data), std::move(options))](
              const PipelineContext& context) -> std::unique_ptr<Dataset> {
     const ValOptions& options = parts->options;
     const Encoding encoding(options);
     Assembly assembly(parts->data, encoding, context);
-    assembly.add_encoding(val_order(parts->data, context));
-    if (options.limit) {
+    assembly.add_encoding({.order = val_order(parts->data, context)});
+    if (options.limit.value_or(0) > 0) {
       assembly.add_end<Limit>(*options.limit);
     }
     return assembly.finish();

@@ -55,7 +55,8 @@ struct TrainOptions {
   BlendBy blend_by = BlendBy::kDraw;
 
   /// Batches of one epoch of a rank; 0: an epoch is a passage over the data, or endless with
-  /// `repeat`.
+  /// `repeat`. Without `repeat` an epoch also ends with the data, so that the last one of a passage
+  /// may be shorter; the next one begins the data again.
   std::int64_t virtual_epoch_length = 0;
   /// Begin the data again at its end, within the epoch. A weighted blend never ends and needs it.
   bool repeat = true;
@@ -74,7 +75,7 @@ struct ValOptions {
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
-  /// Batches of one epoch of a rank; absent: all.
+  /// Batches of one epoch of a rank; absent or 0: all.
   std::optional<std::int64_t> limit = std::nullopt;
   ErrorPolicies errors = {};
   std::optional<WatchdogOptions> watchdog = std::nullopt;

@@ -60,6 +60,23 @@ void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
   }
 }
 
+std::optional<Sample> ReadSamples::read_instead(Replacement& replacement, SampleRef left_out,
+                                                std::int64_t in_a_row) {
+  std::vector<Sample> samples;
+  while (samples.empty() && in_a_row++ < replacement.replaceable(left_out.leaf)) {
+    const auto ref = replacement.replace(left_out);
+    if (!ref) {
+      break;
+    }
+    left_out = *ref;
+    if (!is_known_broken(ref->leaf, ref->index)) {
+      indexes_.push_back(ref->index);
+      read_run(ref->leaf, samples);
+    }
+  }
+  return samples.empty() ? std::nullopt : std::optional(std::move(samples.front()));
+}
+
 void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
   if (indexes_.empty()) {
     return;

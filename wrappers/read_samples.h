@@ -15,6 +15,7 @@
 #include "energon/leaf_readers.h"
 #include "energon/order.h"
 #include "energon/stage_guard.h"
+#include "wrappers/replacement.h"
 
 namespace energon {
 
@@ -31,6 +32,10 @@ class ReadSamples final : public Dataset {
 
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
+  /// A sample in place of `left_out`, the last of `in_a_row` samples of its leaf that a later stage
+  /// left out. `replacement` is part of the order. Nothing if there is none.
+  std::optional<Sample> read_instead(Replacement& replacement, SampleRef left_out,
+                                     std::int64_t in_a_row);
   void next_epoch() override { order_->next_epoch(); }
   std::optional<std::int64_t> size() const override { return order_->size(); }
   std::int64_t skip(std::int64_t count) override { return order_->skip(count); }

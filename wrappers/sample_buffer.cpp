@@ -6,6 +6,10 @@
 
 namespace energon {
 
+SampleBuffer::SampleBuffer(Dataset& inner, PayloadBudget& budget)
+    : SampleBuffer([&inner](const RestoreKey& key) { return rebuild_sample(inner, key); }, budget) {
+}
+
 void SampleBuffer::push_back(Sample sample) {
   const std::uint64_t bytes = payload_bytes(sample);
   Entry entry;
@@ -22,7 +26,7 @@ std::vector<Sample> SampleBuffer::take_front(std::size_t count) {
   std::vector<Sample> samples(count);
   for (std::size_t i = 0; i < count; ++i) {
     if (!entries_[i].is_held) {
-      samples[i] = rebuild_sample(inner_, entries_[i].sample.restore_key);
+      samples[i] = rebuild_(entries_[i].sample.restore_key);
     }
   }
   for (Sample& sample : samples) {

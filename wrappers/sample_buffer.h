@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "energon/dataset.h"
@@ -30,8 +32,14 @@ inline constexpr std::uint64_t kMaxHeldBytes = std::uint64_t{256} << 20;
 
 class SampleBuffer {
  public:
+  /// Makes the sample of a key again; throws Error if it cannot.
+  using Rebuild = std::function<Sample(const RestoreKey& key)>;
+
   /// `inner` emitted the samples; both must outlive the buffer.
-  SampleBuffer(Dataset& inner, PayloadBudget& budget) : inner_(inner), budget_(budget) {}
+  SampleBuffer(Dataset& inner, PayloadBudget& budget);
+  /// Of samples that `rebuild` can make; `budget` must outlive the buffer.
+  SampleBuffer(Rebuild rebuild, PayloadBudget& budget)
+      : rebuild_(std::move(rebuild)), budget_(budget) {}
   ~SampleBuffer() { clear(); }
   SampleBuffer(const SampleBuffer&) = delete;
   SampleBuffer& operator=(const SampleBuffer&) = delete;
@@ -57,7 +65,7 @@ class SampleBuffer {
     bool is_held = false;
   };
 
-  Dataset& inner_;
+  const Rebuild rebuild_;
   PayloadBudget& budget_;
   std::deque<Entry> entries_;
 };

@@ -52,9 +52,9 @@ void fail_to_rebuild(const RestoreKey& key) {
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kResourceExhausted, message("out of memory"));
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument, message(error.what()));
+    throw Error(ErrorCode::kUserFunction, message(error.what()));
   } catch (...) {
-    throw Error(ErrorCode::kInvalidArgument,
+    throw Error(ErrorCode::kUserFunction,
                 message("a function threw something that is no std::exception"));
   }
 }

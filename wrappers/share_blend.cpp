@@ -48,20 +48,44 @@ std::optional<std::size_t> ShareBlend::choose() const {
 
 std::optional<SampleRef> ShareBlend::next() {
   while (const std::optional<std::size_t> chosen = choose()) {
-    const SharedOrder& inner = inners_[*chosen];
-    if (const auto ref = inner.order->next()) {
-      const std::int64_t length = inner.length ? inner.length(ref->index) : 1;
-      if (length < 0) {
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("sample {} of the blend's order {} has the length {}", ref->index,
-                                *chosen, length));
-      }
-      given_[*chosen] += length;
+    if (const auto ref = inners_[*chosen].order->next()) {
+      given_[*chosen] += length_of(*chosen, *ref);
       return ref;
     }
     exhausted_[*chosen] = 1;
   }
   return std::nullopt;
+}
+
+std::int64_t ShareBlend::length_of(std::size_t inner, const SampleRef& ref) const {
+  const LengthOfSample& length_of_sample = inners_[inner].length;
+  const std::int64_t length = length_of_sample ? length_of_sample(ref.index) : 1;
+  if (length < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("sample {} of the blend's order {} has the length {}", ref.index, inner,
+                            length));
+  }
+  return length;
+}
+
+// What was left out was not given: its share goes to what takes its place.
+std::optional<SampleRef> ShareBlend::replace(const SampleRef& left_out) {
+  const std::size_t leaf = left_out.leaf;
+  given_.at(leaf) = std::max<std::int64_t>(given_[leaf] - length_of(leaf, left_out), 0);
+  if (exhausted_[leaf] != 0) {
+    return std::nullopt;
+  }
+  const auto ref = inners_[leaf].order->next();
+  if (ref) {
+    given_[leaf] += length_of(leaf, *ref);
+  } else {
+    exhausted_[leaf] = 1;
+  }
+  return ref;
+}
+
+std::int64_t ShareBlend::replaceable(std::uint32_t leaf) const {
+  return inners_.at(leaf).order->samples_per_pass().value_or(0);
 }
 
 void ShareBlend::next_epoch() {

@@ -14,6 +14,7 @@
 
 #include "energon/order.h"
 #include "wrappers/pipeline_leaf.h"
+#include "wrappers/replacement.h"
 
 namespace energon {
 
@@ -23,13 +24,15 @@ struct SharedOrder {
   LengthOfSample length = nullptr;  ///< of its references; absent: 1 each
 };
 
-class ShareBlend final : public Order {
+class ShareBlend final : public Order, public Replacement {
  public:
   /// Takes `inners`, at least one. Throws Error (kInvalidArgument) for weights that are not
   /// positive and finite. next() throws the same for a length below 0.
   explicit ShareBlend(std::vector<SharedOrder> inners);
 
   std::optional<SampleRef> next() override;
+  std::optional<SampleRef> replace(const SampleRef& left_out) override;
+  std::int64_t replaceable(std::uint32_t leaf) const override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override;
   State save_state() const override;
@@ -39,6 +42,7 @@ class ShareBlend final : public Order {
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
   std::optional<std::size_t> choose() const;
+  std::int64_t length_of(std::size_t inner, const SampleRef& ref) const;
 
   const std::vector<SharedOrder> inners_;
   double weights_ = 0;  // their sum

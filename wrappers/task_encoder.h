@@ -16,6 +16,7 @@
 
 #include "wrappers/batch.h"
 #include "wrappers/batch_functions.h"
+#include "wrappers/batch_generator.h"
 #include "wrappers/cook.h"
 #include "wrappers/flat_map.h"
 #include "wrappers/group_batch.h"
@@ -40,14 +41,18 @@ struct TaskEncoder {
   /// Before packing: what select_samples_to_pack needs to know, such as the length.
   SampleStage preencode_sample = {};
   /// Which samples of the packing buffer become packs.
-  SelectFunction select_samples_to_pack = nullptr;
+  SelectStage select_samples_to_pack = {};
+  /// Makes the parts that select_samples_to_pack selects, if it selects parts of samples.
+  CutFunction cut_selected_sample = nullptr;
   /// For the samples that were selected: the expensive part.
   MapFunction postencode_sample = nullptr;
-  PackFunction pack_selected_samples = nullptr;
+  /// Makes one pack of the samples, or, as a generator, any number.
+  PackStage pack_selected_samples = {};
 
   /// With a criterion samples are batched in groups: by aspect ratio, say, or by_length().
   GroupFunction batch_group_criterion = nullptr;
-  BatchFunction batch = generic_batch;
+  /// Makes one batch, or, as a generator, any number; then there are no groups.
+  BatchStage batch = generic_batch;
   SampleStage encode_batch = {};
 };
 

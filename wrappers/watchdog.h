@@ -33,7 +33,7 @@ struct WatchdogReport {
 std::string to_string(const WatchdogReport& report);
 
 /// Runs in the watchdog's thread, while the pipeline's thread runs or hangs. What it throws is
-/// thrown by next(), should that return.
+/// thrown by next(), should that return; what is no Error as one (kUserFunction).
 using WatchdogHandler = std::function<void(const WatchdogReport& report)>;
 
 /// After the handler.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -13,6 +14,7 @@
 
 #include "energon/savable.h"
 #include "io/error.h"
+#include "io/hash.h"
 #include "io/output_target.h"
 #include "io/write_all.h"
 
@@ -54,6 +56,19 @@ bool names_one_place(const FailureReport& report) {
          (report.samples.size() == 1 && (sample.index_in_shard >= 0 || !sample.key.empty()));
 }
 
+// What tells a place apart: 8 bytes, so that a run in which millions fail keeps little.
+std::uint64_t place_of(const FailureReport& report) {
+  const FailedSample& sample = report.samples.front();
+  Xxh3Stream stream;
+  stream.update_field(as_bytes(sample.dataset_path));
+  stream.update_field(as_bytes(sample.shard_name));
+  if (!report.is_shard_broken) {
+    stream.update_field(as_bytes(sample.key));
+    stream.update_field(std::as_bytes(std::span(&sample.index_in_shard, 1)));
+  }
+  return stream.digest();
+}
+
 }  // namespace
 
 void QuarantineWriter::check() const {
@@ -90,6 +105,10 @@ void QuarantineWriter::append(const FailureReport& report) {
   if (!enabled() || !names_one_place(report)) {
     return;
   }
+  const std::uint64_t place = place_of(report);
+  if (written_.contains(place)) {
+    return;
+  }
   std::string line = line_of(report);
   if (!file_.valid()) {
     open();
@@ -106,6 +125,7 @@ void QuarantineWriter::append(const FailureReport& report) {
     file_.reset();  // the next call looks at what was left of the line
     throw;
   }
+  written_.insert(place);
 }
 
 }  // namespace energon

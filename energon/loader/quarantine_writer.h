@@ -3,7 +3,10 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <unordered_set>
+#include <utility>
 
 #include "energon/failure.h"
 #include "io/unique_fd.h"
@@ -23,9 +26,9 @@ class QuarantineWriter {
   /// later. Throws Error (kNotFound, kIo).
   void check() const;
 
-  /// One line for the sample or the broken shard of `report`, with one system call. Nothing if the
-  /// report has several samples, of which nobody knows the bad one, or no known place. Throws Error
-  /// (kIo, kNotFound for a missing folder).
+  /// One line for the sample or the broken shard of `report`, with one system call; nothing if this
+  /// writer wrote it before, if the report has several samples, of which nobody knows the bad one,
+  /// or no known place. Throws Error (kIo, kNotFound for a missing folder).
   void append(const FailureReport& report);
 
  private:
@@ -33,6 +36,7 @@ class QuarantineWriter {
 
   const std::string path_;
   UniqueFd file_;
+  std::unordered_set<std::uint64_t> written_;  // hashes of samples and shards
 };
 
 }  // namespace energon

@@ -20,6 +20,8 @@ constexpr std::chrono::milliseconds kShortestTime{100};
 constexpr double kConsumerShare = 0.5;
 // A reading stage with less CPU time than this part of the busy time waits for the storage.
 constexpr double kStorageCpuShare = 0.5;
+// More of the busy time spent on waiting for a core than this says that cores are missing.
+constexpr double kCpuWaitShare = 0.4;
 
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -34,6 +36,7 @@ struct Totals {
   std::chrono::nanoseconds busy{0};
   std::chrono::nanoseconds consumer_wait{0};
   std::chrono::nanoseconds cpu{0};
+  std::chrono::nanoseconds cpu_wait{0};
   std::map<std::string, StageStatistics> stages;
 };
 
@@ -43,6 +46,7 @@ Totals totals_of(const LoaderStatistics& statistics) {
     totals.busy += worker.busy;
     totals.consumer_wait += worker.consumer_wait;
     totals.cpu += worker.cpu;
+    totals.cpu_wait += worker.cpu_wait;
     for (const StageStatistics& stage : worker.stages) {
       StageStatistics& sum = totals.stages[stage.name];
       sum.busy += stage.busy;
@@ -57,6 +61,13 @@ Totals totals_of(const LoaderStatistics& statistics) {
 
 Verdict judge_stages(const Totals& totals) {
   const double cpu_share = share(totals.cpu, totals.busy);
+  if (const double waits = share(totals.cpu_wait, totals.busy); waits >= kCpuWaitShare) {
+    return {.limit = Limit::kCpuShortage,
+            .text = fmt::format("not getting CPU: what makes batches is ready to run and waits for "
+                                "a core for {:.0f} % of its busy time (the CPU share is {:.0f} %): "
+                                "use fewer workers or threads, or give the job more cores",
+                                waits * 100, cpu_share * 100)};
+  }
   const auto longest =
       std::max_element(totals.stages.begin(), totals.stages.end(),
                        [](const auto& a, const auto& b) { return a.second.busy < b.second.busy; });
@@ -103,6 +114,7 @@ Config to_json(const WorkerStatistics& worker) {
           {"busy_seconds", seconds(worker.busy)},
           {"consumer_wait_seconds", seconds(worker.consumer_wait)},
           {"cpu_seconds", seconds(worker.cpu)},
+          {"cpu_wait_seconds", seconds(worker.cpu_wait)},
           {"helper_cpu_seconds", seconds(worker.helper_cpu)},
           {"queue_depth", worker.queue_depth},
           {"stages", std::move(stages)}};
@@ -135,6 +147,8 @@ std::string_view to_string(Limit limit) {
       return "cpu";
     case Limit::kConsumer:
       return "consumer";
+    case Limit::kCpuShortage:
+      return "cpu_shortage";
   }
   return "unknown";
 }
@@ -198,6 +212,7 @@ void add_run(WorkerStatistics& sum, const WorkerStatistics& run) {
   sum.busy += run.busy;
   sum.consumer_wait += run.consumer_wait;
   sum.cpu += run.cpu;
+  sum.cpu_wait += run.cpu_wait;
   sum.helper_cpu += run.helper_cpu;
   sum.queue_depth = run.queue_depth;
   for (std::size_t i = 0; i < run.stages.size(); ++i) {

@@ -36,8 +36,11 @@ struct WorkerStatistics {
   std::chrono::nanoseconds busy{0};           ///< making batches, without waiting for the consumer
   std::chrono::nanoseconds consumer_wait{0};  ///< for the trainer to take or to give back batches
   std::chrono::nanoseconds cpu{0};            ///< of the thread that makes batches
-  std::chrono::nanoseconds helper_cpu{0};     ///< of the thread that helps it to read
-  std::int64_t queue_depth = 0;               ///< batches finished and not taken, right now
+  /// Of the thread that makes batches: ready to run, but without a core. 0 where the kernel does
+  /// not say it.
+  std::chrono::nanoseconds cpu_wait{0};
+  std::chrono::nanoseconds helper_cpu{0};  ///< of the thread that helps it to read
+  std::int64_t queue_depth = 0;            ///< batches finished and not taken, right now
   std::vector<StageStatistics> stages = {};
 };
 
@@ -65,6 +68,7 @@ enum class Limit : std::uint8_t {
   kStorage,      ///< reading, while the CPU idles
   kCpu,          ///< the CPU time of a stage
   kConsumer,     ///< the trainer takes batches more slowly than they are made
+  kCpuShortage,  ///< workers are ready to run and get no core
 };
 
 std::string_view to_string(Limit limit);

@@ -12,7 +12,7 @@ namespace energon {
 namespace {
 
 constexpr std::uint64_t kStatisticsMagic = 0x3154415453474E45;  // "ENGSTAT1"
-constexpr std::uint32_t kStatisticsVersion = 2;
+constexpr std::uint32_t kStatisticsVersion = 3;
 
 std::uint64_t load(const std::atomic<std::uint64_t>& counter) {
   return counter.load(std::memory_order_relaxed);  // a recent value is enough
@@ -70,6 +70,7 @@ WorkerStatistics read_statistics(const StatisticsBlock& block) {
                           .busy = load_time(block.busy_ns),
                           .consumer_wait = load_time(block.consumer_wait_ns),
                           .cpu = load_time(block.cpu_ns),
+                          .cpu_wait = load_time(block.cpu_wait_ns),
                           .helper_cpu = load_time(block.helper_cpu_ns)};
   const std::size_t count = std::min<std::size_t>(block.stage_count.load(std::memory_order_acquire),
                                                   kMaxStages);  // sees the names

@@ -39,6 +39,7 @@ struct StatisticsBlock {
   std::atomic<std::uint64_t> consumer_wait_ns{0};  ///< for room in the ring or the arena
   std::atomic<std::uint64_t> cpu_ns{0};            ///< of the thread that makes batches
   std::atomic<std::uint64_t> helper_cpu_ns{0};     ///< of the thread that helps it to read
+  std::atomic<std::uint64_t> cpu_wait_ns{0};       ///< ready to make batches, without a core
   alignas(64) std::array<StageBlock, kMaxStages> stages = {};
 };
 

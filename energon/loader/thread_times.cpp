@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "energon/thread_cpu_time.h"
+#include "energon/thread_cpu_wait.h"
 
 namespace energon {
 namespace {
@@ -28,6 +29,10 @@ bool CpuShare::is_due(Clock::time_point now) const {
   return last_call_ >= kShortCall || now - asked_at_ >= kInterval;
 }
 
+bool CpuShare::is_wait_due(Clock::time_point now) const {
+  return now - wait_asked_at_ >= kInterval;
+}
+
 BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter* arena)
     : block_(block),
       cpu_(cpu),
@@ -35,7 +40,8 @@ BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter* are
       waited_(arena != nullptr ? arena->waited() : std::chrono::nanoseconds(0)),
       ring_wait_ns_(block.consumer_wait_ns.load(std::memory_order_relaxed)),
       begin_(Clock::now()),
-      cpu_begin_(cpu.is_due(begin_) ? std::optional(thread_cpu_time()) : std::nullopt) {}
+      cpu_begin_(cpu.is_due(begin_) ? std::optional(thread_cpu_time()) : std::nullopt),
+      wait_begin_(cpu.is_wait_due(begin_) ? thread_cpu_wait() : std::nullopt) {}
 
 BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter& arena)
     : BusyTime(block, cpu, &arena) {}
@@ -52,6 +58,7 @@ BusyTime::~BusyTime() {
   add(block_.busy_ns, busy);
   add(block_.consumer_wait_ns, arena_wait);
   cpu_.last_call_ = busy;
+  add_cpu_wait(busy, end);
   if (!cpu_begin_) {
     add(block_.cpu_ns, std::chrono::nanoseconds(std::llround(cpu_.share_ * to_double(busy))));
     return;
@@ -62,6 +69,23 @@ BusyTime::~BusyTime() {
   if (busy > std::chrono::nanoseconds(0)) {
     cpu_.share_ = std::min(1.0, to_double(used) / to_double(busy));
   }
+}
+
+void BusyTime::add_cpu_wait(std::chrono::nanoseconds busy, Clock::time_point end) {
+  std::optional<std::chrono::nanoseconds> waited;
+  if (wait_begin_) {
+    waited = thread_cpu_wait();
+  }
+  if (!waited) {
+    add(block_.cpu_wait_ns,
+        std::chrono::nanoseconds(std::llround(cpu_.wait_share_ * to_double(busy))));
+    return;
+  }
+  *waited = std::clamp(*waited - *wait_begin_, std::chrono::nanoseconds(0),
+                       std::max(busy, std::chrono::nanoseconds(0)));
+  add(block_.cpu_wait_ns, *waited);
+  cpu_.wait_asked_at_ = end;
+  cpu_.wait_share_ = busy.count() > 0 ? to_double(*waited) / to_double(busy) : 0;
 }
 
 ConsumerWait::ConsumerWait(StatisticsBlock& block) : block_(block), begin_(Clock::now()) {}

@@ -14,19 +14,24 @@ namespace energon {
 /// How much of its busy time a thread really runs in one kind of call. Asking for a thread's CPU
 /// time is a system call, a good part of what a small batch costs; so when calls are shorter than
 /// 50 us it is asked once a millisecond, and the calls between count with the share of the last one
-/// that was asked for.
+/// that was asked for. How long it waited for a core is asked at most once a millisecond.
 class CpuShare {
  private:
   friend class BusyTime;
   bool is_due(std::chrono::steady_clock::time_point now) const;
 
+  bool is_wait_due(std::chrono::steady_clock::time_point now) const;
+
   std::chrono::steady_clock::time_point asked_at_;
   std::chrono::nanoseconds last_call_ = std::chrono::nanoseconds::max();
   double share_ = 1;
+
+  std::chrono::steady_clock::time_point wait_asked_at_;
+  double wait_share_ = 0;
 };
 
-/// From construction to destruction: time that the pipeline is busy, and CPU time of the thread.
-/// What the consumer was waited for meanwhile counts as that.
+/// From construction to destruction: time that the pipeline is busy, CPU time of the thread, and
+/// the time that it waited for a core. What the consumer was waited for meanwhile counts as that.
 class BusyTime {
  public:
   /// All must outlive the object; `cpu` is that of the thread and of this kind of call.
@@ -39,6 +44,7 @@ class BusyTime {
 
  private:
   BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter* arena);
+  void add_cpu_wait(std::chrono::nanoseconds busy, std::chrono::steady_clock::time_point end);
 
   StatisticsBlock& block_;
   CpuShare& cpu_;
@@ -46,7 +52,8 @@ class BusyTime {
   const std::chrono::nanoseconds waited_;  // by the arena, before
   const std::uint64_t ring_wait_ns_;       // in the block, before
   const std::chrono::steady_clock::time_point begin_;
-  const std::optional<std::chrono::nanoseconds> cpu_begin_;  // if it is asked for
+  const std::optional<std::chrono::nanoseconds> cpu_begin_;   // if it is asked for
+  const std::optional<std::chrono::nanoseconds> wait_begin_;  // likewise
 };
 
 /// From construction to destruction: time that the consumer is waited for.

@@ -18,6 +18,7 @@
 #include "io/formats/index_cache.h"
 #include "io/formats/lint_jsonl.h"
 #include "io/formats/lint_metadataset.h"
+#include "io/formats/lint_parts.h"
 #include "io/formats/parallel_for.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/sample_index.h"
@@ -184,10 +185,23 @@ class Linter {
       ShardScan scan = scan_shard(tar, {.strictness = options_.strictness});
       ScannedShard shard{.scan = std::move(scan), .tar_size = tar.size()};
       check_index(i, tar, shard.scan, tar_index_path(original));
+      check_parts(i, tar, shard.scan);
       return shard;
     } catch (const Error& error) {
       check_by_index(i, tar, tar_index_path(original), error.context().byte_offset);
       throw;
+    }
+  }
+
+  void check_parts(std::int64_t i, const FileSource& tar, const ShardScan& scan) {
+    const auto report = [&](std::size_t sample, const ScannedPart& part, std::string what) {
+      add({.shard = name(i),
+           .byte_offset = part.content_offset,
+           .key = scan.samples[sample].key,
+           .message = fmt::format("part '{}' {}", printable(part.name), what)});
+    };
+    for (std::size_t k = 0; k < scan.samples.size() && !options_.stop.stop_requested(); ++k) {
+      lint_parts(tar, scan, k, report);
     }
   }
 

@@ -2,9 +2,9 @@
 //
 // Opening a dataset stops at the first problem; this goes on and collects. Each shard is scanned
 // and compared with its index, the counts of .info.json, the rows of index.sqlite and, if there are
-// any, its checksums (which reads every byte). Payloads are not decoded: io knows no media. Of a
-// JSONL file every line is parsed. Of a metadataset each dataset that its splits name is read once,
-// and each place of its join indices is looked up.
+// any, its checksums (which reads every byte). JSON parts are parsed, and of pictures and sounds
+// the headers are read; nothing is decoded. Of a JSONL file every line is parsed. Of a metadataset
+// each dataset that its splits name is read once, and each place of its join indices is looked up.
 
 #pragma once
 

@@ -87,6 +87,25 @@ TEST_CASE("the verdict names the stage that takes the CPU", "[loader][statistics
   CHECK_THAT(unmeasured.verdict().text, Catch::Contains("not measured"));
 }
 
+TEST_CASE("the verdict says that cores are missing when workers are ready and wait for one",
+          "[loader][statistics]") {
+  const auto verdict_of = [](milliseconds cpu, milliseconds cpu_wait) {
+    return of_workers({.busy = milliseconds(1000),
+                       .cpu = cpu,
+                       .cpu_wait = cpu_wait,
+                       .stages = {reading(milliseconds(700)), encoding(milliseconds(300))}})
+        .verdict();
+  };
+  const auto starved = verdict_of(milliseconds(300), milliseconds(650));
+  CHECK(starved.limit == Limit::kCpuShortage);
+  CHECK_THAT(starved.text, Catch::Contains("not getting CPU") && Catch::Contains("65 %") &&
+                               Catch::Contains("fewer workers"));
+  // Who waits for the disk is not ready to run.
+  CHECK(verdict_of(milliseconds(300), milliseconds(50)).limit == Limit::kStorage);
+  CHECK(verdict_of(milliseconds(900), milliseconds(100)).limit == Limit::kCpu);
+  CHECK(energon::to_string(Limit::kCpuShortage) == "cpu_shortage");
+}
+
 TEST_CASE("the verdict names the consumer when workers wait for it", "[loader][statistics]") {
   const WorkerStatistics worker{.busy = milliseconds(300),
                                 .consumer_wait = milliseconds(700),

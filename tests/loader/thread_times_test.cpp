@@ -1,5 +1,9 @@
 #include "energon/loader/thread_times.h"
 
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <memory>
@@ -8,6 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/loader/statistics_block.h"
+#include "energon/thread_cpu_wait.h"
 
 namespace {
 
@@ -45,6 +50,51 @@ TEST_CASE("CPU time of short calls is about that of the thread", "[loader][stati
   }
   // It is asked about once a millisecond, and most of what the thread did was in the calls.
   CHECK(block->cpu_ns > static_cast<std::uint64_t>(thread_cpu_ns() - before) / 4);
+}
+
+// Both threads may run on the first core only that the process may use.
+void share_one_core(std::thread& other) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  REQUIRE(::sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &allowed)) {
+    ++core;
+  }
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  REQUIRE(::pthread_setaffinity_np(::pthread_self(), sizeof(one), &one) == 0);
+  REQUIRE(::pthread_setaffinity_np(other.native_handle(), sizeof(one), &one) == 0);
+}
+
+TEST_CASE("A thread that shares its core with another waits for it", "[loader][statistics]") {
+  if (!energon::thread_cpu_wait()) {
+    WARN("SKIPPED: this kernel does not say how long a thread waits for a core");
+    return;
+  }
+  const auto block = std::make_unique<StatisticsBlock>();
+  std::atomic<bool> is_over{false};
+  std::thread measured([&] {
+    std::thread other([&] {
+      while (!is_over) {
+      }
+    });
+    share_one_core(other);
+    CpuShare cpu;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    while (std::chrono::steady_clock::now() < end) {
+      const BusyTime busy(*block, cpu);
+      const std::int64_t used = thread_cpu_ns();
+      while (thread_cpu_ns() - used < 5'000'000) {  // what is measured
+      }
+    }
+    is_over = true;
+    other.join();
+  });
+  measured.join();
+  CHECK(block->cpu_wait_ns > block->busy_ns / 5);
+  CHECK(block->cpu_wait_ns + block->cpu_ns <= block->busy_ns + block->busy_ns / 10);
 }
 
 }  // namespace

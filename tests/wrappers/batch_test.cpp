@@ -5,6 +5,7 @@
 #include "io/error.h"
 #include "tests/support/conformance.h"
 #include "tests/support/dataset_builder.h"
+#include "tests/wrappers/stream_fixture.h"
 #include "wrappers/epochize.h"
 #include "wrappers/limit.h"
 #include "wrappers/pipeline.h"
@@ -58,8 +59,12 @@ TEST_CASE("batches, limits and epochs conform", "[wrappers][conformance]") {
       [&] {
         return std::make_unique<energon::Epochize>(train({.batch_size = 10, .repeat = false}), 4);
       },
+      // Of 14 batches: the last virtual epoch of a passage is shorter, the same, or the only one.
+      [&] { return train({.batch_size = 4, .virtual_epoch_length = 5, .repeat = false}); },
+      [&] { return train({.batch_size = 4, .virtual_epoch_length = 7, .repeat = false}); },
+      [&] { return train({.batch_size = 4, .virtual_epoch_length = 99, .repeat = false}); },
   };
-  const auto which = GENERATE(range(std::size_t{0}, std::size_t{7}));
+  const auto which = GENERATE(range(std::size_t{0}, std::size_t{10}));
   INFO("pipeline " << which);
   energon::testing::check_conformance<Dataset>(makers[which], 32);
 }
@@ -130,4 +135,46 @@ TEST_CASE("batches larger than any memory are refused", "[wrappers][batch]") {
   CHECK_THROWS_WITH(
       energon::train_pipeline(dataset, {.shuffle_buffer_size = INT64_MAX})({.memory = memory}),
       Catch::Contains("shuffle buffer size is 9223372036854775807"));
+}
+
+TEST_CASE("without repeat a virtual epoch ends with the data", "[wrappers][epochize]") {
+  using Epochs = std::vector<std::vector<std::vector<std::int64_t>>>;
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {3, 4});
+  HeapBufferPool memory;
+  const auto epochs = [&](std::int64_t length) {
+    const auto stream = energon::train_pipeline(
+        dataset, {.shuffle_over_epochs = {.mode = energon::ShuffleOverEpochs::Mode::kNone},
+                  .parallel_slices = 1,
+                  .virtual_epoch_length = length,
+                  .repeat = false})({.memory = memory});
+    Epochs epochs;
+    while (epochs.size() < 3) {
+      epochs.push_back(energon::testing::epoch_numbers(*stream));
+      stream->next_epoch();
+    }
+    return epochs;
+  };
+  const std::vector<std::vector<std::int64_t>> all = {{0}, {1}, {2}, {3}, {4}, {5}, {6}};
+  CHECK(epochs(5) == Epochs{{{0}, {1}, {2}, {3}, {4}}, {{5}, {6}}, {{0}, {1}, {2}, {3}, {4}}});
+  CHECK(epochs(7) == Epochs{all, all, all});
+  CHECK(epochs(100) == Epochs{all, all, all});
+}
+
+TEST_CASE("a validation limit of 0 is none, and negative lengths are refused",
+          "[wrappers][limit]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {3, 4});
+  HeapBufferPool memory;
+  const auto count = [&](std::optional<std::int64_t> limit) {
+    return energon::testing::epoch_numbers(
+               *energon::val_pipeline(dataset, {.limit = limit})({.memory = memory}))
+        .size();
+  };
+  CHECK(count(0) == 7);
+  CHECK(count(std::nullopt) == 7);
+  CHECK(count(2) == 2);
+  CHECK_THROWS_WITH(energon::val_pipeline(dataset, {.limit = -1}), Catch::Contains("limit is -1"));
+  CHECK_THROWS_WITH(energon::train_pipeline(dataset, {.virtual_epoch_length = -1}),
+                    Catch::Contains("virtual_epoch_length is -1"));
 }

@@ -34,8 +34,9 @@ SampleGenerator split(Sample sample, CallContext& context) {
       output.sources = sample.sources;
     }
     output.fields = sample.fields;
-    output.fields.emplace_back("piece", std::int64_t{i++});
-    output.fields.emplace_back("noise", static_cast<std::int64_t>(context.rng()()));
+    const std::string depth = std::to_string(sample.fields.size());
+    output.fields.emplace_back("piece" + depth, std::int64_t{i++});
+    output.fields.emplace_back("noise" + depth, static_cast<std::int64_t>(context.rng()()));
     return output;
   };
 }

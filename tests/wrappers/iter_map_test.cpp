@@ -41,8 +41,7 @@ SampleGenerator sentences(Pull pull, CallContext& context) {
       const auto sample = pull();
       is_end = !sample || number(*sample) % 5 == 4;
       if (sample) {
-        output.fields.emplace_back("part", sample->at("txt"));
-        ++count;
+        output.fields.emplace_back("part" + std::to_string(count++), sample->at("txt"));
       }
     }
     if (count == 0) {

@@ -114,3 +114,48 @@ TEST_CASE("measured pipelines conform, and exchange states with those that are n
   other->restore_state(plain->save_state());
   CHECK(other->save_state() == plain->save_state());
 }
+
+TEST_CASE("each function of packing and of groups is charged for itself", "[wrappers][measured]") {
+  const energon::testing::TempDir folder;
+  energon::HeapBufferPool memory;
+  CountingMonitor monitor;
+  energon::TaskEncoder encoder;
+  encoder.select_samples_to_pack = [](std::span<const Sample> samples) {
+    wait(5);
+    std::vector<std::vector<std::size_t>> all(1);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      all[0].push_back(i);
+    }
+    return all;
+  };
+  encoder.postencode_sample = [](Sample sample, energon::CallContext&) {
+    wait(2);
+    return sample;
+  };
+  encoder.pack_selected_samples = [](std::span<Sample>, energon::CallContext&) {
+    return energon::Mapping();
+  };
+  encoder.batch_group_criterion = [](const Sample&) {
+    wait(3);
+    return energon::BatchGroup{"all"};
+  };
+  encoder.batch = [](std::span<Sample>) { return energon::Mapping(); };
+  const auto stream =
+      energon::val_pipeline(energon::testing::numbered_dataset(folder, {20}),
+                            {.task_encoder = encoder, .batch_size = 1, .packing_buffer_size = 5})(
+          {.memory = memory, .monitor = monitor});
+  int packs = 0;
+  while (stream->next()) {
+    ++packs;
+  }
+  REQUIRE(packs == 4);
+  namespace names = energon::stage_names;
+  CHECK(monitor.stage(names::kSelectSamplesToPack).busy_ns >= 4 * 5 * kMillisecond);
+  CHECK(monitor.stage(names::kPostencodeSample).busy_ns >= 20 * 2 * kMillisecond);
+  CHECK(monitor.stage(names::kPostencodeSample).samples == 20);
+  CHECK(monitor.stage(names::kBatchGroupCriterion).busy_ns >= 4 * 3 * kMillisecond);
+  // What only puts them together takes less than what they take.
+  CHECK(monitor.stage(names::kPackSelectedSamples).busy_ns <
+        monitor.stage(names::kPostencodeSample).busy_ns);
+  CHECK(monitor.stage(names::kPackSelectedSamples).input_wait_ns >= 60 * kMillisecond);
+}

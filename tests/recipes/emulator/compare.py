@@ -6,6 +6,7 @@ what it made; `--first-seed N --count 1` makes it again.
 """
 
 import argparse
+import concurrent.futures
 import io
 import itertools
 import json
@@ -230,12 +231,21 @@ def delivered(recipe, program):
     return keys
 
 
+def describe(recipe, folder):
+    """What the recipe made, for a report."""
+    lines = [f"flags: {' '.join(recipe.flags())}"]
+    for path in sorted(folder.glob("*.yaml")) + sorted(folder.glob("*/.nv-meta/split.yaml")):
+        lines.append(f"--- {path.relative_to(folder)}\n{path.read_text().rstrip()}")
+    return "\n".join(lines + [f"leaf {leaf.name}: shards of {leaf.shard_counts}"
+                              for leaf in recipe.job.leaves])
+
+
 def check(program, seed):
+    """How many samples were compared, and what is wrong (empty: nothing)."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         recipe = Recipe(program, folder, seed)
         samples = 0
-        problem = None
         try:
             for worker, keys in delivered(recipe, program).items():
                 expected = recipe.expected(worker, len(keys))
@@ -243,33 +253,33 @@ def check(program, seed):
                 if keys != expected:
                     at = next((i for i, (a, b) in enumerate(zip(keys, expected)) if a != b),
                               min(len(keys), len(expected)))
-                    problem = (f"worker {worker} differs at {at}: {keys[at:at + 5]}, expected "
-                               f"{expected[at:at + 5]}; {len(keys)} of {len(expected)} samples")
-                    break
+                    raise RuntimeError(
+                        f"worker {worker} differs at {at}: {keys[at:at + 5]}, expected "
+                        f"{expected[at:at + 5]}; {len(keys)} of {len(expected)} samples")
         except RuntimeError as error:
-            problem = str(error)
-        if problem:
-            print(f"seed {seed}: {problem}\nflags: {' '.join(recipe.flags())}")
-            for path in sorted(folder.glob("*.yaml")) + sorted(folder.glob("*/.nv-meta/split.yaml")):
-                print(f"--- {path.relative_to(folder)}\n{path.read_text()}", end="")
-            for leaf in recipe.job.leaves:
-                print(f"leaf {leaf.name}: shards of {leaf.shard_counts}")
-            return None
-        return samples
+            return samples, f"seed {seed}: {error}\n{describe(recipe, folder)}"
+        return samples, ""
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", help="the built energon")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="recipes at a time; default: one per core")
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.count)
+    samples, failed = 0, 0
     with tempfile.TemporaryDirectory() as cache:
         os.environ["ENERGON_CACHE_DIR"] = cache
-        results = [check(arguments.program, seed) for seed in seeds]
-    failed = results.count(None)
-    print(f"{len(results)} recipes, {sum(filter(None, results))} samples, {failed} failed")
+        with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+            for count, problem in pool.map(check, itertools.repeat(arguments.program), seeds):
+                samples += count
+                if problem:
+                    failed += 1
+                    print(problem)
+    print(f"{len(seeds)} recipes, {samples} samples, {failed} failed")
     return 1 if failed else 0
 
 

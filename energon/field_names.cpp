@@ -1,0 +1,65 @@
+#include "energon/field_names.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+[[noreturn]] void fail_twice(std::string_view name, std::string_view owner) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("field '{}' comes twice in {}: give each field a name of its own",
+                          printable(name), owner));
+}
+
+}  // namespace
+
+void check_field_names(const Mapping& fields, std::string_view owner) {
+  constexpr std::size_t kFew = 16;  // then comparing all with all costs less than sorting
+  if (fields.size() <= kFew) {
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        if (fields[i].first == fields[k].first) {
+          fail_twice(fields[i].first, owner);
+        }
+      }
+    }
+    return;
+  }
+  std::vector<std::string_view> names;
+  names.reserve(fields.size());
+  for (const auto& [name, value] : fields) {
+    names.push_back(name);
+  }
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
+    fail_twice(*twice, owner);
+  }
+}
+
+void check_made(const Sample& sample) {
+  const auto owner = [&sample] {
+    if (sample.keys.empty()) {
+      return std::string("a sample without a key");
+    }
+    return fmt::format("{} '{}'", sample.keys.size() == 1 ? "sample" : "the batch of",
+                       printable(sample.keys.front()));
+  };
+  for (const SampleSource& source : sample.sources) {
+    if (!source.shard) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("a source of {} has no shard: keep the sources of the sample, or "
+                              "leave them empty",
+                              owner()));
+    }
+  }
+  check_field_names(sample.fields, owner());
+}
+
+}  // namespace energon
