@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <csignal>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ using energon::testing::keys_of;
 using energon::testing::kTens;
 using energon::testing::numbered_key;
 using energon::testing::numbers_of;
+using energon::testing::run_energon;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 using Numbers = std::vector<std::int64_t>;
@@ -92,6 +94,16 @@ TEST_CASE("virtual epochs have their length", "[cli][dump]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   CHECK(dump(folder.path(), {"--epochs", "3", "--virtual-epoch-length", "7"}).size() == 21);
+}
+
+TEST_CASE("with --no-repeat a virtual epoch ends with the data", "[cli][dump]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const auto keys = keys_of(
+      dump(folder.path(), {"--epochs", "2", "--virtual-epoch-length", "40", "--no-repeat"}));
+  CHECK(keys.size() == 55);
+  CHECK(std::set<std::string>(keys.begin(), keys.end()).size() == 55);
+  CHECK(run_energon({"dump", folder.path(), "--mode", "val", "--no-repeat"}).exit_code == 2);
 }
 
 TEST_CASE("the values of --shuffle-over-epochs are understood", "[cli][dump]") {

@@ -96,6 +96,27 @@ TEST_CASE("preview shows samples as text", "[cli][preview]") {
   CHECK_THAT(run_energon({"preview", folder.path(), "--count", "1"}).out, !Catch::Contains("bin"));
 }
 
+TEST_CASE("preview shows texts of several lines, and of other alphabets, as text",
+          "[cli][preview]") {
+  const TempDir folder;
+  std::string chinese;
+  while (chinese.size() < 2000) {
+    chinese += "\u4e16\u754c";  // a cut of 200 bytes lies within a character
+  }
+  folder.write("a.tar", TarBuilder()
+                            .file("1.txt", "first line\nsecond\tline\r\n")
+                            .file("1.path", "C:\\x00\\file")
+                            .file("1.long", chinese)
+                            .file("1.bin", std::string("line\n\0\xff", 7))
+                            .end()
+                            .text());
+  const auto result = run_energon({"preview", folder.path()});
+  CHECK_THAT(result.out, Catch::Contains("text\n      first line\n      second\\x09line\\x0d") &&
+                             Catch::Contains("path: 11 bytes, text") &&
+                             Catch::Contains("long: 2,004 bytes, text") &&
+                             Catch::Contains("bin: 7 bytes, binary"));
+}
+
 TEST_CASE("commands take a list of tars", "[cli][info]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);

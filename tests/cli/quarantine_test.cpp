@@ -161,3 +161,18 @@ TEST_CASE("a quarantine file that is wrong or missing is an error", "[cli][quara
     CHECK_THAT(result.err, Catch::Contains(name));
   }
 }
+
+TEST_CASE("a sample that is bad in each epoch is written down once a run",
+          "[cli][quarantine][fork]") {
+  for (const std::string workers : {"0", "2"}) {
+    const Damaged data;
+    const std::string bad = data.file("bad.jsonl");
+    const auto run = [&] {
+      dump(data.path(),
+           {"--epochs", "4", "--num-workers", workers, "--on-error", "skip", "--quarantine", bad});
+      return json_lines(read_file(bad)).size();
+    };
+    CHECK(run() == 4);
+    CHECK(run() == 8);  // the next run does not know what the one before wrote
+  }
+}

@@ -133,7 +133,7 @@ def make_metadataset(draw, folder, name, mixing, with_fractions, datasets, may_n
             leaves = [leaf]
         entries.append(f"    - {{{', '.join(entry + [f'{key}: {share}'])}}}\n")
         groups.append((share, leaves))
-    text = f"__class__: MetadatasetV2\nsplits:\n  train:\n    {mixing}:\n" + "".join(entries)
+    text = f"__module__: megatron.energon\n__class__: MetadatasetV2\nsplits:\n  train:\n    {mixing}:\n" + "".join(entries)
     total = sum(share for share, _ in groups)
     for share, leaves in groups:
         for leaf in leaves:
