@@ -31,6 +31,7 @@ class Encoder {
     } else if (const auto* number = std::get_if<double>(&value.base())) {
       writer_.f64(*number);
     } else if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
+      check(*tensor);
       writer_.u8(static_cast<std::uint8_t>(tensor->dtype));
       writer_.u32(static_cast<std::uint32_t>(tensor->shape.size()));
       writer_.raw(tensor->shape.data(), tensor->shape.size() * sizeof(std::int64_t));
@@ -64,6 +65,24 @@ class Encoder {
                             "it: postencode_sample (or encode_sample) must replace it by what "
                             "get() gives",
                             printable(fmt::format("{}", fmt::join(names_, "."))), lazy.describe()));
+  }
+
+  // Here the field has a name; the parent would only find damage.
+  void check(const Tensor& tensor) const {
+    std::uint64_t bytes = size_of(tensor.dtype);
+    bool is_possible = bytes > 0;
+    for (const std::int64_t length : tensor.shape) {
+      is_possible = is_possible && length >= 0 &&
+                    !__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(length), &bytes);
+    }
+    if (!is_possible || bytes != tensor.data.size()) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("field '{}' is no tensor: its dtype is {}, its shape ({}), and it has "
+                      "{} bytes of data",
+                      printable(fmt::format("{}", fmt::join(names_, "."))), to_string(tensor.dtype),
+                      fmt::join(tensor.shape, ", "), tensor.data.size()));
+    }
   }
 
   void payload(const SharedBytes& bytes) {
@@ -172,6 +191,9 @@ void encode_sources(const std::vector<SampleSource>& sources, ByteWriter& writer
   std::vector<const SourceShard*> shards;
   std::vector<std::uint32_t> places;
   for (const SampleSource& source : sources) {
+    if (!source.shard) {
+      throw Error(ErrorCode::kInvalidArgument, "a source of the batch has no shard");
+    }
     std::size_t place = 0;
     while (place < shards.size() && shards[place] != source.shard.get()) {
       ++place;

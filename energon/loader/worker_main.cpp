@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -384,10 +385,14 @@ void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& che
     producer.run(decode_beginning(as_text(start.payload)), make_pipeline, options);
   } catch (const Error& error) {
     failure = error;
+  } catch (const std::bad_alloc&) {
+    failure = Error(ErrorCode::kResourceExhausted, "the worker has no memory left");
   } catch (const std::exception& error) {
-    failure = Error(ErrorCode::kInternal, fmt::format("the pipeline failed: {}", error.what()));
+    // What is ours throws Error: it comes from a dataset, a factory or a handler of the user.
+    failure = Error(ErrorCode::kUserFunction, fmt::format("the pipeline failed: {}", error.what()));
   } catch (...) {
-    failure = Error(ErrorCode::kInternal, "the pipeline threw something that is no std::exception");
+    failure =
+        Error(ErrorCode::kUserFunction, "the pipeline threw something that is no std::exception");
   }
   if (failure) {
     producer.send_failure(*failure);  // nobody reads it if it says that the channel was closed

@@ -18,6 +18,7 @@
 #include "io/error.h"
 #include "tests/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/scripted_dataset.h"
 #include "wrappers/watchdog.h"
 
 using energon::CallContext;
@@ -104,6 +105,22 @@ TEST_CASE("stop ends all workers also when one died idle, and tells", "[loader][
     CHECK(take(*loader, 10) == std::vector(reference.begin() + 2, reference.end()));
   }
   CHECK(ProcessCounts::settled(before) == before);
+}
+
+TEST_CASE("what a dataset of the user's throws in a worker has the code of user functions",
+          "[loader][fork]") {
+  energon::SavableDataLoader loader(
+      [](const energon::PipelineContext& /*context*/) {
+        return std::make_unique<energon::testing::ScriptedDataset>([](std::int64_t item) {
+          if (item == 3) {
+            throw std::runtime_error("no luck");
+          }
+        });
+      },
+      {.worker_config = {.num_workers = 1}});
+  const Error error = first_error(loader);
+  CHECK(error.code() == ErrorCode::kUserFunction);
+  CHECK_THAT(error.what(), Catch::Contains("no luck"));
 }
 
 TEST_CASE("an Error of any code that a function throws in a worker arrives at once",

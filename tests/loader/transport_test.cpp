@@ -130,3 +130,31 @@ TEST_CASE("a message of megabytes is cut, not lost", "[loader][transport]") {
   const Error error(ErrorCode::kInvalidArgument, std::string(10'000'000, 'x'));
   CHECK(energon::decode_error(energon::encode_error(error)).message().size() == 64 * 1024);
 }
+
+TEST_CASE("impossible tensors and sources are named before they leave the worker",
+          "[loader][transport]") {
+  const auto fails = [](const Sample& sample) -> std::string {
+    Gather gather;
+    ByteWriter writer;
+    try {
+      energon::encode_sample(sample, gather, writer);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "no error";
+  };
+  using energon::DType;
+  for (const Tensor& tensor :
+       {Tensor{DType::kInt16, {2, 1}, bytes("123")}, Tensor{DType::kInt16, {-1}, bytes("")},
+        Tensor{static_cast<DType>(99), {1}, bytes("1")},
+        Tensor{DType::kInt64, {INT64_MAX, INT64_MAX}, bytes("")}}) {
+    Sample sample = example();
+    sample.fields.emplace_back("outer", energon::Mapping{{"image", tensor}});
+    CHECK_THAT(fails(sample), Catch::Contains("field 'outer.image' is no tensor"));
+  }
+  Sample sample = example();
+  sample.sources.emplace_back();
+  CHECK_THAT(fails(sample), Catch::Contains("no shard"));
+  CHECK(fails(example()) == "no error");
+}
