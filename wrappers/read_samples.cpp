@@ -62,8 +62,11 @@ void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
 
 std::optional<Sample> ReadSamples::read_instead(Replacement& replacement, SampleRef left_out,
                                                 std::int64_t in_a_row) {
+  // So much is read for one place of a batch, at most.
+  constexpr std::int64_t kMostInARow = 1000;
+  const std::int64_t most = std::min(kMostInARow, replacement.replaceable(left_out.leaf));
   std::vector<Sample> samples;
-  while (samples.empty() && in_a_row++ < replacement.replaceable(left_out.leaf)) {
+  while (samples.empty() && in_a_row++ < most) {
     const auto ref = replacement.replace(left_out);
     if (!ref) {
       break;

@@ -33,7 +33,8 @@ class ReadSamples final : public Dataset {
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
   /// A sample in place of `left_out`, the last of `in_a_row` samples of its leaf that a later stage
-  /// left out. `replacement` is part of the order. Nothing if there is none.
+  /// left out. `replacement` is part of the order. Nothing if there is none, or if a whole passage
+  /// over the leaf was left out in a row, or 1,000 samples.
   std::optional<Sample> read_instead(Replacement& replacement, SampleRef left_out,
                                      std::int64_t in_a_row);
   void next_epoch() override { order_->next_epoch(); }

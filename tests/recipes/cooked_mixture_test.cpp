@@ -206,6 +206,21 @@ TEST_CASE("a leaf of which nothing can be cooked leaves its share to the others"
   CHECK(share_of_a(delivered(make, 500)) == 0);
 }
 
+TEST_CASE("a place is given up after a thousand samples that were left out", "[recipes][mixture]") {
+  PipelineData data({std::make_shared<const MemoryLeaf>("a", std::vector<std::int64_t>{50'000}),
+                     std::make_shared<const MemoryLeaf>("b", std::vector<std::int64_t>{100})});
+  data.mixing = Mixing::kWeighted;
+  std::int64_t calls = 0;
+  const auto make =
+      cooked(std::move(data), {.batch_size = 10}, [&calls](Sample crude, CookContext& /*context*/) {
+        ++calls;
+        return crude.keys[0][0] == 'a' ? throw energon::SkipSample() : std::move(crude);
+      });
+  CHECK(share_of_a(delivered(make, 10)) == 0);
+  CHECK(calls < 60'000);
+  CHECK(calls > 1'000);
+}
+
 TEST_CASE("a blend whose cooker leaves samples out goes on exactly where it was saved",
           "[recipes][mixture][fork]") {
   const int num_workers = GENERATE(0, 2);
