@@ -14,6 +14,7 @@
 
 using energon::read_file;
 using energon::testing::dump;
+using energon::testing::operator+;
 using energon::testing::ProgramResult;
 using energon::testing::run_energon;
 using energon::testing::TarBuilder;
