@@ -105,11 +105,11 @@ TEST_CASE("buffers are let go by other threads while new ones are taken and pack
   const auto worker = attach_here(parent);
   SlotAllocator allocator(worker->arena(), {hang_limit()});
   {
-    Releaser first(5);
-    Releaser second(5);
-    for (int i = 0; i < 4000; ++i) {
+    Releaser first(50);
+    Releaser second(50);
+    for (int i = 0; i < 40'000; ++i) {
       const auto value = static_cast<std::byte>(i);
-      const std::size_t size = 100 + static_cast<std::size_t>(i) * 37 % 30'000;
+      const std::size_t size = 100 + static_cast<std::size_t>(i) * 37 % 300;
       SharedBytes bytes = filled(allocator, size, value);
       if (i % 3 != 0) {
         (i % 3 == 1 ? first : second).take(bytes, value);
