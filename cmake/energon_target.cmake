@@ -53,7 +53,8 @@ endfunction()
 
 # energon_test(NAME io [FORKS] SOURCES … USES …): one Catch2 program, every case a ctest. With FORKS there are cases
 # tagged [fork]; they carry the label fork, which the tsan preset leaves out (TSan does not follow a fork). With SOAK there
-# are cases tagged [.][soak]; they carry the label soak, which all presets leave out.
+# are cases tagged [.][soak]; they carry the label soak, which all presets leave out. A case that cannot run here exits with 77
+# (tests/support/skip.h), and ctest says "Skipped".
 function(energon_test)
   cmake_parse_arguments(ARG "FORKS;SOAK" "NAME" "SOURCES;USES" ${ARGN})
   set(target ${ARG_NAME}_tests)
@@ -69,11 +70,20 @@ function(energon_test)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_link_libraries(${target} PRIVATE ${ARG_USES} energon_test_support energon_flags)
   target_precompile_headers(${target} PRIVATE <catch2/catch.hpp>)
-  catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME}: " TEST_SPEC "~[fork]~[soak]" PROPERTIES TIMEOUT 1200)
+  catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME}: " TEST_SPEC "~[fork]~[soak]"
+    PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77)
   if(ARG_FORKS)
-    catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME} fork: " TEST_SPEC "[fork]" PROPERTIES TIMEOUT 1200 LABELS fork)
+    catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME} fork: " TEST_SPEC "[fork]"
+      PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 LABELS fork)
   endif()
   if(ARG_SOAK)
-    catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME} soak: " TEST_SPEC "[soak]" PROPERTIES TIMEOUT 36000 LABELS soak)
+    catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME} soak: " TEST_SPEC "[soak]"
+      PROPERTIES TIMEOUT 36000 SKIP_RETURN_CODE 77 LABELS soak)
   endif()
+endfunction()
+
+# energon_skipped_test(NAME REASON): stands for tests whose tool is not there.
+function(energon_skipped_test name reason)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: ${reason}")
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION SKIPPED)
 endfunction()

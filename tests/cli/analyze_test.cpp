@@ -159,7 +159,7 @@ TEST_CASE("a heat map is a picture of steps and samples", "[cli][analyze]") {
   CHECK(png.substr(16, 8) == std::string("\0\0\0\x96\0\0\0\x4d", 8));  // 150 steps, 77 samples
 }
 
-TEST_CASE("logs that are missing, wrong or empty are errors; one that is being written is not",
+TEST_CASE("logs that are missing, wrong or empty are errors, and one that is being written is not",
           "[cli][analyze]") {
   const TempDir folder;
   const auto fails = [&](const std::string& log, int code, const std::string& reason) {

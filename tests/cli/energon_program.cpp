@@ -16,6 +16,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/file_source.h"
+#include "tests/support/fork_watch.h"
 
 extern char** environ;
 
@@ -48,7 +49,9 @@ RunningProgram::RunningProgram(const std::vector<std::string>& arguments) {
   }
   output_ = UniqueFd(ends[0]);
   const UniqueFd write_end(ends[1]);
-  std::vector<std::string> words = {ENERGON_PROGRAM};
+  // It ends with this process; alarm() below ends this process if the program hangs.
+  std::vector<std::string> words = {ENERGON_TEST_GUARD, std::to_string(::getpid()),
+                                    may_fork() ? "fork" : "no-fork", ENERGON_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) {
@@ -61,12 +64,13 @@ RunningProgram::RunningProgram(const std::vector<std::string>& arguments) {
   ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), 1);
   ::posix_spawn_file_actions_addopen(&actions, 2, folder_.file("stderr").c_str(),
                                      O_WRONLY | O_CREAT, 0600);
-  const int error = ::posix_spawn(&pid_, ENERGON_PROGRAM, &actions, nullptr, argv.data(), environ);
+  const int error =
+      ::posix_spawn(&pid_, ENERGON_TEST_GUARD, &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     throw std::runtime_error("cannot run " ENERGON_PROGRAM);
   }
-  ::alarm(kLimitSeconds);  // a program that hangs ends the test, and the test its program
+  ::alarm(kLimitSeconds);
 }
 
 RunningProgram::~RunningProgram() {
@@ -104,6 +108,9 @@ ProgramResult RunningProgram::finish() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS && !may_fork()) {
+    throw std::runtime_error("the program forked in a test case without the tag [fork]");
+  }
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   result.out = std::move(text_);

@@ -22,7 +22,9 @@ struct ProgramResult {
   std::string err;
 };
 
-/// A running program whose standard output is a pipe. Killed by the destructor, and after 60 s.
+/// A running program whose standard output is a pipe. Killed by the destructor, and when this
+/// process ends in another way, as it does after 180 s. In a case without the tag [fork] it may not
+/// fork.
 class RunningProgram {
  public:
   explicit RunningProgram(const std::vector<std::string>& arguments);

@@ -225,7 +225,7 @@ TEST_CASE("of 3,000 bit flips in headers and data of a checked shard none yields
   CHECK(read(reader, {19}).front().bytes("txt").text() == "19");
 }
 
-TEST_CASE("verification can be sampled or off; then damage in the data is not noticed",
+TEST_CASE("verification can be sampled or off, and then damage in the data is not noticed",
           "[energon][webdataset]") {
   DamagedShard shard(20);
   WebdatasetReader sampled = shard.reader(energon::VerifyChecksums::kSampled);

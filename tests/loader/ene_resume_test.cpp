@@ -167,7 +167,7 @@ TEST_CASE("ENE-10 a state after the last batch, before and after the end was see
   }
 }
 
-TEST_CASE("ENE-11 a loop that is left goes on, then comes a full epoch; the size is the rank's",
+TEST_CASE("ENE-11 a loop that is left goes on, then comes a full epoch, and the size is the rank's",
           "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   for (const int workers : {0, 2}) {

@@ -25,7 +25,7 @@ std::vector<std::size_t> epoch(Turns& turns, const std::vector<std::int64_t>& le
   return order;
 }
 
-TEST_CASE("Streams take turns; those that ended are passed over until the epoch is over",
+TEST_CASE("Streams take turns, and those that ended are passed over until the epoch is over",
           "[loader][turns]") {
   Turns turns(std::vector<Turn>(3), 0);
   CHECK(epoch(turns, {2, 0, 3}) == std::vector<std::size_t>{0, 2, 0, 2, 2});

@@ -139,7 +139,7 @@ TEST_CASE("a consumer that keeps everything gets an error that names limit, byte
   CHECK(payload_matches(0, 200000, kept.back().bytes));
 }
 
-TEST_CASE("a payload above the limit is refused at once; one of exactly the limit is not",
+TEST_CASE("a payload above the limit is refused at once, and one of exactly the limit is not",
           "[process][arena]") {
   Arena arena(limits(kMiB, kMiB));
   CHECK_THROWS_WITH(arena.worker->acquire(kMiB + 1, {}), Catch::Contains("arena_limit"));

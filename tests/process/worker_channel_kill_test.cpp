@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/process/channel_fixture.h"
+#include "tests/support/skip.h"
 
 using energon::as_text;
 using energon::FailAction;
@@ -17,8 +18,7 @@ using namespace energon::testing;
 TEST_CASE_METHOD(ProcessFixture, "a worker killed at any protocol state loses nothing committed",
                  "[process][channel][kill][fork]") {
   if (!energon::has_fail_points()) {
-    WARN("SKIPPED: built without fail points");
-    return;
+    return skip_case("built without fail points");
   }
   for (const char* site : {"worker.init", "arena.acquire", "slot.write", "ring.before_publish",
                            "ring.after_publish", "checkpoint.half_written", "waiting.for_space"}) {

@@ -62,8 +62,9 @@ TEST_CASE("closing the channel wakes a worker that waits for room", "[process][c
   CHECK(worker->closing());
 }
 
-TEST_CASE("a slow consumer is waited for; one that waits while it holds everything gets an error",
-          "[process][channel][threads]") {
+TEST_CASE(
+    "a slow consumer is waited for, and one that waits while it holds everything gets an error",
+    "[process][channel][threads]") {
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
   const StreamOptions large{.worker = 1, .count = 40, .largest = 1 << 20};

@@ -9,12 +9,11 @@
 namespace energon::testing {
 
 /// Path of `name` in the shared test data: $ENERGON_TEST_DATA, else ../shared/data beside the
-/// source tree. Empty if the data is not there; the caller then says SKIPPED and returns, for
-/// example with
+/// source tree. Empty if the data is not there; the caller then skips its case:
 ///   const auto path = shared_data("tar"); if (!path) return skipped();
 std::optional<std::string> shared_data(std::string_view name);
 
-/// Prints that the running test case was skipped for want of the shared data.
+/// skip_case() for want of the shared data.
 void skipped();
 
 }  // namespace energon::testing

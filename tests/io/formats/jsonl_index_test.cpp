@@ -60,6 +60,7 @@ TEST_CASE("every line that is not blank is a sample", "[io][formats][jsonl]") {
 
 TEST_CASE("blank lines belong to the sample before them, those at the beginning to the first",
           "[io][formats][jsonl]") {
+  CHECK(index_of("\n{}\n\n{}\n") == Entries{0, 5, 8});
   CHECK(index_of("\n \n{}\n\n\t\n{}\n\n") == Entries{0, 9, 13});
   std::string content = "\n";
   for (int i = 0; i < 10; ++i) {

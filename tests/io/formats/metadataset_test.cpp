@@ -321,7 +321,7 @@ TEST_CASE("an unknown split is named with the known ones", "[io][formats][metada
   CHECK(contains(message, "no split 'test'; known: train, val [path: /data/mds.yaml]"));
 }
 
-TEST_CASE("shuffle multipliers are multiplied; none wins, then replacement",
+TEST_CASE("shuffle multipliers are multiplied, and none wins, then replacement",
           "[io][formats][metadataset]") {
   const ShuffleMultiplier none{.mode = Mode::kNone};
   const ShuffleMultiplier replacement{.mode = Mode::kReplacement};
