@@ -176,12 +176,16 @@ class Bench {
 
 int run_bench(const BenchFlags& flags) {
   Throughput result = [&flags] { return Bench(flags).run(); }();
-  if (interrupt_signal() != 0) {
-    return kExitSignal + interrupt_signal();
-  }
+  const int signal = interrupt_signal();
   if (result.batches == 0) {
+    if (signal != 0) {
+      return kExitSignal + signal;
+    }
     throw Error(ErrorCode::kInvalidArgument,
                 "no batch was left to measure after the warm-up; lower --warmup-batches");
+  }
+  if (signal != 0) {
+    print_warning("interrupted; these are the numbers until then");
   }
 #ifndef NDEBUG
   print_warning("this program was built without optimisation; its numbers say little");
@@ -191,7 +195,7 @@ int run_bench(const BenchFlags& flags) {
   } else {
     output().write(to_text(std::move(result)));
   }
-  return kExitOk;
+  return signal != 0 ? kExitSignal + signal : kExitOk;
 }
 
 }  // namespace

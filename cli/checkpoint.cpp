@@ -139,6 +139,19 @@ struct RescaleFlags {
   std::string output;
 };
 
+// Flag for the epochs of a rank, so that each logical shard keeps its number of batches in one;
+// empty without virtual epochs.
+std::string epoch_length_flag(const Config& config) {
+  for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
+       node = &node->at("inner")) {
+    if (node->value("type", "") == "Epochize") {
+      const auto length = node->value("length", std::int64_t{0});
+      return fmt::format(" --virtual-epoch-length {}", length * layout_of(config).stream_count());
+    }
+  }
+  return "";
+}
+
 int run_rescale(const RescaleFlags& flags) {
   JobLayout layout = flags.layout;
   layout.uneven = flags.allow_uneven ? Uneven::kSpread : Uneven::kRefuse;
@@ -148,12 +161,13 @@ int run_rescale(const RescaleFlags& flags) {
   output().print("{}: {} ranks with {} workers, certificate {}\n", printable(flags.output),
                  layout.world_size, layout.num_workers, to_hex(certificate_of(job).digest));
   output().print(
-      "restore it with --world-size {} --num-workers {}{}{}{}{}\n", layout.world_size,
+      "restore it with --world-size {} --num-workers {}{}{}{}{}{}\n", layout.world_size,
       layout.num_workers,
       config.logical_shards ? fmt::format(" --logical-shards {}", *config.logical_shards) : "",
       config.logical_shards && config.division == Division::kEnergon ? " --division energon" : "",
       config.logical_shards && *config.logical_shards % layout.world_size != 0 ? " --uneven" : "",
-      layout.micro_batch_size ? fmt::format(" --batch-size {}", *layout.micro_batch_size) : "");
+      layout.micro_batch_size ? fmt::format(" --batch-size {}", *layout.micro_batch_size) : "",
+      epoch_length_flag(job.ranks.front().config));
   return kExitOk;
 }
 

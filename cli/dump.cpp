@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -24,6 +23,7 @@
 #include "cli/no_samples.h"
 #include "cli/output.h"
 #include "cli/statistics_table.h"
+#include "cli/writable_target.h"
 #include "energon/loader/certificate.h"
 #include "energon/loader/job_state.h"
 #include "energon/loader/loader_state.h"
@@ -371,12 +371,8 @@ int run_dump(const DumpFlags& flags) {
                                  *flags.save_after, *flags.limit)};
   }
   if (!flags.save_to.empty()) {
-    const auto folder = std::filesystem::absolute(flags.save_to).parent_path();
-    if (!std::filesystem::is_directory(folder)) {
-      throw Error(ErrorCode::kNotFound, "the folder of --save-to does not exist",
-                  {.path = folder.string()});
-    }
     check_output(flags.save_to);
+    check_writable(flags.save_to, "--save-to");
   }
   if (!flags.save_to.empty() || !flags.auto_save.empty()) {
     grant_interrupt_grace(kSaveGrace);  // the batch that is being made may take longer than usual

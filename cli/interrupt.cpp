@@ -18,9 +18,17 @@ static_assert(std::atomic<int>::is_always_lock_free);  // set in a signal handle
 std::atomic<unsigned> g_grace_seconds = 3;
 static_assert(std::atomic<unsigned>::is_always_lock_free);  // read in a signal handler
 
+// Of StopOnInterrupt objects: work that ends by itself within the grace, and removes what it began.
+std::atomic<int> g_stopping = 0;
+
 void remember(int signal) {
-  g_signal.store(signal, std::memory_order_relaxed);
-  ::alarm(g_grace_seconds.load(std::memory_order_relaxed));
+  if (g_signal.load(std::memory_order_relaxed) == 0) {
+    g_signal.store(signal, std::memory_order_relaxed);
+    ::alarm(g_grace_seconds.load(std::memory_order_relaxed));
+  } else if (g_stopping.load(std::memory_order_relaxed) == 0) {
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);  // delivered when this handler returns
+  }
 }
 
 void end_late(int) { ::_exit(128 + g_signal.load(std::memory_order_relaxed)); }
@@ -30,7 +38,7 @@ void end_late(int) { ::_exit(128 + g_signal.load(std::memory_order_relaxed)); }
 void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = remember;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = end_late;
@@ -45,9 +53,12 @@ void grant_interrupt_grace(std::chrono::seconds grace) {
 
 int interrupt_signal() { return g_signal.load(std::memory_order_relaxed); }
 
-StopOnInterrupt::StopOnInterrupt() : watcher_([this] { watch(); }) {}
+StopOnInterrupt::StopOnInterrupt() : watcher_([this] { watch(); }) {
+  g_stopping.fetch_add(1, std::memory_order_relaxed);
+}
 
 StopOnInterrupt::~StopOnInterrupt() {
+  g_stopping.fetch_sub(1, std::memory_order_relaxed);
   is_over_ = true;
   watcher_.join();
 }

@@ -2,8 +2,9 @@
 //
 // The first SIGINT or SIGTERM only sets a flag that commands look at between two pieces of work; if
 // that takes more than three seconds (or a grace that the command asked for), or a second signal
-// comes, the program ends at once. What was
-// half done then is nameless or temporary: files are only ever renamed to their places when whole.
+// comes, the program ends at once. Work with a StopOnInterrupt has its grace also when more signals
+// come, so that it can remove what it began. What is half done at a sudden end is nameless or
+// temporary: files are only ever renamed to their places when whole.
 
 #pragma once
 
@@ -24,7 +25,8 @@ void grant_interrupt_grace(std::chrono::seconds grace);
 /// The number of the signal that came, 0 if none did.
 int interrupt_signal();
 
-/// A stop token that is requested when a signal comes. Has a thread, so not for commands that fork.
+/// A stop token that is requested when a signal comes; further signals change nothing while there
+/// is one. Has a thread, so not for commands that fork.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/flag_names.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "io/error.h"
@@ -101,7 +102,7 @@ int run_main(int argc, char** argv) {
     return kExitOk;
   } catch (const Error& error) {
     const bool is_interrupted = error.code() == ErrorCode::kCancelled && interrupt_signal() != 0;
-    print_error(error.what());
+    print_error(with_flag_names(error.what()));
     return is_interrupted ? kExitSignal + interrupt_signal() : kExitFailure;
   } catch (const std::exception& error) {
     print_error(fmt::format("unexpected: {}", error.what()));

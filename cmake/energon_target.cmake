@@ -21,6 +21,14 @@ if(ENERGON_SANITIZE)
   endif()
 endif()
 
+if(ENERGON_COVERAGE)
+  # Processes of ours leave by _exit(), which does not write the counters; the wrapper does first.
+  add_library(energon_coverage_exit STATIC ${PROJECT_SOURCE_DIR}/cmake/coverage_exit.cpp)
+  target_compile_options(energon_flags INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(energon_flags INTERFACE --coverage -Wl,--wrap=_exit)
+  target_link_libraries(energon_flags INTERFACE energon_coverage_exit)
+endif()
+
 if(ENERGON_DEVELOPER_MODE)
   find_program(CCACHE_PROGRAM ccache)
 endif()

@@ -1,5 +1,8 @@
 #include "energon/savable.h"
 
+#include <algorithm>
+#include <string>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -7,6 +10,35 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
+
+constexpr std::size_t kLongestValue = 100;  // bytes of JSON in a message
+
+std::string text_of(const Config& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// A value as it stands in a message: whole leaves and ranks are no help on one line.
+std::string brief(const Config& value) {
+  const std::string text = text_of(value);
+  if (text.size() <= kLongestValue) {
+    return text;
+  }
+  if (value.is_object()) {
+    const std::string type = value.value("type", "");
+    return fmt::format("{{{}{} members}}", type.empty() ? "" : type + ", ", value.size());
+  }
+  if (value.is_array()) {
+    return fmt::format("[{} entries]", value.size());
+  }
+  std::size_t end = kLongestValue;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {  // not within a character
+    --end;
+  }
+  return fmt::format("{}… ({} bytes)", text.substr(0, end), text.size());
+}
+
+}  // namespace
 
 void Savable::restore_state(const State& state) {
   std::vector<std::string> differences;
@@ -35,21 +67,35 @@ void compare_configs(const Config& config, const Config& expected, const std::st
       if (config.contains(name)) {
         compare_configs(config.at(name), value, here + "." + name, differences);
       } else {
-        differences.push_back(fmt::format("{}.{}: not set, expected {}", here, name, value.dump()));
+        differences.push_back(fmt::format("{}.{}: not set, expected {}", here, name, brief(value)));
       }
     }
     for (const auto& [name, value] : config.items()) {
       if (!expected.contains(name)) {
         differences.push_back(
-            fmt::format("{}.{}: {}, expected not to be set", here, name, value.dump()));
+            fmt::format("{}.{}: {}, expected not to be set", here, name, brief(value)));
       }
     }
   } else if (config.is_array() && expected.is_array() && config.size() == expected.size()) {
     for (std::size_t i = 0; i < config.size(); ++i) {
       compare_configs(config[i], expected[i], fmt::format("{}[{}]", here, i), differences);
     }
+  } else if (config.is_array() && expected.is_array() &&
+             text_of(config).size() + text_of(expected).size() > kLongestValue) {
+    // What follows the first entry that differs is shifted.
+    differences.push_back(
+        fmt::format("{}: {} entries, expected {}", here, config.size(), expected.size()));
+    const std::size_t both = std::min(config.size(), expected.size());
+    std::size_t first = 0;
+    while (first < both && config[first] == expected[first]) {
+      ++first;
+    }
+    if (first < both) {
+      compare_configs(config[first], expected[first], fmt::format("{}[{}]", here, first),
+                      differences);
+    }
   } else if (config != expected) {
-    differences.push_back(fmt::format("{}: {}, expected {}", here, config.dump(), expected.dump()));
+    differences.push_back(fmt::format("{}: {}, expected {}", here, brief(config), brief(expected)));
   }
 }
 

@@ -88,6 +88,14 @@ TEST_CASE("what does not exist is named", "[cli]") {
                 "not a folder");
   check_refused({"dump", folder.path(), "--shuffle-over-epochs", "none", "--parallel-slices", "4"},
                 1, "slices");
+  // Before the first batch, not when the state is there.
+  check_refused({"dump", folder.path(), "--save-after", "9", "--save-to", "/proc/energon.state"}, 1,
+                "--save-to cannot be written");
+  check_refused({"dump", folder.path(), "--save-after", "9", "--save-to", folder.path()}, 1,
+                "the output is a folder");
+  // Flags, not the names of the options that they set.
+  check_refused({"dump", folder.path(), "--world-size", "2", "--logical-shards", "5"}, 1,
+                "--logical-shards is 5, which is no multiple of --world-size 2");
   check_refused({"dump", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
                 missing);
 }

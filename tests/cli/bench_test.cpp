@@ -1,6 +1,8 @@
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include <catch2/catch.hpp>
 
@@ -65,4 +67,22 @@ TEST_CASE("bench stops after the time or the batches it was given", "[cli][bench
   const auto seconds = run_energon({"bench", folder.path(), "--seconds", "0.1"});
   CHECK(seconds.exit_code == 0);
   CHECK_THAT(seconds.out, Catch::Contains("samples/s") && Catch::Contains("parent:"));
+}
+
+TEST_CASE("Ctrl-C ends a bench with the numbers until then", "[cli][bench]") {
+  const TempDir folder;
+  const TempDir logs;
+  write_numbered_shards(folder, kTens);
+  energon::testing::RunningProgram program({"bench", folder.path(), "--seconds", "1000",
+                                            "--num-workers", "0", "--debug-log",
+                                            logs.file("log-{worker_id}.jsonl"), "--no-progress"});
+  const std::string log = logs.file("log-0.jsonl");
+  std::error_code not_there;
+  while (std::filesystem::file_size(log, not_there) == 0 || not_there) {  // no batch yet
+  }
+  program.send_signal(SIGINT);
+  const auto result = program.finish();
+  CHECK(result.exit_code == 130);
+  CHECK_THAT(result.err, Catch::Contains("interrupted"));
+  CHECK_THAT(result.out, Catch::Contains("throughput:") && Catch::Contains("verdict:"));
 }

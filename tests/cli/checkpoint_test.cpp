@@ -1,6 +1,8 @@
 // energon checkpoint and dump on several layouts, as a user runs them.
 
+#include <cstdint>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -141,6 +143,56 @@ TEST_CASE("verify and diff say what is wrong", "[cli][checkpoint][fork]") {
       run_energon({"checkpoint", "verify", saved.states.write("flipped.state", bytes)});
   CHECK(flipped.exit_code == 1);
   CHECK_THAT(flipped.err, Catch::Contains("flipped.state") && Catch::Contains("checksum"));
+}
+
+TEST_CASE("diff and verify say where something is different, not all that is there",
+          "[cli][checkpoint][fork]") {
+  const SavedJob saved;
+  const std::string rescaled = saved.states.file("rescaled.state");
+  REQUIRE(run_energon({"checkpoint", "rescale", saved.job, "--world-size", "3", "--num-workers",
+                       "1", "--output", rescaled})
+              .exit_code == 0);
+  const TempDir many;
+  write_numbered_shards(many, std::vector<std::int64_t>(60, 1));
+  const auto layouts = run_energon({"checkpoint", "diff", saved.job, rescaled});
+  CHECK_THAT(layouts.out, Catch::Contains("state.ranks: 2 entries, expected 3\n"));
+  CHECK_THAT(layouts.out, Catch::Contains("state.config.world_size: 2, expected 3\n"));
+  const auto data = run_energon({"checkpoint", "verify", saved.job, many.path()});
+  CHECK_THAT(data.out, Catch::Contains(": 6 entries, expected 60\n"));
+  for (const auto& result : {layouts, data}) {
+    CHECK(result.exit_code == 1);
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      INFO(line);
+      CHECK(line.size() < 300);
+    }
+  }
+}
+
+TEST_CASE("rescale says which virtual epochs continue those of the job",
+          "[cli][checkpoint][fork]") {
+  SavedJob saved;
+  const Words order = saved.flags + Words{"--virtual-epoch-length"};
+  Words files;
+  for (const std::string rank : {"0", "1"}) {
+    files.push_back(saved.states.file("virtual" + rank + ".state"));
+    dump(saved.data.path(), order + Words{"9", "--world-size", "2", "--rank", rank, "--limit", "5",
+                                          "--save-after", "5", "--save-to", files.back()});
+  }
+  const std::string rescaled = saved.states.file("virtual.state");
+  const auto result =
+      run_energon(Words{"checkpoint", "rescale"} + files +
+                  Words{"--world-size", "3", "--num-workers", "1", "--output", rescaled});
+  CHECK_THAT(result.out, Catch::Contains("--logical-shards 6 --virtual-epoch-length 6\n"));
+  // 18 micro batches of the job are one epoch, and 10 of them are over.
+  std::size_t rest = 0;
+  for (const std::string rank : {"0", "1", "2"}) {
+    rest += dump(saved.data.path(),
+                 order + Words{"6", "--world-size", "3", "--rank", rank, "--num-workers", "1",
+                               "--epochs", "1", "--restore-from", rescaled})
+                .size();
+  }
+  CHECK(rest == 8);
 }
 
 TEST_CASE("rescale refuses layouts that cannot be, with those that can",

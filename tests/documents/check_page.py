@@ -15,7 +15,8 @@ from blocks import PageError, read_blocks
 
 LIMIT_SECONDS = 600
 # Flags of other programs that pages speak of.
-FOREIGN_FLAGS = {"--preset", "--build", "--test-dir", "--check", "--first-seed", "--count", "--target", "--help", "--version"}
+FOREIGN_FLAGS = {"--preset", "--build", "--test-dir", "--check", "--first-seed", "--count", "--target", "--help", "--version", "--lines",
+                 "--only", "--repetitions", "--json", "--data", "--global-batch"}
 HEX = re.compile(r"\b[0-9a-f]{16}\b")
 NUMBER = re.compile(r"\d[\d,.]*")
 
@@ -115,10 +116,17 @@ class Page:
                 self.check_held(block)
         self.check_flags()
 
+    def flags_of(self, command):
+        """The flags of a command and of its sub-commands."""
+        text = subprocess.run(["energon", *command, "--help"], env=self.environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+        flags = set(re.findall(r"--[a-z][a-z0-9-]*", text))
+        _, _, subcommands = text.partition("\nSubcommands:\n")
+        for name in re.findall(r"^  ([a-z-]+)", subcommands, re.MULTILINE):
+            flags |= self.flags_of([*command, name])
+        return flags
+
     def check_flags(self):
-        help_of_all = subprocess.run(["energon", "--help-all"], env=self.environment, stdout=subprocess.PIPE, text=True,
-                                     check=True).stdout
-        known = set(re.findall(r"--[a-z][a-z0-9-]*", help_of_all)) | FOREIGN_FLAGS
+        known = self.flags_of([]) | FOREIGN_FLAGS
         for number, line in enumerate(self.page.read_text(encoding="utf-8").split("\n"), 1):
             for code in re.findall(r"`([^`]+)`", line):
                 for flag in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", code):
