@@ -19,6 +19,7 @@
 #include "io/error.h"
 #include "tests/loader/loader_fixture.h"
 #include "tests/process/process_fixture.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -342,8 +343,7 @@ TEST_CASE(
     "a worker killed in any state of the protocol leaves a position that is saved and goes on",
     "[loader][position][kill][fork]") {
   if (!energon::has_fail_points()) {
-    WARN("SKIPPED: built without fail points");
-    return;
+    return energon::testing::skip_case("built without fail points");
   }
   for (const char* site : {"arena.acquire", "ring.before_publish", "ring.after_publish",
                            "checkpoint.half_written", "waiting.for_space"}) {
@@ -372,8 +372,7 @@ TEST_CASE(
 TEST_CASE("a worker killed before it began leaves the position it was to begin at",
           "[loader][position][kill][fork]") {
   if (!energon::has_fail_points()) {
-    WARN("SKIPPED: built without fail points");
-    return;
+    return energon::testing::skip_case("built without fail points");
   }
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   const Labels reference = take(*fixture.loader(2), 30);

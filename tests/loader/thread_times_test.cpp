@@ -13,6 +13,7 @@
 
 #include "energon/loader/statistics_block.h"
 #include "energon/thread_cpu_wait.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -70,8 +71,8 @@ void share_one_core(std::thread& other) {
 
 TEST_CASE("A thread that shares its core with another waits for it", "[loader][statistics]") {
   if (!energon::thread_cpu_wait()) {
-    WARN("SKIPPED: this kernel does not say how long a thread waits for a core");
-    return;
+    return energon::testing::skip_case(
+        "this kernel does not say how long a thread waits for a core");
   }
   const auto block = std::make_unique<StatisticsBlock>();
   std::atomic<bool> is_over{false};

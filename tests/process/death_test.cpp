@@ -18,6 +18,7 @@
 #include "io/error.h"
 #include "tests/process/process_fixture.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using energon::Error;
@@ -198,8 +199,7 @@ TEST_CASE_METHOD(ProcessFixture, "a worker that may not start its watchdog says 
                : 1;
   });
   if (child.exit_code == 77) {
-    WARN("SKIPPED: not permitted to change the user or its limits");
-    return;
+    return skip_case("not permitted to change the user or its limits");
   }
   CHECK(child.exit_code == 0);
 }
