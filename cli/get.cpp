@@ -4,19 +4,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/find_sample.h"
+#include "cli/list_parts.h"
 #include "cli/loader_flags.h"
 #include "cli/output.h"
+#include "cli/referenced_samples.h"
 #include "cli/save_parts.h"
 #include "energon/loader/basic_data_loader.h"
 #include "io/error.h"
 #include "io/formats/dataset_kind.h"
 #include "io/hash.h"
+#include "wrappers/combine.h"
 
 namespace energon::cli {
 namespace {
@@ -161,13 +165,41 @@ void save_batch(const Sample& batch, const std::string& folder) {
   }
 }
 
+// Whether a dump gives batches with such keys. Those of programs with functions have more stages.
+bool is_batch_of_dump(const RestoreKey& key) {
+  try {
+    const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
+    for (const RestoreKey& sample : split_key(shard.inner[0], Stage::kBatch, 1, -1).inner) {
+      split_key(sample, Stage::kWebdataset, 2, 0);
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Sample restore_batch(const RestoreKey& key, const GetFlags& flags) {
+  return BasicDataLoader(make_pipeline(flags.loader), loader_options(flags.loader))
+      .restore_sample(key);
+}
+
+// What the item of any program was made of, whatever its functions made of it.
+Sample samples_of(const RestoreKey& key, const GetFlags& flags) {
+  std::vector<Sample> samples = read_samples(samples_in(key), open_loader_data(flags.loader));
+  Sample batch;
+  batch.restore_key = key;
+  batch.fields = list_parts(samples);
+  move_origins(samples, batch);
+  return batch;
+}
+
 int run_get_by_restore_key(const GetFlags& flags) {
   if (flags.output == "-") {
     throw UsageError{"--output - takes one part; the samples of a batch go to a folder"};
   }
   const RestoreKey key = RestoreKey::from_text(flags.restore_key);
-  BasicDataLoader loader(make_pipeline(flags.loader), loader_options(flags.loader));
-  const Sample batch = loader.restore_sample(key);
+  const bool is_of_dump = is_batch_of_dump(key);
+  const Sample batch = is_of_dump ? restore_batch(key, flags) : samples_of(key, flags);
   if (batch.keys.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the restore key '{}' names no sample", printable(flags.restore_key)));
@@ -175,9 +207,16 @@ int run_get_by_restore_key(const GetFlags& flags) {
   if (!flags.output.empty()) {
     save_batch(batch, flags.output);
   } else if (flags.is_json) {
-    print_json(batch_json(batch));
+    Json json = batch_json(batch);
+    json["as_read"] = !is_of_dump;
+    print_json(json);
   } else {
     print_batch(batch);
+    if (!is_of_dump) {
+      output().write(
+          "These are the samples as they lie in the data; the program that gave the key "
+          "made one item of them.\n");
+    }
   }
   return kExitOk;
 }
@@ -200,8 +239,9 @@ void add_get(CLI::App& app, Run& run) {
       "KEY", flags->key,
       "Key of a sample, or KEY.part; looked for in all splits, unless --split is given");
   command->add_option("--restore-key", flags->restore_key,
-                      "As dump prints it; --split, --mode, --num-workers, --world-size and "
-                      "--logical-shards must be those of the dump");
+                      "As dump or the log of any program has it; of a dump --split, --mode, "
+                      "--num-workers, --world-size and --logical-shards must be the same, of a "
+                      "program the samples are given as they lie in the data");
   command->add_option("--output", flags->output,
                       "Write raw bytes: of one part to this file (-: standard output), of a sample "
                       "each part to a file of its name in this folder");

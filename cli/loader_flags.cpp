@@ -13,9 +13,9 @@
 #include "cli/command.h"
 #include "cli/list_parts.h"
 #include "cli/open_dataset.h"
-#include "cli/reference_leaf.h"
 #include "cli/strict_tars.h"
 #include "energon/loader/quarantine_writer.h"
+#include "wrappers/order_pipeline.h"
 #include "wrappers/pipeline.h"
 
 namespace energon::cli {
@@ -267,17 +267,17 @@ void check_mode(const LoaderFlags& flags, const ShuffleOverEpochs& shuffle) {
   }
 }
 
-PipelineFactory pipeline_over(PipelineData data, const LoaderFlags& flags,
-                              const ShuffleOverEpochs& shuffle) {
-  const TaskEncoder encoder{.batch = list_parts};
-  if (flags.mode == Mode::kVal) {
-    return val_pipeline(
-        std::move(data),
-        {.task_encoder = encoder, .batch_size = flags.batch_size, .errors = error_policies(flags)});
-  }
+ValOptions val_options(const LoaderFlags& flags) {
+  return {.task_encoder = {.batch = list_parts},
+          .batch_size = flags.batch_size,
+          .errors = error_policies(flags)};
+}
+
+TrainOptions train_options(const LoaderFlags& flags, const ShuffleOverEpochs& shuffle,
+                           Mixing mixing) {
   const bool is_ordered = shuffle.mode == ShuffleOverEpochs::Mode::kNone;
   TrainOptions options;
-  options.task_encoder = encoder;
+  options.task_encoder = {.batch = list_parts};
   options.batch_size = flags.batch_size;
   options.errors = error_policies(flags);
   options.shuffle_buffer_size = flags.shuffle_buffer_size;
@@ -288,12 +288,12 @@ PipelineFactory pipeline_over(PipelineData data, const LoaderFlags& flags,
   options.blend_by = flags.blend_by;
   options.virtual_epoch_length = flags.virtual_epoch_length;
   options.repeat = flags.repeat && (!flags.epochs || flags.virtual_epoch_length > 0);
-  if (data.mixing == Mixing::kWeighted && !options.repeat) {
+  if (mixing == Mixing::kWeighted && !options.repeat) {
     throw UsageError{flags.repeat ? "a blend by weight never ends: --epochs needs "
                                     "--virtual-epoch-length, or use --limit"
                                   : "a blend by weight never ends: --no-repeat is for others"};
   }
-  return train_pipeline(std::move(data), std::move(options));
+  return options;
 }
 
 }  // namespace
@@ -303,16 +303,23 @@ PipelineData open_loader_data(const LoaderFlags& flags) { return open_with_polic
 PipelineFactory make_pipeline(const LoaderFlags& flags) {
   const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
   check_mode(flags, shuffle);
-  return pipeline_over(open_with_policy(flags), flags, shuffle);
+  PipelineData data = open_with_policy(flags);
+  if (flags.mode == Mode::kVal) {
+    return val_pipeline(std::move(data), val_options(flags));
+  }
+  TrainOptions options = train_options(flags, shuffle, data.mixing);
+  return train_pipeline(std::move(data), std::move(options));
 }
 
-PipelineFactory make_reference_pipeline(const LoaderFlags& flags, PipelineData data) {
+PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
+                                    const Config& config) {
   const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
   check_mode(flags, shuffle);
-  for (std::size_t leaf = 0; leaf < data.leaves.size(); ++leaf) {
-    data.leaves[leaf].dataset = reference_leaf(data.leaves[leaf].dataset, leaf);
+  if (flags.mode == Mode::kVal) {
+    return order_pipeline(std::move(data), val_options(flags), config);
   }
-  return pipeline_over(std::move(data), flags, shuffle);
+  TrainOptions options = train_options(flags, shuffle, data.mixing);
+  return order_pipeline(std::move(data), std::move(options), config);
 }
 
 LoaderOptions loader_options(const LoaderFlags& flags) {

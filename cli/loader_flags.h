@@ -81,9 +81,10 @@ PipelineFactory make_pipeline(const LoaderFlags& flags);
 
 /// The data alone.
 PipelineData open_loader_data(const LoaderFlags& flags);
-/// The pipeline over `data` with references instead of samples (cli/reference_leaf.h): the same
-/// order and configuration, nothing is read.
-PipelineFactory make_reference_pipeline(const LoaderFlags& flags, PipelineData data);
+/// The order that the flags describe, with the stages of a saved state's `config` and nothing read
+/// (wrappers/order_pipeline.h).
+PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
+                                    const Config& config);
 
 /// Throws UsageError if there is no such rank, or if epochs are counted that have no end.
 LoaderOptions loader_options(const LoaderFlags& flags);

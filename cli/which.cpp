@@ -1,22 +1,23 @@
 // energon which-step, which-keys: when a sample was delivered, and what a step delivered. Computed
-// from a saved state and the order, without a log and without reading what was passed over.
+// from a saved state and the order, without a log and without reading what was passed over. The
+// state may be of any program whose functions make one sample of one (wrappers/order_pipeline.h).
 //
 // Steps are those of the state's layout, from the beginning of the run. A job that was rescaled
 // counts as if it always had that layout: with logical shards set by the user its batches are the
 // same, whatever ranks they went to.
 
-#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cli/at_least.h"
 #include "cli/command.h"
@@ -24,9 +25,9 @@
 #include "cli/interrupt.h"
 #include "cli/loader_flags.h"
 #include "cli/output.h"
-#include "cli/reference_leaf.h"
+#include "cli/referenced_samples.h"
+#include "energon/loader/delivered_items.h"
 #include "energon/loader/job_state.h"
-#include "energon/loader/savable_data_loader.h"
 #include "energon/loader/state_config.h"
 #include "io/error.h"
 
@@ -48,57 +49,32 @@ std::vector<SavableDataLoaderState> ranks_in(const std::string& file) {
   return {std::get<SavableDataLoaderState>(std::move(saved))};
 }
 
-// The options of the loader of a rank, with the layout of its state. The order does not depend on
-// the number of workers once logical shards are set.
-LoaderOptions options_of(const SavableDataLoaderState& rank, const LoaderFlags& flags) {
-  LoaderFlags own = flags;
-  const WorkerConfig layout = layout_of(rank.config);
-  own.rank = layout.rank;
-  own.world_size = layout.world_size;
-  LoaderOptions options = loader_options(own);
-  options.worker_config = layout;
-  return options;
-}
-
-void check_flags(const SavableDataLoaderState& rank, const PipelineFactory& pipeline,
-                 const std::string& file) {
-  std::vector<std::string> differences;
-  compare_configs(state_config(pipeline, layout_of(rank.config)), rank.config, "", differences);
-  if (!differences.empty()) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("the state was saved with other data or flags; give those:\n  {}",
-                            fmt::join(differences, "\n  ")),
-                {.path = file});
+DeliveredItems items_of(const SavableDataLoaderState& rank, const LoaderFlags& flags,
+                        const PipelineData& data, const std::string& file) {
+  try {
+    return DeliveredItems(rank, make_order_pipeline(flags, data, rank.config));
+  } catch (Error& error) {
+    error.with({.path = file});
+    throw;
   }
 }
 
-// The stream of a rank from its beginning; nothing: it ended.
-class RankStreamFromStart {
- public:
-  RankStreamFromStart(const PipelineFactory& pipeline, const SavableDataLoaderState& rank,
-                      const LoaderFlags& flags)
-      : loader_(pipeline, options_of(rank, flags)) {}
-
-  std::optional<Sample> next() {
-    if (interrupt_signal() != 0) {
-      throw Error(ErrorCode::kCancelled, "interrupted");
-    }
-    auto batch = loader_.next();
-    return batch ? std::move(batch) : loader_.next();  // the next epoch
+std::optional<DeliveredItem> next_of(DeliveredItems& items) {
+  if (interrupt_signal() != 0) {
+    throw Error(ErrorCode::kCancelled, "interrupted");
   }
-  Sample restore_sample(const RestoreKey& key) { return loader_.restore_sample(key); }
-
- private:
-  SavableDataLoader loader_;
-};
+  return items.next();
+}
 
 // Whichever way a path was written.
 std::filesystem::path shard_path(const std::string& dataset, const std::string& shard) {
   return std::filesystem::weakly_canonical(std::filesystem::path(dataset) / shard);
 }
 
-// The references of all samples with the key that `flags` ask for, in the leaves of the pipeline.
-std::vector<std::string> references(const WhichFlags& flags, const PipelineData& data) {
+using Samples = std::set<std::pair<std::uint32_t, std::int64_t>>;  // leaf, index
+
+// All samples with the key that `flags` ask for, in the leaves of the pipeline.
+Samples samples_with_key(const WhichFlags& flags, const PipelineData& data) {
   std::multimap<std::filesystem::path, std::int64_t> places;  // shards, and indices in them
   for (const FoundSample& found :
        find_samples(flags.loader.path, flags.key, key_lookup_options(flags.loader))) {
@@ -106,7 +82,7 @@ std::vector<std::string> references(const WhichFlags& flags, const PipelineData&
     places.emplace(shard_path(source.shard->dataset_path, source.shard->shard_name),
                    source.index_in_shard);
   }
-  std::vector<std::string> keys;
+  Samples samples;
   for (std::size_t leaf = 0; leaf < data.leaves.size(); ++leaf) {
     const auto reader = data.leaves[leaf].dataset->open_reader();
     std::int64_t first = 0;
@@ -116,35 +92,29 @@ std::vector<std::string> references(const WhichFlags& flags, const PipelineData&
         const auto [from, to] =
             places.equal_range(shard_path(begin.dataset_path, begin.shard_name));
         for (auto place = from; place != to; ++place) {
-          keys.push_back(reference_key(leaf, first + place->second));
+          samples.emplace(static_cast<std::uint32_t>(leaf), first + place->second);
         }
       }
       first += count;
     }
   }
-  return keys;
+  return samples;
 }
 
 int run_which_step(const WhichFlags& flags) {
   const std::vector<SavableDataLoaderState> ranks = ranks_in(flags.state);
   const PipelineData data = open_loader_data(flags.loader);
-  const PipelineFactory pipeline = make_reference_pipeline(flags.loader, data);
-  check_flags(ranks.front(), pipeline, flags.state);
-  const std::vector<std::string> wanted = references(flags, data);  // repeated ones do no harm
+  const Samples wanted = samples_with_key(flags, data);
   bool is_found = false;
   for (const SavableDataLoaderState& rank : ranks) {
-    RankStreamFromStart stream(pipeline, rank, flags.loader);
-    for (std::int64_t step = 0; step < rank.batch_index; ++step) {
-      const auto batch = stream.next();
-      if (!batch) {
-        break;
-      }
-      for (std::size_t i = 0; i < batch->keys.size(); ++i) {
-        if (std::find(wanted.begin(), wanted.end(), batch->keys[i]) != wanted.end()) {
+    DeliveredItems items = items_of(rank, flags.loader, data, flags.state);
+    for (auto item = next_of(items); item && item->step < rank.batch_index; item = next_of(items)) {
+      for (std::size_t i = 0; i < item->samples.size(); ++i) {
+        if (wanted.contains({item->samples[i].leaf, item->samples[i].index})) {
           output().print(R"({{"key":{},"step":{},"rank":{},"position":{},"restore_key":{}}})"
                          "\n",
-                         quoted_json(flags.key), step, layout_of(rank.config).rank, i,
-                         quoted_json(batch->restore_key.text()));
+                         quoted_json(flags.key), item->step, layout_of(rank.config).rank, i,
+                         quoted_json(item->restore_key.text()));
           is_found = true;
         }
       }
@@ -160,36 +130,31 @@ int run_which_step(const WhichFlags& flags) {
 int run_which_keys(const WhichFlags& flags) {
   const std::vector<SavableDataLoaderState> ranks = ranks_in(flags.state);
   const PipelineData data = open_loader_data(flags.loader);
-  const PipelineFactory pipeline = make_reference_pipeline(flags.loader, data);
-  check_flags(ranks.front(), pipeline, flags.state);
   for (const SavableDataLoaderState& rank : ranks) {
     if (flags.step >= rank.batch_index) {
       print_warning(fmt::format("rank {} had not delivered step {} yet: the state is at step {}",
                                 layout_of(rank.config).rank, flags.step, rank.batch_index));
     }
   }
-  const PipelineFactory real = make_pipeline(flags.loader);
   for (const SavableDataLoaderState& rank : ranks) {
-    RankStreamFromStart stream(pipeline, rank, flags.loader);
-    std::optional<Sample> batch;
+    DeliveredItems items = items_of(rank, flags.loader, data, flags.state);
+    std::optional<DeliveredItem> item;
     for (std::int64_t step = 0; step <= flags.step; ++step) {
-      batch = stream.next();
-      if (!batch) {
+      item = next_of(items);
+      if (!item) {
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("rank {} has no step {}: its data ends at {}",
                                 layout_of(rank.config).rank, flags.step, step));
       }
     }
-    RankStreamFromStart reader(real, rank, flags.loader);
-    const Sample read = reader.restore_sample(batch->restore_key);
     std::string keys;
-    for (const std::string& key : read.keys) {
-      keys += (keys.empty() ? "" : ",") + quoted_json(key);
+    for (const Sample& sample : read_samples(item->samples, data)) {
+      keys += (keys.empty() ? "" : ",") + quoted_json(sample.keys.at(0));
     }
     output().print(R"({{"step":{},"rank":{},"keys":[{}],"restore_key":{}}})"
                    "\n",
                    flags.step, layout_of(rank.config).rank, keys,
-                   quoted_json(batch->restore_key.text()));
+                   quoted_json(item->restore_key.text()));
   }
   return kExitOk;
 }

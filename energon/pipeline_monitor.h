@@ -1,13 +1,15 @@
 // What a pipeline tells about itself while it runs: counters of its stages, and failures that its
 // error policy let pass.
 //
-// The loader owns the monitor: in a worker the counters lie in shared memory, where the parent
-// reads them at any time; reports travel with the batches (energon/loader/statistics.h).
+// The loader owns the monitor: in a worker the counters, and a note of what a function works on,
+// lie in shared memory, where the parent reads them at any time, also after the worker's death;
+// reports travel with the batches (energon/loader/statistics.h).
 
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "energon/failure.h"
@@ -36,6 +38,11 @@ class PipelineMonitor {
 
   /// A failure that the policy let pass.
   virtual void report(const FailureReport& report) = 0;
+
+  /// A function of the stage with these counters begins to work on `samples`, of which the keys and
+  /// sources are looked at; and ends. For the message about a process that dies or hangs in it.
+  virtual void begin_work(const StageCounters& /*stage*/, std::span<const Sample> /*samples*/) {}
+  virtual void end_work() {}
 
   /// Samples left out so far, for whatever reason but a filter. After a batch in which this grew, a
   /// worker stores a checkpoint, so that what is passed over on restore never contains a drop.

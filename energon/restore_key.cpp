@@ -340,6 +340,38 @@ RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t intege
   return parts;
 }
 
+namespace {
+
+void append_samples(ByteParser& parser, const RestoreKey& key, std::vector<SampleRef>& samples) {
+  const ByteParser::Head head = parser.head();
+  if (head.tail == kInner) {
+    append_samples(parser, key, samples);
+  } else if (head.tail == kList) {
+    while (!parser.at_list_end()) {
+      append_samples(parser, key, samples);
+    }
+  } else if (head.stage == Stage::kWebdataset && head.integers.size() == 2 &&
+             head.integers[0] <= UINT32_MAX) {
+    samples.push_back(
+        {.index = head.integers[1], .leaf = static_cast<std::uint32_t>(head.integers[0])});
+  } else {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' ends in {}, which is no sample that was read",
+                            key.text(), to_string(head.stage)));
+  }
+}
+
+}  // namespace
+
+std::vector<SampleRef> samples_in(const RestoreKey& key) {
+  std::vector<SampleRef> samples;
+  if (!key.empty()) {
+    ByteParser parser(key.bytes());
+    append_samples(parser, key, samples);
+  }
+  return samples;
+}
+
 std::int64_t leaf_of(const RestoreKey& key) {
   if (!key.empty()) {
     ByteParser parser(key.bytes());

@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "energon/sample_ref.h"
+
 namespace energon {
 
 /// Stages that appear in keys. The numbers are part of the byte form: append, never renumber.
@@ -80,6 +82,11 @@ struct RestoreKeyParts {
 /// keys.
 RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
                           int inner_count);
+
+/// The samples that the item of `key` was made of, in its order: what is innermost in it, through
+/// all stages. Repetitions are 0. Throws Error (kInvalidArgument) if something innermost is no
+/// sample that was read.
+std::vector<SampleRef> samples_in(const RestoreKey& key);
 
 /// The leaf dataset that the item of `key` was read from; of one that was made of several, the leaf
 /// of the first. Throws Error (kInvalidArgument) if nothing in the key was read.

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -37,6 +38,27 @@ class StageGuard {
         most_left_out_(options.most_left_out),
         monitor_(options.monitor),
         counters_(monitor_.get().stage(name_)) {}
+
+  /// Ends what note_work() began.
+  class Work {
+   public:
+    explicit Work(PipelineMonitor& monitor) : monitor_(monitor) {}
+    ~Work() { monitor_.end_work(); }
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+
+   private:
+    PipelineMonitor& monitor_;
+  };
+
+  /// While the result lives, a function of the stage works on `samples`: a worker that dies or
+  /// hangs then is reported with the stage and the first of them.
+  [[nodiscard]] Work work_on(std::span<const Sample> samples) {
+    note_work(samples);
+    return Work(monitor_.get());
+  }
+  /// It now works on `samples`. Requires: the result of work_on() lives.
+  void note_work(std::span<const Sample> samples) { monitor_.get().begin_work(counters_, samples); }
 
   /// The result of `function()`; nothing if it failed or skipped and the samples are left out.
   /// `samples()` gives them as a vector of FailedSample, and is called only then. Throws Error if

@@ -45,6 +45,7 @@ std::optional<Sample> Batch::next() {
       return std::nullopt;
     }
     const std::int64_t number = batches_++;
+    const StageGuard::Work work = guard_.work_on(samples_);
     if (auto batch = guard_.run([&] { return make_batch(samples_, number); },
                                 [this] { return failed_samples(samples_); })) {
       samples_.clear();
@@ -79,6 +80,7 @@ std::int64_t Batch::skip_batches(std::int64_t count, std::int64_t batch_size) {
 Sample Batch::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kBatch, 1, -1);
   std::vector<Sample> samples = restore_samples(*inner_, parts.inner);
+  const StageGuard::Work work = guard_.work_on(samples);
   return make_batch(samples, parts.integers[0]);
 }
 

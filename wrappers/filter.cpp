@@ -25,6 +25,7 @@ Filter::Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const St
 
 bool Filter::keeps(const Sample& sample) {
   CallContext context(draw_seed_, sample.restore_key, calls_++);
+  const StageGuard::Work work = guard_.work_on({&sample, 1});
   return guard_
       .run([&] { return function_(sample, context); }, [&] { return failed_samples(sample); })
       .value_or(false);

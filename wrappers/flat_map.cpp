@@ -16,8 +16,10 @@ namespace energon {
 /// One call of the function and its generator.
 class FlatMap::Call {
  public:
-  Call(const FlatMapFunction& function, Sample sample, std::uint32_t seed, std::int64_t number)
+  Call(const FlatMapFunction& function, StageGuard& guard, Sample sample, std::uint32_t seed,
+       std::int64_t number)
       : function_(function),
+        guard_(guard),
         number_(number),
         inner_key_(sample.restore_key),
         key_(RestoreKey::around(Stage::kFlatMap, {number}, inner_key_)),
@@ -27,6 +29,7 @@ class FlatMap::Call {
 
   /// The next output with its key, or nothing after the last one. Throws what the function throws.
   std::optional<Sample> next_output() {
+    const StageGuard::Work work = guard_.work_on({&origins_, 1});
     if (sample_) {
       Sample sample = std::move(*sample_);
       sample_.reset();
@@ -58,6 +61,7 @@ class FlatMap::Call {
 
  private:
   const FlatMapFunction& function_;
+  StageGuard& guard_;
   const std::int64_t number_;
   const RestoreKey inner_key_;
   const RestoreKey key_;
@@ -99,10 +103,11 @@ bool FlatMap::begin_call() {
       return false;
     }
     sample_ = sample->restore_key;
-    call_ = std::make_unique<Call>(function_, std::move(*sample), seed_, calls_);
+    call_ = std::make_unique<Call>(function_, guard_, std::move(*sample), seed_, calls_);
     return true;
   }
-  auto call = std::make_unique<Call>(function_, rebuild_sample(*inner_, sample_), seed_, calls_);
+  auto call =
+      std::make_unique<Call>(function_, guard_, rebuild_sample(*inner_, sample_), seed_, calls_);
   try {
     call->pass_over(outputs_);
   } catch (...) {
@@ -154,7 +159,7 @@ void FlatMap::next_epoch() {
 
 Sample FlatMap::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kFlatMap, 2, 1);
-  Call call(function_, inner_->restore_sample(parts.inner[0]), seed_, parts.integers[0]);
+  Call call(function_, guard_, inner_->restore_sample(parts.inner[0]), seed_, parts.integers[0]);
   call.pass_over(parts.integers[1]);
   std::optional<Sample> output = call.next_output();
   if (!output) {

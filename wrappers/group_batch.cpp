@@ -99,9 +99,7 @@ bool GroupBatch::fill() {
     if (!sample) {
       return false;
     }
-    const std::optional<BatchGroup> group =
-        group_guard_.run([&] { return group_timer_([&] { return options_.criterion(*sample); }); },
-                         [&] { return failed_samples(*sample); });
+    const std::optional<BatchGroup> group = group_of(*sample);
     if (group) {
       Bucket& bucket = bucket_of(*group);
       bucket.samples.push_back(std::move(*sample));
@@ -109,6 +107,13 @@ bool GroupBatch::fill() {
     }
   }
   return true;
+}
+
+// Nothing: the criterion failed and the sample is left out.
+std::optional<BatchGroup> GroupBatch::group_of(const Sample& sample) {
+  const StageGuard::Work work = group_guard_.work_on({&sample, 1});
+  return group_guard_.run([&] { return group_timer_([&] { return options_.criterion(sample); }); },
+                          [&] { return failed_samples(sample); });
 }
 
 std::int64_t GroupBatch::batch_size_of(const BatchGroup& group) const {
@@ -160,6 +165,7 @@ std::optional<Sample> GroupBatch::next_batch(Bucket& bucket) {
   std::vector<Sample> samples = bucket.samples.take_front(bucket.samples.size());
   full_ = nullptr;
   const std::int64_t number = batches_++;
+  const StageGuard::Work work = batch_guard_.work_on(samples);
   return batch_guard_.run([&] { return make_batch(samples, number); },
                           [&] { return failed_samples(samples); });
 }
@@ -177,6 +183,7 @@ void GroupBatch::next_epoch() {
 Sample GroupBatch::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kGroupBatch, 1, -1);
   std::vector<Sample> samples = restore_samples(*inner_, parts.inner);
+  const StageGuard::Work work = batch_guard_.work_on(samples);
   return make_batch(samples, parts.integers[0]);
 }
 

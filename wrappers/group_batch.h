@@ -93,6 +93,7 @@ class GroupBatch final : public Dataset {
   void apply_state(const State& state) override;
   bool fill();
   std::int64_t batch_size_of(const BatchGroup& group) const;
+  std::optional<BatchGroup> group_of(const Sample& sample);
   Bucket& bucket_of(const BatchGroup& group);
   Bucket& open_bucket(std::string group, std::int64_t batch_size);
   void close_buckets();

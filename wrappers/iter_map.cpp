@@ -20,8 +20,9 @@ class IterMap::Call {
  public:
   using Source = std::function<std::optional<Sample>(std::size_t position)>;
 
-  Call(const IterMapOptions& options, std::int64_t number, Source source)
+  Call(const IterMapOptions& options, StageGuard& guard, std::int64_t number, Source source)
       : function_(options.function),
+        guard_(guard),
         source_(std::move(source)),
         number_(number),
         key_(RestoreKey::list(Stage::kIterMap, {number}, {})),
@@ -30,6 +31,7 @@ class IterMap::Call {
   /// The next output with its key, or nothing after the last one. Throws what the function throws,
   /// and what the source threw even if the function caught it.
   std::optional<Sample> next_output() {
+    const StageGuard::Work work = guard_.work_on(newest_origins());
     std::optional<Sample> output;
     try {
       if (!std::exchange(has_begun_, true)) {
@@ -87,6 +89,7 @@ class IterMap::Call {
           key_ = RestoreKey::list(Stage::kIterMap, {number_}, keys_);
         }
       }
+      guard_.note_work(newest_origins());  // no longer what the stages before worked on
       return sample;
     } catch (...) {
       source_error_ = std::current_exception();
@@ -94,7 +97,13 @@ class IterMap::Call {
     }
   }
 
+  // What the function is most likely to work on.
+  std::span<const Sample> newest_origins() const {
+    return std::span(origins_).last(origins_.empty() ? 0 : 1);
+  }
+
   const IterMapFunction& function_;
+  StageGuard& guard_;
   const Source source_;
   const std::int64_t number_;
   RestoreKey key_;  // IterMap(call)[first sample pulled]
@@ -167,7 +176,7 @@ std::optional<Sample> IterMap::sample_at(std::size_t position) {
 }
 
 void IterMap::begin_call() {
-  auto call = std::make_unique<Call>(options_, calls_,
+  auto call = std::make_unique<Call>(options_, guard_, calls_,
                                      [this](std::size_t position) { return sample_at(position); });
   is_repeating_ = true;
   try {
@@ -242,12 +251,13 @@ void IterMap::next_epoch() {
 
 Sample IterMap::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kIterMap, 2, -1);
-  Call call(options_, parts.integers[0], [&](std::size_t position) -> std::optional<Sample> {
-    if (position < parts.inner.size()) {
-      return inner_->restore_sample(parts.inner[position]);
-    }
-    return std::nullopt;
-  });
+  Call call(options_, guard_, parts.integers[0],
+            [&](std::size_t position) -> std::optional<Sample> {
+              if (position < parts.inner.size()) {
+                return inner_->restore_sample(parts.inner[position]);
+              }
+              return std::nullopt;
+            });
   call.pass_over(parts.integers[1]);
   std::optional<Sample> output = call.next_output();
   if (!output || output->restore_key != key) {

@@ -41,6 +41,7 @@ Map::Map(std::unique_ptr<Dataset> inner, MapFunction function, const StageOption
 std::optional<Sample> Map::guarded(Sample sample) {
   const std::int64_t call = calls_++;
   const Sample origins = origins_of(sample);
+  const StageGuard::Work work = guard_.work_on({&origins, 1});
   return guard_.run([&] { return call_map(function_, std::move(sample), origins, seed_, call); },
                     [&origins] { return failed_samples(origins); });
 }
@@ -147,6 +148,7 @@ Sample Map::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kMap, 1, 1);
   Sample sample = inner_->restore_sample(parts.inner[0]);
   const Sample origins = origins_of(sample);
+  const StageGuard::Work work = guard_.work_on({&origins, 1});
   return call_map(function_, std::move(sample), origins, seed_, parts.integers[0]);
 }
 

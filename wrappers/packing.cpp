@@ -193,6 +193,7 @@ Packing::Selection Packing::run_select(std::vector<Sample>& samples) {
   while (!samples.empty()) {
     Selection selection;
     try {
+      const StageGuard::Work work = select_guard_.work_on(samples);
       selection = select_timer_([&] { return call_select(samples); });
     } catch (const UnpackableSamples& unpackable) {
       check_selection(unpackable.positions(), samples.size(), number, false);
@@ -232,6 +233,7 @@ std::optional<Sample> Packing::cut(Sample sample, const SamplePart& part) {
     return sample;
   }
   const Sample origins = origins_of(sample);
+  const StageGuard::Work work = select_guard_.work_on({&origins, 1});
   return select_guard_.run(
       [&] { return select_timer_([&] { return call_cut(std::move(sample), part); }); },
       [&origins] { return failed_samples(origins); });
@@ -291,6 +293,7 @@ std::optional<Sample> Packing::next_pack() {
     begin_call(std::move(samples), number);
     return next_output();
   }
+  const StageGuard::Work work = pack_guard_.work_on(samples);
   return pack_guard_.run([&] { return make_pack(samples, number); },
                          [&] { return failed_samples(samples); });
 }
@@ -300,6 +303,7 @@ std::vector<Sample> Packing::postencode(std::vector<Sample> samples) {
   for (Sample& sample : samples) {
     const std::int64_t call = postencodes_++;
     const Sample origins = origins_of(sample);
+    const StageGuard::Work work = postencode_guard_.work_on({&origins, 1});
     std::optional<Sample> result = postencode_guard_.run(
         [&] {
           return postencode_timer_([&] {
@@ -340,6 +344,7 @@ void Packing::begin_call_again() {
     auto call = std::make_unique<PackCall>(std::get<PackGenerator>(options_.pack),
                                            restore_samples_of_pack(parts.inner),
                                            options_.pack_stage.seed, parts.integers[0]);
+    const StageGuard::Work work = pack_guard_.work_on({&call->origins(), 1});
     call->pass_over(outputs_);
     call_ = std::move(call);
   } catch (...) {
@@ -351,6 +356,7 @@ void Packing::begin_call_again() {
 std::optional<Sample> Packing::next_output() {
   std::optional<Sample> pack;
   try {
+    const StageGuard::Work work = pack_guard_.work_on({&call_->origins(), 1});
     pack = call_->next_pack();
   } catch (...) {
     std::vector<FailedSample> failed = failed_samples(call_->origins());
@@ -398,6 +404,7 @@ std::vector<Sample> Packing::restore_samples_of_pack(std::span<const RestoreKey>
     const RestoreKeyParts call = split_key(key, Stage::kMap, 1, 1);
     Sample sample = restore_selected(call.inner[0]);
     const Sample origins = origins_of(sample);
+    const StageGuard::Work work = postencode_guard_.work_on({&origins, 1});
     samples.push_back(call_map(options_.postencode, std::move(sample), origins,
                                options_.postencode_stage.seed, call.integers[0]));
   }
@@ -408,6 +415,7 @@ Sample Packing::restore_sample(const RestoreKey& key) {
   if (!is_generating()) {
     const RestoreKeyParts parts = split_key(key, Stage::kPacking, 1, -1);
     std::vector<Sample> samples = restore_samples_of_pack(parts.inner);
+    const StageGuard::Work work = pack_guard_.work_on(samples);
     return make_pack(samples, parts.integers[0]);
   }
   const RestoreKeyParts parts = split_key(key, Stage::kPacking, 2, -1);

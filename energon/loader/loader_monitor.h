@@ -19,7 +19,7 @@ namespace energon {
 class LoaderMonitor final : public PipelineMonitor {
  public:
   /// `block` must outlive the monitor. A block that was used before goes on counting.
-  explicit LoaderMonitor(StatisticsBlock& block) : block_(block) {}
+  explicit LoaderMonitor(StatisticsBlock& block) : block_(block), work_(block.work) {}
 
   /// Called by report() when so many reports wait that they should not wait for the end of the
   /// batch. It should take them; what it throws ends the pipeline.
@@ -29,6 +29,8 @@ class LoaderMonitor final : public PipelineMonitor {
 
   StageCounters& stage(std::string_view name) override;
   void report(const FailureReport& report) override;
+  void begin_work(const StageCounters& stage, std::span<const Sample> samples) override;
+  void end_work() override { work_.end(); }
 
   StatisticsBlock& block() { return block_; }
   /// The reports since the last call, in order.
@@ -36,6 +38,7 @@ class LoaderMonitor final : public PipelineMonitor {
 
  private:
   StatisticsBlock& block_;
+  WorkNoteWriter work_;
   std::map<std::string, StageCounters*, std::less<>> stages_;  // by full name
   std::function<void()> on_many_reports_;
   std::vector<FailureReport> reports_;

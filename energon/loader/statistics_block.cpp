@@ -65,6 +65,18 @@ StageCounters& add_stage(StatisticsBlock& block, std::string_view name) {
   return stage.counters;
 }
 
+std::optional<NotedWork> noted_work(std::span<std::byte> memory) {
+  const StatisticsBlock* const block = find_statistics(memory);
+  std::optional<NotedWork> work = block != nullptr ? read_note(block->work) : std::nullopt;
+  if (work) {
+    const StageBlock& stage = block->stages[std::min(work->stage, kMaxStages - 1)];
+    const std::size_t size = std::min<std::size_t>(stage.name_size.load(std::memory_order_relaxed),
+                                                   kStageNameBytes);  // as the note, after it
+    work->stage_name = printable(std::string(stage.name.data(), size));
+  }
+  return work;
+}
+
 WorkerStatistics read_statistics(const StatisticsBlock& block) {
   WorkerStatistics worker{.batches = load(block.batches),
                           .busy = load_time(block.busy_ns),

@@ -10,11 +10,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "energon/loader/statistics.h"
+#include "energon/loader/work_note.h"
 #include "energon/pipeline_monitor.h"
 
 namespace energon {
@@ -41,9 +43,11 @@ struct StatisticsBlock {
   std::atomic<std::uint64_t> helper_cpu_ns{0};     ///< of the thread that helps it to read
   std::atomic<std::uint64_t> cpu_wait_ns{0};       ///< ready to make batches, without a core
   alignas(64) std::array<StageBlock, kMaxStages> stages = {};
+  alignas(64) WorkNote work = {};  ///< stages by their position in `stages`
 };
 
-static_assert(sizeof(StageBlock) == 128 && sizeof(StatisticsBlock) == 64 + 128 * kMaxStages);
+static_assert(sizeof(StageBlock) == 128 &&
+              offsetof(StatisticsBlock, work) == 64 + 128 * kMaxStages);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Makes an empty block in `memory`, which must be zero, aligned to 64 and large enough.
@@ -56,6 +60,10 @@ StatisticsBlock& statistics_in(std::span<std::byte> memory);
 /// Adds the record of a stage; its name is cut to kStageNameBytes. When all are taken, stages share
 /// the last one, named "(others)". For the block's writer.
 StageCounters& add_stage(StatisticsBlock& block, std::string_view name);
+
+/// What the pipeline whose block lies in `memory` works on; nothing if it is in no function of the
+/// user, or there is no block.
+std::optional<NotedWork> noted_work(std::span<std::byte> memory);
 
 /// The numbers as they are now. Counts and sizes out of their bounds are cut, names are made
 /// printable.

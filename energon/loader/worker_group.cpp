@@ -114,18 +114,40 @@ std::vector<WorkerStatistics> WorkerGroup::statistics() const {
 
 std::string WorkerGroup::doing(const Worker& worker) const {
   const auto item = worker.channel->status().item();
-  return item ? fmt::format("it was making batch {} of logical shard {}", item->second, item->first)
-              : std::string("it had not begun");
+  if (!item) {
+    return "it had not begun";
+  }
+  std::string text =
+      fmt::format("it was making batch {} of logical shard {}", item->second, item->first);
+  if (const auto work = noted_work(worker.channel->statistics())) {
+    text += ", " + describe(*work);
+  }
+  return text;
+}
+
+// The first sample that a function of the user was working on, if it was in one.
+ErrorContext WorkerGroup::place_of(const Worker& worker) const {
+  ErrorContext context{.worker = worker.process.worker_id};
+  if (const auto work = noted_work(worker.channel->statistics())) {
+    if (!work->shard.empty()) {
+      context.path = work->dataset + "/" + work->shard;
+    }
+    if (!work->keys.empty()) {
+      context.sample_key = work->keys.front();
+    }
+  }
+  return context;
 }
 
 void WorkerGroup::throw_dead(const Worker& worker) {
-  throw fork_server_.death_of(
+  Error error = fork_server_.death_of(
       worker.process, deadline_after(kReportLimit), [&](const ProcessEnd& end) {
         const bool by_watchdog =
             end == ProcessEnd{.kind = ProcessEnd::Kind::kExited, .value = kWatchdogExitCode};
         return doing(worker) +
                (by_watchdog ? ", which took longer than the timeout of its watchdog" : "");
       });
+  throw error.with(place_of(worker));
 }
 
 void WorkerGroup::throw_stuck(const Worker& worker, std::string_view what) {
@@ -135,7 +157,7 @@ void WorkerGroup::throw_stuck(const Worker& worker, std::string_view what) {
                           "takes that long, raise the option timeout",
                           worker.process.worker_id, worker.process.process.pid(),
                           options_.timeout.count(), what, doing(worker)),
-              {.worker = worker.process.worker_id});
+              place_of(worker));
 }
 
 void WorkerGroup::check_alive() {

@@ -22,6 +22,7 @@
 #include "energon/process/owner_process.h"
 #include "energon/process/worker_channel.h"
 #include "energon/sample.h"
+#include "io/error.h"
 
 namespace energon {
 
@@ -86,6 +87,7 @@ class WorkerGroup {
   [[noreturn]] void throw_dead(const Worker& worker);
   [[noreturn]] void throw_stuck(const Worker& worker, std::string_view what);
   std::string doing(const Worker& worker) const;
+  ErrorContext place_of(const Worker& worker) const;
   Worker& worker_of(std::size_t stream);
   const Worker& worker_of(std::size_t stream) const;
   SavableDatasetCheckpoint position(std::size_t stream, std::int64_t delivered,

@@ -73,6 +73,24 @@ TEST_CASE("texts that are no key are refused with the position", "[energon][rest
   }
 }
 
+TEST_CASE("the samples in a key are found through all stages, in order", "[energon][restore_key]") {
+  const auto samples = [](const char* text) {
+    std::vector<std::pair<std::uint32_t, std::int64_t>> found;
+    for (const energon::SampleRef& sample : energon::samples_in(RestoreKey::from_text(text))) {
+      found.emplace_back(sample.leaf, sample.index);
+    }
+    return found;
+  };
+  using Expected = std::vector<std::pair<std::uint32_t, std::int64_t>>;
+  CHECK(samples("Webdataset(2,812)") == Expected{{2, 812}});
+  CHECK(samples("LogicalShard(3,17)/Map(4)/Batch(17)[Packing(2)[Map(9)/Webdataset(0,5),"
+                "FlatMap(3,1)/Map(8)/Webdataset(1,6)],IterMap(0,1)[Webdataset(0,7)],"
+                "GroupBatch(1)[]]") == Expected{{0, 5}, {1, 6}, {0, 7}});
+  CHECK(energon::samples_in(RestoreKey()).empty());
+  CHECK_THROWS_WITH(samples("Map(3)/Batch(1)"), Catch::Contains("ends in Batch"));
+  CHECK_THROWS_WITH(samples("Webdataset(4294967296,1)"), Catch::Contains("no sample"));
+}
+
 TEST_CASE("damaged bytes are refused, whatever is cut off or flipped", "[energon][restore_key]") {
   const std::string bytes = batch_key().bytes();
   for (std::size_t length = 0; length < bytes.size(); ++length) {

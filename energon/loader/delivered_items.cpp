@@ -1,0 +1,48 @@
+#include "energon/loader/delivered_items.h"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "energon/leaf_readers.h"
+#include "energon/loader/state_config.h"
+#include "io/error.h"
+
+namespace energon {
+
+DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, const PipelineFactory& pipeline)
+    : layout_(layout_of(rank.config)) {
+  std::vector<std::string> differences;
+  compare_configs(state_config(pipeline, layout_), rank.config, "", differences);
+  if (!differences.empty()) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the state was saved with other data or options; give those:\n  {}",
+                            fmt::join(differences, "\n  ")));
+  }
+  const auto readers = std::make_shared<LeafReaders>();
+  const int streams = layout_.stream_count();
+  for (int stream = 0; stream < streams; ++stream) {
+    streams_.push_back(std::make_unique<PositionedDataset>(
+        pipeline({.config = layout_, .stream = stream, .memory = memory_, .readers = readers})));
+  }
+  turns_ = Turns(std::vector<Turn>(streams_.size()), 0);
+}
+
+std::optional<DeliveredItem> DeliveredItems::next() {
+  for (int epochs = 0; epochs < 2; ++epochs) {
+    while (const std::optional<std::size_t> stream = turns_.next()) {
+      const std::optional<Sample> item = streams_[*stream]->next(
+          layout_.logical_shard(static_cast<int>(*stream)), turns_.of(*stream).epoch);
+      if (item) {
+        turns_.take(*stream);
+        return DeliveredItem{step_++, item->restore_key, samples_in(item->restore_key)};
+      }
+      turns_.end_epoch(*stream);
+    }
+    turns_.start_epoch();
+  }
+  return std::nullopt;
+}
+
+}  // namespace energon
