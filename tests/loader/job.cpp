@@ -21,13 +21,15 @@ TrainOptions one_epoch() {
   return options;
 }
 
-Job::Job(const PipelineFactory& pipeline, const JobSpec& spec) {
+Job::Job(const PipelineFactory& pipeline, const JobSpec& spec)
+    : shows_contents_(spec.shows_contents) {
   for (int rank = 0; rank < spec.world_size; ++rank) {
     ranks_.push_back(std::make_unique<SavableDataLoader>(
         pipeline, LoaderOptions{.worker_config = {.rank = rank,
                                                   .world_size = spec.world_size,
                                                   .num_workers = spec.num_workers,
                                                   .logical_shards = spec.logical_shards,
+                                                  .division = spec.division,
                                                   .allow_uneven = spec.allow_uneven},
                                 .epoch_policy = spec.epoch_policy,
                                 .checkpoint_every_batches = spec.checkpoint_every_batches}));
@@ -46,7 +48,10 @@ void Job::restore(const SavableJobState& job) {
 
 std::string Job::next(int rank) {
   const auto batch = ranks_[static_cast<std::size_t>(rank)]->next();
-  return batch ? fmt::format("{}", fmt::join(batch->keys, ",")) : kEpochEnd;
+  if (!batch) {
+    return kEpochEnd;
+  }
+  return shows_contents_ ? label(*batch) : fmt::format("{}", fmt::join(batch->keys, ","));
 }
 
 std::vector<std::string> Job::steps(std::int64_t count) {

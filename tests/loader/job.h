@@ -27,7 +27,10 @@ struct JobSpec {
   std::optional<int> logical_shards = std::nullopt;
   bool allow_uneven = false;
   EpochPolicy epoch_policy = EpochPolicy::kStrict;
+  Division division = Division::kEven;
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
+  /// What next() tells of a batch: its keys, or its restore key and the digest of its contents.
+  bool shows_contents = false;
 };
 
 class Job {
@@ -37,7 +40,8 @@ class Job {
   /// Continues from `job`, each rank from its own part.
   void restore(const SavableJobState& job);
 
-  /// The keys of the next batch of `rank`, joined by commas; kEpochEnd at the end of an epoch.
+  /// The keys of the next batch of `rank`, joined by commas, or its contents; kEpochEnd at the end
+  /// of an epoch.
   std::string next(int rank);
   /// `count` steps: at each, a batch of every rank. The batches in the order of the job: those of a
   /// step by rank, beginning with the rank whose turn it is.
@@ -49,6 +53,7 @@ class Job {
   int world_size() const { return static_cast<int>(ranks_.size()); }
 
  private:
+  bool shows_contents_;
   std::vector<std::unique_ptr<SavableDataLoader>> ranks_;
   std::int64_t first_rank_ = 0;  // whose turn it is at the beginning of a step
 };

@@ -166,13 +166,27 @@ TEST_CASE("IBM-16 each worker ends once, the loader says so once, then comes the
     CAPTURE(workers);
     SavableDataLoader loader(fixture.pipeline(),
                              {.worker_config = {.num_workers = workers, .logical_shards = 3}});
-    for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<Keys> epochs;
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+      // The end was said once: the call after it gives the first batch of the next epoch.
       Keys keys;
+      std::map<std::int64_t, int> by_shard;
       while (const auto batch = loader.next()) {
         keys.push_back(batch->keys.front());
+        ++by_shard[split_key(batch->restore_key, energon::Stage::kLogicalShard, 2, 1).integers[0]];
       }
       check_coverage(keys, 100, 1);
+      CHECK(by_shard == std::map<std::int64_t, int>{{0, 34}, {1, 33}, {2, 33}});
+      // And each logical shard, each on its worker, came to its end once.
+      const auto state = loader.save_state_rank();
+      CHECK(state.epoch == epoch);
+      CHECK(state.epoch_finished);
+      for (const auto& shard : state.worker_states) {
+        CHECK(shard.turn == energon::Turn{.epoch = epoch + 1, .count = 0});
+      }
+      epochs.push_back(std::move(keys));
     }
+    CHECK(epochs[0] != epochs[1]);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "energon/sample_ref.h"
 #include "io/error.h"
 #include "tests/loader/job.h"
 #include "tests/loader/loader_fixture.h"
@@ -74,13 +75,28 @@ TEST_CASE("IBM-05 after a restore no part is seen again", "[rescale][ibm]") {
 
 TEST_CASE("IBM-07 the epoch is completed, then the next one has all parts again",
           "[rescale][ibm]") {
-  const PipelineFactory pipeline = in_memory({100}, in_parts());
-  Job first(pipeline, {.world_size = 2, .logical_shards = 8, .epoch_policy = EpochPolicy::kLoop});
-  const Keys seen = first.steps(37);
-  Job second(pipeline, {.world_size = 2, .logical_shards = 8, .epoch_policy = EpochPolicy::kLoop});
-  second.restore(first.save());
-  CHECK(distinct(both(seen, second.steps(113))).size() == 300);
-  CHECK(distinct(second.steps(150)).size() == 300);
+  using Mode = energon::ShuffleOverEpochs::Mode;
+  const JobSpec spec{.world_size = 2, .logical_shards = 8, .epoch_policy = EpochPolicy::kLoop};
+  for (const bool is_reshuffled : {true, false}) {
+    CAPTURE(is_reshuffled);
+    TrainOptions options = in_parts();
+    options.shuffle_over_epochs = {.mode = is_reshuffled ? Mode::kEpochs : Mode::kNone};
+    const PipelineFactory pipeline = in_memory({100}, options);
+    Job first(pipeline, spec);
+    const Keys seen = first.steps(37);
+    Job second(pipeline, spec);
+    second.restore(first.save());
+    const Keys rest = second.steps(113);
+    CHECK(both(seen, rest).size() == 300);
+    CHECK(distinct(both(seen, rest)).size() == 300);
+    const Keys next = second.steps(150);
+    CHECK(distinct(next).size() == 300);
+    // The same order in every epoch: what was seen before the save comes again right after the end.
+    CHECK((Keys(next.begin(), next.begin() + 74) == seen) == !is_reshuffled);
+    if (!is_reshuffled) {
+      CHECK(distinct(both(rest, Keys(next.begin(), next.begin() + 74))).size() == 300);
+    }
+  }
 }
 
 TEST_CASE("IBM-08 a sample that was half emitted is completed once", "[rescale][ibm]") {
@@ -159,15 +175,28 @@ TEST_CASE("IBM-11 what was not seen comes before the epoch ends, on other layout
   for (const int shards : {555, 721, 300}) {
     const PipelineFactory pipeline = in_memory({500, 500}, in_parts());
     for (const int before : {1, 2, 6}) {
+      Job first(pipeline, {.world_size = before, .logical_shards = shards, .allow_uneven = true});
+      const Keys seen = first.steps(1000 / before);
+      const SavableJobState state = first.save();
       for (const int after : {3, 4}) {
         CAPTURE(shards, before, after);
-        Job first(pipeline, {.world_size = before, .logical_shards = shards, .allow_uneven = true});
-        const Keys seen = first.steps(1000 / before);
-        Job second(pipeline, {.world_size = after, .logical_shards = shards, .allow_uneven = true});
-        second.restore(rescale(first.save(), {.world_size = after, .uneven = Uneven::kSpread}));
-        const Keys rest = second.rest_of_epoch();
+        const SavableJobState rescaled =
+            rescale(state, {.world_size = after, .uneven = Uneven::kSpread});
+        JobSpec spec{.world_size = after, .logical_shards = shards, .allow_uneven = true};
+        Job strict(pipeline, spec);
+        strict.restore(rescaled);
+        const Keys rest = strict.rest_of_epoch();
         CHECK(seen.size() + rest.size() == 3000);
         CHECK(distinct(both(seen, rest)).size() == 3000);
+
+        spec.epoch_policy = EpochPolicy::kLoop;
+        Job loop(pipeline, spec);
+        loop.restore(rescaled);
+        const auto up = [](std::size_t dividend, int divisor) {
+          return (static_cast<int>(dividend) + divisor - 1) / divisor;
+        };
+        const Keys soon = loop.steps(up(3000 - seen.size(), after) + 2 * up(3000, shards) * after);
+        CHECK(distinct(both(seen, soon)).size() == 3000);
       }
     }
   }
@@ -291,25 +320,89 @@ TEST_CASE("IBM-20 also with workers, with and without logical shards", "[rescale
   check_without_local_order({.world_size = 2, .num_workers = 2}, 7);
 }
 
-TEST_CASE("IBM-21 nothing in shuffle buffers is lost or doubled on fewer workers",
-          "[rescale][ibm]") {
-  // Buffers stay with their logical shards: three full ones, and some of unequal length.
-  for (const std::int64_t buffer : {4, 7}) {
-    for (int steps = 0; steps < 12; ++steps) {
-      CAPTURE(buffer, steps);
-      TrainOptions options = one_epoch();
-      options.shuffle_buffer_size = buffer;
-      const PipelineFactory pipeline = in_memory({14, 19}, options);
-      Job first(pipeline, {.world_size = 3, .logical_shards = 3});
-      Keys keys = first.steps(steps);
-      Job second(pipeline, {.world_size = 2, .logical_shards = 3, .allow_uneven = true});
-      second.restore(rescale(first.save(), {.world_size = 2, .uneven = Uneven::kSpread}));
-      keys = both(keys, second.rest_of_epoch());
-      std::erase(keys, kEpochEnd);
-      CHECK(keys.size() == 33);
-      CHECK(distinct(keys).size() == 33);
+// The references in the shuffle buffer of each logical shard of `job`, by logical shard.
+std::map<int, std::vector<std::int64_t>> buffers_of(const SavableJobState& job) {
+  std::map<int, std::vector<std::int64_t>> buffers;
+  for (const energon::SavableDataLoaderState& rank : job.ranks) {
+    for (const energon::SavableDatasetCheckpoint& shard : rank.worker_states) {
+      const energon::State* state = &*shard.state;
+      while (state->type != "ShuffleBuffer") {
+        state = &state->children.at(0);
+      }
+      std::vector<std::int64_t>& indexes = buffers[shard.logical_shard];
+      for (const auto& ref : energon::unpack_sample_refs(state->bytes("references"))) {
+        indexes.push_back(ref.index);
+      }
     }
   }
+  return buffers;
+}
+
+std::vector<std::size_t> buffered_by_rank(const SavableJobState& job) {
+  std::vector<std::size_t> sizes;
+  for (const energon::SavableDataLoaderState& rank : job.ranks) {
+    std::size_t size = 0;
+    for (const auto& [shard, buffer] : buffers_of({.ranks = {rank}})) {
+      size += buffer.size();
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+// On two ranks the buffers are what they were, and the rest of the epoch is what was not seen.
+void check_buffers(const PipelineFactory& pipeline, const SavableJobState& state, int shards,
+                   Keys seen, std::size_t samples) {
+  const SavableJobState rescaled = rescale(state, {.world_size = 2, .uneven = Uneven::kSpread});
+  CHECK(buffers_of(rescaled) == buffers_of(state));
+  Job job(pipeline, {.world_size = 2, .logical_shards = shards, .allow_uneven = true});
+  job.restore(rescaled);
+  const Keys rest = job.rest_of_epoch();
+  std::multiset<std::string> expected;
+  for (std::size_t i = 0; i < samples; ++i) {
+    expected.insert(std::to_string(i));
+  }
+  const Keys all = both(std::move(seen), rest);
+  CHECK(std::multiset<std::string>(all.begin(), all.end()) == expected);
+}
+
+TEST_CASE("IBM-21 three buffers of four references become two of six, in order", "[rescale][ibm]") {
+  // Each rank has two logical shards with two references in their buffers.
+  TrainOptions options = one_epoch();
+  options.shuffle_buffer_size = 3;  // after a draw two are left
+  const PipelineFactory pipeline = in_memory({14, 19}, options);
+  for (int steps = 1; steps < 6; ++steps) {
+    CAPTURE(steps);
+    Job job(pipeline, {.world_size = 3, .logical_shards = 6});
+    const Keys seen = job.steps(steps);
+    const SavableJobState state = job.save();
+    // A shard that gave nothing yet has nothing in its buffer.
+    CHECK(buffered_by_rank(state) ==
+          (steps == 1 ? std::vector<std::size_t>{2, 2, 2} : std::vector<std::size_t>{4, 4, 4}));
+    if (steps > 1) {
+      CHECK(buffered_by_rank(rescale(state, {.world_size = 2})) == std::vector<std::size_t>{6, 6});
+    }
+    check_buffers(pipeline, state, 6, seen, 33);
+  }
+}
+
+TEST_CASE("IBM-21 buffers of 4, 1 and 7 references lose and double nothing on two ranks",
+          "[rescale][ibm]") {
+  TrainOptions options = one_epoch();
+  options.shuffle_buffer_size = 8;
+  const PipelineFactory pipeline = in_memory({14, 19}, options);  // 11 a logical shard
+  Keys seen;
+  SavableJobState state;
+  for (const auto& [rank, taken] : {std::pair(0, 7), {1, 10}, {2, 2}}) {
+    energon::SavableDataLoader loader(
+        pipeline, {.worker_config = {.rank = rank, .world_size = 3, .logical_shards = 3}});
+    for (int i = 0; i < taken; ++i) {
+      seen.push_back(loader.next()->keys.front());
+    }
+    state.ranks.push_back(loader.save_state_rank());
+  }
+  CHECK(buffered_by_rank(state) == std::vector<std::size_t>{4, 1, 7});
+  check_buffers(pipeline, state, 3, seen, 33);
 }
 
 TEST_CASE("layouts that cannot be are refused with those that can", "[rescale]") {
