@@ -11,6 +11,8 @@
 namespace energon {
 namespace {
 
+static_assert(sizeof(WorkNote) == 1064);
+
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 // Release: who sees a word also sees the odd sequence before it.

@@ -23,6 +23,7 @@
 #include "tests/support/child_runner.h"
 #include "tests/support/memory_leaf.h"
 #include "wrappers/open_data.h"
+#include "wrappers/pack_selection.h"
 
 namespace {
 
@@ -41,7 +42,10 @@ using energon::testing::MemoryLeaf;
 using energon::testing::take;
 using energon::testing::write_prepared;
 
-// Two datasets by share 3 : 5, shuffled, packed.
+std::int64_t length_of_sample(std::int64_t index) { return 20 + index % 30; }
+
+// Two datasets by share 3 : 5, shuffled in a buffer of 99, packed to at most 73 units. The buffer
+// is one of references, so it comes before the packing.
 PipelineFactory chain() {
   PipelineData data;
   data.mixing = energon::Mixing::kWeighted;
@@ -52,25 +56,31 @@ PipelineFactory chain() {
     leaf.name = "leaf";
     leaf.length = 100;
     leaf.weight = weight;
-    leaf.length_of_sample = [](std::int64_t index) { return 20 + index % 30; };
+    leaf.length_of_sample = length_of_sample;
     data.leaves.push_back(std::move(leaf));
   }
   TrainOptions options;
   options.blend_by = energon::BlendBy::kShare;
   options.shuffle_buffer_size = 99;
   options.packing_buffer_size = 10;
-  options.task_encoder.select_samples_to_pack = [](std::span<const energon::Sample> samples) {
-    std::vector<std::vector<std::size_t>> packs;
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      if (i % 3 == 0) {
-        packs.emplace_back();
-      }
-      packs.back().push_back(i);
-    }
-    return packs;
+  options.task_encoder.select_samples_to_pack = energon::pack_by_length(
+      [](const energon::Sample& sample) {
+        return length_of_sample(std::stoll(sample.keys.front().substr(1)));
+      },
+      73);
+  options.task_encoder.postencode_sample = [](energon::Sample sample,
+                                              energon::CallContext& context) {
+    sample.fields.emplace_back("draw", std::int64_t{context.rng()()});
+    return sample;
   };
-  options.task_encoder.pack_selected_samples =
-      [](std::span<energon::Sample>, energon::CallContext&) { return energon::Mapping(); };
+  options.task_encoder.pack_selected_samples = [](std::span<energon::Sample> samples,
+                                                  energon::CallContext& context) {
+    energon::List draws;
+    for (const energon::Sample& sample : samples) {
+      draws.push_back(sample.at("draw"));
+    }
+    return energon::Mapping{{"draws", std::move(draws)}, {"draw", std::int64_t{context.rng()()}}};
+  };
   return energon::train_pipeline(std::move(data), std::move(options));
 }
 
@@ -93,11 +103,13 @@ void check_checkpoints(const std::vector<energon::SavableDataLoaderState>& ranks
 
 TEST_CASE("IBM-06 a chain of stages goes on element by element", "[loader][ibm]") {
   const PipelineFactory pipeline = chain();
+  const energon::testing::JobSpec spec{
+      .world_size = 3, .logical_shards = 15, .shows_contents = true};
   for (const int before : {0, 1, 10, 100, 1000}) {
     CAPTURE(before);
-    Job first(pipeline, {.world_size = 3, .logical_shards = 15});
+    Job first(pipeline, spec);
     first.steps(before);
-    Job second(pipeline, {.world_size = 3, .logical_shards = 15});
+    Job second(pipeline, spec);
     second.restore(first.save());
     CHECK(second.steps(500) == first.steps(500));
   }
@@ -112,14 +124,15 @@ TEST_CASE("IBM-06 also with two workers a rank, from the first checkpoint or a l
       const energon::testing::JobSpec spec{.world_size = 3,
                                            .num_workers = 2,
                                            .logical_shards = 15,
-                                           .checkpoint_every_batches = every};
+                                           .checkpoint_every_batches = every,
+                                           .shows_contents = true};
       Job first(pipeline, spec);
       first.steps(before);
       const energon::SavableJobState state = first.save();
       check_checkpoints(state.ranks, every);
       Job second(pipeline, spec);
       second.restore(state);
-      CHECK(second.steps(200) == first.steps(200));
+      CHECK(second.steps(500) == first.steps(500));
     }
   }
 }

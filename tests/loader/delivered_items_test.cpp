@@ -103,7 +103,10 @@ TEST_CASE("remainders, single samples and virtual epochs are taken over from the
   SECTION("remainders that are dropped") {
     options.remainder = energon::BatchOptions::Remainder::kDrop;
   }
-  SECTION("samples that are not batched") { options.batch_size.reset(); }
+  SECTION("samples that are not batched") {
+    options.batch_size.reset();
+    options.task_encoder.encode_batch = {};
+  }
   SECTION("virtual epochs") {
     options.virtual_epoch_length = ours.virtual_epoch_length = 7;
     options.repeat = ours.repeat = true;
