@@ -80,9 +80,7 @@ class Dump {
       : flags_(flags),
         options_(loader_options(flags.loader)),
         epoch_limit_(epoch_limit(flags.loader)),
-        loader_(make_pipeline(flags.loader), options_),
-        turns_(std::vector<Turn>(static_cast<std::size_t>(options_.worker_config.stream_count())),
-               0) {
+        loader_(make_pipeline(flags.loader), options_) {
     if (!flags_.restore_from.empty()) {
       const SavedState saved = read_saved_state(flags_.restore_from);
       loader_.restore_state_rank(state_of_rank(saved, flags.loader.rank));
@@ -130,6 +128,7 @@ class Dump {
         end_epoch();
         continue;
       }
+      end_epochs_before_batch();
       append_line(line, *batch, options_.worker_config, index_);
       if (flags_.with_certificate) {
         append_certificate(line, *batch);
@@ -146,84 +145,61 @@ class Dump {
   }
 
   void begin_at(const SavableDataLoaderState& state) {
-    std::vector<Turn> turns;
     for (const SavableDatasetCheckpoint& shard : state.worker_states) {
       certificates_[shard.logical_shard] = shard.certificate;
-      turns.push_back(shard.turn);
+      turns_[shard.logical_shard] = shard.turn;
     }
-    turns_ = Turns(std::move(turns), state.epoch);
+    epoch_ = state.epoch + (state.epoch_finished ? 1 : 0);
     index_ = state.batch_index;
-    epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
+    epochs_ended_ = epoch_;
     epochs_at_start_ = epochs_ended_;
   }
 
   void append_certificate(std::string& line, const Sample& batch) {
-    const int logical_shard = logical_shard_of(batch);
-    Certificate& certificate = certificates_[logical_shard];
+    const BatchPlace place = loader_.last_place().value();
+    Certificate& certificate = certificates_[place.logical_shard];
     extend(certificate, batch);
     fmt::format_to(std::back_inserter(line), R"(,"logical_shard":{},"certificate":"{}")",
-                   logical_shard, to_hex(certificate.digest));
+                   place.logical_shard, to_hex(certificate.digest));
     if (const std::optional<int> shards = options_.worker_config.logical_shards) {
-      const Turn turn = take_turn(logical_shard);
+      turns_[place.logical_shard] = {place.epoch, place.turn + 1};
       fmt::format_to(std::back_inserter(line),
                      R"(,"logical_shards":{},"epoch":{},"micro_batch":{},"batch_certificate":"{}")",
-                     *shards, turn.epoch, turn.count * *shards + logical_shard,
+                     *shards, place.epoch, place.turn * *shards + place.logical_shard,
                      to_hex(certificate_of_batch(batch).digest));
     }
   }
 
-  // The turn that the logical shard's batch had. Those that it was not the turn of, though it came,
-  // have reached the end of their epoch.
-  Turn take_turn(int logical_shard) {
-    const auto stream =
-        static_cast<std::size_t>(place_of(logical_shard, options_.worker_config).stream);
-    while (turns_.next() != stream) {
-      if (const std::optional<std::size_t> ended = turns_.next()) {
-        end_epoch_of(*ended);
-      } else {
-        start_epoch();
+  // Epochs that ended without a word (epoch policy loop), before the batch that was just delivered.
+  void end_epochs_before_batch() {
+    if (flags_.with_certificate && options_.worker_config.logical_shards) {
+      for (const std::int64_t epoch = loader_.last_place().value().epoch; epoch_ < epoch;) {
+        write_end_of_epoch();
       }
     }
-    const Turn turn = turns_.of(stream);
-    turns_.take(stream);
-    return turn;
-  }
-
-  void end_epoch_of(std::size_t stream) {
-    turns_in_epoch_[options_.worker_config.logical_shard(static_cast<int>(stream))] =
-        turns_.of(stream).count;
-    turns_.end_epoch(stream);
-  }
-
-  void start_epoch() {
-    turns_in_epoch_.clear();
-    turns_.start_epoch();
   }
 
   // That nothing more of the epoch comes from the logical shards of this rank, and how many micro
   // batches each of them had. Those that had ended it before the start of this run said so then.
   void write_end_of_epoch() {
-    while (true) {
-      while (const std::optional<std::size_t> stream = turns_.next()) {
-        end_epoch_of(*stream);
-      }
-      if (turns_.epoch() + 1 >= epochs_ended_) {
-        break;
-      }
-      start_epoch();  // of an epoch in which nothing came
-    }
     const WorkerConfig& config = options_.worker_config;
     std::vector<int> shards;
     std::vector<std::int64_t> micro_batches;
-    for (const auto& [shard, turns] : turns_in_epoch_) {
-      shards.push_back(shard);
-      micro_batches.push_back(turns);
+    for (int stream = 0; stream < config.stream_count(); ++stream) {
+      const int shard = config.logical_shard(stream);
+      Turn& turn = turns_[shard];
+      if (turn.epoch <= epoch_) {
+        shards.push_back(shard);
+        micro_batches.push_back(turn.epoch == epoch_ ? turn.count : 0);
+        turn = {epoch_ + 1, 0};
+      }
     }
     output().print(R"({{"rank":{},"end_of_epoch":{},"of_logical_shards":[{}],"micro_batches":[{}],)"
                    R"("logical_shards":{}}})"
                    "\n",
-                   config.rank, turns_.epoch(), fmt::join(shards, ","),
-                   fmt::join(micro_batches, ","), *config.logical_shards);
+                   config.rank, epoch_, fmt::join(shards, ","), fmt::join(micro_batches, ","),
+                   *config.logical_shards);
+    ++epoch_;
   }
 
   bool is_over() const {
@@ -333,9 +309,9 @@ class Dump {
   SavableDataLoader loader_;
   std::optional<AutoSaver> saver_;
 
-  std::map<int, Certificate> certificates_;     // by logical shard
-  Turns turns_;                                 // as in the loader, if certificates are asked for
-  std::map<int, std::int64_t> turns_in_epoch_;  // by logical shard, of those that ended it
+  std::map<int, Certificate> certificates_;  // by logical shard
+  std::map<int, Turn> turns_;                // by logical shard, of the batch that follows the last
+  std::int64_t epoch_ = 0;                   // whose end is written next
 
   std::int64_t index_ = 0;      // of the next batch in the rank's stream
   std::int64_t delivered_ = 0;  // batches of this run

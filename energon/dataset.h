@@ -43,6 +43,11 @@ class Dataset : public Savable {
   /// (kInvalidArgument) if the key is of another pipeline or out of range.
   virtual Sample restore_sample(const RestoreKey& key) = 0;
 
+  /// Checks as far as is possible without reading that this pipeline emits items with such keys:
+  /// its stages, and samples that exist. Throws Error (kInvalidArgument). A stage that does not
+  /// implement it lets every key pass.
+  virtual void check_key(const RestoreKey& /*key*/) const {}
+
  protected:
   /// skip() of a stage whose items cannot be counted without making them: makes and drops them.
   std::int64_t skip_by_running(std::int64_t count);

@@ -6,11 +6,19 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "energon/sample_ref.h"
 #include "energon/savable.h"
 
 namespace energon {
+
+/// Samples [begin, end) of a leaf.
+struct LeafRange {
+  std::uint32_t leaf = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
 
 /// Three outcomes: a reference, the end of the epoch (nothing; it stays the end until
 /// next_epoch()), or an Error.
@@ -28,6 +36,10 @@ class Order : public Savable {
   /// fraction of a repetition is taken of, and 0 if there is nothing at all. Nothing if it is not
   /// known.
   virtual std::optional<std::int64_t> samples_per_pass() const { return size(); }
+
+  /// Appends where all references of this order lie. False if it cannot be said; then nothing is
+  /// known of them, and a state that holds references is not checked for it.
+  virtual bool list_ranges(std::vector<LeafRange>& /*ranges*/) const { return false; }
 
   /// Passes over up to `count` references, as that many next() would; returns how many there were.
   std::int64_t skip(std::int64_t count) {

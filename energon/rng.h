@@ -39,6 +39,14 @@ class Mt19937 {
   std::size_t position_ = kWords;
 };
 
+/// Which entry a draw chooses that is exactly a sum of weights (of 16 equal ones, one of about 1.1
+/// million). The numbers stand in saved states.
+enum class TieRule : std::uint8_t {
+  kThisEntry =
+      0,  ///< the one whose weight ends there: Energon 7.4.0, and our states without a rule
+  kNextEntry = 1,  ///< the next one: Energon 7.4.1
+};
+
 /// Cumulative weights to draw from: sums in double, each rounded to float, as torch.cumsum does.
 class CumulativeWeights {
  public:
@@ -47,8 +55,9 @@ class CumulativeWeights {
 
   std::size_t size() const { return sums_.size(); }
   float total() const { return sums_.empty() ? 0.0F : sums_.back(); }
-  /// First index with a positive weight whose sum is at least `value`. Requires: total() > 0.
-  std::size_t find(float value) const;
+  /// First index with a positive weight whose sum is above `value`, with kThisEntry at least
+  /// `value`. Requires: 0 <= value <= total(), total() > 0.
+  std::size_t find(float value, TieRule ties) const;
 
  private:
   std::vector<float> sums_;
@@ -64,7 +73,7 @@ class WorkerRng {
   /// A random permutation of [0, n), as torch.randperm below 2^32 / 20 elements.
   std::vector<std::int64_t> permutation(std::int64_t n);
   /// An index drawn by weight. A single weight draws nothing from the generator.
-  std::size_t choice(const CumulativeWeights& weights);
+  std::size_t choice(const CumulativeWeights& weights, TieRule ties = TieRule::kNextEntry);
 
   std::string save() const { return generator_.save(); }
   void restore(std::string_view bytes) { generator_.restore(bytes); }

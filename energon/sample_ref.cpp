@@ -87,7 +87,7 @@ std::string SampleRefPacker::take() {
   return std::move(bytes_);
 }
 
-std::vector<SampleRef> unpack_sample_refs(std::string_view bytes) {
+std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most) {
   ByteReader reader(bytes, "a saved list of references");
   const Widths widths{reader.u8(), reader.u8(), reader.u8()};
   const std::uint64_t count = reader.u64();
@@ -95,11 +95,12 @@ std::vector<SampleRef> unpack_sample_refs(std::string_view bytes) {
     reader.fail(fmt::format("numbers of {}, {} and {} bytes", widths.index, widths.leaf,
                             widths.repetition));
   }
-  // A list of references to sample 0 of leaf 0 takes no bytes: its count is bounded all the same.
-  constexpr std::uint64_t kMostRefs = std::uint64_t{1} << 28;
-  if (count > kMostRefs || (widths.sum() == 0 ? reader.left() != 0
-                                              : count != reader.left() / widths.sum() ||
-                                                    reader.left() % widths.sum() != 0)) {
+  if (count > most) {
+    reader.fail(fmt::format("{} references, at most {} fit", count, most));
+  }
+  if (widths.sum() == 0
+          ? reader.left() != 0
+          : count != reader.left() / widths.sum() || reader.left() % widths.sum() != 0) {
     reader.fail(fmt::format("{} references of {} bytes do not fill {} bytes", count, widths.sum(),
                             reader.left()));
   }

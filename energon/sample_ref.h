@@ -42,8 +42,9 @@ class SampleRefPacker {
   std::string bytes_;
 };
 
-/// Throws Error (kCorruptData) unless `bytes` come from a SampleRefPacker.
-std::vector<SampleRef> unpack_sample_refs(std::string_view bytes);
+/// Throws Error (kCorruptData) unless `bytes` come from a SampleRefPacker and are at most `most`
+/// references: those to sample 0 of leaf 0 take no bytes, so their number is not bounded by them.
+std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most);
 
 static_assert(sizeof(SampleRef) == 16 && std::is_trivially_copyable_v<SampleRef>);
 

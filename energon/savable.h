@@ -48,7 +48,9 @@ class Savable {
   static void apply(Savable& stage, const State& state) { stage.apply_state(state); }
 };
 
-/// Appends "path: <a>, expected <b>" for every leaf in which two configs differ.
+/// Appends "path: <a>, expected <b>" for every leaf in which two configs differ. What configs of
+/// earlier versions, or of other files beside the data, lack ("draws" of a loader, "indexes" and
+/// "checksums" of a dataset) is compared where both have it.
 void compare_configs(const Config& config, const Config& expected, const std::string& path,
                      std::vector<std::string>& differences);
 

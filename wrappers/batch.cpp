@@ -84,14 +84,18 @@ Sample Batch::restore_sample(const RestoreKey& key) {
   return make_batch(samples, parts.integers[0]);
 }
 
+void Batch::check_key(const RestoreKey& key) const {
+  for (const RestoreKey& inner : split_key(key, Stage::kBatch, 1, -1).inner) {
+    inner_->check_key(inner);
+  }
+}
+
 State Batch::save_state() const {
   return {"Batch", {{"batches", batches_}}, {inner_->save_state()}};
 }
 
 void Batch::check_state(const State& state, std::vector<std::string>& differences) const {
-  if (state.integer("batches") < 0) {
-    differences.push_back(fmt::format("Batch: {} batches", state.integer("batches")));
-  }
+  check_counts(state, {"batches"}, differences);
   check(*inner_, state.children[0], differences);
 }
 

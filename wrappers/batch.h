@@ -43,6 +43,7 @@ class Batch final : public Dataset {
   }
   std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override;
   Sample restore_sample(const RestoreKey& key) override;
+  void check_key(const RestoreKey& key) const override;
   State save_state() const override;
   Config config() const override;
 

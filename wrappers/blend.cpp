@@ -45,7 +45,7 @@ void Blend::update_weights() {
 
 std::optional<SampleRef> Blend::next() {
   while (weights_.total() > 0) {
-    const std::size_t chosen = rng_.choice(weights_);
+    const std::size_t chosen = rng_.choice(weights_, ties_);
     if (const auto ref = inners_[chosen].order->next()) {
       return ref;
     }
@@ -91,8 +91,17 @@ std::optional<std::int64_t> Blend::size() const {
   return sum;
 }
 
+bool Blend::list_ranges(std::vector<LeafRange>& ranges) const {
+  return std::all_of(inners_.begin(), inners_.end(), [&ranges](const WeightedOrder& inner) {
+    return inner.order->list_ranges(ranges);
+  });
+}
+
 State Blend::save_state() const {
-  State state{"Blend", {{"rng", rng_.save()}, {"exhausted", exhausted_}}, {}};
+  State state{
+      "Blend",
+      {{"rng", rng_.save()}, {"exhausted", exhausted_}, {"ties", static_cast<std::int64_t>(ties_)}},
+      {}};
   for (const WeightedOrder& inner : inners_) {
     state.children.push_back(inner.order->save_state());
   }
@@ -110,6 +119,14 @@ void Blend::check_state(const State& state, std::vector<std::string>& difference
     differences.push_back(
         fmt::format("Blend: {} orders, expected {}", exhausted.size(), inners_.size()));
   }
+  for (const std::int64_t ended : exhausted) {
+    if (ended != 0 && ended != 1) {
+      differences.push_back(fmt::format("Blend: exhausted is {}, it must be 0 or 1", ended));
+    }
+  }
+  if (const std::int64_t ties = state.rule("ties"); ties != 0 && ties != 1) {
+    differences.push_back(fmt::format("Blend: ties is {}, it must be 0 or 1", ties));
+  }
   for (std::size_t i = 0; i < inners_.size(); ++i) {
     check(*inners_[i].order, state.children[i], differences);
   }
@@ -118,6 +135,7 @@ void Blend::check_state(const State& state, std::vector<std::string>& difference
 void Blend::apply_state(const State& state) {
   rng_.restore(state.bytes("rng"));
   exhausted_ = state.integers("exhausted");
+  ties_ = static_cast<TieRule>(state.rule("ties"));
   for (std::size_t i = 0; i < inners_.size(); ++i) {
     apply(*inners_[i].order, state.children[i]);
   }

@@ -34,6 +34,7 @@ class Blend final : public Order, public Replacement {
   std::int64_t replaceable(std::uint32_t leaf) const override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override;
+  bool list_ranges(std::vector<LeafRange>& ranges) const override;
   State save_state() const override;
   Config config() const override;
 
@@ -49,6 +50,7 @@ class Blend final : public Order, public Replacement {
   // Saved state.
   WorkerRng rng_;
   std::vector<std::int64_t> exhausted_;  // 1 for each order that has ended in this epoch
+  TieRule ties_ = TieRule::kNextEntry;
 };
 
 }  // namespace energon

@@ -1,5 +1,6 @@
 #include "wrappers/concat.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +42,11 @@ std::optional<std::int64_t> Concat::size() const {
     sum += *size;
   }
   return sum;
+}
+
+bool Concat::list_ranges(std::vector<LeafRange>& ranges) const {
+  return std::all_of(inners_.begin(), inners_.end(),
+                     [&ranges](const auto& inner) { return inner->list_ranges(ranges); });
 }
 
 State Concat::save_state() const {

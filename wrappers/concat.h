@@ -18,6 +18,7 @@ class Concat final : public Order {
   std::optional<SampleRef> next() override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override;
+  bool list_ranges(std::vector<LeafRange>& ranges) const override;
   State save_state() const override;
   Config config() const override;
 

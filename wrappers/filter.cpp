@@ -65,9 +65,7 @@ void Filter::next_many(std::int64_t count, std::vector<Sample>& samples) {
 State Filter::save_state() const { return {"Filter", {{"calls", calls_}}, {inner_->save_state()}}; }
 
 void Filter::check_state(const State& state, std::vector<std::string>& differences) const {
-  if (state.integer("calls") < 0) {
-    differences.push_back(fmt::format("Filter: called {} times", state.integer("calls")));
-  }
+  check_counts(state, {"calls"}, differences);
   check(*inner_, state.children[0], differences);
 }
 

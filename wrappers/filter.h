@@ -31,6 +31,7 @@ class Filter final : public Dataset {
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   /// Keys pass through; the predicate is not asked again.
   Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
   State save_state() const override;
   Config config() const override;
 

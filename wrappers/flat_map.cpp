@@ -170,6 +170,12 @@ Sample FlatMap::restore_sample(const RestoreKey& key) {
   return std::move(*output);
 }
 
+void FlatMap::check_key(const RestoreKey& key) const {
+  for (const RestoreKey& inner : split_key(key, Stage::kFlatMap, 2, 1).inner) {
+    inner_->check_key(inner);
+  }
+}
+
 State FlatMap::save_state() const {
   return {"FlatMap",
           {{"calls", calls_}, {"sample", sample_.bytes()}, {"outputs", outputs_}},
@@ -177,18 +183,15 @@ State FlatMap::save_state() const {
 }
 
 void FlatMap::check_state(const State& state, std::vector<std::string>& differences) const {
-  if (state.integer("calls") < 0) {
-    differences.push_back(fmt::format("FlatMap: called {} times", state.integer("calls")));
-  }
+  check_counts(state, {"calls", "outputs"}, differences);
   const std::string& sample = state.bytes("sample");
   const std::int64_t outputs = state.integer("outputs");
-  if (outputs < 0 || (sample.empty() && outputs > 0)) {
-    differences.push_back(fmt::format("FlatMap: {} outputs of {}", outputs,
-                                      sample.empty() ? "no sample" : "a sample"));
+  if (sample.empty() && outputs > 0) {
+    differences.push_back(fmt::format("FlatMap: {} outputs of no sample", outputs));
   }
   if (!sample.empty()) {
     try {
-      RestoreKey::from_bytes(sample);
+      inner_->check_key(RestoreKey::from_bytes(sample));
     } catch (const Error& error) {
       differences.push_back("FlatMap: " + error.message());
     }

@@ -203,7 +203,11 @@ std::string GroupBatch::save_buckets() const {
 std::vector<GroupBatch::SavedBucket> GroupBatch::decode_buckets(std::string_view saved) {
   ByteReader reader(saved, "the list of saved groups");
   std::vector<SavedBucket> buckets(reader.count(16));
+  if (buckets.size() > kMaxGroups) {
+    reader.fail(fmt::format("{} groups, at most {} can be", buckets.size(), kMaxGroups));
+  }
   std::set<std::string_view> groups;
+  bool has_full = false;
   for (SavedBucket& bucket : buckets) {
     bucket.group = reader.text();
     bucket.batch_size = reader.i64();
@@ -217,9 +221,20 @@ std::vector<GroupBatch::SavedBucket> GroupBatch::decode_buckets(std::string_view
       reader.fail(fmt::format("group '{}' waits with {} samples for a batch of {}",
                               printable(bucket.group), samples, bucket.batch_size));
     }
+    const bool is_full = samples == static_cast<std::size_t>(bucket.batch_size);
+    if (is_full && has_full) {
+      reader.fail("two groups are full");  // the first one became a batch before the second was
+    }
+    has_full = has_full || is_full;
   }
   reader.finish();
   return buckets;
+}
+
+void GroupBatch::check_key(const RestoreKey& key) const {
+  for (const RestoreKey& inner : split_key(key, Stage::kGroupBatch, 1, -1).inner) {
+    inner_->check_key(inner);
+  }
 }
 
 State GroupBatch::save_state() const {
@@ -228,11 +243,11 @@ State GroupBatch::save_state() const {
 }
 
 void GroupBatch::check_state(const State& state, std::vector<std::string>& differences) const {
-  if (state.integer("batches") < 0) {
-    differences.push_back(fmt::format("GroupBatch: {} batches", state.integer("batches")));
-  }
+  check_counts(state, {"batches"}, differences);
   try {
-    decode_buckets(state.bytes("buckets"));
+    for (const SavedBucket& bucket : decode_buckets(state.bytes("buckets"))) {
+      decode_keys(bucket.keys, *inner_);
+    }
   } catch (const Error& error) {
     differences.push_back("GroupBatch: " + error.message());
   }

@@ -268,6 +268,12 @@ Sample IterMap::restore_sample(const RestoreKey& key) {
   return std::move(*output);
 }
 
+void IterMap::check_key(const RestoreKey& key) const {
+  for (const RestoreKey& inner : split_key(key, Stage::kIterMap, 2, -1).inner) {
+    inner_->check_key(inner);
+  }
+}
+
 State IterMap::save_state() const {
   return {"IterMap",
           {{"calls", calls_},
@@ -278,15 +284,12 @@ State IterMap::save_state() const {
 }
 
 void IterMap::check_state(const State& state, std::vector<std::string>& differences) const {
-  if (state.integer("calls") < 0 || state.integer("outputs") < 0) {
-    differences.push_back(fmt::format("IterMap: {} outputs of call {}", state.integer("outputs"),
-                                      state.integer("calls")));
-  }
+  check_counts(state, {"calls", "outputs"}, differences);
   if (const std::int64_t end = state.integer("inner_end"); end != 0 && end != 1) {
     differences.push_back(fmt::format("IterMap: inner_end is {}, it must be 0 or 1", end));
   }
   try {
-    if (const std::size_t count = decode_keys(state.bytes("pulled")).size();
+    if (const std::size_t count = decode_keys(state.bytes("pulled"), *inner_).size();
         count > static_cast<std::uint64_t>(options_.max_samples_per_call)) {
       differences.push_back(fmt::format("IterMap: {} samples pulled by a call, at most {} may be",
                                         count, options_.max_samples_per_call));

@@ -58,6 +58,7 @@ class IterMap final : public Dataset {
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   Sample restore_sample(const RestoreKey& key) override;
+  void check_key(const RestoreKey& key) const override;
   State save_state() const override;
   Config config() const override;
 

@@ -21,6 +21,7 @@ class Limit final : public Dataset {
   std::optional<std::int64_t> size() const override;
   std::int64_t skip(std::int64_t count) override;
   Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
   State save_state() const override;
   Config config() const override;
 
@@ -30,7 +31,7 @@ class Limit final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const std::int64_t length_;
-  const State start_;  // of the inner stream
+  State start_;  // of the inner stream
 
   // Saved state.
   std::int64_t offset_ = 0;  // emitted in this epoch

@@ -152,12 +152,16 @@ Sample Map::restore_sample(const RestoreKey& key) {
   return call_map(function_, std::move(sample), origins, seed_, parts.integers[0]);
 }
 
+void Map::check_key(const RestoreKey& key) const {
+  for (const RestoreKey& inner : split_key(key, Stage::kMap, 1, 1).inner) {
+    inner_->check_key(inner);
+  }
+}
+
 State Map::save_state() const { return {"Map", {{"calls", calls_}}, {inner_->save_state()}}; }
 
 void Map::check_state(const State& state, std::vector<std::string>& differences) const {
-  if (state.integer("calls") < 0) {
-    differences.push_back(fmt::format("Map: called {} times", state.integer("calls")));
-  }
+  check_counts(state, {"calls"}, differences);
   check(*inner_, state.children[0], differences);
 }
 

@@ -12,6 +12,23 @@
 namespace energon {
 namespace {
 
+LeafSlicing slicing_of(const DatasetYaml& yaml) {
+  LeafSlicing slicing{.max_samples_per_sequence = yaml.max_samples_per_sequence};
+  if (const auto& shuffle = yaml.shuffle_over_epochs) {
+    using From = ShuffleMultiplier::Mode;
+    using To = ShuffleOverEpochs::Mode;
+    slicing.shuffle_over_epochs = {.mode = shuffle->mode == From::kNone          ? To::kNone
+                                           : shuffle->mode == From::kReplacement ? To::kReplacement
+                                                                                 : To::kEpochs,
+                                   .epochs = shuffle->epochs};
+  }
+  if (yaml.parallel_shard_iters) {
+    constexpr std::int64_t kStandard = 16;  // of Energon in training
+    slicing.parallel_slices = yaml.parallel_shard_iters->value_or(kStandard);
+  }
+  return slicing;
+}
+
 /// Opens the leaves of one recipe.
 class Opener {
  public:
@@ -26,7 +43,8 @@ class Opener {
     switch (reference.kind) {
       case LeafReference::Kind::kWebdataset: {
         auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
-                                  leaf.subflavors);
+                                  leaf.subflavors, reference.yaml);
+        leaf.slicing = slicing_of(reference.yaml);
         leaf.length = dataset->sample_count();
         if (dataset->shards().kind == "prepared") {
           leaf.primary = webdataset_store(dataset->shards().dataset_path);
@@ -63,12 +81,14 @@ class Opener {
  private:
   std::shared_ptr<const Webdataset> webdataset(const std::string& path, const std::string& split,
                                                const std::optional<std::string>& split_config,
-                                               const std::string& subflavors) {
+                                               const std::string& subflavors,
+                                               const DatasetYaml& yaml) {
     OpenOptions open = options_.open;
     open.split_part = split;
     open.split_config = split_config;
     open.needs_checksums = options_.verify_checksums != VerifyChecksums::kOff;
     ShardSet shards = open_split(path, open);
+    data_.warnings.insert(data_.warnings.end(), yaml.warnings.begin(), yaml.warnings.end());
     data_.warnings.insert(data_.warnings.end(), shards.warnings.begin(), shards.warnings.end());
     for (const BrokenShard& shard : shards.broken) {
       data_.broken.push_back(
@@ -81,14 +101,16 @@ class Opener {
     return std::make_shared<const Webdataset>(
         std::move(shards), WebdatasetOptions{.verify_checksums = options_.verify_checksums,
                                              .max_sample_bytes = options_.max_sample_bytes,
-                                             .subflavors = subflavors});
+                                             .subflavors = subflavors,
+                                             .part_filter = yaml.part_filter});
   }
 
   void open_join(const LeafReference& reference, PipelineLeaf& leaf) {
     std::vector<std::shared_ptr<const Webdataset>> columns;
-    for (const JoinColumn& column : reference.columns) {
-      columns.push_back(
-          webdataset(column.path, column.split_part, column.split_config, leaf.subflavors));
+    for (std::size_t i = 0; i < reference.columns.size(); ++i) {
+      const JoinColumn& column = reference.columns[i];
+      columns.push_back(webdataset(column.path, column.split_part, column.split_config,
+                                   leaf.subflavors, reference.column_yaml.at(i)));
     }
     leaf.length = columns.front()->sample_count();
     leaf.primary = webdataset_store(columns.front()->shards().dataset_path);

@@ -431,6 +431,16 @@ Sample Packing::restore_sample(const RestoreKey& key) {
   return std::move(*pack);
 }
 
+void Packing::check_key(const RestoreKey& key) const {
+  const std::size_t integers = is_generating() ? 2 : 1;
+  for (const RestoreKey& inner : split_key(key, Stage::kPacking, integers, -1).inner) {
+    const RestoreKey selected =
+        options_.postencode ? split_key(inner, Stage::kMap, 1, 1).inner.front() : inner;
+    inner_->check_key(selects_parts() ? split_key(selected, Stage::kPacking, 2, 1).inner.front()
+                                      : selected);
+  }
+}
+
 State Packing::save_state() const {
   State state{"Packing",
               {{"selections", selections_},
@@ -461,19 +471,18 @@ void Packing::check_running(const State& state, std::vector<std::string>& differ
 }
 
 void Packing::check_state(const State& state, std::vector<std::string>& differences) const {
-  for (const char* counter : {"selections", "postencodes", "packs"}) {
-    if (state.integer(counter) < 0) {
-      differences.push_back(fmt::format("Packing: {} {}", state.integer(counter), counter));
-    }
-  }
+  check_counts(state, {"selections", "postencodes", "packs"}, differences);
   try {
-    const auto waiting = static_cast<std::int64_t>(decode_keys(state.bytes("waiting")).size());
+    const auto waiting =
+        static_cast<std::int64_t>(decode_keys(state.bytes("waiting"), *inner_).size());
     const std::vector<RestoreKey> selected_keys = decode_keys(state.bytes("selected"));
     const auto selected = static_cast<std::int64_t>(selected_keys.size());
     if (selects_parts()) {
       for (const RestoreKey& key : selected_keys) {
-        split_key(key, Stage::kPacking, 2, 1);
+        inner_->check_key(split_key(key, Stage::kPacking, 2, 1).inner.front());
       }
+    } else {
+      decode_keys(state.bytes("selected"), *inner_);  // samples that exist
     }
     // A sample may have been selected several times.
     if (waiting + (selects_parts() ? 0 : selected) > options_.buffer_size) {

@@ -83,6 +83,7 @@ class Packing final : public Dataset {
   /// of a sample has the key Packing(begin,end)/…, and of several packs of the same samples each
   /// has its number: Packing(3,1)[…].
   Sample restore_sample(const RestoreKey& key) override;
+  void check_key(const RestoreKey& key) const override;
   State save_state() const override;
   Config config() const override;
 

@@ -164,10 +164,15 @@ TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
   for (const PipelineLeaf& leaf : data.leaves) {
     // A leaf that its metadataset keeps in order is read slice by slice.
     const bool is_kept_in_order = leaf.shuffle.mode == ShuffleMultiplier::Mode::kNone;
-    const auto shuffle = multiplied(options.shuffle_over_epochs, leaf.shuffle);
-    auto order = orders.next({.shuffle_over_epochs = shuffle,
-                              .parallel_slices = is_kept_in_order ? 1 : options.parallel_slices},
-                             options.max_samples_per_sequence);
+    const LeafSlicing& own = leaf.slicing;
+    const auto shuffle =
+        own.shuffle_over_epochs.value_or(multiplied(options.shuffle_over_epochs, leaf.shuffle));
+    const std::int64_t parallel = own.parallel_slices.value_or(options.parallel_slices);
+    const bool is_in_order =
+        own.shuffle_over_epochs ? shuffle.mode == Mode::kNone : is_kept_in_order;
+    auto order =
+        orders.next({.shuffle_over_epochs = shuffle, .parallel_slices = is_in_order ? 1 : parallel},
+                    own.max_samples_per_sequence.value_or(options.max_samples_per_sequence));
     coverage.add(*order, leaf, shuffle, data.mixing == Mixing::kWeighted);
     if (data.mixing == Mixing::kWeighted) {
       order = repeated(std::move(order), std::nullopt);

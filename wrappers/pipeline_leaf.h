@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "energon/leaf_dataset.h"
+#include "energon/webdataset/slice_order.h"
 #include "io/formats/metadataset.h"
 #include "io/formats/store_pool.h"
 #include "io/formats/subset.h"
@@ -23,6 +24,15 @@ namespace energon {
 /// the same. Called where orders are made, before anything is read: from a table, not from the
 /// data.
 using LengthOfSample = std::function<std::int64_t(std::int64_t index)>;
+
+/// What a dataset says itself of its order in training (dataset.yaml); absent: the pipeline's
+/// options hold.
+struct LeafSlicing {
+  std::optional<ShuffleOverEpochs> shuffle_over_epochs = std::nullopt;
+  /// Inside: absent: a tar's part of the share.
+  std::optional<std::optional<std::int64_t>> max_samples_per_sequence = std::nullopt;
+  std::optional<std::int64_t> parallel_slices = std::nullopt;
+};
 
 struct PipelineLeaf {
   std::shared_ptr<const LeafDataset> dataset = nullptr;
@@ -35,6 +45,7 @@ struct PipelineLeaf {
   LengthOfSample length_of_sample = nullptr;        ///< in a blend by share; absent: 1 each
   double repetitions = 1;                           ///< in an epochized blend, per epoch
   ShuffleMultiplier shuffle = {};                   ///< of the pipeline's shuffle_over_epochs
+  LeafSlicing slicing = {};                         ///< wins over the pipeline's options
   std::string subflavors = "{}";                    ///< a JSON object
   StoreFactory primary = nullptr;  ///< files of the dataset itself; absent: it has no names
   std::map<std::string, StoreFactory> aux = {};

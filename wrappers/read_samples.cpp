@@ -156,17 +156,29 @@ void ReadSamples::count_unread() {
 }
 
 Sample ReadSamples::restore_sample(const RestoreKey& key) {
+  check_key(key);
   const RestoreKeyParts parts = split_key(key, Stage::kWebdataset, 2, 0);
   const std::int64_t leaf = parts.integers[0];
-  if (leaf >= static_cast<std::int64_t>(readers_.size())) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' names leaf {}, the pipeline has {}", key.text(), leaf,
-                            readers_.size()));
-  }
   std::vector<Sample> samples;
   readers_[static_cast<std::size_t>(leaf)]->read({&parts.integers[1], 1}, allocator_, samples);
   samples.front().restore_key = key;
   return std::move(samples.front());
+}
+
+void ReadSamples::check_key(const RestoreKey& key) const {
+  const RestoreKeyParts parts = split_key(key, Stage::kWebdataset, 2, 0);
+  const std::int64_t leaf = parts.integers[0];
+  if (leaf >= static_cast<std::int64_t>(leaves_.size())) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names leaf {}, the pipeline has {}", key.text(), leaf,
+                            leaves_.size()));
+  }
+  const std::int64_t samples = leaves_[static_cast<std::size_t>(leaf)]->sample_count();
+  if (parts.integers[1] >= samples) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names sample {}, leaf {} has {} samples", key.text(),
+                            parts.integers[1], leaf, samples));
+  }
 }
 
 State ReadSamples::save_state() const { return {"ReadSamples", {}, {order_->save_state()}}; }

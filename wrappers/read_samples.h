@@ -41,6 +41,7 @@ class ReadSamples final : public Dataset {
   std::optional<std::int64_t> size() const override { return order_->size(); }
   std::int64_t skip(std::int64_t count) override { return order_->skip(count); }
   Sample restore_sample(const RestoreKey& key) override;
+  void check_key(const RestoreKey& key) const override;
   State save_state() const override;
   Config config() const override;
 

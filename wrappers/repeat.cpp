@@ -78,13 +78,15 @@ State Repeat::save_state() const {
 
 void Repeat::check_state(const State& state, std::vector<std::string>& differences) const {
   const std::int64_t repetition = state.integer("repetition");
-  if (repetition < 0 || (repetitions_ && repetition > whole_passes_)) {
+  if (repetition < 0 || repetition > (repetitions_ ? whole_passes_ : kMostInState)) {
     differences.push_back(
         fmt::format("Repeat: in repetition {} of {}", repetition, repetitions_.value_or(-1)));
   }
-  if (state.integer("taken") < 0) {
+  const bool is_last = repetitions_ && repetition == whole_passes_;
+  const std::int64_t most = is_last ? last_pass_length_ : inner_->size().value_or(kMostInState);
+  if (const std::int64_t taken = state.integer("taken"); taken < 0 || taken > most) {
     differences.push_back(
-        fmt::format("Repeat: {} references of this repetition", state.integer("taken")));
+        fmt::format("Repeat: {} references of this repetition, it has at most {}", taken, most));
   }
   check(*inner_, state.children[0], differences);
 }

@@ -25,6 +25,9 @@ class Repeat final : public Order {
   std::optional<std::int64_t> samples_per_pass() const override {
     return inner_->samples_per_pass();
   }
+  bool list_ranges(std::vector<LeafRange>& ranges) const override {
+    return inner_->list_ranges(ranges);
+  }
   State save_state() const override;
   Config config() const override;
 

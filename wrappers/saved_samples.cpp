@@ -33,6 +33,14 @@ std::vector<RestoreKey> decode_keys(std::string_view bytes) {
   return keys;
 }
 
+std::vector<RestoreKey> decode_keys(std::string_view bytes, const Dataset& inner) {
+  std::vector<RestoreKey> keys = decode_keys(bytes);
+  for (const RestoreKey& key : keys) {
+    inner.check_key(key);
+  }
+  return keys;
+}
+
 Sample rebuild_sample(Dataset& inner, const RestoreKey& key) {
   try {
     return inner.restore_sample(key);

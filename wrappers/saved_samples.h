@@ -19,6 +19,10 @@ std::string encode_keys(std::span<const RestoreKey> keys);
 /// Throws Error (kCorruptData) that says where the form breaks.
 std::vector<RestoreKey> decode_keys(std::string_view bytes);
 
+/// The same, and checks that `inner` emits such items (Dataset::check_key()): for the check of a
+/// state. Throws also Error (kInvalidArgument).
+std::vector<RestoreKey> decode_keys(std::string_view bytes, const Dataset& inner);
+
 /// As inner.restore_sample(key), for a stream that cannot go on without the sample: whatever is
 /// thrown becomes an Error that says so.
 Sample rebuild_sample(Dataset& inner, const RestoreKey& key);

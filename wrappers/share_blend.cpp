@@ -107,6 +107,12 @@ std::optional<std::int64_t> ShareBlend::size() const {
   return sum;
 }
 
+bool ShareBlend::list_ranges(std::vector<LeafRange>& ranges) const {
+  return std::all_of(inners_.begin(), inners_.end(), [&ranges](const SharedOrder& inner) {
+    return inner.order->list_ranges(ranges);
+  });
+}
+
 State ShareBlend::save_state() const {
   State state{"ShareBlend", {{"given", given_}, {"exhausted", exhausted_}}, {}};
   for (const SharedOrder& inner : inners_) {
@@ -116,12 +122,15 @@ State ShareBlend::save_state() const {
 }
 
 void ShareBlend::check_state(const State& state, std::vector<std::string>& differences) const {
-  for (const char* const name : {"given", "exhausted"}) {
+  // The sum of what was given does not overflow.
+  const std::int64_t most_given = kMostInState / static_cast<std::int64_t>(inners_.size());
+  for (const auto& [name, most] : {std::pair("given", most_given), std::pair("exhausted", 1L)}) {
     const auto& numbers = state.integers(name);
     if (numbers.size() != inners_.size() ||
-        std::any_of(numbers.begin(), numbers.end(), [](std::int64_t n) { return n < 0; })) {
-      differences.push_back(fmt::format("ShareBlend: {} of {} orders, expected {}, none negative",
-                                        name, numbers.size(), inners_.size()));
+        std::any_of(numbers.begin(), numbers.end(),
+                    [most = most](std::int64_t n) { return n < 0 || n > most; })) {
+      differences.push_back(fmt::format("ShareBlend: {} of {} orders, expected {}, all in [0, {}]",
+                                        name, numbers.size(), inners_.size(), most));
     }
   }
   for (std::size_t i = 0; i < inners_.size(); ++i) {

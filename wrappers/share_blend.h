@@ -35,6 +35,7 @@ class ShareBlend final : public Order, public Replacement {
   std::int64_t replaceable(std::uint32_t leaf) const override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override;
+  bool list_ranges(std::vector<LeafRange>& ranges) const override;
   State save_state() const override;
   Config config() const override;
 

@@ -1,5 +1,7 @@
 #include "wrappers/shuffle_buffer.h"
 
+#include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,21 +58,46 @@ State ShuffleBuffer::save_state() const {
 void ShuffleBuffer::check_state(const State& state, std::vector<std::string>& differences) const {
   try {
     Mt19937(0).restore(state.bytes("rng"));
-    const std::size_t count = unpack_sample_refs(state.bytes("references")).size();
-    if (count > static_cast<std::size_t>(size_)) {
-      differences.push_back(
-          fmt::format("ShuffleBuffer: {} buffered references, at most {} fit", count, size_));
-    }
+    check_references(unpack_sample_refs(state.bytes("references"), static_cast<std::size_t>(size_)),
+                     differences);
   } catch (const Error& error) {
     differences.push_back("ShuffleBuffer: " + error.message());
   }
   check(*inner_, state.children[0], differences);
 }
 
+// That the inner order can yield each of them.
+void ShuffleBuffer::check_references(std::span<const SampleRef> refs,
+                                     std::vector<std::string>& differences) const {
+  std::vector<LeafRange> ranges;
+  if (refs.empty() || !inner_->list_ranges(ranges)) {
+    return;
+  }
+  std::unordered_map<std::uint32_t, std::vector<LeafRange>> by_leaf;
+  for (const LeafRange& range : ranges) {
+    by_leaf[range.leaf].push_back(range);
+  }
+  for (const SampleRef& ref : refs) {
+    const auto found = by_leaf.find(ref.leaf);
+    const bool is_known =
+        found != by_leaf.end() &&
+        std::any_of(found->second.begin(), found->second.end(), [&ref](const LeafRange& range) {
+          return ref.index >= range.begin && ref.index < range.end;
+        });
+    if (!is_known) {
+      differences.push_back(
+          fmt::format("ShuffleBuffer: sample {} of leaf {} is none of this logical shard",
+                      ref.index, ref.leaf));
+      return;
+    }
+  }
+}
+
 void ShuffleBuffer::apply_state(const State& state) {
   rng_.restore(state.bytes("rng"));
   buffer_.clear();
-  for (const SampleRef& ref : unpack_sample_refs(state.bytes("references"))) {
+  for (const SampleRef& ref :
+       unpack_sample_refs(state.bytes("references"), static_cast<std::size_t>(size_))) {
     buffer_.push_back(ref);
   }
   apply(*inner_, state.children[0]);

@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "energon/order.h"
 #include "energon/rng.h"
@@ -23,12 +26,17 @@ class ShuffleBuffer final : public Order {
   std::optional<SampleRef> next() override;
   void next_epoch() override;
   std::optional<std::int64_t> size() const override { return inner_->size(); }
+  bool list_ranges(std::vector<LeafRange>& ranges) const override {
+    return inner_->list_ranges(ranges);
+  }
   State save_state() const override;
   Config config() const override;
 
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
+  void check_references(std::span<const SampleRef> refs,
+                        std::vector<std::string>& differences) const;
 
   const std::unique_ptr<Order> inner_;
   const std::int64_t size_;

@@ -29,6 +29,7 @@ class Transparent : public Dataset {
     return inner_->skip_batches(count, batch_size);
   }
   Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
   State save_state() const override { return inner_->save_state(); }
   Config config() const override;
 

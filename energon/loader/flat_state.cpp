@@ -31,7 +31,7 @@ Tensor to_tensor(const std::string& text) {
 void add_rank(const SavableDataLoaderState& rank, FlatState& flat) {
   Config config = rank.config;
   config.erase("rank");
-  flat[kConfigName] = to_tensor(config.dump());
+  flat[kConfigName] = to_tensor(dump_config(config));
   for (const SavableDatasetCheckpoint& shard : rank.worker_states) {
     SavableDataLoaderState alone = rank;
     alone.config = Config::object();
@@ -118,6 +118,7 @@ SavableDataLoaderState unflatten_state(const FlatState& state, int rank) {
   }
   whole.next_worker_id =
       static_cast<std::int64_t>(Turns(std::move(turns), whole.epoch).next().value_or(0));
+  check_loader_state(whole, "state");
   return whole;
 }
 

@@ -23,6 +23,32 @@ void check_range(std::int64_t value, std::int64_t least, std::int64_t most,
   }
 }
 
+// That no logical shard was passed over: each is in the loader's epoch or beyond, and none gave
+// more batches than the whole job. A state that was rescaled, or fitted to another micro batch,
+// has counts that were rounded.
+void check_progress(const SavableDataLoaderState& state, const std::string& path) {
+  constexpr std::int64_t kRounding = 1 << 16;
+  const std::int64_t begun = state.epoch + (state.epoch_finished ? 1 : 0);
+  std::int64_t delivered = 0;
+  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+    const std::string here = fmt::format("{}.worker_states[{}]", path, i);
+    check_range(worker.turn.epoch, begun, INT32_MAX, here + ".turn.epoch");
+    check_range(worker.epoch, 0, worker.turn.epoch, here + ".epoch");
+    delivered += worker.index + worker.offset;
+  }
+  if (!state.config.contains("pipeline")) {
+    return;  // a part of a flat state: of a job of unknown size
+  }
+  const std::int64_t most = (state.batch_index + 1) * layout_of(state.config).world_size +
+                            kRounding * std::ssize(state.worker_states);
+  if (delivered > most) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}.worker_states: they count {} batches, of {} in all of the rank",
+                            path, delivered, state.batch_index));
+  }
+}
+
 }  // namespace
 
 void check_loader_state(const SavableDataLoaderState& state, const std::string& path) {
@@ -50,6 +76,7 @@ void check_loader_state(const SavableDataLoaderState& state, const std::string& 
     check_range(worker.index, 0, most_batches, here + ".index");
     check_range(worker.offset, 0, most_batches - worker.index, here + ".offset");
   }
+  check_progress(state, path);
 }
 
 bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {

@@ -33,6 +33,9 @@ void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std:
       next_epoch();
     }
   }
+  if (dataset_->size() == 0) {
+    epoch_ = epoch;  // without a look at each empty epoch
+  }
   while (epoch_ < epoch) {
     // The epoch ended after these batches, or the loader would not be in a later one.
     if (dataset_->skip(1) != 0) {

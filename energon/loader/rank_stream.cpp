@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "energon/loader/pipeline_failure.h"
 #include "energon/loader/state_check.h"
 #include "energon/loader/state_config.h"
 #include "io/error.h"
@@ -232,6 +233,8 @@ std::optional<Sample> RankStream::advance() {
       while (const std::optional<std::size_t> stream = turns_.next()) {
         if (std::optional<Sample> batch = read(*stream)) {
           last_stream_ = *stream;
+          const Turn& turn = turns_.of(*stream);
+          last_place_ = {start_[*stream].logical_shard, turn.epoch, turn.count};
           turns_.take(*stream);
           ++delivered_[*stream];
           extend(certificates_[*stream], *batch);
@@ -251,15 +254,15 @@ std::optional<Sample> RankStream::advance() {
       }
       start_epoch();
     }
-  } catch (const Error& error) {
-    failure_ = error;
+  } catch (...) {
+    failure_ = pipeline_failure(std::current_exception());
     forget_attempt();
     keep_position();
     in_process_.clear();
     if (group_) {
       group_->stop();
     }
-    throw;
+    throw *failure_;
   }
   epoch_finished_ = true;
   return std::nullopt;
@@ -320,6 +323,7 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   in_process_.clear();
   failure_.reset();
   lost_position_.reset();
+  last_place_.reset();
   start_ = std::move(fitted.worker_states);
   std::vector<Turn> turns;
   for (std::size_t i = 0; i < start_.size(); ++i) {

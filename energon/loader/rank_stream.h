@@ -19,6 +19,7 @@
 
 #include "energon/buffer_allocator.h"
 #include "energon/debug_log.h"
+#include "energon/loader/batch_place.h"
 #include "energon/loader/failure_log.h"
 #include "energon/loader/kept_position.h"
 #include "energon/loader/loader_monitor.h"
@@ -39,8 +40,8 @@ class RankStream {
   /// `type` is the loader's name in the debug log.
   RankStream(std::string_view type, PipelineFactory make_pipeline, const LoaderOptions& options);
 
-  /// The next batch; nothing once at the end of each epoch, then the next epoch begins. After an
-  /// Error every further call throws the same one.
+  /// The next batch; nothing once at the end of each epoch, then the next epoch begins. Whatever a
+  /// pipeline throws becomes an Error (pipeline_failure()); every further call throws the same one.
   std::optional<Sample> next();
 
   /// What was delivered, also after an Error of next(), which has ended the workers.
@@ -50,6 +51,9 @@ class RankStream {
   void restore_state(const SavableDataLoaderState& state);
   /// Ends the workers and keeps the position.
   void stop();
+
+  /// Of the batch that next() gave last; nothing before the first one since the start or a restore.
+  const std::optional<BatchPlace>& last_place() const { return last_place_; }
 
   /// What the order depends on: state_config().
   const Config& config();
@@ -89,6 +93,7 @@ class RankStream {
   std::uint64_t drops_ = 0;                                     // before their last batch
 
   std::optional<Error> failure_;
+  std::optional<BatchPlace> last_place_;
   std::optional<Error> lost_position_;  // after a failure: why the position is not known
   std::optional<Config> config_;        // made when first asked for
 

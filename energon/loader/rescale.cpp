@@ -100,6 +100,9 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
     fitted.logical_shards = count;
   }
   Config config = layout_config(fitted);
+  if (const auto draws = old_config.find("draws"); draws != old_config.end()) {
+    config["draws"] = *draws;
+  }
   config["pipeline"] = old_config.at("pipeline");
   if (layout.micro_batch_size) {
     std::vector<std::string> differences;

@@ -35,6 +35,10 @@ SavableDataLoader::~SavableDataLoader() = default;
 
 std::optional<Sample> SavableDataLoader::next() { return parts_->stream().next(); }
 
+const std::optional<BatchPlace>& SavableDataLoader::last_place() const {
+  return parts_->stream().last_place();
+}
+
 SavableDataLoaderState SavableDataLoader::save_state_rank() {
   return parts_->stream().save_state();
 }

@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "energon/loader/batch_place.h"
 #include "energon/loader/loader_options.h"
 #include "energon/loader/loader_state.h"
 #include "energon/loader/statistics.h"
@@ -46,6 +47,10 @@ class SavableDataLoader {
   /// kResourceExhausted; then every further call throws the same until restore_state_rank(). The
   /// position stays that of the last batch and can be saved.
   std::optional<Sample> next();
+
+  /// Which batch of the job next() gave last; nothing before the first one since construction or a
+  /// restore.
+  const std::optional<BatchPlace>& last_place() const;
 
   /// The position after the batches delivered so far. At any moment, also when a worker or the fork
   /// server has died and after an Error of next(); changes nothing and asks no worker. Throws Error

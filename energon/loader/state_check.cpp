@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "energon/buffer_allocator.h"
+#include "energon/loader/positioned_dataset.h"
 #include "energon/loader/state_config.h"
 #include "io/error.h"
 
@@ -46,6 +47,24 @@ void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64
   stream.index = divide_up((stream.index + stream.offset) * old_size, new_size);
   stream.offset = 0;
   stream.state = pipeline.save_state();
+}
+
+// Whether `pipeline`, which has an end, gave the batches that `stream` says; the same is done again
+// where it goes on. Pipelines whose size is not known would have to make them to say.
+void check_reachable(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dataset> pipeline) {
+  const bool is_ahead = stream.offset > 0 || stream.turn.epoch > stream.epoch;
+  if (is_ahead && pipeline->size()) {
+    PositionedDataset(std::move(pipeline)).restore(stream, stream.turn.epoch);
+  }
+}
+
+// The start of `pipeline` under the rules of states that do not say them; nothing if there are
+// none.
+std::optional<State> start_under_old_rules(const Dataset& pipeline) {
+  const State start = pipeline.save_state();
+  State old = start;
+  clear_rules(old);
+  return old == start ? std::nullopt : std::optional(std::move(old));
 }
 
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
@@ -99,13 +118,18 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
     SavableDatasetCheckpoint& stream = fitted.worker_states[i];
     const int number = static_cast<int>(i);
     try {
-      const auto pipeline = make_pipeline(
+      auto pipeline = make_pipeline(
           {.config = worker_config, .stream = number, .memory = memory, .readers = readers});
+      if (!stream.state && !draws_as_today(state.config)) {
+        stream.state = start_under_old_rules(*pipeline);
+      }
       if (stream.state) {
         pipeline->restore_state(*stream.state);
       }
       if (saved_size && *saved_size != *size) {
         rebatch(stream, *saved_size, *size, *pipeline);
+      } else {
+        check_reachable(stream, std::move(pipeline));
       }
     } catch (Error& error) {
       error.with({.worker = worker_config.worker_of(number)});

@@ -10,6 +10,10 @@
 namespace energon {
 namespace {
 
+// The version of Energon whose draws ours are. States that were saved before it stood there drew as
+// 7.4.0.
+constexpr const char* kDraws = "7.4.1";
+
 // The configuration of the outermost Batch stage, or nothing. For Config and const Config.
 template <class AnyConfig>
 AnyConfig* find_batch(AnyConfig& config) {
@@ -105,9 +109,23 @@ Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& wo
   WorkerConfig first = worker_config;
   first.rank = 0;
   Config config = layout_config(worker_config);
+  config["draws"] = kDraws;
   config["pipeline"] = make_pipeline({.config = first, .stream = 0, .memory = memory})->config();
   return config;
 }
+
+std::string dump_config(const Config& config) {
+  try {
+    return config.dump();
+  } catch (const Config::exception& error) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the configuration of this loader has a text that is not UTF-8, which "
+                            "a saved state cannot have: {}",
+                            printable(error.what())));
+  }
+}
+
+bool draws_as_today(const Config& config) { return config.contains("draws"); }
 
 WorkerConfig layout_of(const Config& config, const std::string& path) {
   const JsonReader reader(config, path);

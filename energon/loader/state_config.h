@@ -30,6 +30,14 @@ void check_config(const Config& config, const std::string& path);
 /// (the others follow from it).
 Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& worker_config);
 
+/// The configuration as it stands in files. Throws Error (kUnsupported) for a text in it, such as
+/// the name of a stage, that is not UTF-8.
+std::string dump_config(const Config& config);
+
+/// Whether the loader that saved `config` drew as this program does (TieRule::kNextEntry). If not,
+/// logical shards that have no state yet begin with the rules of that time.
+bool draws_as_today(const Config& config);
+
 /// Batch size of the outermost Batch stage in a configuration; nothing if there is none.
 std::optional<std::int64_t> micro_batch_size(const Config& config);
 /// Sets it where there is one.

@@ -111,7 +111,7 @@ std::string encode_file(Kind kind, const Config& config,
                         std::span<const SavableDataLoaderState> ranks) {
   ByteWriter body;
   body.u8(static_cast<std::uint8_t>(kind));
-  body.text(config.dump());
+  body.text(dump_config(config));
   body.u32(static_cast<std::uint32_t>(ranks.size()));
   for (const SavableDataLoaderState& rank : ranks) {
     encode_position(body, rank);

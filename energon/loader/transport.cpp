@@ -21,6 +21,12 @@ class Encoder {
   Encoder(PayloadPlacer& placer, ByteWriter& writer) : placer_(placer), writer_(writer) {}
 
   void value(const Value& value) {
+    if (depth_ > kMaxDepth) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("field '{}' has lists and mappings nested in more than {} others, "
+                              "which cannot leave a worker",
+                              field_, kMaxDepth));
+    }
     writer_.u8(static_cast<std::uint8_t>(value.base().index()));
     if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
       payload(*bytes);
@@ -38,19 +44,26 @@ class Encoder {
       payload(tensor->data);
     } else if (const auto* list = std::get_if<List>(&value.base())) {
       writer_.u32(static_cast<std::uint32_t>(list->size()));
+      ++depth_;
       for (const Value& element : *list) {
         this->value(element);
       }
+      --depth_;
     } else if (const auto* lazy = std::get_if<LazyBytes>(&value.base())) {
       refuse(*lazy);
     } else {
+      ++depth_;
       mapping(std::get<Mapping>(value.base()));
+      --depth_;
     }
   }
 
   void mapping(const Mapping& mapping) {
     writer_.u32(static_cast<std::uint32_t>(mapping.size()));
     for (const auto& [name, element] : mapping) {
+      if (names_.empty()) {
+        field_ = printable(name);
+      }
       names_.push_back(name);
       writer_.text(name);
       value(element);
@@ -95,6 +108,8 @@ class Encoder {
   PayloadPlacer& placer_;
   ByteWriter& writer_;
   std::vector<std::string_view> names_;  // of the mappings around the value that is encoded
+  std::string field_;                    // of the sample, that is encoded
+  int depth_ = 0;                        // lists and mappings around it, in its field
 };
 
 class Decoder {

@@ -1,6 +1,8 @@
 #include "energon/webdataset/jsonl_dataset.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,13 +14,11 @@
 namespace energon {
 namespace {
 
-std::string_view trimmed(std::string_view line) {
-  constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
-  const std::size_t begin = line.find_first_not_of(kWhiteSpace);
-  return begin == std::string_view::npos
-             ? line.substr(0, 0)
-             : line.substr(begin, line.find_last_not_of(kWhiteSpace) + 1 - begin);
-}
+// Where a sample lies in the buffer that a batch is read into.
+struct Place {
+  ByteRange range;                  // in the file
+  std::uint64_t buffer_offset = 0;  // of its first byte
+};
 
 }  // namespace
 
@@ -38,7 +38,7 @@ JsonlDataset::JsonlDataset(std::string path, const std::optional<std::string>& c
 
 Config JsonlDataset::config() const {
   return {{"type", "Jsonl"},
-          {"file", source_->shard_name},
+          {"file", printable(source_->shard_name)},
           {"samples", sample_count()},
           {"bytes", identity_.size_bytes},
           {"index", to_hex(index_.digest())},
@@ -83,6 +83,10 @@ FailedSample JsonlReader::describe(std::int64_t index) {
 
 void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                        std::vector<Sample>& samples) {
+  // Neighbours in the file become one read, with the byte before them: it tells whether they begin
+  // a line.
+  std::vector<Place> places;
+  std::vector<ByteRange> runs;
   std::uint64_t size = 0;
   for (const std::int64_t index : indexes) {
     const ByteRange range = dataset_->index().range(index);
@@ -94,34 +98,42 @@ void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& a
                    .byte_offset = range.offset,
                    .sample_key = std::to_string(index)});
     }
+    if (runs.empty() || runs.back().end() != range.offset) {
+      const std::uint64_t before = range.offset > 0 ? 1 : 0;
+      runs.push_back({.offset = range.offset - before, .size = before});
+      size += before;
+    }
+    runs.back().size += range.size;
+    places.push_back({range, size});
     size += range.size;
   }
   const Buffer buffer = allocator.allocate(size);
   std::uint64_t offset = 0;
-  std::size_t i = 0;
-  while (i < indexes.size()) {
-    // Neighbours in the file become one read.
-    ByteRange run = dataset_->index().range(indexes[i]);
-    std::size_t end = i + 1;
-    while (end < indexes.size() && indexes[end] == indexes[end - 1] + 1) {
-      run.size += dataset_->index().range(indexes[end++]).size;
-    }
+  for (const ByteRange& run : runs) {
     file().read_at(run.offset, buffer.bytes.subspan(offset, run.size));
     offset += run.size;
-    i = end;
   }
-  offset = 0;
-  for (const std::int64_t index : indexes) {
-    const ByteRange range = dataset_->index().range(index);
-    const std::string_view line = trimmed(as_text(buffer.bytes.subspan(offset, range.size)));
+  const std::string_view text = as_text(buffer.bytes);
+  std::vector<Sample> lines;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto& [range, begin] = places[i];
     Sample sample;
-    sample.keys.push_back(std::to_string(index));
-    sample.fields.emplace_back("json", SharedBytes{as_bytes(line), buffer.owner});
+    sample.keys.push_back(std::to_string(indexes[i]));
+    try {
+      const std::string_view line =
+          whole_line(text.substr(begin, range.size),
+                     range.offset > 0 ? std::optional(text[begin - 1]) : std::nullopt, range,
+                     dataset_->identity().size_bytes);
+      sample.fields.emplace_back("json", SharedBytes{as_bytes(line), buffer.owner});
+    } catch (Error& error) {
+      error.with({.path = dataset_->path(), .sample_key = sample.keys.front()});
+      throw;
+    }
     sample.sources.push_back(
-        {.shard = dataset_->source(), .index_in_shard = index, .bytes = range});
-    samples.push_back(std::move(sample));
-    offset += range.size;
+        {.shard = dataset_->source(), .index_in_shard = indexes[i], .bytes = range});
+    lines.push_back(std::move(sample));
   }
+  std::move(lines.begin(), lines.end(), std::back_inserter(samples));
 }
 
 }  // namespace energon

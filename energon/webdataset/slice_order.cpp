@@ -140,7 +140,7 @@ std::optional<SampleRef> SliceOrder::next() {
   }
   while (weights_.total() > 0) {
     const bool in_order = options_.shuffle_over_epochs.mode == Mode::kNone;
-    OpenSlice& place = open_[in_order ? 0 : rng_.choice(weights_)];
+    OpenSlice& place = open_[in_order ? 0 : rng_.choice(weights_, ties_)];
     const std::int64_t index = place.cursor++;
     if (place.cursor == bounds_[static_cast<std::size_t>(place.slice) + 1]) {
       refill(place);
@@ -174,6 +174,15 @@ std::optional<std::int64_t> SliceOrder::size() const {
   return shuffle.mode == Mode::kEpochs ? samples * shuffle.epochs : samples;
 }
 
+bool SliceOrder::list_ranges(std::vector<LeafRange>& ranges) const {
+  ranges.push_back({options_.leaf, bounds_.front(), bounds_.back()});
+  return true;
+}
+
+std::int64_t SliceOrder::length(std::int64_t slice) const {
+  return bounds_[static_cast<std::size_t>(slice) + 1] - bounds_[static_cast<std::size_t>(slice)];
+}
+
 State SliceOrder::save_state() const {
   std::vector<std::int64_t> open;
   for (const OpenSlice& place : open_) {
@@ -188,11 +197,13 @@ State SliceOrder::save_state() const {
            {"open", std::move(open)},
            {"epoch", epoch_},
            {"sample_count", sample_count_},
-           {"epoch_sample_count", epoch_sample_count_}},
+           {"epoch_sample_count", epoch_sample_count_},
+           {"ties", static_cast<std::int64_t>(ties_)}},
           {}};
 }
 
 void SliceOrder::check_state(const State& state, std::vector<std::string>& differences) const {
+  const std::size_t before = differences.size();
   const auto wrong = [&differences](const std::string& what) {
     differences.push_back("SliceOrder: " + what);
   };
@@ -228,10 +239,69 @@ void SliceOrder::check_state(const State& state, std::vector<std::string>& diffe
       offset < 0 || offset > pending_limit) {
     wrong(fmt::format("{} slices opened, there are {}", offset, pending_limit));
   }
-  for (const char* name : {"epoch", "sample_count", "epoch_sample_count"}) {
-    if (state.integer(name) < 0) {
-      wrong(fmt::format("{} is {}", name, state.integer(name)));
+  for (const char* name : {"epoch_started", "ties"}) {
+    if (const std::int64_t value = state.rule(name); value != 0 && value != 1) {
+      wrong(fmt::format("{} is {}, it must be 0 or 1", name, value));
     }
+  }
+  check_counts(state, {"epoch", "sample_count", "epoch_sample_count"}, differences);
+  if (differences.size() == before) {
+    check_progress(state, differences);
+  }
+}
+
+// Whether the open slices are those that the generator of the epoch opened, and the counts follow
+// from them. Requires: each value alone is possible.
+void SliceOrder::check_progress(const State& state, std::vector<std::string>& differences) const {
+  const auto wrong = [&differences](const std::string& what) {
+    differences.push_back("SliceOrder: " + what);
+  };
+  const std::int64_t offset = state.integer("pending_offset");
+  const std::int64_t samples = state.integer("epoch_sample_count");
+  const auto& open = state.integers("open");
+  std::vector<std::int64_t> open_slices;
+  std::int64_t left = 0;  // of the open slices
+  for (std::size_t i = 0; i < open.size(); i += 2) {
+    if (open[i] != kNoSlice) {
+      open_slices.push_back(open[i]);
+      left += bounds_[static_cast<std::size_t>(open[i]) + 1] - open[i + 1];
+    }
+  }
+  if (samples > state.integer("sample_count")) {
+    wrong(
+        fmt::format("{} samples in this epoch, {} in all", samples, state.integer("sample_count")));
+  }
+  if (state.integer("epoch_started") == 0) {
+    if (offset != 0 || samples != 0 || !open_slices.empty()) {
+      wrong(fmt::format("an epoch that was not begun has {} slices opened, {} open and {} samples",
+                        offset, open_slices.size(), samples));
+    }
+    return;
+  }
+  if (options_.shuffle_over_epochs.mode == Mode::kReplacement || slice_count() == 0) {
+    return;  // which slices were opened is no longer known
+  }
+  WorkerRng rng(0);
+  rng.restore(state.bytes("epoch_rng"));
+  const std::vector<std::int64_t> pending = draw_pending(rng);
+  std::vector<std::int64_t> times(static_cast<std::size_t>(slice_count()), 0);  // opened
+  std::int64_t opened = 0;                                                      // samples of them
+  for (std::int64_t i = 0; i < offset; ++i) {
+    ++times[static_cast<std::size_t>(pending[static_cast<std::size_t>(i)])];
+    opened += length(pending[static_cast<std::size_t>(i)]);
+  }
+  for (const std::int64_t slice : open_slices) {
+    if (--times[static_cast<std::size_t>(slice)] < 0) {
+      wrong(fmt::format("slice {} is open, but was not opened in this epoch", slice));
+      return;
+    }
+  }
+  if (samples != opened - left) {
+    wrong(fmt::format("{} samples in this epoch, but the slices that were opened gave {}", samples,
+                      opened - left));
+  }
+  if (offset < std::ssize(pending) && open_slices.size() < open_.size()) {
+    wrong(fmt::format("{} slices are open, expected {}", open_slices.size(), open_.size()));
   }
 }
 
@@ -252,6 +322,7 @@ void SliceOrder::apply_state(const State& state) {
   epoch_ = state.integer("epoch");
   sample_count_ = state.integer("sample_count");
   epoch_sample_count_ = state.integer("epoch_sample_count");
+  ties_ = static_cast<TieRule>(state.rule("ties"));
   update_weights();
 }
 

@@ -52,6 +52,7 @@ class SliceOrder final : public Order {
   std::optional<std::int64_t> samples_per_pass() const override {
     return bounds_.back() - bounds_.front();
   }
+  bool list_ranges(std::vector<LeafRange>& ranges) const override;
   State save_state() const override;
   Config config() const override;
 
@@ -71,6 +72,8 @@ class SliceOrder final : public Order {
   bool refill(OpenSlice& place);
   void update_weights();
   bool excluded(std::int64_t index) const;
+  std::int64_t length(std::int64_t slice) const;
+  void check_progress(const State& state, std::vector<std::string>& differences) const;
 
   const std::vector<std::int64_t> bounds_;
   const std::vector<std::int64_t> excluded_;
@@ -89,6 +92,7 @@ class SliceOrder final : public Order {
   std::int64_t epoch_ = 0;
   std::int64_t sample_count_ = 0;        // emitted ever
   std::int64_t epoch_sample_count_ = 0;  // emitted in this epoch
+  TieRule ties_ = TieRule::kNextEntry;
 };
 
 }  // namespace energon

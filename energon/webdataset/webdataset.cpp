@@ -72,10 +72,24 @@ Config Webdataset::config() const {
                         : fmt::format("shards {} to {}: digest {}", first, first + block.size() - 1,
                                       to_hex(xxh3_64(as_bytes(text)))));
   }
-  return {{"type", "Webdataset"},
-          {"samples", sample_count()},
-          {"shards", std::move(lines)},
-          {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))}};
+  Config config = {{"type", "Webdataset"},
+                   {"samples", sample_count()},
+                   {"shards", std::move(lines)},
+                   {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))}};
+  if (options_.part_filter) {
+    for (const std::string& part : *options_.part_filter) {
+      config["parts"].push_back(printable(part));
+    }
+  }
+  for (const auto& [name, digest] : fingerprint_.of(shards_.shards)) {
+    config[name] = digest;
+  }
+  return config;
+}
+
+bool Webdataset::has_part(std::string_view part) const {
+  const auto& parts = options_.part_filter;
+  return !parts || std::find(parts->begin(), parts->end(), part) != parts->end();
 }
 
 std::unique_ptr<LeafReader> Webdataset::open_reader() const {
@@ -326,6 +340,9 @@ Sample WebdatasetReader::parse(const Piece& piece, const Buffer& buffer) const {
                                 "prepare the dataset again",
                                 printable(sample.keys.front()), printable(name->key)),
                     {.byte_offset = member->header_offset});
+      }
+      if (!dataset_->has_part(name->part)) {
+        continue;
       }
       sample.fields.emplace_back(std::string(name->part),
                                  SharedBytes{walker.data(*member), buffer.owner});

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "energon/buffer_allocator.h"
@@ -19,6 +20,7 @@
 #include "energon/sample.h"
 #include "energon/sharder.h"
 #include "energon/webdataset/shard_cache.h"
+#include "energon/webdataset/shard_fingerprint.h"
 #include "io/formats/dataset_folder.h"
 
 namespace energon {
@@ -40,6 +42,8 @@ struct WebdatasetOptions {
   std::uint64_t max_sample_bytes = std::uint64_t{1} << 36;
   /// A JSON object; every sample carries it in its source.
   std::string subflavors = "{}";
+  /// The parts that samples have, others are passed over; absent: all.
+  std::optional<std::vector<std::string>> part_filter = std::nullopt;
 };
 
 /// What a job reads: immutable, shared by the pipelines of all workers. Holds no descriptors.
@@ -56,8 +60,10 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   }
   /// Positions of the excluded samples, ascending.
   const std::vector<std::int64_t>& excluded() const override { return excluded_; }
-  /// Identity of the data for saved states: names, counts and sizes of all shards, digest of the
-  /// exclusions.
+  /// Whether samples have the part `part` (WebdatasetOptions::part_filter).
+  bool has_part(std::string_view part) const;
+  /// Identity of the data for saved states: names, counts and sizes of all shards, digests of the
+  /// exclusions, and of the index and checksum files, which the first call reads.
   Config config() const override;
   /// Requires that a shared_ptr owns the dataset.
   std::unique_ptr<LeafReader> open_reader() const override;
@@ -83,6 +89,7 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   std::vector<std::int64_t> shard_ends_;  // cumulative counts
   std::vector<std::int64_t> excluded_;
   std::vector<std::shared_ptr<const SourceShard>> sources_;
+  ShardFingerprint fingerprint_;
 };
 
 /// Reads samples of a Webdataset. Not thread-safe; shared by the pipelines of a

@@ -28,9 +28,16 @@ using Json = nlohmann::ordered_json;
 
 void add_shard(DatasetInfo& info, std::set<std::string>& names, const std::string& name,
                std::int64_t count, const std::string& path) {
+  // Such a tar would have 17 TB of headers alone; and the counts of all shards can be added.
+  constexpr std::int64_t kMostSamples = std::int64_t{1} << 35;
   if (count < 0) {
     fail(fmt::format("shard_counts of '{}' is {}, but a count is not negative", printable(name),
                      count),
+         path);
+  }
+  if (count > kMostSamples) {
+    fail(fmt::format("shard_counts of '{}' is {}, more than a shard can have ({})", printable(name),
+                     count, kMostSamples),
          path);
   }
   if (name.empty() || !names.insert(name).second) {

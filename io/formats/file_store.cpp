@@ -66,7 +66,17 @@ FileStoreItem JsonlFileStore::get(std::string_view name) {
   }
   const auto i = static_cast<std::int64_t>(number);
   const ByteRange range = index_->range(i);
-  return {.bytes = read_bytes(*file_, range),
+  const SharedBytes bytes = read_bytes(*file_, range);
+  std::optional<char> before;
+  if (range.offset > 0) {
+    before = read_bytes(*file_, {.offset = range.offset - 1, .size = 1}).text().front();
+  }
+  try {
+    whole_line(bytes.text(), before, range, file_->size());
+  } catch (const Error& error) {
+    fail(error.code(), error.message(), *this, name);
+  }
+  return {.bytes = bytes,
           .source_path = path(),
           .shard = fs::path(path()).filename().string(),
           .sample_index = i,

@@ -167,6 +167,37 @@ ByteRange JsonlIndex::range(std::int64_t i) const {
 
 std::uint64_t JsonlIndex::digest() const { return xxh3_64(std::as_bytes(std::span(entries_))); }
 
+std::string_view whole_line(std::string_view bytes, std::optional<char> before,
+                            const ByteRange& range, std::uint64_t file_size) {
+  const auto fail = [&range](std::string_view problem) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the bytes {} to {} are not one line of the file: {}; it was changed "
+                            "after it was indexed, or is damaged: run energon prepare on it",
+                            range.offset, range.end(), problem),
+                {.byte_offset = range.offset});
+  };
+  if (before && *before != '\n') {
+    fail("they do not begin a line");
+  }
+  if (bytes.empty() || (bytes.back() != '\n' && range.end() != file_size)) {
+    fail("they do not end with a line");
+  }
+  const auto is_text = [](char c) { return !is_space(c); };
+  const auto first = std::find_if(bytes.begin(), bytes.end(), is_text);
+  const auto last = std::find_if(bytes.rbegin(), bytes.rend(), is_text).base();
+  if (first == bytes.end()) {
+    fail("they are blank");
+  }
+  const std::string_view line(&*first, static_cast<std::size_t>(last - first));
+  if (line.find('\n') != std::string_view::npos) {
+    fail("they are several");
+  }
+  if (line.front() != '{' || line.back() != '}') {
+    fail("they hold no JSON object");
+  }
+  return line;
+}
+
 std::string jsonl_index_path(const std::string& jsonl_path) { return jsonl_path + ".idx"; }
 
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,

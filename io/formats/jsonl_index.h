@@ -12,6 +12,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,13 @@ class JsonlIndex {
 
   std::vector<std::uint64_t> entries_;  // at least two
 };
+
+/// The line of a sample without the white space around it. `bytes` are those of `range` of a file
+/// of `file_size` bytes, `before` the byte in front of them, if there is one. Throws Error
+/// (kCorruptData) unless they are one whole line with the blank lines that belong to it: an index
+/// of another content leads into the middle of lines.
+std::string_view whole_line(std::string_view bytes, std::optional<char> before,
+                            const ByteRange& range, std::uint64_t file_size);
 
 /// Beside the file: "x.jsonl" gives "x.jsonl.idx".
 std::string jsonl_index_path(const std::string& jsonl_path);

@@ -11,6 +11,7 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/formats/dataset_kind.h"
+#include "io/formats/dataset_yaml.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/yaml_value.h"
 
@@ -27,27 +28,6 @@ constexpr std::size_t kMaxLeaves = 100'000;
 constexpr double kLeastShare = 1e-37;
 constexpr double kLeastRepetitions = 1e-15;
 constexpr double kMostRepetitions = 1e15;
-
-// The subflavors that a dataset gives itself. Everything else in dataset.yaml is the loader's.
-Json dataset_subflavors(const std::string& folder, const std::optional<std::string>& config) {
-  constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
-  const std::string path = fmt::format("{}/.nv-meta/{}", folder, config.value_or("dataset.yaml"));
-  if (!path_exists(path)) {
-    if (config) {
-      throw Error(ErrorCode::kNotFound, "the dataset_config does not exist", {.path = path});
-    }
-    return Json::object();
-  }
-  for (const auto& [key, value] : YamlValue::parse(read_file(path, kLimitBytes), path).entries()) {
-    if (key == "subflavors" && !value.is_null()) {
-      if (!value.is_map()) {
-        value.fail("must be a mapping");
-      }
-      return value.json();
-    }
-  }
-  return Json::object();
-}
 
 // Python's {**inner, **outer}.
 Json merged(Json inner, const Json& outer) {
@@ -188,7 +168,9 @@ class RecipeLoader {
                        .dataset_config = reference.dataset_config,
                        .aux = reference.aux};
     if (kind == DatasetKind::kPrepared) {
-      leaf.subflavors = dataset_subflavors(path, reference.dataset_config);
+      leaf.yaml = read_dataset_yaml(path, reference.dataset_config);
+      leaf.subflavors = leaf.yaml.subflavors;
+      prefer_split_config(leaf.yaml, leaf.split_config);
     }
     return add_leaf(std::move(leaf), path, leaves);
   }
@@ -345,11 +327,26 @@ class RecipeLoader {
                     {.path = column.path});
       }
       column.split_part = column.split_part.empty() ? split_part : column.split_part;
-      column.subflavors =
-          merged(dataset_subflavors(column.path, column.dataset_config), column.subflavors);
+      DatasetYaml yaml = read_dataset_yaml(column.path, column.dataset_config);
+      column.subflavors = merged(yaml.subflavors, column.subflavors);
+      prefer_split_config(yaml, column.split_config);
+      leaf.column_yaml.push_back(std::move(yaml));
     }
     leaf.is_split_in_index_name = is_ambiguous(file, join, split_part);
     return add_leaf(std::move(leaf), "join", leaves);
+  }
+
+  // As in Energon, the dataset's own file wins over who refers to it.
+  static void prefer_split_config(DatasetYaml& yaml, std::optional<std::string>& split_config) {
+    if (!yaml.split_config) {
+      return;
+    }
+    if (split_config && split_config != yaml.split_config) {
+      yaml.warnings.push_back(fmt::format(
+          "the split file '{}' of dataset.yaml is taken, not '{}', which the metadataset names",
+          printable(*yaml.split_config), printable(*split_config)));
+    }
+    split_config = yaml.split_config;
   }
 
   static bool is_ambiguous(const Metadataset& file, const MetadatasetJoin& join,

@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/formats/dataset_yaml.h"
 #include "io/formats/metadataset.h"
 #include "io/formats/subset.h"
 
@@ -33,6 +34,8 @@ struct LeafReference {
   std::optional<std::string> split_config = std::nullopt;    ///< absent: split.yaml, split.json
   std::optional<std::string> dataset_config = std::nullopt;  ///< absent: dataset.yaml
 
+  DatasetYaml yaml = {};  ///< of a prepared dataset
+
   /// A mapping. What the metadatasets say wins over dataset.yaml, the outer over the inner.
   nlohmann::ordered_json subflavors = nlohmann::ordered_json::object();
   ShuffleMultiplier shuffle = {};
@@ -46,6 +49,7 @@ struct LeafReference {
 
   // Joins only.
   std::vector<JoinColumn> columns = {};
+  std::vector<DatasetYaml> column_yaml = {};  ///< of each
   Joiner joiner = {};
   /// The same datasets are joined elsewhere in this metadataset with other splits, so that the
   /// splits belong into the name of the join index.

@@ -340,3 +340,35 @@ TEST_CASE("a file is taken by its name, though it looks like a pattern", "[cli][
   CHECK(result.exit_code == 0);
   CHECK(json_lines(result.out).size() == 1);
 }
+
+TEST_CASE("epochs that end without a word are labelled as the loader counts them",
+          "[cli][certify]") {
+  const TempDir data;
+  write_numbered_shards(data, kTens);
+  const Words flags = {"--logical-shards", "2", "--virtual-epoch-length", "4", "--certificate"};
+  const auto labels = [](const Words& lines) {
+    Words found;
+    for (const std::string& line : lines) {
+      const auto json = json_lines(line + "\n").at(0);
+      found.push_back(json.contains("end_of_epoch")
+                          ? fmt::format("end of {}: {}", json.at("end_of_epoch").get<int>(),
+                                        json.at("micro_batches").dump())
+                          : fmt::format("{}:{}", json.at("epoch").get<int>(),
+                                        json.at("micro_batch").get<int>()));
+    }
+    return found;
+  };
+  const Words loop =
+      labels(dump(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "9"}));
+  CHECK(loop == Words{"0:0", "0:1", "0:2", "0:3", "end of 0: [2,2]", "1:0", "1:1", "1:2", "1:3",
+                      "end of 1: [2,2]", "2:0"});
+  const Words strict = labels(dump(data.path(), flags + Words{"--limit", "9"}));
+  CHECK(strict == loop);
+  // From a saved position in the middle of the second epoch, too.
+  const TempDir files;
+  dump(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "6", "--save-after", "6",
+                                  "--save-to", files.file("s.state")});
+  CHECK(labels(dump(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "3",
+                                               "--restore-from", files.file("s.state")})) ==
+        Words{"1:2", "1:3", "end of 1: [2,2]", "2:0"});
+}

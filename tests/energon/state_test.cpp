@@ -101,13 +101,47 @@ TEST_CASE("lists of references are packed into as few bytes as they need", "[ene
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const std::string packed = pack(lists[i]);
     CHECK(packed.size() == 11 + lists[i].size() * bytes_each[i]);
-    CHECK(energon::unpack_sample_refs(packed) == lists[i]);
+    CHECK(energon::unpack_sample_refs(packed, lists[i].size()) == lists[i]);
+    if (!lists[i].empty()) {
+      CHECK_THROWS_AS(energon::unpack_sample_refs(packed, lists[i].size() - 1), energon::Error);
+    }
   }
   const std::string packed = pack(lists[3]);
   for (std::size_t size = 0; size < packed.size(); ++size) {
-    CHECK_THROWS_AS(energon::unpack_sample_refs(packed.substr(0, size)), energon::Error);
+    CHECK_THROWS_AS(energon::unpack_sample_refs(packed.substr(0, size), 1000), energon::Error);
   }
+  // Eleven bytes that say 2^28 times sample 0 of leaf 0: 4 GiB.
   std::string huge = pack(lists[1]);
-  huge[8] = '\x7f';  // a count that no memory holds
-  CHECK_THROWS_AS(energon::unpack_sample_refs(huge), energon::Error);
+  REQUIRE(huge.size() == 11);
+  huge[3] = '\0';
+  huge[6] = '\x10';
+  CHECK_THROWS_WITH(energon::unpack_sample_refs(huge, 1000),
+                    Catch::Contains("268435456 references, at most 1000 fit"));
+}
+
+TEST_CASE("a rule that a state lacks is the first one, and is given on", "[energon][state]") {
+  const State with{
+      "Blend", {{"ties", std::int64_t{1}}}, {{"Leaf", {{"ties", std::int64_t{1}}}, {}}}};
+  const State without{"Blend", {}, {{"Leaf", {}, {}}}};
+  std::vector<std::string> differences;
+  energon::compare_shapes(without, with, "", differences);
+  CHECK(differences.empty());
+  CHECK(without.rule("ties") == 0);
+  CHECK(with.rule("ties") == 1);
+  State to = with;
+  energon::copy_rules(without, to);
+  CHECK(to.children[0].rule("ties") == 0);
+  CHECK(to.rule("ties") == 0);
+  energon::copy_rules(with, to);
+  CHECK(to == with);
+  energon::clear_rules(to);
+  CHECK(to.children[0].rule("ties") == 0);
+}
+
+TEST_CASE("a field that is there twice is a difference", "[energon][state]") {
+  const State expected{"Leaf", {{"position", std::int64_t{1}}}, {}};
+  const State twice{"Leaf", {{"position", std::int64_t{1}}, {"position", std::int64_t{2}}}, {}};
+  std::vector<std::string> differences;
+  energon::compare_shapes(twice, expected, "", differences);
+  CHECK(differences == std::vector<std::string>{"Leaf: 2 fields, expected 1"});
 }

@@ -12,6 +12,7 @@
 #include "energon/loader/flat_state.h"
 #include "energon/loader/job_state.h"
 #include "energon/loader/loader_state_json.h"
+#include "energon/loader/rescale.h"
 #include "tests/loader/every_stage.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/golden.h"
@@ -185,4 +186,35 @@ TEST_CASE("golden: a state of version 1 goes on", "[loader][golden]") {
   SavableDataLoader loader(energon::testing::every_stage(numbered_dataset(folder, kTens)));
   loader.restore_state_rank(energon::read_loader_state(golden_path("first", "version_1.state")));
   CHECK(describe_next(loader, 12) == golden_lines("first", "version_1.next"));
+}
+
+TEST_CASE("golden: a stream that had no state yet begins with the rules of its time",
+          "[loader][golden]") {
+  const PipelineFactory pipeline = energon::testing::equal_slices();
+  const LoaderOptions options{.worker_config = {.seed_offset = energon::testing::kTieOfSlices}};
+  const SavableDataLoaderState start = SavableDataLoader(pipeline, options).save_state_rank();
+  REQUIRE_FALSE(start.worker_states.front().state);
+  // Samples 40 to 79, from the start.
+  const auto goes_on = [&](const SavableDataLoaderState& state) {
+    SavableDataLoader loader(pipeline, options);
+    loader.restore_state_rank(state);
+    describe_next(loader, 40);
+    return describe_next(loader, 40);
+  };
+  CHECK(goes_on(start) == golden_lines("second", "tie_of_slices.next"));
+  SavableDataLoaderState old = start;
+  old.config.erase("draws");
+  CHECK(goes_on(old) == golden_lines("first", "tie_of_slices.next"));
+  const energon::SavableJobState job = rescale(energon::merge_states({old}), {.world_size = 1});
+  CHECK(goes_on(job.ranks.front()) == golden_lines("first", "tie_of_slices.next"));
+  // And what was saved then and is saved again keeps them.
+  SavableDataLoader loader(pipeline, options);
+  loader.restore_state_rank(
+      energon::read_loader_state(golden_path("first", "tie_of_slices.state")));
+  describe_next(loader, 3);
+  const auto again = loader.save_state_rank();
+  const auto all = golden_lines("first", "tie_of_slices.next");
+  SavableDataLoader resumed(pipeline, options);
+  resumed.restore_state_rank(again);
+  CHECK(describe_next(resumed, 37) == std::vector<std::string>(all.begin() + 3, all.end()));
 }

@@ -158,3 +158,23 @@ TEST_CASE("impossible tensors and sources are named before they leave the worker
   CHECK_THAT(fails(sample), Catch::Contains("no shard"));
   CHECK(fails(example()) == "no error");
 }
+
+TEST_CASE("values that are nested too deeply are refused where they are sent",
+          "[loader][transport]") {
+  const auto nested = [](int levels) {
+    energon::Value value = std::int64_t{1};
+    for (int i = 0; i < levels; ++i) {
+      value = i % 2 == 0 ? energon::Value(energon::List{std::move(value)})
+                         : energon::Value(energon::Mapping{{"inner", std::move(value)}});
+    }
+    Sample sample;
+    sample.fields = {{"deep", std::move(value)}};
+    return sample;
+  };
+  Gather gather;
+  ByteWriter writer;
+  energon::encode_sample(nested(64), gather, writer);
+  CHECK_NOTHROW(energon::decode_sample(writer.bytes(), {}));
+  CHECK_THROWS_WITH(energon::encode_sample(nested(65), gather, writer),
+                    Catch::Contains("field 'deep'") && Catch::Contains("more than 64 others"));
+}

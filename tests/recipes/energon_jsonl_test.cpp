@@ -1,6 +1,8 @@
 // Energon's test_jsonl_dataset.py as black-box tests.
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -81,4 +83,43 @@ TEST_CASE("test_jsonl_multirank", "[recipes][jsonl]") {
   std::sort(seen.begin(), seen.end());
   CHECK(seen.size() == 55);
   CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
+}
+
+TEST_CASE("a line that was changed under its index is an error, other lines are delivered",
+          "[recipes][jsonl]") {
+  const TempDir folder;
+  write_jsonl(folder, "ds.jsonl", 10);  // lines of nine bytes: {"n": 4}
+  const std::string path = folder.file("ds.jsonl");
+  energon::TrainOptions options;
+  options.shuffle_over_epochs.mode = energon::ShuffleOverEpochs::Mode::kNone;
+  options.parallel_slices = 1;
+  options.repeat = false;
+  const auto strict = energon::train_dataset(path, {}, options);
+  options.errors.standard.action = energon::FailureAction::kSkip;
+  const auto lenient = energon::train_dataset(path, {}, options);
+
+  // Zeros over the end of line 4, under the same size and time.
+  const auto time = std::filesystem::last_write_time(path);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(5 * 9 - 1);
+  file.put('\0');
+  file.close();
+  std::filesystem::last_write_time(path, time);
+
+  CHECK_THROWS_WITH(Stream(strict).take(),
+                    Catch::Contains("the bytes 36 to 45 are not one line of the file") &&
+                        Catch::Contains(path) && Catch::Contains("sample: 4"));
+  CHECK(lines(Stream(lenient).take()) == std::vector<int>{0, 1, 2, 3, 6, 7, 8, 9});
+}
+
+TEST_CASE("a file that was replaced by one of the same size and an older time is indexed anew",
+          "[recipes][jsonl]") {
+  const TempDir folder;
+  write_jsonl(folder, "ds.jsonl", 3);
+  const std::string path = folder.file("ds.jsonl");
+  CHECK(lines(Stream(energon::val_dataset(path)).take()) == std::vector<int>{0, 1, 2});
+  folder.write("ds.jsonl", "{\"n\": 10}\n{\"n\": 1}\n{\"n\":2}\n");
+  std::filesystem::last_write_time(path,
+                                   std::filesystem::last_write_time(path) - std::chrono::hours(5));
+  CHECK(lines(Stream(energon::val_dataset(path)).take()) == std::vector<int>{10, 1, 2});
 }

@@ -1,6 +1,7 @@
 #include "tests/support/golden.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -9,7 +10,7 @@
 namespace energon::testing {
 
 const std::vector<std::string>& golden_sets() {
-  static const std::vector<std::string> sets = {"first"};
+  static const std::vector<std::string> sets = {"first", "second"};
   return sets;
 }
 
@@ -29,7 +30,9 @@ std::string read_golden(const std::string& set, const std::string& name) {
 
 void check_golden(const std::string& name, std::string_view content) {
   if (std::getenv("ENERGON_RENEW_GOLDEN") != nullptr) {
-    std::ofstream file(golden_path(newest_golden_set(), name), std::ios::binary);
+    const std::filesystem::path path = golden_path(newest_golden_set(), name);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream file(path, std::ios::binary);
     file << content;
     REQUIRE(file.flush().good());
     return;

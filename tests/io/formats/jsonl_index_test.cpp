@@ -171,6 +171,29 @@ TEST_CASE("an index of another content is built again", "[io][formats][jsonl]") 
   CHECK(FileSource(path + ".idx").identity().mtime_ns == jsonl.identity().mtime_ns);
 }
 
+TEST_CASE("what is read is one whole line of the file", "[io][formats][jsonl]") {
+  using energon::whole_line;
+  CHECK(whole_line("{}\n", std::nullopt, {.offset = 0, .size = 3}, 9) == "{}");
+  CHECK(whole_line("\n \n{1}\r\n\n", std::nullopt, {.offset = 0, .size = 9}, 20) == "{1}");
+  CHECK(whole_line(" {2}", '\n', {.offset = 5, .size = 4}, 9) == "{2}");
+  const auto refused = [](std::string_view bytes, std::optional<char> before,
+                          std::uint64_t file_size) {
+    const auto [code, text] = error_of(
+        [&] { whole_line(bytes, before, {.offset = 5, .size = bytes.size()}, file_size); });
+    CHECK(code == ErrorCode::kCorruptData);
+    return text.substr(0, text.find(';'));
+  };
+  CHECK(refused("{}\n", '}', 20) ==
+        "the bytes 5 to 8 are not one line of the file: they do not begin a line");
+  CHECK(refused("{}", '\n', 8) ==
+        "the bytes 5 to 7 are not one line of the file: they do not end with a line");
+  CHECK(refused(std::string_view("{}\0", 3), '\n', 20).ends_with("do not end with a line"));
+  CHECK(refused("{}\n{}\n", '\n', 20).ends_with("they are several"));
+  CHECK(refused(" \n", '\n', 20).ends_with("they are blank"));
+  CHECK(refused("1}\n", '\n', 20).ends_with("they hold no JSON object"));
+  CHECK(refused("", '\n', 20).ends_with("do not end with a line"));
+}
+
 TEST_CASE("the index of a file in a read-only folder is kept in the cache",
           "[io][formats][jsonl][fork]") {
   const TempDir folder;

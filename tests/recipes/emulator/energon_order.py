@@ -60,7 +60,7 @@ class Rng:
         if len(cdf) == 1:
             return 0
         u = (self.u32() & 0xFFFFFF) / (1 << 24)
-        return bisect.bisect_left(cdf, f32(u * cdf[-1]))
+        return bisect.bisect_right(cdf, f32(u * cdf[-1]))
 
 
 def cumulative(weights):
