@@ -25,7 +25,8 @@ class ReadSamples final : public Dataset {
   /// `allocator`, which must outlive the stage. A policy that skips leaves out samples that cannot
   /// be read, and whole shards that cannot be opened; when so many in a row could not be read that
   /// all were among them (options.most_left_out, and at least as many as the leaves have), that is
-  /// an Error whatever the policy says. `readers` may be shared with other pipelines of the thread.
+  /// an Error whatever the policy says, and so is what the system refuses (kIo). `readers` may be
+  /// shared with other pipelines of the thread.
   ReadSamples(std::unique_ptr<Order> order, std::vector<std::shared_ptr<const LeafDataset>> leaves,
               BufferAllocator& allocator, const StageOptions& options = {.name = "read"},
               const std::shared_ptr<LeafReaders>& readers = std::make_shared<LeafReaders>());

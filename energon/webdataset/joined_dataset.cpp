@@ -72,9 +72,9 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     JoinIndex::TarSizes column_sizes;
     for (const std::string& name : files.sources[c].shards) {
       const auto shard = opened.find(name);
-      if (shard == opened.end()) {
-        // Excluded before the join was prepared: no row leads there. Else left out since then, and
-        // its rows with it.
+      if (shard == opened.end() || shards[static_cast<std::size_t>(shard->second)].is_broken) {
+        // Excluded before the join was prepared: no row leads there. Else left out or broken since
+        // then, and its rows with it.
         const bool was_excluded = files.sources[c].is_shard_excluded(column.shards.size());
         column.shards.emplace_back();
         column_sizes.push_back(
@@ -102,9 +102,13 @@ std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) c
   bool is_any_shard_missing = false;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const ShardSet& set = columns_[c].dataset->shards();
-    is_any_shard_missing = is_any_shard_missing || set.shards.size() < columns_[c].shards.size();
+    is_any_shard_missing = is_any_shard_missing || !set.broken.empty() ||
+                           set.shards.size() < columns_[c].shards.size();
     for (const SampleExclude& exclude : set.excludes) {
       const ShardFile& shard = set.shards[static_cast<std::size_t>(exclude.shard)];
+      if (shard.is_broken) {
+        continue;  // no place leads there
+      }
       const TarIndex tar_index = TarIndex::load(shard.index_path, shard.tar_size);
       if (shard.index_digest) {
         check_recorded_index(*shard.index_digest, tar_index, shard.index_path);

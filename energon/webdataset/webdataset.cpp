@@ -64,8 +64,8 @@ Config Webdataset::config() const {
     const auto block = std::span(all).subspan(first, std::min(shards_per_line, all.size() - first));
     std::string text;
     for (const ShardFile& shard : block) {
-      text += fmt::format("{}: {} samples, {} bytes", printable(shard.name), shard.sample_count,
-                          shard.tar_size);
+      text += fmt::format("{}: {} samples, {}", printable(shard.name), shard.sample_count,
+                          shard.is_broken ? "broken" : fmt::format("{} bytes", shard.tar_size));
     }
     lines.push_back(block.size() == 1
                         ? text
@@ -264,7 +264,10 @@ bool WebdatasetReader::can_open_shard(std::int64_t shard) {
   try {
     cache_.open(shard);
     return true;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      throw;  // the system refuses: that says nothing about the shard
+    }
     return false;
   }
 }

@@ -108,7 +108,8 @@ class WebdatasetReader final : public LeafReader {
     return dataset_->position_of(index).shard == file;
   }
 
-  /// Whether the tar at this position can be opened.
+  /// Whether the tar at this position can be opened. Throws Error (kIo) if the system refuses for
+  /// reasons of its own.
   bool can_open_shard(std::int64_t shard);
   /// The sample that lies at `bytes` of a tar. Throws Error (kCorruptData) if none does.
   std::int64_t index_at(std::int64_t shard, const ByteRange& bytes);

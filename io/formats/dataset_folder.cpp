@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <system_error>
@@ -37,20 +38,22 @@ std::string absolute_folder(const std::string& path) {
   return folder.has_filename() ? folder.string() : folder.parent_path().string();
 }
 
-// What a shard may be blamed for. The rest says something about the machine or the caller.
+// What a shard may be blamed for. The rest says something about the machine or the caller: with too
+// many open files or a server that fails (kIo) every shard looks broken for a while.
 bool is_about_shard(ErrorCode code) {
   return code == ErrorCode::kNotFound || code == ErrorCode::kCorruptData ||
-         code == ErrorCode::kIo || code == ErrorCode::kUnsupported ||
-         code == ErrorCode::kInvalidArgument;
+         code == ErrorCode::kUnsupported || code == ErrorCode::kInvalidArgument;
 }
 
-// Takes the shards with errors out of `set`. Throws the first error that no shard is to blame for,
-// or if no shard is left.
-void leave_out_broken(ShardSet& set, const std::vector<std::exception_ptr>& errors) {
-  std::vector<ShardFile> whole;
+// How many samples a shard has that cannot be opened. Throws Error if nothing says so.
+using CountOfBroken = std::function<std::int64_t(const ShardFile&)>;
+
+// Marks the shards with errors as broken. Throws the first error that no shard is to blame for, or
+// if no shard is left.
+void mark_broken(ShardSet& set, const std::vector<std::exception_ptr>& errors,
+                 const CountOfBroken& count) {
   for (std::size_t i = 0; i < errors.size(); ++i) {
     if (!errors[i]) {
-      whole.push_back(std::move(set.shards[i]));
       continue;
     }
     try {
@@ -59,21 +62,46 @@ void leave_out_broken(ShardSet& set, const std::vector<std::exception_ptr>& erro
       if (!is_about_shard(error.code())) {
         throw;
       }
-      const std::string& name = set.shards[i].name;
+      const std::string name = set.shards[i].name;
+      set.shards[i] = {.name = name, .is_broken = true};
+      try {
+        set.shards[i].sample_count = count(set.shards[i]);
+      } catch (const Error& unknown) {
+        throw Error(error.code(),
+                    fmt::format("shard '{}' cannot be read, and cannot be skipped either: how many "
+                                "samples it has is not known ({}), so ranks that can read it would "
+                                "divide the data in another way. Run: energon prepare; or name the "
+                                "shard in a file for --exclude. The shard: {}",
+                                printable(name), unknown.message(), error.message()),
+                    error.context());
+      }
       set.broken.push_back({.name = name, .code = error.code(), .cause = error.what()});
-      set.warnings.push_back(
-          fmt::format("shard '{}' is left out: {}", printable(name), error.what()));
+      set.warnings.push_back(fmt::format("shard '{}' is broken, its {} samples are left out: {}",
+                                         printable(name), set.shards[i].sample_count,
+                                         error.what()));
     }
   }
-  if (whole.empty()) {
+  if (set.broken.size() == set.shards.size()) {
     rethrow_first(errors);
   }
-  set.shards = std::move(whole);
+}
+
+// Excludes the samples of broken shards: the others keep their positions.
+void exclude_broken(ShardSet& set) {
+  for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
+    if (!set.shards[shard].is_broken) {
+      continue;
+    }
+    for (std::int64_t sample = 0; sample < set.shards[shard].sample_count; ++sample) {
+      set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
+    }
+  }
 }
 
 // Runs `open` for each shard of `set` in parallel and reports progress.
 void open_shards(ShardSet& set, const OpenOptions& options,
-                 const std::function<void(ShardFile&, std::size_t)>& open) {
+                 const std::function<void(ShardFile&, std::size_t)>& open,
+                 const CountOfBroken& count_of_broken) {
   const auto total = static_cast<std::int64_t>(set.shards.size());
   std::mutex progress_mutex;
   OpenProgress progress{.shards_done = 0, .shards_total = total};
@@ -87,7 +115,7 @@ void open_shards(ShardSet& set, const OpenOptions& options,
         }
       });
   if (options.broken_shards == BrokenShards::kSkip) {
-    leave_out_broken(set, errors);
+    mark_broken(set, errors, count_of_broken);
   } else {
     rethrow_first(errors);
   }
@@ -97,6 +125,9 @@ void check_not_empty(ShardSet& set) {
   std::int64_t samples = 0;
   std::map<std::pair<std::uint64_t, std::uint64_t>, const ShardFile*> files;
   for (const ShardFile& shard : set.shards) {
+    if (shard.is_broken) {
+      continue;  // warned of
+    }
     samples += shard.sample_count;
     if (shard.sample_count == 0) {
       set.warnings.push_back(fmt::format("shard '{}' has no samples", printable(shard.name)));
@@ -167,13 +198,16 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
   const QuarantinedSamples quarantined = take_quarantined(exclude_files, set);
   const std::optional<ShardRecords> records = ShardRecords::load(meta);
   ShardWarnings warnings(set);
-  open_shards(set, options, [&](ShardFile& shard, std::size_t i) {
+  const auto open = [&](ShardFile& shard, std::size_t i) {
     if (auto odd = open_shard(shard, counts.at(shard.name), path, records, options)) {
       warnings.of(i).push_back(std::move(*odd));
     }
-  });
+  };
+  open_shards(set, options, open,
+              [&](const ShardFile& shard) { return counts.at(shard.name); });
   warnings.append_to(set.warnings);
   check_not_empty(set);
+  exclude_broken(set);
   exclude_by_index(quarantined, set);
   for (std::string& entry : quarantined.entries()) {
     entries.push_back(std::move(entry));
@@ -189,7 +223,7 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
   }
   const QuarantinedSamples quarantined = take_quarantined(options.exclude_files, set);
   ShardWarnings warnings(set);
-  open_shards(set, options, [&](ShardFile& shard, std::size_t i) {
+  const auto open = [&](ShardFile& shard, std::size_t i) {
     const std::string original = list.folder + "/" + shard.name;
     shard.tar_path = ensure_expanded(original, options.cache_dir);
     IndexedTar indexed = index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
@@ -201,9 +235,15 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
     // Checksums follow an index beside the data; one in the cache never has any.
     const std::string checksums = checksum_path(shard.index_path);
     shard.checksum_path = path_exists(checksums) ? checksums : "";
+  };
+  open_shards(set, options, open, [&](const ShardFile& shard) {
+    return summarize_tar_index(tar_index_path(list.folder + "/" + shard.name),
+                               std::numeric_limits<std::uint64_t>::max())
+        .sample_count;
   });
   warnings.append_to(set.warnings);
   check_not_empty(set);
+  exclude_broken(set);
   exclude_by_index(quarantined, set);
   DatasetInfo info;
   for (const ShardFile& shard : set.shards) {

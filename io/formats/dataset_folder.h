@@ -32,6 +32,8 @@ struct ShardFile {
   std::uint64_t tar_size = 0;
   /// Of `tar_path` at opening. A shard opened later with another identity has changed.
   FileIdentity tar_identity = {};
+  /// Could not be opened: all its samples are excluded, only name and count are known.
+  bool is_broken = false;
 
   bool operator==(const ShardFile&) const = default;
 };
@@ -44,7 +46,7 @@ struct SampleExclude {
   auto operator<=>(const SampleExclude&) const = default;
 };
 
-/// A shard that cannot be read and was left out.
+/// A shard that cannot be read: it keeps its place and its count, and all its samples are excluded.
 struct BrokenShard {
   std::string name = {};
   ErrorCode code = ErrorCode::kCorruptData;
@@ -57,7 +59,7 @@ struct ShardSet {
   std::string kind = {};  ///< "prepared" or "plain"
   std::vector<ShardFile> shards = {};
   std::vector<SampleExclude> excludes = {};  ///< ascending, without duplicates
-  std::vector<BrokenShard> broken = {};      ///< left out; only with BrokenShards::kSkip
+  std::vector<BrokenShard> broken = {};      ///< only with BrokenShards::kSkip
   std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
 };
 
@@ -66,10 +68,15 @@ struct OpenProgress {
   std::int64_t shards_total = 0;
 };
 
-/// What becomes of a shard that is missing, truncated, or contradicts its index.
+/// What becomes of a shard that is missing, truncated, or contradicts its index. What the system
+/// refuses for reasons of its own (kIo: too many open files, a disk or server that fails, memory,
+/// permissions) is no fault of a shard and an Error in any case.
 enum class BrokenShards : std::uint8_t {
   kFail,  ///< an Error
-  kSkip,  ///< left out, with a warning; an Error if no shard is left
+  /// Its samples are excluded, with a warning; the other samples keep their positions, so ranks
+  /// that see different damage still divide the data alike. The count is that of .info.json, or of
+  /// the index of a plain tar. An Error if the count is unknown, or if no shard is left.
+  kSkip,
 };
 
 struct OpenOptions {

@@ -141,7 +141,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
   for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
     const ShardFile& file = set.shards[shard];
     const auto keys = excluded.find(file.name);
-    if (keys == excluded.end()) {
+    if (keys == excluded.end() || file.is_broken) {
       continue;
     }
     std::set<std::string> missing = keys->second;

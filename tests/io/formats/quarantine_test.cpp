@@ -1,5 +1,7 @@
 #include "io/formats/quarantine.h"
 
+#include <sys/resource.h>
+
 #include <filesystem>
 
 #include <catch2/catch.hpp>
@@ -183,10 +185,16 @@ TEST_CASE("a split file may name a quarantine file of the dataset's folder",
   CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kNotFound);
 }
 
-TEST_CASE("broken shards are left out and listed, if that is asked for", "[formats][quarantine]") {
+TEST_CASE("broken shards keep their place, and their samples are excluded, if that is asked for",
+          "[formats][quarantine]") {
   const Fixture fixture;
+  fixture.open("");  // indexes the shards, and so tells how many samples they have
   OpenOptions options = fixture.options("");
   options.broken_shards = BrokenShards::kSkip;
+  Excludes all_of_second;
+  for (std::int64_t sample = 0; sample < 10; ++sample) {
+    all_of_second.push_back({1, sample});
+  }
   for (const bool is_prepared : {false, true}) {
     if (is_prepared) {
       prepare_folder(fixture.data, {});
@@ -197,13 +205,22 @@ TEST_CASE("broken shards are left out and listed, if that is asked for", "[forma
     fixture.truncate("s-1.tar");
     CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kCorruptData);
     const ShardSet set = open_split(fixture.data, options);
-    CHECK(names_of(set) == Names{"s-0.tar", "s-2.tar"});
+    CHECK(names_of(set) == Names{"s-0.tar", "s-1.tar", "s-2.tar"});
+    CHECK(set.shards[1].is_broken);
+    CHECK(set.shards[1].sample_count == 10);
+    CHECK(set.excludes == all_of_second);
     REQUIRE(set.broken.size() == 1);
     CHECK(set.broken[0].name == "s-1.tar");
     CHECK(set.broken[0].code == ErrorCode::kCorruptData);
     CHECK(contains(set.broken[0].cause, "s-1.tar"));
     REQUIRE(set.warnings.size() == 1);
-    CHECK(contains(set.warnings[0], "'s-1.tar' is left out"));
+    CHECK(contains(set.warnings[0], "'s-1.tar' is broken, its 10 samples are left out"));
+    // A sample of it that is excluded besides is excluded once, and is not looked for.
+    OpenOptions besides = options;
+    besides.exclude_files = {
+        fixture.root.write("besides.jsonl", fixture.entry("s-1.tar", R"(,"index":3)") +
+                                                fixture.entry("s-1.tar", R"(,"key":"000014")"))};
+    CHECK(open_split(fixture.data, besides).excludes == all_of_second);
     std::filesystem::copy_file(kept, fixture.data + "/s-1.tar",
                                std::filesystem::copy_options::overwrite_existing);
   }
@@ -211,4 +228,47 @@ TEST_CASE("broken shards are left out and listed, if that is asked for", "[forma
     fixture.truncate(shard);
   }
   CHECK(error_of([&] { open_split(fixture.data, options); }).first == ErrorCode::kCorruptData);
+}
+
+TEST_CASE("a broken shard whose number of samples is unknown cannot be skipped",
+          "[formats][quarantine]") {
+  const Fixture fixture;
+  OpenOptions options = fixture.options("");
+  options.broken_shards = BrokenShards::kSkip;
+  fixture.truncate("s-1.tar");  // before it was ever indexed
+  const auto [code, message] = error_of([&] { open_split(fixture.data, options); });
+  CHECK(code == ErrorCode::kCorruptData);
+  CHECK(contains(message, "s-1.tar"));
+  CHECK(contains(message, "cannot be skipped either"));
+  CHECK(contains(message, "energon prepare"));
+  // Of a prepared dataset .info.json knows it, also if the index is gone with the shard.
+  const Fixture prepared;
+  prepare_folder(prepared.data, {});
+  std::filesystem::remove(prepared.data + "/s-1.tar");
+  std::filesystem::remove(prepared.data + "/s-1.tar.idx");
+  OpenOptions skip = prepared.options("");
+  skip.broken_shards = BrokenShards::kSkip;
+  CHECK(open_split(prepared.data, skip).shards[1].sample_count == 10);
+}
+
+TEST_CASE("what the system refuses is an error, not a broken shard", "[formats][quarantine]") {
+  const Fixture fixture;
+  prepare_folder(fixture.data, {});
+  OpenOptions options = fixture.options("");
+  options.broken_shards = BrokenShards::kSkip;
+  SECTION("too many open files") {
+    rlimit limit{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    options.progress = [&](const energon::OpenProgress&) { ::setrlimit(RLIMIT_NOFILE, &none); };
+    const auto [code, message] = error_of([&] { open_split(fixture.data, options); });
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    CHECK(code == ErrorCode::kIo);
+    CHECK(contains(message, "Too many open files"));
+  }
+  SECTION("but a folder in place of the index is about the shard") {
+    std::filesystem::remove(fixture.data + "/s-1.tar.idx");
+    std::filesystem::create_directory(fixture.data + "/s-1.tar.idx");
+    CHECK(open_split(fixture.data, options).broken.size() == 1);
+  }
 }
