@@ -13,4 +13,4 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)                                     # cli only
 find_package(PNG REQUIRED)                                       # cli only: heat maps
-find_package(Torch QUIET)                                        # energon::torch only: zero-copy tensors
+include(energon_torch)                                           # energon::torch only: zero-copy tensors

@@ -18,7 +18,8 @@
 
 using namespace energon;
 
-static c10::intrusive_ptr<c10d::ProcessGroup> join_group(const char* store, int rank, int ranks) {
+static c10::intrusive_ptr<c10d::ProcessGroupGloo> join_group(const char* store, int rank,
+                                                             int ranks) {
   auto options = c10d::ProcessGroupGloo::Options::create(std::chrono::seconds(30));
   options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
   return c10::make_intrusive<c10d::ProcessGroupGloo>(

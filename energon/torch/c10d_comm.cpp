@@ -11,6 +11,7 @@
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/version.h>
 
 #include "energon/distributed/message_comm.h"
 #include "io/error.h"
@@ -27,9 +28,27 @@ std::string first_line(const char* text) {
   return std::string(whole.substr(0, whole.find('\n')));
 }
 
+// Throws Error (kUnsupported) for those that move tensors of devices only, or never give up.
+void check_backend(const std::string& name) {
+  constexpr const char* kAdvice =
+      ": make one with the backend gloo of the same ranks for the loader";
+  if (name == "nccl" || name == "xccl" || name == "hccl") {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the process group moves tensors of a GPU only ({}){}", name, kAdvice));
+  }
+  if (name == "mpi") {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("messages of the process group cannot be given up after a time (mpi), "
+                            "so the loader could hang{}",
+                            kAdvice));
+  }
+}
+
+// Over a ProcessGroup of torch 1, or a Backend of torch 2.
+template <class Group>
 class C10dComm final : public MessageComm {
  public:
-  C10dComm(c10::intrusive_ptr<c10d::ProcessGroup> group, const CommOptions& options)
+  C10dComm(c10::intrusive_ptr<Group> group, const CommOptions& options)
       : MessageComm(group->getRank(), group->getSize(), options), group_(std::move(group)) {}
 
  private:
@@ -74,22 +93,53 @@ class C10dComm final : public MessageComm {
     throw Error(ErrorCode::kTimeout, fmt::format("rank {} did not answer in time", other));
   }
 
-  const c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  const c10::intrusive_ptr<Group> group_;
 };
 
+template <class Group>
+std::unique_ptr<Comm> make_comm(c10::intrusive_ptr<Group> group, const CommOptions& options) {
+  if (!group) {
+    throw Error(ErrorCode::kInvalidArgument, "there is no process group");
+  }
+  check_backend(group->getBackendName());
+  return std::make_unique<C10dComm<Group>>(std::move(group), options);
+}
+
 }  // namespace
+
+#if TORCH_VERSION_MAJOR >= 2
 
 std::unique_ptr<Comm> c10d_comm(c10::intrusive_ptr<c10d::ProcessGroup> group,
                                 const CommOptions& options) {
   if (!group) {
     throw Error(ErrorCode::kInvalidArgument, "there is no process group");
   }
-  if (const std::string backend = group->getBackendName(); backend == "nccl") {
-    throw Error(ErrorCode::kUnsupported,
-                "the process group moves tensors of a GPU only (nccl): make one with the backend "
-                "gloo of the same ranks for the loader");
+  c10::intrusive_ptr<c10d::Backend> backend;
+  try {
+    backend = group->getBackend(c10::DeviceType::CPU);
+  } catch (const std::exception& error) {
+    check_backend(group->getBackendName());
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("the process group ({}) has no backend for tensors on the CPU ({}): make "
+                    "one with the backend gloo of the same ranks for the loader",
+                    group->getBackendName(), first_line(error.what())));
   }
-  return std::make_unique<C10dComm>(std::move(group), options);
+  return make_comm(std::move(backend), options);
 }
+
+std::unique_ptr<Comm> c10d_backend_comm(c10::intrusive_ptr<c10d::Backend> backend,
+                                        const CommOptions& options) {
+  return make_comm(std::move(backend), options);
+}
+
+#else
+
+std::unique_ptr<Comm> c10d_comm(c10::intrusive_ptr<c10d::ProcessGroup> group,
+                                const CommOptions& options) {
+  return make_comm(std::move(group), options);
+}
+
+#endif
 
 }  // namespace energon

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/version.h>
 
 // libtorch's logging defines a CHECK of its own, so these tests use REQUIRE.
 #include <catch2/catch.hpp>
@@ -44,8 +45,8 @@ namespace {
 // A deadline that only a hang reaches.
 constexpr std::chrono::milliseconds kLongTime = std::chrono::seconds(60);
 
-c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const std::string& store_path, int rank,
-                                                  int size) {
+c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_group(const std::string& store_path, int rank,
+                                                      int size) {
   auto options = c10d::ProcessGroupGloo::Options::create(kLongTime);
   options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
   return c10::make_intrusive<c10d::ProcessGroupGloo>(
@@ -250,4 +251,51 @@ TEST_CASE("over Gloo a rank that hangs ends the others after the timeout, by nam
 
 TEST_CASE("there must be a process group", "[torch][distributed]") {
   REQUIRE_THROWS_WITH(energon::c10d_comm({}), Catch::Contains("no process group"));
+  REQUIRE_THROWS_WITH(energon::c10d_comm(c10::intrusive_ptr<c10d::ProcessGroupGloo>()),
+                      Catch::Contains("no process group"));
+}
+
+namespace {
+
+// A group with another name than it has messages for.
+#if TORCH_VERSION_MAJOR >= 2
+using GroupBase = c10d::Backend;
+#else
+using GroupBase = c10d::ProcessGroup;
+#endif
+class Named final : public GroupBase {
+ public:
+  explicit Named(std::string name) : GroupBase(0, 1), name_(std::move(name)) {}
+  const std::string getBackendName() const override { return name_; }
+
+ private:
+  const std::string name_;
+};
+
+}  // namespace
+
+TEST_CASE("groups that cannot carry bytes of the CPU, or never give up, are refused",
+          "[torch][distributed]") {
+  for (const char* name : {"nccl", "xccl", "hccl", "mpi"}) {
+    try {
+      energon::c10d_comm(c10::make_intrusive<Named>(name));
+      FAIL("taken: " << name);
+    } catch (const energon::Error& error) {
+      REQUIRE(error.code() == energon::ErrorCode::kUnsupported);
+      REQUIRE_THAT(error.what(), Catch::Contains(name) && Catch::Contains("gloo"));
+    }
+  }
+#if TORCH_VERSION_MAJOR >= 2
+  // As Python makes them: one for the CPU, or one for another device only.
+  const auto of_device = [](c10::DeviceType device) {
+    auto group = c10::make_intrusive<c10d::ProcessGroup>(0, 1);
+    group->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM,
+                      c10::make_intrusive<Named>("own"));
+    return group;
+  };
+  REQUIRE(energon::c10d_comm(of_device(c10::DeviceType::CPU))->size() == 1);
+  REQUIRE_THROWS_WITH(
+      energon::c10d_comm(of_device(c10::DeviceType::CUDA)),
+      Catch::Contains("no backend for tensors on the CPU") && Catch::Contains("gloo"));
+#endif
 }

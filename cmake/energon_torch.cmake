@@ -1,0 +1,28 @@
+# The target `torch` for energon::torch: libtorch of version 1.13 or 2.
+#
+# ENERGON_TORCH_PREFIX is for the torch package of a Python environment:
+#   cmake -D ENERGON_TORCH_PREFIX="$(python3 -c 'import torch; print(torch.__path__[0])')" …
+# Its own CMake configuration asks for the CUDA toolkit if the package was built with CUDA, as the one from PyPI is. Only its CPU part
+# is needed here: libtorch_cpu and libc10. Where it is empty, an installed libtorch is looked for (Debian's libtorch-dev, or a
+# CMAKE_PREFIX_PATH).
+set(ENERGON_TORCH_PREFIX "" CACHE PATH "Folder of a torch package of Python; empty: find_package(Torch)")
+
+if(ENERGON_TORCH_PREFIX)
+  foreach(library torch_cpu c10)
+    if(NOT EXISTS ${ENERGON_TORCH_PREFIX}/lib/lib${library}.so)
+      message(FATAL_ERROR "ENERGON_TORCH_PREFIX is ${ENERGON_TORCH_PREFIX}, which has no lib/lib${library}.so")
+    endif()
+  endforeach()
+  add_library(torch SHARED IMPORTED)
+  set_target_properties(torch PROPERTIES
+    IMPORTED_LOCATION ${ENERGON_TORCH_PREFIX}/lib/libtorch_cpu.so
+    INTERFACE_INCLUDE_DIRECTORIES "${ENERGON_TORCH_PREFIX}/include;${ENERGON_TORCH_PREFIX}/include/torch/csrc/api/include"
+    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${ENERGON_TORCH_PREFIX}/include;${ENERGON_TORCH_PREFIX}/include/torch/csrc/api/include"
+    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
+    INTERFACE_LINK_LIBRARIES ${ENERGON_TORCH_PREFIX}/lib/libc10.so
+    # What libtorch_cpu itself needs of CUDA it finds by its own run path.
+    INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined;LINKER:--no-as-needed")
+  set(Torch_FOUND TRUE)
+else()
+  find_package(Torch QUIET)
+endif()
