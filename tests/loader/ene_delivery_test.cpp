@@ -2,6 +2,7 @@
 // debug log, and the basic loader beside it.
 
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <catch2/catch.hpp>
@@ -11,6 +12,7 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "tests/loader/loader_fixture.h"
+#include "tests/support/child_runner.h"
 
 using energon::BasicDataLoader;
 using energon::Error;
@@ -18,29 +20,74 @@ using energon::LoaderOptions;
 using energon::Sample;
 using energon::SavableDataLoader;
 using energon::testing::kEpochEnd;
-using energon::testing::kFx55;
 using energon::testing::label;
 using energon::testing::LoaderFixture;
 using energon::testing::take;
 
-TEST_CASE("ENE-17 batches are rebuilt from their keys in another loader", "[loader][ene][fork]") {
-  const LoaderFixture fixture({.batch_size = 3, .shuffle_buffer_size = 11}, kFx55, 300);
-  const auto loader = fixture.loader(2);
-  const auto other = fixture.loader(2);
+TEST_CASE("ENE-17 batches are rebuilt from their keys in a fresh process", "[loader][ene][fork]") {
+  // Through batch, shuffle and blend.
+  const energon::testing::TempDir folder;
+  energon::PipelineData data;
+  data.mixing = energon::Mixing::kWeighted;
+  for (const std::int64_t count : {30, 25}) {
+    data.leaves.push_back({.name = std::to_string(count), .length = count, .weight = 1});
+  }
+  const LoaderFixture first({}, {30}, 300);
+  const LoaderFixture second({}, {25}, 200);
+  data.leaves[0].dataset = first.dataset();
+  data.leaves[1].dataset = second.dataset();
+  const auto make = [&](int workers) {
+    return std::make_unique<SavableDataLoader>(
+        energon::train_pipeline(data, {.batch_size = 3, .shuffle_buffer_size = 11}),
+        LoaderOptions{.worker_config = {.num_workers = workers}});
+  };
+  const auto loader = make(2);
+  std::string list;
+  std::set<std::int64_t> leaves;
   for (int i = 0; i < 50; ++i) {
     const auto batch = loader->next();
-    const Sample rebuilt =
-        other->restore_sample(energon::RestoreKey::from_text(batch->restore_key.text()));
-    CHECK(label(rebuilt) == label(*batch));
-    CHECK(rebuilt.keys == batch->keys);
-    CHECK(rebuilt.sources.at(0).shard->shard_name == batch->sources.at(0).shard->shard_name);
+    list += batch->restore_key.text() + "\n" + label(*batch) + "\n" +
+            batch->sources.at(0).shard->dataset_path + "\n";
+    for (const auto& source : batch->sources) {
+      leaves.insert(source.shard->dataset_path == first.dataset()->shards().dataset_path ? 0 : 1);
+    }
   }
-  for (const char* key : {"LogicalShard(0,1)/Webdataset(0,1)", "Batch(0)[Webdataset(0,1)]",
-                          "LogicalShard(2,0)/Batch(0)[Webdataset(0,1)]",
-                          "LogicalShard(0,0)/Batch(0)[Webdataset(0,55)]",
-                          "LogicalShard(0,0)/Batch(0)[Webdataset(1,5)]"}) {
-    CHECK_THROWS_AS(other->restore_sample(energon::RestoreKey::from_text(key)), Error);
-  }
+  CHECK(leaves.size() == 2);
+  folder.write("keys", list);
+  const auto result = energon::testing::run_in_child([&] {
+    const auto other = make(2);
+    std::istringstream lines(energon::read_file(folder.file("keys")));
+    int rebuilt = 0;
+    for (std::string key, expected, path;
+         std::getline(lines, key) && std::getline(lines, expected) && std::getline(lines, path);) {
+      const Sample batch = other->restore_sample(energon::RestoreKey::from_text(key));
+      if (label(batch) != expected || batch.sources.at(0).shard->dataset_path != path) {
+        return 1;
+      }
+      ++rebuilt;
+    }
+    return rebuilt == 50 ? 0 : 2;
+  });
+  CHECK(result.exited);
+  CHECK(result.exit_code == 0);
+
+  const auto other = make(2);
+  const auto error_of = [&](const char* key) -> std::string {
+    try {
+      other->restore_sample(energon::RestoreKey::from_text(key));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  // Another stage than there is, and places that do not exist.
+  CHECK_THAT(error_of("LogicalShard(0,1)/Webdataset(0,1)"), Catch::Contains("Batch"));
+  CHECK_THAT(error_of("Batch(0)[Webdataset(0,1)]"), Catch::Contains("LogicalShard"));
+  CHECK_THAT(error_of("LogicalShard(2,0)/Batch(0)[Webdataset(0,1)]"), Catch::Contains("2"));
+  CHECK_THAT(error_of("LogicalShard(0,0)/Batch(0)[Webdataset(0,30)]"),
+             Catch::Contains("sample 30 does not exist") && Catch::Contains("30 samples"));
+  CHECK_THAT(error_of("LogicalShard(0,0)/Batch(0)[Webdataset(2,5)]"),
+             Catch::Contains("names leaf 2, the pipeline has 2"));
 }
 
 TEST_CASE("ENE-20 the debug log tells what was delivered", "[loader][ene][fork]") {

@@ -2,12 +2,19 @@
 // no packing. Here: a restored loader goes on as the saved one did. Others: ene_layout_test.cpp,
 // ene_delivery_test.cpp, failure_test.cpp (ENE-21), tests/energon/rng_test.cpp (ENE-24).
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <atomic>
+#include <numeric>
 #include <set>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tests/loader/loader_fixture.h"
+#include "tests/support/memory_leaf.h"
 
 using energon::CallContext;
 using energon::LoaderOptions;
@@ -98,19 +105,70 @@ TEST_CASE("ENE-05 restore, take one, save: the offset of silent workers is not l
   CHECK(take(*resumed(fixture, 3, at_eleven, never_checkpoint()), 12) == tail(reference, 11, 12));
 }
 
-TEST_CASE("ENE-06 with checkpoints after each batch the offset is zero", "[loader][ene][fork]") {
-  const LoaderFixture fixture({});
+namespace {
+
+// How often each sample was encoded, by any process.
+class SharedCounts {
+ public:
+  explicit SharedCounts(std::size_t samples)
+      : bytes_(samples * sizeof(std::atomic<int>)),
+        counts_(static_cast<std::atomic<int>*>(
+            ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  ~SharedCounts() { ::munmap(counts_, bytes_); }
+  SharedCounts(const SharedCounts&) = delete;
+  SharedCounts& operator=(const SharedCounts&) = delete;
+
+  std::atomic<int>& of(std::int64_t sample) { return counts_[sample]; }
+  void clear() { std::fill_n(reinterpret_cast<std::byte*>(counts_), bytes_, std::byte{0}); }
+
+ private:
+  const std::size_t bytes_;
+  std::atomic<int>* const counts_;  // the pages are zero at first
+};
+
+}  // namespace
+
+TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however old the checkpoint",
+          "[loader][ene][fork]") {
+  constexpr std::int64_t kSamples = 600;
+  SharedCounts read(kSamples);
+  const energon::MapFunction count = [&read](Sample sample, CallContext&) {
+    ++read.of(energon::testing::numbers(sample).front());
+    return sample;
+  };
+  const LoaderFixture fixture({.task_encoder = {.encode_sample = count}, .shuffle_buffer_size = 9},
+                              {200, 200, 200});
   const auto reference = take(*fixture.loader(3), 50);
-  for (const bool sparse : {true, false}) {
-    const auto loader = fixture.loader(
-        3, sparse ? never_checkpoint() : LoaderOptions{.checkpoint_every_batches = 1});
-    take(*loader, 40);
-    const auto state = loader->save_state_rank();
-    for (const auto& worker : state.worker_states) {
-      CHECK(worker.offset == (sparse ? worker.index == 0 ? worker.offset : 0 : 0));
-      CHECK(worker.index + worker.offset >= 13);
+  for (const bool sparse : {false, true}) {
+    const LoaderOptions options =
+        sparse ? never_checkpoint() : LoaderOptions{.checkpoint_every_batches = 1};
+    const auto loader = fixture.loader(3, options);
+    std::set<std::int64_t> delivered;
+    for (int i = 0; i < 40; ++i) {
+      for (const std::int64_t number : energon::testing::numbers(*loader->next())) {
+        delivered.insert(number);
+      }
     }
-    CHECK(take(*resumed(fixture, 3, state), 10) == tail(reference, 40, 10));
+    const auto state = loader->save_state_rank();
+    std::vector<std::int64_t> offsets;
+    for (const auto& worker : state.worker_states) {
+      offsets.push_back(worker.offset);
+    }
+    CHECK(offsets ==
+          (sparse ? std::vector<std::int64_t>{14, 13, 13} : std::vector<std::int64_t>{0, 0, 0}));
+    loader->stop();
+    read.clear();
+    CHECK(take(*resumed(fixture, 3, state, options), 10) == tail(reference, 40, 10));
+    int again = 0;
+    for (const std::int64_t number : delivered) {
+      again += read.of(number);
+    }
+    CHECK(again == 0);
+    int anew = 0;
+    for (std::int64_t number = 0; number < kSamples; ++number) {
+      anew += read.of(number);
+    }
+    CHECK(anew >= 10);
   }
 }
 
@@ -128,19 +186,39 @@ TEST_CASE("ENE-08 after k batches the next one comes from worker k mod 3", "[loa
 
 TEST_CASE("ENE-09 an exhausted worker waits for the others, at every save point",
           "[loader][ene][fork]") {
-  struct Case {
-    std::vector<std::int64_t> counts;
-    int workers;
-  };
-  // Unequal shares of the workers: 5 and 4, 2 1 2, and shares without any sample.
-  for (const Case& with : {Case{{9}, 2}, Case{{5}, 3}, Case{{2}, 3}, Case{{1}, 3}}) {
-    const LoaderFixture fixture({.batch_size = 2, .repeat = false}, with.counts);
-    const auto reference = take(*fixture.loader(with.workers), 24);
-    const auto loader = fixture.loader(with.workers);
-    for (std::size_t k = 0; k < 12; ++k) {
-      INFO(with.counts[0] << " samples, " << with.workers << " workers, saved after " << k);
-      CHECK(take(*resumed(fixture, with.workers, loader->save_state_rank()), 12) ==
-            tail(reference, k, 12));
+  // Workers with so many batches of one sample each.
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{5, 3}, {1, 0, 4}, {0, 0, 2}}) {
+    std::vector<energon::PipelineFactory> of_worker;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      of_worker.push_back(energon::train_pipeline(
+          std::make_shared<const energon::testing::MemoryLeaf>(
+              fmt::format("worker {} sample ", i), std::vector<std::int64_t>{lengths[i]}),
+          {.batch_size = 1, .repeat = false}));
+    }
+    const auto workers = static_cast<int>(lengths.size());
+    const energon::PipelineFactory pipeline = [&](const energon::PipelineContext& context) {
+      return of_worker.at(static_cast<std::size_t>(context.stream))(
+          {.config = {}, .stream = 0, .memory = context.memory, .monitor = context.monitor});
+    };
+    const auto make = [&] {
+      return std::make_unique<energon::SavableDataLoader>(
+          pipeline, LoaderOptions{.worker_config = {.num_workers = workers}});
+    };
+    const std::int64_t batches = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+    const auto epoch = static_cast<std::size_t>(batches) + 1;  // with its end
+    const auto reference = take(*make(), 4 * epoch);
+    CHECK(std::count(reference.begin(), reference.end(), kEpochEnd) == 4);
+    CHECK(reference[epoch - 1] == kEpochEnd);
+    const auto loader = make();
+    for (std::size_t k = 0; k < 2 * epoch; ++k) {
+      INFO(fmt::format("{} batches, saved after {}", fmt::join(lengths, ", "), k));
+      // The rest of the epoch, and two more.
+      const auto restored = make();
+      restored->restore_state_rank(loader->save_state_rank());
+      const std::size_t rest = epoch - k % epoch + 2 * epoch;
+      const std::size_t count = std::min(rest, reference.size() - k);
+      CHECK(take(*restored, count) == tail(reference, k, count));
       take(*loader, 1);
     }
   }

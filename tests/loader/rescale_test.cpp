@@ -276,6 +276,47 @@ TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene]
   CHECK(samples == expected_samples);
 }
 
+TEST_CASE("ENE-15 a total of workers that does not fit is an error with the layouts that do",
+          "[rescale][ene]") {
+  TrainOptions options;
+  options.batch_size = 2;
+  const LoaderFixture fixture(options);
+  Job job(fixture.pipeline(), {.world_size = 2, .num_workers = 2});
+  job.steps(20);
+  CHECK_THROWS_WITH(rescale(job.save(), {.world_size = 3, .num_workers = 1}),
+                    Catch::Contains("4 logical shards") && Catch::Contains("3"));
+  CHECK_THROWS_WITH(rescale(job.save(), {.world_size = 2, .num_workers = 3}),
+                    Catch::Contains("4 logical shards"));
+}
+
+TEST_CASE("ENE-15 at a step that is no multiple of the workers nothing is lost or comes twice",
+          "[rescale][ene]") {
+  const PipelineFactory pipeline = in_memory({40, 17, 23}, one_epoch());
+  for (const std::int64_t steps : {1, 3, 7}) {
+    for (const auto& [ranks, workers] : {std::pair(1, 4), {4, 1}, {2, 2}}) {
+      CAPTURE(steps, ranks, workers);
+      Job first(pipeline, {.world_size = 2, .num_workers = 2});
+      Keys all = first.steps(steps);
+      Job second(pipeline, {.world_size = ranks, .num_workers = workers});
+      second.restore(rescale(first.save(), {.world_size = ranks, .num_workers = workers}));
+      for (const std::string& key : second.rest_of_epoch()) {
+        all.push_back(key);
+      }
+      std::multiset<std::string> samples;
+      for (const std::string& batch : all) {
+        std::size_t begin = 0;
+        while (begin <= batch.size() && batch != kEpochEnd) {
+          const std::size_t end = std::min(batch.find(',', begin), batch.size());
+          samples.insert(batch.substr(begin, end - begin));
+          begin = end + 1;
+        }
+      }
+      CHECK(samples.size() == 80);
+      CHECK(std::set<std::string>(samples.begin(), samples.end()).size() == 80);
+    }
+  }
+}
+
 // Which rank and worker has what stays; whose turn it is does not.
 SavableJobState without_local_order(SavableJobState job) {
   for (energon::SavableDataLoaderState& rank : job.ranks) {
