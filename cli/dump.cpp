@@ -49,6 +49,8 @@ struct DumpFlags {
   std::optional<std::int64_t> every;
   std::string load_from;
   std::optional<std::int64_t> keep;
+  std::optional<std::int64_t> at_step;
+  bool start_over = false;
   bool with_certificate = false;
 };
 
@@ -90,9 +92,11 @@ class Dump {
       saver_.emplace(loader_, AutoSaveOptions{.folder = flags_.auto_save,
                                               .every_batches = *flags_.every,
                                               .load_from = flags_.load_from,
-                                              .keep = flags_.keep});
+                                              .keep = flags_.keep,
+                                              .at_step = flags_.at_step,
+                                              .start_over = flags_.start_over});
       for (const std::string& checkpoint : saver_->ignored()) {
-        print_warning("ignored, because it is not complete: " + checkpoint);
+        print_warning("passed over, this checkpoint does not count: " + checkpoint);
       }
       is_restored_ = saver_->restored_from().has_value();
     }
@@ -327,8 +331,14 @@ void check_auto_save(const DumpFlags& flags) {
   if (flags.auto_save.empty() != !flags.every) {
     throw UsageError{"--auto-save and --every belong together: give both or neither"};
   }
-  if (flags.auto_save.empty() && (!flags.load_from.empty() || flags.keep)) {
-    throw UsageError{"--load-from and --keep are for --auto-save; --restore-from is without it"};
+  if (flags.auto_save.empty() &&
+      (!flags.load_from.empty() || flags.keep || flags.at_step || flags.start_over)) {
+    throw UsageError{
+        "--load-from, --keep, --at-step and --start-over are for --auto-save; --restore-from is "
+        "without it"};
+  }
+  if (flags.at_step && flags.start_over) {
+    throw UsageError{"--at-step and --start-over both say where to begin: give one"};
   }
   if (!flags.auto_save.empty() && !flags.restore_from.empty()) {
     throw UsageError{
@@ -386,6 +396,13 @@ void add_dump(CLI::App& app, Run& run) {
   command->add_option("--load-from", flags->load_from,
                       "Where to begin while that folder has none: another such folder, or a saved "
                       "state");
+  command
+      ->add_option("--at-step", flags->at_step,
+                   "Begin at the checkpoint of this step, on all ranks alike: later ones are set "
+                   "aside; 0: as --start-over")
+      ->check(at_least(0));
+  command->add_flag("--start-over", flags->start_over,
+                    "Begin anew though that folder has checkpoints: they are set aside");
   command->add_option("--keep", flags->keep, "Complete checkpoints that stay; default: all")
       ->check(at_least(1));
   command->add_flag(

@@ -1,79 +1,74 @@
 #include "energon/protocols/auto_saver.h"
 
 #include <filesystem>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/loader/rescale.h"
+#include "energon/distributed/rank_agreement.h"
+#include "energon/distributed/replies.h"
 #include "energon/loader/state_config.h"
-#include "energon/protocols/checkpoint_folder.h"
+#include "energon/protocols/checkpoint_start.h"
+#include "energon/protocols/job_file.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
 
-// What `path` has for a job, and where exactly.
-struct External {
-  std::string path;
-  SavedState state;
-};
-
-External read_external(const std::string& path, std::vector<std::string>& ignored) {
-  if (!std::filesystem::is_directory(path)) {
-    return {path, read_saved_state(path)};
+// What rank 0 tells the others: where to begin.
+std::string encode_start(const std::optional<CheckpointStart>& start) {
+  if (!start) {
+    return "0";
   }
-  if (std::filesystem::exists(path + "/" + rank_file_name(0))) {
-    return {path, read_checkpoint(path)};
-  }
-  CheckpointSearch search = find_newest_checkpoint(path);
-  if (!search.newest) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("there is no complete checkpoint to load from{}{}",
-                            search.ignored.empty() ? "" : "; ignored:\n  ",
-                            fmt::join(search.ignored, "\n  ")),
-                {.path = path});
-  }
-  ignored.insert(ignored.end(), search.ignored.begin(), search.ignored.end());
-  return {search.newest->path, std::move(search.newest->job)};
+  return fmt::format("{}{}:{}", start->mark ? 'c' : 'f', start->step, start->path);
 }
 
-// Throws unless the loader of `layout` has the logical shards that `job` was rescaled to.
-void check_logical_shards(const SavableJobState& job, const WorkerConfig& layout) {
-  const WorkerConfig needed = layout_of(job.ranks.front().config);
-  if (!needed.logical_shards || (needed.logical_shards == layout.logical_shards &&
-                                 needed.division == layout.effective_division())) {
-    return;
+std::optional<CheckpointStart> decode_start(std::string_view text) {
+  if (text == "0") {
+    return std::nullopt;
   }
-  const bool is_energon = needed.division == Division::kEnergon;
-  const bool is_uneven = *needed.logical_shards % needed.world_size != 0;
-  throw Error(
-      ErrorCode::kMismatch,
-      fmt::format("the job has {0} logical shards, the loader {1}; to go on on this layout set "
-                  "logical_shards = {0}{2}{3} in WorkerConfig (energon dump: --logical-shards "
-                  "{0}{4}{5})",
-                  *needed.logical_shards, layout.logical_shard_count(),
-                  is_energon ? ", division = kEnergon" : ", division = kEven",
-                  is_uneven ? ", allow_uneven = true" : "", is_energon ? " --division energon" : "",
-                  is_uneven ? " --uneven" : ""));
+  const std::size_t colon = text.find(':');
+  CheckpointStart start{.step = std::stoll(std::string(text.substr(1, colon - 1))),
+                        .path = std::string(text.substr(colon + 1))};
+  if (text.front() == 'c') {
+    start.mark = judge_checkpoint(start.path);
+    if (!start.mark->complete) {
+      throw Error(ErrorCode::kNotFound, start.mark->reason, {.path = start.path});
+    }
+  }
+  return start;
 }
 
-// The part of `job` that a loader of `layout` has.
-SavableDataLoaderState part_of(const SavableJobState& job, const WorkerConfig& layout) {
-  const WorkerConfig saved = layout_of(job.ranks.front().config);
-  if (saved.world_size == layout.world_size && saved.num_workers == layout.num_workers &&
-      saved.logical_shards == layout.logical_shards) {
-    return state_of_rank(job, layout.rank);
+// What a rank tells the others: the text that `call()` gives, if it gives one, or what it throws.
+template <class Call>
+std::string reply_of(const Call& call) {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Call>>) {
+      call();
+      return success({});
+    } else {
+      return success(call());
+    }
+  } catch (const Error& error) {
+    return failure(error);
   }
-  // The loader's own options say whether an uneven division is wanted.
-  const SavableJobState rescaled = rescale(job, {.world_size = layout.world_size,
-                                                 .num_workers = layout.num_workers,
-                                                 .uneven = Uneven::kSpread});
-  check_logical_shards(rescaled, layout);
-  return state_of_rank(rescaled, layout.rank);
 }
+
+// Throws the first Error of `replies`, if there is one.
+void check_replies(const std::vector<std::string>& replies) {
+  for (std::size_t rank = 0; rank < replies.size(); ++rank) {
+    result_of(rank, replies[rank]);
+  }
+}
+
+// Whether an older checkpoint may be whole where this one is not.
+bool is_damage(ErrorCode code) {
+  return code == ErrorCode::kNotFound || code == ErrorCode::kCorruptData;
+}
+
+bool is_of_folder(std::string_view told) { return told.front() == 'c' && !told.starts_with("c0:"); }
 
 }  // namespace
 
@@ -89,10 +84,26 @@ void validate(const AutoSaveOptions& options) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("keep is {}, at least 1 is needed; absent keeps all", *options.keep));
   }
+  if (options.at_step && (*options.at_step < 0 || *options.at_step > kMostSteps)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("at_step is {}, it must be in [0, {}]", *options.at_step, kMostSteps));
+  }
+  if (options.at_step && options.start_over) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "at_step and start_over: give one, they say where to begin");
+  }
 }
 
 AutoSaver::AutoSaver(SavableDataLoader& loader, AutoSaveOptions options)
     : options_(std::move(options)), loader_(loader) {
+  if (options_.comm != nullptr) {
+    begin_together(*options_.comm);
+  } else {
+    begin_alone();
+  }
+}
+
+void AutoSaver::make_folder() const {
   validate(options_);
   std::error_code code;
   std::filesystem::create_directories(options_.folder, code);
@@ -100,34 +111,161 @@ AutoSaver::AutoSaver(SavableDataLoader& loader, AutoSaveOptions options)
     throw io_error("cannot make the folder of checkpoints", code.value(),
                    {.path = options_.folder});
   }
-  restore();
 }
 
-void AutoSaver::restore() {
-  CheckpointSearch search = find_newest_checkpoint(options_.folder);
-  ignored_ = std::move(search.ignored);
-  std::optional<External> source;
-  if (search.newest) {
-    step_ = saved_step_ = search.newest->step;
-    source = {search.newest->path, std::move(search.newest->job)};
-  } else if (!options_.load_from.empty()) {
-    source = read_external(options_.load_from, ignored_);
-  } else {
+// Where this run begins; nothing: at the start of the data.
+std::optional<CheckpointStart> AutoSaver::choose() {
+  CheckpointCandidates candidates(options_.folder);
+  if (options_.start_over || options_.at_step == 0) {
+    candidates.set_all_aside("the run began anew");
+  } else if (options_.at_step) {
+    return candidates.at(*options_.at_step);
+  } else if (candidates.any()) {
+    auto newest = candidates.next();
+    ignored_ = candidates.ignored();
+    if (!newest) {
+      throw Error(
+          ErrorCode::kNotFound,
+          fmt::format("there are checkpoints, but none can be continued from; to begin anew say "
+                      "start_over (--start-over):\n  {}",
+                      fmt::join(ignored_, "\n  ")),
+          {.path = options_.folder});
+    }
+    return newest;
+  }
+  return choose_fresh();
+}
+
+std::optional<CheckpointStart> AutoSaver::choose_fresh() {
+  if (!options_.load_from.empty()) {
+    return start_of(options_.load_from, ignored_);
+  }
+  return std::nullopt;
+}
+
+void AutoSaver::begin_alone() {
+  make_folder();
+  const Config config = loader_.save_state_rank().config;
+  const WorkerConfig layout = layout_of(config);
+  // What the others have begun to write is then of this start: it is neither an error nor stale.
+  const bool is_fresh = !options_.at_step && !options_.start_over &&
+                        is_late(options_.folder, layout.rank) &&
+                        !CheckpointCandidates(options_.folder).any_complete();
+  const std::optional<CheckpointStart> start = is_fresh ? choose_fresh() : choose();
+  if (start) {
+    take(*start, part_of_rank(*start, layout));
+  }
+  if (step_ == 0) {
+    agree_through_folder(options_.folder, common_config(config),
+                         options_.start_over || options_.at_step == 0);
+    is_agreement_due_ = true;
+  }
+  note_begin(options_.folder, layout.rank);
+  if (!is_fresh) {
+    note_stale_files();
+  }
+}
+
+// The other ranks may have begun at `start`: this one must not choose an older one by itself.
+SavableDataLoaderState AutoSaver::part_of_rank(const CheckpointStart& start,
+                                               const WorkerConfig& layout) const {
+  try {
+    return part_of(start, layout);
+  } catch (const Error& error) {
+    if (start.step == 0 || !is_damage(error.code())) {
+      throw;
+    }
+    throw Error(error.code(),
+                fmt::format("the checkpoint of step {} is complete, but rank {} cannot continue "
+                            "from it: {}; to begin all ranks at an older one say at_step "
+                            "(--at-step): {}",
+                            start.step, layout.rank, error.message(),
+                            CheckpointCandidates(options_.folder).describe_complete(start.step)),
+                error.context());
+  }
+}
+
+// Each round rank 0 tells where to begin, all read their part, and all hear whether all could. If
+// not, an older checkpoint is next.
+void AutoSaver::begin_together(Comm& comm) {
+  check_replies(comm.all_gather(reply_of([&] { make_folder(); })));
+  check_ranks_agree(loader_, comm);
+  const WorkerConfig layout = layout_of(loader_.save_state_rank().config);
+  std::optional<CheckpointStart> refused;  // on rank 0: by some rank
+  std::string why;
+  while (true) {
+    std::string told;
+    if (comm.rank() == 0) {
+      std::optional<CheckpointStart> choice;
+      told = reply_of([&] {
+        if (refused) {
+          CheckpointCandidates(options_.folder).set_aside(*refused, why);
+        }
+        choice = choose();
+        return encode_start(choice);
+      });
+      refused = choice;
+    }
+    told = comm.broadcast(std::move(told), 0);
+    const std::string_view where = result_of(std::size_t{0}, told);
+    std::optional<CheckpointStart> start;
+    std::optional<SavableDataLoaderState> part;
+    const std::vector<std::string> replies = comm.all_gather(reply_of([&] {
+      start = decode_start(where);
+      if (start) {
+        part = part_of(*start, layout);
+      }
+    }));
+    try {
+      check_replies(replies);
+    } catch (const Error& error) {
+      // The same on every rank, because all have the same replies.
+      if (options_.at_step || !is_of_folder(where) || !is_damage(error.code())) {
+        throw;
+      }
+      why = error.what();
+      continue;
+    }
+    check_replies(comm.all_gather(reply_of([&] {
+      if (start) {
+        take(*start, *part);
+      }
+    })));
+    note_stale_files();
     return;
   }
+}
+
+void AutoSaver::take(const CheckpointStart& start, const SavableDataLoaderState& state) {
   try {
-    const WorkerConfig layout = layout_of(loader_.save_state_rank().config);
-    const auto* job = std::get_if<SavableJobState>(&source->state);
-    loader_.restore_state_rank(job != nullptr ? part_of(*job, layout)
-                                              : state_of_rank(source->state, layout.rank));
+    loader_.restore_state_rank(state);
   } catch (Error& error) {
-    error.with({.path = source->path});
+    error.with({.path = start.path});
     throw;
   }
-  restored_from_ = source->path;
+  step_ = saved_step_ = start.step;
+  restored_from_ = start.path;
+}
+
+// Files of an earlier start do not make a checkpoint of this one complete.
+void AutoSaver::note_stale_files() {
+  for (const std::int64_t step : checkpoint_steps(options_.folder)) {
+    if (step <= step_) {
+      break;
+    }
+    const std::string path = options_.folder + "/" + checkpoint_name(step);
+    stale_files_[step] = rank_files(path);
+    if (const auto mark = read_mark(path); mark && !mark->complete) {
+      void_ids_[step] = mark->id;
+    }
+  }
 }
 
 void AutoSaver::count_batch() {
+  if (step_ >= kMostSteps) {
+    throw Error(ErrorCode::kResourceExhausted,
+                fmt::format("the run has taken {} steps, no folder can count more", step_));
+  }
   ++step_;
   save_if_due();
 }
@@ -143,10 +281,34 @@ void AutoSaver::save_now() {
     return;
   }
   const SavableDataLoaderState state = loader_.save_state_rank();
+  if (is_agreement_due_) {
+    agree_through_folder(options_.folder, common_config(state.config), false);
+    is_agreement_due_ = false;
+  }
   write_checkpoint(options_.folder, step_, state);
+  finish_checkpoint(state);
   saved_step_ = step_;
-  // Whoever completes a checkpoint removes what is now too old.
-  if (options_.keep && has_all_files(options_.folder, step_, layout_of(state.config).world_size)) {
+}
+
+// The rank whose file was the last one says that the checkpoint is complete, and removes what is
+// now too old.
+void AutoSaver::finish_checkpoint(const SavableDataLoaderState& state) {
+  const std::string path = options_.folder + "/" + checkpoint_name(step_);
+  const auto stale = stale_files_.find(step_);
+  if (!has_all_files(rank_files(path), stale == stale_files_.end() ? RankFiles() : stale->second,
+                     layout_of(state.config).world_size)) {
+    return;
+  }
+  const CheckpointMark own = complete_mark(state);
+  const CheckpointMark mark = publish_mark(path, own);
+  if (!mark.complete) {
+    const auto known = void_ids_.find(step_);
+    if (known == void_ids_.end() || known->second != mark.id) {
+      return;  // set aside after this start: another one is running
+    }
+    replace_mark(path, own);
+  }
+  if (options_.keep) {
     remove_old_checkpoints(options_.folder, *options_.keep);
   }
 }

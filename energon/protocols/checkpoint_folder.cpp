@@ -1,10 +1,12 @@
 #include "energon/protocols/checkpoint_folder.h"
 
+#include <dirent.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <functional>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -40,24 +42,6 @@ std::vector<std::filesystem::path> entries_of(const std::string& folder) {
   return entries;
 }
 
-// The steps that there are folders of, newest first.
-std::vector<std::int64_t> steps_in(const std::string& folder) {
-  std::vector<std::int64_t> steps;
-  for (const std::filesystem::path& entry : entries_of(folder)) {
-    const std::string name = entry.filename().string();
-    if (!name.starts_with(kStepPrefix)) {
-      continue;
-    }
-    std::int64_t step = 0;
-    std::from_chars(name.data() + kStepPrefix.size(), name.data() + name.size(), step);
-    if (name == checkpoint_name(step)) {
-      steps.push_back(step);
-    }
-  }
-  std::sort(steps.begin(), steps.end(), std::greater<>());
-  return steps;
-}
-
 bool means_incomplete(ErrorCode code) {
   return code == ErrorCode::kNotFound || code == ErrorCode::kCorruptData ||
          code == ErrorCode::kMismatch;
@@ -88,11 +72,15 @@ bool skip(std::string_view& text, std::string_view prefix) {
   return is_there;
 }
 
-// Whether `name` is that of a rank's file, rank_3.state, or of one that was not finished.
-bool is_rank_file(std::string_view name) {
+bool skip_rank_file(std::string_view& name) {
+  return skip(name, "rank_") && skip_number(name) && skip(name, ".state");
+}
+
+// Whether `name` is that of a rank's file or of a mark, or of one that was not finished.
+bool is_our_file(std::string_view name) {
   const std::string_view target = target_of_temporary(name);
   name = target.empty() ? name : target;
-  return skip(name, "rank_") && skip_number(name) && name == ".state";
+  return name == kMarkName || (skip_rank_file(name) && name.empty());
 }
 
 bool is_folder(const std::filesystem::path& path) {
@@ -106,7 +94,7 @@ void remove_checkpoint(const std::string& path) {
     return;
   }
   for (const std::filesystem::path& entry : entries_of(path)) {
-    if (!is_rank_file(entry.filename().string()) || is_folder(entry)) {
+    if (!is_our_file(entry.filename().string()) || is_folder(entry)) {
       continue;
     }
     std::error_code code;
@@ -133,11 +121,77 @@ void check_kinds(const std::string& path, const std::string& rank_file) {
   }
 }
 
+// Whether `name` is that of a checkpoint of more than kMostSteps.
+bool is_beyond(std::string_view name) {
+  name.remove_prefix(kStepPrefix.size());
+  const std::string most = std::to_string(kMostSteps);
+  return !name.empty() && name.front() != '0' &&
+         name.find_first_not_of("0123456789") == std::string_view::npos &&
+         (name.size() > most.size() || (name.size() == most.size() && name > most));
+}
+
+// The first rank of `world_size` that has no file; nothing if all have.
+std::optional<int> missing_rank(const RankFiles& files, int world_size) {
+  for (int rank = 0; rank < world_size; ++rank) {
+    if (!files.contains(rank_file_name(rank))) {
+      return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+// The job in a checkpoint without a mark, or what is wrong with it. Says what is missing before it
+// reads the files of all ranks.
+std::variant<SavableJobState, std::string> try_read_unmarked(const std::string& path) {
+  const std::string first = path + "/" + rank_file_name(0);
+  int world_size = 1;
+  try {
+    check_kinds(path, first);
+    world_size = layout_of(read_loader_state(first).config).world_size;
+  } catch (const Error& error) {
+    if (!means_incomplete(error.code())) {
+      throw;
+    }
+    return std::string(error.what());
+  }
+  if (const auto rank = missing_rank(rank_files(path), world_size)) {
+    return fmt::format("the file of rank {} of {} is missing [path: {}/{}]", *rank, world_size,
+                       path, rank_file_name(*rank));
+  }
+  return try_read(path);
+}
+
+std::string as_ignored(const std::string& path, const std::string& reason) {
+  return fmt::format("{}: {}", path, reason);
+}
+
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{}", kStepPrefix, step); }
 
 std::string rank_file_name(int rank) { return fmt::format("rank_{}.state", rank); }
+
+std::vector<std::int64_t> checkpoint_steps(const std::string& folder) {
+  std::vector<std::int64_t> steps;
+  for (const std::filesystem::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with(kStepPrefix)) {
+      continue;
+    }
+    std::int64_t step = 0;
+    std::from_chars(name.data() + kStepPrefix.size(), name.data() + name.size(), step);
+    if (is_beyond(name)) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("no run takes more than {} steps: rename or remove it", kMostSteps),
+                  {.path = entry.string()});
+    }
+    if (name == checkpoint_name(step) && step > 0) {
+      steps.push_back(step);
+    }
+  }
+  std::sort(steps.begin(), steps.end(), std::greater<>());
+  return steps;
+}
 
 SavableJobState read_checkpoint(const std::string& path) {
   std::vector<SavableDataLoaderState> ranks;
@@ -158,16 +212,36 @@ SavableJobState read_checkpoint(const std::string& path) {
 
 CheckpointSearch find_newest_checkpoint(const std::string& folder) {
   CheckpointSearch search;
-  for (const std::int64_t step : steps_in(folder)) {
+  for (const std::int64_t step : checkpoint_steps(folder)) {
     const std::string path = folder + "/" + checkpoint_name(step);
-    auto found = try_read(path);
+    const std::optional<CheckpointMark> mark = read_mark(path);
+    if (mark && !mark->complete) {
+      search.ignored.push_back(as_ignored(path, mark->reason));
+      continue;
+    }
+    auto found = mark ? try_read(path) : try_read_unmarked(path);
     if (auto* job = std::get_if<SavableJobState>(&found)) {
       search.newest = {step, path, std::move(*job)};
       break;
     }
-    search.ignored.push_back(fmt::format("{}: {}", path, std::get<std::string>(found)));
+    search.ignored.push_back(as_ignored(path, std::get<std::string>(found)));
   }
   return search;
+}
+
+CheckpointMark judge_checkpoint(const std::string& path) {
+  if (auto mark = read_mark(path)) {
+    return *mark;
+  }
+  const auto found = try_read_unmarked(path);
+  const auto* job = std::get_if<SavableJobState>(&found);
+  return job != nullptr ? complete_mark(job->ranks.front())
+                        : void_mark(std::get<std::string>(found));
+}
+
+CheckpointMark decide_checkpoint(const std::string& path) {
+  const CheckpointMark mark = judge_checkpoint(path);
+  return is_folder(path) ? publish_mark(path, mark) : mark;
 }
 
 void write_checkpoint(const std::string& folder, std::int64_t step,
@@ -181,13 +255,38 @@ void write_checkpoint(const std::string& folder, std::int64_t step,
   write_loader_state(path + "/" + rank_file_name(layout_of(state.config).rank), state);
 }
 
-bool has_all_files(const std::string& folder, std::int64_t step, int world_size) {
-  std::set<std::string> names;
-  for (const std::filesystem::path& entry : entries_of(folder + "/" + checkpoint_name(step))) {
-    names.insert(entry.filename().string());
+RankFiles rank_files(const std::string& path) {
+  DIR* const folder = ::opendir(path.c_str());
+  if (folder == nullptr) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      return {};
+    }
+    throw io_error("cannot list a checkpoint", errno, {.path = path});
   }
+  RankFiles files;
+  errno = 0;
+  while (const dirent* entry = ::readdir(folder)) {
+    std::string_view name = entry->d_name;
+    if (skip_rank_file(name) && name.empty()) {
+      files.emplace(entry->d_name, entry->d_ino);
+    }
+  }
+  const int error = errno;
+  ::closedir(folder);
+  if (error != 0) {
+    throw io_error("cannot list a checkpoint", error, {.path = path});
+  }
+  return files;
+}
+
+bool has_all_files(const RankFiles& files, const RankFiles& stale, int world_size) {
   for (int rank = 0; rank < world_size; ++rank) {
-    if (!names.contains(rank_file_name(rank))) {
+    const auto file = files.find(rank_file_name(rank));
+    if (file == files.end()) {
+      return false;
+    }
+    const auto before = stale.find(file->first);
+    if (before != stale.end() && before->second == file->second) {
       return false;
     }
   }
@@ -196,13 +295,21 @@ bool has_all_files(const std::string& folder, std::int64_t step, int world_size)
 
 void remove_old_checkpoints(const std::string& folder, std::int64_t keep) {
   std::int64_t complete = 0;
-  for (const std::int64_t step : steps_in(folder)) {
+  for (const std::int64_t step : checkpoint_steps(folder)) {
     const std::string path = folder + "/" + checkpoint_name(step);
     if (complete == keep) {
       remove_checkpoint(path);
-    } else if (std::holds_alternative<SavableJobState>(try_read(path))) {
-      ++complete;
+      continue;
     }
+    std::optional<CheckpointMark> mark = read_mark(path);
+    if (!mark) {
+      // Of an earlier version, or still being written: only the former is decided here.
+      mark = judge_checkpoint(path);
+      if (mark->complete) {
+        mark = publish_mark(path, *mark);
+      }
+    }
+    complete += mark->complete ? 1 : 0;
   }
 }
 

@@ -1,26 +1,36 @@
 // A folder of checkpoints that the ranks of a job share: `step_<n>/rank_<r>.state`, a file of each
-// rank.
+// rank, and `step_<n>/COMPLETE` (energon/protocols/checkpoint_mark.h), which says whether they
+// count.
 //
-// No rank waits for another. Each file is written atomically, and a checkpoint counts once the
-// files of all ranks of its world are there, can be read, and are of one job at one step
-// (merge_states()). Anything else is passed over and named. docs/formats/checkpoint.md gives the
-// format of the files.
+// No rank waits for another. Each file is written atomically. A folder without a mark is one that
+// ranks are still writing, or were killed while they did, or that an earlier version wrote: it
+// counts if the files of all ranks of its world are there, can be read, and are of one job at one
+// step (merge_states()). docs/formats/checkpoint.md gives the format of the files.
 
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "energon/loader/job_state.h"
 #include "energon/loader/loader_state.h"
+#include "energon/protocols/checkpoint_mark.h"
 
 namespace energon {
+
+/// More steps than any run takes.
+inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 42;
 
 /// "step_100", the folder of a checkpoint, and "rank_3.state", the file of a rank in it.
 std::string checkpoint_name(std::int64_t step);
 std::string rank_file_name(int rank);
+
+/// The steps, from 1 on, that `folder` has something named after, newest first; of a folder that
+/// does not exist, none. Throws Error (kIo; kCorruptData for one above kMostSteps).
+std::vector<std::int64_t> checkpoint_steps(const std::string& folder);
 
 /// A checkpoint that is complete.
 struct FolderCheckpoint {
@@ -41,21 +51,36 @@ struct CheckpointSearch {
 /// of read_loader_state() and merge_states().
 SavableJobState read_checkpoint(const std::string& path);
 
-/// The newest complete checkpoint in `folder`; of a folder that does not exist, nothing. Throws
-/// Error (kIo, kUnsupported) where a file may well be whole but cannot be read: ranks that fell
-/// back to an older checkpoint one by one would part.
+/// The newest complete checkpoint in `folder`; of a folder that does not exist, nothing. Reads the
+/// files of all ranks, decides nothing. Throws Error (kIo, kUnsupported) where a file may well be
+/// whole but cannot be read: ranks that fell back to an older checkpoint one by one would part.
 CheckpointSearch find_newest_checkpoint(const std::string& folder);
+
+/// The mark of a checkpoint, or the one that its files deserve. Reads the files of all ranks only
+/// if there is none. Throws Error as find_newest_checkpoint().
+CheckpointMark judge_checkpoint(const std::string& path);
+
+/// The same, and publishes it: ranks that ask later, or at the same time, get the same answer.
+CheckpointMark decide_checkpoint(const std::string& path);
 
 /// Writes the file of the state's rank into the checkpoint of `step`, making folders as needed.
 /// Throws Error (kIo).
 void write_checkpoint(const std::string& folder, std::int64_t step,
                       const SavableDataLoaderState& state);
 
-/// Whether all ranks wrote their files into the checkpoint of `step`; reads none of them.
-bool has_all_files(const std::string& folder, std::int64_t step, int world_size);
+/// Files of ranks by their names, with the inode of each: a file that is written anew has another.
+using RankFiles = std::map<std::string, std::uint64_t>;
 
-/// Removes what is older than the `keep` newest complete checkpoints, if there are so many. Files
-/// of others in their folders stay. Several ranks may call it at once. Throws Error (kIo).
+/// Those in the checkpoint `path`; of a folder that does not exist, none. One listing, no file is
+/// opened. Throws Error (kIo).
+RankFiles rank_files(const std::string& path);
+
+/// Whether those of all ranks are in `files`, but none as it is in `stale`.
+bool has_all_files(const RankFiles& files, const RankFiles& stale, int world_size);
+
+/// Removes what is older than the `keep` newest complete checkpoints, if there are so many. Opens
+/// the mark of each. Files of others in their folders stay. Several ranks may call it at once.
+/// Throws Error (kIo).
 void remove_old_checkpoints(const std::string& folder, std::int64_t keep);
 
 }  // namespace energon

@@ -158,12 +158,27 @@ TEST_CASE("IBM-22 dumps of three ranks that save by themselves go on from their 
                                                   "1000", "--load-from", saved, "--limit", "20"}) ==
           expected);
   }
+  // Rank 1 does not begin elsewhere by itself.
   folder.write("saved/step_20/rank_1.state", "half");
-  const auto result = run_energon(Words{"dump", folder.path()} + flags(0) +
-                                  Words{"--auto-save", saved, "--every", "7", "--limit", "1"});
-  CHECK(nlohmann::json::parse(result.out).at("index") == 10);
-  CHECK_THAT(result.err, Catch::Contains("warning: ignored, because it is not complete: ") &&
-                             Catch::Contains("step_20"));
+  const auto save = [&](int rank, const Words& more) {
+    return run_energon(Words{"dump", folder.path()} + flags(rank) +
+                       Words{"--auto-save", saved, "--every", "7", "--limit", "1"} + more);
+  };
+  const auto refused = save(1, {});
+  CHECK(refused.exit_code == 1);
+  CHECK_THAT(refused.err, Catch::Contains("the checkpoint of step 20 is complete, but rank 1") &&
+                              Catch::Contains("--at-step") &&
+                              Catch::Contains("complete are those of the steps 10"));
+  CHECK(nlohmann::json::parse(save(1, {"--at-step", "10"}).out).at("index") == 10);
+  const auto after = save(0, {});
+  CHECK(nlohmann::json::parse(after.out).at("index") == 10);
+  CHECK_THAT(after.err, Catch::Contains("warning: passed over, this checkpoint does not count: ") &&
+                            Catch::Contains("step_20: the run went back to step 10"));
+  CHECK(nlohmann::json::parse(save(0, {"--start-over"}).out).at("index") == 0);
+  const auto none = save(1, {});
+  CHECK(none.exit_code == 1);
+  CHECK_THAT(none.err,
+             Catch::Contains("none can be continued from") && Catch::Contains("--start-over"));
 }
 
 TEST_CASE("a dump that saves by itself and is killed goes on where its checkpoint stands",

@@ -1,0 +1,156 @@
+#include "energon/protocols/checkpoint_mark.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/distributed/rank_agreement.h"
+#include "energon/json_reader.h"
+#include "energon/loader/state_config.h"
+#include "io/bytes.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/shared_folder.h"
+
+namespace energon {
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+constexpr std::uint64_t kLongestMark = std::uint64_t{1} << 20;
+
+std::string mark_path(const std::string& checkpoint) { return checkpoint + "/" + kMarkName; }
+
+std::string to_text(const CheckpointMark& mark) {
+  nlohmann::ordered_json json = {{"version", kVersion}, {"complete", mark.complete}};
+  if (mark.complete) {
+    json["world_size"] = mark.world_size;
+    json["digest"] = mark.digest;
+    if (mark.epoch) {
+      json["epoch"] = *mark.epoch;
+      json["step_in_epoch"] = mark.step_in_epoch.value_or(0);
+    }
+  } else {
+    json["reason"] = printable(mark.reason);
+    json["id"] = mark.id;
+  }
+  return json.dump() + "\n";
+}
+
+CheckpointMark from_text(const std::string& text, const std::string& path) {
+  nlohmann::ordered_json json;
+  try {
+    json = nlohmann::ordered_json::parse(text);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::kCorruptData,
+                "not the mark of a checkpoint; remove it, and the files of the ranks decide",
+                {.path = path});
+  }
+  try {
+    const JsonReader reader(json, kMarkName);
+    if (const std::int64_t version = reader.member("version").integer(); version != kVersion) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("the mark has version {}, this program knows {}", version, kVersion));
+    }
+    CheckpointMark mark{.complete = reader.member("complete").boolean()};
+    if (!mark.complete) {
+      mark.reason = reader.member("reason").text();
+      mark.id = reader.member("id").text();
+      return mark;
+    }
+    const JsonReader world_size = reader.member("world_size");
+    if (world_size.integer() < 1 || world_size.integer() > kMaxLogicalShards) {
+      world_size.fail("no number of ranks");
+    }
+    mark.world_size = static_cast<int>(world_size.integer());
+    mark.digest = reader.member("digest").text();
+    if (const auto epoch = reader.find("epoch")) {
+      mark.epoch = epoch->integer();
+      mark.step_in_epoch = reader.member("step_in_epoch").integer();
+    }
+    return mark;
+  } catch (Error& error) {
+    error.with({.path = path});
+    throw;
+  }
+}
+
+bool has_ended_epoch(const SavableDataLoaderState& state) {
+  return std::all_of(
+      state.worker_states.begin(), state.worker_states.end(),
+      [&](const SavableDatasetCheckpoint& shard) { return shard.turn.epoch > state.epoch; });
+}
+
+}  // namespace
+
+CheckpointMark complete_mark(const SavableDataLoaderState& state) {
+  CheckpointMark mark{.complete = true,
+                      .world_size = layout_of(state.config).world_size,
+                      .digest = agreement_digest(common_config(state.config))};
+  if (state.step_in_epoch && !has_ended_epoch(state)) {
+    mark.epoch = state.epoch;
+    mark.step_in_epoch = state.step_in_epoch;
+  }
+  return mark;
+}
+
+CheckpointMark void_mark(std::string reason) {
+  return {.reason = std::move(reason), .id = random_digits()};
+}
+
+std::string difference_to(const CheckpointMark& mark, const SavableDataLoaderState& state) {
+  const CheckpointMark own = complete_mark(state);
+  if (own.world_size != mark.world_size) {
+    return fmt::format("its file is of a job of {} ranks, the checkpoint of one of {}",
+                       own.world_size, mark.world_size);
+  }
+  if (own.digest != mark.digest) {
+    return fmt::format(
+        "its file is of another job: the configuration has the digest {}, that of "
+        "the checkpoint {}",
+        own.digest, mark.digest);
+  }
+  if (own.epoch && mark.epoch == own.epoch && own.step_in_epoch != mark.step_in_epoch) {
+    return fmt::format("its file is of step {} of epoch {}, the checkpoint of step {}",
+                       own.step_in_epoch.value_or(0), *own.epoch, mark.step_in_epoch.value_or(0));
+  }
+  return "";
+}
+
+std::optional<CheckpointMark> read_mark(const std::string& checkpoint) {
+  const std::string path = mark_path(checkpoint);
+  std::error_code is_unknown;
+  if (!std::filesystem::is_directory(checkpoint, is_unknown)) {
+    return std::nullopt;
+  }
+  std::string text;
+  try {
+    text = read_file(path, kLongestMark);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kNotFound) {
+      return std::nullopt;
+    }
+    throw;
+  }
+  return from_text(text, path);
+}
+
+CheckpointMark publish_mark(const std::string& checkpoint, const CheckpointMark& mark) {
+  const std::string text = to_text(mark);
+  NewFile file(mark_path(checkpoint));
+  file.append(as_bytes(text));
+  if (file.publish_once()) {
+    return mark;
+  }
+  const std::optional<CheckpointMark> first = read_mark(checkpoint);
+  return first ? *first : void_mark("the checkpoint was removed meanwhile");
+}
+
+void replace_mark(const std::string& checkpoint, const CheckpointMark& mark) {
+  const std::string text = to_text(mark);
+  write_file_atomically(mark_path(checkpoint), as_bytes(text));
+}
+
+}  // namespace energon
