@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "energon/restore_key.h"
 #include "energon/sample.h"
+#include "energon/savable.h"
 #include "energon/state.h"
 
 namespace energon {
@@ -57,6 +59,10 @@ class BatchSource {
   /// if that is not known. See trim_gathered().
   virtual std::optional<std::int64_t> remainder() const { return std::nullopt; }
 
+  /// What the sources of all ranks of a job must have in common, such as data and configuration;
+  /// null if nothing is known.
+  virtual Config common_settings();
+
   /// Rebuilds the batch that was handed out with `key`; the stream does not move. Throws Error
   /// (kUnsupported) if the source cannot.
   virtual Sample restore_sample(const RestoreKey& key);
@@ -65,6 +71,12 @@ class BatchSource {
   /// Throws Error (kMismatch) with all differences unless `state` has the type, the fields and the
   /// number of inner states of `expected`. Inner states are checked by their owners.
   static void check_shape(const State& state, const State& expected);
+
+  /// The field of a state with the settings that its position belongs to.
+  static std::pair<std::string, StateValue> settings_field(const Config& settings);
+  /// check_shape() for a state with that field; throws also Error (kMismatch) with all differences
+  /// if it was saved under other settings than `settings`. States of earlier versions do not say.
+  static void check_settings(const State& state, State expected, const Config& settings);
 };
 
 }  // namespace energon

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/distributed/batch_slices.h"
 #include "energon/distributed/sample_bytes.h"
@@ -16,12 +17,13 @@ namespace {
 enum class Kind : std::uint8_t { kBatch = 1, kSkipped, kEnd, kFailure };
 
 State dispatch_state(std::int64_t epoch, std::int64_t batches, std::int64_t full_samples,
-                     std::string first_batches) {
+                     std::string first_batches, std::pair<std::string, StateValue> settings) {
   return {"Dispatch",
           {{"epoch", epoch},
            {"batches", batches},
            {"full_samples", full_samples},
-           {"first_batches", std::move(first_batches)}},
+           {"first_batches", std::move(first_batches)},
+           std::move(settings)},
           {}};
 }
 
@@ -317,11 +319,19 @@ DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
   return part;
 }
 
+Config DispatchAdapter::settings() const {
+  return {{"ranks", comm_.size()},
+          {"split_batches", options_.split_batches},
+          {"drop_last", options_.drop_last}};
+}
+
 State DispatchAdapter::save_state() {
   const std::int64_t full_samples = groups_ && handed_out_ > 0 ? groups_->full_samples() : 0;
-  State state = last_ && handed_out_ > 0
-                    ? dispatch_state(epoch_ + 1, 0, 0, FirstBatches().save())
-                    : dispatch_state(epoch_, handed_out_, full_samples, first_.save());
+  State state =
+      last_ && handed_out_ > 0
+          ? dispatch_state(epoch_ + 1, 0, 0, FirstBatches().save(), settings_field(settings()))
+          : dispatch_state(epoch_, handed_out_, full_samples, first_.save(),
+                           settings_field(settings()));
   if (ahead_) {
     state.children.push_back(ahead_->state());
   }
@@ -329,11 +339,11 @@ State DispatchAdapter::save_state() {
 }
 
 void DispatchAdapter::restore_state(const State& state) {
-  State expected = dispatch_state(0, 0, 0, {});
+  State expected = dispatch_state(0, 0, 0, {}, settings_field({}));
   if (source_) {
     expected.children.emplace_back();
   }
-  check_shape(state, expected);
+  check_settings(state, expected, settings());
   FirstBatches first;
   first.restore(state.bytes("first_batches"));
   if (source_) {

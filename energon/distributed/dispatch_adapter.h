@@ -79,7 +79,8 @@ class DispatchAdapter final : public Adapter {
   /// many batches came. A group that could not be dealt out, because a rank died, was not handed
   /// out. After the last batch of an epoch it is the position of the end.
   State save_state() override;
-  /// Throws also if rank 0 gets a state of another rank, or another rank that of rank 0.
+  /// Throws also if rank 0 gets a state of another rank, or another rank that of rank 0, or if it
+  /// was saved with another number of ranks or other options: a group would be another one.
   void restore_state(const State& state) override;
   /// Of rank 0, which alone has a source.
   void stop() override;
@@ -99,6 +100,7 @@ class DispatchAdapter final : public Adapter {
  private:
   struct Part;
 
+  Config settings() const;
   std::optional<Part> advance(std::int64_t to_skip);
   std::vector<Part> deal(std::int64_t to_skip);
   std::int64_t groups_to_skip_unread(std::int64_t count);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/rng.h"
 #include "io/error.h"
@@ -13,8 +14,9 @@
 namespace energon {
 namespace {
 
-State indexed_state(std::int64_t epoch, std::int64_t batches) {
-  return {"Indexed", {{"epoch", epoch}, {"batches", batches}}, {}};
+State indexed_state(std::int64_t epoch, std::int64_t batches,
+                    std::pair<std::string, StateValue> settings) {
+  return {"Indexed", {{"epoch", epoch}, {"batches", batches}, std::move(settings)}, {}};
 }
 
 // The batches of one epoch of the whole job.
@@ -123,10 +125,26 @@ std::int64_t IndexedSource::skip(std::int64_t count) {
   return skipped;
 }
 
-State IndexedSource::save_state() { return indexed_state(epoch_, handed_out_); }
+// Not which process it is: ranks may share the state of one of them.
+Config IndexedSource::settings() const {
+  const ShardRule rule = this->rule();
+  return {{"samples", options_.samples},
+          {"batch_size", options_.batch_size},
+          {"drop_last", options_.drop_last},
+          {"shuffle_seed", options_.shuffle_seed ? Config(*options_.shuffle_seed) : Config()},
+          {"processes", options_.processes},
+          {"split_batches", rule.split_batches},
+          {"even_batches", rule.even_batches}};
+}
+
+Config IndexedSource::common_settings() { return options_.processes > 1 ? settings() : Config(); }
+
+State IndexedSource::save_state() {
+  return indexed_state(epoch_, handed_out_, settings_field(settings()));
+}
 
 void IndexedSource::restore_state(const State& state) {
-  check_shape(state, indexed_state(0, 0));
+  check_settings(state, indexed_state(0, 0, settings_field({})), settings());
   const std::int64_t epoch = state.integer("epoch");
   const std::int64_t batches = state.integer("batches");
   if (epoch < 0 || batches < 0 || batches > *size()) {

@@ -46,6 +46,8 @@ class IndexedSource final : public BatchSource {
 
   std::optional<Sample> next() override;
   State save_state() override;
+  /// Throws Error (kMismatch) with all differences if the state was saved with other options, but
+  /// for `process`.
   void restore_state(const State& state) override;
   std::optional<std::int64_t> size() override;
   /// Fetches nothing.
@@ -53,6 +55,8 @@ class IndexedSource final : public BatchSource {
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;
   std::optional<std::int64_t> remainder() const override;
+  /// All options but `process`; null for a process that is alone, whose data is its own.
+  Config common_settings() override;
   /// For batches that it handed out: their keys have the numbers.
   Sample restore_sample(const RestoreKey& key) override;
 
@@ -62,6 +66,7 @@ class IndexedSource final : public BatchSource {
   void finish();
   Sample fetch(const Indexes& indexes, std::int64_t batch) const;
   ShardRule rule() const;
+  Config settings() const;
 
   const IndexedOptions options_;
   const FetchFunction fetch_;

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "energon/distributed/rank_agreement.h"
 #include "energon/loader/loader_state.h"
 #include "io/error.h"
 
@@ -24,6 +27,8 @@ std::optional<Sample> LoaderSource::next() {
   }
   return batch;
 }
+
+Config LoaderSource::common_settings() { return common_config(loader_->save_state_rank().config); }
 
 State LoaderSource::save_state() {
   return {"Loader", {{"state", encode_loader_state(loader_->save_state_rank())}}, {}};

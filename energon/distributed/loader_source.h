@@ -25,6 +25,8 @@ class LoaderSource final : public BatchSource {
   void stop() override { loader_->stop(); }
   std::optional<std::int64_t> size() override { return loader_->size(); }
   std::int64_t epoch() const override { return epoch_; }
+  /// The configuration of the loader, without its rank.
+  Config common_settings() override;
   Sample restore_sample(const RestoreKey& key) override { return loader_->restore_sample(key); }
 
   SavableDataLoader& loader() { return *loader_; }

@@ -1,11 +1,13 @@
 #include "energon/distributed/shard_adapter.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "energon/distributed/rank_agreement.h"
+#include "energon/distributed/replies.h"
 #include "io/error.h"
 
 namespace energon {
@@ -14,12 +16,13 @@ namespace {
 constexpr std::int64_t kUnknown = -1;
 
 State shard_state(std::int64_t epoch, std::int64_t batches, bool source_ended,
-                  std::string first_batches) {
+                  std::string first_batches, std::pair<std::string, StateValue> settings) {
   return {"Shard",
           {{"epoch", epoch},
            {"batches", batches},
            {"source_ended", source_ended ? std::int64_t{1} : std::int64_t{0}},
-           {"first_batches", std::move(first_batches)}},
+           {"first_batches", std::move(first_batches)},
+           std::move(settings)},
           {State()}};
 }
 
@@ -43,15 +46,33 @@ void ShardAdapter::begin() {
   }
 }
 
+// Each rank tells how many batches it has, and what it has in common with the others; one that
+// cannot say so tells that instead, so that nobody waits for it.
 void ShardAdapter::agree_on_size() {
-  const std::int64_t own = source_->size().value_or(kUnknown);
-  const std::vector<std::string> sizes =
-      options_.comm->all_gather(std::string(reinterpret_cast<const char*>(&own), sizeof(own)));
+  std::int64_t own = kUnknown;
+  Config common;
+  std::string reply;
+  try {
+    own = source_->size().value_or(kUnknown);
+    common = source_->common_settings();
+    reply = success(fmt::format("{} {}", own, agreement_digest(common)));
+  } catch (const Error& error) {
+    reply = failure(error);
+  } catch (const std::exception& error) {
+    reply = failure(Error(ErrorCode::kUserFunction, error.what()));
+  }
+  const std::vector<std::string> replies = options_.comm->all_gather(std::move(reply));
+  std::vector<std::string> told;
+  for (std::size_t rank = 0; rank < replies.size(); ++rank) {
+    told.emplace_back(result_of(rank, replies[rank]));
+  }
   std::int64_t fewest = 0;
   std::int64_t most = 0;
-  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
-    std::int64_t size = 0;
-    std::memcpy(&size, sizes[rank].data(), std::min(sizes[rank].size(), sizeof(size)));
+  bool agree = true;
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    const std::size_t space = told[rank].find(' ');
+    const std::int64_t size = std::stoll(told[rank].substr(0, space));
+    agree = agree && told[rank].substr(space) == told.front().substr(told.front().find(' '));
     if (size == kUnknown) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("rank {} does not know how many batches its epoch has, so the ranks "
@@ -61,6 +82,9 @@ void ShardAdapter::agree_on_size() {
     }
     fewest = rank == 0 ? size : std::min(fewest, size);
     most = std::max(most, size);
+  }
+  if (!agree) {
+    throw_disagreement(*options_.comm, common);
   }
   if (!options_.drop_last && fewest == 0 && most > 0) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -154,18 +178,26 @@ bool ShardAdapter::end_of_dataloader() {
   return target_ ? handed_out_ >= *target_ : ahead_.last();
 }
 
+// Ranks count only where they end together.
+Config ShardAdapter::settings() const {
+  return {{"even_batches", options_.even_batches},
+          {"drop_last", options_.drop_last},
+          {"ranks", together() ? Config(options_.comm->size()) : Config()}};
+}
+
 State ShardAdapter::save_state() {
   const bool at_end = end_of_dataloader();
   // The position after the source's last batch is that of its end, also if filling is to follow.
   State state =
-      at_end ? shard_state(epoch_ + 1, 0, false, FirstBatches().save())
-             : shard_state(epoch_, handed_out_, source_ended_ || ahead_.last(), first_.save());
+      at_end ? shard_state(epoch_ + 1, 0, false, FirstBatches().save(), settings_field(settings()))
+             : shard_state(epoch_, handed_out_, source_ended_ || ahead_.last(), first_.save(),
+                           settings_field(settings()));
   state.children[0] = ahead_.state();
   return state;
 }
 
 void ShardAdapter::restore_state(const State& state) {
-  check_shape(state, shard_state(0, 0, false, {}));
+  check_settings(state, shard_state(0, 0, false, {}, settings_field({})), settings());
   FirstBatches first;
   first.restore(state.bytes("first_batches"));
   source_->restore_state(state.children[0]);
@@ -201,5 +233,7 @@ void ShardAdapter::set_epoch(std::int64_t epoch) {
   source_->set_epoch(epoch);
   epoch_ = epoch;
 }
+
+Config ShardAdapter::common_settings() { return source_->common_settings(); }
 
 }  // namespace energon

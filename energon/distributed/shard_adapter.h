@@ -40,8 +40,10 @@ class ShardAdapter final : public Adapter {
   /// (kInvalidArgument).
   explicit ShardAdapter(std::shared_ptr<BatchSource> source, const ShardOptions& options = {});
 
-  /// Throws Error of the source and of the Comm; kInvalidArgument if the ranks are to end together
-  /// and one does not know its number of batches, or has none to repeat.
+  /// Throws Error of the source and of the Comm. If the ranks are to end together, the first call
+  /// of an epoch throws on every rank at once what fails on one; kInvalidArgument if one does not
+  /// know its number of batches, or has none to repeat; kMismatch with the differences if sources
+  /// have not the same in common (BatchSource::common_settings()).
   std::optional<Sample> next() override;
 
   /// After the last batch of an epoch it is the position of the end: who continues from there gets
@@ -59,12 +61,14 @@ class ShardAdapter final : public Adapter {
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;
   std::optional<std::int64_t> remainder() const override { return source_->remainder(); }
+  Config common_settings() override;
   Sample restore_sample(const RestoreKey& key) override { return source_->restore_sample(key); }
   bool end_of_dataloader() override;
   void end() override { registration_.reset(); }
 
  private:
   bool together() const { return options_.even_batches || options_.drop_last; }
+  Config settings() const;
   void begin();
   void agree_on_size();
   std::optional<Sample> next_together();

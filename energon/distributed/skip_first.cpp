@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 
@@ -71,5 +72,7 @@ std::int64_t SkipFirst::skip(std::int64_t count) {
 std::shared_ptr<SkipFirst> skip_first_batches(std::shared_ptr<Adapter> source, std::int64_t count) {
   return std::make_shared<SkipFirst>(std::move(source), count);
 }
+
+Config SkipFirst::common_settings() { return source_->common_settings(); }
 
 }  // namespace energon

@@ -203,8 +203,7 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
       warnings.of(i).push_back(std::move(*odd));
     }
   };
-  open_shards(set, options, open,
-              [&](const ShardFile& shard) { return counts.at(shard.name); });
+  open_shards(set, options, open, [&](const ShardFile& shard) { return counts.at(shard.name); });
   warnings.append_to(set.warnings);
   check_not_empty(set);
   exclude_broken(set);

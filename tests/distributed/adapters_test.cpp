@@ -21,6 +21,7 @@
 #include "io/error.h"
 #include "tests/distributed/forked_group.h"
 #include "tests/distributed/numbered_batches.h"
+#include "tests/loader/loader_fixture.h"
 #include "tests/process/process_fixture.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/pipeline.h"
@@ -42,6 +43,7 @@ using energon::State;
 using energon::testing::numbered_batch;
 using energon::testing::numbered_dataset;
 using energon::testing::numbered_source;
+using energon::testing::ProcessCounts;
 using energon::testing::run_group;
 using energon::testing::ScriptedSource;
 using energon::testing::take;
@@ -85,14 +87,20 @@ const State& innermost(const State& state) {
 class RealLoaders {
  public:
   std::shared_ptr<SavableDataLoader> loader(int workers, int rank = 0, int ranks = 1,
-                                            std::int64_t seed_offset = 0) const {
+                                            std::int64_t seed_offset = 0,
+                                            std::int64_t checkpoint_every = 1) const {
     const auto pipeline = energon::train_pipeline(
         dataset_, {.batch_size = 4, .shuffle_buffer_size = 10, .repeat = false});
     return std::make_shared<SavableDataLoader>(
         pipeline, energon::LoaderOptions{.worker_config = {.rank = rank,
                                                            .world_size = ranks,
                                                            .num_workers = workers,
-                                                           .seed_offset = seed_offset}});
+                                                           .seed_offset = seed_offset},
+                                         .checkpoint_every_batches = checkpoint_every});
+  }
+  // Whose states depend on what was delivered only: workers store one at their start.
+  std::shared_ptr<LoaderSource> sparse_source(int workers) const {
+    return std::make_shared<LoaderSource>(loader(workers, 0, 1, 0, 1'000'000'000));
   }
   std::shared_ptr<LoaderSource> source(int workers, int rank = 0, int ranks = 1) const {
     return std::make_shared<LoaderSource>(loader(workers, rank, ranks));
@@ -235,25 +243,27 @@ TEST_CASE("ACC-14 after the same batches the source below each adapter has the s
   const RealLoaders loaders;
   for (const int workers : {0, 2}) {
     for (const std::size_t consumed : {0, 1, 7, 15}) {
-      const auto base = loaders.source(workers);
+      CAPTURE(workers, consumed);
+      const auto base = loaders.sparse_source(workers);
       keys(*base, consumed);
       const State expected = base->save_state();
       const Texts rest = keys(*base);
+      const auto resumed_base = loaders.sparse_source(workers);
+      resumed_base->restore_state(expected);
+      CHECK(keys(*resumed_base) == rest);
       LoaderRegistry registry;
       for (const Kind kind : kKinds) {
-        const auto adapter = adapt(kind, loaders.source(workers), &registry);
+        const auto adapter = adapt(kind, loaders.sparse_source(workers), &registry);
         keys(*adapter, consumed);
         const State state = adapter->save_state();
-        // What was stored by which worker when may differ; where it stands may not.
-        const auto resumed = loaders.source(workers);
-        resumed->restore_state(innermost(state));
-        CHECK(keys(*resumed) == rest);
-        if (workers == 0) {
-          CHECK(innermost(state) == expected);
-        }
+        CHECK(innermost(state) == expected);
         CHECK(keys(*adapter) == rest);
+        const auto resumed = adapt(kind, loaders.sparse_source(workers), &registry);
+        resumed->restore_state(state);
+        CHECK(innermost(resumed->save_state()) == expected);
+        CHECK(keys(*resumed) == rest);
+        CHECK(registry.innermost() == nullptr);
       }
-      CHECK(registry.innermost() == nullptr);
     }
   }
 }
@@ -328,15 +338,26 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed
 
 TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts and draws nothing",
           "[distributed][acc][fork]") {
-  const auto reports = run_group(2, [](Comm& comm) {
-    const std::uint32_t seed =
-        energon::shared_seed(comm, 1000U * (1U + static_cast<unsigned>(comm.rank())));
-    ShardAdapter adapter(std::make_shared<IndexedSource>(IndexedOptions{.samples = 96,
-                                                                        .batch_size = 4,
-                                                                        .shuffle_seed = seed,
-                                                                        .processes = 2,
-                                                                        .process = comm.rank()},
-                                                         numbered_batch));
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {32, 32, 32});
+  const auto reports = run_group(2, [&](Comm& comm) -> std::string {
+    const std::uint32_t own = 1000U * (1U + static_cast<unsigned>(comm.rank()));
+    const std::uint32_t seed = energon::shared_seed(comm, own);
+    for (const std::string& other : comm.all_gather(std::to_string(seed))) {
+      if (other != std::to_string(seed)) {
+        return "the seeds differ";
+      }
+    }
+    const auto loader = std::make_shared<SavableDataLoader>(
+        energon::train_pipeline(dataset,
+                                {.batch_size = 4, .shuffle_buffer_size = 10, .repeat = false}),
+        energon::LoaderOptions{
+            .worker_config = {
+                .rank = comm.rank(), .world_size = 2, .num_workers = 2, .seed_offset = seed}});
+    ShardAdapter adapter(std::make_shared<LoaderSource>(loader));
+    if (!loader->worker_pids().empty()) {
+      return "constructing started workers";
+    }
     std::string all;
     while (const auto batch = adapter.next()) {
       all += fmt::format("{} ", fmt::join(batch->keys, " "));
@@ -432,20 +453,26 @@ TEST_CASE("ACC-19 who is iterated stands on the stack, and nobody at the end",
 TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const Kind kind : kKinds) {
+    const auto before = ProcessCounts::now();
     auto loader = loaders.loader(2);
     const std::weak_ptr<SavableDataLoader> watched = loader;
-    auto adapter = adapt(kind, std::make_shared<LoaderSource>(std::move(loader)));
+    auto source = std::make_shared<LoaderSource>(std::move(loader));
+    const std::weak_ptr<LoaderSource> watched_source = source;
+    auto adapter = adapt(kind, std::move(source));
     keys(*adapter, 3);
     adapter->end_of_dataloader();
     const std::vector<int> workers = watched.lock()->worker_pids();
-    CHECK(workers.size() == 2);
+    REQUIRE(workers.size() == 2);
+    CHECK(ProcessCounts::now().descriptors > before.descriptors);
     const auto begin = std::chrono::steady_clock::now();
     adapter.reset();
-    CHECK(watched.expired());
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));  // of a minute
     for (const int pid : workers) {
       CHECK(energon::testing::eventually([&] { return ::kill(pid, 0) != 0; }));
     }
+    CHECK(std::chrono::steady_clock::now() - begin <= std::chrono::seconds(2));
+    CHECK(watched.expired());
+    CHECK(watched_source.expired());
+    CHECK(ProcessCounts::settled(before) == before);
   }
 }
 
@@ -570,5 +597,127 @@ TEST_CASE("ranks cannot end together without a comm, a length or a batch", "[dis
   });
   for (const auto& report : reports) {
     CHECK_THAT(report.text, Catch::Contains("a rank has no batch at all"));
+  }
+}
+
+TEST_CASE("a state of an indexed source is refused under other options, with all differences",
+          "[distributed]") {
+  const IndexedOptions options = {
+      .samples = 40, .batch_size = 4, .shuffle_seed = 7, .processes = 2, .process = 1};
+  IndexedSource source(options, numbered_batch);
+  keys(source, 3);
+  const State state = source.save_state();
+  const auto refused = [&](const IndexedOptions& other) {
+    IndexedSource fresh(other, numbered_batch);
+    const State start = fresh.save_state();
+    try {
+      fresh.restore_state(state);
+    } catch (const energon::Error& error) {
+      CHECK(error.code() == energon::ErrorCode::kMismatch);
+      CHECK(fresh.save_state() == start);
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  IndexedOptions other = options;
+  other.process = 0;  // ranks may share the state of one
+  CHECK(refused(other) == "taken");
+  other.processes = 4;
+  other.batch_size = 2;
+  other.shuffle_seed = 8;
+  CHECK_THAT(refused(other), Catch::Contains("processes: 2, expected 4") &&
+                                 Catch::Contains("batch_size: 4, expected 2") &&
+                                 Catch::Contains("shuffle_seed: 7, expected 8"));
+  const auto changed = [&](const std::function<void(IndexedOptions&)>& change) {
+    IndexedOptions with = options;
+    change(with);
+    return refused(with);
+  };
+  CHECK_THAT(changed([](auto& with) { with.samples = 41; }), Catch::Contains("samples: 40"));
+  CHECK_THAT(changed([](auto& with) { with.drop_last = true; }), Catch::Contains("drop_last"));
+  CHECK_THAT(changed([](auto& with) { with.even_batches = false; }),
+             Catch::Contains("even_batches"));
+  CHECK_THAT(changed([](auto& with) { with.split_batches = true; }),
+             Catch::Contains("split_batches"));
+  CHECK_THAT(changed([](auto& with) { with.shuffle_seed.reset(); }),
+             Catch::Contains("shuffle_seed"));
+  // States of earlier versions do not say.
+  State old = state;
+  old.fields.pop_back();
+  IndexedSource resumed(options, numbered_batch);
+  resumed.restore_state(old);
+  CHECK(keys(resumed) == keys(source));
+}
+
+TEST_CASE("a state of ranks that end together is refused where they do not", "[distributed]") {
+  const auto shard = [](bool even, bool drop) {
+    return ShardAdapter(numbered_source(12, 4),
+                        {.even_batches = even, .drop_last = drop, .comm = &alone()});
+  };
+  auto even = shard(true, false);
+  even.next();
+  const State state = even.save_state();
+  auto drop = shard(false, true);
+  CHECK_THROWS_WITH(drop.restore_state(state),
+                    Catch::Contains("even_batches") && Catch::Contains("drop_last"));
+  auto same = shard(true, false);
+  same.restore_state(state);
+  CHECK(keys(same) == keys(even));
+}
+
+TEST_CASE("what fails on one of the ranks that end together reaches the others at once",
+          "[distributed][fork]") {
+  // A source of which one rank cannot say how much there is.
+  class Failing final : public BatchSource {
+   public:
+    std::optional<Sample> next() override { return std::nullopt; }
+    State save_state() override { return {"Failing", {}, {}}; }
+    void restore_state(const State&) override {}
+    std::optional<std::int64_t> size() override {
+      throw energon::Error(energon::ErrorCode::kIo, "the disk is gone");
+    }
+    std::int64_t epoch() const override { return 0; }
+  };
+  const auto reports =
+      run_group(3,
+                [](Comm& comm) -> std::string {
+                  std::shared_ptr<BatchSource> source = numbered_source(12, 4);
+                  if (comm.rank() == 1) {
+                    source = std::make_shared<Failing>();
+                  }
+                  ShardAdapter adapter(source, {.even_batches = true, .comm = &comm});
+                  std::string text;
+                  try {
+                    adapter.next();
+                    text = "went on";
+                  } catch (const energon::Error& error) {
+                    text = error.what();
+                  }
+                  comm.barrier();  // and they are still in step
+                  return text;
+                },
+                {.timeout = std::chrono::seconds(60)});
+  for (const auto& report : reports) {
+    CHECK(report.text == "rank 1: the disk is gone");
+    CHECK(report.took < std::chrono::seconds(30));
+  }
+}
+
+TEST_CASE("ranks that end together have the same data and settings, or none begins",
+          "[distributed][fork]") {
+  const RealLoaders loaders;
+  const auto reports = run_group(2, [&](Comm& comm) -> std::string {
+    const auto source = std::make_shared<LoaderSource>(
+        loaders.loader(0, comm.rank(), 2, /*seed_offset=*/comm.rank()));
+    ShardAdapter adapter(source, {.drop_last = true, .comm = &comm});
+    try {
+      adapter.next();
+      return "began";
+    } catch (const energon::Error& error) {
+      return error.what();
+    }
+  });
+  for (const auto& report : reports) {
+    CHECK_THAT(report.text, Catch::Contains("rank 1: seed_offset: 1, expected 0"));
   }
 }

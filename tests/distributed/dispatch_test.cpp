@@ -7,11 +7,13 @@
 #include <fmt/ranges.h>
 
 #include "energon/distributed/dispatch_adapter.h"
+#include "energon/distributed/shard_adapter.h"
 #include "energon/distributed/skip_first.h"
 #include "io/error.h"
 #include "tests/distributed/forked_group.h"
 #include "tests/distributed/numbered_batches.h"
 
+using energon::Adapter;
 using energon::BatchSource;
 using energon::Comm;
 using energon::DispatchAdapter;
@@ -173,30 +175,71 @@ TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every ran
 
 TEST_CASE("ACC-10 gathering over an epoch gives each sample once, in order",
           "[distributed][acc][fork]") {
-  const auto gather = [](bool known) {
-    return texts(run_group(2, [&](Comm& comm) {
-      energon::LoaderRegistry registry;
-      DispatchAdapter adapter(on_rank_0(comm, numbered_source(9, 5)), comm,
-                              {.registry = &registry});
-      std::vector<std::string> all;
-      while (const auto batch = adapter.next()) {
-        std::vector<std::string> gathered;
-        for (const std::string& part :
-             comm.all_gather(fmt::format("{}", fmt::join(batch->keys, "")))) {
-          for (const char key : part) {
-            gathered.emplace_back(1, key);
-          }
+  // All keys that the ranks gave, trimmed where the loader knows what is filling.
+  const auto gather = [](Comm& comm, Adapter& adapter, const energon::LoaderRegistry& registry) {
+    std::vector<std::string> all;
+    while (const auto batch = adapter.next()) {
+      std::vector<std::string> gathered;
+      for (const std::string& part :
+           comm.all_gather(fmt::format("{}", fmt::join(batch->keys, "")))) {
+        for (const char key : part) {
+          gathered.emplace_back(1, key);
         }
-        if (known) {
-          energon::trim_gathered(gathered, *registry.innermost());
-        }
-        all.insert(all.end(), gathered.begin(), gathered.end());
       }
-      return fmt::format("{}", fmt::join(all, ""));
-    }));
+      energon::trim_gathered(gathered, *registry.innermost());
+      all.insert(all.end(), gathered.begin(), gathered.end());
+    }
+    return fmt::format("{}", fmt::join(all, ""));
   };
-  CHECK(gather(true) == Texts(2, "012345678"));
-  CHECK(gather(false) == Texts(2, "0123456780"));
+  CHECK(texts(run_group(2, [&](Comm& comm) {
+          energon::LoaderRegistry registry;
+          DispatchAdapter adapter(on_rank_0(comm, numbered_source(9, 5)), comm,
+                                  {.registry = &registry});
+          return gather(comm, adapter, registry);
+        })) == Texts(2, "012345678"));
+  // A source without a length: the last batch is known, what of it is filling is not.
+  CHECK(texts(run_group(2, [&](Comm& comm) {
+          energon::LoaderRegistry registry;
+          const auto source = std::make_shared<ScriptedSource>(
+              [rank = comm.rank()](std::int64_t call) -> std::optional<Sample> {
+                if (call > 0) {
+                  return std::nullopt;
+                }
+                return numbered_batch(rank == 0 ? std::vector<std::int64_t>{0, 1, 2, 3, 4}
+                                                : std::vector<std::int64_t>{5, 6, 7, 8, 0});
+              });
+          energon::ShardAdapter adapter(source, {.registry = &registry});
+          return gather(comm, adapter, registry);
+        })) == Texts(2, "0123456780"));
+}
+
+TEST_CASE("a state of a dispatcher is refused under other settings, with all differences",
+          "[distributed][fork]") {
+  const State state = [] {
+    DispatchAdapter adapter(numbered_source(40, 4), alone(), {.drop_last = true});
+    take(adapter, 3);
+    return adapter.save_state();
+  }();
+  DispatchAdapter split(numbered_source(40, 4), alone(), {.split_batches = true});
+  CHECK_THAT(error_of([&] { split.restore_state(state); }), Catch::StartsWith("mismatch") &&
+                                                                Catch::Contains("split_batches") &&
+                                                                Catch::Contains("drop_last"));
+  CHECK(take(split, 1) == "[0,1,2,3]");
+  // Groups of one rank are none of two.
+  for (const auto& report : run_group(2, [&](Comm& comm) {
+         DispatchAdapter adapter(on_rank_0(comm, numbered_source(40, 4)), comm,
+                                 {.drop_last = true});
+         return comm.rank() == 0 ? error_of([&] { adapter.restore_state(state); })
+                                 : std::string("ranks: 1, expected 2");
+       })) {
+    CHECK_THAT(report.text, Catch::Contains("ranks: 1, expected 2"));
+  }
+  // States of earlier versions do not say.
+  State old = state;
+  old.fields.pop_back();
+  DispatchAdapter same(numbered_source(40, 4), alone(), {.drop_last = true});
+  same.restore_state(old);
+  CHECK(take(same, 1) == "[12,13,14,15]");
 }
 
 TEST_CASE("ACC-16 a dispatcher saved after every batch continues exactly",
