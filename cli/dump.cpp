@@ -252,20 +252,19 @@ class Dump {
 
   void save_at_end() {
     const bool is_interrupted = interrupt_signal() != 0;
+    if (!flags_.save_to.empty() && !is_saved_) {
+      save();
+      if (is_interrupted || flags_.save_after) {
+        print_warning(fmt::format(
+            "the {} after {} batches{}; {} was written {}",
+            is_interrupted ? "dump was interrupted" : "stream ended", delivered_,
+            flags_.save_after ? fmt::format(", before --save-after {}", *flags_.save_after)
+                              : std::string(),
+            flags_.save_to, is_interrupted ? "there" : "at its end"));
+      }
+    }
     if (is_interrupted) {
-      save_checkpoint();
-    }
-    if (flags_.save_to.empty() || is_saved_) {
-      return;
-    }
-    save();
-    if (is_interrupted || flags_.save_after) {
-      print_warning(fmt::format(
-          "the {} after {} batches{}; {} was written {}",
-          is_interrupted ? "dump was interrupted" : "stream ended", delivered_,
-          flags_.save_after ? fmt::format(", before --save-after {}", *flags_.save_after)
-                            : std::string(),
-          flags_.save_to, is_interrupted ? "there" : "at its end"));
+      save_checkpoint();  // last: its folder may fail where the file does not
     }
   }
 
@@ -280,12 +279,12 @@ class Dump {
         print_warning("the state was not written, because the output was not");
         return;
       }
-      save_checkpoint();
       if (!flags_.save_to.empty() && !is_saved_) {
         save();
         print_warning(fmt::format("the dump failed after {} batches; {} was written there",
                                   delivered_, flags_.save_to));
       }
+      save_checkpoint();
     } catch (const ClosedOutput&) {
       warn_of_unread_output();
     } catch (const Error& error) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +13,29 @@
 
 namespace energon {
 namespace {
+
+// The name that comes twice; nothing if each comes once.
+std::optional<std::string_view> find_twice(const Mapping& fields) {
+  constexpr std::size_t kFew = 16;  // then comparing all with all costs less than sorting
+  if (fields.size() <= kFew) {
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        if (fields[i].first == fields[k].first) {
+          return fields[i].first;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+  std::vector<std::string_view> names;
+  names.reserve(fields.size());
+  for (const auto& [name, value] : fields) {
+    names.push_back(name);
+  }
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  return twice == names.end() ? std::nullopt : std::optional(*twice);
+}
 
 [[noreturn]] void fail_twice(std::string_view name, std::string_view owner) {
   throw Error(ErrorCode::kInvalidArgument,
@@ -21,25 +46,8 @@ namespace {
 }  // namespace
 
 void check_field_names(const Mapping& fields, std::string_view owner) {
-  constexpr std::size_t kFew = 16;  // then comparing all with all costs less than sorting
-  if (fields.size() <= kFew) {
-    for (std::size_t i = 1; i < fields.size(); ++i) {
-      for (std::size_t k = 0; k < i; ++k) {
-        if (fields[i].first == fields[k].first) {
-          fail_twice(fields[i].first, owner);
-        }
-      }
-    }
-    return;
-  }
-  std::vector<std::string_view> names;
-  names.reserve(fields.size());
-  for (const auto& [name, value] : fields) {
-    names.push_back(name);
-  }
-  std::ranges::sort(names);
-  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
-    fail_twice(*twice, owner);
+  if (const auto name = find_twice(fields)) {
+    fail_twice(*name, owner);
   }
 }
 
@@ -59,7 +67,9 @@ void check_made(const Sample& sample) {
                               owner()));
     }
   }
-  check_field_names(sample.fields, owner());
+  if (const auto name = find_twice(sample.fields)) {
+    fail_twice(*name, owner());
+  }
 }
 
 }  // namespace energon

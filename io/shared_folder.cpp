@@ -28,6 +28,7 @@ constexpr std::string_view kTemporaryMark = ".tmp.";
 constexpr std::string_view kDecimal = "0123456789";
 constexpr std::string_view kHexadecimal = "0123456789abcdef";
 constexpr std::size_t kRandomDigits = 16;
+constexpr std::string_view kClockName = ".energon-clock";  // made to ask a folder for the time
 
 timespec time_of(const FileIdentity& source) {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
@@ -141,11 +142,15 @@ void NewFile::sync() {
   }
 }
 
-void NewFile::give_time_of(const FileIdentity& source) {
-  flush();
-  const timespec time = time_of(source);
-  const std::array<timespec, 2> times = {time, time};
-  ::futimens(fd_.get(), times.data());
+void NewFile::give_time_of(const FileIdentity& source) { source_ = source; }
+
+// Only in its place: a temporary file with an old time would pass for an abandoned one.
+void NewFile::set_time() noexcept {
+  if (source_) {
+    const timespec time = time_of(*source_);
+    const std::array<timespec, 2> times = {time, time};
+    ::futimens(fd_.get(), times.data());
+  }
 }
 
 void NewFile::replace() {
@@ -154,6 +159,7 @@ void NewFile::replace() {
     throw io_error("cannot rename the temporary file to its place", errno, {.path = path_});
   }
   temporary_.clear();
+  set_time();
   sync_folder();
 }
 
@@ -167,6 +173,7 @@ bool NewFile::publish_once() {
     throw io_error("cannot put the temporary file to its place", error, {.path = path_});
   }
   temporary_.clear();
+  set_time();
   sync_folder();
   return true;
 }
@@ -212,7 +219,7 @@ bool has_time_of(const std::string& path, const FileIdentity& source) noexcept {
 
 std::optional<std::chrono::nanoseconds> file_system_time(const std::string& folder) {
   try {
-    const NewFile probe(folder + "/.energon-clock", 0600);
+    const NewFile probe(folder + "/" + std::string(kClockName), 0600);
     struct stat status {};
     if (::fstat(probe.fd(), &status) == 0) {
       return changed_at(status);
@@ -227,7 +234,7 @@ void remove_abandoned(const std::string& folder, bool (*is_ours)(std::string_vie
   if (const std::unique_ptr<DIR, CloseFolder> listing(::opendir(folder.c_str())); listing) {
     while (const dirent* entry = ::readdir(listing.get())) {
       const std::string_view target = target_of_temporary(entry->d_name);
-      if (!target.empty() && is_ours(target)) {
+      if (!target.empty() && (target == kClockName || is_ours(target))) {
         found.insert(folder + "/" + entry->d_name);
       }
     }

@@ -54,8 +54,8 @@ class NewFile {
   int fd() const { return fd_.get(); }
   const std::string& temporary_path() const { return temporary_; }
 
-  /// From now on the file has the modification time of `source`, if the file system keeps it.
-  /// After the last append().
+  /// At its place the file will have the modification time of `source`, if the file system keeps
+  /// it.
   void give_time_of(const FileIdentity& source);
 
   /// Puts the file at its place, over what is there. Throws Error (kIo).
@@ -69,9 +69,11 @@ class NewFile {
   void flush();
   void sync();
   void sync_folder() const;
+  void set_time() noexcept;
 
   const std::string path_;
   std::string temporary_;  // empty once it is gone
+  std::optional<FileIdentity> source_;
   UniqueFd fd_;
   std::string buffer_;
 };

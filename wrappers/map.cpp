@@ -114,9 +114,11 @@ void Map::map_and_replace(std::size_t first, std::vector<Sample>& samples) {
   std::vector<std::size_t> empty_places;
   for (auto& [number, leaf] : leaves) {
     for (RestoreKey& key : leaf.left_out) {
-      if (auto result = replacement_of(std::move(key))) {
-        leaf.results.push_back(std::move(*result));
+      auto result = replacement_of(std::move(key));
+      if (!result) {
+        break;  // there is nothing to replace the others by, either
       }
+      leaf.results.push_back(std::move(*result));
     }
     for (std::size_t i = 0; i < leaf.places.size(); ++i) {
       if (i < leaf.results.size()) {

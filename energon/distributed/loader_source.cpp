@@ -6,6 +6,7 @@
 
 #include "energon/distributed/rank_agreement.h"
 #include "energon/loader/loader_state.h"
+#include "energon/loader/state_config.h"
 #include "io/error.h"
 
 namespace energon {
@@ -28,7 +29,11 @@ std::optional<Sample> LoaderSource::next() {
   return batch;
 }
 
-Config LoaderSource::common_settings() { return common_config(loader_->save_state_rank().config); }
+// Of one that is a job of its own the data is its own, too.
+Config LoaderSource::common_settings() {
+  Config config = loader_->save_state_rank().config;
+  return layout_of(config).world_size > 1 ? common_config(std::move(config)) : Config();
+}
 
 State LoaderSource::save_state() {
   return {"Loader", {{"state", encode_loader_state(loader_->save_state_rank())}}, {}};

@@ -26,6 +26,11 @@ void check_place(const WorkerConfig& layout, const Comm& comm) {
   }
 }
 
+// As bytes that every rank makes alike, whatever names are in it.
+std::string text_of(const Config& common) {
+  return common.dump(-1, ' ', false, Config::error_handler_t::replace);
+}
+
 }  // namespace
 
 Config common_config(Config state_config) {
@@ -34,11 +39,11 @@ Config common_config(Config state_config) {
 }
 
 std::string agreement_digest(const Config& common) {
-  return to_hex(xxh3_64(as_bytes(common.dump())));
+  return to_hex(xxh3_64(as_bytes(text_of(common))));
 }
 
-void throw_disagreement(Comm& comm, const Config& common) {
-  const std::vector<std::string> texts = comm.all_gather(common.dump());
+void explain_disagreement(Comm& comm, const Config& common) {
+  const std::vector<std::string> texts = comm.all_gather(text_of(common));
   const Config expected = Config::parse(texts.front());
   std::vector<std::string> lines;
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
@@ -49,6 +54,9 @@ void throw_disagreement(Comm& comm, const Config& common) {
     for (const std::string& difference : differences) {
       lines.push_back(fmt::format("rank {}: {}", rank, difference));
     }
+  }
+  if (lines.empty()) {
+    return;  // digests that only some ranks have
   }
   const std::size_t count = lines.size();
   if (count > kMostLines) {
@@ -71,6 +79,8 @@ void check_ranks_agree(SavableDataLoader& loader, Comm& comm) {
     reply = success(agreement_digest(common));
   } catch (const Error& error) {
     reply = failure(error);
+  } catch (const std::exception& error) {
+    reply = failure(Error(ErrorCode::kUserFunction, error.what()));
   }
   const std::vector<std::string> replies = comm.all_gather(std::move(reply));
   bool agree = true;
@@ -78,7 +88,7 @@ void check_ranks_agree(SavableDataLoader& loader, Comm& comm) {
     agree = result_of(rank, replies[rank]) == result_of(replies.front()) && agree;
   }
   if (!agree) {
-    throw_disagreement(comm, common);
+    explain_disagreement(comm, common);
   }
 }
 

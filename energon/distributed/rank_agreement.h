@@ -23,8 +23,9 @@ Config common_config(Config state_config);
 std::string agreement_digest(const Config& common);
 
 /// All ranks call it with what they have in common, once some digest is another: throws Error
-/// (kMismatch) on every rank that lists the differences to rank 0.
-[[noreturn]] void throw_disagreement(Comm& comm, const Config& common);
+/// (kMismatch) on every rank that lists the differences to rank 0. Returns if there are none but
+/// digests that only some ranks have, which may be missing.
+void explain_disagreement(Comm& comm, const Config& common);
 
 /// Throws Error on every rank, with the ranks where it failed: kMismatch with all differences if
 /// configuration or data are not the same everywhere, kInvalidArgument if a loader's rank or world

@@ -84,7 +84,7 @@ void ShardAdapter::agree_on_size() {
     most = std::max(most, size);
   }
   if (!agree) {
-    throw_disagreement(*options_.comm, common);
+    explain_disagreement(*options_.comm, common);
   }
   if (!options_.drop_last && fewest == 0 && most > 0) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -68,6 +68,7 @@ void RankStream::log(std::string_view event, const Sample* batch) {
 }
 
 void RankStream::start() {
+  config();  // of the data as it is now: a state is of what was read
   if (group_) {
     group_->start(start_, turns_.epoch());
     return;

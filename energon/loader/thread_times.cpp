@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kShortCall(50);
 constexpr std::chrono::milliseconds kInterval(1);
+constexpr std::chrono::milliseconds kWaitInterval(10);  // opens a file
 
 double to_double(std::chrono::nanoseconds time) { return static_cast<double>(time.count()); }
 
@@ -30,7 +31,7 @@ bool CpuShare::is_due(Clock::time_point now) const {
 }
 
 bool CpuShare::is_wait_due(Clock::time_point now) const {
-  return now - wait_asked_at_ >= kInterval;
+  return now - wait_asked_at_ >= kWaitInterval;
 }
 
 BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter* arena)
@@ -41,7 +42,8 @@ BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter* are
       ring_wait_ns_(block.consumer_wait_ns.load(std::memory_order_relaxed)),
       begin_(Clock::now()),
       cpu_begin_(cpu.is_due(begin_) ? std::optional(thread_cpu_time()) : std::nullopt),
-      wait_begin_(cpu.is_wait_due(begin_) ? thread_cpu_wait() : std::nullopt) {}
+      asks_wait_(cpu.is_wait_due(begin_)),
+      wait_begin_(asks_wait_ ? thread_cpu_wait() : std::nullopt) {}
 
 BusyTime::BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter& arena)
     : BusyTime(block, cpu, &arena) {}
@@ -72,6 +74,9 @@ BusyTime::~BusyTime() {
 }
 
 void BusyTime::add_cpu_wait(std::chrono::nanoseconds busy, Clock::time_point end) {
+  if (asks_wait_) {
+    cpu_.wait_asked_at_ = end;  // also where the system does not say it
+  }
   std::optional<std::chrono::nanoseconds> waited;
   if (wait_begin_) {
     waited = thread_cpu_wait();
@@ -84,7 +89,6 @@ void BusyTime::add_cpu_wait(std::chrono::nanoseconds busy, Clock::time_point end
   *waited = std::clamp(*waited - *wait_begin_, std::chrono::nanoseconds(0),
                        std::max(busy, std::chrono::nanoseconds(0)));
   add(block_.cpu_wait_ns, *waited);
-  cpu_.wait_asked_at_ = end;
   cpu_.wait_share_ = busy.count() > 0 ? to_double(*waited) / to_double(busy) : 0;
 }
 

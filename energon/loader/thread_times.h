@@ -14,7 +14,7 @@ namespace energon {
 /// How much of its busy time a thread really runs in one kind of call. Asking for a thread's CPU
 /// time is a system call, a good part of what a small batch costs; so when calls are shorter than
 /// 50 us it is asked once a millisecond, and the calls between count with the share of the last one
-/// that was asked for. How long it waited for a core is asked at most once a millisecond.
+/// that was asked for. How long it waited for a core is asked at most once in ten milliseconds.
 class CpuShare {
  private:
   friend class BusyTime;
@@ -52,8 +52,9 @@ class BusyTime {
   const std::chrono::nanoseconds waited_;  // by the arena, before
   const std::uint64_t ring_wait_ns_;       // in the block, before
   const std::chrono::steady_clock::time_point begin_;
-  const std::optional<std::chrono::nanoseconds> cpu_begin_;   // if it is asked for
-  const std::optional<std::chrono::nanoseconds> wait_begin_;  // likewise
+  const std::optional<std::chrono::nanoseconds> cpu_begin_;  // if it is asked for
+  const bool asks_wait_;
+  const std::optional<std::chrono::nanoseconds> wait_begin_;  // if it is asked for, and known
 };
 
 /// From construction to destruction: time that the consumer is waited for.

@@ -147,6 +147,9 @@ void WorkerGroup::throw_dead(const Worker& worker) {
         return doing(worker) +
                (by_watchdog ? ", which took longer than the timeout of its watchdog" : "");
       });
+  if (!fork_server_.alive()) {
+    throw error.with({.worker = worker.process.worker_id});  // no sample has to do with it
+  }
   throw error.with(place_of(worker));
 }
 
@@ -228,8 +231,8 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
     switch (head.kind) {
       case SampleMessage::kBatch: {
         const Received received = receive(worker, unit.bytes);
-        worker.channel->samples().release();
         Sample sample = decode_sample(received.encoded, received.slots);
+        worker.channel->samples().release();  // not before it is whole here: see position()
         ++worker.taken;
         return sample;
       }

@@ -53,6 +53,8 @@ std::string reply_of(const Call& call) {
     }
   } catch (const Error& error) {
     return failure(error);
+  } catch (const std::exception& error) {
+    return failure(Error(ErrorCode::kUserFunction, error.what()));
   }
 }
 
@@ -116,11 +118,10 @@ void AutoSaver::make_folder() const {
 // Where this run begins; nothing: at the start of the data.
 std::optional<CheckpointStart> AutoSaver::choose() {
   CheckpointCandidates candidates(options_.folder);
-  if (options_.start_over || options_.at_step == 0) {
-    candidates.set_all_aside("the run began anew");
-  } else if (options_.at_step) {
+  if (options_.at_step.value_or(0) != 0) {
     return candidates.at(*options_.at_step);
-  } else if (candidates.any()) {
+  }
+  if (!begins_anew() && candidates.any()) {
     auto newest = candidates.next();
     ignored_ = candidates.ignored();
     if (!newest) {
@@ -134,6 +135,17 @@ std::optional<CheckpointStart> AutoSaver::choose() {
     return newest;
   }
   return choose_fresh();
+}
+
+bool AutoSaver::begins_anew() const { return options_.start_over || options_.at_step == 0; }
+
+// Once the loader stands where it begins: until then nothing is given up.
+void AutoSaver::set_aside_rest() const {
+  if (begins_anew()) {
+    CheckpointCandidates(options_.folder).set_all_aside("the run began anew");
+  } else if (options_.at_step) {
+    CheckpointCandidates(options_.folder).set_aside_after(*options_.at_step);
+  }
 }
 
 std::optional<CheckpointStart> AutoSaver::choose_fresh() {
@@ -155,9 +167,9 @@ void AutoSaver::begin_alone() {
   if (start) {
     take(*start, part_of_rank(*start, layout));
   }
+  set_aside_rest();
   if (step_ == 0) {
-    agree_through_folder(options_.folder, common_config(config),
-                         options_.start_over || options_.at_step == 0);
+    agree_through_folder(options_.folder, common_config(config), begins_anew());
     is_agreement_due_ = true;
   }
   note_begin(options_.folder, layout.rank);
@@ -229,6 +241,11 @@ void AutoSaver::begin_together(Comm& comm) {
     check_replies(comm.all_gather(reply_of([&] {
       if (start) {
         take(*start, *part);
+      }
+    })));
+    check_replies(comm.all_gather(reply_of([&] {
+      if (comm.rank() == 0) {
+        set_aside_rest();
       }
     })));
     note_stale_files();

@@ -107,7 +107,9 @@ class AutoSaver {
 
  private:
   void make_folder() const;
+  bool begins_anew() const;
   std::optional<CheckpointStart> choose();
+  void set_aside_rest() const;
   std::optional<CheckpointStart> choose_fresh();
   void begin_alone();
   SavableDataLoaderState part_of_rank(const CheckpointStart& start,

@@ -240,6 +240,9 @@ CheckpointMark judge_checkpoint(const std::string& path) {
 }
 
 CheckpointMark decide_checkpoint(const std::string& path) {
+  if (auto decided = read_mark(path)) {
+    return *decided;
+  }
   const CheckpointMark mark = judge_checkpoint(path);
   return is_folder(path) ? publish_mark(path, mark) : mark;
 }

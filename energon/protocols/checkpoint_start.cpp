@@ -120,13 +120,16 @@ CheckpointStart CheckpointCandidates::at(std::int64_t step) {
                             describe_complete(step)),
                 {.path = path});
   }
+  return {.step = step, .path = path, .mark = mark};
+}
+
+void CheckpointCandidates::set_aside_after(std::int64_t step) {
   for (const std::int64_t later : steps_) {
     if (later > step) {
       set_aside({.step = later, .path = path_of(later)},
                 fmt::format("the run went back to step {}", step));
     }
   }
-  return {.step = step, .path = path, .mark = mark};
 }
 
 void CheckpointCandidates::set_all_aside(const std::string& reason) {
@@ -165,10 +168,11 @@ std::string CheckpointCandidates::describe_complete(std::int64_t but) const {
 }
 
 CheckpointStart start_of(const std::string& load_from, std::vector<std::string>& ignored) {
-  if (!std::filesystem::is_directory(load_from)) {
+  std::error_code is_unknown;
+  if (!std::filesystem::is_directory(load_from, is_unknown)) {
     return {.path = load_from};
   }
-  if (std::filesystem::exists(load_from + "/" + rank_file_name(0))) {
+  if (std::filesystem::exists(load_from + "/" + rank_file_name(0), is_unknown)) {
     const CheckpointMark mark = judge_checkpoint(load_from);
     if (!mark.complete) {
       throw Error(ErrorCode::kNotFound,

@@ -31,9 +31,10 @@ class CheckpointCandidates {
   bool any() const { return !steps_.empty(); }
   /// The next complete one; nothing at the end. Throws Error of decide_checkpoint().
   std::optional<CheckpointStart> next();
-  /// The one of `step`, and sets aside what is later. Throws Error (kNotFound) that lists those
-  /// that are complete if it is not.
+  /// The one of `step`. Throws Error (kNotFound) that lists those that are complete if it is not.
   CheckpointStart at(std::int64_t step);
+  /// From now on those after `step` do not count.
+  void set_aside_after(std::int64_t step);
   /// Whether one is complete, without deciding any.
   bool any_complete() const;
   /// From now on none of those that are there counts.

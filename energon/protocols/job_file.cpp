@@ -85,6 +85,9 @@ void agree_through_folder(const std::string& folder, const Config& common, bool 
   }
   std::vector<std::string> lines;
   compare_configs(common, theirs, "", lines);
+  if (lines.empty()) {
+    return;  // digests that only one of the two has
+  }
   const std::size_t count = lines.size();
   if (count > kMostLines) {
     lines.resize(kMostLines);

@@ -18,8 +18,8 @@ State stateless_state(std::int64_t epoch, std::int64_t batches) {
 StatelessSource::StatelessSource(GeneratorFactory make_generator)
     : make_generator_(std::move(make_generator)) {}
 
-BatchGenerator StatelessSource::begin() const {
-  BatchGenerator generator = make_generator_();
+EpochGenerator StatelessSource::begin() const {
+  EpochGenerator generator = make_generator_();
   for (std::int64_t i = 0; i < handed_out_; ++i) {
     if (!generator()) {
       throw Error(ErrorCode::kMismatch,

@@ -17,10 +17,10 @@
 namespace energon {
 
 /// The next batch; nothing at the end of the epoch, after which it is not called again.
-using BatchGenerator = std::function<std::optional<Sample>()>;
+using EpochGenerator = std::function<std::optional<Sample>()>;
 /// Makes the generator of an epoch, at the epoch's first batch or the first after a restore. It
 /// must give the same batches each time.
-using GeneratorFactory = std::function<BatchGenerator()>;
+using GeneratorFactory = std::function<EpochGenerator()>;
 
 /// For one thread at a time.
 class StatelessSource final : public BatchSource {
@@ -39,10 +39,10 @@ class StatelessSource final : public BatchSource {
   std::int64_t epoch() const override { return epoch_; }
 
  private:
-  BatchGenerator begin() const;
+  EpochGenerator begin() const;
 
   const GeneratorFactory make_generator_;
-  BatchGenerator generator_;  // of this epoch, after the batches handed out; empty: not made yet
+  EpochGenerator generator_;  // of this epoch, after the batches handed out; empty: not made yet
   std::vector<std::string> warnings_;
 
   // Saved state.

@@ -20,8 +20,8 @@ class ShardFingerprint {
 
   /// Of `shards`, the same at each call: "indexes", the digest of their index files, and
   /// "checksums", that of their checksum files where all have one. Reads those files at the first
-  /// call, 8 bytes a sample each, but indexes whose digest prepare recorded. What cannot be read is
-  /// not in it.
+  /// call, 8 bytes a sample each, but indexes whose digest prepare recorded. Broken shards count as
+  /// none. Throws Error if a file cannot be read; the next call tries again.
   const Members& of(std::span<const ShardFile> shards) const;
 
  private:

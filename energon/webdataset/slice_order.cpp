@@ -99,12 +99,25 @@ void SliceOrder::start_epoch() {
   epoch_rng_ = rng_;
   pending_offset_ = 0;
   if (slice_count() > 0) {
+    check_has_samples();
     pending_ = draw_pending(rng_);
   }
   for (OpenSlice& place : open_) {
     refill(place);
   }
   update_weights();
+}
+
+// Slices that are drawn again and again, all of them excluded, would be searched for ever.
+void SliceOrder::check_has_samples() const {
+  const auto begin = std::lower_bound(excluded_.begin(), excluded_.end(), bounds_.front());
+  const auto end = std::lower_bound(begin, excluded_.end(), bounds_.back());
+  if (options_.shuffle_over_epochs.mode == Mode::kReplacement &&
+      end - begin == bounds_.back() - bounds_.front()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("all {} samples of this share of the data are excluded",
+                            bounds_.back() - bounds_.front()));
+  }
 }
 
 bool SliceOrder::refill(OpenSlice& place) {

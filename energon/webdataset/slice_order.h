@@ -71,6 +71,7 @@ class SliceOrder final : public Order {
   void start_epoch();
   bool refill(OpenSlice& place);
   void update_weights();
+  void check_has_samples() const;
   bool excluded(std::int64_t index) const;
   std::int64_t length(std::int64_t slice) const;
   void check_progress(const State& state, std::vector<std::string>& differences) const;

@@ -77,8 +77,9 @@ Config Webdataset::config() const {
                    {"shards", std::move(lines)},
                    {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))}};
   if (options_.part_filter) {
+    Config& parts = config["parts"] = Config::array();
     for (const std::string& part : *options_.part_filter) {
-      config["parts"].push_back(printable(part));
+      parts.push_back(printable(part));
     }
   }
   for (const auto& [name, digest] : fingerprint_.of(shards_.shards)) {
@@ -196,7 +197,7 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocat
     for (const Piece& piece : pieces) {
       samples.push_back(parse(piece, buffers[piece.buffer]));
     }
-    check_boundaries(pieces, std::span(samples).subspan(first));
+    check_boundaries(pieces, by_place, std::span(samples).subspan(first));
   } catch (...) {
     samples.resize(first);
     throw;
@@ -288,26 +289,30 @@ std::int64_t WebdatasetReader::index_at(std::int64_t shard, const ByteRange& byt
   return dataset_->first_of_shard(shard) + sample;
 }
 
-// Where nothing vouches for the index. First all are noted: neighbours that were read together
+// Where nothing vouches for the index. By place, so that each shard is opened once, however many
+// there are in a batch. First all samples of a shard are noted: neighbours that were read together
 // prove each other.
 void WebdatasetReader::check_boundaries(std::span<const Piece> pieces,
+                                        std::span<const std::size_t> by_place,
                                         std::span<const Sample> samples) {
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (const OpenShard& shard = cache_.open(pieces[i].shard); shard.boundaries) {
-      shard.boundaries->note(pieces[i].sample, samples[i].keys.front());
+  for (auto begin = by_place.begin(); begin != by_place.end();) {
+    const std::int64_t number = pieces[*begin].shard;
+    const auto end = std::find_if(begin, by_place.end(),
+                                  [&](std::size_t i) { return pieces[i].shard != number; });
+    if (!dataset_->shards().shards[static_cast<std::size_t>(number)].index_digest) {
+      const OpenShard& shard = cache_.open(number);
+      for (auto i = begin; i != end && shard.boundaries; ++i) {
+        shard.boundaries->note(pieces[*i].sample, samples[*i].keys.front());
+      }
+      for (auto i = begin; i != end && shard.boundaries; ++i) {
+        try {
+          shard.boundaries->check(shard.tar, shard.index, pieces[*i].sample);
+        } catch (Error& error) {
+          throw error.with({.sample_key = samples[*i].keys.front()});
+        }
+      }
     }
-  }
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const OpenShard& shard = cache_.open(pieces[i].shard);
-    if (!shard.boundaries) {
-      continue;
-    }
-    try {
-      shard.boundaries->note(pieces[i].sample, samples[i].keys.front());  // if it was closed since
-      shard.boundaries->check(shard.tar, shard.index, pieces[i].sample);
-    } catch (Error& error) {
-      throw error.with({.sample_key = samples[i].keys.front()});
-    }
+    begin = end;
   }
 }
 

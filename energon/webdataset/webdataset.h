@@ -123,7 +123,8 @@ class WebdatasetReader final : public LeafReader {
                                 const std::vector<std::size_t>& buffer_sizes,
                                 BufferAllocator& allocator);
   Sample parse(const Piece& piece, const Buffer& buffer) const;
-  void check_boundaries(std::span<const Piece> pieces, std::span<const Sample> samples);
+  void check_boundaries(std::span<const Piece> pieces, std::span<const std::size_t> by_place,
+                        std::span<const Sample> samples);
 
   const std::shared_ptr<const Webdataset> dataset_;
   ShardCache cache_;

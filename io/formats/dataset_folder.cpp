@@ -204,6 +204,11 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
     }
   };
   open_shards(set, options, open, [&](const ShardFile& shard) { return counts.at(shard.name); });
+  for (const ShardFile& shard : set.shards) {
+    if (!shard.is_broken) {
+      check_has_checksums(shard, records, options);
+    }
+  }
   warnings.append_to(set.warnings);
   check_not_empty(set);
   exclude_broken(set);
@@ -297,7 +302,9 @@ ShardFile open_prepared_shard(const std::string& folder, const std::string& name
                               std::int64_t sample_count, const OpenOptions& options) {
   check_shard_name(name, folder);
   ShardFile shard{.name = name};
-  open_shard(shard, sample_count, folder, ShardRecords::load(folder + "/.nv-meta"), options);
+  const std::optional<ShardRecords> records = ShardRecords::load(folder + "/.nv-meta");
+  open_shard(shard, sample_count, folder, records, options);
+  check_has_checksums(shard, records, options);
   return shard;
 }
 

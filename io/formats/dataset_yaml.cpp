@@ -25,10 +25,12 @@ constexpr std::array<std::string_view, 6> kApplied = {"subflavors",
                                                       "parallel_shard_iters"};
 
 // Those that say how a typed sample is made of the parts.
-constexpr std::array<std::string_view, 12> kOfSamples = {
-    "sample_type",   "field_map",          "sample_loader", "subflavor",
-    "decoder",       "auto_decode",        "image_decode",  "av_decode",
-    "guess_content", "video_decode_audio", "handler",       "ignore_decoder_errors"};
+constexpr std::array<std::string_view, 13> kOfSamples = {
+    "info_config",          "sample_type",        "field_map",
+    "sample_loader",        "subflavor",          "decoder",
+    "auto_decode",          "image_decode",       "av_decode",
+    "guess_content",        "video_decode_audio", "handler",
+    "ignore_decoder_errors"};
 
 bool contains(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -202,6 +202,8 @@ std::string jsonl_index_path(const std::string& jsonl_path) { return jsonl_path 
 
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,
                                std::stop_token stop) {
+  remove_abandoned_once(folder_of(index_path),
+                        [](std::string_view name) { return name.ends_with(".idx"); });
   NewFile index(index_path);
   LineScanner scanner(jsonl.path(), [&](std::uint64_t entry) {
     index.append(std::as_bytes(std::span(&entry, 1)));

@@ -267,7 +267,6 @@ void publish_commit(const std::string& dataset_path, const std::string& staging)
   for (int i = 0; i < kAttempts; ++i) {
     complete_commit(dataset_path);
     if (::rename(staging.c_str(), commit_folder(dataset_path).c_str()) == 0) {
-      sync_folder(dataset_path);
       return;
     }
     error = errno;
@@ -293,8 +292,15 @@ void complete_commit(const std::string& dataset_path) {
         Commit(dataset_path, published).carry_out();
       } catch (const Error&) {
         if (path_exists(published + "/journal")) {
-          throw;  // else another process has finished it meanwhile
+          throw;
         }
+        if (path_exists(published)) {
+          throw Error(ErrorCode::kCorruptData,
+                      "what a prepare left to be finished has no journal, as after a copy that was "
+                      "cut short; remove this folder and prepare the dataset again",
+                      {.path = commit_folder(dataset_path)});
+        }
+        // Another process has finished it meanwhile.
       }
     } else if (std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(kBetweenLooks);  // the prepare that published it is at work

@@ -44,21 +44,6 @@ std::optional<FileIdentity> identity_of(const std::string& path) {
                                   status.st_mtim.tv_nsec};
 }
 
-void find_checksums(ShardFile& shard, const std::optional<ShardRecords>& records,
-                    const OpenOptions& options) {
-  const std::string path = checksum_path(shard.index_path);
-  if (path_exists(path)) {
-    shard.checksum_path = path;
-  } else if (records && records->has_checksums() && options.needs_checksums) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("shard '{}': the checksum file is missing, with which the dataset was "
-                            "prepared; bring it back, prepare again with --checksums, or go on "
-                            "without (--verify-checksums off)",
-                            printable(shard.name)),
-                {.path = path});
-  }
-}
-
 }  // namespace
 
 void fail_unprepared(const std::string& path, const std::string& what) {
@@ -113,8 +98,23 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
     check_recorded(*record, *identity, shard.tar_path, shard.index_path);
     shard.index_digest = record->index_digest;
   }
-  find_checksums(shard, records, options);
+  if (const std::string checksums = checksum_path(shard.index_path); path_exists(checksums)) {
+    shard.checksum_path = checksums;
+  }
   return oddity;
+}
+
+void check_has_checksums(const ShardFile& shard, const std::optional<ShardRecords>& records,
+                         const OpenOptions& options) {
+  if (shard.checksum_path.empty() && records && records->has_checksums() &&
+      options.needs_checksums) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("shard '{}': the checksum file is missing, with which the dataset was "
+                            "prepared; bring it back, prepare again with --checksums, or go on "
+                            "without (--verify-checksums off)",
+                            printable(shard.name)),
+                {.path = checksum_path(shard.index_path)});
+  }
 }
 
 }  // namespace energon

@@ -60,6 +60,12 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
                                       const std::optional<ShardRecords>& records,
                                       const OpenOptions& options);
 
+/// Throws Error (kNotFound) that names the checksum file of `shard`, if the dataset was prepared
+/// with checksums, they are needed, and it is not there. The shard is not broken, so no policy lets
+/// this pass.
+void check_has_checksums(const ShardFile& shard, const std::optional<ShardRecords>& records,
+                         const OpenOptions& options);
+
 /// Throws Error (kInvalidArgument) that names what is missing of a prepared dataset.
 [[noreturn]] void fail_unprepared(const std::string& path, const std::string& what);
 

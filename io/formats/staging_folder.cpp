@@ -186,7 +186,8 @@ void StagingFolder::commit() {
   write_file_atomically(staged("journal"), as_bytes(encode_journal(steps_)));
   sync_folder(path_);
   publish_commit(dataset_path_, path_);
-  is_committed_ = true;
+  is_committed_ = true;  // from here on the journal needs what was staged
+  sync_folder(dataset_path_);
   complete_commit(dataset_path_);
 }
 

@@ -718,6 +718,6 @@ TEST_CASE("ranks that end together have the same data and settings, or none begi
     }
   });
   for (const auto& report : reports) {
-    CHECK_THAT(report.text, Catch::Contains("rank 1: seed_offset: 1, expected 0"));
+    CHECK_THAT(report.text, Catch::Contains("rank 1: config.seed_offset: 1, expected 0"));
   }
 }

@@ -14,6 +14,7 @@
 #include "energon/loader/work_note.h"
 #include "io/error.h"
 #include "tests/loader/loader_fixture.h"
+#include "tests/process/process_fixture.h"
 #include "wrappers/filter.h"
 #include "wrappers/iter_map.h"
 
@@ -245,10 +246,10 @@ TEST_CASE("a hang in a function names the sample, and a death between functions 
                             [](Sample sample, CallContext&) { return sample; })}});
   const auto loader = idle.loader(1);
   loader->next();
-  // Its ring is full: it waits for room, in no function.
-  while (loader->stats().workers.front().queue_depth < 2) {
-    std::this_thread::yield();
-  }
+  // Its ring is full and the batch after it is made: it waits for room, in no function.
+  REQUIRE(energon::testing::eventually(
+      [&] { return loader->stats().workers.front().queue_depth >= 2; }));
+  energon::wait_any({}, energon::deadline_after(std::chrono::milliseconds(300)));
   ::kill(loader->worker_pids().front(), SIGKILL);
   const Error death = error_of(*loader);
   CHECK_THAT(death.what(), Catch::Contains("SIGKILL") && !Catch::Contains("in stage"));

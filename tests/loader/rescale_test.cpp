@@ -371,7 +371,7 @@ std::map<int, std::vector<std::int64_t>> buffers_of(const SavableJobState& job) 
         state = &state->children.at(0);
       }
       std::vector<std::int64_t>& indexes = buffers[shard.logical_shard];
-      for (const auto& ref : energon::unpack_sample_refs(state->bytes("references"))) {
+      for (const auto& ref : energon::unpack_sample_refs(state->bytes("references"), 1000)) {
         indexes.push_back(ref.index);
       }
     }

@@ -119,7 +119,7 @@ TEST_CASE_METHOD(ProcessFixture,
       REQUIRE(::kill(-trainer, signal) == 0);  // the whole group
       const auto end = energon::testing::await_child(trainer, std::chrono::seconds(60));
       REQUIRE(end.exit_code == 0);
-      CHECK(eventually([] { return no_children(true); }, std::chrono::seconds(1)));
+      CHECK(eventually([] { return no_children(true); }, std::chrono::seconds(5)));
 
       Labels delivered = lines_of(files.log);
       CHECK(delivered.size() >= 5);

@@ -11,6 +11,7 @@
 #include "io/formats/jsonl_index.h"
 #include "io/formats/lint.h"
 #include "io/formats/prepare_join.h"
+#include "io/shared_folder.h"
 #include "tests/io/formats/shards.h"
 #include "tests/support/temp_dir.h"
 
@@ -148,13 +149,19 @@ TEST_CASE("lint parses every line of a JSONL file", "[io][formats][lint]") {
 TEST_CASE("lint compares the index of a JSONL file", "[io][formats][lint]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "\n{}\n\n{}\n  {}\n\n");
+  const auto source = energon::FileSource(path).identity();
   energon::write_jsonl_index(energon::FileSource(path), path + ".idx");
   CHECK(lint(path).ok());
-  change_byte(path + ".idx", 8);  // sample 1 begins a byte later
+  // An index with another time is not used, so damage is only looked for in one with the file's.
+  const auto damage = [&](std::int64_t byte) {
+    change_byte(path + ".idx", byte);
+    CHECK(energon::give_time_of(path + ".idx", source));
+  };
+  damage(8);  // sample 1 begins a byte later
   const LintReport moved = lint(path);
   REQUIRE(moved.problems.size() == 1);
   CHECK(contains(moved.problems[0].message, "other places from sample 1 on"));
   CHECK(moved.problems[0].byte_offset == 5);
-  change_byte(path + ".idx", 3 * 8);  // the end
+  damage(3 * 8);  // the end
   CHECK(contains(lint(path).problems.at(0).message, "x.jsonl.idx"));
 }
