@@ -105,6 +105,12 @@ void compare_configs(const Config& config, const Config& expected, const std::st
     if (first < both) {
       compare_configs(config[first], expected[first], fmt::format("{}[{}]", here, first),
                       differences);
+    } else if (both < expected.size()) {
+      differences.push_back(
+          fmt::format("{}[{}]: not set, expected {}", here, both, brief(expected[both])));
+    } else {
+      differences.push_back(
+          fmt::format("{}[{}]: {}, expected not to be set", here, both, brief(config[both])));
     }
   } else if (config != expected) {
     differences.push_back(fmt::format("{}: {}, expected {}", here, brief(config), brief(expected)));

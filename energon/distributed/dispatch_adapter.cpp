@@ -320,9 +320,11 @@ DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
 }
 
 Config DispatchAdapter::settings() const {
-  return {{"ranks", comm_.size()},
-          {"split_batches", options_.split_batches},
-          {"drop_last", options_.drop_last}};
+  Config settings = {{"split_batches", options_.split_batches}, {"drop_last", options_.drop_last}};
+  if (options_.drop_last) {
+    settings["ranks"] = comm_.size();  // they say what is dropped; else any number may go on
+  }
+  return settings;
 }
 
 State DispatchAdapter::save_state() {

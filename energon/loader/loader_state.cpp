@@ -33,7 +33,7 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
   for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
     const SavableDatasetCheckpoint& worker = state.worker_states[i];
     const std::string here = fmt::format("{}.worker_states[{}]", path, i);
-    check_range(worker.turn.epoch, begun, INT32_MAX - 1, here + ".turn.epoch");
+    check_range(worker.turn.epoch, begun, INT32_MAX, here + ".turn.epoch");
     // One beyond: an epoch of which nothing could be used was an error of next(), which kept the
     // turns of before.
     check_range(worker.epoch, 0, worker.turn.epoch + 1, here + ".epoch");

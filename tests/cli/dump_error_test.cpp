@@ -149,7 +149,7 @@ TEST_CASE("a dump of one rank that saves by itself makes a last checkpoint when 
   check_goes_on(folder.path(), flags, ended, saving);
 }
 
-TEST_CASE("--save-to alone is the state at the end, and --save-after the one after so many",
+TEST_CASE("dump --save-to alone is the state at the end, and --save-after the one after so many",
           "[cli][dump]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);

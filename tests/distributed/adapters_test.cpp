@@ -256,11 +256,19 @@ TEST_CASE("ACC-14 after the same batches the source below each adapter has the s
         const auto adapter = adapt(kind, loaders.sparse_source(workers), &registry);
         keys(*adapter, consumed);
         const State state = adapter->save_state();
-        CHECK(innermost(state) == expected);
+        // Workers store their state at a moment of their own: the position may be said in two ways.
+        if (workers == 0) {
+          CHECK(innermost(state) == expected);
+        }
+        const auto from_innermost = loaders.sparse_source(workers);
+        from_innermost->restore_state(innermost(state));
+        CHECK(keys(*from_innermost) == rest);
         CHECK(keys(*adapter) == rest);
         const auto resumed = adapt(kind, loaders.sparse_source(workers), &registry);
         resumed->restore_state(state);
-        CHECK(innermost(resumed->save_state()) == expected);
+        if (workers == 0) {
+          CHECK(innermost(resumed->save_state()) == expected);
+        }
         CHECK(keys(*resumed) == rest);
         CHECK(registry.innermost() == nullptr);
       }

@@ -139,7 +139,6 @@ TEST_CASE("a crash in a function of one sample names stage, dataset, shard and k
   check({.task_encoder = {.encode_sample = energon::MapFunction(crash_map)}}, "encode_sample");
   check({.task_encoder = {.encode_sample = energon::FlatMapFunction(crash_flat_map)}},
         "encode_sample");
-  check({.task_encoder = {.encode_batch = energon::MapFunction(crash_map)}}, "encode_batch");
   TrainOptions postencode = packing();
   postencode.task_encoder.postencode_sample = crash_map;
   check(postencode, "postencode_sample");

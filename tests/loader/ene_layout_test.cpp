@@ -17,7 +17,7 @@ using energon::testing::LoaderFixture;
 using energon::testing::never_checkpoint;
 using energon::testing::take;
 
-TEST_CASE("ENE-07 fewer checkpoints than batches in flight are refused", "[loader][ene]") {
+TEST_CASE("ENE-07 fewer checkpoints than batches in flight are refused", "[loader][ene][fork]") {
   const LoaderFixture fixture({});
   CHECK_THROWS_WITH(fixture.loader(2, {.prefetch_factor = 4, .n_checkpoints = 4}),
                     Catch::Contains("n_checkpoints is 4") && Catch::Contains("at least 5"));
@@ -229,7 +229,7 @@ TEST_CASE("ENE-16 layouts with the same global workers give the same global batc
   CHECK(global_batches({2, 2, 1}) == expected);
 }
 
-TEST_CASE("ENE-23 configurations differ exactly where the loaders do", "[loader][ene]") {
+TEST_CASE("ENE-23 configurations differ exactly where the loaders do", "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 4});
   const auto config = fixture.loader(2)->config();
   CHECK(config == fixture.loader(2)->config());

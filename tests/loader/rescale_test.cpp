@@ -75,12 +75,11 @@ TEST_CASE("IBM-05 after a restore no part is seen again", "[rescale][ibm]") {
 
 TEST_CASE("IBM-07 the epoch is completed, then the next one has all parts again",
           "[rescale][ibm]") {
-  using Mode = energon::ShuffleOverEpochs::Mode;
   const JobSpec spec{.world_size = 2, .logical_shards = 8, .epoch_policy = EpochPolicy::kLoop};
   for (const bool is_reshuffled : {true, false}) {
     CAPTURE(is_reshuffled);
     TrainOptions options = in_parts();
-    options.shuffle_over_epochs = {.mode = is_reshuffled ? Mode::kEpochs : Mode::kNone};
+    options.shuffle_buffer_size = is_reshuffled ? 10 : 0;
     const PipelineFactory pipeline = in_memory({100}, options);
     Job first(pipeline, spec);
     const Keys seen = first.steps(37);
@@ -225,7 +224,7 @@ TEST_CASE("IBM-13 a rank with nothing left says that the epoch is over, or begin
   }
 }
 
-TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene]") {
+TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene][fork]") {
   TrainOptions options;
   options.batch_size = 2;
   options.shuffle_buffer_size = 10;
@@ -277,7 +276,7 @@ TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene]
 }
 
 TEST_CASE("ENE-15 a total of workers that does not fit is an error with the layouts that do",
-          "[rescale][ene]") {
+          "[rescale][ene][fork]") {
   TrainOptions options;
   options.batch_size = 2;
   const LoaderFixture fixture(options);
@@ -290,7 +289,7 @@ TEST_CASE("ENE-15 a total of workers that does not fit is an error with the layo
 }
 
 TEST_CASE("ENE-15 at a step that is no multiple of the workers nothing is lost or comes twice",
-          "[rescale][ene]") {
+          "[rescale][ene][fork]") {
   const PipelineFactory pipeline = in_memory({40, 17, 23}, one_epoch());
   for (const std::int64_t steps : {1, 3, 7}) {
     for (const auto& [ranks, workers] : {std::pair(1, 4), {4, 1}, {2, 2}}) {

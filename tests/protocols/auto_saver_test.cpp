@@ -461,7 +461,7 @@ TEST_CASE("a start and a save open the rank's own file and the mark, whatever th
 }
 
 TEST_CASE("ranks with other data or settings are found out before the first checkpoint",
-          "[protocols]") {
+          "[protocols][fork]") {
   const LoaderFixture fixture(kOptions);
   const LoaderFixture other(kOptions, {2, 2, 3, 4, 10, 10, 10, 10, 3});
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};

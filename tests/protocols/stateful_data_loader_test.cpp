@@ -339,12 +339,8 @@ TEST_CASE("SDL-10 an error of a worker's start and of a pipeline arrive as they 
       const auto loader = make(broken_item, workers);
       loader->iterate();
       CHECK(take(*loader, 3).size() == 3);
-      if (foreign && workers == 0) {
-        CHECK_THROWS_WITH(take(*loader), "item 3 is odd");
-        continue;
-      }
       const auto [code, text] = failure_of([&] { take(*loader); });
-      CHECK(code == (foreign ? ErrorCode::kInternal : ErrorCode::kCorruptData));
+      CHECK(code == (foreign ? ErrorCode::kUserFunction : ErrorCode::kCorruptData));
       CHECK_THAT(text, Catch::Contains("item 3 is odd"));
       loader->iterate();  // the epoch again
       CHECK(take(*loader, 3).size() == 3);
