@@ -63,6 +63,13 @@ PipelineFactory cooked(PipelineData data, energon::TrainOptions options,
   return energon::train_pipeline(std::move(data), std::move(options));
 }
 
+Sample cook_nothing_of_a(Sample crude, CookContext& /*context*/) {
+  if (crude.keys.at(0)[0] == 'a') {
+    throw energon::SkipSample();
+  }
+  return crude;
+}
+
 /// Keys of the first `count` samples, or of an epoch.
 Keys delivered(const PipelineFactory& make, std::size_t count) {
   Stream stream(make);
@@ -231,4 +238,16 @@ TEST_CASE("a blend whose cooker leaves samples out goes on exactly where it was 
     saves[i] = i;
   }
   energon::testing::check_resumes(make, {.worker_config = {.num_workers = num_workers}}, saves, 30);
+}
+
+TEST_CASE("a leaf of which nothing can be used does not end the others", "[recipes][cook]") {
+  const std::vector<std::int64_t> shards = {500, 500};
+  PipelineData data({std::make_shared<const MemoryLeaf>("a", shards),
+                     std::make_shared<const MemoryLeaf>("b", shards)});
+  data.mixing = Mixing::kWeighted;
+  energon::TrainOptions options;
+  options.batch_size = 64;
+  const Keys keys = delivered(cooked(data, options, cook_nothing_of_a), 640);
+  CHECK(keys.size() == 640);
+  CHECK(std::ranges::all_of(keys, [](const std::string& key) { return key[0] == 'b'; }));
 }

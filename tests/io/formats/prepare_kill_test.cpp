@@ -155,6 +155,20 @@ TEST_CASE("journals that no prepare has written move nothing", "[io][formats][pr
   }
 }
 
+TEST_CASE("a commit without a journal is an error", "[io][formats][prepare]") {
+  for (const std::string left : {"0123456789abcdef/0.idx", ".DS_Store"}) {
+    const TempDir folder;
+    write_shards(folder);
+    prepare_folder(folder.path());
+    folder.write(".nv-meta.commit/" + left, "of a copy that was cut short");
+    const auto [code, message] = error_of([&] { energon::open_split(folder.path()); });
+    CHECK(code == ErrorCode::kCorruptData);
+    CHECK(contains(message, "has no journal"));
+    fs::remove_all(folder.file(".nv-meta.commit"));
+    CHECK(energon::open_split(folder.path()).shards.size() == 2);
+  }
+}
+
 TEST_CASE("stagings of killed prepares are removed once they are old", "[io][formats][prepare]") {
   const TempDir folder;
   write_shards(folder);

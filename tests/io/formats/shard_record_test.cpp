@@ -210,6 +210,10 @@ TEST_CASE("one missing checksum file is an error that names it", "[io][formats][
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kNotFound);
   CHECK(contains(message, "b.tar.xxh3"));
+  // The shard is whole: a policy that leaves out broken ones has no say.
+  CHECK(error_of([&] {
+          open_split(fixture.data, {.broken_shards = energon::BrokenShards::kSkip});
+        }).first == ErrorCode::kNotFound);
   const auto set = open_split(fixture.data, {.needs_checksums = false});
   CHECK_FALSE(set.shards[0].checksum_path.empty());
   CHECK(set.shards[1].checksum_path.empty());
