@@ -18,7 +18,8 @@ if(ENERGON_TORCH_PREFIX)
     IMPORTED_LOCATION ${ENERGON_TORCH_PREFIX}/lib/libtorch_cpu.so
     INTERFACE_INCLUDE_DIRECTORIES "${ENERGON_TORCH_PREFIX}/include;${ENERGON_TORCH_PREFIX}/include/torch/csrc/api/include"
     INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${ENERGON_TORCH_PREFIX}/include;${ENERGON_TORCH_PREFIX}/include/torch/csrc/api/include"
-    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
+    # The package brings headers of an fmt of its own, but no library of it.
+    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO;FMT_HEADER_ONLY=1"
     INTERFACE_LINK_LIBRARIES ${ENERGON_TORCH_PREFIX}/lib/libc10.so
     # What libtorch_cpu itself needs of CUDA it finds by its own run path.
     INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined;LINKER:--no-as-needed")

@@ -1,12 +1,13 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
-#include <system_error>
 
 #include <catch2/catch.hpp>
 
 #include "tests/cli/energon_program.h"
+#include "tests/process/process_fixture.h"
 #include "tests/support/dataset_builder.h"
 
 using energon::testing::kTens;
@@ -77,9 +78,12 @@ TEST_CASE("Ctrl-C ends a bench with the numbers until then", "[cli][bench]") {
                                             "--num-workers", "0", "--debug-log",
                                             logs.file("log-{worker_id}.jsonl"), "--no-progress"});
   const std::string log = logs.file("log-0.jsonl");
-  std::error_code not_there;
-  while (std::filesystem::file_size(log, not_there) == 0 || not_there) {  // no batch yet
-  }
+  const auto has_batch = [&log] {
+    std::ifstream file(log);
+    return std::string(std::istreambuf_iterator<char>(file), {}).find(".yield") !=
+           std::string::npos;
+  };
+  REQUIRE(energon::testing::eventually(has_batch));
   program.send_signal(SIGINT);
   const auto result = program.finish();
   CHECK(result.exit_code == 130);
