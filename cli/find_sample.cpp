@@ -23,6 +23,7 @@
 #include "io/formats/dataset_info.h"
 #include "io/formats/dataset_kind.h"
 #include "io/formats/index_cache.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/recipe.h"
 #include "io/formats/sample_index.h"
 #include "io/formats/split_config.h"
@@ -323,16 +324,24 @@ std::vector<FoundSample> find_in(const std::string& path, const std::string& key
     case DatasetKind::kFolder:
       break;
   }
-  std::error_code ignored;
-  const bool is_folder = fs::is_directory(path, ignored);
-  const auto info = is_folder ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
-  const std::vector<Place> places =
-      info ? std::vector{find_in_prepared(fs::canonical(path).string(), *info, key, part, open)}
-           : find_in_plain(path, key, matches, open);
   std::vector<FoundSample> found;
-  for (const Place& place : places) {
-    found.push_back(read_sample(place, key));
+  const auto read_all = [&](const std::vector<Place>& places) {
+    found.clear();
+    for (const Place& place : places) {
+      found.push_back(read_sample(place, key));
+    }
+  };
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    read_all(find_in_plain(path, key, matches, open));
+    return found;
   }
+  const std::string folder = fs::canonical(path).string();
+  read_committed(folder, [&] {
+    const auto info = read_dataset_info(folder + "/.nv-meta");
+    read_all(info ? std::vector{find_in_prepared(folder, *info, key, part, open)}
+                  : find_in_plain(path, key, matches, open));
+  });
   return found;
 }
 

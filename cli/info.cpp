@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_kind.h"
 #include "io/formats/index_cache.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/recipe.h"
 #include "io/formats/tar_index.h"
 #include "io/tar/archive_tail.h"
@@ -67,11 +69,11 @@ void print_summary(const std::string& path, std::string_view kind, std::int64_t 
   output().print("shards:    {}\n", with_separators(static_cast<std::int64_t>(shards)));
 }
 
-// Of a prepared shard, whose index says where its samples end. Compressed ones are not expanded for
-// it.
-void check_end(const std::string& shard_path, const InfoFlags& flags) {
+// What is odd about the end of a prepared shard, whose index says where its samples end. Compressed
+// ones are not expanded for it.
+std::optional<std::string> check_end(const std::string& shard_path, const InfoFlags& flags) {
   if (!shard_path.ends_with(".tar")) {
-    return;
+    return std::nullopt;
   }
   try {
     const FileSource tar(shard_path);
@@ -85,28 +87,49 @@ void check_end(const std::string& shard_path, const InfoFlags& flags) {
     if (flags.has_strict_tars) {
       throw Error(error.code(), error.message(), error.context()).with({.path = shard_path});
     }
-    print_warning(fmt::format("{}: {}", printable(shard_path), error.message()));
+    return fmt::format("{}: {}", printable(shard_path), error.message());
   }
+  return std::nullopt;
 }
 
-void print_prepared(const std::string& path, const DatasetInfo& info, const InfoFlags& flags) {
-  const std::string meta = path + "/.nv-meta";
-  const SplitConfig split = read_split_config(meta, flags.split_config);
-  const std::vector<PartSummary> parts = summarize_parts(info, split, meta);
+struct PreparedSummary {
+  DatasetInfo info = {};
+  SplitConfig split = {};
+  std::vector<PartSummary> parts = {};
   std::uint64_t bytes = 0;
-  std::size_t checksummed = 0;
-  for (const ShardCount& shard : info.shards) {
+  std::size_t checksummed = 0;  // shards
+  std::vector<std::string> warnings = {};
+};
+
+PreparedSummary summarize_prepared(const std::string& path, DatasetInfo info,
+                                   const InfoFlags& flags) {
+  const std::string meta = path + "/.nv-meta";
+  PreparedSummary summary{.info = std::move(info)};
+  summary.split = read_split_config(meta, flags.split_config);
+  summary.parts = summarize_parts(summary.info, summary.split, meta);
+  for (const ShardCount& shard : summary.info.shards) {
     const std::string shard_path = path + "/" + shard.name;
-    bytes += file_size(shard_path);
-    check_end(shard_path, flags);
+    summary.bytes += file_size(shard_path);
+    if (auto warning = check_end(shard_path, flags)) {
+      summary.warnings.push_back(std::move(*warning));
+    }
     std::error_code ignored;
-    checksummed += fs::exists(checksum_path(tar_index_path(shard_path)), ignored) ? 1 : 0;
+    summary.checksummed += fs::exists(checksum_path(tar_index_path(shard_path)), ignored) ? 1 : 0;
   }
-  print_summary(path, "prepared dataset", total_samples(info), bytes, info.shards.size());
+  return summary;
+}
+
+void print_prepared(const std::string& path, const PreparedSummary& summary) {
+  for (const std::string& warning : summary.warnings) {
+    print_warning(warning);
+  }
+  const DatasetInfo& info = summary.info;
+  const SplitConfig& split = summary.split;
+  print_summary(path, "prepared dataset", total_samples(info), summary.bytes, info.shards.size());
   output().print("prepared:  by {}\n",
                  printable(info.energon_version.value_or("an unknown version of energon")));
-  output().print("checksums: {}\n", describe_checksums(checksummed, info.shards.size()));
-  output().print("splits:\n{}", describe_parts(parts, info));
+  output().print("checksums: {}\n", describe_checksums(summary.checksummed, info.shards.size()));
+  output().print("splits:\n{}", describe_parts(summary.parts, info));
   if (split.exclude.empty()) {
     output().write("excluded:  nothing\n");
     return;
@@ -177,10 +200,16 @@ int run_info(const InfoFlags& flags) {
     case DatasetKind::kFolder:
       break;
   }
-  const auto info =
-      fs::is_directory(path, ignored) ? read_dataset_info(path + "/.nv-meta") : std::nullopt;
-  if (info) {
-    print_prepared(path, *info, flags);
+  std::optional<PreparedSummary> summary;
+  if (fs::is_directory(path, ignored)) {
+    read_committed(path, [&] {
+      auto info = read_dataset_info(path + "/.nv-meta");
+      summary =
+          info ? std::optional(summarize_prepared(path, std::move(*info), flags)) : std::nullopt;
+    });
+  }
+  if (summary) {
+    print_prepared(path, *summary);
   } else {
     print_plain(path, flags);
   }

@@ -7,6 +7,8 @@
 
 #include "energon/webdataset/jsonl_dataset.h"
 #include "io/error.h"
+#include "io/formats/join_source.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/recipe.h"
 
 namespace energon {
@@ -106,16 +108,22 @@ class Opener {
   }
 
   void open_join(const LeafReference& reference, PipelineLeaf& leaf) {
-    std::vector<std::shared_ptr<const Webdataset>> columns;
-    for (std::size_t i = 0; i < reference.columns.size(); ++i) {
-      const JoinColumn& column = reference.columns[i];
-      columns.push_back(webdataset(column.path, column.split_part, column.split_config,
-                                   leaf.subflavors, reference.column_yaml.at(i)));
-    }
-    leaf.length = columns.front()->sample_count();
-    leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
-    leaf.dataset =
-        std::make_shared<const JoinedDataset>(reference, std::move(columns), joiner(reference));
+    const std::size_t warnings = data_.warnings.size();
+    const std::size_t broken = data_.broken.size();
+    read_committed(dataset_paths(reference), [&] {
+      data_.warnings.resize(warnings);
+      data_.broken.resize(broken);
+      std::vector<std::shared_ptr<const Webdataset>> columns;
+      for (std::size_t i = 0; i < reference.columns.size(); ++i) {
+        const JoinColumn& column = reference.columns[i];
+        columns.push_back(webdataset(column.path, column.split_part, column.split_config,
+                                     leaf.subflavors, reference.column_yaml.at(i)));
+      }
+      leaf.length = columns.front()->sample_count();
+      leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
+      leaf.dataset =
+          std::make_shared<const JoinedDataset>(reference, std::move(columns), joiner(reference));
+    });
   }
 
   JoinFunction joiner(const LeafReference& reference) const {

@@ -21,6 +21,7 @@
 #include "io/formats/path_exists.h"
 #include "io/formats/prepare_commit.h"
 #include "io/formats/quarantined_samples.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/shard_list.h"
 #include "io/formats/shard_opening.h"
 #include "io/formats/shard_record.h"

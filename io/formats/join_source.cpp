@@ -12,6 +12,7 @@
 #include "io/formats/brace_expansion.h"
 #include "io/formats/dataset_info.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/split_config.h"
 
 namespace energon {
@@ -91,11 +92,20 @@ bool JoinSource::is_shard_excluded(std::size_t position) const {
   return std::binary_search(excludes.begin(), excludes.end(), shards[position]);
 }
 
+std::vector<std::string> dataset_paths(const LeafReference& join) {
+  std::vector<std::string> paths;
+  for (const JoinColumn& column : join.columns) {
+    paths.push_back(column.path);
+  }
+  return paths;
+}
+
 JoinFiles locate_join(const LeafReference& join) {
   JoinFiles files;
   std::vector<JoinNameField> fields;
   for (const JoinColumn& column : join.columns) {
-    const JoinSource& source = files.sources.emplace_back(read_source(column));
+    JoinSource& source = files.sources.emplace_back();
+    read_committed(column.path, [&] { source = read_source(column); });
     JoinNameField field{.uuid = source.uuid, .excludes = {}, .nonmatch = source.nonmatch};
     std::copy_if(source.excludes.begin(), source.excludes.end(), std::back_inserter(field.excludes),
                  [](const std::string& entry) { return entry.find('/') != std::string::npos; });

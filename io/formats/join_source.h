@@ -37,6 +37,10 @@ struct JoinFiles {
   std::vector<JoinSource> sources = {};
 };
 
+/// Where the datasets of a join are: what reads more than locate_join() does so in
+/// read_committed().
+std::vector<std::string> dataset_paths(const LeafReference& join);
+
 /// `join` is a leaf of kind kJoin. Reads .info.json, the split file and index.uuid of each dataset.
 /// Throws Error: kInvalidArgument if one is not prepared, the split part is unknown or names a
 /// shard twice; kCorruptData, kIo.

@@ -21,6 +21,7 @@
 #include "io/formats/lint_parts.h"
 #include "io/formats/parallel_for.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/sample_index.h"
 #include "io/formats/scan_pipeline.h"
 #include "io/formats/shard_list.h"
@@ -403,8 +404,17 @@ LintReport lint(const std::string& path, const LintOptions& options) {
     return lint_jsonl(path, options);
   }
   LintReport report;
-  Dataset dataset = find_dataset(path, options, report);
-  return Linter(std::move(dataset), options, std::move(report)).run();
+  const auto look = [&] {
+    LintReport found;
+    Dataset dataset = find_dataset(path, options, found);
+    report = Linter(std::move(dataset), options, std::move(found)).run();
+  };
+  if (fs::is_directory(path)) {
+    read_committed(path, look);
+  } else {
+    look();
+  }
+  return report;
 }
 
 }  // namespace energon

@@ -17,6 +17,7 @@
 #include "io/formats/join_index.h"
 #include "io/formats/join_source.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/recipe.h"
 #include "io/formats/split_config.h"
 #include "io/formats/tar_index.h"
@@ -56,7 +57,11 @@ class MetadatasetLinter {
       check_part(target, part);
     }
     for (const LeafReference& join : joins_) {
-      attempt(path_, "join: ", [&] { check_join(join); });
+      attempt(path_, "join: ", [&] {
+        if (checked_joins_.insert(locate_join(join).index_path).second) {
+          read_committed(dataset_paths(join), [&] { check_join(join); });
+        }
+      });
     }
     return std::move(report_);
   }
@@ -143,9 +148,6 @@ class MetadatasetLinter {
   // Each place of the index must be a sample of its shard.
   void check_join(const LeafReference& join) {
     const JoinFiles files = locate_join(join);
-    if (!checked_joins_.insert(files.index_path).second) {
-      return;
-    }
     const JoinIndex index = open_join_index(files, join);
     std::vector<JoinIndex::TarSizes> sizes;
     std::vector<std::vector<std::optional<TarIndex>>> tars;

@@ -37,13 +37,6 @@ bool is_done_by_others(int error) { return error == ENOENT || error == ENOTDIR; 
 
 bool is_denied(int error) { return error == EACCES || error == EPERM || error == EROFS; }
 
-// The folder of the published commit; empty if there is none.
-std::string find_published(const std::string& dataset_path) {
-  std::error_code error;
-  fs::directory_iterator entry(commit_folder(dataset_path), error);
-  return error || entry == fs::directory_iterator() ? std::string() : entry->path().string();
-}
-
 // A dataset may come from anyone, and its journal is carried out: it may name nothing but the files
 // that prepare writes.
 void check_target(const std::string& path, const std::string& journal) {
@@ -210,22 +203,6 @@ class Commit {
   int removed_ = 0;
 };
 
-// Of what an open dataset is made, as far as a prepare changes it.
-std::string version_of(const std::string& dataset_path) {
-  const std::string meta = dataset_path + "/.nv-meta";
-  std::string version = find_published(dataset_path);
-  struct stat status {};
-  if (::stat((meta + "/.info.json").c_str(), &status) == 0) {
-    version += fmt::format("|{}|{}|{}|{}", status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                           status.st_mtim.tv_nsec);
-  }
-  try {
-    version += "|" + read_file(meta + "/index.uuid");
-  } catch (const Error&) {  // older datasets have none
-  }
-  return version;
-}
-
 }  // namespace
 
 std::string_view unfinished_note() {
@@ -235,6 +212,12 @@ std::string_view unfinished_note() {
 
 std::string commit_folder(const std::string& dataset_path) {
   return dataset_path + "/.nv-meta.commit";
+}
+
+std::string published_commit(const std::string& dataset_path) {
+  std::error_code error;
+  fs::directory_iterator entry(commit_folder(dataset_path), error);
+  return error || entry == fs::directory_iterator() ? std::string() : entry->path().string();
 }
 
 std::string encode_journal(const std::vector<CommitStep>& steps) {
@@ -283,7 +266,7 @@ void complete_commit(const std::string& dataset_path) {
   constexpr std::chrono::milliseconds kBetweenLooks{20};
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (true) {
-    const std::string published = find_published(dataset_path);
+    const std::string published = published_commit(dataset_path);
     if (published.empty()) {
       return;
     }
@@ -313,27 +296,6 @@ void complete_commit(const std::string& dataset_path) {
                   {.path = commit_folder(dataset_path)});
     }
   }
-}
-
-void read_committed(const std::string& dataset_path, const std::function<void()>& read) {
-  constexpr int kAttempts = 10;
-  for (int i = 0; i < kAttempts; ++i) {
-    complete_commit(dataset_path);
-    const std::string before = version_of(dataset_path);
-    try {
-      read();
-      if (version_of(dataset_path) == before) {
-        return;
-      }
-    } catch (const Error&) {
-      if (version_of(dataset_path) == before) {
-        throw;
-      }
-    }
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              "the dataset is prepared again and again while it is opened; wait until that ends",
-              {.path = dataset_path});
 }
 
 }  // namespace energon

@@ -21,7 +21,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +44,9 @@ std::string_view unfinished_note();
 /// The folder that holds the published commit of a dataset.
 std::string commit_folder(const std::string& dataset_path);
 
+/// The published commit itself, a folder in commit_folder(); empty if there is none.
+std::string published_commit(const std::string& dataset_path);
+
 /// The bytes of <id>/journal.
 std::string encode_journal(const std::vector<CommitStep>& steps);
 
@@ -57,10 +59,5 @@ void publish_commit(const std::string& dataset_path, const std::string& staging)
 /// write, it waits up to half a minute for the one that does. Throws Error: kInvalidArgument that
 /// says who must finish it, kCorruptData for a journal that cannot be one of ours, kIo.
 void complete_commit(const std::string& dataset_path);
-
-/// Calls `read` until no commit was carried out meanwhile, so that what it has read is of one
-/// prepare; after a few times it gives up with an Error (kInvalidArgument). An error of `read` is
-/// thrown if nothing changed meanwhile. Throws as complete_commit().
-void read_committed(const std::string& dataset_path, const std::function<void()>& read);
 
 }  // namespace energon

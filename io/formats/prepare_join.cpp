@@ -24,6 +24,7 @@
 #include "io/formats/join_source.h"
 #include "io/formats/jsonl_index.h"
 #include "io/formats/path_exists.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/sample_index.h"
 #include "io/shared_folder.h"
 #include "io/unique_fd.h"
@@ -298,9 +299,13 @@ std::int64_t prepare_jsonl(const std::string& path, std::stop_token stop) {
 }
 
 JoinReport prepare_join(const LeafReference& join, std::stop_token stop) {
-  const JoinFiles files = locate_join(join);
+  JoinReport report;
   make_folder(join.path + ".cache");
-  return Joining(files, std::move(stop)).run();
+  read_committed(dataset_paths(join), [&] {
+    const JoinFiles files = locate_join(join);
+    report = Joining(files, stop).run();
+  });
+  return report;
 }
 
 MetadatasetReport prepare_metadataset(const std::string& path, std::stop_token stop) {

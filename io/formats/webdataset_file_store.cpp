@@ -10,6 +10,7 @@
 #include "io/formats/index_cache.h"
 #include "io/formats/path_exists.h"
 #include "io/formats/read_bytes.h"
+#include "io/formats/read_committed.h"
 #include "io/formats/shard_list.h"
 #include "io/formats/shard_record.h"
 #include "io/formats/tar_index.h"
@@ -98,7 +99,9 @@ WebdatasetFileStore::~WebdatasetFileStore() = default;
 
 WebdatasetFileStore::Opened& WebdatasetFileStore::opened() {
   if (!opened_ || opened_->process != ::getpid()) {
-    opened_ = std::make_unique<Opened>(path());
+    std::unique_ptr<Opened> now;
+    read_committed(path(), [&] { now = std::make_unique<Opened>(path()); });
+    opened_ = std::move(now);
   }
   return *opened_;
 }

@@ -16,11 +16,16 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/formats/dataset_folder.h"
+#include "io/formats/dataset_info.h"
 #include "io/formats/file_cache.h"
+#include "io/formats/file_store.h"
 #include "io/formats/index_cache.h"
+#include "io/formats/join_source.h"
 #include "io/formats/jsonl_index.h"
+#include "io/formats/lint.h"
 #include "io/formats/prepare.h"
 #include "io/formats/prepare_join.h"
+#include "io/formats/recipe.h"
 #include "io/formats/sample_index.h"
 #include "io/formats/tar_index.h"
 
@@ -95,6 +100,25 @@ int join(const std::string& metadataset) {
   return expect(!report.joins.empty());
 }
 
+int store(const std::string& folder, const std::string& name, const std::string& text) {
+  energon::WebdatasetFileStore store(folder);
+  return expect(store.get(name).bytes.text() == text);
+}
+
+// The shards of a join's first dataset have the numbers that .info.json gives them.
+int locate(const std::string& metadataset) {
+  const auto join = energon::load_recipe(metadataset, "train").leaves.at(0);
+  const energon::JoinSource source = energon::locate_join(join).sources.at(0);
+  const auto info = energon::read_dataset_info(source.dataset_path + "/.nv-meta");
+  for (std::size_t i = 0; i < source.shards.size(); ++i) {
+    if (info->shards.at(static_cast<std::size_t>(source.tar_file_ids[i])).name !=
+        source.shards[i]) {
+      return kWrong;
+    }
+  }
+  return 0;
+}
+
 int cache(const std::string& parent, const std::string& files) {
   energon::FileCache cache({.parent_folder = parent, .threads = 2});
   const energon::StoreFactory store = [files] {
@@ -132,6 +156,15 @@ int run(const std::vector<std::string>& words) {
   }
   if (verb == "join") {
     return join(words.at(2));
+  }
+  if (verb == "store") {
+    return store(words.at(2), words.at(3), words.at(4));
+  }
+  if (verb == "locate") {
+    return locate(words.at(2));
+  }
+  if (verb == "lint") {
+    return expect(energon::lint(words.at(2)).ok());
   }
   return cache(words.at(2), words.at(3));
 }

@@ -178,6 +178,36 @@ TEST_CASE("whoever opens while others prepare gets one set or the other",
   }
 }
 
+TEST_CASE("who reads several files of a dataset while it is prepared gets those of one prepare",
+          "[io][formats][shared][fork]") {
+  const TempDir folder;
+  const std::string dataset = folder.file("d");
+  folder.write("d/a-b.tar", make_shard(0, 3));
+  folder.write("d/c.tar", make_shard(10, 3));
+  const std::string join =
+      folder.write("m.yaml",
+                   "__class__: MetadatasetV2\nsplits: {train: {join: [{path: d}, {path: d}], "
+                   "joiner: {__class__: C}}}\n");
+  struct Reader {
+    Words actor;
+    std::string moment;  // of the prepare
+  };
+  for (const auto& [actor, moment] : std::vector<Reader>{
+           {{"store", dataset, "000011.txt", "000011"}, "/index.sqlite"},
+           {{"locate", join}, "/split.yaml"},
+           {{"lint", dataset}, "/split.yaml"},
+           {{"lint", dataset}, "/index.sqlite"},
+       }) {
+    CAPTURE(actor, moment);
+    prepare_folder(dataset, {.existing = energon::Existing::kOverwrite});
+    // It leaves out a-b.tar, so that c.tar becomes the first shard.
+    const std::string prepare = fmt::format("{} prepare {} some", ENERGON_SHARED_ACTOR, dataset);
+    check_all_right(run_actors(std::vector<Words>{actor},
+                               {"ENERGON_TEST_RUN=" + prepare, "ENERGON_TEST_RUN_AT=" + moment}));
+    CHECK(energon::open_split(dataset).shards.size() == 1);  // it has run
+  }
+}
+
 TEST_CASE("joins are prepared by several processes at once", "[io][formats][shared][fork]") {
   const TempDir folder;
   folder.write("one/a.tar", make_shard(0, 50));

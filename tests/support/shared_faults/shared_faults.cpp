@@ -8,6 +8,8 @@
 //   ENERGON_TEST_JITTER   microseconds that calls below wait at most, at random
 //   ENERGON_TEST_KILL_AT  SIGKILL at the so-manieth call that changes a folder, counted from 1
 //   ENERGON_TEST_KILL_IN  counting begins with the first call that names a path with this in it
+//   ENERGON_TEST_RUN      a shell command, of another machine so to speak, that is run once, before
+//   ENERGON_TEST_RUN_AT   the first opening of a path that ends with this
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -58,6 +60,24 @@ void pass(const char* first, const char* second = nullptr) {
     }
   }
   errno = error;
+}
+
+// Before each call that opens a file.
+void run_once_at(const char* path) {
+  const char* at = std::getenv("ENERGON_TEST_RUN_AT");
+  const char* command = std::getenv("ENERGON_TEST_RUN");
+  if (at == nullptr || command == nullptr || std::strlen(path) < std::strlen(at) ||
+      std::strcmp(path + std::strlen(path) - std::strlen(at), at) != 0) {
+    return;
+  }
+  static std::atomic<bool> has_run{false};
+  if (!has_run.exchange(true)) {
+    ::unsetenv("LD_PRELOAD");
+    ::unsetenv("ENERGON_TEST_RUN_AT");
+    if (std::system(command) != 0) {
+      std::abort();
+    }
+  }
 }
 
 int result_of(long result) { return static_cast<int>(result); }
@@ -120,6 +140,23 @@ int futimens(int fd, const timespec* times) noexcept {
   return is_set("ENERGON_TEST_TIMES", "lost")
              ? 0
              : result_of(::syscall(SYS_utimensat, fd, nullptr, times, 0));
+}
+
+int open(const char* path, int flags, ...) {
+  run_once_at(path);
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  return result_of(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  return open(path, flags, mode);
 }
 
 int rename(const char* from, const char* to) noexcept {
