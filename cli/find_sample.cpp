@@ -22,6 +22,7 @@
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_info.h"
 #include "io/formats/dataset_kind.h"
+#include "io/formats/dataset_yaml.h"
 #include "io/formats/index_cache.h"
 #include "io/formats/read_committed.h"
 #include "io/formats/recipe.h"
@@ -349,7 +350,11 @@ std::vector<FoundSample> find_in(const std::string& path, const std::string& key
 
 FoundSample find_sample(const std::string& path, const std::string& key,
                         const std::optional<std::string>& split, const OpenOptions& open) {
-  return std::move(find_in(path, key, {.name = split}, Matches::kFirst, open).front());
+  SplitPart part{.name = split};
+  if (split && detect_dataset_kind(path) == DatasetKind::kPrepared) {
+    part.config = read_dataset_yaml(path, std::nullopt).split_config;
+  }
+  return std::move(find_in(path, key, part, Matches::kFirst, open).front());
 }
 
 std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,

@@ -22,6 +22,7 @@
 #include "io/error.h"
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_kind.h"
+#include "io/formats/dataset_yaml.h"
 #include "io/formats/index_cache.h"
 #include "io/formats/read_committed.h"
 #include "io/formats/recipe.h"
@@ -94,6 +95,7 @@ std::optional<std::string> check_end(const std::string& shard_path, const InfoFl
 
 struct PreparedSummary {
   DatasetInfo info = {};
+  std::optional<std::string> split_config = std::nullopt;  // absent: the usual one
   SplitConfig split = {};
   std::vector<PartSummary> parts = {};
   std::uint64_t bytes = 0;
@@ -105,7 +107,13 @@ PreparedSummary summarize_prepared(const std::string& path, DatasetInfo info,
                                    const InfoFlags& flags) {
   const std::string meta = path + "/.nv-meta";
   PreparedSummary summary{.info = std::move(info)};
-  summary.split = read_split_config(meta, flags.split_config);
+  const std::optional<std::string> of_dataset = read_dataset_yaml(path, std::nullopt).split_config;
+  summary.split_config = flags.split_config ? flags.split_config : of_dataset;
+  if (of_dataset && summary.split_config != of_dataset) {
+    summary.warnings.push_back(fmt::format(
+        "reading takes the split file '{}', which dataset.yaml names", printable(*of_dataset)));
+  }
+  summary.split = read_split_config(meta, summary.split_config);
   summary.parts = summarize_parts(summary.info, summary.split, meta);
   for (const ShardCount& shard : summary.info.shards) {
     const std::string shard_path = path + "/" + shard.name;
@@ -129,7 +137,9 @@ void print_prepared(const std::string& path, const PreparedSummary& summary) {
   output().print("prepared:  by {}\n",
                  printable(info.energon_version.value_or("an unknown version of energon")));
   output().print("checksums: {}\n", describe_checksums(summary.checksummed, info.shards.size()));
-  output().print("splits:\n{}", describe_parts(summary.parts, info));
+  output().print("splits{}:\n{}",
+                 summary.split_config ? " by " + printable(*summary.split_config) : "",
+                 describe_parts(summary.parts, info));
   if (split.exclude.empty()) {
     output().write("excluded:  nothing\n");
     return;
@@ -222,8 +232,10 @@ void add_info(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand("info", "Say what a dataset contains");
   const auto flags = std::make_shared<InfoFlags>();
   add_path(*command, flags->path, PathCount::kSeveral);
-  command->add_option("--split-config", flags->split_config,
-                      "Split file in .nv-meta; default: split.yaml, else split.json");
+  command->add_option(
+      "--split-config", flags->split_config,
+      "Split file in .nv-meta; default: as dataset.yaml says, else split.yaml, else "
+      "split.json");
   command->add_option("--cache-dir", flags->cache_dir,
                       "Where indices and expanded shards go that cannot be kept beside the data");
   add_strict_tars(*command, flags->has_strict_tars);

@@ -15,6 +15,7 @@
 #include "io/formats/checksum_file.h"
 #include "io/formats/dataset_info.h"
 #include "io/formats/dataset_kind.h"
+#include "io/formats/dataset_yaml.h"
 #include "io/formats/index_cache.h"
 #include "io/formats/lint_jsonl.h"
 #include "io/formats/lint_metadataset.h"
@@ -52,27 +53,46 @@ LintProblem problem_of(const std::string& shard, const Error& error) {
           .message = error.message()};
 }
 
-void check_split(const Dataset& dataset, const std::string& meta, const LintOptions& options,
-                 LintReport& report) {
-  try {
-    const SplitConfig config = read_split_config(meta, options.split_config);
-    const std::unordered_set<std::string> known(dataset.shards.begin(), dataset.shards.end());
-    for (const SplitConfig::Part& part : config.parts) {
-      if (part.patterns.empty()) {
-        report.warnings.push_back(fmt::format("split part '{}' is empty", printable(part.name)));
-        continue;
-      }
-      for (const std::string& name : select_shards(config, part.name, meta).names) {
-        if (!known.contains(name)) {
-          report.problems.push_back(
-              {.shard = name,
-               .message = fmt::format("split part '{}' names it, .info.json does not",
-                                      printable(part.name))});
-        }
+// Of the split file of this name, which must name shards of .info.json.
+void check_split(const Dataset& dataset, const std::string& meta,
+                 const std::optional<std::string>& name, LintReport& report) {
+  const std::string place = name ? printable(*name) + ": " : "";
+  const SplitConfig config = read_split_config(meta, name);
+  const std::unordered_set<std::string> known(dataset.shards.begin(), dataset.shards.end());
+  for (const SplitConfig::Part& part : config.parts) {
+    if (part.patterns.empty()) {
+      report.warnings.push_back(
+          fmt::format("{}split part '{}' is empty", place, printable(part.name)));
+      continue;
+    }
+    for (const std::string& shard : select_shards(config, part.name, meta).names) {
+      if (!known.contains(shard)) {
+        report.problems.push_back(
+            {.shard = shard,
+             .message = fmt::format("{}split part '{}' names it, .info.json does not", place,
+                                    printable(part.name))});
       }
     }
-  } catch (const Error& error) {
-    report.problems.push_back(problem_of("", error));
+  }
+}
+
+void check_splits(const Dataset& dataset, const std::string& meta, const LintOptions& options,
+                  LintReport& report) {
+  const auto attempt = [&](const auto& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      report.problems.push_back(problem_of("", error));
+    }
+  };
+  for (const std::optional<std::string>& name : options.split_configs) {
+    attempt([&] { check_split(dataset, meta, name, report); });
+  }
+  if (options.split_configs.empty()) {
+    attempt([&] {
+      const DatasetYaml yaml = read_dataset_yaml(dataset.folder, std::nullopt);
+      check_split(dataset, meta, yaml.split_config, report);
+    });
   }
 }
 
@@ -114,7 +134,7 @@ Dataset find_dataset(const std::string& path, const LintOptions& options, LintRe
   } catch (const Error& error) {
     report.problems.push_back(problem_of("", error));
   }
-  check_split(dataset, meta, options, report);
+  check_splits(dataset, meta, options, report);
   return dataset;
 }
 

@@ -45,7 +45,9 @@ struct LintProgress {
 };
 
 struct LintOptions {
-  std::optional<std::string> split_config = std::nullopt;
+  /// Split files in .nv-meta to check; nothing is split.yaml, else split.json. Empty: the one that
+  /// reading takes, which dataset.yaml may name.
+  std::vector<std::optional<std::string>> split_configs = {};
   std::optional<std::string> cache_dir = std::nullopt;  ///< for compressed shards
   std::optional<int> threads = std::nullopt;
   /// Tars that do not end with zero blocks, or have other data behind them: a warning or a problem.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -25,12 +26,15 @@
 namespace energon {
 namespace {
 
-// A dataset that is read, and with which split file.
-struct Target {
-  std::string path;
-  std::optional<std::string> split_config;
+// Split files of one dataset; nothing is the usual one.
+using SplitConfigs = std::set<std::optional<std::string>>;
 
-  auto operator<=>(const Target&) const = default;
+struct PartOfSplit {
+  std::string path;  // of the dataset
+  std::optional<std::string> split_config;
+  std::string part;
+
+  auto operator<=>(const PartOfSplit&) const = default;
 };
 
 // What says something about the machine or the caller, not about the data.
@@ -50,11 +54,11 @@ class MetadatasetLinter {
       attempt(path_, fmt::format("split '{}', of which nothing was read: ", printable(split.name)),
               [&] { add_recipe(load_recipe(path_, split.name)); });
     }
-    for (const Target& target : targets_) {
-      attempt(target.path, "", [&] { lint_target(target); });
+    for (const std::string& path : datasets_) {
+      attempt(path, "", [&] { lint_dataset(path); });
     }
-    for (const auto& [target, part] : parts_) {
-      check_part(target, part);
+    for (const PartOfSplit& part : parts_) {
+      check_part(part);
     }
     for (const LeafReference& join : joins_) {
       attempt(path_, "join: ", [&] {
@@ -85,64 +89,71 @@ class MetadatasetLinter {
       if (leaf.kind == LeafReference::Kind::kJoin) {
         joins_.push_back(leaf);
       } else {
-        add({leaf.path, leaf.split_config}, leaf.split_part);
+        add({leaf.path, leaf.split_config, leaf.split_part});
       }
       for (const JoinColumn& column : leaf.columns) {
-        add({column.path, column.split_config}, column.split_part);
+        add({column.path, column.split_config, column.split_part});
       }
       for (const AuxReference& aux : leaf.aux) {
         // Of a folder, and of an index of media, nothing can be checked.
         if (aux.kind == AuxReference::Kind::kJsonl ||
             (aux.kind == AuxReference::Kind::kWebdataset &&
              detect_dataset_kind(aux.path) == DatasetKind::kPrepared)) {
-          add({aux.path, std::nullopt}, "");
+          add(aux.path);
         }
       }
     }
   }
 
-  void add(Target target, const std::string& part) {
-    if (!part.empty() && path_exists(target.path + "/.nv-meta")) {
-      parts_.emplace(target, part);
+  void add(const PartOfSplit& part) {
+    if (path_exists(part.path + "/.nv-meta")) {
+      parts_.insert(part);
     }
-    if (known_.insert(target).second) {
-      targets_.push_back(std::move(target));
-    }
+    add(part.path).insert(part.split_config);
   }
 
-  void lint_target(const Target& target) {
+  SplitConfigs& add(const std::string& path) {
+    const auto [splits, is_new] = splits_.try_emplace(path);
+    if (is_new) {
+      datasets_.push_back(path);
+    }
+    return splits->second;
+  }
+
+  void lint_dataset(const std::string& path) {
     ++report_.datasets;
     LintOptions options = options_;
-    options.split_config = target.split_config;
+    const SplitConfigs& splits = splits_.at(path);
+    options.split_configs.assign(splits.begin(), splits.end());
     if (options_.progress) {
       options.progress = [&](LintProgress progress) {
-        progress.dataset = target.path;
+        progress.dataset = path;
         options_.progress(progress);
       };
     }
-    LintReport found = lint(target.path, options);
+    LintReport found = lint(path, options);
     report_.shards += found.shards;
     report_.samples += found.samples;
     report_.samples_checksummed += found.samples_checksummed;
     for (LintProblem& problem : found.problems) {
-      problem.dataset = target.path;
+      problem.dataset = path;
       report_.problems.push_back(std::move(problem));
     }
     for (const std::string& warning : found.warnings) {
-      report_.warnings.push_back(fmt::format("{}: {}", printable(target.path), warning));
+      report_.warnings.push_back(fmt::format("{}: {}", printable(path), warning));
     }
   }
 
   // That the part exists and has shards; whether the split file can be read was looked at before.
-  void check_part(const Target& target, const std::string& part) {
-    const std::string meta = target.path + "/.nv-meta";
+  void check_part(const PartOfSplit& part) {
+    const std::string meta = part.path + "/.nv-meta";
     SplitConfig config;
     try {
-      config = read_split_config(meta, target.split_config);
+      config = read_split_config(meta, part.split_config);
     } catch (const Error&) {
       return;
     }
-    attempt(target.path, "", [&] { select_shards(config, part, meta); });
+    attempt(part.path, "", [&] { select_shards(config, part.part, meta); });
   }
 
   // Each place of the index must be a sample of its shard.
@@ -196,9 +207,9 @@ class MetadatasetLinter {
   const LintOptions& options_;
   LintReport report_;
 
-  std::vector<Target> targets_;  // in the order of the recipes
-  std::set<Target> known_;
-  std::set<std::pair<Target, std::string>> parts_;  // that the recipes name
+  std::vector<std::string> datasets_;  // by path, in the order of the recipes
+  std::map<std::string, SplitConfigs> splits_;
+  std::set<PartOfSplit> parts_;  // that the recipes name
   std::vector<LeafReference> joins_;
   std::set<std::string> checked_joins_;  // by path of the index
 };

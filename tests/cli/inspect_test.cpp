@@ -38,6 +38,25 @@ TEST_CASE("info describes plain tars and prepared datasets", "[cli][info]") {
                  Catch::Contains("excluded:\n  shard-001.tar\n"));
 }
 
+TEST_CASE("info and get take the split file that dataset.yaml names", "[cli][info][get]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
+  folder.write(".nv-meta/small.yaml", "split_parts: {train: [shard-005.tar]}");
+  folder.write(".nv-meta/dataset.yaml", "split_config: small.yaml");
+  const auto small = run_energon({"info", folder.path()});
+  CHECK_THAT(small.out, Catch::Contains("splits by small.yaml:\n  train: 9.09%, 5 samples in 1"));
+  CHECK(small.err.empty());
+  const auto usual = run_energon({"info", folder.path(), "--split-config", "split.yaml"});
+  CHECK_THAT(usual.out, Catch::Contains("train: 100%, 55 samples"));
+  CHECK_THAT(usual.err, Catch::Contains("reading takes the split file 'small.yaml'"));
+
+  CHECK(run_energon({"get", folder.path(), "000052", "--split", "train"}).exit_code == 0);
+  const auto outside = run_energon({"get", folder.path(), "000001", "--split", "train"});
+  CHECK(outside.exit_code == 1);
+  CHECK_THAT(outside.err, Catch::Contains("not in the split part 'train'"));
+}
+
 TEST_CASE("info takes one tar and a brace pattern", "[cli][info]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);

@@ -66,6 +66,23 @@ TEST_CASE("lint reads every dataset that a metadataset names, once", "[io][forma
   CHECK(report.samples == 15);
 }
 
+TEST_CASE("lint reads a dataset once that a metadataset names with several split files",
+          "[io][formats][lint]") {
+  const Fixture f;
+  std::filesystem::resize_file(f.folder.file("c/x.tar"), 4 * 5 * 512);  // no end
+  f.folder.write("c/.nv-meta/other.yaml", "split_parts: {train: [x.tar], val: [y.tar]}");
+  f.folder.write("c/.nv-meta/dataset.yaml", "split_config: other.yaml");
+  f.folder.write("n.yaml",
+                 "__class__: MetadatasetV2\nsplits: {train: {path: c, aux: {media: c}}}\n");
+  const LintReport report = lint(f.folder.file("n.yaml"));
+  CHECK(report.datasets == 1);
+  CHECK(report.samples == 4);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(contains(report.warnings[0], "no end-of-archive block"));
+  REQUIRE(report.problems.size() == 2);  // the shard was changed, and y.tar
+  CHECK(contains(report.problems[1].message, "other.yaml: split part 'val' names it"));
+}
+
 TEST_CASE("lint says in which dataset of a metadataset a problem is", "[io][formats][lint]") {
   const Fixture f;
   for (const char* name : {"b", "c"}) {

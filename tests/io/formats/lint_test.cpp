@@ -68,6 +68,21 @@ TEST_CASE("lint reports every problem of every shard", "[io][formats][lint]") {
   CHECK(report.problems[2].shard == "c.tar");
 }
 
+TEST_CASE("lint checks the split file that dataset.yaml names", "[io][formats][lint]") {
+  const TempDir folder;
+  prepare_example(folder, Checksums::kNone);
+  folder.write(".nv-meta/split.yaml", "split_parts: {train: [c.tar]}");
+  folder.write(".nv-meta/other.yaml", "split_parts: {train: [a.tar]}");
+  folder.write(".nv-meta/dataset.yaml", "split_config: other.yaml");
+  CHECK(lint(folder.path()).ok());
+  folder.write(".nv-meta/other.yaml", "split_parts: {train: [a.tar, d.tar]}");
+  const LintReport report = lint(folder.path());
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].shard == "d.tar");
+  folder.write(".nv-meta/dataset.yaml", "split_konfig: other.yaml");
+  CHECK(contains(lint(folder.path()).problems.at(0).message, "no known key"));
+}
+
 TEST_CASE("lint reports missing files and wrong counts", "[io][formats][lint]") {
   const TempDir folder;
   prepare_example(folder, Checksums::kNone);
