@@ -99,8 +99,18 @@ std::vector<CommitStep> decode_journal(std::string_view text, const std::string&
   return steps;
 }
 
+// This process may not carry the commit out.
+class Denied : public Error {
+ public:
+  using Error::Error;
+};
+
 [[noreturn]] void fail_step(const std::string& path, int error) {
-  throw io_error("cannot put a prepared file to its place", error, {.path = path});
+  const Error failed = io_error("cannot put a prepared file to its place", error, {.path = path});
+  if (is_denied(error)) {
+    throw Denied(failed.code(), failed.message(), failed.context());
+  }
+  throw failed;
 }
 
 // rename(), also where a file system is mounted below the dataset's folder.
@@ -137,6 +147,9 @@ class Commit {
   void carry_out() {
     const std::string journal = folder_ + "/journal";
     constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+    if (::access(journal.c_str(), R_OK) != 0 && is_denied(errno)) {
+      fail_step(journal, errno);
+    }
     const std::vector<CommitStep> steps = decode_journal(read_file(journal, kLimitBytes), journal);
     make_meta_folder();
     std::set<std::string> folders = {path_};
@@ -270,30 +283,30 @@ void complete_commit(const std::string& dataset_path) {
     if (published.empty()) {
       return;
     }
-    if (::access(dataset_path.c_str(), W_OK) == 0 || !is_denied(errno)) {
-      try {
-        Commit(dataset_path, published).carry_out();
-      } catch (const Error&) {
-        if (path_exists(published + "/journal")) {
-          throw;
-        }
-        if (path_exists(published)) {
-          throw Error(ErrorCode::kCorruptData,
-                      "what a prepare left to be finished has no journal, as after a copy that was "
-                      "cut short; remove this folder and prepare the dataset again",
-                      {.path = commit_folder(dataset_path)});
-        }
-        // Another process has finished it meanwhile.
+    try {
+      Commit(dataset_path, published).carry_out();
+    } catch (const Denied& error) {
+      if (std::chrono::steady_clock::now() >= deadline) {
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("a prepare was stopped while it replaced the files of this dataset, and "
+                        "this process may not finish it ({}); run as a user who may: energon info "
+                        "{}",
+                        error.what(), printable(dataset_path)),
+            {.path = commit_folder(dataset_path)});
       }
-    } else if (std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(kBetweenLooks);  // the prepare that published it is at work
-    } else {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("a prepare was stopped while it replaced the files of this dataset, "
-                              "and this process may not write there to finish it; run as a user "
-                              "who may: energon info {}",
-                              printable(dataset_path)),
-                  {.path = commit_folder(dataset_path)});
+    } catch (const Error&) {
+      if (path_exists(published + "/journal")) {
+        throw;
+      }
+      if (path_exists(published)) {
+        throw Error(ErrorCode::kCorruptData,
+                    "what a prepare left to be finished has no journal, as after a copy that was "
+                    "cut short; remove this folder and prepare the dataset again",
+                    {.path = commit_folder(dataset_path)});
+      }
+      // Another process has finished it meanwhile.
     }
   }
 }

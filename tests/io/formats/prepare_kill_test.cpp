@@ -121,6 +121,22 @@ TEST_CASE("a first prepare that is killed leaves plain tars or a prepared datase
   }
 }
 
+TEST_CASE("who may not finish a prepare waits for the one that does",
+          "[io][formats][prepare][fork]") {
+  const TempDir folder;
+  write_shards(folder);
+  prepare_folder(folder.path(), {.checksums = energon::Checksums::kWrite});
+  REQUIRE(prepare_and_kill(folder.path(), "some", 3).signal == SIGKILL);
+  REQUIRE(fs::exists(energon::commit_folder(folder.path())));
+  const std::string finish = fmt::format("(sleep 0.3; {} open {} 1) </dev/null >/dev/null 2>&1 &",
+                                         ENERGON_SHARED_ACTOR, folder.path());
+  const auto results = run_actors({{"open", folder.path(), "1"}},
+                                  {"ENERGON_TEST_DENY=.nv-meta.commit",
+                                   "ENERGON_TEST_RUN_AT=/journal", "ENERGON_TEST_RUN=" + finish});
+  CHECK(results.front().exit_code == 0);
+  CHECK(energon::open_split(folder.path()).shards.size() == 1);
+}
+
 TEST_CASE("journals that no prepare has written move nothing", "[io][formats][prepare]") {
   const TempDir outer;
   outer.write("precious.idx", "stays");

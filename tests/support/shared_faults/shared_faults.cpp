@@ -8,6 +8,7 @@
 //   ENERGON_TEST_JITTER   microseconds that calls below wait at most, at random
 //   ENERGON_TEST_KILL_AT  SIGKILL at the so-manieth call that changes a folder, counted from 1
 //   ENERGON_TEST_KILL_IN  counting begins with the first call that names a path with this in it
+//   ENERGON_TEST_DENY     rename() of a path with this in it is refused with EACCES
 //   ENERGON_TEST_RUN      a shell command, of another machine so to speak, that is run once, before
 //   ENERGON_TEST_RUN_AT   the first opening of a path that ends with this
 
@@ -161,6 +162,11 @@ int open64(const char* path, int flags, ...) {
 
 int rename(const char* from, const char* to) noexcept {
   pass(from, to);
+  const char* denied = std::getenv("ENERGON_TEST_DENY");
+  if (denied != nullptr && (contains(from, denied) || contains(to, denied))) {
+    errno = EACCES;
+    return -1;
+  }
   return result_of(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
