@@ -90,9 +90,8 @@ Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const
   }
   return {.shard = {.dataset_path = folder,
                     .kind = "prepared",
-                    .shards = {open_prepared_shard(
-                        folder, shard_name,
-                        info.shards[static_cast<std::size_t>(shard)].sample_count, open)}},
+                    .shards = {open_prepared_shard(folder, info, static_cast<std::size_t>(shard),
+                                                   open)}},
           .sample = location->sample_index,
           .parts = index.has_parts() ? std::optional(index.parts_of(key)) : std::nullopt};
 }

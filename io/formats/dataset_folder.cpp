@@ -197,7 +197,7 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
     }
   }
   const QuarantinedSamples quarantined = take_quarantined(exclude_files, set);
-  const std::optional<ShardRecords> records = ShardRecords::load(meta);
+  const std::optional<ShardRecords> records = ShardRecords::load(meta, *info);
   ShardWarnings warnings(set);
   const auto open = [&](ShardFile& shard, std::size_t i) {
     if (auto odd = open_shard(shard, counts.at(shard.name), path, records, options)) {
@@ -234,7 +234,8 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
     IndexedTar indexed = index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
     shard.index_path = indexed.index_path;
     warnings.of(i) = std::move(indexed.warnings);
-    if (auto odd = measure_shard(shard, options.strictness); odd && !indexed.is_new) {
+    if (auto odd = measure_shard(shard, FileSource(shard.tar_path), options.strictness);
+        odd && !indexed.is_new) {
       warnings.of(i).push_back(std::move(*odd));
     }
     // Checksums follow an index beside the data; one in the cache never has any.
@@ -299,12 +300,13 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
   return set;
 }
 
-ShardFile open_prepared_shard(const std::string& folder, const std::string& name,
-                              std::int64_t sample_count, const OpenOptions& options) {
-  check_shard_name(name, folder);
-  ShardFile shard{.name = name};
-  const std::optional<ShardRecords> records = ShardRecords::load(folder + "/.nv-meta");
-  open_shard(shard, sample_count, folder, records, options);
+ShardFile open_prepared_shard(const std::string& folder, const DatasetInfo& info,
+                              std::size_t position, const OpenOptions& options) {
+  const ShardCount& listed = info.shards.at(position);
+  check_shard_name(listed.name, folder);
+  ShardFile shard{.name = listed.name};
+  const std::optional<ShardRecords> records = ShardRecords::load(folder + "/.nv-meta", info);
+  open_shard(shard, listed.sample_count, folder, records, options);
   check_has_checksums(shard, records, options);
   return shard;
 }

@@ -15,6 +15,7 @@
 
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/formats/dataset_info.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -120,10 +121,10 @@ struct OpenOptions {
 ///   kUnsupported      a kind of dataset that has no shards (JSONL, metadataset)
 ShardSet open_split(const std::string& path, const OpenOptions& options = {});
 
-/// One shard of the prepared dataset in `folder`, whatever split part it belongs to; `name` and
-/// `sample_count` as in .info.json. Throws Error as open_split().
-ShardFile open_prepared_shard(const std::string& folder, const std::string& name,
-                              std::int64_t sample_count, const OpenOptions& options = {});
+/// One shard of the prepared dataset in `folder`, whatever split part it belongs to: that at
+/// `position` in `info`, its .info.json. Throws Error as open_split().
+ShardFile open_prepared_shard(const std::string& folder, const DatasetInfo& info,
+                              std::size_t position, const OpenOptions& options = {});
 
 /// Plain tars or brace patterns of tars, read in the order given.
 ShardSet open_split(const std::vector<std::string>& paths, const OpenOptions& options = {});

@@ -142,6 +142,10 @@ class InfoReader final : public nlohmann::json_sax<Json> {
 
 std::string_view writer_version() { return "energon-cpp " ENERGON_VERSION; }
 
+bool is_written_by_us(const DatasetInfo& info) {
+  return info.energon_version && info.energon_version->starts_with("energon-cpp");
+}
+
 DatasetInfo parse_info_json(std::string_view text, const std::string& path) {
   DatasetInfo info;
   InfoReader reader(info, path);

@@ -31,6 +31,9 @@ struct DatasetInfo {
 /// Name and version that prepare() writes as energon_version.
 std::string_view writer_version();
 
+/// Whether prepare() of this library, in any version, wrote it.
+bool is_written_by_us(const DatasetInfo& info);
+
 /// `path` is named in errors. Throw Error (kCorruptData) on anything that is not such a file, a
 /// negative count or a shard named twice.
 DatasetInfo parse_info_json(std::string_view text, const std::string& path);

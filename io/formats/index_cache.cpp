@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,6 +28,19 @@ namespace fs = std::filesystem;
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::optional<std::string> find_default_cache_dir() {
+  if (const auto folder = variable("ENERGON_CACHE_DIR")) {
+    return *folder;
+  }
+  if (const auto folder = variable("XDG_CACHE_HOME")) {
+    return *folder + "/energon";
+  }
+  if (const auto folder = variable("HOME")) {
+    return *folder + "/.cache/energon";
+  }
+  return std::nullopt;
 }
 
 bool is_index(std::string_view name) { return name.ends_with(".idx"); }
@@ -116,14 +130,8 @@ std::vector<std::uint64_t> offsets_of(const FileSource& tar, const ShardScan& sc
 }  // namespace
 
 std::string default_cache_dir() {
-  if (const auto folder = variable("ENERGON_CACHE_DIR")) {
-    return *folder;
-  }
-  if (const auto folder = variable("XDG_CACHE_HOME")) {
-    return *folder + "/energon";
-  }
-  if (const auto folder = variable("HOME")) {
-    return *folder + "/.cache/energon";
+  if (auto folder = find_default_cache_dir()) {
+    return std::move(*folder);
   }
   throw Error(
       ErrorCode::kInvalidArgument,
@@ -132,6 +140,12 @@ std::string default_cache_dir() {
 
 std::string folder_in_cache(const std::optional<std::string>& cache_dir, std::string_view name) {
   return fmt::format("{}/{}", cache_dir ? *cache_dir : default_cache_dir(), name);
+}
+
+std::optional<std::string> find_folder_in_cache(const std::optional<std::string>& cache_dir,
+                                                std::string_view name) {
+  const auto folder = cache_dir ? cache_dir : find_default_cache_dir();
+  return folder ? std::optional(fmt::format("{}/{}", *folder, name)) : std::nullopt;
 }
 
 void make_cache_folder(const std::string& folder) {
@@ -165,13 +179,18 @@ bool is_shard_name(std::string_view name) {
 
 std::string ensure_expanded(const std::string& shard_path,
                             const std::optional<std::string>& cache_dir) {
-  if (compression_of_name(shard_path) == Compression::kNone) {
-    return shard_path;
+  return compression_of_name(shard_path) == Compression::kNone
+             ? shard_path
+             : ensure_expanded(FileSource(shard_path), cache_dir);
+}
+
+std::string ensure_expanded(const FileSource& shard, const std::optional<std::string>& cache_dir) {
+  if (compression_of_name(shard.path()) == Compression::kNone) {
+    return shard.path();
   }
-  const FileSource shard(shard_path);
   const std::string folder = folder_in_cache(cache_dir, "expanded");
   const std::string final_path =
-      fmt::format("{}/{}.tar", folder, cache_name(shard_path, shard.identity()));
+      fmt::format("{}/{}.tar", folder, cache_name(shard.path(), shard.identity()));
   if (path_exists(final_path)) {
     return final_path;
   }
@@ -233,11 +252,12 @@ IndexedTar index_tar(const std::string& shard_path, const std::string& tar_path,
   if (!is_compressed && is_fresh(beside, tar)) {
     return {.index_path = beside};
   }
-  const std::string folder = folder_in_cache(cache_dir, "index");
-  const std::string cached =
-      fmt::format("{}/{}.tar.idx", folder, cache_name(tar_path, tar.identity()));
-  if (is_valid_index(cached, tar)) {
-    return {.index_path = cached};
+  const std::string name = cache_name(tar_path, tar.identity()) + ".tar.idx";
+  if (const auto folder = find_folder_in_cache(cache_dir, "index")) {
+    std::string cached = fmt::format("{}/{}", *folder, name);
+    if (is_valid_index(cached, tar)) {
+      return {.index_path = std::move(cached)};
+    }
   }
   if (!is_compressed) {
     check_not_shrunk(beside, tar, {});
@@ -252,10 +272,11 @@ IndexedTar index_tar(const std::string& shard_path, const std::string& tar_path,
     }
   }
   // The cache is the place for it: there the name tells the version of the tar.
+  const std::string folder = folder_in_cache(cache_dir, "index");
   make_cache_folder(folder);
   remove_abandoned_once(folder, is_index);
-  write_tar_index(cached, entries);
-  result.index_path = cached;
+  result.index_path = fmt::format("{}/{}", folder, name);
+  write_tar_index(result.index_path, entries);
   return result;
 }
 

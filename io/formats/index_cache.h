@@ -32,8 +32,13 @@ namespace energon {
 /// (kInvalidArgument) if none of the three variables is set.
 std::string default_cache_dir();
 
-/// The path of the folder `name` in the cache folder; it need not exist.
+/// The path of the folder `name` in the cache folder; it need not exist. Throws as
+/// default_cache_dir().
 std::string folder_in_cache(const std::optional<std::string>& cache_dir, std::string_view name);
+
+/// The same; nothing where there is no place for a cache.
+std::optional<std::string> find_folder_in_cache(const std::optional<std::string>& cache_dir,
+                                                std::string_view name);
 
 /// Makes such a folder, for its owner only, because what is in it is trusted. Throws Error (kIo)
 /// that names the variable to set.
@@ -46,10 +51,11 @@ std::string cache_name(const std::string& path, const FileIdentity& identity);
 /// Whether a file found in a folder is a shard, by its name: .tar, .tgz, .tar.gz, .tar.zst.
 bool is_shard_name(std::string_view name);
 
-/// The uncompressed tar of a shard: `shard_path` itself, or its copy under `cache_dir`, which is
+/// The uncompressed tar of a shard: its own path, or its copy under `cache_dir`, which is
 /// made if it is not there. Processes that can see each other's locks wait for the one that makes
 /// it (io/formats/expand_turn.h); others make it, too, and the first one's copy stays. Throws
 /// Error: kIo, kCorruptData if the shard is damaged.
+std::string ensure_expanded(const FileSource& shard, const std::optional<std::string>& cache_dir);
 std::string ensure_expanded(const std::string& shard_path,
                             const std::optional<std::string>& cache_dir);
 

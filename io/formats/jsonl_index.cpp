@@ -235,10 +235,12 @@ std::string ensure_jsonl_indexed(const std::string& jsonl_path,
   if (has_time_of(beside, jsonl.identity()) && is_valid_index(beside, jsonl)) {
     return beside;
   }
-  const std::string folder = folder_in_cache(cache_dir, "index");
-  std::string cached = fmt::format("{}/{}.idx", folder, cache_name(jsonl_path, jsonl.identity()));
-  if (is_valid_index(cached, jsonl)) {
-    return cached;
+  const std::string name = cache_name(jsonl_path, jsonl.identity()) + ".idx";
+  if (const auto folder = find_folder_in_cache(cache_dir, "index")) {
+    std::string cached = fmt::format("{}/{}", *folder, name);
+    if (is_valid_index(cached, jsonl)) {
+      return cached;
+    }
   }
   try {
     write_jsonl_index(jsonl, beside);
@@ -252,7 +254,9 @@ std::string ensure_jsonl_indexed(const std::string& jsonl_path,
     }
     // Read-only, full or gone: the cache is the place for that.
   }
+  const std::string folder = folder_in_cache(cache_dir, "index");
   make_cache_folder(folder);
+  std::string cached = fmt::format("{}/{}", folder, name);
   write_jsonl_index(jsonl, cached);
   return cached;
 }

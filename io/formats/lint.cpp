@@ -130,7 +130,7 @@ Dataset find_dataset(const std::string& path, const LintOptions& options, LintRe
     dataset.sqlite_path = meta + "/index.sqlite";
   }
   try {
-    dataset.records = ShardRecords::load(meta);
+    dataset.records = ShardRecords::load(meta, *info);
   } catch (const Error& error) {
     report.problems.push_back(problem_of("", error));
   }
@@ -378,8 +378,9 @@ class Linter {
       return;
     }
     try {
-      check_recorded(*record, FileSource(original).identity(),
-                     ensure_expanded(original, options_.cache_dir), tar_index_path(original));
+      const FileSource file(original);
+      const FileSource tar(ensure_expanded(file, options_.cache_dir));
+      check_recorded(*record, file.identity(), tar, tar_index_path(original));
     } catch (const Error& error) {
       add(problem_of(name(i), error));
     }

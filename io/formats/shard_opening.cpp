@@ -1,7 +1,5 @@
 #include "io/formats/shard_opening.h"
 
-#include <sys/stat.h>
-
 #include <utility>
 
 #include "io/file_source.h"
@@ -32,16 +30,18 @@ std::optional<std::string> odd_end(const FileSource& tar, std::uint64_t end_offs
   return text;
 }
 
-std::optional<FileIdentity> identity_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    return std::nullopt;
+FileSource open_listed(const std::string& path, const std::string& name) {
+  try {
+    return FileSource(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) {
+      throw;
+    }
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("the shard '{}' is missing, which .info.json and the split file name",
+                            printable(name)),
+                {.path = path});
   }
-  return FileIdentity{.device = status.st_dev,
-                      .inode = status.st_ino,
-                      .size_bytes = static_cast<std::uint64_t>(status.st_size),
-                      .mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
-                                  status.st_mtim.tv_nsec};
 }
 
 }  // namespace
@@ -53,8 +53,8 @@ void fail_unprepared(const std::string& path, const std::string& what) {
               {.path = path});
 }
 
-std::optional<std::string> measure_shard(ShardFile& shard, ScanStrictness strictness) {
-  const FileSource tar(shard.tar_path);
+std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
+                                         ScanStrictness strictness) {
   shard.tar_size = tar.size();
   shard.tar_identity = tar.identity();
   try {
@@ -74,19 +74,19 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
                                       const std::optional<ShardRecords>& records,
                                       const OpenOptions& options) {
   const std::string original = folder + "/" + shard.name;
-  const std::optional<FileIdentity> identity = identity_of(original);
-  if (!identity) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("the shard '{}' is missing, which .info.json and the split file name",
-                            printable(shard.name)),
-                {.path = original});
-  }
+  // Opened once: what is checked is what is recorded of it, whoever replaces it meanwhile.
+  const FileSource file = open_listed(original, shard.name);
   shard.index_path = tar_index_path(original);
   if (!path_exists(shard.index_path)) {
     fail_unprepared(folder, fmt::format("the index '{}' is missing", printable(shard.index_path)));
   }
-  shard.tar_path = ensure_expanded(original, options.cache_dir);
-  std::optional<std::string> oddity = measure_shard(shard, options.strictness);
+  shard.tar_path = ensure_expanded(file, options.cache_dir);
+  std::optional<FileSource> expanded;
+  if (shard.tar_path != original) {
+    expanded.emplace(shard.tar_path);
+  }
+  const FileSource& tar = expanded ? *expanded : file;
+  std::optional<std::string> oddity = measure_shard(shard, tar, options.strictness);
   if (shard.sample_count != count_in_info) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("shard '{}' has {} samples by .info.json, but {} by its index; prepare "
@@ -95,7 +95,7 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
                 {.path = shard.index_path});
   }
   if (const ShardRecord* const record = records ? records->find(shard.name) : nullptr) {
-    check_recorded(*record, *identity, shard.tar_path, shard.index_path);
+    check_recorded_once(*record, file, tar, shard.index_path, options.cache_dir);
     shard.index_digest = record->index_digest;
   }
   if (const std::string checksums = checksum_path(shard.index_path); path_exists(checksums)) {

@@ -49,9 +49,10 @@ class ShardWarnings {
   std::vector<std::vector<std::string>> texts_;  // by shard
 };
 
-/// What every shard must pass: its index fits its tar. Sets the counts and sizes. Returns what is
-/// odd about the tar's end. Throws Error with the shard's name.
-std::optional<std::string> measure_shard(ShardFile& shard, ScanStrictness strictness);
+/// What every shard must pass: its index fits `tar`, which is open at its tar_path. Sets the counts
+/// and sizes. Returns what is odd about the tar's end. Throws Error with the shard's name.
+std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
+                                         ScanStrictness strictness);
 
 /// Fills in a shard of the prepared dataset in `folder`, of which the name is set. Returns what is
 /// odd about it. Throws Error as open_split().

@@ -17,6 +17,7 @@
 
 #include "io/bytes.h"
 #include "io/file_source.h"
+#include "io/formats/dataset_info.h"
 #include "io/formats/tar_index.h"
 
 namespace energon {
@@ -34,10 +35,11 @@ struct ShardRecord {
 /// Immutable after construction, so safe to share between threads.
 class ShardRecords {
  public:
-  /// Empty if `meta_folder` has no such file, or one of another prepare than its index.uuid: then
-  /// nothing is recorded. Throws Error with the path: kCorruptData if the file is damaged,
-  /// kUnsupported if a newer version wrote it, kIo.
-  static std::optional<ShardRecords> load(const std::string& meta_folder);
+  /// `info` is the folder's .info.json. Nothing is recorded if this library did not write that, if
+  /// `meta_folder` has no such file, or one of another prepare than its index.uuid. Throws Error
+  /// with the path: kCorruptData if the file is damaged, kUnsupported if a newer version wrote it,
+  /// kIo.
+  static std::optional<ShardRecords> load(const std::string& meta_folder, const DatasetInfo& info);
 
   /// Throws Error (kCorruptData, kUnsupported); `path` is named in it.
   static ShardRecords parse(std::string_view content, const std::string& path);
@@ -65,12 +67,22 @@ class ShardRecords {
 /// short read each. Throws Error as FileSource::read_at().
 std::uint64_t header_digest(const FileSource& tar, const TarIndex& index);
 
-/// Whether the shard is the one that was recorded. `shard` is its file as it is now, `tar_path` its
-/// uncompressed tar. Size and modification time as recorded: yes, nothing is read. The same size
-/// and another time, of a copy: the headers decide. Throws Error (kCorruptData) that names the
-/// shard and says what to do.
-void check_recorded(const ShardRecord& record, const FileIdentity& shard,
-                    const std::string& tar_path, const std::string& index_path);
+/// Whether the file has the recorded modification time, or what a copy leaves of it: whole seconds,
+/// or more digits, with the rest cut off.
+bool has_recorded_time(const ShardRecord& record, const FileIdentity& shard);
+
+/// Throws Error (kCorruptData) that names the shard and says what to do, unless it is the one that
+/// was recorded. `shard` is its file as it is now, `tar` its uncompressed tar. Size and
+/// modification time as recorded: it is, and nothing is read. The same size and another time, of a
+/// copy: the headers decide.
+void check_recorded(const ShardRecord& record, const FileIdentity& shard, const FileSource& tar,
+                    const std::string& index_path);
+
+/// The same. That the headers were compared is remembered in the cache folder by path, size and
+/// time of the file, so that a copy is read once; where nothing can be kept there, each time.
+void check_recorded_once(const ShardRecord& record, const FileSource& shard, const FileSource& tar,
+                         const std::string& index_path,
+                         const std::optional<std::string>& cache_dir);
 
 /// Throws Error (kCorruptData) if `index`, read from `index_path`, is not the recorded one.
 void check_recorded_index(std::uint64_t recorded_digest, const TarIndex& index,

@@ -53,7 +53,14 @@ SharedBytes read_with_header(const FileSource& file, const ByteRange& content) {
 bool is_header_of(TarBlock block, std::string_view name, const PartLocation& part) {
   try {
     const TarHeader header = parse_tar_header(block, 0);
-    return header.prefix.empty() && header.name == name && header.size == part.content.size;
+    if (!header.prefix.empty()) {
+      const std::size_t prefix = header.prefix.size();
+      if (!name.starts_with(header.prefix) || name.size() == prefix || name[prefix] != '/') {
+        return false;
+      }
+      name.remove_prefix(prefix + 1);
+    }
+    return header.name == name && header.size == part.content.size;
   } catch (const Error&) {
     return false;
   }
@@ -82,7 +89,7 @@ bool is_in_its_sample(const FileSource& file, const SampleIndex& index, std::str
 struct WebdatasetFileStore::Opened {
   explicit Opened(const std::string& path)
       : info(read_info(path)),
-        records(ShardRecords::load(path + "/.nv-meta")),
+        records(ShardRecords::load(path + "/.nv-meta", info)),
         index(path + "/.nv-meta/index.sqlite") {}
 
   const pid_t process = ::getpid();
@@ -146,12 +153,15 @@ FileStoreItem WebdatasetFileStore::read(std::string_view name, const PartLocatio
       open.tars.clear();
     }
     const std::string original = path() + "/" + shard;
-    FileSource expanded(ensure_expanded(original, cache_dir_));
-    if (const ShardRecord* const record = open.records ? open.records->find(shard) : nullptr) {
-      check_recorded(*record, FileSource(original).identity(), expanded.path(),
-                     tar_index_path(original));
+    FileSource file(original);
+    std::optional<FileSource> copy;
+    if (const std::string tar_path = ensure_expanded(file, cache_dir_); tar_path != original) {
+      copy.emplace(tar_path);
     }
-    tar = open.tars.emplace(part.tar_file_id, std::move(expanded)).first;
+    if (const ShardRecord* const record = open.records ? open.records->find(shard) : nullptr) {
+      check_recorded_once(*record, file, copy ? *copy : file, tar_index_path(original), cache_dir_);
+    }
+    tar = open.tars.emplace(part.tar_file_id, copy ? std::move(*copy) : std::move(file)).first;
   }
   const FileSource& file = tar->second;
   if (part.content.offset > file.size() || part.content.size > file.size() - part.content.offset) {

@@ -140,6 +140,29 @@ TEST_CASE("a part whose header is gone, or is another's, is an error", "[io][for
   CHECK(contains(error_text(store, "a.cls", ErrorCode::kCorruptData), path));
 }
 
+TEST_CASE("a long name in two fields is compared with the header alone", "[io][formats][store]") {
+  const TempDir folder;
+  energon::testing::TarBuilder tar;
+  for (const auto& [name, text] : {std::pair{"1.cls", "7"}, {"1.txt", "one"}, {"1.xyz", "two"}}) {
+    tar.header({.name = name, .size = std::string_view(text).size(), .prefix = "some/folder"});
+    tar.data(text);
+  }
+  folder.write("d/a.tar", tar.end().text());
+  prepare_folder(folder.file("d"));
+  std::filesystem::remove(folder.file("d/.nv-meta/shard_record.bin"));
+  // So that a walk over the sample ends at its first header.
+  std::string bytes = tar.text();
+  std::fill_n(bytes.begin(), 512, '\xff');
+  // A part whose own header is that of another folder.
+  bytes.replace(4 * 512, 512,
+                energon::testing::tar_header({.name = "1.xyz", .size = 3, .prefix = "any"}));
+  folder.write("d/a.tar", bytes);
+  WebdatasetFileStore store(folder.file("d"));
+  CHECK(store.get("some/folder/1.txt").bytes.text() == "one");
+  error_text(store, "some/folder/1.xyz", ErrorCode::kCorruptData);
+  error_text(store, "some/folder/1.cls", ErrorCode::kCorruptData);
+}
+
 TEST_CASE("a shard list that leads out of the dataset is refused", "[io][formats][store]") {
   const TempDir folder;
   folder.write("d/a.tar", make_shard(0, 3));

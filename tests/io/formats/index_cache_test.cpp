@@ -8,14 +8,18 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "io/formats/dataset_folder.h"
 #include "io/formats/expand_turn.h"
+#include "io/formats/jsonl_index.h"
 #include "io/formats/tar_index.h"
 #include "io/shared_folder.h"
 #include "tests/io/formats/shards.h"
@@ -26,9 +30,11 @@ using energon::ensure_expanded;
 using energon::ensure_indexed;
 using energon::ErrorCode;
 using energon::TarIndex;
+using energon::testing::contains;
 using energon::testing::error_of;
 using energon::testing::gzip;
 using energon::testing::make_shard;
+using energon::testing::prepare_folder;
 using energon::testing::TempDir;
 
 namespace {
@@ -259,18 +265,35 @@ TEST_CASE("a damaged compressed shard leaves nothing in the cache", "[io][format
   CHECK(energon::testing::files_below(folder.file("cache")).empty());
 }
 
-TEST_CASE("the cache folder follows the environment", "[io][formats][cache]") {
-  const auto restore = [](const char* name, const char* value) {
-    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
-  };
-  const char* const names[] = {"ENERGON_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
-  std::vector<std::pair<const char*, std::string>> saved;
-  for (const char* name : names) {
-    if (const char* value = std::getenv(name)) {
-      saved.emplace_back(name, value);
+namespace {
+
+// While it lives, the environment names no place for a cache.
+class NoCachePlace {
+ public:
+  NoCachePlace() {
+    for (const char* const name : {"ENERGON_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) {
+      const char* const value = std::getenv(name);
+      saved_.emplace_back(name,
+                          value == nullptr ? std::nullopt : std::optional<std::string>(value));
+      ::unsetenv(name);
     }
-    restore(name, nullptr);
   }
+  ~NoCachePlace() {
+    for (const auto& [name, value] : saved_) {
+      value ? ::setenv(name, value->c_str(), 1) : ::unsetenv(name);
+    }
+  }
+  NoCachePlace(const NoCachePlace&) = delete;
+  NoCachePlace& operator=(const NoCachePlace&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, std::optional<std::string>>> saved_;
+};
+
+}  // namespace
+
+TEST_CASE("the cache folder follows the environment", "[io][formats][cache]") {
+  const NoCachePlace environment;
   CHECK(error_of([] { energon::default_cache_dir(); }).first == ErrorCode::kInvalidArgument);
   ::setenv("HOME", "/h", 1);
   CHECK(energon::default_cache_dir() == "/h/.cache/energon");
@@ -278,12 +301,27 @@ TEST_CASE("the cache folder follows the environment", "[io][formats][cache]") {
   CHECK(energon::default_cache_dir() == "/x/energon");
   ::setenv("ENERGON_CACHE_DIR", "/e", 1);
   CHECK(energon::default_cache_dir() == "/e");
-  for (const char* name : names) {
-    restore(name, nullptr);
-  }
-  for (const auto& [name, value] : saved) {
-    restore(name, value.c_str());
-  }
+}
+
+TEST_CASE("without a place for a cache, what needs none is read", "[io][formats][cache]") {
+  const TempDir folder;
+  const NoCachePlace environment;
+  const std::string tar = folder.write("a.tar", make_shard(0, 3));
+  CHECK(energon::ensure_indexed(tar, tar, std::nullopt) == tar + ".idx");
+  CHECK(energon::ensure_indexed(tar, tar, std::nullopt) == tar + ".idx");
+  const std::string jsonl = folder.write("a.jsonl", "{}\n");
+  CHECK(energon::ensure_jsonl_indexed(jsonl, std::nullopt) == jsonl + ".idx");
+  // A prepared dataset whose shard is a copy.
+  folder.write("d/a.tar", make_shard(0, 3));
+  prepare_folder(folder.file("d"));
+  std::filesystem::last_write_time(
+      folder.file("d/a.tar"),
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(9));
+  CHECK(energon::open_split(folder.file("d")).shards.size() == 1);
+  const std::string compressed = folder.write("a.tgz", gzip(make_shard(0, 3)));
+  const auto [code, message] = error_of([&] { ensure_expanded(compressed, std::nullopt); });
+  CHECK(code == ErrorCode::kInvalidArgument);
+  CHECK(contains(message, "ENERGON_CACHE_DIR"));
 }
 
 TEST_CASE("cache names differ by path, size and time", "[io][formats][cache]") {

@@ -58,8 +58,10 @@ struct Fixture {
     prepare_folder(data, {.checksums = checksums});
   }
   std::string file(const std::string& name) const { return data + "/" + name; }
-  auto open_error(const OpenOptions& options = {}) const {
-    return error_of([&] { open_split(data, options); });
+  OpenOptions options() const { return {.cache_dir = root.file("cache")}; }
+  auto open() const { return open_split(data, options()); }
+  auto open_error() const {
+    return error_of([&] { open(); });
   }
 };
 
@@ -124,7 +126,8 @@ TEST_CASE("a damaged record of shards is refused", "[io][formats][record]") {
 
 TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") {
   const Fixture fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
-  const auto records = ShardRecords::load(fixture.file(".nv-meta"));
+  const std::string meta = fixture.file(".nv-meta");
+  const auto records = ShardRecords::load(meta, *energon::read_dataset_info(meta));
   REQUIRE(records);
   CHECK(records->has_checksums() == fs::exists(fixture.file("a.tar.xxh3")));
   REQUIRE(records->shards().size() == 2);
@@ -152,14 +155,50 @@ TEST_CASE("a shard replaced by one of the same layout is refused at opening",
     return problem.shard == "a.tar" && contains(problem.message, "not the one that was prepared");
   }));
   prepare_folder(fixture.data, {.existing = Existing::kOverwrite});
-  CHECK(open_split(fixture.data).shards.size() == 2);
+  CHECK(fixture.open().shards.size() == 2);
 }
 
 TEST_CASE("a copy of a shard with another time is accepted", "[io][formats][record]") {
   const Fixture fixture;
   replace(fixture.file("a.tar"), make_shard(0, 100), -kLater);
-  CHECK(open_split(fixture.data).shards.size() == 2);
+  CHECK(fixture.open().shards.size() == 2);
   CHECK(energon::lint(fixture.data).ok());
+}
+
+TEST_CASE("the headers of a copy with another time are compared once", "[io][formats][record]") {
+  const Fixture fixture;
+  replace(fixture.file("a.tar"), make_shard(0, 100), -kLater);
+  CHECK(fixture.open().shards.size() == 2);
+  replace(fixture.file("a.tar"), make_shard(500, 100));  // at the copy's time
+  CHECK(fixture.open().shards.size() == 2);
+  CHECK_NOTHROW(
+      energon::WebdatasetFileStore(fixture.data, fixture.root.file("cache")).get("000101.txt"));
+  CHECK_FALSE(energon::lint(fixture.data).ok());  // reads everything
+  const auto with_cache = [&](const std::string& cache) {
+    return error_of([&] { open_split(fixture.data, {.cache_dir = cache}); }).first;
+  };
+  CHECK(with_cache(fixture.root.file("other")) == ErrorCode::kCorruptData);
+  // Where nothing can be kept, a copy is compared each time.
+  replace(fixture.file("a.tar"), make_shard(0, 100));
+  fixture.root.write("file", "");
+  CHECK_NOTHROW(open_split(fixture.data, {.cache_dir = fixture.root.file("file")}));
+  replace(fixture.file("a.tar"), make_shard(500, 100), 2 * kLater);
+  CHECK(fixture.open_error().first == ErrorCode::kCorruptData);
+}
+
+TEST_CASE("a copy whose time was cut to whole seconds or so is the recorded file",
+          "[io][formats][record]") {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const ShardRecord record{.name = "a", .mtime_ns = 1'700'000'000 * kSecond + 123'456'789};
+  const auto is_recorded = [&](std::int64_t nanoseconds) {
+    return energon::has_recorded_time(record, {.mtime_ns = 1'700'000'000 * kSecond + nanoseconds});
+  };
+  for (const int kept : {0, 123'000'000, 123'456'000, 123'456'700, 123'456'789}) {
+    CHECK(is_recorded(kept));
+  }
+  for (const int other : {123'456'788, 123'456'790, 100'000'000, 999'999'999, -1}) {
+    CHECK_FALSE(is_recorded(other));
+  }
 }
 
 TEST_CASE("one other header among those that are compared is enough", "[io][formats][record]") {
@@ -198,7 +237,7 @@ TEST_CASE("a compressed shard is compared as its file, its headers as they expan
 TEST_CASE("a file store refuses a shard that was replaced", "[io][formats][record]") {
   const Fixture fixture;
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);
-  energon::WebdatasetFileStore store(fixture.data);
+  energon::WebdatasetFileStore store(fixture.data, fixture.root.file("cache"));
   CHECK(
       contains(error_of([&] { store.get("000007.txt"); }).second, "not the one that was prepared"));
   CHECK_NOTHROW(store.get("000101.txt"));
@@ -230,6 +269,17 @@ TEST_CASE("folders without a record, or with that of another prepare, are read a
   SECTION("prepared by Energon since") {
     energon::write_file_atomically(fixture.file(".nv-meta/index.uuid"),
                                    energon::as_bytes("00000000-0000-4000-8000-000000000000"));
+  }
+  SECTION("prepared since by an Energon that writes no index.uuid") {
+    fs::remove(fixture.file(".nv-meta/index.uuid"));
+  }
+  SECTION("prepared since by an Energon that left index.uuid") {
+    const bool is_named = GENERATE(true, false);
+    auto info = *energon::read_dataset_info(fixture.file(".nv-meta"));
+    info.energon_version = is_named ? std::optional("7.4.1") : std::nullopt;
+    energon::write_file_atomically(fixture.file(".nv-meta/.info.json"),
+                                   energon::as_bytes(energon::to_info_json(info)));
+    change_byte(fixture.file(".nv-meta/shard_record.bin"), 60);  // nor is it read
   }
   fs::remove(fixture.file("b.tar.xxh3"));
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);

@@ -208,6 +208,23 @@ TEST_CASE("who reads several files of a dataset while it is prepared gets those 
   }
 }
 
+TEST_CASE("a shard that is replaced while it is opened is the one that is checked",
+          "[io][formats][shared][fork]") {
+  const TempDir folder;
+  const std::string dataset = folder.file("d");
+  folder.write("d/a.tar", make_shard(0, 30));
+  prepare_folder(dataset);
+  const std::string other = folder.write("other.tar", make_shard(500, 30));
+  const auto later = std::filesystem::last_write_time(other) + std::chrono::seconds(100);
+  std::filesystem::last_write_time(other, later);
+  const auto results =
+      run_actors({{"open", dataset, "1"}},
+                 {fmt::format("ENERGON_TEST_RUN=cp -p {} {}/a.tar.new && mv {}/a.tar.new {}/a.tar",
+                              other, dataset, dataset, dataset),
+                  "ENERGON_TEST_RUN_AT=d/a.tar", "ENERGON_CACHE_DIR=" + folder.file("cache")});
+  CHECK(results[0].exit_code == 1);
+}
+
 TEST_CASE("joins are prepared by several processes at once", "[io][formats][shared][fork]") {
   const TempDir folder;
   folder.write("one/a.tar", make_shard(0, 50));
