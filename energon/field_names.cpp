@@ -14,7 +14,14 @@
 namespace energon {
 namespace {
 
-// The name that comes twice; nothing if each comes once.
+[[noreturn]] void fail_twice(std::string_view name, std::string_view owner) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("field '{}' comes twice in {}: give each field a name of its own",
+                          printable(name), owner));
+}
+
+}  // namespace
+
 std::optional<std::string_view> find_twice(const Mapping& fields) {
   constexpr std::size_t kFew = 16;  // then comparing all with all costs less than sorting
   if (fields.size() <= kFew) {
@@ -36,14 +43,6 @@ std::optional<std::string_view> find_twice(const Mapping& fields) {
   const auto twice = std::ranges::adjacent_find(names);
   return twice == names.end() ? std::nullopt : std::optional(*twice);
 }
-
-[[noreturn]] void fail_twice(std::string_view name, std::string_view owner) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("field '{}' comes twice in {}: give each field a name of its own",
-                          printable(name), owner));
-}
-
-}  // namespace
 
 void check_field_names(const Mapping& fields, std::string_view owner) {
   if (const auto name = find_twice(fields)) {

@@ -5,11 +5,15 @@
 
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "energon/sample.h"
 
 namespace energon {
+
+/// A name that comes twice; nothing if each comes once. Views `fields`.
+std::optional<std::string_view> find_twice(const Mapping& fields);
 
 /// Throws Error (kInvalidArgument) that names the field and `owner` ("sample '0001'") if a name
 /// comes twice. Mappings inside are not looked at.
