@@ -20,6 +20,7 @@ set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/energon)
 install(EXPORT energonTargets NAMESPACE energon:: DESTINATION ${config_dir})
 if(TARGET energon_torch)
   install(EXPORT energonTorchTargets NAMESPACE energon:: DESTINATION ${config_dir})
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/energon_torch.cmake DESTINATION ${config_dir})
 endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/energonConfig.cmake.in
   ${PROJECT_BINARY_DIR}/energonConfig.cmake INSTALL_DESTINATION ${config_dir})

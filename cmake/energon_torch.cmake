@@ -5,14 +5,20 @@
 # Its own CMake configuration asks for the CUDA toolkit if the package was built with CUDA, as the one from PyPI is. Only its CPU part
 # is needed here: libtorch_cpu and libc10. Where it is empty, an installed libtorch is looked for (Debian's libtorch-dev, or a
 # CMAKE_PREFIX_PATH).
-set(ENERGON_TORCH_PREFIX "" CACHE PATH "Folder of a torch package of Python; empty: find_package(Torch)")
+# Installed with the package, whose energonConfig.cmake sets energon_torch_prefix to what it was built with.
+set(ENERGON_TORCH_PREFIX "${energon_torch_prefix}" CACHE PATH "Folder of a torch package of Python; empty: find_package(Torch)")
 
 if(ENERGON_TORCH_PREFIX)
   foreach(library torch_cpu c10)
     if(NOT EXISTS ${ENERGON_TORCH_PREFIX}/lib/lib${library}.so)
-      message(FATAL_ERROR "ENERGON_TORCH_PREFIX is ${ENERGON_TORCH_PREFIX}, which has no lib/lib${library}.so")
+      message(FATAL_ERROR "ENERGON_TORCH_PREFIX is ${ENERGON_TORCH_PREFIX}, which has no lib/lib${library}.so; give "
+        "-D ENERGON_TORCH_PREFIX=<folder of the torch package>")
     endif()
   endforeach()
+  if(TARGET torch)
+    message(FATAL_ERROR "there is a target torch already, but energon::torch needs that of ENERGON_TORCH_PREFIX "
+      "(${ENERGON_TORCH_PREFIX}): leave out find_package(Torch)")
+  endif()
   add_library(torch SHARED IMPORTED)
   set_target_properties(torch PROPERTIES
     IMPORTED_LOCATION ${ENERGON_TORCH_PREFIX}/lib/libtorch_cpu.so

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 //
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,8 +80,10 @@ class C10dComm final : public MessageComm {
           deadline - std::chrono::steady_clock::now());
     };
     try {
-      // Zero would be without end.
-      const auto limit = std::max(left(), std::chrono::milliseconds(1));
+      // Zero would be without end. Of more, backends make a point in time that the clock may not
+      // have.
+      constexpr std::chrono::milliseconds kLongest = std::chrono::years(10);
+      const auto limit = std::clamp(left(), std::chrono::milliseconds(1), kLongest);
       if (begin()->wait(limit)) {
         return;
       }

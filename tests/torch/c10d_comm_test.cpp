@@ -137,6 +137,11 @@ TEST_CASE("ACC-16 a dispatcher over Gloo saved at every step continues exactly",
   }
 }
 
+TEST_CASE("over Gloo the largest timeout is no limit", "[torch][distributed][fork]") {
+  const auto reports = run_gloo(2, exercise, std::chrono::milliseconds::max());
+  REQUIRE((texts(reports) == Texts{expected_exercise(0, 2), expected_exercise(1, 2)}));
+}
+
 TEST_CASE("the state of a job is saved and restored over Gloo", "[torch][distributed][fork]") {
   const TempDir data;
   const auto dataset = energon::testing::numbered_dataset(data, {30, 30, 30});
