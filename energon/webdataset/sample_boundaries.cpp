@@ -47,53 +47,61 @@ class Keys {
               {.path = tar.path(), .byte_offset = index.range(neighbour).offset});
 }
 
+// Nothing where a header is damaged: whoever reads that sample is told.
+std::uint64_t first_key(const FileSource& tar, const ByteRange& range) {
+  try {
+    return Keys(tar, range).next().value_or(0);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      throw;
+    }
+    return 0;
+  }
+}
+
+// That before a damaged header, if there is one.
+std::uint64_t last_key(const FileSource& tar, const ByteRange& range) {
+  std::uint64_t last = 0;
+  try {
+    Keys keys(tar, range);
+    while (const auto next = keys.next()) {
+      last = *next;
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      throw;
+    }
+  }
+  return last;
+}
+
 }  // namespace
 
 void SampleBoundaries::note(std::int64_t sample, std::string_view key) {
-  keys_[static_cast<std::size_t>(sample)] = digest_of(key);
+  const std::uint64_t digest = digest_of(key);
+  edges_[static_cast<std::size_t>(sample)] = {digest, digest};
 }
 
 void SampleBoundaries::check(const FileSource& tar, const TarIndex& index, std::int64_t sample) {
-  const std::uint64_t key = keys_[static_cast<std::size_t>(sample)];
-  const auto compare = [&](std::int64_t neighbour, std::uint64_t other) {
-    if (other == key) {
-      fail(tar, index, sample, neighbour);
-    }
-  };
-  if (sample > 0) {
-    std::uint64_t& before = keys_[static_cast<std::size_t>(sample) - 1];
+  const auto i = static_cast<std::size_t>(sample);
+  const std::uint64_t key = edges_[i].first;
+  if (i > 0) {
+    std::uint64_t& before = edges_[i - 1].last;
     if (before == 0) {
-      std::uint64_t last = 0;
-      try {
-        Keys keys(tar, index.range(sample - 1));
-        bool has_one_key = true;
-        while (const auto next = keys.next()) {
-          has_one_key = has_one_key && (last == 0 || last == *next);
-          last = *next;
-        }
-        before = has_one_key ? last : 0;
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kIo) {
-          throw;
-        }
-      }
-      compare(sample - 1, last);
-    } else {
-      compare(sample - 1, before);
+      before = last_key(tar, index.range(sample - 1));
+    }
+    if (before == key) {
+      fail(tar, index, sample, sample - 1);
     }
   }
-  if (sample + 1 < index.sample_count()) {
-    std::uint64_t after = keys_[static_cast<std::size_t>(sample) + 1];
+  if (i + 1 < edges_.size()) {
+    std::uint64_t& after = edges_[i + 1].first;
     if (after == 0) {
-      try {
-        after = Keys(tar, index.range(sample + 1)).next().value_or(0);
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kIo) {
-          throw;
-        }
-      }
+      after = first_key(tar, index.range(sample + 1));
     }
-    compare(sample + 1, after);
+    if (after == key) {
+      fail(tar, index, sample, sample + 1);
+    }
   }
 }
 

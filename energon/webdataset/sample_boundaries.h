@@ -18,11 +18,11 @@
 
 namespace energon {
 
-/// Of one open shard; holds 8 bytes a sample. Not thread-safe.
+/// Of one open shard; holds 16 bytes a sample. Not thread-safe.
 class SampleBoundaries {
  public:
   explicit SampleBoundaries(std::int64_t sample_count)
-      : keys_(static_cast<std::size_t>(sample_count)) {}
+      : edges_(static_cast<std::size_t>(sample_count)) {}
 
   /// All parts in the range of `sample` have this key: its whole range was walked.
   void note(std::int64_t sample, std::string_view key);
@@ -33,7 +33,13 @@ class SampleBoundaries {
   void check(const FileSource& tar, const TarIndex& index, std::int64_t sample);
 
  private:
-  std::vector<std::uint64_t> keys_;  // XXH3-64; 0: not known
+  /// XXH3-64 of the keys of the first and the last part in a range; 0: not known.
+  struct Edges {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+
+  std::vector<Edges> edges_;
 };
 
 }  // namespace energon
