@@ -7,16 +7,17 @@
 namespace energon {
 namespace {
 
-// What a sample may be blamed for. The rest says something about the machine, the caller or us.
+// What a sample may be blamed for. The rest says something about the machine, the caller or us:
+// while a disk fails or descriptors are missing (kIo), every sample would look broken.
 bool is_about_data(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kNotFound:
     case ErrorCode::kCorruptData:
-    case ErrorCode::kIo:
     case ErrorCode::kUnsupported:
     case ErrorCode::kUserFunction:
       return true;
+    case ErrorCode::kIo:
     case ErrorCode::kWorkerDied:
     case ErrorCode::kTimeout:
     case ErrorCode::kCancelled:

@@ -1,5 +1,6 @@
 #include "wrappers/filter.h"
 
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,9 +27,19 @@ Filter::Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const St
 bool Filter::keeps(const Sample& sample) {
   CallContext context(draw_seed_, sample.restore_key, calls_++);
   const StageGuard::Work work = guard_.work_on({&sample, 1});
-  return guard_
-      .run([&] { return function_(sample, context); }, [&] { return failed_samples(sample); })
-      .value_or(false);
+  bool keeps = false;
+  try {
+    keeps = function_(sample, context);
+  } catch (...) {
+    guard_.handle(std::current_exception(), failed_samples(sample), false);
+    return false;
+  }
+  if (keeps) {
+    guard_.succeed();
+  } else {
+    guard_.succeed_with_nothing();
+  }
+  return keeps;
 }
 
 std::optional<Sample> Filter::next() {

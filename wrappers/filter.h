@@ -20,7 +20,9 @@ using FilterFunction = std::function<bool(const Sample& sample, CallContext& con
 
 class Filter final : public Dataset {
  public:
-  /// Takes `inner`. Throws Error (kInvalidArgument) without a function.
+  /// Takes `inner`. Throws Error (kInvalidArgument) without a function. What it does not keep
+  /// counts as left out (options.most_left_out): in an epoch without end a filter that keeps
+  /// nothing would search for ever.
   Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const StageOptions& options);
 
   std::optional<Sample> next() override;

@@ -1,5 +1,6 @@
 #include "wrappers/iter_map.h"
 
+#include <algorithm>
 #include <exception>
 #include <span>
 #include <utility>
@@ -31,7 +32,7 @@ class IterMap::Call {
   /// The next output with its key, or nothing after the last one. Throws what the function throws,
   /// and what the source threw even if the function caught it.
   std::optional<Sample> next_output() {
-    const StageGuard::Work work = guard_.work_on(newest_origins());
+    const StageGuard::Work work = guard_.work_on(last_origins());
     std::optional<Sample> output;
     try {
       if (!std::exchange(has_begun_, true)) {
@@ -89,7 +90,7 @@ class IterMap::Call {
           key_ = RestoreKey::list(Stage::kIterMap, {number_}, keys_);
         }
       }
-      guard_.note_work(newest_origins());  // no longer what the stages before worked on
+      guard_.note_work(last_origins());  // no longer what the stages before worked on
       return sample;
     } catch (...) {
       source_error_ = std::current_exception();
@@ -98,8 +99,9 @@ class IterMap::Call {
   }
 
   // What the function is most likely to work on.
-  std::span<const Sample> newest_origins() const {
-    return std::span(origins_).last(origins_.empty() ? 0 : 1);
+  std::span<const Sample> last_origins() const {
+    constexpr std::size_t kMost = 64;
+    return std::span(origins_).last(std::min(origins_.size(), kMost));
   }
 
   const IterMapFunction& function_;

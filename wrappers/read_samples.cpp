@@ -10,24 +10,6 @@
 #include "io/error.h"
 
 namespace energon {
-namespace {
-
-// Too many open files, a disk or server that fails: no sample is to blame, and every one would look
-// broken while it lasts.
-void throw_if_of_system(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kIo) {
-      throw;
-    }
-  } catch (...) {
-    // The guard says what becomes of it.
-  }
-}
-
-}  // namespace
-
 ReadSamples::ReadSamples(std::unique_ptr<Order> order,
                          std::vector<std::shared_ptr<const LeafDataset>> leaves,
                          BufferAllocator& allocator, const StageOptions& options,
@@ -114,7 +96,7 @@ void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
       samples[first + i].restore_key = RestoreKey::leaf(Stage::kWebdataset, {leaf, indexes_[i]});
     }
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kIo || !guard_.may_pass(error)) {
+    if (!guard_.may_pass(error)) {
       throw;
     }
     read_one_by_one(leaf, samples);
@@ -138,7 +120,6 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
       unread_in_a_row_ = 0;
     } catch (...) {
       const std::exception_ptr thrown = std::current_exception();
-      throw_if_of_system(thrown);
       const std::optional<std::int64_t> broken = reader.broken_file(index);
       guard_.handle(thrown, {reader.describe(index)}, broken.has_value());
       if (broken) {

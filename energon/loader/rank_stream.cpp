@@ -48,23 +48,29 @@ std::int64_t RankStream::delivered_by(int worker) const {
   return sum;
 }
 
-void RankStream::log(std::string_view event, const Sample* batch) {
+void RankStream::log(std::string_view event, const Config& more) {
   if (!log_.enabled()) {
     return;
   }
   Config line = {{"t", fmt::format("{}.{}", type_, event)},
                  {"r", options_.worker_config.rank},
                  {"w", nullptr}};
-  if (batch != nullptr) {
-    const int worker = options_.worker_config.worker_of(static_cast<int>(last_stream_));
-    line["worker_id"] = worker;
-    line["worker_idx"] = delivered_by(worker) - 1;
-    line["idx"] = batch_index_ - 1;
-    line["iter_idx"] = iter_index_ - 1;
-    line["global_idx"] = global_index_ - 1;
-    line["keys"] = batch->keys;
-  }
+  line.update(more);
   log_.write(line);
+}
+
+// Before `batch` is counted: a log that cannot be written loses no batch.
+void RankStream::log_yield(std::size_t stream, const Sample& batch) {
+  if (!log_.enabled()) {
+    return;
+  }
+  const int worker = options_.worker_config.worker_of(static_cast<int>(stream));
+  log("yield", {{"worker_id", worker},
+                {"worker_idx", delivered_by(worker)},
+                {"idx", batch_index_},
+                {"iter_idx", iter_index_},
+                {"global_idx", global_index_},
+                {"keys", batch.keys}});
 }
 
 void RankStream::start() {
@@ -178,10 +184,8 @@ std::optional<Sample> RankStream::next() {
     ++consumer_.batches;
     consumer_.samples += std::max<std::size_t>(batch->keys.size(), 1);
     consumer_.bytes += payload_bytes(*batch);
-    log("yield", &*batch);
   } else {
     iter_index_ = -1;
-    log("StopIteration");
   }
   returned_at_ = Clock::now();
   return batch;
@@ -233,6 +237,7 @@ std::optional<Sample> RankStream::advance() {
     while (true) {
       while (const std::optional<std::size_t> stream = turns_.next()) {
         if (std::optional<Sample> batch = read(*stream)) {
+          log_yield(*stream, *batch);
           last_stream_ = *stream;
           const Turn& turn = turns_.of(*stream);
           last_place_ = {start_[*stream].logical_shard, turn.epoch, turn.count};
@@ -255,6 +260,7 @@ std::optional<Sample> RankStream::advance() {
       }
       start_epoch();
     }
+    log("StopIteration");
   } catch (...) {
     failure_ = pipeline_failure(std::current_exception());
     forget_attempt();

@@ -69,7 +69,8 @@ class RankStream {
   std::optional<Sample> read_in_process(std::size_t stream);
   void take_reports();
   std::int64_t delivered_by(int worker) const;
-  void log(std::string_view event, const Sample* batch = nullptr);
+  void log(std::string_view event, const Config& more = Config::object());
+  void log_yield(std::size_t stream, const Sample& batch);
   void start();
   void start_epoch();
   void check_epoch_was_usable() const;

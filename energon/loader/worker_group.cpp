@@ -15,6 +15,7 @@
 #include "energon/loader/statistics_block.h"
 #include "energon/loader/transport.h"
 #include "energon/loader/worker_main.h"
+#include "energon/process/patience.h"
 #include "energon/worker_exit.h"
 #include "io/error.h"
 
@@ -197,13 +198,16 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
   const int worker_id = worker.process.worker_id;
   const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
   std::uint64_t progress = worker.channel->status().progress_count();
+  Patience patience(options_.timeout);
   while (true) {
-    const RingUnit unit = worker.channel->samples().read(
-        {.deadline = deadline_after(options_.timeout), .peer_gone = peer_gone});
+    const RingUnit unit =
+        worker.channel->samples().read({.deadline = patience.look(), .peer_gone = peer_gone});
     switch (unit.status) {
       case RingStatus::kTimedOut: {
         const std::uint64_t now = worker.channel->status().progress_count();
-        if (std::exchange(progress, now) == now) {
+        if (std::exchange(progress, now) != now) {
+          patience.renew();
+        } else if (patience.is_over()) {
           throw_stuck(worker, "a batch");
         }
         continue;
@@ -238,6 +242,7 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
       }
       case SampleMessage::kReports:
         receive_reports(worker, unit.bytes);
+        patience.renew();
         continue;
       case SampleMessage::kEpochEnd:
         worker.channel->samples().release();

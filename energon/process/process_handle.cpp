@@ -66,8 +66,11 @@ std::optional<ProcessEnd> ProcessHandle::reap() const {
   do {
     result = ::waitid(kByPidfd, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG);
   } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno != ECHILD) {
+    throw os_error(fmt::format("cannot wait for process {} by its pidfd (waitid)", pid_), errno);
+  }
   if (result != 0) {
-    return ProcessEnd{};  // ECHILD: not our child, or someone else took its status
+    return ProcessEnd{};  // not our child, or someone else took its status
   }
   if (info.si_pid == 0) {
     return std::nullopt;

@@ -50,7 +50,7 @@ class ProcessHandle {
   /// False: it had ended. Throws Error (kIo) if not permitted.
   bool send_signal(int signal) const;
   /// Reaps a child that ended; nothing while it runs. kUnknown if it is not (or no longer) ours to
-  /// reap.
+  /// reap. Throws Error (kUnsupported, kIo) if the system refuses to wait.
   std::optional<ProcessEnd> reap() const;
 
  private:

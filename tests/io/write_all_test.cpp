@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,31 +15,17 @@
 #include "io/file_source.h"
 #include "io/unique_fd.h"
 #include "tests/support/error_of.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temp_dir.h"
 
 using energon::as_bytes;
 using energon::ErrorCode;
 using energon::UniqueFd;
 using energon::testing::error_of;
+using energon::testing::FileSizeLimit;
 using energon::testing::TempDir;
 
 namespace {
-
-// The file size limit of the process, as long as it lives.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_ = {};
-};
 
 bool is_pending_or_blocked(int signal) {
   sigset_t pending;
@@ -73,4 +60,14 @@ TEST_CASE("a pipe that nobody reads is an error, not a signal", "[io][write_all]
   CHECK(energon::try_write_all(writer.get(), as_bytes("x")) == EPIPE);
   CHECK_FALSE(is_pending_or_blocked(SIGPIPE));
   ::signal(SIGPIPE, before);
+}
+
+TEST_CASE("a file that is replaced keeps its permissions", "[io][write_all]") {
+  const TempDir folder;
+  const std::string path = folder.write("a", "secret");
+  REQUIRE(::chmod(path.c_str(), 0600) == 0);
+  energon::write_file_atomically(path, as_bytes("new"));
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
 }

@@ -204,22 +204,23 @@ TEST_CASE("a crash in a filter or an iter map names the sample", "[loader][crash
       }),
       "keep");
   // Its stages before have written notes of their own since it was called.
-  check_names_sample(
+  check_names_samples(
       error_of([&](const PipelineContext& context) -> std::unique_ptr<energon::Dataset> {
         return std::make_unique<energon::IterMap>(
             fixture.pipeline()(context),
-            energon::IterMapOptions{.function =
-                                        [](energon::Pull pull, CallContext&) {
-                                          return [pull = std::move(pull), given = 0]() mutable {
-                                            std::optional<Sample> sample =
-                                                given++ < 5 ? pull() : std::nullopt;
-                                            if (sample) {
-                                              crash_at(*sample);
-                                            }
-                                            return sample;
-                                          };
-                                        },
-                                    .stage = options_of(context, "merge")});
+            energon::IterMapOptions{
+                .function =
+                    [](energon::Pull pull, CallContext&) {
+                      return [pull = std::move(pull), given = 0, before = Sample()]() mutable {
+                        std::optional<Sample> sample = given++ < 5 ? pull() : std::nullopt;
+                        if (sample) {
+                          crash_at(before);
+                          before = *sample;
+                        }
+                        return sample;
+                      };
+                    },
+                .stage = options_of(context, "merge")});
       }),
       "merge");
 }

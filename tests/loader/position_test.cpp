@@ -19,6 +19,7 @@
 #include "io/error.h"
 #include "tests/loader/loader_fixture.h"
 #include "tests/process/process_fixture.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/skip.h"
 
 namespace {
@@ -171,6 +172,24 @@ TEST_CASE("what the workers answer to get_checkpoint is what is read from their 
       }
       CHECK(turns.epoch() >= 2);
     }
+  }
+}
+
+TEST_CASE("a batch that cannot be written into the debug log is not lost",
+          "[loader][position][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const energon::testing::TempDir folder;
+    const auto loader =
+        fixture.loader(workers, {.debug_log_path = folder.file("log-{worker_id}.jsonl")});
+    const Labels delivered = take(*loader, 3);
+    {
+      const energon::testing::FileSizeLimit limit(
+          std::filesystem::file_size(folder.file("log-0.jsonl")));
+      CHECK_THROWS_WITH(loader->next(), Catch::Contains("debug log"));
+    }
+    check_goes_on(fixture, *loader, workers, {}, delivered);
   }
 }
 

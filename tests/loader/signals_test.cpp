@@ -153,3 +153,35 @@ TEST_CASE("a worker is ended by SIGKILL, not by what asks for an end", "[loader]
   CHECK(::kill(loader.worker_pids().at(1), SIGKILL) == 0);
   CHECK_THROWS_WITH(take(loader, 20), Catch::Contains("worker 1") && Catch::Contains("SIGKILL"));
 }
+
+TEST_CASE_METHOD(ProcessFixture, "a job that is stopped for longer than the timeout goes on",
+                 "[loader][signals][fork]") {
+  energon::TrainOptions slow;
+  slow.task_encoder.encode_sample = energon::MapFunction([](Sample sample, CallContext&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return sample;
+  });
+  const LoaderFixture fixture(slow);
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const pid_t trainer = energon::testing::start_child([&] {
+    ::setpgid(0, 0);
+    SavableDataLoader loader(fixture.pipeline(), {.worker_config = {.num_workers = 2},
+                                                  .timeout = std::chrono::seconds(2)});
+    take(loader, 3);
+    if (::write(writer.get(), "!", 1) != 1) {
+      return 1;
+    }
+    take(loader, 60);  // waits for most of them
+    return 0;
+  });
+  writer.reset();
+  char started = 0;
+  REQUIRE(::read(reader.get(), &started, 1) == 1);
+  REQUIRE(::kill(-trainer, SIGSTOP) == 0);
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  REQUIRE(::kill(-trainer, SIGCONT) == 0);
+  CHECK(energon::testing::await_child(trainer, std::chrono::seconds(60)).exit_code == 0);
+}

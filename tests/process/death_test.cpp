@@ -2,12 +2,15 @@
 // killer.
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <string_view>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -15,9 +18,11 @@
 #include "energon/process/fork.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/oom_kills.h"
+#include "energon/process/process_handle.h"
 #include "io/error.h"
 #include "tests/process/process_fixture.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/refused_call.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
@@ -202,4 +207,33 @@ TEST_CASE_METHOD(ProcessFixture, "a worker that may not start its watchdog says 
     return skip_case("not permitted to change the user or its limits");
   }
   CHECK(child.exit_code == 0);
+}
+
+TEST_CASE(
+    "a sandbox that forbids to wait for a process by its pidfd is an error, not the end of that",
+    "[process][death][fork]") {
+  const auto result = run_in_child([] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    const auto handle = energon::ProcessHandle::open(child);
+    if (!refuse_system_call(SYS_waitid, EPERM)) {
+      ::kill(child, SIGKILL);
+      return 77;
+    }
+    int code = 1;
+    try {
+      handle.reap();
+    } catch (const Error& error) {
+      code = std::string_view(error.what()).find("waitid") != std::string_view::npos ? 0 : 2;
+    }
+    ::kill(child, SIGKILL);
+    return code;
+  });
+  if (result.exit_code == 77) {
+    return skip_case("not permitted to filter system calls");
+  }
+  CHECK(result.exit_code == 0);
 }

@@ -1,14 +1,10 @@
 #include "energon/process/shared_memory.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -21,6 +17,7 @@
 #include "io/error.h"
 #include "tests/process/process_fixture.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/refused_call.h"
 #include "tests/support/skip.h"
 
 using energon::Error;
@@ -74,15 +71,7 @@ TEST_CASE_METHOD(ProcessFixture, "a sandbox without memfd_create is an error tha
                  "[process][shared_memory][fork]") {
   for (const int refusal : {ENOSYS, EPERM}) {
     const ChildResult result = run_in_child([refusal] {
-      std::array<sock_filter, 4> rules{{
-          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
-          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(refusal)),
-          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      }};
-      const sock_fprog program{rules.size(), rules.data()};
-      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      if (!refuse_system_call(SYS_memfd_create, refusal)) {
         return 77;
       }
       try {

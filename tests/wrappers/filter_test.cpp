@@ -71,3 +71,15 @@ TEST_CASE("a filter without a function is refused", "[wrappers][filter]") {
   NumberedStream samples;
   CHECK_THROWS_AS(Filter(samples.in_order(), nullptr, {.name = "none"}), energon::Error);
 }
+
+TEST_CASE("a filter that keeps nothing ends after the samples that it may leave out",
+          "[wrappers][filter]") {
+  NumberedStream samples;
+  const auto keep_above = [](std::int64_t least) {
+    return [least](const Sample& sample, CallContext&) { return number(sample) >= least; };
+  };
+  Filter nothing(samples.in_order(), keep_above(1000), {.name = "keep", .most_left_out = 20});
+  CHECK_THROWS_WITH(nothing.next(), Catch::Contains("'keep' left out 20 samples in a row"));
+  Filter some(samples.in_order(), keep_above(19), {.name = "keep", .most_left_out = 20});
+  CHECK(number(some.next().value()) == 19);
+}

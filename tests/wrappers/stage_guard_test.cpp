@@ -78,3 +78,17 @@ TEST_CASE("a sample that was used and gave nothing ends a row of failures, too",
   energon::FlatMap longer(samples.in_order(), gives_nothing(4), tolerate(3, monitor));
   CHECK_THROWS_WITH(longer.next(), Catch::Contains("3 samples in a row failed"));
 }
+
+TEST_CASE("what the system refuses ends the stream whatever the policy says",
+          "[wrappers][stage_guard]") {
+  NumberedStream samples;
+  RecordingMonitor monitor;
+  energon::Map stream(
+      samples.in_order(),
+      [](Sample, CallContext&) -> Sample {
+        throw energon::Error(energon::ErrorCode::kIo, "cannot open a file: too many open files");
+      },
+      tolerate(0, monitor));
+  CHECK_THROWS_WITH(stream.next(), Catch::Contains("too many open files"));
+  CHECK(monitor.reports().empty());
+}
