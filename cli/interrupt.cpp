@@ -41,10 +41,15 @@ void catch_interrupts() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hang_up = {};
+  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
+    ::sigaction(SIGHUP, &action, nullptr);  // not under nohup
+  }
   action.sa_handler = end_late;
   ::sigaction(SIGALRM, &action, nullptr);
-  // A closed pipe is seen where it is written to.
+  // A closed pipe, and a file that may not grow, are seen where they are written to.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 void grant_interrupt_grace(std::chrono::seconds grace) {

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -61,6 +62,25 @@ std::string describe(const CLI::ParseError& error, const CLI::App& app, int argc
   return fmt::format("there is no sub-command '{}', there are: {}", printable(first), names);
 }
 
+// An option that was given with an empty value, as by a shell variable that is not set; empty:
+// none. A key, and what is looked for, may be empty.
+std::string empty_option(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const bool may_be_empty = option->check_lname("key") || option->check_lname("only");
+      for (const std::string& value : option->results()) {
+        if (value.empty() && !may_be_empty && option->get_expected_min() > 0) {
+          return option->get_name();
+        }
+      }
+    }
+    if (std::string inner = empty_option(*command); !inner.empty()) {
+      return inner;
+    }
+  }
+  return "";
+}
+
 int run_command(CLI::App& app, Run& run, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -74,6 +94,10 @@ int run_command(CLI::App& app, Run& run, int argc, char** argv) {
     return kExitOk;
   } catch (const CLI::ParseError& error) {
     return report_usage(app, describe(error, app, argc, argv));
+  }
+  if (const std::string option = empty_option(app); !option.empty()) {
+    return report_usage(
+        app, fmt::format("{}: the value is empty; leave the option out for its default", option));
   }
   try {
     const int code = run();
@@ -102,8 +126,15 @@ int run_main(int argc, char** argv) {
     return kExitOk;
   } catch (const Error& error) {
     const bool is_interrupted = error.code() == ErrorCode::kCancelled && interrupt_signal() != 0;
-    print_error(with_flag_names(error.what()));
+    // What is wrong in a document is said in its own words.
+    const std::string& path = error.context().path.value_or("");
+    print_error(path.ends_with(".yaml") ? error.what() : with_flag_names(error.what()));
     return is_interrupted ? kExitSignal + interrupt_signal() : kExitFailure;
+  } catch (const std::system_error& error) {
+    print_error(
+        fmt::format("the system gives no thread or memory: {}; raise its limits (ulimit -u, -v)",
+                    error.code().message()));
+    return kExitFailure;
   } catch (const std::exception& error) {
     print_error(fmt::format("unexpected: {}", error.what()));
     return kExitFailure;

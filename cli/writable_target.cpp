@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/output_target.h"
 #include "io/unique_fd.h"
 
 namespace energon::cli {
@@ -26,6 +27,7 @@ namespace {
 }  // namespace
 
 void check_writable(const std::string& path, const std::string& option) {
+  check_output(path);
   std::error_code ignored;
   // Of a symbolic link what it means, whether that is there or not.
   std::filesystem::path target = std::filesystem::absolute(path);

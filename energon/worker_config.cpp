@@ -33,9 +33,9 @@ void check_logical_shards(const WorkerConfig& config) {
 }  // namespace
 
 void validate(const WorkerConfig& config) {
-  if (config.world_size < 1) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("world_size is {}, it must be at least 1", config.world_size));
+  if (config.world_size < 1 || config.world_size > kMaxLogicalShards) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("world_size is {}, it must be in [1, {}]",
+                                                         config.world_size, kMaxLogicalShards));
   }
   if (config.rank < 0 || config.rank >= config.world_size) {
     throw Error(ErrorCode::kInvalidArgument,

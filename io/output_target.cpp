@@ -95,7 +95,9 @@ void check_output(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     check_kind(status, path);
-  } else if (::stat(folder_of(path).c_str(), &status) != 0) {
+  } else if (errno != ENOENT) {
+    throw io_error("the output cannot be written", errno, {.path = path});
+  } else if (::stat(folder_of(resolve_output(path).file).c_str(), &status) != 0) {
     throw io_error("the folder of the output does not exist", errno, {.path = path});
   }
 }

@@ -154,6 +154,10 @@ void NewFile::set_time() noexcept {
 }
 
 void NewFile::replace() {
+  struct stat old = {};
+  if (::stat(path_.c_str(), &old) == 0) {
+    ::fchmod(fd_.get(), old.st_mode & 0777);  // a file system without permissions keeps none
+  }
   sync();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw io_error("cannot rename the temporary file to its place", errno, {.path = path_});

@@ -58,7 +58,7 @@ class NewFile {
   /// it.
   void give_time_of(const FileIdentity& source);
 
-  /// Puts the file at its place, over what is there. Throws Error (kIo).
+  /// Puts the file at its place, over what is there, whose permissions it gets. Throws Error (kIo).
   void replace();
 
   /// Puts the file at its place unless one is there. False if another was first: what is there

@@ -229,9 +229,15 @@ std::optional<std::string> proof_of_shrinking(const std::string& old_index_path,
         tar_size, old.size() - 1, old.back());
   }
   // The last entry of both is an end.
-  if (entries.empty() || entries.size() >= old.size() ||
+  if (entries.empty() || entries.size() > old.size() || entries.back() >= old.back() ||
       !std::equal(entries.begin(), entries.end() - 1, old.begin())) {
     return std::nullopt;
+  }
+  if (entries.size() == old.size()) {
+    return fmt::format(
+        "the last of the tar's {} samples ends at byte {}, but its index says at byte {}: its end "
+        "was cut off or overwritten after it was indexed",
+        entries.size() - 1, entries.back(), old.back());
   }
   return fmt::format(
       "the tar ends after {} samples, at byte {}, but its index says that {} more follow: its end "

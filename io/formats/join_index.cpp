@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -127,7 +128,14 @@ void JoinIndex::check(std::span<const TarSizes> tar_sizes) const {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("sizes of {} datasets for a join of {}", tar_sizes.size(), columns_));
   }
+  std::optional<JoinPlace> before;
   for_each_row([&](std::int64_t i, const JoinRow& row) {
+    if (before && row[0] &&
+        std::pair(row[0]->shard, row[0]->bytes.offset) <=
+            std::pair(before->shard, before->bytes.offset)) {
+      fail(i, 0, "its sample does not come after that of the row before");
+    }
+    before = row[0];
     for (std::size_t c = 0; c < columns_; ++c) {
       if (!row[c]) {
         continue;

@@ -57,8 +57,16 @@ class LineScanner {
   }
 
  private:
-  // Only the first and the last character of a line that are not white space matter.
+  // Only the first and the last character of a line that are not white space matter, and that none
+  // is a NUL, which no JSON has: zeros over the end of a line would make one of two lines.
   void extend_line(std::string_view piece) {
+    if (const std::size_t nul = piece.find('\0'); nul != std::string_view::npos) {
+      throw Error(
+          ErrorCode::kCorruptData,
+          fmt::format("line {} has a zero byte, which no JSON has: the file was overwritten",
+                      line_ + 1),
+          {.path = path_, .byte_offset = offset_ + nul});
+    }
     const auto is_text = [](char c) { return !is_space(c); };
     const auto last = std::find_if(piece.rbegin(), piece.rend(), is_text);
     if (last == piece.rend()) {

@@ -64,6 +64,10 @@ class JsonCheck final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 std::optional<std::string> json_problem(std::string_view text) {
+  // nlohmann::json takes it for the end of the text.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return fmt::format("is no valid JSON: its byte {} of {} is zero", nul, text.size());
+  }
   JsonCheck check;
   if (nlohmann::json::sax_parse(text, &check)) {
     return std::nullopt;

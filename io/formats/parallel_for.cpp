@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -36,8 +37,12 @@ std::vector<std::exception_ptr> parallel_for(std::int64_t jobs, int threads,
     }
   };
   std::vector<std::jthread> pool;
-  for (int i = 1; i < threads; ++i) {
-    pool.emplace_back(work);
+  try {
+    for (int i = 1; i < threads; ++i) {
+      pool.emplace_back(work);
+    }
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that are there do the work.
   }
   work();
   pool.clear();

@@ -1,6 +1,9 @@
 #include "io/formats/scan_pipeline.h"
 
+#include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "io/error.h"
 
@@ -12,8 +15,16 @@ ScanPipeline::ScanPipeline(std::int64_t shards, int threads, std::stop_token sto
       stop_(std::move(stop)),
       scan_(std::move(scan)),
       slots_(static_cast<std::size_t>(window_)) {
-  for (int i = 0; i < threads; ++i) {
-    pool_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < threads; ++i) {
+      pool_.emplace_back([this] { work(); });
+    }
+  } catch (const std::system_error& error) {
+    if (pool_.empty()) {  // else those that are there do the work
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("cannot start a thread: {}; raise the limit of processes (ulimit -u)",
+                              error.code().message()));
+    }
   }
 }
 

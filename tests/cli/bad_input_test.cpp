@@ -9,6 +9,7 @@
 #include "io/file_source.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
+#include "tests/support/file_size_limit.h"
 
 using energon::testing::kTens;
 using energon::testing::run_energon;
@@ -55,6 +56,12 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"dump", path, "--verify-checksums", "maybe"}, 2, "maybe");
   check_refused({"dump", path, "--rank", "2", "--world-size", "2"}, 2, "from 0 to 1");
   check_refused({"dump", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
+  check_refused({"dump", path, "--world-size", "2147483647"}, 1, "--world-size");
+  // As of a shell variable that is not set.
+  for (const std::string option :
+       {"--restore-from", "--save-to", "--debug-log", "--quarantine", "--auto-save"}) {
+    check_refused({"dump", path, "--limit", "1", option, ""}, 2, option + ": the value is empty");
+  }
   check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three numbers");
   check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "none negative");
   check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");
@@ -199,4 +206,28 @@ TEST_CASE("outputs that are no files are refused at the start, devices are kept"
   CHECK(std::filesystem::is_symlink(folder.file("link")));
   CHECK(std::filesystem::file_size(folder.file("state")) > 0);
   CHECK(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("an output that cannot be is refused before the work", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const TempDir outputs;
+  std::filesystem::create_symlink("circle", outputs.file("circle"));
+  std::filesystem::create_symlink("missing/state", outputs.file("dangling"));
+  for (const std::string& output :
+       {outputs.file("circle"), outputs.file("dangling"), outputs.file(std::string(300, 'x')),
+        outputs.file("no/state")}) {
+    check_refused({"dump", folder.path(), "--limit", "1", "--save-to", output}, 1, "output");
+  }
+}
+
+TEST_CASE("a file size limit ends prepare with an error, not with a signal", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const energon::testing::FileSizeLimit limit(4096);
+  const auto result = run_energon(
+      {"prepare", folder.path(), "--split-ratio", "1,0,0", "--non-interactive", "--no-progress"});
+  CHECK(result.signal == 0);
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::StartsWith("energon: error: "));
 }

@@ -127,7 +127,7 @@ TEST_CASE("a dump that a signal ends writes what it delivered", "[cli][dump][for
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
-  const int signal = GENERATE(SIGTERM, SIGINT);
+  const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
   const Words flags = {"--num-workers", workers};
   const std::string state = folder.file("state");
   const Ended ended = end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},

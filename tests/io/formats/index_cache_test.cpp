@@ -139,6 +139,10 @@ TEST_CASE("an index that is longer than its tar proves that the tar was cut, and
     folder.write("a.tar",
                  content.substr(0, 3 * kSample) + std::string(content.size() - 3 * kSample, '\0'));
   }
+  SECTION("its last part overwritten by zeros, with its size as before") {
+    const std::size_t part = 5 * kSample - 1024;
+    folder.write("a.tar", content.substr(0, part) + std::string(content.size() - part, '\0'));
+  }
   const auto [code, message] = error_of([&] { ensure_indexed(tar, tar, folder.file("cache")); });
   CHECK(code == ErrorCode::kCorruptData);
   CHECK_THAT(message, Catch::Contains("index says") && Catch::Contains("remove '" + index + "'"));

@@ -167,6 +167,28 @@ TEST_CASE("rows are checked against the shards", "[io][formats][join]") {
   CHECK(error_of([&] { index.check(std::span(&first, 1)); }).first == ErrorCode::kInvalidArgument);
 }
 
+TEST_CASE("rows that are not in the order of the first dataset are refused",
+          "[io][formats][join]") {
+  const TempDir folder;
+  const std::vector<TarSizes> sizes = {{8192, 8192}, {8192}};
+  const auto check = [&](const std::vector<std::int64_t>& first,
+                         const std::vector<std::int64_t>& second) {
+    std::vector<std::int64_t> numbers = first;
+    numbers.insert(numbers.end(), second.begin(), second.end());
+    JoinIndex(folder.write("j.bin", file_of(numbers)), 2).check(sizes);
+  };
+  check({0, 512, 1024, 0, 512, 512}, {1, 0, 512, 0, 512, 512});
+  for (const std::int64_t offset :
+       {0, 512}) {  // the row before it in the dataset, and the same one
+    const auto [code, message] = error_of([&] {
+      check({0, 512, 1024, 0, 512, 512}, {0, offset, 512, 0, 1024, 512});
+    });
+    CHECK(code == ErrorCode::kCorruptData);
+    CHECK(contains(message, "row 1"));
+    CHECK(contains(message, "does not come after"));
+  }
+}
+
 TEST_CASE("a name is Energon's", "[io][formats][join]") {
   JoinNameField one{.uuid = "11111111-2222-4333-8444-555555555555", .excludes = {}};
   JoinNameField two{

@@ -91,7 +91,11 @@ TEST_CASE("a line that is no object is named with number and byte", "[io][format
   CHECK(
       contains(index_error("{\"a\": 1\n").second, "line 1 is not a JSON object: it ends with '1'"));
   CHECK(contains(index_error("\xEF\xBB\xBF{}\n").second, "begins with '\\xef'"));
-  CHECK(contains(index_error(std::string("\0{}\n", 4)).second, "begins with '\\x00'"));
+  CHECK(contains(index_error(std::string("\0{}\n", 4)).second, "zero byte"));
+  const auto [code2, joined] = index_error(std::string("{}\n{}\0{}\n", 9));  // over an end of line
+  CHECK(code2 == ErrorCode::kCorruptData);
+  CHECK(contains(joined, "line 2 has a zero byte"));
+  CHECK(contains(joined, "byte: 5]"));
   CHECK(contains(index_error("").second, "no samples"));
   CHECK(contains(index_error("\n \n").second, "no samples"));
 }

@@ -111,6 +111,7 @@ TEST_CASE("lint parses JSON parts and reads media headers", "[io][formats][lint]
   CHECK_THAT(json.problems[0].message, Catch::Contains("part 'json' is no valid JSON") &&
                                            Catch::Contains("byte 11 of 12, '}'"));
   CHECK_FALSE(lint_part("json", "").ok());
+  CHECK_FALSE(lint_part("json", "{}\0{}"s).ok());
   CHECK_FALSE(lint_part("json", std::string(100'000, '[')).ok());
   const LintReport image = lint_part("seg.PNG", "no picture");
   REQUIRE(image.problems.size() == 1);
