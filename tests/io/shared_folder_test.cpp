@@ -81,6 +81,10 @@ TEST_CASE("a file whose temporary was taken away is not published", "[io][shared
   CHECK_THAT(error_of([&] { file.replace(); }, ErrorCode::kNotFound),
              Catch::Contains("cannot rename"));
   CHECK(read_file(folder.file("a")) == "old");
+  NewFile first(folder.file("b"));
+  fs::remove(first.temporary_path());
+  error_of([&] { first.publish_once(); }, ErrorCode::kNotFound);
+  CHECK_FALSE(fs::exists(folder.file("b")));
 }
 
 TEST_CASE("a new file carries the time of its source", "[io][shared_folder]") {
