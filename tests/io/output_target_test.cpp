@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -71,13 +72,26 @@ TEST_CASE("a link in a circle is an error", "[io][output]") {
 }
 
 TEST_CASE("devices are written into, not replaced", "[io][output]") {
+  // A terminal of our own: nothing can be put into its folder, so that a broken program, run by the
+  // superuser, replaces no device of the machine.
+  const UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  REQUIRE(master.valid());
+  REQUIRE(::grantpt(master.get()) == 0);
+  REQUIRE(::unlockpt(master.get()) == 0);
+  const std::string device = ::ptsname(master.get());
+  const UniqueFd held(::open(device.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));  // else it hangs up
+  REQUIRE(held.valid());
   const TempDir folder;
-  fs::create_symlink("/dev/null", folder.file("null"));
-  write_file_atomically(folder.file("null"), as_bytes("x"));
-  CHECK(fs::is_symlink(folder.file("null")));
-  CHECK(fs::is_character_file("/dev/null"));
-  write_file_atomically("/dev/null", as_bytes("x"));
-  CHECK(fs::is_character_file("/dev/null"));
+  fs::create_symlink(device, folder.file("link"));
+  for (const std::string& path : {folder.file("link"), device}) {
+    CAPTURE(path);
+    write_file_atomically(path, as_bytes("x"));
+    char byte = 0;
+    REQUIRE(::read(master.get(), &byte, 1) == 1);
+    CHECK(byte == 'x');
+    CHECK(fs::is_character_file(device));
+  }
+  CHECK(fs::is_symlink(folder.file("link")));
 }
 
 TEST_CASE("a FIFO is written into if somebody reads it, and refused at once if not",

@@ -83,7 +83,8 @@ TEST_CASE("a file whose temporary was taken away is not published", "[io][shared
   CHECK(read_file(folder.file("a")) == "old");
   NewFile first(folder.file("b"));
   fs::remove(first.temporary_path());
-  error_of([&] { first.publish_once(); }, ErrorCode::kNotFound);
+  CHECK_THAT(error_of([&] { first.publish_once(); }, ErrorCode::kNotFound),
+             Catch::Contains("cannot put the temporary file"));
   CHECK_FALSE(fs::exists(folder.file("b")));
 }
 
