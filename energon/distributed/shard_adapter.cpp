@@ -37,7 +37,7 @@ ShardAdapter::ShardAdapter(std::shared_ptr<BatchSource> source, const ShardOptio
 }
 
 void ShardAdapter::begin() {
-  if (!begun_ && together()) {
+  if ((!begun_ || failure_) && together()) {
     agree_on_size();
   }
   begun_ = true;
@@ -47,12 +47,15 @@ void ShardAdapter::begin() {
 }
 
 // Each rank tells how many batches it has, and what it has in common with the others; one that
-// cannot say so tells that instead, so that nobody waits for it.
+// cannot say so, or failed in the epoch before, tells that instead, so that nobody waits for it.
 void ShardAdapter::agree_on_size() {
   std::int64_t own = kUnknown;
   Config common;
   std::string reply;
   try {
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
     own = source_->size().value_or(kUnknown);
     common = source_->common_settings();
     reply = success(fmt::format("{} {}", own, agreement_digest(common)));
@@ -60,6 +63,8 @@ void ShardAdapter::agree_on_size() {
     reply = failure(error);
   } catch (const std::exception& error) {
     reply = failure(Error(ErrorCode::kUserFunction, error.what()));
+  } catch (...) {
+    reply = failure(Error(ErrorCode::kUserFunction, "an exception that is no std::exception"));
   }
   const std::vector<std::string> replies = options_.comm->all_gather(std::move(reply));
   std::vector<std::string> told;
@@ -98,7 +103,12 @@ void ShardAdapter::agree_on_size() {
 std::optional<Sample> ShardAdapter::next() {
   begin();
   if (target_) {
-    return next_together();
+    try {
+      return next_together();
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
   }
   std::optional<Sample> batch = ahead_.next();
   if (!batch) {
@@ -109,8 +119,8 @@ std::optional<Sample> ShardAdapter::next() {
 }
 
 std::optional<Sample> ShardAdapter::next_together() {
-  if (failure_) {
-    std::rethrow_exception(std::exchange(failure_, nullptr));
+  if (end_failure_) {
+    std::rethrow_exception(end_failure_);
   }
   if (handed_out_ >= *target_) {
     reach_end_of_source();
@@ -142,7 +152,7 @@ std::optional<Sample> ShardAdapter::next_together() {
     try {
       reach_end_of_source();
     } catch (...) {
-      failure_ = std::current_exception();
+      end_failure_ = std::current_exception();
     }
   }
   return batch;
@@ -205,6 +215,7 @@ void ShardAdapter::restore_state(const State& state) {
   registration_.reset();
   begun_ = false;
   failure_ = nullptr;
+  end_failure_ = nullptr;
   epoch_ = state.integer("epoch");
   handed_out_ = state.integer("batches");
   source_ended_ = state.integer("source_ended") != 0;

@@ -4,6 +4,13 @@
 // source). The adapter adds what a training loop over several ranks needs: it knows the last batch
 // as such, and it can make all ranks end together, so that no rank waits in an all-reduce for one
 // that has no more data.
+//
+// Ranks that end together meet once an epoch, in its first next(), and nowhere else. So what fails
+// on one rank in the middle of an epoch is thrown there alone; the others go on to the end of that
+// epoch, and learn it at once in the meeting that follows: in their next next() and in that of the
+// rank that failed. A rank that fails and does not call next() again should end its process or its
+// Comm: then the meeting names it as gone. If it does neither, the others wait for the Comm's
+// timeout.
 
 #pragma once
 
@@ -41,9 +48,11 @@ class ShardAdapter final : public Adapter {
   explicit ShardAdapter(std::shared_ptr<BatchSource> source, const ShardOptions& options = {});
 
   /// Throws Error of the source and of the Comm. If the ranks are to end together, the first call
-  /// of an epoch throws on every rank at once what fails on one; kInvalidArgument if one does not
-  /// know its number of batches, or has none to repeat; kMismatch with the differences if sources
-  /// have not the same in common (BatchSource::common_settings()).
+  /// of an epoch throws on every rank at once what fails on one, or failed on one in the epoch
+  /// before; kInvalidArgument if one does not know its number of batches, or has none to repeat;
+  /// kMismatch with the differences if sources have not the same in common
+  /// (BatchSource::common_settings()). After an error within an epoch every further call is such a
+  /// meeting of all ranks, in which all throw it, until a state is restored.
   std::optional<Sample> next() override;
 
   /// After the last batch of an epoch it is the position of the end: who continues from there gets
@@ -83,7 +92,8 @@ class ShardAdapter final : public Adapter {
   bool begun_ = false;                  // this epoch, by this object
   std::optional<std::int64_t> target_;  // batches that all ranks get
   std::int64_t own_ = 0;                // batches of the source, if there is a target
-  std::exception_ptr failure_;          // met after the last batch
+  std::exception_ptr failure_;          // thrown in this epoch, if there is a target
+  std::exception_ptr end_failure_;      // met after the last batch, not thrown yet
 
   // Saved state.
   std::int64_t epoch_ = 0;

@@ -711,6 +711,66 @@ TEST_CASE("what fails on one of the ranks that end together reaches the others a
   }
 }
 
+TEST_CASE("what fails on one rank within an epoch reaches the others at the end of that epoch",
+          "[distributed][fork]") {
+  // Eight batches, of which those from the third on cannot be read: on rank 1.
+  const auto source_of = [](const Comm& comm) {
+    return std::make_shared<IndexedSource>(
+        IndexedOptions{.samples = 32, .batch_size = 4},
+        [rank = comm.rank()](std::span<const std::int64_t> indexes) {
+          if (rank == 1 && indexes.front() >= 8) {
+            throw energon::Error(energon::ErrorCode::kIo, "the disk is gone");
+          }
+          return numbered_batch(indexes);
+        });
+  };
+  const auto reports =
+      run_group(3,
+                [&](Comm& comm) -> std::string {
+                  const auto source = source_of(comm);
+                  ShardAdapter adapter(source, {.even_batches = true, .comm = &comm});
+                  const State start = adapter.save_state();
+                  std::string text;
+                  if (comm.rank() == 1) {
+                    text += error_of([&] { keys(adapter); }) + "; ";
+                  }
+                  text += fmt::format("{} batches; ", comm.rank() == 1 ? 2 : keys(adapter).size());
+                  // The meeting, twice: nothing has changed, and they are still in step.
+                  text += error_of([&] { adapter.next(); }) + "; ";
+                  text += error_of([&] { adapter.next(); }) + "; ";
+                  adapter.restore_state(start);
+                  return text + fmt::format("{}", fmt::join(keys(adapter, 2), " "));
+                },
+                {.timeout = std::chrono::seconds(60)});
+  const std::string told = "io: rank 1: the disk is gone; io: rank 1: the disk is gone; ";
+  const std::string again = "[0,1,2,3] [4,5,6,7]";
+  CHECK(reports[0].text == "8 batches; " + told + again);
+  CHECK(reports[1].text == "io: the disk is gone; 2 batches; " + told + again);
+  CHECK(reports[2].text == "8 batches; " + told + again);
+  for (const auto& report : reports) {
+    CHECK(report.took < std::chrono::seconds(30));
+  }
+
+  // One that ends instead is named as gone, as fast.
+  const auto left =
+      run_group(3,
+                [&](Comm& comm) -> std::string {
+                  ShardAdapter adapter(source_of(comm), {.drop_last = true, .comm = &comm});
+                  return error_of([&] {
+                    keys(adapter);
+                    adapter.next();
+                  });
+                },
+                {.timeout = std::chrono::seconds(60)});
+  CHECK(left[1].text == "io: the disk is gone");
+  for (const int rank : {0, 2}) {
+    const auto& report = left[static_cast<std::size_t>(rank)];
+    CHECK_THAT(report.text, Catch::StartsWith("worker_died: "));
+    CHECK(report.took < std::chrono::seconds(30));
+  }
+  CHECK_THAT(left[0].text, Catch::Contains("rank 1"));
+}
+
 TEST_CASE("ranks that end together have the same data and settings, or none begins",
           "[distributed][fork]") {
   const RealLoaders loaders;
