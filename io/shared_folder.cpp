@@ -208,6 +208,17 @@ Locked try_lock(int fd) noexcept {
   return errno == EWOULDBLOCK ? Locked::kNo : Locked::kUnsupported;
 }
 
+std::optional<FileIdentity> identity_of(const std::string& path) noexcept {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return std::nullopt;
+  }
+  return FileIdentity{.device = status.st_dev,
+                      .inode = status.st_ino,
+                      .size_bytes = static_cast<std::uint64_t>(status.st_size),
+                      .mtime_ns = changed_at(status).count()};
+}
+
 bool give_time_of(const std::string& path, const FileIdentity& source) noexcept {
   const timespec time = time_of(source);
   const std::array<timespec, 2> times = {time, time};

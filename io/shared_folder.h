@@ -94,6 +94,9 @@ enum class Locked {
 /// Nothing may be wrong if two have it: see above.
 Locked try_lock(int fd) noexcept;
 
+/// The version of the file at `path`, which is not opened; nothing if there is none.
+std::optional<FileIdentity> identity_of(const std::string& path) noexcept;
+
 /// Gives the file at `path` the modification time of `source`. False if it has another afterwards.
 bool give_time_of(const std::string& path, const FileIdentity& source) noexcept;
 /// Whether the file at `path` carries the modification time of `source`. False also if there is

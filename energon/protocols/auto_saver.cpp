@@ -307,25 +307,26 @@ void AutoSaver::save_now() {
   saved_step_ = step_;
 }
 
-// The rank whose file was the last one says that the checkpoint is complete, and removes what is
+// The rank whose file was the last one says whether the checkpoint is complete, and removes what is
 // now too old.
 void AutoSaver::finish_checkpoint(const SavableDataLoaderState& state) {
   const std::string path = options_.folder + "/" + checkpoint_name(step_);
   const auto stale = stale_files_.find(step_);
-  if (!has_all_files(rank_files(path), stale == stale_files_.end() ? RankFiles() : stale->second,
+  const CheckpointFiles files = checkpoint_files(path);
+  if (!has_all_files(path, files, stale == stale_files_.end() ? RankFiles() : stale->second,
                      layout_of(state.config).world_size)) {
     return;
   }
-  const CheckpointMark own = complete_mark(state);
+  const CheckpointMark own = files.positions.size() == 1 ? complete_mark(state) : judge_files(path);
   const CheckpointMark mark = publish_mark(path, own);
-  if (!mark.complete) {
+  if (!mark.complete && mark != own) {
     const auto known = void_ids_.find(step_);
     if (known == void_ids_.end() || known->second != mark.id) {
       return;  // set aside after this start: another one is running
     }
     replace_mark(path, own);
   }
-  if (options_.keep) {
+  if (own.complete && options_.keep) {
     remove_old_checkpoints(options_.folder, *options_.keep);
   }
 }

@@ -1,9 +1,6 @@
 #include "energon/protocols/checkpoint_folder.h"
 
-#include <dirent.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <functional>
@@ -22,13 +19,14 @@ namespace energon {
 namespace {
 
 constexpr std::string_view kStepPrefix = "step_";
+constexpr std::string_view kPositionPrefix = "position_";
 
 Error filesystem_error(std::string_view operation, const std::error_code& code,
                        const std::string& path) {
   return io_error(operation, code.value(), {.path = path});
 }
 
-// The paths in `folder`; none if it does not exist.
+// The paths in `folder`; none if it does not exist or is a file.
 std::vector<std::filesystem::path> entries_of(const std::string& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code code;
@@ -36,7 +34,7 @@ std::vector<std::filesystem::path> entries_of(const std::string& folder) {
        entry.increment(code)) {
     entries.push_back(entry->path());
   }
-  if (code && code != std::errc::no_such_file_or_directory) {
+  if (code && code != std::errc::no_such_file_or_directory && code != std::errc::not_a_directory) {
     throw filesystem_error("cannot list the folder of checkpoints", code, folder);
   }
   return entries;
@@ -72,15 +70,20 @@ bool skip(std::string_view& text, std::string_view prefix) {
   return is_there;
 }
 
-bool skip_rank_file(std::string_view& name) {
-  return skip(name, "rank_") && skip_number(name) && skip(name, ".state");
+bool is_rank_file(std::string_view name) {
+  return skip(name, "rank_") && skip_number(name) && name == ".state";
 }
 
-// Whether `name` is that of a rank's file or of a mark, or of one that was not finished.
+bool is_position(std::string_view name) {
+  return skip(name, kPositionPrefix) && name.size() == 16 &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Whether `name` is that of a file of ours, or of one that was not finished.
 bool is_our_file(std::string_view name) {
   const std::string_view target = target_of_temporary(name);
   name = target.empty() ? name : target;
-  return name == kMarkName || (skip_rank_file(name) && name.empty());
+  return name == kMarkName || is_rank_file(name) || is_position(name);
 }
 
 bool is_folder(const std::filesystem::path& path) {
@@ -131,7 +134,7 @@ bool is_beyond(std::string_view name) {
 }
 
 // The first rank of `world_size` that has no file; nothing if all have.
-std::optional<int> missing_rank(const RankFiles& files, int world_size) {
+std::optional<int> missing_rank(const std::set<std::string>& files, int world_size) {
   for (int rank = 0; rank < world_size; ++rank) {
     if (!files.contains(rank_file_name(rank))) {
       return rank;
@@ -154,11 +157,20 @@ std::variant<SavableJobState, std::string> try_read_unmarked(const std::string& 
     }
     return std::string(error.what());
   }
-  if (const auto rank = missing_rank(rank_files(path), world_size)) {
+  if (const auto rank = missing_rank(checkpoint_files(path).ranks, world_size)) {
     return fmt::format("the file of rank {} of {} is missing [path: {}/{}]", *rank, world_size,
                        path, rank_file_name(*rank));
   }
   return try_read(path);
+}
+
+void note_position(const std::string& path, const SavableDataLoaderState& state) {
+  const std::string name =
+      fmt::format("{}/{}{}", path, kPositionPrefix, summary_of(complete_mark(state)));
+  std::error_code is_unknown;
+  if (!std::filesystem::exists(name, is_unknown)) {
+    NewFile(name).publish_once();
+  }
 }
 
 std::string as_ignored(const std::string& path, const std::string& reason) {
@@ -233,6 +245,10 @@ CheckpointMark judge_checkpoint(const std::string& path) {
   if (auto mark = read_mark(path)) {
     return *mark;
   }
+  return judge_files(path);
+}
+
+CheckpointMark judge_files(const std::string& path) {
   const auto found = try_read_unmarked(path);
   const auto* job = std::get_if<SavableJobState>(&found);
   return job != nullptr ? complete_mark(job->ranks.front())
@@ -255,41 +271,42 @@ void write_checkpoint(const std::string& folder, std::int64_t step,
   if (code) {
     throw filesystem_error("cannot make the folder of a checkpoint", code, path);
   }
+  note_position(path, state);
   write_loader_state(path + "/" + rank_file_name(layout_of(state.config).rank), state);
 }
 
-RankFiles rank_files(const std::string& path) {
-  DIR* const folder = ::opendir(path.c_str());
-  if (folder == nullptr) {
-    if (errno == ENOENT || errno == ENOTDIR) {
-      return {};
+CheckpointFiles checkpoint_files(const std::string& path) {
+  CheckpointFiles files;
+  for (const std::filesystem::path& entry : entries_of(path)) {
+    const std::string name = entry.filename().string();
+    if (is_rank_file(name)) {
+      files.ranks.insert(name);
+    } else if (is_position(name)) {
+      files.positions.insert(name);
     }
-    throw io_error("cannot list a checkpoint", errno, {.path = path});
-  }
-  RankFiles files;
-  errno = 0;
-  while (const dirent* entry = ::readdir(folder)) {
-    std::string_view name = entry->d_name;
-    if (skip_rank_file(name) && name.empty()) {
-      files.emplace(entry->d_name, entry->d_ino);
-    }
-  }
-  const int error = errno;
-  ::closedir(folder);
-  if (error != 0) {
-    throw io_error("cannot list a checkpoint", error, {.path = path});
   }
   return files;
 }
 
-bool has_all_files(const RankFiles& files, const RankFiles& stale, int world_size) {
-  for (int rank = 0; rank < world_size; ++rank) {
-    const auto file = files.find(rank_file_name(rank));
-    if (file == files.end()) {
-      return false;
+RankFiles rank_files(const std::string& path) {
+  RankFiles files;
+  for (const std::string& name : checkpoint_files(path).ranks) {
+    if (const auto identity = identity_of(path + "/" + name)) {
+      files.emplace(name, *identity);
     }
-    const auto before = stale.find(file->first);
-    if (before != stale.end() && before->second == file->second) {
+  }
+  return files;
+}
+
+bool has_all_files(const std::string& path, const CheckpointFiles& files, const RankFiles& stale,
+                   int world_size) {
+  if (missing_rank(files.ranks, world_size)) {
+    return false;
+  }
+  for (int rank = 0; rank < world_size; ++rank) {
+    const std::string name = rank_file_name(rank);
+    const auto before = stale.find(name);
+    if (before != stale.end() && identity_of(path + "/" + name) == before->second) {
       return false;
     }
   }

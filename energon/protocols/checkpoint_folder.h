@@ -6,18 +6,25 @@
 // ranks are still writing, or were killed while they did, or that an earlier version wrote: it
 // counts if the files of all ranks of its world are there, can be read, and are of one job at one
 // step (merge_states()). docs/formats/checkpoint.md gives the format of the files.
+//
+// Before its file each rank makes the empty file `position_<digits>`, whose name follows from where
+// it stands: ranks that stand at one step of one job make the same. So the listing of a checkpoint
+// tells whether its files may be of one step; only where there are several such names, also of
+// earlier starts, are the files read to know.
 
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "energon/loader/job_state.h"
 #include "energon/loader/loader_state.h"
 #include "energon/protocols/checkpoint_mark.h"
+#include "io/file_source.h"
 
 namespace energon {
 
@@ -60,23 +67,38 @@ CheckpointSearch find_newest_checkpoint(const std::string& folder);
 /// if there is none. Throws Error as find_newest_checkpoint().
 CheckpointMark judge_checkpoint(const std::string& path);
 
-/// The same, and publishes it: ranks that ask later, or at the same time, get the same answer.
+/// The mark that the files of a checkpoint deserve, whatever it has. Reads those of all ranks.
+/// Throws Error as find_newest_checkpoint().
+CheckpointMark judge_files(const std::string& path);
+
+/// The mark of a checkpoint, or the one that its files deserve, published: ranks that ask later, or
+/// at the same time, get the same answer.
 CheckpointMark decide_checkpoint(const std::string& path);
 
-/// Writes the file of the state's rank into the checkpoint of `step`, making folders as needed.
-/// Throws Error (kIo).
+/// Writes the file of the state's rank into the checkpoint of `step`, making folders as needed, and
+/// its position before. Throws Error (kIo).
 void write_checkpoint(const std::string& folder, std::int64_t step,
                       const SavableDataLoaderState& state);
 
-/// Files of ranks by their names, with the inode of each: a file that is written anew has another.
-using RankFiles = std::map<std::string, std::uint64_t>;
+/// What a checkpoint has, by names.
+struct CheckpointFiles {
+  std::set<std::string> ranks;      ///< files of ranks
+  std::set<std::string> positions;  ///< at which ranks have saved
+};
 
-/// Those in the checkpoint `path`; of a folder that does not exist, none. One listing, no file is
-/// opened. Throws Error (kIo).
+/// Of a folder that does not exist, none. One listing, no file is opened. Throws Error (kIo).
+CheckpointFiles checkpoint_files(const std::string& path);
+
+/// Files of ranks and their versions: a file that is written anew is another.
+using RankFiles = std::map<std::string, FileIdentity>;
+
+/// Those in the checkpoint `path`. Throws Error (kIo).
 RankFiles rank_files(const std::string& path);
 
-/// Whether those of all ranks are in `files`, but none as it is in `stale`.
-bool has_all_files(const RankFiles& files, const RankFiles& stale, int world_size);
+/// Whether those of all ranks are in the checkpoint `path`, as `files` lists it, but none as it was
+/// in `stale`.
+bool has_all_files(const std::string& path, const CheckpointFiles& files, const RankFiles& stale,
+                   int world_size);
 
 /// Removes what is older than the `keep` newest complete checkpoints, if there are so many. Opens
 /// the mark of each. Files of others in their folders stay. Several ranks may call it at once.

@@ -13,6 +13,7 @@
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/hash.h"
 #include "io/shared_folder.h"
 
 namespace energon {
@@ -34,6 +35,8 @@ std::string to_text(const CheckpointMark& mark) {
     }
   } else {
     json["reason"] = printable(mark.reason);
+  }
+  if (!mark.id.empty()) {
     json["id"] = mark.id;
   }
   return json.dump() + "\n";
@@ -55,9 +58,12 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
                   fmt::format("the mark has version {}, this program knows {}", version, kVersion));
     }
     CheckpointMark mark{.complete = reader.member("complete").boolean()};
+    if (const auto id = reader.find("id")) {
+      mark.id = id->text();
+    }
     if (!mark.complete) {
       mark.reason = reader.member("reason").text();
-      mark.id = reader.member("id").text();
+      reader.member("id");  // which it must have
       return mark;
     }
     const JsonReader world_size = reader.member("world_size");
@@ -88,7 +94,8 @@ bool has_ended_epoch(const SavableDataLoaderState& state) {
 CheckpointMark complete_mark(const SavableDataLoaderState& state) {
   CheckpointMark mark{.complete = true,
                       .world_size = layout_of(state.config).world_size,
-                      .digest = agreement_digest(common_config(state.config))};
+                      .digest = agreement_digest(common_config(state.config)),
+                      .id = random_digits()};
   if (state.step_in_epoch && !has_ended_epoch(state)) {
     mark.epoch = state.epoch;
     mark.step_in_epoch = state.step_in_epoch;
@@ -98,6 +105,18 @@ CheckpointMark complete_mark(const SavableDataLoaderState& state) {
 
 CheckpointMark void_mark(std::string reason) {
   return {.reason = std::move(reason), .id = random_digits()};
+}
+
+CheckpointMark void_mark_of(const CheckpointMark& complete, std::string reason) {
+  const std::string text = to_text(complete);
+  return {.reason = std::move(reason), .id = to_hex(xxh3_64(as_bytes(text)))};
+}
+
+std::string summary_of(const CheckpointMark& mark) {
+  CheckpointMark said = mark;
+  said.id.clear();
+  const std::string text = to_text(said);
+  return to_hex(xxh3_64(as_bytes(text)));
 }
 
 std::string difference_to(const CheckpointMark& mark, const SavableDataLoaderState& state) {

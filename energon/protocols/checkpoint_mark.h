@@ -30,7 +30,10 @@ struct CheckpointMark {
 
   // Of one that does not count.
   std::string reason = {};
-  std::string id = {};  ///< no two marks have the same
+
+  /// No two marks have the same, but those that take the place of the same one. Of a complete one
+  /// of an earlier version: empty.
+  std::string id = {};
 
   bool operator==(const CheckpointMark&) const = default;
 };
@@ -39,6 +42,13 @@ struct CheckpointMark {
 CheckpointMark complete_mark(const SavableDataLoaderState& state);
 /// That a checkpoint does not count.
 CheckpointMark void_mark(std::string reason);
+
+/// The mark to put in the place of `complete`, so that its checkpoint does not count any more.
+/// Ranks that do so at the same time make the same one.
+CheckpointMark void_mark_of(const CheckpointMark& complete, std::string reason);
+
+/// A word that two marks have in common if they say the same.
+std::string summary_of(const CheckpointMark& mark);
 
 /// What is wrong with `state` as that of a rank of a checkpoint with this mark; empty: nothing.
 std::string difference_to(const CheckpointMark& mark, const SavableDataLoaderState& state);

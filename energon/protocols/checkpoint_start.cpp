@@ -143,9 +143,12 @@ void CheckpointCandidates::set_aside(const CheckpointStart& start, const std::st
   if (!std::filesystem::is_directory(start.path, is_unknown)) {
     return;
   }
-  const std::optional<CheckpointMark> mark = read_mark(start.path);
-  if (!mark || mark->complete) {
-    replace_mark(start.path, void_mark(reason));
+  std::optional<CheckpointMark> mark = read_mark(start.path);
+  if (!mark) {
+    mark = publish_mark(start.path, void_mark(reason));
+  }
+  if (mark->complete) {
+    replace_mark(start.path, void_mark_of(*mark, reason));
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include "energon/loader/job_state.h"
 #include "energon/protocols/checkpoint_folder.h"
+#include "energon/protocols/checkpoint_start.h"
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/unique_fd.h"
@@ -108,7 +109,10 @@ TEST_CASE("IBM-22 loaders that saved every 100 steps go on from their folder",
   CHECK_FALSE(first.saver().restored_from());
   first.take(100);
   CHECK(names_in(folder) == std::vector<std::string>{"JOB", "ranks", "step_100"});
-  CHECK(names_in(folder + "/step_100") ==
+  const auto files = names_in(folder + "/step_100");
+  REQUIRE(files.size() == 5);
+  CHECK_THAT(files[1], Catch::StartsWith("position_"));
+  CHECK(std::vector{files[0], files[2], files[3], files[4]} ==
         std::vector<std::string>{"COMPLETE", "rank_0.state", "rank_1.state", "rank_2.state"});
 
   // Its own newest checkpoint goes before another folder, which need not even be there.
@@ -236,8 +240,8 @@ TEST_CASE("checkpoints of which none can be used are an error, unless the run st
   }
   options.load_from = "";
   // Nothing was written over.
-  CHECK(names_in(options.folder + "/step_5") ==
-        std::vector<std::string>{"COMPLETE", "rank_0.state"});
+  CHECK(std::filesystem::exists(options.folder + "/step_5/COMPLETE"));
+  CHECK(std::filesystem::exists(options.folder + "/step_5/rank_0.state"));
   options.start_over = true;
   Job fresh(fixture, layout, options);
   CHECK_FALSE(fresh.saver().restored_from());
@@ -314,8 +318,7 @@ TEST_CASE("ranks that start one after the other begin at the same step", "[proto
   for (int i = 0; i < 3; ++i) {
     second->next();
   }
-  CHECK(names_in(options.folder + "/step_6") ==
-        std::vector<std::string>{"COMPLETE", "rank_0.state", "rank_1.state"});
+  CHECK(std::filesystem::exists(options.folder + "/step_6/COMPLETE"));
   const auto late = rank(0);
   CHECK(late->saver().step() == 3);
   CHECK_FALSE(energon::read_mark(options.folder + "/step_6")->complete);
@@ -702,6 +705,80 @@ TEST_CASE("the newest complete checkpoints are kept, and what others put there",
   job.take(1);
   CHECK(energon::find_newest_checkpoint(options.folder).newest->step == 9);
   CHECK(std::filesystem::exists(options.folder + "/step_7/rank_0.state"));
+}
+
+TEST_CASE("where ranks drift apart, nothing that can be continued from is removed", "[protocols]") {
+  // 55 samples: an epoch of rank 0 has a batch more than one of rank 1.
+  const LoaderFixture fixture({.batch_size = 1, .repeat = false});
+  const AutoSaveOptions options = {
+      .folder = fixture.folder().file("saved"), .every_batches = 10, .keep = 1};
+  Job job(fixture, {.world_size = 2}, options);
+  const auto step = [&] {
+    for (const std::size_t rank : {0, 1}) {
+      while (!job.rank(rank).next()) {
+      }
+    }
+  };
+  for (int taken = 0; taken < 50; ++taken) {
+    step();
+  }
+  CHECK(energon::read_mark(options.folder + "/step_20")->complete);
+  for (const char* name : {"/step_30", "/step_40", "/step_50"}) {
+    const auto mark = energon::read_mark(options.folder + name);
+    REQUIRE(mark);
+    CHECK_FALSE(mark->complete);
+    CHECK_THAT(mark->reason, Catch::Contains("different steps of epoch 1"));
+  }
+  Job resumed(fixture, {.world_size = 2}, options);
+  CHECK(resumed.steps() == std::vector<std::int64_t>(2, 20));
+  REQUIRE(resumed.saver().ignored().size() == 3);
+  CHECK_THAT(resumed.saver().ignored().front(), Catch::Contains("different steps of epoch 1"));
+}
+
+TEST_CASE("ranks that set a checkpoint aside at the same time know it again", "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
+  Job(fixture, {.world_size = 2}, options).take(6);
+  options.at_step = 3;
+  const auto begin = [&](int rank) {
+    return std::make_unique<AutoSavingLoader>(
+        fixture.pipeline(), LoaderOptions{.worker_config = {.rank = rank, .world_size = 2}},
+        options);
+  };
+  const std::string mark = energon::read_file(options.folder + "/step_6/COMPLETE");
+  const auto first = begin(0);
+  // Rank 1 has looked before rank 0 replaced the mark.
+  fixture.folder().write("saved/step_6/COMPLETE", mark);
+  const auto second = begin(1);
+  for (int i = 0; i < 3; ++i) {
+    second->next();
+  }
+  const auto set_aside = energon::read_mark(options.folder + "/step_6");
+  CHECK_FALSE(set_aside->complete);
+  for (int i = 0; i < 3; ++i) {
+    first->next();
+  }
+  CHECK(energon::read_mark(options.folder + "/step_6")->complete);
+  // Set aside once more, it is another one: a rank that still runs does not take it for the first.
+  energon::CheckpointCandidates(options.folder).set_all_aside(set_aside->reason);
+  CHECK(energon::read_mark(options.folder + "/step_6")->id != set_aside->id);
+}
+
+TEST_CASE("a file of an earlier start is known by inode, size and time", "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
+  Job(fixture, {.world_size = 2}, options).take(3);
+  const std::string path = options.folder + "/step_3";
+  const auto files = energon::checkpoint_files(path);
+  energon::RankFiles stale = energon::rank_files(path);
+  CHECK(energon::has_all_files(path, files, {}, 2));
+  CHECK_FALSE(energon::has_all_files(path, files, {}, 3));
+  CHECK_FALSE(energon::has_all_files(path, files, stale, 2));
+  // Written anew, with the number that the old file had.
+  for (auto& [name, version] : stale) {
+    --version.mtime_ns;
+  }
+  CHECK(energon::has_all_files(path, files, stale, 2));
 }
 
 TEST_CASE("a save that failed is tried again, and no batch is lost", "[protocols]") {
