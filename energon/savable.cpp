@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/younger_members.h"
 #include "io/error.h"
 
 namespace energon {
@@ -54,15 +55,6 @@ void Savable::restore_state(const State& state) {
   apply_state(state);
 }
 
-namespace {
-
-// Members that were added after states were saved without them.
-bool is_younger(std::string_view name) {
-  return name == "draws" || name == "indexes" || name == "checksums";
-}
-
-}  // namespace
-
 void compare_configs(const Config& config, const Config& expected, const std::string& path,
                      std::vector<std::string>& differences) {
   const std::string here = path.empty() ? "config" : path;
@@ -73,7 +65,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
                                       expected.value("type", "stage without type")));
   } else if (config.is_object() && expected.is_object()) {
     for (const auto& [name, value] : expected.items()) {
-      if (!config.contains(name) && is_younger(name)) {
+      if (!config.contains(name) && is_younger_member(name)) {
         continue;
       }
       if (config.contains(name)) {
@@ -83,7 +75,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
       }
     }
     for (const auto& [name, value] : config.items()) {
-      if (!expected.contains(name) && !is_younger(name)) {
+      if (!expected.contains(name) && !is_younger_member(name)) {
         differences.push_back(
             fmt::format("{}.{}: {}, expected not to be set", here, name, brief(value)));
       }

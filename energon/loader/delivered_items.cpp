@@ -1,11 +1,14 @@
 #include "energon/loader/delivered_items.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "energon/leaf_readers.h"
+#include "energon/loader/start_rules.h"
 #include "energon/loader/state_config.h"
 #include "io/error.h"
 
@@ -23,8 +26,20 @@ DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, const Pipelin
   const auto readers = std::make_shared<LeafReaders>();
   const int streams = layout_.stream_count();
   for (int stream = 0; stream < streams; ++stream) {
-    streams_.push_back(std::make_unique<PositionedDataset>(
-        pipeline({.config = layout_, .stream = stream, .memory = memory_, .readers = readers})));
+    auto dataset =
+        pipeline({.config = layout_, .stream = stream, .memory = memory_, .readers = readers});
+    const auto saved = std::find_if(
+        rank.worker_states.begin(), rank.worker_states.end(),
+        [shard = layout_.logical_shard(stream)](const SavableDatasetCheckpoint& checkpoint) {
+          return checkpoint.logical_shard == shard;
+        });
+    const auto start = start_under_rules_of(
+        saved == rank.worker_states.end() ? SavableDatasetCheckpoint() : *saved, rank.config,
+        *dataset);
+    if (start) {
+      dataset->restore_state(*start);
+    }
+    streams_.push_back(std::make_unique<PositionedDataset>(std::move(dataset)));
   }
   turns_ = Turns(std::vector<Turn>(streams_.size()), 0);
 }

@@ -36,8 +36,9 @@ struct DeliveredItem {
 };
 
 /// The items of one rank from its first one on. Those before `rank.batch_index` were delivered, the
-/// others will be. A rank that was rescaled counts as if it always had its layout: with logical
-/// shards set by the user the items are the same, whatever ranks they went to. Not thread-safe.
+/// others will be. Streams go by the rules that their saved states have (is_rule()). A rank that
+/// was rescaled counts as if it always had its layout: with logical shards set by the user the
+/// items are the same, whatever ranks they went to. Not thread-safe.
 class DeliveredItems {
  public:
   /// Throws Error (kMismatch) that lists all differences unless `pipeline` has the configuration

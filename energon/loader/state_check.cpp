@@ -7,6 +7,7 @@
 
 #include "energon/buffer_allocator.h"
 #include "energon/loader/positioned_dataset.h"
+#include "energon/loader/start_rules.h"
 #include "energon/loader/state_config.h"
 #include "io/error.h"
 
@@ -56,15 +57,6 @@ void check_reachable(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dat
   if (is_ahead && pipeline->size()) {
     PositionedDataset(std::move(pipeline)).restore(stream, stream.turn.epoch);
   }
-}
-
-// The start of `pipeline` under the rules of states that do not say them; nothing if there are
-// none.
-std::optional<State> start_under_old_rules(const Dataset& pipeline) {
-  const State start = pipeline.save_state();
-  State old = start;
-  clear_rules(old);
-  return old == start ? std::nullopt : std::optional(std::move(old));
 }
 
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
@@ -120,8 +112,8 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
     try {
       auto pipeline = make_pipeline(
           {.config = worker_config, .stream = number, .memory = memory, .readers = readers});
-      if (!stream.state && !draws_as_today(state.config)) {
-        stream.state = start_under_old_rules(*pipeline);
+      if (!stream.state) {
+        stream.state = start_under_rules_of(stream, state.config, *pipeline);
       }
       if (stream.state) {
         pipeline->restore_state(*stream.state);

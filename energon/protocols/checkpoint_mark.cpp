@@ -10,6 +10,7 @@
 #include "energon/distributed/rank_agreement.h"
 #include "energon/json_reader.h"
 #include "energon/loader/state_config.h"
+#include "energon/younger_members.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file_source.h"
@@ -29,6 +30,10 @@ std::string to_text(const CheckpointMark& mark) {
   if (mark.complete) {
     json["world_size"] = mark.world_size;
     json["digest"] = mark.digest;
+    if (!mark.core.empty()) {
+      json["core"] = mark.core;
+      json["younger"] = mark.younger;
+    }
     if (mark.epoch) {
       json["epoch"] = *mark.epoch;
       json["step_in_epoch"] = mark.step_in_epoch.value_or(0);
@@ -72,6 +77,15 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
     }
     mark.world_size = static_cast<int>(world_size.integer());
     mark.digest = reader.member("digest").text();
+    if (const auto core = reader.find("core")) {
+      mark.core = core->text();
+      const JsonReader younger = reader.member("younger");
+      for (const std::string_view name : kYoungerMembers) {
+        if (const auto digest = younger.find(name)) {
+          mark.younger.emplace(name, digest->text());
+        }
+      }
+    }
     if (const auto epoch = reader.find("epoch")) {
       mark.epoch = epoch->integer();
       mark.step_in_epoch = reader.member("step_in_epoch").integer();
@@ -83,6 +97,21 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
   }
 }
 
+// Whether configurations may be those of one job: what both have is the same.
+bool may_be_one_job(const CheckpointMark& mark, const CheckpointMark& other) {
+  if (mark.digest == other.digest) {
+    return true;
+  }
+  if (mark.core.empty()) {
+    return mark.digest == other.core;
+  }
+  return mark.core == other.core &&
+         std::all_of(mark.younger.begin(), mark.younger.end(), [&other](const auto& member) {
+           const auto found = other.younger.find(member.first);
+           return found == other.younger.end() || found->second == member.second;
+         });
+}
+
 bool has_ended_epoch(const SavableDataLoaderState& state) {
   return std::all_of(
       state.worker_states.begin(), state.worker_states.end(),
@@ -92,10 +121,17 @@ bool has_ended_epoch(const SavableDataLoaderState& state) {
 }  // namespace
 
 CheckpointMark complete_mark(const SavableDataLoaderState& state) {
+  const Config common = common_config(state.config);
   CheckpointMark mark{.complete = true,
                       .world_size = layout_of(state.config).world_size,
-                      .digest = agreement_digest(common_config(state.config)),
+                      .digest = agreement_digest(common),
+                      .core = agreement_digest(without_younger_members(common)),
                       .id = random_digits()};
+  for (const std::string_view name : kYoungerMembers) {
+    if (const Config values = values_of_member(common, name); !values.empty()) {
+      mark.younger.emplace(name, agreement_digest(values));
+    }
+  }
   if (state.step_in_epoch && !has_ended_epoch(state)) {
     mark.epoch = state.epoch;
     mark.step_in_epoch = state.step_in_epoch;
@@ -125,7 +161,7 @@ std::string difference_to(const CheckpointMark& mark, const SavableDataLoaderSta
     return fmt::format("its file is of a job of {} ranks, the checkpoint of one of {}",
                        own.world_size, mark.world_size);
   }
-  if (own.digest != mark.digest) {
+  if (!may_be_one_job(mark, own)) {
     return fmt::format(
         "its file is of another job: the configuration has the digest {}, that of "
         "the checkpoint {}",

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,10 @@ struct CheckpointMark {
   // Of a complete one.
   int world_size = 1;
   std::string digest = {};  ///< agreement_digest() of the configuration that all ranks share
+  /// The same without its younger members, and of each of those that it has, by name: files of
+  /// ranks may be of different versions. Empty in marks of earlier ones.
+  std::string core = {};
+  std::map<std::string, std::string> younger = {};
   /// Where the rank stood that wrote the mark; the others stood there, too. Nothing: it had ended
   /// its epoch, or its step is not known.
   std::optional<std::int64_t> epoch = std::nullopt;

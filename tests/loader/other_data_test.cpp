@@ -85,6 +85,23 @@ TEST_CASE("the state of data of the same names, counts and sizes is refused", "[
   }
 }
 
+TEST_CASE("a state is of all parts or of those that dataset.yaml chose", "[loader][state]") {
+  const TempDir folder;
+  write_shard(folder, {100, 900}, 'x');
+  const auto pipeline = [&](const std::optional<std::vector<std::string>>& parts) {
+    return energon::train_pipeline(std::make_shared<const energon::Webdataset>(
+        energon::open_split(folder.path()), energon::WebdatasetOptions{.part_filter = parts}));
+  };
+  const auto all = pipeline(std::nullopt);
+  const auto some = pipeline(std::vector<std::string>{"txt"});
+  const auto others = pipeline(std::vector<std::string>{"jpg"});
+  CHECK(restored(all, state_of(all)) == "no error");
+  CHECK(restored(some, state_of(some)) == "no error");
+  CHECK_THAT(restored(some, state_of(all)), Catch::Contains("leaves[0].parts: not set"));
+  CHECK_THAT(restored(all, state_of(some)), Catch::Contains("leaves[0].parts: "));
+  CHECK_THAT(restored(others, state_of(some)), Catch::Contains("leaves[0].parts"));
+}
+
 TEST_CASE("the copy of a dataset takes its states", "[loader][state]") {
   const TempDir here;
   const TempDir there;

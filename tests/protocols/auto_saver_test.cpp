@@ -16,10 +16,12 @@
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/loader/job_state.h"
 #include "energon/protocols/checkpoint_folder.h"
 #include "energon/protocols/checkpoint_start.h"
+#include "energon/younger_members.h"
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/unique_fd.h"
@@ -412,6 +414,50 @@ TEST_CASE(
   options.at_step = 3;
   CHECK(begin(0) == 3);
   CHECK(begin(1) == 3);
+}
+
+TEST_CASE("files of ranks of different versions are of one job where what both have agrees",
+          "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
+  Job(fixture, {.world_size = 2}, options).take(3);
+  const std::string file = options.folder + "/step_3/rank_1.state";
+  const std::string mark_file = options.folder + "/step_3/COMPLETE";
+  const auto begin = [&] {
+    AutoSavingLoader loader(fixture.pipeline(),
+                            LoaderOptions{.worker_config = {.rank = 1, .world_size = 2}}, options);
+    return loader.saver().step();
+  };
+  SavableDataLoaderState state = energon::read_loader_state(file);
+  REQUIRE(state.config.contains("draws"));
+  REQUIRE(energon::values_of_member(state.config, "indexes").size() == 1);
+  SECTION("a file of an earlier version") {
+    state.config = energon::without_younger_members(state.config);
+    energon::write_loader_state(file, state);
+    CHECK(begin() == 3);
+  }
+  SECTION("a mark of an earlier version") {
+    auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
+    mark["digest"] = mark["core"];
+    mark.erase("core");
+    mark.erase("younger");
+    fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
+    CHECK(begin() == 3);
+  }
+  SECTION("what only the file has") {
+    auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
+    mark["digest"] = "0123456789abcdef";
+    mark["younger"].erase("indexes");
+    fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
+    CHECK(begin() == 3);
+  }
+  SECTION("what both have is different") {
+    auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
+    mark["digest"] = "0123456789abcdef";
+    mark["younger"]["indexes"] = "0123456789abcdef";
+    fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
+    CHECK_THAT(error_of(begin, ErrorCode::kCorruptData), Catch::Contains("of another job"));
+  }
 }
 
 TEST_CASE("a start and a save open the rank's own file and the mark, whatever the number of ranks",
