@@ -433,12 +433,17 @@ Sample Packing::restore_sample(const RestoreKey& key) {
 
 void Packing::check_key(const RestoreKey& key) const {
   const std::size_t integers = is_generating() ? 2 : 1;
-  for (const RestoreKey& inner : split_key(key, Stage::kPacking, integers, -1).inner) {
-    const RestoreKey selected =
-        options_.postencode ? split_key(inner, Stage::kMap, 1, 1).inner.front() : inner;
-    inner_->check_key(selects_parts() ? split_key(selected, Stage::kPacking, 2, 1).inner.front()
-                                      : selected);
+  check_keys_of_pack(split_key(key, Stage::kPacking, integers, -1).inner);
+}
+
+void Packing::check_keys_of_pack(std::span<const RestoreKey> keys) const {
+  for (const RestoreKey& key : keys) {
+    check_selected(options_.postencode ? split_key(key, Stage::kMap, 1, 1).inner.front() : key);
   }
+}
+
+void Packing::check_selected(const RestoreKey& key) const {
+  inner_->check_key(selects_parts() ? split_key(key, Stage::kPacking, 2, 1).inner.front() : key);
 }
 
 State Packing::save_state() const {
@@ -457,8 +462,8 @@ State Packing::save_state() const {
   return state;
 }
 
-// Throws Error if the key of the running call is none.
-void Packing::check_running(const State& state, std::vector<std::string>& differences) {
+// Throws Error if the key of the running call is none, or names samples that are none.
+void Packing::check_running(const State& state, std::vector<std::string>& differences) const {
   const std::string& running = state.bytes("running");
   const std::int64_t outputs = state.integer("outputs");
   if (outputs < 0 || (running.empty() && outputs > 0)) {
@@ -466,7 +471,8 @@ void Packing::check_running(const State& state, std::vector<std::string>& differ
                                       running.empty() ? "no samples" : "the same samples"));
   }
   if (!running.empty()) {
-    split_key(RestoreKey::from_bytes(running), Stage::kPacking, 1, -1);
+    const RestoreKey key = RestoreKey::from_bytes(running);
+    check_keys_of_pack(split_key(key, Stage::kPacking, 1, -1).inner);
   }
 }
 
@@ -477,12 +483,8 @@ void Packing::check_state(const State& state, std::vector<std::string>& differen
         static_cast<std::int64_t>(decode_keys(state.bytes("waiting"), *inner_).size());
     const std::vector<RestoreKey> selected_keys = decode_keys(state.bytes("selected"));
     const auto selected = static_cast<std::int64_t>(selected_keys.size());
-    if (selects_parts()) {
-      for (const RestoreKey& key : selected_keys) {
-        inner_->check_key(split_key(key, Stage::kPacking, 2, 1).inner.front());
-      }
-    } else {
-      decode_keys(state.bytes("selected"), *inner_);  // samples that exist
+    for (const RestoreKey& key : selected_keys) {
+      check_selected(key);
     }
     // A sample may have been selected several times.
     if (waiting + (selects_parts() ? 0 : selected) > options_.buffer_size) {

@@ -89,7 +89,9 @@ class Packing final : public Dataset {
 
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
-  static void check_running(const State& state, std::vector<std::string>& differences);
+  void check_running(const State& state, std::vector<std::string>& differences) const;
+  void check_keys_of_pack(std::span<const RestoreKey> keys) const;
+  void check_selected(const RestoreKey& key) const;
   void apply_state(const State& state) override;
   bool fill();
   using Selection = std::vector<std::vector<SelectedPart>>;

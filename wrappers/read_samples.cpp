@@ -155,16 +155,28 @@ void ReadSamples::count_unread() {
 }
 
 Sample ReadSamples::restore_sample(const RestoreKey& key) {
-  check_key(key);
-  const RestoreKeyParts parts = split_key(key, Stage::kWebdataset, 2, 0);
-  const std::int64_t leaf = parts.integers[0];
+  const SampleRef place = place_of(key);
   std::vector<Sample> samples;
-  readers_[static_cast<std::size_t>(leaf)]->read({&parts.integers[1], 1}, allocator_, samples);
+  readers_[place.leaf]->read({&place.index, 1}, allocator_, samples);
   samples.front().restore_key = key;
   return std::move(samples.front());
 }
 
 void ReadSamples::check_key(const RestoreKey& key) const {
+  const SampleRef place = place_of(key);
+  if (!ranges_) {
+    ranges_.emplace(*order_);
+  }
+  if (!ranges_->may_have(place.leaf, place.index)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names sample {} of leaf {}, which is none of this "
+                            "logical shard",
+                            key.text(), place.index, place.leaf));
+  }
+}
+
+// Throws Error (kInvalidArgument) if there is no such sample.
+SampleRef ReadSamples::place_of(const RestoreKey& key) const {
   const RestoreKeyParts parts = split_key(key, Stage::kWebdataset, 2, 0);
   const std::int64_t leaf = parts.integers[0];
   if (leaf >= static_cast<std::int64_t>(leaves_.size())) {
@@ -178,6 +190,7 @@ void ReadSamples::check_key(const RestoreKey& key) const {
                 fmt::format("restore key '{}' names sample {}, leaf {} has {} samples", key.text(),
                             parts.integers[1], leaf, samples));
   }
+  return {.index = parts.integers[1], .leaf = static_cast<std::uint32_t>(leaf)};
 }
 
 State ReadSamples::save_state() const { return {"ReadSamples", {}, {order_->save_state()}}; }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "energon/leaf_readers.h"
 #include "energon/order.h"
 #include "energon/stage_guard.h"
+#include "wrappers/leaf_ranges.h"
 #include "wrappers/replacement.h"
 
 namespace energon {
@@ -42,6 +44,7 @@ class ReadSamples final : public Dataset {
   std::optional<std::int64_t> size() const override { return order_->size(); }
   std::int64_t skip(std::int64_t count) override { return order_->skip(count); }
   Sample restore_sample(const RestoreKey& key) override;
+  /// A sample of this logical shard, as far as its order says where those lie.
   void check_key(const RestoreKey& key) const override;
   State save_state() const override;
   Config config() const override;
@@ -53,6 +56,7 @@ class ReadSamples final : public Dataset {
   void read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples);
   bool is_known_broken(std::uint32_t leaf, std::int64_t index);
   void count_unread();
+  SampleRef place_of(const RestoreKey& key) const;
 
   const std::unique_ptr<Order> order_;
   const std::vector<std::shared_ptr<const LeafDataset>> leaves_;
@@ -65,6 +69,7 @@ class ReadSamples final : public Dataset {
   std::set<std::pair<std::uint32_t, std::int64_t>> broken_files_;  // leaf, file
   std::int64_t most_unread_;  // in a row, before it is an error
   std::int64_t unread_in_a_row_ = 0;
+  mutable std::optional<LeafRanges> ranges_;  // of the order; set once a key is checked
 };
 
 }  // namespace energon

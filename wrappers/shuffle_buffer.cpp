@@ -1,13 +1,12 @@
 #include "wrappers/shuffle_buffer.h"
 
-#include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
+#include "wrappers/leaf_ranges.h"
 
 namespace energon {
 
@@ -69,22 +68,12 @@ void ShuffleBuffer::check_state(const State& state, std::vector<std::string>& di
 // That the inner order can yield each of them.
 void ShuffleBuffer::check_references(std::span<const SampleRef> refs,
                                      std::vector<std::string>& differences) const {
-  std::vector<LeafRange> ranges;
-  if (refs.empty() || !inner_->list_ranges(ranges)) {
+  if (refs.empty()) {
     return;
   }
-  std::unordered_map<std::uint32_t, std::vector<LeafRange>> by_leaf;
-  for (const LeafRange& range : ranges) {
-    by_leaf[range.leaf].push_back(range);
-  }
+  const LeafRanges ranges(*inner_);
   for (const SampleRef& ref : refs) {
-    const auto found = by_leaf.find(ref.leaf);
-    const bool is_known =
-        found != by_leaf.end() &&
-        std::any_of(found->second.begin(), found->second.end(), [&ref](const LeafRange& range) {
-          return ref.index >= range.begin && ref.index < range.end;
-        });
-    if (!is_known) {
+    if (!ranges.may_have(ref.leaf, ref.index)) {
       differences.push_back(
           fmt::format("ShuffleBuffer: sample {} of leaf {} is none of this logical shard",
                       ref.index, ref.leaf));
