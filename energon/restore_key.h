@@ -32,7 +32,7 @@ enum class Stage : std::uint8_t {
   kFlatMap = 5,       ///< (call number, output of that call); one inner key
   kIterMap = 6,       ///< (call number, output of that call); a list of inner keys
   kGroupBatch = 7,    ///< (batch number); a list of inner keys
-  kPacking = 8,       ///< (pack number); a list of inner keys
+  kPacking = 8,       ///< (pack) or (call, pack of it), list of keys; of a part (begin, end), one
 };
 
 /// Name in the text form, such as "Webdataset".

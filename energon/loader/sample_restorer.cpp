@@ -1,9 +1,11 @@
 #include "energon/loader/sample_restorer.h"
 
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "energon/loader/pipeline_failure.h"
 #include "io/error.h"
 
 namespace energon {
@@ -18,16 +20,20 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
                     "rank) has {}",
                     shard, config_.world_size, config_.num_workers, config_.logical_shard_count()));
   }
-  auto& pipeline = pipelines_[shard];
-  if (!pipeline) {
-    const StreamPlace place = place_of(static_cast<int>(shard), config_);
-    WorkerConfig config = config_;
-    config.rank = place.rank;
-    pipeline = make_pipeline_({.config = config, .stream = place.stream, .memory = memory_});
+  try {
+    auto& pipeline = pipelines_[shard];
+    if (!pipeline) {
+      const StreamPlace place = place_of(static_cast<int>(shard), config_);
+      WorkerConfig config = config_;
+      config.rank = place.rank;
+      pipeline = make_pipeline_({.config = config, .stream = place.stream, .memory = memory_});
+    }
+    Sample sample = pipeline->restore_sample(parts.inner[0]);
+    sample.restore_key = key;
+    return sample;
+  } catch (...) {
+    throw pipeline_failure(std::current_exception());
   }
-  Sample sample = pipeline->restore_sample(parts.inner[0]);
-  sample.restore_key = key;
-  return sample;
 }
 
 }  // namespace energon

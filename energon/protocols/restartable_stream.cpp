@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "energon/distributed/rank_agreement.h"
 #include "energon/protocols/settings_check.h"
 #include "energon/savable.h"
 #include "energon/state_json.h"
+#include "energon/younger_members.h"
 #include "io/error.h"
 
 namespace energon {
@@ -35,6 +37,18 @@ void require_keys(const StateDict& state, const std::vector<std::string>& keys) 
   refuse_differences(differences);
 }
 
+// What tells one configuration from another, small enough to stand in the state of every worker.
+// Younger members are apart, because states may lack them.
+StateDict digests_of(const Config& config) {
+  StateDict digests = {{"config", agreement_digest(without_younger_members(config))}};
+  for (const std::string_view name : kYoungerMembers) {
+    if (const Config values = values_of_member(config, name); !values.empty()) {
+      digests[std::string(name)] = agreement_digest(values);
+    }
+  }
+  return digests;
+}
+
 }  // namespace
 
 RestartableStream::RestartableStream(const PipelineContext& context, PipelineFactory make_pipeline,
@@ -57,6 +71,13 @@ std::unique_ptr<Dataset> RestartableStream::pipeline_of(int shard) const {
                          .readers = context_.readers});
 }
 
+const StateDict& RestartableStream::digests() const {
+  if (!digests_) {
+    digests_ = digests_of(pipeline_of(0)->config());
+  }
+  return *digests_;
+}
+
 std::optional<Sample> RestartableStream::next() {
   if (epoch_ended_) {
     pipeline_->next_epoch();
@@ -73,15 +94,25 @@ StateDict RestartableStream::state_dict() const {
   return {{"samples_streamed", samples_streamed_},
           {"shard_index", shard_},
           {"epoch_ended", epoch_ended_},
-          {"position", state_to_json(pipeline_->save_state())}};
+          {"position", state_to_json(pipeline_->save_state())},
+          {"dataset", digests()}};
 }
 
-void RestartableStream::load_state_dict(const StateDict& state, Strictness /*strictness*/) {
+void RestartableStream::load_state_dict(const StateDict& state, Strictness strictness) {
   if (other_workers_ == OtherWorkers::kReset && state.is_object() && state.empty()) {
     warnings_.push_back("the state is of another number of workers: the data begins at its start");
     return;
   }
-  require_keys(state, {"samples_streamed", "shard_index", "epoch_ended", "position"});
+  std::vector<std::string> keys = {"samples_streamed", "shard_index", "epoch_ended", "position"};
+  if (state.is_object() && state.contains("dataset")) {  // not in parts of a job's state
+    keys.emplace_back("dataset");
+    std::vector<std::string> differences;
+    if (strictness == Strictness::kStrict) {
+      compare_configs(state.at("dataset"), digests(), "dataset", differences);
+    }
+    refuse_differences(differences);
+  }
+  require_keys(state, keys);
   const std::int64_t shard = count_in(state, "shard_index");
   if (shard >= worker_.total_workers() || !state.at("epoch_ended").is_boolean()) {
     refuse_differences(
@@ -114,6 +145,14 @@ StateDict RestartableStream::aggregate_state_dict(std::span<const StateDict> sta
   if (differences.empty() && by_shard.size() != static_cast<std::size_t>(worker_.total_workers())) {
     differences.push_back(
         fmt::format("{} states of {} shards", by_shard.size(), worker_.total_workers()));
+  }
+  for (StateDict& state : by_shard) {
+    if (state.contains("dataset")) {
+      compare_configs(state.at("dataset"), digests(),
+                      fmt::format("shard {}: dataset", count_in(state, "shard_index")),
+                      differences);
+      state.erase("dataset");  // it stands once in the state of the job
+    }
   }
   refuse_differences(differences);
   return {

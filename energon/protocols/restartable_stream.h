@@ -35,13 +35,15 @@ class RestartableStream {
   /// Throws what the pipeline throws.
   std::optional<Sample> next();
 
-  /// {"samples_streamed": of the shard, ever, "shard_index", "epoch_ended", "position": State}.
+  /// {"samples_streamed": of the shard, ever, "shard_index", "epoch_ended", "position": State,
+  /// "dataset": digests of the configuration of shard 0}.
   StateDict state_dict() const;
-  /// A part from deaggregate_state_dict(); an empty one is the start. Throws Error (kMismatch,
-  /// kCorruptData).
+  /// A part from deaggregate_state_dict(), or one from state_dict(); an empty one is the start.
+  /// Throws Error (kMismatch, kCorruptData); kMismatch, if strict, also if the part has digests of
+  /// another configuration.
   void load_state_dict(const StateDict& state, Strictness strictness);
   /// {"__version__": 1, "all_worker_states": by shard, "dataset": configuration of shard 0}. Throws
-  /// Error (kMismatch) with the shards that are missing or there twice.
+  /// Error (kMismatch) with the shards that are missing, there twice, or of another configuration.
   StateDict aggregate_state_dict(std::span<const StateDict> states) const;
   /// Worker w gets shard (w + first with the fewest samples) mod workers. Throws Error (kMismatch):
   /// with both numbers, for another number of workers; if strict, with all differences of the
@@ -52,12 +54,14 @@ class RestartableStream {
 
  private:
   std::unique_ptr<Dataset> pipeline_of(int shard) const;
+  const StateDict& digests() const;
 
   PipelineContext context_;
   PipelineFactory make_pipeline_;
   OtherWorkers other_workers_;
   WorkerIdentity worker_;
   std::vector<std::string> warnings_;
+  mutable std::optional<StateDict> digests_;  // of the configuration of shard 0; made when asked
 
   int shard_ = 0;
   std::unique_ptr<Dataset> pipeline_;

@@ -72,6 +72,28 @@ TEST_CASE("after an exception the stream goes on from a state, with the batch it
   }
 }
 
+TEST_CASE("what a function throws while a sample is rebuilt by key is an error of a user function",
+          "[loader]") {
+  bool is_broken = false;
+  energon::TrainOptions options;
+  options.task_encoder.encode_sample =
+      energon::MapFunction([&is_broken](energon::Sample sample, energon::CallContext&) {
+        if (is_broken) {
+          throw std::runtime_error("the model is gone");
+        }
+        return sample;
+      });
+  const LoaderFixture fixture(options);
+  const auto loader = fixture.loader(0);
+  const energon::RestoreKey key = loader->next().value().restore_key;
+  CHECK(loader->restore_sample(key).restore_key == key);
+  is_broken = true;
+  CHECK_THAT(error_of([&] { loader->restore_sample(key); }, ErrorCode::kUserFunction),
+             Catch::Contains("the pipeline failed: the model is gone"));
+  is_broken = false;
+  CHECK(loader->restore_sample(key).restore_key == key);
+}
+
 TEST_CASE("an exception of a failure handler is thrown again by every next()", "[loader]") {
   energon::TrainOptions options;
   options.task_encoder.encode_sample =

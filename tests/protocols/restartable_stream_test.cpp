@@ -3,6 +3,10 @@
 
 #include "energon/protocols/restartable_stream.h"
 
+#include <signal.h>
+
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +17,7 @@
 
 #include "energon/protocols/restartable_data_loader.h"
 #include "energon/protocols/restartable_rank.h"
+#include "tests/process/process_fixture.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_leaf.h"
 #include "wrappers/pipeline.h"
@@ -158,11 +163,38 @@ TEST_CASE("A stream refuses states of other data, and such as are no states at a
 namespace {
 
 std::shared_ptr<SavableDataLoader> rank_loader(const PipelineFactory& pipeline, int rank,
-                                               int world_size, std::optional<int> shards) {
+                                               int world_size, std::optional<int> shards,
+                                               int workers = 0) {
   return std::make_shared<SavableDataLoader>(
-      pipeline,
-      LoaderOptions{
-          .worker_config = {.rank = rank, .world_size = world_size, .logical_shards = shards}});
+      pipeline, LoaderOptions{.worker_config = {.rank = rank,
+                                                .world_size = world_size,
+                                                .num_workers = workers,
+                                                .logical_shards = shards},
+                              .checkpoint_slot_bytes = 1 << 16,
+                              .arena_limit_bytes = std::uint64_t{1} << 20});
+}
+
+bool is_dead(int pid) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+  std::string number;
+  std::string name;
+  std::string state;
+  return !(stat >> number >> name >> state) || state == "Z";
+}
+
+// Everything that this process shares with workers becomes zero. Requires: small arenas.
+void write_over_shared_memory() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:energon") != std::string::npos &&
+        line.find(" rw-s ") != std::string::npos) {
+      std::size_t after = 0;
+      const std::uint64_t begin = std::stoull(line, &after, 16);
+      const std::uint64_t end = std::stoull(line.substr(after + 1), nullptr, 16);
+      REQUIRE(end - begin < std::uint64_t{64} << 20);
+      std::memset(reinterpret_cast<void*>(begin), 0, end - begin);
+    }
+  }
 }
 
 }  // namespace
@@ -206,6 +238,68 @@ TEST_CASE("The loader's own state goes through the protocol, to any layout",
   CHECK_THAT(error_of([&] { two[0].deaggregate_state_dict("x", Strictness::kStrict); },
                       ErrorCode::kMismatch),
              Contains("ranks"));
+}
+
+TEST_CASE("A position that was written over is lost, and a state is taken all the same",
+          "[protocols][fork]") {
+  const auto strictness = GENERATE(Strictness::kStrict, Strictness::kLenient);
+  const auto loader = rank_loader(numbers(600, 4), 0, 1, 4, 2);
+  RestartableRank rank(loader);
+  take(rank, 5);
+  const StateDict state = rank.state_dict();
+  const std::vector<std::string> expected = take(rank, 5);
+  const StateDict job = rank.aggregate_state_dict(std::vector{rank.state_dict()});
+  for (const int pid : loader->worker_pids()) {
+    REQUIRE(::kill(pid, SIGKILL) == 0);
+    REQUIRE(eventually([pid] { return is_dead(pid); }));
+  }
+  write_over_shared_memory();
+  CHECK_THAT(error_of([&] { loader->stop(); }, ErrorCode::kCorruptData), Contains("wrote over it"));
+  CHECK_THAT(error_of([&] { rank.state_dict(); }, ErrorCode::kCorruptData),
+             Contains("wrote over it"));
+  CHECK_NOTHROW(rank.deaggregate_state_dict(job, strictness));
+  rank.load_state_dict(state, strictness);
+  CHECK(take(rank, 5) == expected);
+}
+
+TEST_CASE("A part of a stream is refused with other data, also without the state of its job",
+          "[protocols]") {
+  HeapBufferPool memory;
+  const auto stream = [&](const PipelineFactory& pipeline, int worker = 0) {
+    return RestartableStream({.config = {.num_workers = 2}, .stream = worker, .memory = memory},
+                             pipeline);
+  };
+  const PipelineFactory pipeline = numbers(600, 4);
+  RestartableStream saved = stream(pipeline, 1);
+  take(saved, 3);
+  const StateDict part = saved.state_dict();
+  RestartableStream same = stream(pipeline);
+  same.load_state_dict(part, Strictness::kStrict);
+  CHECK(take(same, 3) == take(saved, 3));
+  // Other names, or another index of the same shards.
+  RestartableStream renamed = stream(numbers(600, 4, 0, "r"));
+  CHECK_THAT(
+      error_of([&] { renamed.load_state_dict(part, Strictness::kStrict); }, ErrorCode::kMismatch),
+      Contains("dataset.config: "));
+  renamed.load_state_dict(part, Strictness::kLenient);
+  CHECK_THAT(error_of(
+                 [&] {
+                   renamed.aggregate_state_dict(std::vector{part, part});
+                 },
+                 ErrorCode::kMismatch),
+             Contains("shard 1: 2 states"));
+  StateDict first = part;
+  first["shard_index"] = 0;
+  CHECK_THAT(error_of(
+                 [&] {
+                   renamed.aggregate_state_dict(std::vector{part, first});
+                 },
+                 ErrorCode::kMismatch),
+             Contains("shard 0: dataset.config: ") && Contains("shard 1: dataset.config: "));
+  // Parts of earlier versions do not say.
+  StateDict old = part;
+  old.erase("dataset");
+  stream(numbers(600, 4, 0, "r")).load_state_dict(old, Strictness::kStrict);
 }
 
 TEST_CASE("X-11 data that changed is refused by name, and taken if not strict",
