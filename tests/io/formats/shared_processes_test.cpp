@@ -100,7 +100,10 @@ TEST_CASE("plain tars and JSONL files are indexed by several processes at once",
                                   {"index", tar, cache, "300"},
                                   {"jsonl", jsonl, cache, "3000"}},
                                  environment(locks)));
-      CHECK(files_below(folder.path()).size() == 6);
+      // Whoever looks at another's index before that has its time takes the cache.
+      auto files = files_below(folder.path());
+      std::erase_if(files, [](const std::string& file) { return file.starts_with("cache/"); });
+      CHECK(files.size() == 6);
     }
   }
 }
