@@ -186,7 +186,8 @@ TEST_CASE("a crash in a function of several samples names them and the place of 
   check(pack, "pack_selected_samples");
 }
 
-TEST_CASE("a crash in a filter or an iter map names the sample", "[loader][crash][fork]") {
+TEST_CASE("a crash in a filter names the sample, in an iter map those that it took",
+          "[loader][crash][fork]") {
   const LoaderFixture fixture(
       {.task_encoder = {.encode_sample = [](Sample sample, CallContext&) { return sample; }}});
   const auto options_of = [](const PipelineContext& context, const char* name) {
