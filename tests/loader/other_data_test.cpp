@@ -15,6 +15,7 @@
 #include "tests/support/dataset_builder.h"
 #include "tests/support/error_of.h"
 #include "tests/support/tar_builder.h"
+#include "wrappers/map.h"
 #include "wrappers/pipeline.h"
 
 using energon::ErrorCode;
@@ -135,4 +136,32 @@ TEST_CASE("checksums tell data apart whose indexes are equal", "[loader][state]"
   }
   CHECK_THAT(restored(pipeline(second), state_of(pipeline(first))),
              Catch::Contains("config.pipeline.leaves[0].checksums: "));
+}
+
+TEST_CASE("a shard name that is not UTF-8 stands escaped in a state, another name is refused",
+          "[loader][state]") {
+  const TempDir folder;
+  TarBuilder tar;
+  for (const char* part : {"0.txt", "1.txt", "2.txt"}) {
+    tar.file(part, part);
+  }
+  const std::string path = folder.write("caf\xe9.tar", tar.end().text());  // Latin-1
+  const PipelineFactory pipeline = energon::train_pipeline(
+      std::make_shared<const energon::Webdataset>(energon::open_split(path)));
+  SavableDataLoader loader(pipeline);
+  REQUIRE(loader.next());
+  const std::string file = energon::encode_loader_state(loader.save_state_rank());
+  CHECK_THAT(file, Catch::Contains("caf\\\\xe9.tar"));
+  SavableDataLoader resumed(pipeline);
+  resumed.restore_state_rank(energon::decode_loader_state(file));
+  CHECK(resumed.next()->keys == loader.next()->keys);
+
+  const PipelineFactory named = [&](const energon::PipelineContext& context) {
+    const auto same = [](energon::Sample sample, energon::CallContext&) { return sample; };
+    return std::make_unique<energon::Map>(pipeline(context), same,
+                                          energon::StageOptions{.name = "caf\xe9"});
+  };
+  const SavableDataLoaderState state = SavableDataLoader(named).save_state_rank();
+  CHECK_THAT(error_of([&] { energon::encode_loader_state(state); }, ErrorCode::kUnsupported),
+             Catch::Contains("not UTF-8"));
 }
