@@ -264,8 +264,10 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
        << mutants.count(Outcome::kOther) << " another stream, "
        << mutants.count(Outcome::kNotRebuilt) << " not rebuilt");
   CHECK(mutants.count(Outcome::kRefused) > mutants.count(Outcome::kOther));
-  CHECK(mutants.slowest_seconds() < (ENERGON_ADDRESS_SANITIZER != 0 ? 60 : 6));
-  CHECK(peak_bytes() - before < std::size_t{512} << 20);
+  // Measured: 12 ms of CPU time and 1 MiB.
+  constexpr bool kIsSlow = ENERGON_ADDRESS_SANITIZER != 0;
+  CHECK(mutants.slowest_seconds() < (kIsSlow ? 10 : 0.5));
+  CHECK(peak_bytes() - before < std::size_t{kIsSlow ? 512 : 32} << 20);
 }
 
 }  // namespace
