@@ -16,6 +16,7 @@
 #include "tests/support/child_runner.h"
 #include "tests/support/error_of.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -104,8 +105,7 @@ TEST_CASE("address space that cannot do is refused with options and flags", "[lo
 
 TEST_CASE("a loader works under a limit of address space", "[loader][limits][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {
-    WARN("skipped: the sanitizer needs terabytes of address space");
-    return;
+    return energon::testing::skip_case("the sanitizer needs terabytes of address space");
   }
   const LoaderFixture fixture({.batch_size = 2});
   const auto expected = take(*fixture.loader(2), 40);

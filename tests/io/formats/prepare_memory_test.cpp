@@ -10,6 +10,7 @@
 #include "io/file_source.h"
 #include "io/formats/sample_index_writer.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -45,5 +46,6 @@ TEST_CASE("writing an index of four times as many samples takes no more memory",
   const long small = peak_kib(folder, 50'000);
   const long large = peak_kib(folder, 200'000);
   CAPTURE(small, large);
-  CHECK(large - small < 4'000);
+  // The sanitizer keeps freed memory back.
+  CHECK(large - small < (ENERGON_ADDRESS_SANITIZER != 0 ? 40'000 : 4'000));
 }
