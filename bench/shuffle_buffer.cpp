@@ -4,7 +4,7 @@
 // allocator has handed out after the buffer has turned over several times, against before; the
 // state is saved as a worker saves it, to the bytes that go into shared memory.
 
-#include "wrappers/shuffle_buffer.h"
+#include "wrappers/orders/shuffle_buffer.h"
 
 #include <malloc.h>
 
@@ -14,10 +14,10 @@
 
 #include "bench/support/measure.h"
 #include "bench/support/program.h"
-#include "energon/sharder.h"
-#include "energon/webdataset/slice_order.h"
+#include "energon/order/sharder.h"
+#include "energon/order/slice_order.h"
 #include "io/error.h"
-#include "wrappers/repeat.h"
+#include "wrappers/orders/repeat.h"
 
 namespace energon::bench {
 namespace {

@@ -7,12 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/command.h"
-#include "cli/flag_names.h"
-#include "cli/interrupt.h"
-#include "cli/output.h"
+#include "cli/commands/command.h"
+#include "cli/job/flag_names.h"
+#include "cli/job/interrupt.h"
+#include "cli/show/output.h"
+#include "io/dataset/dataset_info.h"
 #include "io/error.h"
-#include "io/formats/dataset_info.h"
 
 namespace energon::cli {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "energon/distributed/dispatch_adapter.h"
 #include "energon/distributed/loader_source.h"
+#include "energon/read/webdataset.h"
 #include "energon/torch/c10d_comm.h"
-#include "energon/webdataset/webdataset.h"
 #include "io/error.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using namespace energon;
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "energon/buffer_allocator.h"
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 
 int main(int argc, char** argv) {

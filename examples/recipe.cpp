@@ -8,7 +8,7 @@
 
 #include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using namespace energon;
 

@@ -3,7 +3,7 @@
 // 4 ranks with 2 workers each, then 2 with 3, then 8 with 1. After each part both jobs have the
 // same certificate: they delivered the same samples in the same order.
 
-#include "energon/loader/rescale.h"
+#include "energon/checkpoint/rescale.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "energon/loader/savable_data_loader.h"
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
 #include "io/hash.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using namespace energon;
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "energon/loader/savable_data_loader.h"
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
 #include "io/error.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using namespace energon;
 

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/protocols/stateful_data_loader.h"
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
 #include "io/error.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using namespace energon;
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "energon/loader/savable_data_loader.h"
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
 #include "io/error.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using namespace energon;
 

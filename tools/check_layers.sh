@@ -1,33 +1,50 @@
 #!/usr/bin/env bash
-# The include arrow points one way: io <- energon <- wrappers <- {cli, examples, bench}. With the repository root as
-# include path the compiler accepts any include; this does not. Prints each wrong one.
+# The include arrow points one way. With the repository root as include path the compiler accepts any include; this does
+# not. Prints each wrong one. tools/draw_rooms.py reads the table below, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-base='io/(error|bytes|file_source|hash|output_target|shared_folder|unique_fd|write_all)\.h'
-# folder (not its sub-folders) -> what it may include
-rules=(
-  "io|$base"
-  "io/tar|$base|io/tar/"
-  "io/formats|$base|io/tar/|io/formats/"
-  "energon|$base|energon/[a-z0-9_]+\.h"
-  "energon/webdataset|$base|io/tar/|io/formats/|energon/[a-z_]+\.h|energon/webdataset/"
-  "energon/process|io/(error|bytes|hash|unique_fd)\.h|energon/process/"
-  "energon/loader|$base|energon/[a-z_]+\.h|energon/process/|energon/loader/"
-  "energon/distributed|$base|energon/[a-z_]+\.h|energon/process/wait\.h|energon/loader/|energon/distributed/"
-  "energon/protocols|$base|energon/[a-z_]+\.h|energon/loader/|energon/distributed/|energon/protocols/"
-  "energon/torch|$base|energon/[a-z_]+\.h|energon/process/wait\.h|energon/distributed/|energon/torch/"
-  "wrappers|$base|io/formats/|energon/[a-z_]+\.h|energon/webdataset/|wrappers/"
-  "bench|$base|io/formats/|energon/|wrappers/|bench/"
-  "bench/support|$base|io/formats/|energon/|wrappers/|bench/"
-  "cli|$base|io/(tar|formats)/|energon/([a-z_]+|loader/[a-z_]+|protocols/[a-z_]+|webdataset/[a-z_]+)\.h|wrappers/|cli/"
+# A file includes what is in its own folder and in those above it here. Behind the bar: these only.
+rooms=(
+  "io"
+  "io/tar"
+  "io/index"
+  "io/dataset"
+  "io/recipe"
+  "io/store"
+  "io/prepare"
+  "io/lint"
+  "energon/state|io"
+  "energon/sample|io energon/state"
+  "energon/order"
+  "energon/stage"
+  "energon/checkpoint|io energon/state energon/sample energon/order energon/stage"
+  "energon/read"
+  "energon/process|io"
+  "energon/worker"
+  "energon/loader"
+  "energon/distributed"
+  "energon/protocols"
+  "energon/torch"
+  "wrappers/orders"
+  "wrappers/held"
+  "wrappers/watch"
+  "wrappers/stages"
+  "wrappers/batching"
+  "wrappers/recipe"
+  "bench/support"
+  "bench"
+  "cli/show"
+  "cli/job"
+  "cli/commands"
+  "cli"
 )
 # Third-party headers that only these folders may include.
 owners=(
   "archive|io/tar"
-  "openssl|io/formats"
-  "sqlite3|io/formats"
-  "yaml-cpp|io/formats"
+  "openssl|io/index"
+  "sqlite3|io/index"
+  "yaml-cpp|io/(dataset|recipe|lint)"
   "boost/interprocess|energon/process"
   "torch|energon/torch"
   "ATen|energon/torch"
@@ -37,20 +54,32 @@ owners=(
 )
 
 status=0
-for rule in "${rules[@]}"; do
-  folder=${rule%%|*}
-  allowed=${rule#*|}
-  files=$(find "$folder" -maxdepth 1 \( -name '*.h' -o -name '*.cpp' \) 2>/dev/null) || true
-  [ -n "$files" ] || continue
-  # shellcheck disable=SC2086
-  if grep -nHE '^#include "' $files | grep -vE "#include \"($allowed)"; then
+above=" "
+for row in "${rooms[@]}"; do
+  room=${row%%|*}
+  allowed=$above
+  if [ "$row" != "$room" ]; then
+    allowed=" ${row#*|} "
+  fi
+  above+="$room "
+  wrong=$(find "$room" -maxdepth 1 \( -name '*.h' -o -name '*.cpp' \) -exec grep -HnE '^#include "' {} + |
+    awk -F'"' -v allowed="$allowed$room " '{ folder = $2; sub("/[^/]*$", "", folder) } !index(allowed, " " folder " ")')
+  if [ -n "$wrong" ]; then
+    echo "$wrong"
     status=1
   fi
 done
+# A folder without a row is not checked.
+while read -r folder; do
+  if [[ "$above" != *" $folder "* ]]; then
+    echo "$folder: no row in tools/check_layers.sh"
+    status=1
+  fi
+done < <(find io energon wrappers cli bench \( -name '*.h' -o -name '*.cpp' \) -printf '%h\n' | sort -u)
 for owner in "${owners[@]}"; do
   header=${owner%%|*}
   folder=${owner#*|}
-  if grep -rnE "^#include <$header[/.]" io energon wrappers cli --include='*.h' --include='*.cpp' | grep -v "^$folder/"; then
+  if grep -rnE "^#include <$header[/.]" io energon wrappers cli --include='*.h' --include='*.cpp' | grep -vE "^$folder/"; then
     status=1
   fi
 done

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
 #include "io/file_source.h"
-#include "io/formats/tar_index.h"
+#include "io/index/tar_index.h"
 
 namespace energon::bench {
 

@@ -9,7 +9,7 @@
 
 #include "bench/support/ustar_writer.h"
 #include "io/error.h"
-#include "io/formats/prepare.h"
+#include "io/prepare/prepare.h"
 
 namespace energon::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "energon/sample.h"
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
+#include "energon/sample/sample.h"
 
 namespace energon::bench {
 

@@ -9,7 +9,7 @@
 #include "bench/support/bare_read.h"
 #include "bench/support/measure.h"
 #include "io/error.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 namespace energon::bench {
 namespace {

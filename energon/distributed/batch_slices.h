@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "energon/sample.h"
+#include "energon/sample/sample.h"
 
 namespace energon {
 

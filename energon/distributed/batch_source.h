@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "energon/restore_key.h"
-#include "energon/sample.h"
-#include "energon/savable.h"
-#include "energon/state.h"
+#include "energon/sample/restore_key.h"
+#include "energon/sample/sample.h"
+#include "energon/state/savable.h"
+#include "energon/state/state.h"
 
 namespace energon {
 

@@ -8,7 +8,7 @@
 
 #include "energon/distributed/batch_slices.h"
 #include "energon/distributed/sample_bytes.h"
-#include "energon/loader/transport.h"
+#include "energon/worker/transport.h"
 #include "io/error.h"
 
 namespace energon {

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "energon/buffer_allocator.h"
 #include "energon/distributed/adapter.h"
 #include "energon/distributed/comm.h"
 #include "energon/distributed/first_batches.h"
 #include "energon/distributed/look_ahead.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 
 namespace energon {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "energon/byte_codec.h"
 #include "energon/distributed/batch_slices.h"
+#include "energon/state/byte_codec.h"
 
 namespace energon {
 

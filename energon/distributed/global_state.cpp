@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "energon/checkpoint/loader_state.h"
 #include "energon/distributed/replies.h"
-#include "energon/loader/loader_state.h"
 #include "io/error.h"
 
 namespace energon {

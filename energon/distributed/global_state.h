@@ -4,8 +4,8 @@
 
 #include <optional>
 
+#include "energon/checkpoint/job_state.h"
 #include "energon/distributed/comm.h"
-#include "energon/loader/job_state.h"
 #include "energon/loader/savable_data_loader.h"
 
 namespace energon {

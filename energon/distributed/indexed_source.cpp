@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/rng.h"
+#include "energon/order/rng.h"
 #include "io/error.h"
 
 namespace energon {

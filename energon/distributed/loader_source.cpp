@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/state_config.h"
 #include "energon/distributed/rank_agreement.h"
-#include "energon/loader/loader_state.h"
-#include "energon/loader/state_config.h"
 #include "io/error.h"
 
 namespace energon {

@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "energon/state.h"
+#include "energon/state/state.h"
 
 namespace energon {
 

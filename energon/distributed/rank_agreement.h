@@ -11,7 +11,7 @@
 
 #include "energon/distributed/comm.h"
 #include "energon/loader/savable_data_loader.h"
-#include "energon/savable.h"
+#include "energon/state/savable.h"
 
 namespace energon {
 

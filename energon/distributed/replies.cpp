@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/loader/transport.h"
+#include "energon/worker/transport.h"
 
 namespace energon {
 

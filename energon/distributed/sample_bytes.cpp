@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "energon/loader/transport.h"
+#include "energon/worker/transport.h"
 
 namespace energon {
 namespace {

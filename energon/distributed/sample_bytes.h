@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "energon/buffer_allocator.h"
-#include "energon/sample.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/sample/sample.h"
 
 namespace energon {
 

@@ -1,7 +1,7 @@
 #include "energon/distributed/shared_seed.h"
 
-#include "energon/byte_codec.h"
 #include "energon/distributed/comm.h"
+#include "energon/state/byte_codec.h"
 
 namespace energon {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/byte_codec.h"
+#include "energon/state/byte_codec.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file_source.h"

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "energon/checkpoint/state_config.h"
 #include "energon/loader/loader_config.h"
 #include "energon/loader/rank_stream.h"
 #include "energon/loader/sample_restorer.h"
-#include "energon/loader/state_config.h"
 #include "io/error.h"
 
 namespace energon {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <optional>
 
-#include "energon/loader/loader_options.h"
-#include "energon/loader/statistics.h"
-#include "energon/pipeline.h"
-#include "energon/sample.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/loader_options.h"
+#include "energon/worker/statistics.h"
 
 namespace energon {
 

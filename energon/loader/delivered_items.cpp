@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/leaf_readers.h"
-#include "energon/loader/start_rules.h"
-#include "energon/loader/state_config.h"
+#include "energon/checkpoint/start_rules.h"
+#include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 
 namespace energon {
@@ -23,7 +22,7 @@ DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, const Pipelin
                 fmt::format("the state was saved with other data or options; give those:\n  {}",
                             fmt::join(differences, "\n  ")));
   }
-  const auto readers = std::make_shared<LeafReaders>();
+  const auto readers = make_leaf_readers();
   const int streams = layout_.stream_count();
   for (int stream = 0; stream < streams; ++stream) {
     auto dataset =

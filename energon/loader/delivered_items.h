@@ -5,10 +5,10 @@
 //   DeliveredItems items(rank, order);
 //   while (auto item = items.next()) { … item->step, item->samples … }
 //
-// With an order pipeline (wrappers/order_pipeline.h) nothing is read and no function of the job
-// runs. With the job's own pipeline it works for every pipeline, at the cost of making all items
-// again. Samples that an error policy left out are not known to either: a job that left some out
-// has other samples from there on.
+// With an order pipeline (wrappers/recipe/order_pipeline.h) nothing is read and no function of the
+// job runs. With the job's own pipeline it works for every pipeline, at the cost of making all
+// items again. Samples that an error policy left out are not known to either: a job that left some
+// out has other samples from there on.
 
 #pragma once
 
@@ -17,14 +17,14 @@
 #include <optional>
 #include <vector>
 
-#include "energon/buffer_allocator.h"
-#include "energon/loader/loader_state.h"
-#include "energon/loader/positioned_dataset.h"
-#include "energon/loader/turns.h"
-#include "energon/pipeline.h"
-#include "energon/restore_key.h"
-#include "energon/sample_ref.h"
-#include "energon/worker_config.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/checkpoint/turns.h"
+#include "energon/order/worker_config.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/sample/restore_key.h"
+#include "energon/sample/sample_ref.h"
+#include "energon/stage/pipeline.h"
 
 namespace energon {
 

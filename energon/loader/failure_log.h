@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "energon/failure.h"
 #include "energon/loader/quarantine_writer.h"
-#include "energon/loader/statistics.h"
+#include "energon/stage/failure.h"
+#include "energon/worker/statistics.h"
 
 namespace energon {
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/buffer_allocator.h"
+#include "energon/sample/buffer_allocator.h"
 
 namespace energon {
 

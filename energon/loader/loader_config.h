@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "energon/loader/loader_options.h"
-#include "energon/pipeline.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/loader_options.h"
 
 namespace energon {
 

@@ -12,7 +12,7 @@
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/savable.h"
+#include "energon/state/savable.h"
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/output_target.h"

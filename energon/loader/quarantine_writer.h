@@ -1,5 +1,5 @@
 // Writes the quarantine file: which samples a run left out, so that the next one can leave them out
-// from the start. docs/formats/quarantine.md gives the format; io/formats/quarantine.h reads it.
+// from the start. docs/formats/quarantine.md gives the format; io/dataset/quarantine.h reads it.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "energon/failure.h"
+#include "energon/stage/failure.h"
 #include "io/unique_fd.h"
 
 namespace energon {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "energon/checkpoint/state_check.h"
+#include "energon/checkpoint/state_config.h"
 #include "energon/loader/pipeline_failure.h"
-#include "energon/loader/state_check.h"
-#include "energon/loader/state_config.h"
 #include "io/error.h"
 
 namespace energon {
@@ -79,7 +79,7 @@ void RankStream::start() {
     group_->start(start_, turns_.epoch());
     return;
   }
-  const auto readers = std::make_shared<LeafReaders>();
+  const auto readers = make_leaf_readers();
   std::vector<std::unique_ptr<PositionedDataset>> streams;
   for (std::size_t i = 0; i < start_.size(); ++i) {
     auto stream =

@@ -1,11 +1,11 @@
 // The batches of one rank, in their order, from its workers or from pipelines in the caller's
 // process.
 //
-// The logical shards of the rank, its streams, give their batches in turn (energon/loader/turns.h);
-// one that reached the end of the epoch is passed over until all have.
-// The state of the stream is what was delivered: batches that workers made ahead are not in it and
-// are made again after a restore. Nor is anything of a next() that failed: a position can be saved
-// after any error, and then it is that of the batch before.
+// The logical shards of the rank, its streams, give their batches in turn
+// (energon/checkpoint/turns.h); one that reached the end of the epoch is passed over until all
+// have. The state of the stream is what was delivered: batches that workers made ahead are not in
+// it and are made again after a restore. Nor is anything of a next() that failed: a position can be
+// saved after any error, and then it is that of the batch before.
 
 #pragma once
 
@@ -17,20 +17,20 @@
 #include <string_view>
 #include <vector>
 
-#include "energon/buffer_allocator.h"
-#include "energon/debug_log.h"
-#include "energon/loader/batch_place.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/checkpoint/turns.h"
 #include "energon/loader/failure_log.h"
-#include "energon/loader/kept_position.h"
-#include "energon/loader/loader_monitor.h"
-#include "energon/loader/loader_options.h"
-#include "energon/loader/loader_state.h"
-#include "energon/loader/positioned_dataset.h"
-#include "energon/loader/statistics.h"
-#include "energon/loader/thread_times.h"
-#include "energon/loader/turns.h"
 #include "energon/loader/worker_group.h"
-#include "energon/pipeline.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/stage/debug_log.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/batch_place.h"
+#include "energon/worker/kept_position.h"
+#include "energon/worker/loader_monitor.h"
+#include "energon/worker/loader_options.h"
+#include "energon/worker/statistics.h"
+#include "energon/worker/thread_times.h"
 
 namespace energon {
 

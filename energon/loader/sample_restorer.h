@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 
-#include "energon/buffer_allocator.h"
-#include "energon/pipeline.h"
-#include "energon/restore_key.h"
-#include "energon/worker_config.h"
+#include "energon/order/worker_config.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/sample/restore_key.h"
+#include "energon/stage/pipeline.h"
 
 namespace energon {
 

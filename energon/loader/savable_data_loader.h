@@ -17,12 +17,12 @@
 #include <optional>
 #include <vector>
 
-#include "energon/loader/batch_place.h"
-#include "energon/loader/loader_options.h"
-#include "energon/loader/loader_state.h"
-#include "energon/loader/statistics.h"
-#include "energon/pipeline.h"
-#include "energon/sample.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/batch_place.h"
+#include "energon/worker/loader_options.h"
+#include "energon/worker/statistics.h"
 
 namespace energon {
 

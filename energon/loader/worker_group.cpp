@@ -9,14 +9,14 @@
 
 #include <fmt/format.h>
 
-#include "energon/loader/arena_reserve.h"
-#include "energon/loader/protocol.h"
-#include "energon/loader/report_transport.h"
-#include "energon/loader/statistics_block.h"
-#include "energon/loader/transport.h"
-#include "energon/loader/worker_main.h"
 #include "energon/process/patience.h"
-#include "energon/worker_exit.h"
+#include "energon/stage/worker_exit.h"
+#include "energon/worker/arena_reserve.h"
+#include "energon/worker/protocol.h"
+#include "energon/worker/report_transport.h"
+#include "energon/worker/statistics_block.h"
+#include "energon/worker/transport.h"
+#include "energon/worker/worker_main.h"
 #include "io/error.h"
 
 namespace energon {

@@ -13,15 +13,15 @@
 #include <variant>
 #include <vector>
 
+#include "energon/checkpoint/loader_state.h"
 #include "energon/loader/failure_log.h"
-#include "energon/loader/loader_options.h"
-#include "energon/loader/loader_state.h"
-#include "energon/loader/statistics.h"
-#include "energon/pipeline.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/owner_process.h"
 #include "energon/process/worker_channel.h"
-#include "energon/sample.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/loader_options.h"
+#include "energon/worker/statistics.h"
 #include "io/error.h"
 
 namespace energon {

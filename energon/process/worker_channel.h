@@ -37,7 +37,7 @@ namespace energon {
 struct ChannelHeader;
 
 /// Size of the area for what the loader counts; its layout is the loader's
-/// (energon/loader/statistics_block.h).
+/// (energon/worker/statistics_block.h).
 inline constexpr std::uint64_t kStatisticsBytes = 3 * kPageBytes;
 
 /// Sizes of rings are powers of two from 4096 up; a unit may take half of its ring.

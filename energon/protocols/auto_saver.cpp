@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "energon/checkpoint/state_config.h"
 #include "energon/distributed/rank_agreement.h"
 #include "energon/distributed/replies.h"
-#include "energon/loader/state_config.h"
 #include "energon/protocols/checkpoint_start.h"
 #include "energon/protocols/job_file.h"
 #include "io/error.h"

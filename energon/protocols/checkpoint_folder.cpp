@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/loader/state_config.h"
+#include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 #include "io/shared_folder.h"
 

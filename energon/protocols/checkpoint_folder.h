@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "energon/loader/job_state.h"
-#include "energon/loader/loader_state.h"
+#include "energon/checkpoint/job_state.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/protocols/checkpoint_mark.h"
 #include "io/file_source.h"
 

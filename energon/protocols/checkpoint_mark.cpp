@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/state_config.h"
 #include "energon/distributed/rank_agreement.h"
-#include "energon/json_reader.h"
-#include "energon/loader/state_config.h"
-#include "energon/younger_members.h"
+#include "energon/state/json_reader.h"
+#include "energon/state/younger_members.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file_source.h"

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "energon/loader/loader_state.h"
+#include "energon/checkpoint/loader_state.h"
 
 namespace energon {
 

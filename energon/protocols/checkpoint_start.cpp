@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/loader/rescale.h"
-#include "energon/loader/state_config.h"
+#include "energon/checkpoint/rescale.h"
+#include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 
 namespace energon {

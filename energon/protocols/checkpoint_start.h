@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "energon/order/worker_config.h"
 #include "energon/protocols/checkpoint_folder.h"
 #include "energon/protocols/checkpoint_mark.h"
-#include "energon/worker_config.h"
 
 namespace energon {
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/distributed/rank_agreement.h"
-#include "energon/json_reader.h"
+#include "energon/state/json_reader.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file_source.h"

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "energon/savable.h"
+#include "energon/state/savable.h"
 
 namespace energon {
 

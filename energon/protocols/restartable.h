@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "energon/pipeline.h"
 #include "energon/protocols/worker_progress.h"
-#include "energon/sample.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/pipeline.h"
 
 namespace energon {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "energon/dataset.h"
 #include "energon/protocols/checkpoint_schedule.h"
 #include "energon/protocols/restartable.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

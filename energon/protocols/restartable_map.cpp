@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "energon/order/rng.h"
 #include "energon/protocols/settings_check.h"
-#include "energon/rng.h"
 #include "io/error.h"
 
 namespace energon {

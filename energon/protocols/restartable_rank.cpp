@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "energon/loader/loader_state_json.h"
-#include "energon/loader/state_config.h"
+#include "energon/checkpoint/loader_state_json.h"
+#include "energon/checkpoint/state_config.h"
 #include "energon/protocols/settings_check.h"
 #include "io/error.h"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "energon/loader/rescale.h"
+#include "energon/checkpoint/rescale.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/protocols/restartable.h"
 

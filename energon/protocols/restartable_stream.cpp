@@ -7,9 +7,9 @@
 
 #include "energon/distributed/rank_agreement.h"
 #include "energon/protocols/settings_check.h"
-#include "energon/savable.h"
-#include "energon/state_json.h"
-#include "energon/younger_members.h"
+#include "energon/state/savable.h"
+#include "energon/state/state_json.h"
+#include "energon/state/younger_members.h"
 #include "io/error.h"
 
 namespace energon {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "energon/dataset.h"
-#include "energon/pipeline.h"
 #include "energon/protocols/restartable.h"
+#include "energon/stage/dataset.h"
+#include "energon/stage/pipeline.h"
 
 namespace energon {
 

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/json_reader.h"
-#include "energon/loader/loader_state.h"
-#include "energon/loader/loader_state_json.h"
-#include "energon/state_json.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/loader_state_json.h"
+#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 
 namespace energon {
 namespace {

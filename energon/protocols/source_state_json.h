@@ -1,5 +1,6 @@
-// The JSON form of the state of a batch source: that of energon/state_json.h, in which the position
-// of a loader, wherever it is in the tree, can be read, too (energon/loader/loader_state_json.h):
+// The JSON form of the state of a batch source: that of energon/state/state_json.h, in which the
+// position of a loader, wherever it is in the tree, can be read, too
+// (energon/checkpoint/loader_state_json.h):
 //
 //   {"type": "Loader", "loader": {"batch_index": 11, …}}
 
@@ -9,7 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "energon/state.h"
+#include "energon/state/state.h"
 
 namespace energon {
 

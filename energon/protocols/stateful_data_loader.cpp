@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/distributed/loader_source.h"
-#include "energon/json_reader.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/protocols/source_state_json.h"
+#include "energon/state/json_reader.h"
 #include "io/error.h"
 
 namespace energon {

@@ -25,8 +25,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "energon/distributed/batch_source.h"
-#include "energon/loader/loader_options.h"
-#include "energon/pipeline.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/loader_options.h"
 
 namespace energon {
 

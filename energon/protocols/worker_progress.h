@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/pipeline.h"
+#include "energon/stage/pipeline.h"
 
 namespace energon {
 

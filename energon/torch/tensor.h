@@ -14,7 +14,7 @@
 //
 #include <ATen/core/Tensor.h>
 
-#include "energon/sample.h"
+#include "energon/sample/sample.h"
 
 namespace energon {
 

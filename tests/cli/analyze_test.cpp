@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "energon/rng.h"
+#include "energon/order/rng.h"
 #include "io/file_source.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"

@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/cli/energon_program.h"
-#include "tests/process/process_fixture.h"
+#include "tests/energon/process/process_fixture.h"
 #include "tests/support/dataset_builder.h"
 
 using energon::testing::kTens;

@@ -8,11 +8,11 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "energon/loader/job_state.h"
+#include "energon/checkpoint/job_state.h"
 #include "energon/loader/savable_data_loader.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
 using energon::Mapping;

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "energon/loader/savable_data_loader.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

@@ -11,7 +11,7 @@
 
 #include "tests/recipes/streams.h"
 #include "tests/support/dataset_builder.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::Mixing;
 using energon::PipelineData;

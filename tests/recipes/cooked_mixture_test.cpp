@@ -11,14 +11,14 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "energon/sharder.h"
-#include "energon/webdataset/slice_order.h"
+#include "energon/order/sharder.h"
+#include "energon/order/slice_order.h"
 #include "tests/recipes/streams.h"
 #include "tests/support/memory_leaf.h"
-#include "wrappers/blend.h"
-#include "wrappers/pipeline.h"
-#include "wrappers/repeat.h"
-#include "wrappers/share_blend.h"
+#include "wrappers/orders/blend.h"
+#include "wrappers/orders/repeat.h"
+#include "wrappers/orders/share_blend.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::BlendBy;
 using energon::CookContext;

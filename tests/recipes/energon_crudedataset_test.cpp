@@ -11,7 +11,7 @@
 #include "io/error.h"
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
 using energon::CookContext;

@@ -9,10 +9,10 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "io/formats/recipe.h"
+#include "io/recipe/recipe.h"
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::LoaderOptions;
 using energon::PipelineFactory;

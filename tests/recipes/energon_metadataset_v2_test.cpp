@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/formats/prepare_join.h"
+#include "io/prepare/prepare_join.h"
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::DataOptions;
 using energon::JoinedColumn;

@@ -9,9 +9,9 @@
 
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
-#include "wrappers/mix_batch.h"
-#include "wrappers/pipeline.h"
-#include "wrappers/tensor_batch.h"
+#include "wrappers/batching/mix_batch.h"
+#include "wrappers/batching/tensor_batch.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
 using energon::LeafBatch;

@@ -8,7 +8,7 @@
 
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
 using energon::LoaderOptions;

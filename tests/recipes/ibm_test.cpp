@@ -15,7 +15,7 @@
 #include "tests/support/dataset_builder.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/tar_builder.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
 using energon::PipelineFactory;

@@ -9,11 +9,11 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "io/formats/prepare_join.h"
+#include "io/prepare/prepare_join.h"
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
 #include "tests/support/sanitizer.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
 using energon::CookContext;

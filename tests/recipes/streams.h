@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "energon/loader/savable_data_loader.h"
-#include "energon/pipeline.h"
-#include "energon/worker_config.h"
+#include "energon/order/worker_config.h"
+#include "energon/stage/pipeline.h"
 
 namespace energon::testing {
 

@@ -19,8 +19,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/dataset.h"
-#include "energon/order.h"
+#include "energon/order/order.h"
+#include "energon/stage/dataset.h"
 #include "io/error.h"
 
 namespace energon::testing {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "io/formats/prepare.h"
+#include "io/prepare/prepare.h"
 #include "tests/support/tar_builder.h"
 
 namespace energon::testing {

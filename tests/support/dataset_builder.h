@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "energon/webdataset/webdataset.h"
+#include "energon/read/webdataset.h"
 #include "tests/support/temp_dir.h"
 
 namespace energon::testing {

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/leaf_dataset.h"
+#include "energon/read/leaf_dataset.h"
 
 namespace energon::testing {
 

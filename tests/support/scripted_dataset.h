@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/dataset.h"
+#include "energon/stage/dataset.h"
 
 namespace energon::testing {
 

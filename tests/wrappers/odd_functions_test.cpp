@@ -6,16 +6,16 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/field_names.h"
+#include "energon/sample/field_names.h"
 #include "io/error.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/error_of.h"
 #include "tests/wrappers/stream_fixture.h"
-#include "wrappers/batch_functions.h"
-#include "wrappers/filter.h"
-#include "wrappers/iter_map.h"
-#include "wrappers/mix_batch.h"
-#include "wrappers/pipeline.h"
+#include "wrappers/batching/batch_functions.h"
+#include "wrappers/batching/mix_batch.h"
+#include "wrappers/recipe/pipeline.h"
+#include "wrappers/stages/filter.h"
+#include "wrappers/stages/iter_map.h"
 
 using energon::BatchFunction;
 using energon::CallContext;

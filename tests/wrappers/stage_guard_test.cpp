@@ -1,6 +1,6 @@
 // Rows of failures: what counts as one, and what ends it.
 
-#include "energon/stage_guard.h"
+#include "energon/stage/stage_guard.h"
 
 #include <stdexcept>
 
@@ -8,8 +8,8 @@
 
 #include "io/error.h"
 #include "tests/wrappers/stream_fixture.h"
-#include "wrappers/flat_map.h"
-#include "wrappers/map.h"
+#include "wrappers/stages/flat_map.h"
+#include "wrappers/stages/map.h"
 
 using energon::CallContext;
 using energon::Dataset;

@@ -4,14 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/sharder.h"
-#include "energon/webdataset/slice_order.h"
-#include "energon/worker_config.h"
+#include "energon/order/sharder.h"
+#include "energon/order/slice_order.h"
+#include "energon/order/worker_config.h"
 #include "io/error.h"
-#include "wrappers/concat.h"
-#include "wrappers/pipeline.h"
-#include "wrappers/read_samples.h"
-#include "wrappers/shuffle_buffer.h"
+#include "wrappers/orders/concat.h"
+#include "wrappers/orders/shuffle_buffer.h"
+#include "wrappers/recipe/pipeline.h"
+#include "wrappers/stages/read_samples.h"
 
 namespace energon::testing {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "energon/buffer_allocator.h"
-#include "energon/dataset.h"
-#include "energon/failure.h"
-#include "energon/pipeline_monitor.h"
-#include "energon/stage_guard.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/stage/dataset.h"
+#include "energon/stage/failure.h"
+#include "energon/stage/pipeline_monitor.h"
+#include "energon/stage/stage_guard.h"
 #include "tests/support/dataset_builder.h"
 
 namespace energon::testing {

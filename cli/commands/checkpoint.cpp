@@ -1,0 +1,297 @@
+// energon checkpoint: what saved states say, and their way to another layout.
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/command.h"
+#include "cli/job/at_least.h"
+#include "cli/job/open_dataset.h"
+#include "cli/show/output.h"
+#include "cli/show/state_diff.h"
+#include "energon/checkpoint/job_state.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/rescale.h"
+#include "energon/checkpoint/state_config.h"
+#include "io/error.h"
+#include "io/hash.h"
+
+namespace energon::cli {
+namespace {
+
+std::string batches(std::int64_t count) {
+  return count == 1 ? "1 batch" : with_separators(count) + " batches";
+}
+
+// --- show ---
+
+struct ShowFlags {
+  std::string file;
+  bool is_json = false;
+};
+
+std::string describe_batch_size(const SavableDataLoaderState& state) {
+  if (!state.micro_batch_size) {
+    return "not batched";
+  }
+  const auto wanted = micro_batch_size(state.config).value_or(*state.micro_batch_size);
+  return wanted == *state.micro_batch_size
+             ? std::to_string(wanted)
+             : fmt::format("{}, from now on {}", *state.micro_batch_size, wanted);
+}
+
+void print_shards(const SavableDataLoaderState& state) {
+  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+    output().print("  logical shard {}: {} delivered ({}), epoch {}\n", worker.logical_shard,
+                   batches(worker.index + worker.offset),
+                   worker.state
+                       ? fmt::format("state after {}, {} to skip", worker.index, worker.offset)
+                       : fmt::format("from the start, {} to skip", worker.offset),
+                   worker.turn.epoch);
+  }
+}
+
+void print_rank(const SavableDataLoaderState& state) {
+  output().print("delivered:   {} of this rank\n", batches(state.batch_index));
+  output().print("epoch:       {}{}\n", state.epoch, state.epoch_finished ? ", finished" : "");
+  output().print("next worker: {} of {}\n", state.next_worker_id, state.worker_states.size());
+  print_shards(state);
+}
+
+void print_summary(const SavedState& saved, const std::string& file) {
+  if (const auto* rank = std::get_if<SavableDataLoaderState>(&saved)) {
+    output().print("saved loader state: {}\n", printable(file));
+    output().print("batch size:  {}\n", describe_batch_size(*rank));
+    output().print("certificate: {}\n", to_hex(certificate_of(*rank).digest));
+    print_rank(*rank);
+    return;
+  }
+  const auto& job = std::get<SavableJobState>(saved);
+  output().print("saved state of a job of {} ranks: {}\n", job.ranks.size(), printable(file));
+  output().print("batch size:  {}\n", describe_batch_size(job.ranks.front()));
+  output().print("certificate: {}\n", to_hex(certificate_of(job).digest));
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    output().print("rank {}\n", rank);
+    print_rank(job.ranks[rank]);
+  }
+}
+
+nlohmann::ordered_json describe(const SavedState& saved) {
+  const auto* job = std::get_if<SavableJobState>(&saved);
+  return job != nullptr ? describe_job_state(*job)
+                        : describe_loader_state(std::get<SavableDataLoaderState>(saved));
+}
+
+int run_show(const ShowFlags& flags) {
+  const SavedState saved = read_saved_state(flags.file);
+  if (!flags.is_json) {
+    print_summary(saved, flags.file);
+    output().write("\n");
+  }
+  output().write(describe(saved).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  output().write("\n");
+  return kExitOk;
+}
+
+// --- merge, rescale ---
+
+SavableJobState read_job(const std::vector<std::string>& files) {
+  std::vector<SavableDataLoaderState> ranks;
+  for (const std::string& file : files) {
+    SavedState saved = read_saved_state(file);
+    if (auto* job = std::get_if<SavableJobState>(&saved)) {
+      if (files.size() > 1) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    "this is the state of a whole job: give it alone, or the files of all ranks",
+                    {.path = file});
+      }
+      return std::move(*job);
+    }
+    ranks.push_back(std::move(std::get<SavableDataLoaderState>(saved)));
+  }
+  return merge_states(std::move(ranks));
+}
+
+struct MergeFlags {
+  std::vector<std::string> files;
+  std::string output;
+};
+
+int run_merge(const MergeFlags& flags) {
+  const SavableJobState job = read_job(flags.files);
+  write_job_state(flags.output, job);
+  output().print("{}: {} ranks, certificate {}\n", printable(flags.output), job.ranks.size(),
+                 to_hex(certificate_of(job).digest));
+  return kExitOk;
+}
+
+struct RescaleFlags {
+  std::vector<std::string> files;
+  JobLayout layout;
+  bool allow_uneven = false;
+  std::string output;
+};
+
+// Flag for the epochs of a rank, so that each logical shard keeps its number of batches in one;
+// empty without virtual epochs.
+std::string epoch_length_flag(const Config& config) {
+  for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
+       node = &node->at("inner")) {
+    if (node->value("type", "") == "Epochize") {
+      const auto length = node->value("length", std::int64_t{0});
+      return fmt::format(" --virtual-epoch-length {}", length * layout_of(config).stream_count());
+    }
+  }
+  return "";
+}
+
+int run_rescale(const RescaleFlags& flags) {
+  JobLayout layout = flags.layout;
+  layout.uneven = flags.allow_uneven ? Uneven::kSpread : Uneven::kRefuse;
+  const SavableJobState job = rescale(read_job(flags.files), layout);
+  write_job_state(flags.output, job);
+  const WorkerConfig config = layout_of(job.ranks.front().config);
+  output().print("{}: {} ranks with {} workers, certificate {}\n", printable(flags.output),
+                 layout.world_size, layout.num_workers, to_hex(certificate_of(job).digest));
+  output().print(
+      "restore it with --world-size {} --num-workers {}{}{}{}{}{}\n", layout.world_size,
+      layout.num_workers,
+      config.logical_shards ? fmt::format(" --logical-shards {}", *config.logical_shards) : "",
+      config.logical_shards && config.division == Division::kEnergon ? " --division energon" : "",
+      config.logical_shards && *config.logical_shards % layout.world_size != 0 ? " --uneven" : "",
+      layout.micro_batch_size ? fmt::format(" --batch-size {}", *layout.micro_batch_size) : "",
+      epoch_length_flag(job.ranks.front().config));
+  return kExitOk;
+}
+
+// --- diff, verify ---
+
+struct DiffFlags {
+  std::string first;
+  std::string second;
+};
+
+int run_diff(const DiffFlags& flags) {
+  const std::vector<std::string> differences =
+      state_differences(read_saved_state(flags.first), read_saved_state(flags.second));
+  for (const std::string& difference : differences) {
+    output().print("{}\n", difference);
+  }
+  return differences.empty() ? kExitOk : kExitFailure;
+}
+
+struct VerifyFlags {
+  std::string file;
+  std::string path;
+  std::string split = "train";
+};
+
+int run_verify(const VerifyFlags& flags) {
+  const SavedState saved = read_saved_state(flags.file);  // throws if anything is wrong with it
+  const auto* job = std::get_if<SavableJobState>(&saved);
+  const SavableDataLoaderState& rank =
+      job != nullptr ? job->ranks.front() : std::get<SavableDataLoaderState>(saved);
+  if (!flags.path.empty()) {
+    const PipelineData data = open_pipeline_data(flags.path, {.split = flags.split});
+    const std::vector<std::string> differences = data_differences(rank.config, data);
+    if (!differences.empty()) {
+      for (const std::string& difference : differences) {
+        output().print("{}\n", difference);
+      }
+      return kExitFailure;
+    }
+  }
+  output().print("{}: whole, {}{}\n", printable(flags.file),
+                 job != nullptr ? fmt::format("a job of {} ranks", job->ranks.size())
+                                : fmt::format("rank {} of {}", layout_of(rank.config).rank,
+                                              layout_of(rank.config).world_size),
+                 flags.path.empty() ? "" : ", and of this data");
+  return kExitOk;
+}
+
+template <class Flags>
+void on_run(CLI::App& command, const std::shared_ptr<Flags>& flags, Run& run,
+            int (*function)(const Flags&)) {
+  command.callback(
+      [flags, &run, function] { run = [flags, function] { return function(*flags); }; });
+}
+
+void add_show(CLI::App& checkpoint, Run& run) {
+  CLI::App* const command =
+      checkpoint.add_subcommand("show", "Say what a saved loader state contains");
+  const auto flags = std::make_shared<ShowFlags>();
+  command->add_option("FILE", flags->file, "State of a rank or a job")->required();
+  command->add_flag("--json", flags->is_json, "Only the JSON");
+  on_run(*command, flags, run, run_show);
+}
+
+void add_verify(CLI::App& checkpoint, Run& run) {
+  CLI::App* const command = checkpoint.add_subcommand(
+      "verify", "Check that a state is whole, and that it is of this data");
+  const auto flags = std::make_shared<VerifyFlags>();
+  command->add_option("FILE", flags->file, "State of a rank or a job")->required();
+  command->add_option("PATH", flags->path, "The data that it should be of");
+  command->add_option("--split", flags->split, "Part of the data")->capture_default_str();
+  on_run(*command, flags, run, run_verify);
+}
+
+void add_diff(CLI::App& checkpoint, Run& run) {
+  CLI::App* const command =
+      checkpoint.add_subcommand("diff", "List what is different in two states; exit code 1 if any");
+  const auto flags = std::make_shared<DiffFlags>();
+  command->add_option("A", flags->first, "State of a rank or a job")->required();
+  command->add_option("B", flags->second, "Another one")->required();
+  on_run(*command, flags, run, run_diff);
+}
+
+void add_merge(CLI::App& checkpoint, Run& run) {
+  CLI::App* const command =
+      checkpoint.add_subcommand("merge", "Put the states of all ranks of a job into one file");
+  const auto flags = std::make_shared<MergeFlags>();
+  command->add_option("RANK_FILES", flags->files, "States of all ranks, in any order")->required();
+  command->add_option("--output", flags->output, "File for the state of the job")->required();
+  on_run(*command, flags, run, run_merge);
+}
+
+void add_rescale(CLI::App& checkpoint, Run& run) {
+  CLI::App* const command =
+      checkpoint.add_subcommand("rescale", "Bring the state of a job to another layout");
+  const auto flags = std::make_shared<RescaleFlags>();
+  command->add_option("IN", flags->files, "State of a job, or of all its ranks")->required();
+  command->add_option("--world-size", flags->layout.world_size, "Ranks from now on")
+      ->required()
+      ->check(at_least(1));
+  command->add_option("--num-workers", flags->layout.num_workers, "Workers of each rank")
+      ->required()
+      ->check(at_least(0));
+  command
+      ->add_option("--micro-batch", flags->layout.micro_batch_size,
+                   "Samples a batch from now on; default: as it is")
+      ->check(at_least(1));
+  command->add_flag("--uneven", flags->allow_uneven,
+                    "Allow that some ranks get one logical shard more than others");
+  command->add_option("--output", flags->output, "File for the state of the job")->required();
+  on_run(*command, flags, run, run_rescale);
+}
+
+}  // namespace
+
+void add_checkpoint(CLI::App& app, Run& run) {
+  CLI::App* const command =
+      app.add_subcommand("checkpoint", "Look at saved loader states, and rescale them");
+  command->require_subcommand(1);
+  add_show(*command, run);
+  add_verify(*command, run);
+  add_diff(*command, run);
+  add_merge(*command, run);
+  add_rescale(*command, run);
+}
+
+}  // namespace energon::cli

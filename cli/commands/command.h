@@ -1,0 +1,33 @@
+// What every sub-command has in common: how it is added to the program, and what it runs.
+//
+// Each sub-command has one file. Its add_…() function declares options and leaves behind what is to
+// run; main.cpp parses, runs the chosen one and turns every failure into one line on stderr.
+
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/show/outcome.h"
+
+namespace energon::cli {
+
+/// What the chosen sub-command does; returns the exit code. May throw Error and UsageError.
+using Run = std::function<int()>;
+
+// Each adds one sub-command to `app`; when it is chosen on the command line, it sets `run`.
+void add_prepare(CLI::App& app, Run& run);
+void add_info(CLI::App& app, Run& run);
+void add_lint(CLI::App& app, Run& run);
+void add_preview(CLI::App& app, Run& run);
+void add_dump(CLI::App& app, Run& run);
+void add_get(CLI::App& app, Run& run);
+void add_certify(CLI::App& app, Run& run);
+void add_checkpoint(CLI::App& app, Run& run);
+void add_which(CLI::App& app, Run& run);
+void add_bench(CLI::App& app, Run& run);
+void add_analyze(CLI::App& app, Run& run);
+
+}  // namespace energon::cli

@@ -1,0 +1,255 @@
+// energon get: one sample by its key, one of its parts, or a batch by its restore key.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/command.h"
+#include "cli/job/find_sample.h"
+#include "cli/job/loader_flags.h"
+#include "cli/job/referenced_samples.h"
+#include "cli/job/save_parts.h"
+#include "cli/show/list_parts.h"
+#include "cli/show/output.h"
+#include "energon/loader/basic_data_loader.h"
+#include "io/dataset/dataset_kind.h"
+#include "io/error.h"
+#include "io/hash.h"
+#include "wrappers/held/combine.h"
+
+namespace energon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct GetFlags {
+  LoaderFlags loader;  // PATH, --split and --cache-dir; the rest for --restore-key
+  bool is_split_given = false;
+  std::string key;
+  std::string restore_key;
+  std::string output;
+  bool is_json = false;
+};
+
+void print_json(const Json& json) {
+  output().print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// --- A sample or part by its key ---
+
+Json source_json(const SampleSource& source) {
+  return {{"shard", source.shard->shard_name}, {"index", source.index_in_shard}};
+}
+
+Json to_json(const FoundSample& found) {
+  Json json = {{"key", found.sample.keys.at(0)}};
+  json["dataset"] = source_of(found.sample, 0).shard->dataset_path;
+  json.update(source_json(source_of(found.sample, 0)));
+  json["bytes"] = {{"offset", found.bytes.offset}, {"size", found.bytes.size}};
+  json["parts"] = Json::array();
+  for (const FoundPart& part : found.parts) {
+    json["parts"].push_back(
+        {{"name", part.name}, {"offset", part.content.offset}, {"size", part.content.size}});
+  }
+  json["digest"] = to_hex(digest(found.sample));
+  return json;
+}
+
+void print_text(const FoundSample& found, bool is_of_several) {
+  const SampleSource& source = source_of(found.sample, 0);
+  output().print("key:    {}\n", printable(found.sample.keys.at(0)));
+  if (is_of_several) {
+    output().print("data:   {}\n", printable(source.shard->dataset_path));
+  }
+  output().print("shard:  {} (sample {})\n", printable(source.shard->shard_name),
+                 source.index_in_shard);
+  output().print("bytes:  [{}, {})\n", found.bytes.offset, found.bytes.end());
+  output().print("digest: {}\n", to_hex(digest(found.sample)));
+  output().write("parts:\n");
+  for (const FoundPart& part : found.parts) {
+    output().print("  {}: {} at byte {}\n", printable(part.name),
+                   plural(static_cast<std::int64_t>(part.content.size), "byte"),
+                   part.content.offset);
+  }
+}
+
+void keep_part(FoundSample& found, const std::string& name) {
+  found.sample.at(name);  // throws, naming the parts there are
+  std::erase_if(found.sample.fields, [&](const auto& field) { return field.first != name; });
+  std::erase_if(found.parts, [&](const FoundPart& part) { return part.name != name; });
+}
+
+int run_get_by_key(const GetFlags& flags) {
+  const WantedSample wanted = parse_wanted(flags.key);
+  if (flags.output == "-" && !wanted.part) {
+    throw UsageError{"--output - takes one part: name it, as KEY.part"};
+  }
+  FoundSample found =
+      find_sample(flags.loader.path, wanted.key,
+                  flags.is_split_given ? std::optional(flags.loader.split) : std::nullopt,
+                  key_lookup_options(flags.loader));
+  if (wanted.part) {
+    keep_part(found, *wanted.part);
+  }
+  if (flags.output.empty()) {
+    if (flags.is_json) {
+      print_json(to_json(found));
+    } else {
+      print_text(found, is_metadataset(flags.loader.path));
+    }
+  } else if (wanted.part) {
+    save_bytes(flags.output, found.sample.bytes(*wanted.part).view);
+  } else {
+    for (const auto& [name, value] : found.sample.fields) {
+      save_part(flags.output, name, std::get<SharedBytes>(value.base()).view);
+    }
+  }
+  return kExitOk;
+}
+
+// --- A batch by its restore key ---
+
+// Part `name` of sample `i` of a batch; nothing if that sample lacks it.
+const SharedBytes* part_of(const Value& field, std::size_t i) {
+  const auto& list = std::get<List>(field.base());
+  return std::get_if<SharedBytes>(&list.at(i).base());
+}
+
+Json batch_json(const Sample& batch) {
+  Json json = {{"keys", batch.keys},
+               {"restore_key", batch.restore_key.text()},
+               {"digest", to_hex(digest(batch))},
+               {"samples", Json::array()}};
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    Json sample = {{"key", batch.keys[i]}};
+    sample.update(source_json(source_of(batch, i)));
+    sample["parts"] = Json::array();
+    for (const auto& [name, field] : batch.fields) {
+      if (const SharedBytes* const part = part_of(field, i)) {
+        sample["parts"].push_back({{"name", name}, {"size", part->size()}});
+      }
+    }
+    json["samples"].push_back(std::move(sample));
+  }
+  return json;
+}
+
+void print_batch(const Sample& batch) {
+  output().print("restore key: {}\n", batch.restore_key.text());
+  output().print("digest:      {}\n", to_hex(digest(batch)));
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    output().print("sample {}: {} ({}, sample {})\n", i, printable(batch.keys[i]),
+                   printable(source_of(batch, i).shard->shard_name),
+                   source_of(batch, i).index_in_shard);
+    for (const auto& [name, field] : batch.fields) {
+      if (const SharedBytes* const part = part_of(field, i)) {
+        output().print("  {}: {}\n", printable(name),
+                       plural(static_cast<std::int64_t>(part->size()), "byte"));
+      }
+    }
+  }
+}
+
+void save_batch(const Sample& batch, const std::string& folder) {
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    for (const auto& [name, field] : batch.fields) {
+      if (const SharedBytes* const part = part_of(field, i)) {
+        save_part(fmt::format("{}/{}", folder, i), name, part->view);
+      }
+    }
+  }
+}
+
+// Whether a dump gives batches with such keys. Those of programs with functions have more stages.
+bool is_batch_of_dump(const RestoreKey& key) {
+  try {
+    const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
+    for (const RestoreKey& sample : split_key(shard.inner[0], Stage::kBatch, 1, -1).inner) {
+      split_key(sample, Stage::kWebdataset, 2, 0);
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Sample restore_batch(const RestoreKey& key, const GetFlags& flags) {
+  return BasicDataLoader(make_pipeline(flags.loader), loader_options(flags.loader))
+      .restore_sample(key);
+}
+
+// What the item of any program was made of, whatever its functions made of it.
+Sample samples_of(const RestoreKey& key, const GetFlags& flags) {
+  std::vector<Sample> samples = read_samples(samples_in(key), open_loader_data(flags.loader));
+  Sample batch;
+  batch.restore_key = key;
+  batch.fields = list_parts(samples);
+  move_origins(samples, batch);
+  return batch;
+}
+
+int run_get_by_restore_key(const GetFlags& flags) {
+  if (flags.output == "-") {
+    throw UsageError{"--output - takes one part; the samples of a batch go to a folder"};
+  }
+  const RestoreKey key = RestoreKey::from_text(flags.restore_key);
+  const bool is_of_dump = is_batch_of_dump(key);
+  const Sample batch = is_of_dump ? restore_batch(key, flags) : samples_of(key, flags);
+  if (batch.keys.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the restore key '{}' names no sample", printable(flags.restore_key)));
+  }
+  if (!flags.output.empty()) {
+    save_batch(batch, flags.output);
+  } else if (flags.is_json) {
+    Json json = batch_json(batch);
+    json["as_read"] = !is_of_dump;
+    print_json(json);
+  } else {
+    print_batch(batch);
+    if (!is_of_dump) {
+      output().write(
+          "These are the samples as they lie in the data; the program that gave the key "
+          "made one item of them.\n");
+    }
+  }
+  return kExitOk;
+}
+
+int run_get(const GetFlags& flags) {
+  if (flags.key.empty() == flags.restore_key.empty()) {
+    throw UsageError{"name what to get: a KEY, KEY.part, or --restore-key, and only one of them"};
+  }
+  return flags.restore_key.empty() ? run_get_by_key(flags) : run_get_by_restore_key(flags);
+}
+
+}  // namespace
+
+void add_get(CLI::App& app, Run& run) {
+  CLI::App* const command =
+      app.add_subcommand("get", "Find a sample by its key, or rebuild a batch by its restore key");
+  const auto flags = std::make_shared<GetFlags>();
+  add_loader_flags(*command, flags->loader, PathCount::kOne);
+  command->add_option(
+      "KEY", flags->key,
+      "Key of a sample, or KEY.part; looked for in all splits, unless --split is given");
+  command->add_option("--restore-key", flags->restore_key,
+                      "As dump or the log of any program has it; of a dump --split, --mode, "
+                      "--num-workers, --world-size and --logical-shards must be the same, of a "
+                      "program the samples are given as they lie in the data");
+  command->add_option("--output", flags->output,
+                      "Write raw bytes: of one part to this file (-: standard output), of a sample "
+                      "each part to a file of its name in this folder");
+  command->add_flag("--json", flags->is_json, "Metadata as JSON");
+  command->callback([flags, command, &run] {
+    flags->is_split_given = command->count("--split") > 0;
+    run = [flags] { return run_get(*flags); };
+  });
+}
+
+}  // namespace energon::cli

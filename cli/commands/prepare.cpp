@@ -1,0 +1,264 @@
+// energon prepare: makes a folder of shards a dataset; other kinds are in cli/job/prepare_kinds.h.
+
+#include "io/prepare/prepare.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands/command.h"
+#include "cli/job/at_least.h"
+#include "cli/job/interrupt.h"
+#include "cli/job/prepare_kinds.h"
+#include "cli/job/strict_tars.h"
+#include "cli/show/output.h"
+#include "cli/show/progress_line.h"
+#include "cli/show/split_summary.h"
+#include "io/error.h"
+
+namespace energon::cli {
+namespace {
+
+constexpr std::size_t kShownPartNames = 10;
+
+struct PrepareFlags {
+  std::string path;
+  std::string split_ratio;
+  std::vector<std::string> split_parts;
+  std::vector<std::string> exclude;
+  std::optional<int> num_workers;
+  bool has_checksums = false;
+  bool has_strict_tars = false;
+  bool is_non_interactive = false;
+  bool is_overwriting = false;
+  bool is_progress_shown = true;
+  std::optional<std::string> cache_dir;
+};
+
+// "8,1,1" or "0.8, 0.1, 0.1": train, val and test.
+std::vector<SplitRatio> parse_ratio(std::string_view text) {
+  std::vector<SplitRatio> ratios;
+  for (const char* const name : {"train", "val", "test"}) {
+    while (text.starts_with(' ')) {
+      text.remove_prefix(1);
+    }
+    SplitRatio ratio{.part = name};
+    const auto [stop, error] =
+        std::from_chars(text.data(), text.data() + text.size(), ratio.weight);
+    if (error != std::errc()) {
+      ratios.clear();
+      break;
+    }
+    text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+    while (text.starts_with(' ')) {
+      text.remove_prefix(1);
+    }
+    const bool is_last = ratios.size() == 2;
+    if (is_last ? !text.empty() : !text.starts_with(',')) {
+      ratios.clear();
+      break;
+    }
+    text.remove_prefix(is_last ? 0 : 1);
+    ratios.push_back(ratio);
+  }
+  double sum = 0;
+  for (const SplitRatio& ratio : ratios) {
+    sum += ratio.weight >= 0 ? ratio.weight : std::numeric_limits<double>::quiet_NaN();
+  }
+  if (!std::isfinite(sum) || sum <= 0) {
+    throw UsageError{
+        "--split-ratio needs three numbers for train, val and test, none negative, such as 8,1,1"};
+  }
+  return ratios;
+}
+
+std::vector<SplitPattern> parse_patterns(const std::vector<std::string>& texts) {
+  std::vector<SplitPattern> patterns;
+  for (const std::string& text : texts) {
+    const std::size_t colon = text.find(':');
+    if (colon == 0 || colon == std::string::npos || colon + 1 == text.size()) {
+      throw UsageError{
+          fmt::format("--split-parts is '{}', expected NAME:REGEX, such as train:train-.*", text)};
+    }
+    patterns.push_back({.part = text.substr(0, colon), .regex = text.substr(colon + 1)});
+  }
+  return patterns;
+}
+
+std::string ask(const std::string& question) {
+  output().flush();
+  std::cerr << question << std::flush;
+  std::string answer;
+  if (!std::getline(std::cin, answer)) {
+    throw Error(ErrorCode::kCancelled, "no answer; nothing was prepared");
+  }
+  return answer;
+}
+
+bool is_prepared(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path + "/.nv-meta/.info.json", ignored) ||
+         std::filesystem::exists(path + "/.nv-meta/.info.yaml", ignored);
+}
+
+PrepareOptions choose_options(const PrepareFlags& flags) {
+  PrepareOptions options{.exclude_regexes = flags.exclude,
+                         .strictness = strictness(flags.has_strict_tars),
+                         .checksums = flags.has_checksums ? Checksums::kWrite : Checksums::kNone,
+                         .cache_dir = flags.cache_dir,
+                         .threads = flags.num_workers};
+  if (!flags.split_ratio.empty()) {
+    options.split_ratios = parse_ratio(flags.split_ratio);
+  }
+  options.split_patterns = parse_patterns(flags.split_parts);
+  const bool is_interactive = !flags.is_non_interactive && ::isatty(STDIN_FILENO) == 1;
+  bool is_overwriting = flags.is_overwriting;
+  if (is_interactive && !is_overwriting && is_prepared(flags.path)) {
+    const std::string answer = ask("The dataset is prepared already. Prepare it again? [y/N] ");
+    is_overwriting = answer == "y" || answer == "Y" || answer == "yes";
+  }
+  options.existing = is_overwriting ? Existing::kOverwrite : Existing::kRefuse;
+  if (options.split_ratios.empty() && options.split_patterns.empty()) {
+    if (!is_interactive) {
+      throw UsageError{
+          "how to split the shards must be said: --split-ratio 8,1,1 or --split-parts NAME:REGEX"};
+    }
+    options.split_ratios = parse_ratio(ask("Ratio of train, val and test, such as 8,1,1: "));
+  }
+  return options;
+}
+
+class ProgressBar final : public ProgressSink {
+ public:
+  explicit ProgressBar(ProgressLine::Mode mode) : line_("Indexing shards", "shards", mode) {}
+
+  void on_progress(const PrepareProgress& progress) override {
+    if (!is_total_shown_) {
+      output().print("Found {} in total.\n", plural(progress.shards_total, "tar file"));
+      output().flush();
+      is_total_shown_ = true;
+    }
+    const double seconds = std::max(line_.elapsed_seconds(), 1e-3);
+    line_.update(progress.shards_done, progress.shards_total,
+                 fmt::format("{} samples/s, {}/s",
+                             with_separators(static_cast<std::int64_t>(
+                                 static_cast<double>(progress.samples) / seconds)),
+                             human_bytes(static_cast<std::uint64_t>(
+                                 static_cast<double>(progress.bytes) / seconds))));
+  }
+
+ private:
+  ProgressLine line_;
+  bool is_total_shown_ = false;
+};
+
+void print_report(const PrepareReport& report, const std::string& path) {
+  for (const std::string& warning : report.warnings) {
+    print_warning(warning);
+  }
+  std::string names;
+  for (std::size_t i = 0; i < report.part_names.size() && i < kShownPartNames; ++i) {
+    names += (i == 0 ? "" : ", ") + printable(report.part_names[i]);
+  }
+  if (report.part_names.size() > kShownPartNames) {
+    names += fmt::format(" and {} more", report.part_names.size() - kShownPartNames);
+  }
+  output().print("Found the following part types in the dataset: {}\n", names);
+  output().print("Prepared {} with {} in {} ({}).\n", plural(report.samples, "sample"),
+                 plural(report.parts, "part"), plural(report.shards, "shard"),
+                 human_bytes(report.bytes));
+  const std::string meta = path + "/.nv-meta";
+  if (const auto info = read_dataset_info(meta)) {
+    output().print("Split:\n{}", describe_parts(summarize_parts(*info, report.split, meta), *info));
+  }
+  output().write("Done\n");
+}
+
+std::vector<std::string> given_shard_flags(const PrepareFlags& flags) {
+  std::vector<std::string> given;
+  const auto add = [&](const char* name, bool is_given) {
+    if (is_given) {
+      given.emplace_back(name);
+    }
+  };
+  add("--split-ratio", !flags.split_ratio.empty());
+  add("--split-parts", !flags.split_parts.empty());
+  add("--exclude", !flags.exclude.empty());
+  add("--num-workers", flags.num_workers.has_value());
+  add("--checksums", flags.has_checksums);
+  add("--strict-tars", flags.has_strict_tars);
+  add("--force-overwrite", flags.is_overwriting);
+  add("--cache-dir", flags.cache_dir.has_value());
+  return given;
+}
+
+int run_prepare(const PrepareFlags& flags) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(flags.path, ignored)) {
+    throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = flags.path});
+  }
+  if (const auto exit_code = prepare_other_kind(flags.path, given_shard_flags(flags))) {
+    return *exit_code;
+  }
+  PrepareOptions options = choose_options(flags);
+  const StopOnInterrupt interrupt;
+  options.stop = interrupt.token();
+  PrepareReport report;
+  {
+    ProgressBar progress(flags.is_progress_shown ? ProgressLine::Mode::kShow
+                                                 : ProgressLine::Mode::kHide);
+    report = prepare(flags.path, options, progress);
+  }
+  print_report(report, flags.path);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_prepare(CLI::App& app, Run& run) {
+  CLI::App* const command = app.add_subcommand(
+      "prepare",
+      "Index a folder of shards and split it into train, val and test; or index a JSONL file, or "
+      "join what a metadataset joins");
+  const auto flags = std::make_shared<PrepareFlags>();
+  command
+      ->add_option("PATH", flags->path,
+                   "Folder of .tar, .tgz, .tar.gz, .tar.zst; or a file .jsonl, .yaml")
+      ->required();
+  auto* const ratio = command->add_option("--split-ratio", flags->split_ratio,
+                                          "Shards for train, val, test: 8,1,1");
+  command
+      ->add_option("--split-parts", flags->split_parts,
+                   "NAME:REGEX, the shards of one part; once for each part")
+      ->allow_extra_args(false)
+      ->excludes(ratio);
+  command
+      ->add_option("--exclude", flags->exclude, "Leave out shards whose name contains this REGEX")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--num-workers", flags->num_workers,
+                   "Threads; default: one per core, at most 16")
+      ->check(at_least(1));
+  command->add_flag("--checksums", flags->has_checksums,
+                    "Store a digest of every sample; reads all data once");
+  add_strict_tars(*command, flags->has_strict_tars);
+  command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask");
+  command->add_flag("--force-overwrite", flags->is_overwriting, "Prepare again what is prepared");
+  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
+                    "Show a progress bar [on]");
+  command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
+  command->callback([flags, &run] { run = [flags] { return run_prepare(*flags); }; });
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,41 @@
+// What a job delivered, from the dumps of its ranks (energon dump --certificate --logical-shards).
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "energon/checkpoint/certificate.h"
+
+namespace energon::cli {
+
+struct DeliveredEpoch {
+  std::map<std::int64_t, Certificate> micro_batches;  ///< by their number in the epoch
+  std::map<std::int64_t, std::int64_t> ended;  ///< micro batches of each logical shard that said so
+};
+
+/// No number is above kLargestNumber (cli/show/json_lines.h), also of a micro batch that is to
+/// come.
+class DeliveredJob {
+ public:
+  /// Adds what the dump at `path` says; warns of an incomplete last line. Throws Error: kIo,
+  /// kNotFound, kInvalidArgument for what is not such a dump, kMismatch if it is of another job;
+  /// the last two name the line.
+  void read(const std::string& path);
+
+  std::int64_t logical_shards() const { return logical_shards_.value_or(1); }
+  const std::map<std::int64_t, DeliveredEpoch>& epochs() const { return epochs_; }
+
+ private:
+  void add(const nlohmann::json& line);
+  void add_end_of_epoch(const nlohmann::json& line);
+
+  std::optional<std::int64_t> logical_shards_;
+  std::map<std::int64_t, DeliveredEpoch> epochs_;
+};
+
+}  // namespace energon::cli

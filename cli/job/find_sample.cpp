@@ -1,0 +1,364 @@
+#include "cli/job/find_sample.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/job/interrupt.h"
+#include "cli/job/open_dataset.h"
+#include "energon/read/jsonl_dataset.h"
+#include "energon/read/webdataset.h"
+#include "energon/sample/buffer_allocator.h"
+#include "io/dataset/dataset_info.h"
+#include "io/dataset/dataset_kind.h"
+#include "io/dataset/read_committed.h"
+#include "io/dataset/split_config.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/index/checksum_file.h"
+#include "io/index/index_cache.h"
+#include "io/index/sample_index.h"
+#include "io/recipe/dataset_yaml.h"
+#include "io/recipe/recipe.h"
+#include "io/tar/member_name.h"
+#include "io/tar/tar_walker.h"
+
+namespace energon::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Matches { kFirst, kAll };
+
+// The shard that has the sample, and which of its samples it is.
+struct Place {
+  ShardSet shard;  // one
+  std::int64_t sample = 0;
+  /// What index.sqlite says of the sample's parts; absent: it lists none.
+  std::optional<std::vector<PartLocation>> parts = std::nullopt;
+};
+
+[[noreturn]] void fail_not_found(const std::string& path, const std::string& key) {
+  throw Error(ErrorCode::kNotFound, fmt::format("no sample has the key '{}'", printable(key)),
+              {.path = path});
+}
+
+// Where samples are looked for.
+struct SplitPart {
+  std::optional<std::string> name = std::nullopt;    // absent: everywhere
+  std::optional<std::string> config = std::nullopt;  // its split file; absent: the usual one
+};
+
+Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const std::string& key,
+                       const SplitPart& part, const OpenOptions& open) {
+  const std::string meta = folder + "/.nv-meta";
+  std::vector<std::string> shards_of_part;
+  if (part.name) {
+    shards_of_part = select_shards(read_split_config(meta, part.config), *part.name, meta).names;
+  }
+  const std::string index_path = folder + "/.nv-meta/index.sqlite";
+  const SampleIndex index(index_path);
+  const auto location = index.find_sample(key);
+  if (!location) {
+    fail_not_found(folder, key);
+  }
+  const std::int64_t shard = location->tar_file_id;
+  if (shard < 0 || shard >= static_cast<std::int64_t>(info.shards.size())) {
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("the sample is in shard {}, but .info.json names {} shards; prepare the "
+                    "dataset again",
+                    shard, info.shards.size()),
+        {.path = index_path, .sample_key = key});
+  }
+  const std::string& shard_name = info.shards[static_cast<std::size_t>(shard)].name;
+  if (part.name &&
+      std::find(shards_of_part.begin(), shards_of_part.end(), shard_name) == shards_of_part.end()) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("the sample '{}' is in the shard '{}', which is not in the split part "
+                            "'{}'",
+                            printable(key), printable(shard_name), printable(*part.name)),
+                {.path = folder});
+  }
+  return {.shard = {.dataset_path = folder,
+                    .kind = "prepared",
+                    .shards = {open_prepared_shard(folder, info, static_cast<std::size_t>(shard),
+                                                   open)}},
+          .sample = location->sample_index,
+          .parts = index.has_parts() ? std::optional(index.parts_of(key)) : std::nullopt};
+}
+
+// The number of the sample `key` in a shard, by its headers.
+std::optional<std::int64_t> number_in_shard(const ShardFile& shard, const std::string& key) {
+  const FileSource tar(shard.tar_path);
+  TarFileWalker walker(tar);
+  while (const auto member = walker.next()) {
+    if (interrupt_signal() != 0) {
+      throw Error(ErrorCode::kCancelled, "interrupted");
+    }
+    const auto name =
+        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+    if (name && name->key == key) {
+      const TarIndex index = TarIndex::load(shard.index_path, shard.tar_size);
+      const auto entries = index.entries();
+      const auto next = std::upper_bound(entries.begin(), entries.end(), member->header_offset);
+      return std::max<std::int64_t>(next - entries.begin() - 1, 0);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::string& key) {
+  try {
+    return number_in_shard(shard, key);
+  } catch (Error& error) {
+    throw error.with({.path = shard.tar_path});
+  }
+}
+
+std::vector<Place> find_in_plain(const std::string& path, const std::string& key, Matches matches,
+                                 const OpenOptions& open) {
+  const ShardSet shards = open_shards(path, open);
+  std::vector<Place> places;
+  for (const ShardFile& shard : shards.shards) {
+    if (const auto sample = find_in_shard(shard, key)) {
+      places.push_back(
+          {.shard = {.dataset_path = shards.dataset_path, .kind = shards.kind, .shards = {shard}},
+           .sample = *sample});
+      if (matches == Matches::kFirst) {
+        break;
+      }
+    }
+  }
+  if (places.empty()) {
+    fail_not_found(path, key);
+  }
+  return places;
+}
+
+std::vector<FoundPart> locate_parts(const ShardFile& shard, const ByteRange& range) {
+  const FileSource tar(shard.tar_path);
+  std::vector<std::byte> bytes(range.size);
+  tar.read_at(range.offset, bytes);
+  TarWalker walker(bytes, range.offset);
+  std::vector<FoundPart> parts;
+  while (const auto member = walker.next()) {
+    const auto name =
+        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+    if (name) {
+      parts.push_back({std::string(name->part), {member->data_offset, member->size}});
+    }
+  }
+  return parts;
+}
+
+std::string list_names(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The database and the shard's index were made together; where they differ, one of them is damaged.
+void check_parts(const std::vector<PartLocation>& listed, const std::vector<FoundPart>& found) {
+  const bool are_same = std::equal(listed.begin(), listed.end(), found.begin(), found.end(),
+                                   [](const PartLocation& a, const FoundPart& b) {
+                                     return a.part == b.name && a.content == b.content;
+                                   });
+  if (are_same) {
+    return;
+  }
+  std::vector<std::string> names[2];
+  for (const PartLocation& part : listed) {
+    names[0].push_back(printable(part.part));
+  }
+  for (const FoundPart& part : found) {
+    names[1].push_back(printable(part.name));
+  }
+  throw Error(
+      ErrorCode::kCorruptData,
+      fmt::format("index.sqlite lists other parts of this sample ({}) than lie where the "
+                  "shard's index says ({}); one of the two is damaged: prepare the dataset "
+                  "again",
+                  list_names(names[0]),
+                  names[0] == names[1] ? "the same names, other places" : list_names(names[1])));
+}
+
+FoundSample read_sample_at(const Place& place, const std::string& key) {
+  const ShardFile& shard = place.shard.shards.front();
+  FoundSample found;
+  found.bytes = TarIndex::load(shard.index_path, shard.tar_size).range(place.sample);
+  found.parts = locate_parts(shard, found.bytes);
+  if (place.parts) {
+    check_parts(*place.parts, found.parts);
+  }
+  WebdatasetReader reader(std::make_shared<const Webdataset>(place.shard));
+  HeapBufferPool memory;
+  std::vector<Sample> samples;
+  reader.read({&place.sample, 1}, memory, samples);
+  found.sample = std::move(samples.at(0));
+  if (found.sample.keys.at(0) != key) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index says that sample '{}' lies here, but '{}' does; prepare the "
+                            "dataset again",
+                            printable(key), printable(found.sample.keys.at(0))),
+                {.path = shard.tar_path, .byte_offset = found.bytes.offset});
+  }
+  return found;
+}
+
+FoundSample read_sample(const Place& place, const std::string& key) {
+  const ShardFile& shard = place.shard.shards.front();
+  try {
+    return read_sample_at(place, key);
+  } catch (const Error& error) {
+    // The path may be that of an index, or of the expanded copy in a cache.
+    throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
+                error.context())
+        .with({.path = shard.tar_path, .sample_key = key});
+  }
+}
+
+}  // namespace
+
+WantedSample parse_wanted(std::string_view text) {
+  if (const auto name = split_member_name(text)) {
+    return {std::string(name->key), std::string(name->part)};
+  }
+  return {std::string(text), std::nullopt};
+}
+
+namespace {
+
+// The line of a JSONL file.
+FoundSample find_line(const std::string& path, const std::string& key, const OpenOptions& open) {
+  const auto dataset = std::make_shared<const JsonlDataset>(path, open.cache_dir);
+  std::int64_t index = -1;
+  const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (error != std::errc() || stop != key.data() + key.size() || index < 0 ||
+      index >= dataset->sample_count()) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("no sample has the key '{}'; keys are the numbers of the lines, from 0 "
+                            "to {}",
+                            printable(key), dataset->sample_count() - 1),
+                {.path = path});
+  }
+  HeapBufferPool memory;
+  std::vector<Sample> samples;
+  dataset->open_reader()->read({&index, 1}, memory, samples);
+  const ByteRange bytes = dataset->index().range(index);
+  return {.sample = std::move(samples.at(0)), .bytes = bytes, .parts = {{"json", bytes}}};
+}
+
+std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
+                                 const SplitPart& part, Matches matches, const OpenOptions& open);
+
+// The datasets of a leaf and, if only a split is asked for, what of them is in it.
+std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& leaf,
+                                                         bool is_split_wanted) {
+  std::vector<std::pair<std::string, SplitPart>> places;
+  const auto add = [&](const std::string& path, const std::string& part,
+                       const std::optional<std::string>& config) {
+    places.emplace_back(path, is_split_wanted ? SplitPart{part, config} : SplitPart());
+  };
+  if (leaf.kind != LeafReference::Kind::kJoin) {
+    add(leaf.path, leaf.split_part, leaf.split_config);
+  }
+  for (const JoinColumn& column : leaf.columns) {
+    add(column.path, column.split_part, column.split_config);
+  }
+  return places;
+}
+
+// In the datasets of a metadataset, in order: of one of its splits, or of all.
+std::vector<FoundSample> find_in_metadataset(const std::string& path, const std::string& key,
+                                             const std::optional<std::string>& wanted_split,
+                                             Matches matches, const OpenOptions& open) {
+  std::vector<FoundSample> found;
+  const Metadataset metadataset = read_metadataset(path);
+  const std::vector<MetadatasetSplit> splits =
+      wanted_split ? std::vector{metadataset.split(*wanted_split)} : metadataset.splits;
+  std::set<std::tuple<std::string, std::optional<std::string>, std::optional<std::string>>>
+      searched;
+  for (const MetadatasetSplit& split : splits) {
+    for (const LeafReference& leaf : load_recipe(path, split.name).leaves) {
+      for (const auto& [dataset, part] : places_of(leaf, wanted_split.has_value())) {
+        if (!searched.insert({dataset, part.name, part.config}).second) {
+          continue;
+        }
+        try {
+          auto here = find_in(dataset, key, part, matches, open);
+          std::move(here.begin(), here.end(), std::back_inserter(found));
+        } catch (const Error& error) {
+          if (error.code() != ErrorCode::kNotFound) {
+            throw;
+          }
+        }
+        if (!found.empty() && matches == Matches::kFirst) {
+          return found;
+        }
+      }
+    }
+  }
+  if (found.empty()) {
+    fail_not_found(path, key);
+  }
+  return found;
+}
+
+// At least one; throws kNotFound if there is none.
+std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
+                                 const SplitPart& part, Matches matches, const OpenOptions& open) {
+  switch (detect_dataset_kind(path)) {
+    case DatasetKind::kJsonl:
+      return {find_line(path, key, open)};
+    case DatasetKind::kMetadataset:
+      return find_in_metadataset(path, key, part.name, matches, open);
+    case DatasetKind::kPrepared:
+    case DatasetKind::kPlainTars:
+    case DatasetKind::kFolder:
+      break;
+  }
+  std::vector<FoundSample> found;
+  const auto read_all = [&](const std::vector<Place>& places) {
+    found.clear();
+    for (const Place& place : places) {
+      found.push_back(read_sample(place, key));
+    }
+  };
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    read_all(find_in_plain(path, key, matches, open));
+    return found;
+  }
+  const std::string folder = fs::canonical(path).string();
+  read_committed(folder, [&] {
+    const auto info = read_dataset_info(folder + "/.nv-meta");
+    read_all(info ? std::vector{find_in_prepared(folder, *info, key, part, open)}
+                  : find_in_plain(path, key, matches, open));
+  });
+  return found;
+}
+
+}  // namespace
+
+FoundSample find_sample(const std::string& path, const std::string& key,
+                        const std::optional<std::string>& split, const OpenOptions& open) {
+  SplitPart part{.name = split};
+  if (split && detect_dataset_kind(path) == DatasetKind::kPrepared) {
+    part.config = read_dataset_yaml(path, std::nullopt).split_config;
+  }
+  return std::move(find_in(path, key, part, Matches::kFirst, open).front());
+}
+
+std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
+                                      const OpenOptions& open) {
+  return find_in(path, key, {}, Matches::kAll, open);
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,98 @@
+// The options that dump, get, bench, which-step and which-keys share: which data, which pipeline,
+// which loader.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/job/path_option.h"
+#include "energon/order/slice_order.h"
+#include "energon/read/webdataset.h"
+#include "energon/stage/failure.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/loader_options.h"
+#include "wrappers/recipe/open_data.h"
+#include "wrappers/recipe/pipeline.h"
+
+namespace energon::cli {
+
+enum class Mode { kTrain, kVal };
+enum class OnError { kFail, kSkip };
+
+/// As on the command line. The defaults are those that --help shows.
+struct LoaderFlags {
+  std::string path = {};
+  std::string split = "train";
+  Mode mode = Mode::kTrain;
+
+  int num_workers = 0;
+  int world_size = 1;
+  int rank = 0;
+  std::int64_t seed_offset = 0;
+  std::optional<int> logical_shards = std::nullopt;
+  Division division = Division::kEven;
+  bool allow_uneven = false;
+  EpochPolicy epoch_policy = EpochPolicy::kStrict;
+
+  std::int64_t batch_size = 1;
+  std::int64_t shuffle_buffer_size = 0;
+  std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
+  std::string shuffle_over_epochs = "1";  ///< "none", a number of epochs, or "-1"
+  std::optional<std::int64_t> parallel_slices = std::nullopt;
+  BlendBy blend_by = BlendBy::kDraw;
+  std::int64_t virtual_epoch_length = 0;
+  bool repeat = true;  ///< the data within an epoch
+  std::optional<std::int64_t> epochs = std::nullopt;
+
+  double timeout_seconds = 60;
+  int prefetch_factor = 2;
+  std::uint64_t arena_limit_mib = LoaderOptions().arena_limit_bytes >> 20;
+  std::uint64_t checkpoint_slot_mib = LoaderOptions().checkpoint_slot_bytes >> 20;
+  std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
+  VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
+  std::uint64_t max_sample_bytes = DataOptions{}.max_sample_bytes;
+  bool has_strict_tars = false;
+  std::optional<std::string> cache_dir = std::nullopt;
+  std::string debug_log = {};
+
+  OnError on_error = OnError::kFail;
+  std::int64_t tolerance = ErrorPolicy().tolerance;
+  std::string quarantine = {};
+  std::vector<std::string> exclude_files = {};
+};
+
+/// Declares PATH and the options above. `flags` must live as long as `command`.
+void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths);
+
+/// How the flags say that the data is opened.
+DataOptions data_options(const LoaderFlags& flags);
+
+/// How they say that single samples are looked for: everywhere, so nothing is left out.
+OpenOptions key_lookup_options(const LoaderFlags& flags);
+
+/// Opens the data; shards that are broken go to the quarantine file. Throws Error as open_split(),
+/// UsageError if options contradict each other.
+PipelineFactory make_pipeline(const LoaderFlags& flags);
+
+/// The data alone.
+PipelineData open_loader_data(const LoaderFlags& flags);
+/// The order that the flags describe, with the stages of a saved state's `config` and nothing read
+/// (wrappers/recipe/order_pipeline.h).
+PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
+                                    const Config& config);
+
+/// Throws UsageError if there is no such rank, or if epochs are counted that have no end.
+LoaderOptions loader_options(const LoaderFlags& flags);
+
+/// Epochs after which the stream is over; absent: it never is.
+std::optional<std::int64_t> epoch_limit(const LoaderFlags& flags);
+
+/// Text form of shuffle_over_epochs to the pipeline's. Throws UsageError.
+ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text);
+
+}  // namespace energon::cli

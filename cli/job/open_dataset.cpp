@@ -1,0 +1,56 @@
+#include "cli/job/open_dataset.h"
+
+#include <unistd.h>
+
+#include "cli/show/output.h"
+#include "cli/show/progress_line.h"
+
+namespace energon::cli {
+
+namespace {
+
+// Shows a progress bar, while it lives, where a person watches.
+class OpenProgressLine {
+ public:
+  OpenProgressLine()
+      : line_(
+            "Opening", "shards",
+            ::isatty(STDERR_FILENO) == 1 ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide) {}
+
+  void watch(OpenOptions& options) {
+    options.progress = [this](const OpenProgress& state) {
+      if (line_.is_due()) {  // prepared datasets open too fast to be shown
+        line_.update(state.shards_done, state.shards_total);
+      }
+    };
+  }
+
+ private:
+  ProgressLine line_;
+};
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    print_warning(warning);
+  }
+}
+
+}  // namespace
+
+ShardSet open_shards(const std::string& path, OpenOptions options) {
+  OpenProgressLine progress;
+  progress.watch(options);
+  ShardSet shards = open_split(path, options);
+  print_warnings(shards.warnings);
+  return shards;
+}
+
+PipelineData open_pipeline_data(const std::string& path, DataOptions options) {
+  OpenProgressLine progress;
+  progress.watch(options.open);
+  PipelineData data = open_data(path, options);
+  print_warnings(data.warnings);
+  return data;
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,18 @@
+// Samples by their references in restore keys, as they lie in the data.
+
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "energon/sample/sample.h"
+#include "energon/sample/sample_ref.h"
+#include "wrappers/orders/pipeline_leaf.h"
+
+namespace energon::cli {
+
+/// The samples that `references` name in the leaves of `data`, in that order. Throws Error:
+/// kInvalidArgument for one that is not there; as LeafReader::read().
+std::vector<Sample> read_samples(std::span<const SampleRef> references, const PipelineData& data);
+
+}  // namespace energon::cli

@@ -1,0 +1,123 @@
+#include "energon/checkpoint/loader_state.h"
+
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "energon/checkpoint/state_config.h"
+#include "energon/order/worker_config.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+// So many batches or samples of each logical shard can be summed over all of a job.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 42;
+static_assert(kMostCounted <= INT64_MAX / kMaxLogicalShards);
+
+void check_range(std::int64_t value, std::int64_t least, std::int64_t most,
+                 const std::string& path) {
+  if (value < least || value > most) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}: it is {}, but must be in [{}, {}]", path, value, least, most));
+  }
+}
+
+// That no logical shard was passed over: each is in the loader's epoch or beyond, and none gave
+// more batches than the whole job. A state that was rescaled, or fitted to another micro batch,
+// has counts that were rounded.
+void check_progress(const SavableDataLoaderState& state, const std::string& path) {
+  constexpr std::int64_t kRounding = 1 << 16;
+  const std::int64_t begun = state.epoch + (state.epoch_finished ? 1 : 0);
+  std::int64_t delivered = 0;
+  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+    const std::string here = fmt::format("{}.worker_states[{}]", path, i);
+    check_range(worker.turn.epoch, begun, INT32_MAX, here + ".turn.epoch");
+    // One beyond: an epoch of which nothing could be used was an error of next(), which kept the
+    // turns of before.
+    check_range(worker.epoch, 0, worker.turn.epoch + 1, here + ".epoch");
+    delivered += worker.index + worker.offset;
+  }
+  if (!state.config.contains("pipeline")) {
+    return;  // a part of a flat state: of a job of unknown size
+  }
+  const std::int64_t most = (state.batch_index + 1) * layout_of(state.config).world_size +
+                            kRounding * std::ssize(state.worker_states);
+  if (delivered > most) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}.worker_states: they count {} batches, of {} in all of the rank",
+                            path, delivered, state.batch_index));
+  }
+}
+
+}  // namespace
+
+void check_loader_state(const SavableDataLoaderState& state, const std::string& path) {
+  check_config(state.config, path + ".config");
+  if (state.worker_states.empty()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}.worker_states: there are none, at least one is expected", path));
+  }
+  const std::int64_t micro_batch_size = state.micro_batch_size.value_or(1);
+  check_range(micro_batch_size, 1, INT32_MAX, path + ".micro_batch_size");
+  const std::int64_t most_batches = kMostCounted / micro_batch_size;
+  check_range(state.next_worker_id, 0, std::ssize(state.worker_states) - 1,
+              path + ".next_worker_id");
+  check_range(state.epoch, 0, INT32_MAX, path + ".epoch");
+  check_range(state.batch_index, 0, most_batches, path + ".batch_index");
+  check_range(state.step_in_epoch.value_or(0), 0, most_batches, path + ".step_in_epoch");
+  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+    const std::string here = fmt::format("{}.worker_states[{}]", path, i);
+    check_range(worker.logical_shard, 0, kMaxLogicalShards - 1, here + ".logical_shard");
+    check_range(worker.turn.epoch, 0, INT32_MAX, here + ".turn.epoch");
+    check_range(worker.turn.count, 0, most_batches, here + ".turn.count");
+    check_range(worker.certificate.samples, 0, kMostCounted, here + ".samples");
+    check_range(worker.epoch, 0, INT32_MAX, here + ".epoch");
+    check_range(worker.index, 0, most_batches, here + ".index");
+    check_range(worker.offset, 0, most_batches - worker.index, here + ".offset");
+  }
+  check_progress(state, path);
+}
+
+bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {
+  return config == other.config && worker_states == other.worker_states &&
+         next_worker_id == other.next_worker_id && epoch == other.epoch &&
+         epoch_finished == other.epoch_finished && batch_index == other.batch_index &&
+         step_in_epoch == other.step_in_epoch && micro_batch_size == other.micro_batch_size;
+}
+
+Certificate certificate_of(const SavableDataLoaderState& state) {
+  std::vector<CertificatePart> parts;
+  for (const SavableDatasetCheckpoint& worker : state.worker_states) {
+    parts.push_back({worker.logical_shard, worker.certificate});
+  }
+  return combine(parts);
+}
+
+void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint) {
+  writer.i64(checkpoint.index);
+  writer.i64(checkpoint.epoch);
+  writer.i64(checkpoint.offset);
+  writer.u8(checkpoint.state ? 1 : 0);
+  writer.text(checkpoint.state ? encode_state(*checkpoint.state) : std::string());
+}
+
+SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader) {
+  SavableDatasetCheckpoint checkpoint;
+  checkpoint.index = reader.i64();
+  checkpoint.epoch = reader.i64();
+  checkpoint.offset = reader.i64();
+  const bool present = reader.u8() != 0;
+  const std::string_view encoded = reader.text();
+  if (present) {
+    checkpoint.state = decode_state(encoded);
+  }
+  if (checkpoint.index < 0 || checkpoint.epoch < 0 || checkpoint.offset < 0) {
+    reader.fail("a worker has a negative position");
+  }
+  return checkpoint;
+}
+
+}  // namespace energon

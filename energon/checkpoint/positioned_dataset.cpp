@@ -1,0 +1,73 @@
+#include "energon/checkpoint/positioned_dataset.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+
+void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch) {
+  if (checkpoint.state) {
+    dataset_->restore_state(*checkpoint.state);
+  }
+  index_ = checkpoint.index;
+  epoch_ = checkpoint.epoch;
+  std::int64_t left = checkpoint.offset;
+  int empty_epochs = 0;
+  while (left > 0) {
+    const std::int64_t skipped = dataset_->skip(left);
+    left -= skipped;
+    index_ += skipped;
+    if (left > 0) {
+      // The offset reaches over the end of an epoch. Several epochs that yield nothing mean that
+      // the data is shorter.
+      empty_epochs = skipped == 0 ? empty_epochs + 1 : 0;
+      if (epoch_ >= epoch || empty_epochs > 2) {
+        throw Error(
+            ErrorCode::kMismatch,
+            fmt::format("the state says that {} batches more were delivered than the data has",
+                        left));
+      }
+      next_epoch();
+    }
+  }
+  if (dataset_->size() == 0) {
+    epoch_ = epoch;  // without a look at each empty epoch
+  }
+  while (epoch_ < epoch) {
+    // The epoch ended after these batches, or the loader would not be in a later one.
+    if (dataset_->skip(1) != 0) {
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("the state says that epoch {} ended at batch {}, but the data goes on",
+                      epoch_, index_));
+    }
+    next_epoch();
+  }
+}
+
+std::optional<Sample> PositionedDataset::next(int logical_shard, std::int64_t epoch) {
+  while (epoch_ < epoch) {
+    next_epoch();
+  }
+  std::optional<Sample> sample = dataset_->next();
+  if (sample) {
+    sample->restore_key =
+        RestoreKey::around(Stage::kLogicalShard, {logical_shard, index_}, sample->restore_key);
+    ++index_;
+  }
+  return sample;
+}
+
+void PositionedDataset::next_epoch() {
+  dataset_->next_epoch();
+  ++epoch_;
+}
+
+SavableDatasetCheckpoint PositionedDataset::checkpoint() const {
+  return {dataset_->save_state(), index_, epoch_, 0};
+}
+
+}  // namespace energon

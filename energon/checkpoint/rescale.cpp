@@ -1,0 +1,144 @@
+#include "energon/checkpoint/rescale.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "energon/checkpoint/state_config.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+// The divisors of `count` that are nearest to `world_size`, at most two on each side.
+std::vector<int> nearest_world_sizes(int count, int world_size) {
+  std::vector<int> below;
+  std::vector<int> above;
+  for (int divisor = 1; divisor <= count; ++divisor) {
+    if (count % divisor == 0) {
+      (divisor < world_size ? below : above).push_back(divisor);
+    }
+  }
+  std::vector<int> nearest(below.end() - std::min<std::ptrdiff_t>(2, std::ssize(below)),
+                           below.end());
+  nearest.insert(nearest.end(), above.begin(),
+                 above.begin() + std::min<std::ptrdiff_t>(2, std::ssize(above)));
+  return nearest;
+}
+
+void check(const JobLayout& layout, int shards) {
+  if (layout.world_size < 1 || layout.num_workers < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("there is no layout of {} ranks with {} workers each",
+                            layout.world_size, layout.num_workers));
+  }
+  const std::int64_t workers = std::int64_t{layout.world_size} * std::max(layout.num_workers, 1);
+  if (workers > shards) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the job has {} logical shards, which cannot keep {} workers busy ({} ranks "
+                    "with {} each); ask for at most {} workers in all",
+                    shards, workers, layout.world_size, std::max(layout.num_workers, 1), shards));
+  }
+  if (shards % layout.world_size != 0 && layout.uneven == Uneven::kRefuse) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} logical shards cannot be divided evenly among {} ranks; the nearest "
+                    "numbers of ranks that can be are {} (or allow an uneven division)",
+                    shards, layout.world_size,
+                    fmt::join(nearest_world_sizes(shards, layout.world_size), ", ")));
+  }
+}
+
+// Of what the job has in all, the part of rank `rank`: whole rounds, and a batch more for the first
+// ranks.
+std::int64_t share_of_rank(std::int64_t total, int rank, int world_size) {
+  return (total - rank + world_size - 1) / world_size;
+}
+
+// Steps of `epoch` on a layout of `world_size` ranks that the job's steps come to; nothing if they
+// are not known.
+std::optional<std::int64_t> step_of(const SavableJobState& job, std::int64_t epoch,
+                                    int world_size) {
+  std::int64_t steps = 0;
+  for (const SavableDataLoaderState& rank : job.ranks) {
+    if (rank.epoch != epoch || rank.epoch_finished) {
+      continue;
+    }
+    if (!rank.step_in_epoch) {
+      return std::nullopt;
+    }
+    steps = std::max(steps, *rank.step_in_epoch);
+  }
+  return steps * std::ssize(job.ranks) / world_size;
+}
+
+}  // namespace
+
+SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
+  const Config& old_config = job.ranks.front().config;
+  const WorkerConfig old = layout_of(old_config);
+  std::vector<SavableDatasetCheckpoint> shards;
+  std::int64_t batches = 0;
+  for (const SavableDataLoaderState& rank : job.ranks) {
+    shards.insert(shards.end(), rank.worker_states.begin(), rank.worker_states.end());
+    batches += rank.batch_index;
+  }
+  std::sort(shards.begin(), shards.end(),
+            [](const auto& a, const auto& b) { return a.logical_shard < b.logical_shard; });
+  const int count = static_cast<int>(shards.size());
+  check(layout, count);
+
+  WorkerConfig fitted = old;
+  fitted.world_size = layout.world_size;
+  fitted.num_workers = layout.num_workers;
+  if (old.logical_shards || layout.world_size * fitted.workers_per_rank() != count) {
+    fitted.division = old.effective_division();
+    fitted.logical_shards = count;
+  }
+  Config config = layout_config(fitted);
+  if (const auto draws = old_config.find("draws"); draws != old_config.end()) {
+    config["draws"] = *draws;
+  }
+  config["pipeline"] = old_config.at("pipeline");
+  if (layout.micro_batch_size) {
+    std::vector<std::string> differences;
+    set_micro_batch_size(config, *layout.micro_batch_size);
+    check_micro_batch(job.ranks.front().micro_batch_size, layout.micro_batch_size, config,
+                      differences);
+    if (!differences.empty()) {
+      throw Error(ErrorCode::kMismatch, fmt::format("{}", fmt::join(differences, "; ")));
+    }
+  }
+
+  std::int64_t epoch = shards.front().turn.epoch;
+  for (const SavableDatasetCheckpoint& shard : shards) {
+    epoch = std::min(epoch, shard.turn.epoch);
+  }
+  const std::optional<std::int64_t> step = step_of(job, epoch, layout.world_size);
+  SavableJobState rescaled;
+  for (int rank = 0; rank < layout.world_size; ++rank) {
+    fitted.rank = rank;
+    SavableDataLoaderState state;
+    state.config = config;
+    state.config["rank"] = rank;
+    std::vector<Turn> turns;
+    for (int stream = 0; stream < fitted.stream_count(); ++stream) {
+      state.worker_states.push_back(shards[static_cast<std::size_t>(fitted.logical_shard(stream))]);
+      turns.push_back(state.worker_states.back().turn);
+    }
+    state.next_worker_id =
+        static_cast<std::int64_t>(Turns(std::move(turns), epoch).next().value_or(0));
+    state.epoch = epoch;
+    state.batch_index = share_of_rank(batches, rank, layout.world_size);
+    state.step_in_epoch = step;
+    state.micro_batch_size = job.ranks.front().micro_batch_size;
+    rescaled.ranks.push_back(std::move(state));
+  }
+  return rescaled;
+}
+
+}  // namespace energon

@@ -1,0 +1,134 @@
+#include "energon/checkpoint/state_check.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/checkpoint/start_rules.h"
+#include "energon/checkpoint/state_config.h"
+#include "energon/sample/buffer_allocator.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
+  return (dividend + divisor - 1) / divisor;
+}
+
+// Where `pipeline`, which stands at the state of `stream`, stands after the batches of `stream`,
+// which had `old_size` samples each. The last one of an epoch may have been smaller; what was left
+// out at its end stays left out.
+void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64_t new_size,
+             Dataset& pipeline) {
+  for (std::int64_t left = stream.offset; left > 0;) {
+    const std::int64_t skipped = pipeline.skip_batches(left, old_size);
+    left -= skipped;
+    if (left > 0) {
+      if (stream.epoch >= stream.turn.epoch) {
+        throw Error(
+            ErrorCode::kMismatch,
+            fmt::format("the state says that {} batches more were delivered than the data has",
+                        left));
+      }
+      pipeline.next_epoch();
+      ++stream.epoch;
+    }
+  }
+  for (; stream.epoch < stream.turn.epoch; ++stream.epoch) {
+    if (pipeline.skip(old_size) == old_size) {  // less than an old batch was left out
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("the state says that epoch {} ended, but the data goes on", stream.epoch));
+    }
+    pipeline.next_epoch();
+  }
+  stream.index = divide_up((stream.index + stream.offset) * old_size, new_size);
+  stream.offset = 0;
+  stream.state = pipeline.save_state();
+}
+
+// Whether `pipeline`, which has an end, gave the batches that `stream` says; the same is done again
+// where it goes on. Pipelines whose size is not known would have to make them to say.
+void check_reachable(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dataset> pipeline) {
+  const bool is_ahead = stream.offset > 0 || stream.turn.epoch > stream.epoch;
+  if (is_ahead && pipeline->size()) {
+    PositionedDataset(std::move(pipeline)).restore(stream, stream.turn.epoch);
+  }
+}
+
+[[noreturn]] void refuse(const std::vector<std::string>& differences) {
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("the state was saved by another loader; nothing was restored:\n  {}",
+                          fmt::join(differences, "\n  ")));
+}
+
+}  // namespace
+
+SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Config& expected,
+                                 const PipelineFactory& make_pipeline,
+                                 const WorkerConfig& worker_config) {
+  std::vector<std::string> differences;
+  const std::optional<std::int64_t> saved_size = state.micro_batch_size;
+  const std::optional<std::int64_t> size = micro_batch_size(expected);
+  check_micro_batch(saved_size, size, expected, differences);
+  Config saved = state.config;
+  if (size) {
+    set_micro_batch_size(saved, *size);  // judged by check_micro_batch()
+  }
+  compare_configs(saved, expected, "", differences);
+  std::vector<int> saved_shards;
+  for (const SavableDatasetCheckpoint& stream : state.worker_states) {
+    saved_shards.push_back(stream.logical_shard);
+  }
+  std::vector<int> shards;
+  for (int stream = 0; stream < worker_config.stream_count(); ++stream) {
+    shards.push_back(worker_config.logical_shard(stream));
+  }
+  if (saved_shards != shards) {
+    differences.push_back(fmt::format("worker states: {} (of logical shards {}), expected {} ({})",
+                                      saved_shards.size(), fmt::join(saved_shards, ", "),
+                                      shards.size(), fmt::join(shards, ", ")));
+  }
+  if (!differences.empty()) {
+    refuse(differences);
+  }
+  SavableDataLoaderState fitted = state;
+  fitted.config = expected;
+  fitted.micro_batch_size = size;
+  if (saved_size && *saved_size != *size) {
+    fitted.batch_index = divide_up(fitted.batch_index * *saved_size, *size);
+    if (fitted.step_in_epoch) {
+      fitted.step_in_epoch = divide_up(*fitted.step_in_epoch * *saved_size, *size);
+    }
+  }
+  HeapBufferPool memory;
+  const auto readers = make_leaf_readers();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    SavableDatasetCheckpoint& stream = fitted.worker_states[i];
+    const int number = static_cast<int>(i);
+    try {
+      auto pipeline = make_pipeline(
+          {.config = worker_config, .stream = number, .memory = memory, .readers = readers});
+      if (!stream.state) {
+        stream.state = start_under_rules_of(stream, state.config, *pipeline);
+      }
+      if (stream.state) {
+        pipeline->restore_state(*stream.state);
+      }
+      if (saved_size && *saved_size != *size) {
+        rebatch(stream, *saved_size, *size, *pipeline);
+      } else {
+        check_reachable(stream, std::move(pipeline));
+      }
+    } catch (Error& error) {
+      error.with({.worker = worker_config.worker_of(number)});
+      throw;
+    }
+  }
+  return fitted;
+}
+
+}  // namespace energon

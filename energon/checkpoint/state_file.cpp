@@ -1,0 +1,247 @@
+// The file form of states: docs/formats/checkpoint.md.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "energon/checkpoint/job_state.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/state_config.h"
+#include "energon/order/worker_config.h"
+#include "io/bytes.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/hash.h"
+
+namespace energon {
+namespace {
+
+enum class Kind : std::uint8_t { kRank = 1, kJob = 2 };
+
+constexpr std::string_view kMagic = "ENRGNCKP";
+constexpr std::uint32_t kFirstVersion = 1;  // one stream a worker, no turns, no certificates
+constexpr std::uint32_t kVersion = 2;
+constexpr std::string_view kWhat = "the saved loader state";
+constexpr std::uint64_t kLongestFile = std::uint64_t{4} << 30;
+
+// Least bytes of a worker's part.
+constexpr std::size_t kShortestPart = 29;
+
+void encode_part(ByteWriter& writer, const SavableDatasetCheckpoint& part) {
+  writer.u32(static_cast<std::uint32_t>(part.logical_shard));
+  writer.i64(part.turn.epoch);
+  writer.i64(part.turn.count);
+  writer.u64(part.certificate.digest);
+  writer.i64(part.certificate.samples);
+  encode_checkpoint(writer, part);
+}
+
+SavableDatasetCheckpoint decode_part(ByteReader& reader) {
+  const std::uint32_t logical_shard = reader.u32();
+  const Turn turn{.epoch = reader.i64(), .count = reader.i64()};
+  const Certificate certificate{.digest = reader.u64(), .samples = reader.i64()};
+  if (logical_shard >= static_cast<std::uint32_t>(kMaxLogicalShards)) {
+    reader.fail(fmt::format("there is no logical shard {}", logical_shard));
+  }
+  SavableDatasetCheckpoint part = decode_checkpoint(reader);
+  part.logical_shard = static_cast<int>(logical_shard);
+  part.turn = turn;
+  part.certificate = certificate;
+  return part;
+}
+
+// What a state of version 1 does not say: the logical shard of worker i is that of Energon, and
+// whose turn it is follows from next_worker_id.
+void complete_first_version(SavableDataLoaderState& state) {
+  const auto workers = static_cast<std::int64_t>(state.worker_states.size());
+  const std::int64_t first = layout_of(state.config).rank * workers;
+  for (std::int64_t i = 0; i < workers; ++i) {
+    SavableDatasetCheckpoint& worker = state.worker_states[static_cast<std::size_t>(i)];
+    worker.logical_shard = static_cast<int>(first + i);
+    worker.turn = {state.epoch + (state.epoch_finished ? 1 : 0), i < state.next_worker_id ? 1 : 0};
+  }
+  state.step_in_epoch = state.epoch == 0 ? std::optional(state.batch_index) : std::nullopt;
+}
+
+// All of a state but its configuration.
+void encode_position(ByteWriter& writer, const SavableDataLoaderState& state) {
+  writer.i64(state.next_worker_id);
+  writer.i64(state.epoch);
+  writer.u8(state.epoch_finished ? 1 : 0);
+  writer.i64(state.batch_index);
+  writer.i64(state.step_in_epoch.value_or(-1));
+  writer.i64(state.micro_batch_size.value_or(0));
+  writer.u32(static_cast<std::uint32_t>(state.worker_states.size()));
+  for (const SavableDatasetCheckpoint& worker : state.worker_states) {
+    encode_part(writer, worker);
+  }
+}
+
+SavableDataLoaderState decode_position(ByteReader& reader, Config config, std::uint32_t version) {
+  SavableDataLoaderState state;
+  state.config = std::move(config);
+  state.next_worker_id = reader.i64();
+  state.epoch = reader.i64();
+  state.epoch_finished = reader.u8() != 0;
+  state.batch_index = reader.i64();
+  if (version > kFirstVersion) {
+    const std::int64_t step = reader.i64();
+    state.step_in_epoch = step == -1 ? std::nullopt : std::optional(step);
+  }
+  if (const std::int64_t micro_batch_size = reader.i64(); micro_batch_size != 0) {
+    state.micro_batch_size = micro_batch_size;
+  }
+  state.worker_states.resize(reader.count(kShortestPart));
+  for (SavableDatasetCheckpoint& worker : state.worker_states) {
+    worker = version > kFirstVersion ? decode_part(reader) : decode_checkpoint(reader);
+  }
+  if (version == kFirstVersion) {
+    complete_first_version(state);
+  }
+  check_loader_state(state, "state");
+  return state;
+}
+
+std::string encode_file(Kind kind, const Config& config,
+                        std::span<const SavableDataLoaderState> ranks) {
+  ByteWriter body;
+  body.u8(static_cast<std::uint8_t>(kind));
+  body.text(dump_config(config));
+  body.u32(static_cast<std::uint32_t>(ranks.size()));
+  for (const SavableDataLoaderState& rank : ranks) {
+    encode_position(body, rank);
+  }
+  ByteWriter file;
+  file.raw(kMagic.data(), kMagic.size());
+  file.u32(kVersion);
+  file.u64(body.bytes().size());
+  file.raw(body.bytes().data(), body.bytes().size());
+  file.u64(xxh3_64(as_bytes(file.bytes())));
+  return file.take();
+}
+
+struct Envelope {
+  std::uint32_t version;
+  std::string_view body;
+};
+
+Envelope open_envelope(std::string_view bytes) {
+  ByteReader file(bytes, kWhat);
+  if (bytes.size() < kMagic.size() || file.raw(kMagic.size()) != kMagic) {
+    throw Error(ErrorCode::kCorruptData,
+                "this is not a saved loader state (it does not begin with ENRGNCKP)");
+  }
+  const std::uint32_t version = file.u32();
+  if (version < kFirstVersion || version > kVersion) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the saved loader state has format version {}, this program reads "
+                            "versions {} to {}",
+                            version, kFirstVersion, kVersion));
+  }
+  const std::uint64_t size = file.u64();
+  if (size > file.left()) {
+    file.fail(
+        fmt::format("{} bytes expected, {} are left; the file is truncated", size, file.left()));
+  }
+  const std::string_view body = file.raw(size);
+  const std::size_t checked = file.position();
+  const std::uint64_t expected = file.u64();
+  file.finish();
+  if (expected != xxh3_64(as_bytes(bytes.substr(0, checked)))) {
+    throw Error(ErrorCode::kCorruptData,
+                "the saved loader state does not have its checksum; the file is damaged");
+  }
+  return {version, body};
+}
+
+Config decode_config(ByteReader& body) {
+  Config config = Config::parse(body.text(), nullptr, false);
+  if (!config.is_object()) {
+    body.fail("its configuration is not JSON");
+  }
+  check_config(config, "state.config");  // before it is copied
+  return config;
+}
+
+template <class Decode>
+auto with_path(const std::string& path, const Decode& decode) {
+  const std::string bytes = read_file(path, kLongestFile);
+  try {
+    return decode(bytes);
+  } catch (Error& error) {
+    error.with({.path = path});
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string encode_loader_state(const SavableDataLoaderState& state) {
+  return encode_file(Kind::kRank, state.config, {&state, 1});
+}
+
+std::string encode_job_state(const SavableJobState& job) {
+  return encode_file(Kind::kJob, job.ranks.front().config, job.ranks);
+}
+
+SavedState decode_saved_state(std::string_view bytes) {
+  const Envelope envelope = open_envelope(bytes);
+  ByteReader body(envelope.body, kWhat);
+  if (envelope.version == kFirstVersion) {
+    Config config = decode_config(body);
+    SavableDataLoaderState state = decode_position(body, std::move(config), envelope.version);
+    body.finish();
+    return state;
+  }
+  const auto kind = static_cast<Kind>(body.u8());
+  Config config = decode_config(body);
+  const std::uint32_t count = body.count(kShortestPart);
+  if (count == 0 || (kind == Kind::kRank && count != 1) ||
+      (kind != Kind::kRank && kind != Kind::kJob)) {
+    body.fail(
+        fmt::format("it says that it is of kind {} with {} ranks", static_cast<int>(kind), count));
+  }
+  std::vector<SavableDataLoaderState> ranks;
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    if (kind == Kind::kJob) {
+      config["rank"] = rank;
+    }
+    ranks.push_back(decode_position(body, config, envelope.version));
+  }
+  body.finish();
+  if (kind == Kind::kRank) {
+    return std::move(ranks.front());
+  }
+  return merge_states(std::move(ranks));
+}
+
+SavableDataLoaderState decode_loader_state(std::string_view bytes) {
+  SavedState saved = decode_saved_state(bytes);
+  if (const auto* job = std::get_if<SavableJobState>(&saved)) {
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("this is the state of a job of {} ranks, not of one rank", job->ranks.size()));
+  }
+  return std::get<SavableDataLoaderState>(std::move(saved));
+}
+
+void write_loader_state(const std::string& path, const SavableDataLoaderState& state) {
+  write_file_atomically(path, as_bytes(encode_loader_state(state)));
+}
+
+void write_job_state(const std::string& path, const SavableJobState& job) {
+  write_file_atomically(path, as_bytes(encode_job_state(job)));
+}
+
+SavableDataLoaderState read_loader_state(const std::string& path) {
+  return with_path(path, decode_loader_state);
+}
+
+SavedState read_saved_state(const std::string& path) { return with_path(path, decode_saved_state); }
+
+}  // namespace energon

@@ -1,0 +1,85 @@
+// The random numbers that decide the sample order, bit-identical to Energon's WorkerRng over
+// torch's CPU generator.
+//
+// We own the generator and the sampling (std::*_distribution and std::shuffle differ
+// between standard libraries, torch changed its own sampling between releases).
+// tests/energon/order/rng_test.cpp pins every draw; the torch tests compare the generator with
+// libtorch's.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace energon {
+
+/// MT19937, seeded as torch's and the C++ standard's: 1812433253 recurrence over the low 32 bits of
+/// the seed.
+class Mt19937 {
+ public:
+  explicit Mt19937(std::uint32_t seed);
+
+  std::uint32_t operator()();
+
+  /// State as 625 little-endian words: position in [0, 624], then the 624 words.
+  std::string save() const;
+  /// Throws Error (kMismatch) if `bytes` are no such state; then nothing has changed.
+  void restore(std::string_view bytes);
+
+ private:
+  static constexpr std::size_t kWords = 624;
+
+  void refill();
+
+  std::array<std::uint32_t, kWords> words_;
+  std::size_t position_ = kWords;
+};
+
+/// Which entry a draw chooses that is exactly a sum of weights (of 16 equal ones, one of about 1.1
+/// million). The numbers stand in saved states.
+enum class TieRule : std::uint8_t {
+  kThisEntry =
+      0,  ///< the one whose weight ends there: Energon 7.4.0, and our states without a rule
+  kNextEntry = 1,  ///< the next one: Energon 7.4.1
+};
+
+/// Cumulative weights to draw from: sums in double, each rounded to float, as torch.cumsum does.
+class CumulativeWeights {
+ public:
+  CumulativeWeights() = default;
+  explicit CumulativeWeights(std::span<const float> weights);
+
+  std::size_t size() const { return sums_.size(); }
+  float total() const { return sums_.empty() ? 0.0F : sums_.back(); }
+  /// First index with a positive weight whose sum is above `value`, with kThisEntry at least
+  /// `value`. Requires: 0 <= value <= total(), total() > 0.
+  std::size_t find(float value, TieRule ties) const;
+
+ private:
+  std::vector<float> sums_;
+};
+
+/// The draws of one pipeline stage. Not thread-safe.
+class WorkerRng {
+ public:
+  explicit WorkerRng(std::uint32_t seed) : generator_(seed) {}
+
+  /// Uniform in [0, n): one 32-bit draw modulo n, as torch.randint. Requires: 0 < n < 2^32.
+  std::int64_t randbelow(std::int64_t n);
+  /// A random permutation of [0, n), as torch.randperm below 2^32 / 20 elements.
+  std::vector<std::int64_t> permutation(std::int64_t n);
+  /// An index drawn by weight. A single weight draws nothing from the generator.
+  std::size_t choice(const CumulativeWeights& weights, TieRule ties = TieRule::kNextEntry);
+
+  std::string save() const { return generator_.save(); }
+  void restore(std::string_view bytes) { generator_.restore(bytes); }
+
+ private:
+  Mt19937 generator_;
+};
+
+}  // namespace energon

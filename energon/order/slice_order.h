@@ -1,0 +1,99 @@
+// The order of one leaf dataset on one logical shard: which slice is read next, and when the slices
+// are shuffled anew.
+//
+// A logical shard owns slices (energon/order/sharder.h). An epoch passes once through all of them:
+// up to `parallel_slices` are open at a time, each draw picks one of the open ones by weight (its
+// full length) and emits its next sample; a finished slice is replaced by the next of the shuffled
+// list. This is Energon's sample loader, draw for draw.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "energon/order/order.h"
+#include "energon/order/rng.h"
+
+namespace energon {
+
+/// When the list of slices is shuffled.
+struct ShuffleOverEpochs {
+  /// kNone: slices in their order, epoch after epoch. kEpochs: shuffled anew every `epochs` epochs,
+  /// over all of these together. kReplacement: drawn with replacement, the epoch never ends.
+  enum class Mode : std::uint8_t { kNone, kEpochs, kReplacement };
+  Mode mode = Mode::kEpochs;
+  std::int64_t epochs = 1;  ///< at least 1; for kEpochs only
+
+  bool operator==(const ShuffleOverEpochs&) const = default;
+};
+
+struct SliceOrderOptions {
+  ShuffleOverEpochs shuffle_over_epochs = {};
+  /// Slices open at a time, at least 1; must be 1 without shuffling.
+  std::int64_t parallel_slices = 16;
+  /// Seed of the worker that runs this logical shard (worker_seed()).
+  std::uint32_t seed = 0;
+  /// Written into the references.
+  std::uint32_t leaf = 0;
+};
+
+class SliceOrder final : public Order {
+ public:
+  /// `bounds`: slice i is [bounds[i], bounds[i+1]) of the leaf's samples; strictly increasing, one
+  /// bound for no samples. `excluded`: sorted indexes that are passed over (they count in size(),
+  /// as in Energon). Throws Error (kInvalidArgument).
+  SliceOrder(std::vector<std::int64_t> bounds, std::vector<std::int64_t> excluded,
+             const SliceOrderOptions& options);
+
+  std::optional<SampleRef> next() override;
+  void next_epoch() override;
+  std::optional<std::int64_t> size() const override;
+  std::optional<std::int64_t> samples_per_pass() const override {
+    return bounds_.back() - bounds_.front();
+  }
+  bool list_ranges(std::vector<LeafRange>& ranges) const override;
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  struct OpenSlice {
+    std::int64_t slice;   // kNoSlice: the place is empty
+    std::int64_t cursor;  // next sample
+  };
+  static constexpr std::int64_t kNoSlice = -1;
+
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+
+  std::int64_t slice_count() const { return static_cast<std::int64_t>(bounds_.size()) - 1; }
+  std::vector<std::int64_t> draw_pending(WorkerRng& rng) const;
+  void start_epoch();
+  bool refill(OpenSlice& place);
+  void update_weights();
+  void check_has_samples() const;
+  bool excluded(std::int64_t index) const;
+  std::int64_t length(std::int64_t slice) const;
+  void check_progress(const State& state, std::vector<std::string>& differences) const;
+
+  const std::vector<std::int64_t> bounds_;
+  const std::vector<std::int64_t> excluded_;
+  const SliceOrderOptions options_;
+
+  // Follow from the saved state below.
+  std::vector<std::int64_t> pending_;  // the shuffled slices of this epoch
+  CumulativeWeights weights_;          // of the open slices
+
+  // Saved state.
+  WorkerRng rng_;
+  WorkerRng epoch_rng_;  // as it was before pending_ was drawn
+  bool epoch_started_ = false;
+  std::int64_t pending_offset_ = 0;  // first of pending_ that was not opened
+  std::vector<OpenSlice> open_;
+  std::int64_t epoch_ = 0;
+  std::int64_t sample_count_ = 0;        // emitted ever
+  std::int64_t epoch_sample_count_ = 0;  // emitted in this epoch
+  TieRule ties_ = TieRule::kNextEntry;
+};
+
+}  // namespace energon

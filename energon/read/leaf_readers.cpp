@@ -1,0 +1,20 @@
+#include "energon/read/leaf_readers.h"
+
+#include "energon/stage/pipeline.h"
+
+namespace energon {
+
+std::shared_ptr<LeafReaders> make_leaf_readers() { return std::make_shared<LeafReaders>(); }
+
+std::shared_ptr<LeafReader> LeafReaders::of(const std::shared_ptr<const LeafDataset>& leaf) {
+  std::shared_ptr<LeafReader>& reader = readers_[leaf];
+  if (!reader) {
+    reader = leaf->open_reader();
+    if (helper_) {
+      reader->share_reads(helper_);
+    }
+  }
+  return reader;
+}
+
+}  // namespace energon

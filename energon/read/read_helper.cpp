@@ -1,0 +1,119 @@
+#include "energon/read/read_helper.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "energon/stage/thread_cpu_time.h"
+
+namespace energon {
+namespace {
+
+// Small enough that the threads end at about the same time, large enough that a part costs more
+// than taking it.
+constexpr std::size_t kPartBytes = std::size_t{256} << 10;
+
+}  // namespace
+
+void read_alone(std::span<const FileRead> reads) {
+  for (const FileRead& read : reads) {
+    read.file->read_at(read.offset, read.out);
+  }
+}
+
+bool ReadHelper::can_help() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  // It fails where there are more cores than the set has room for.
+  return ::sched_getaffinity(0, sizeof(cores), &cores) != 0 || CPU_COUNT(&cores) > 1;
+}
+
+void ReadHelper::read(std::span<const FileRead> reads) {
+  std::size_t bytes = 0;
+  for (const FileRead& read : reads) {
+    bytes += read.out.size();
+  }
+  if (bytes < kLeastBytes || !start()) {
+    read_alone(reads);
+    return;
+  }
+  parts_.clear();
+  for (const FileRead& read : reads) {
+    for (std::size_t begin = 0; begin < read.out.size(); begin += kPartBytes) {
+      parts_.push_back({&read, begin, std::min(kPartBytes, read.out.size() - begin)});
+    }
+  }
+  next_.store(0, std::memory_order_relaxed);  // published with is_wanted_
+  {
+    const std::lock_guard lock(mutex_);
+    is_wanted_ = true;
+    changed_.notify_all();
+  }
+  const Failure own = read_parts();
+  std::unique_lock lock(mutex_);
+  is_wanted_ = false;
+  changed_.wait(lock, [this] { return !is_reading_; });
+  const Failure helpers = std::exchange(failure_, {});
+  // Each thread stops at its first failure, and all parts before it were taken: so the first of
+  // both is what reading alone would have met.
+  if (const Failure& first = own.part < helpers.part ? own : helpers; first.error) {
+    std::rethrow_exception(first.error);
+  }
+}
+
+std::chrono::nanoseconds ReadHelper::take_cpu_time() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(cpu_time_, std::chrono::nanoseconds(0));
+}
+
+bool ReadHelper::start() {
+  if (thread_.joinable()) {
+    return true;
+  }
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
+void ReadHelper::serve(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [this] { return is_wanted_; })) {
+    is_wanted_ = false;
+    is_reading_ = true;
+    lock.unlock();
+    const std::chrono::nanoseconds begin = thread_cpu_time();
+    Failure failure = read_parts();
+    const std::chrono::nanoseconds used = thread_cpu_time() - begin;
+    lock.lock();
+    failure_ = std::move(failure);
+    cpu_time_ += used;
+    is_reading_ = false;
+    changed_.notify_all();
+  }
+}
+
+// Until none is left or one fails; then the other thread takes no more either.
+ReadHelper::Failure ReadHelper::read_parts() {
+  while (true) {
+    // Each number is given once; what the parts are was published before.
+    const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= parts_.size()) {
+      return {};
+    }
+    const auto& [read, begin, size] = parts_[i];
+    try {
+      read->file->read_part_at({read->offset, read->out.size()}, read->offset + begin,
+                               read->out.subspan(begin, size));
+    } catch (...) {
+      next_.store(parts_.size(), std::memory_order_relaxed);
+      return {i, std::current_exception()};
+    }
+  }
+}
+
+}  // namespace energon

@@ -1,0 +1,102 @@
+// The path of one emitted item through the pipeline, enough to rebuild that very item.
+//
+// Text form, outermost stage first:
+//
+//   LogicalShard(3,17)/Batch(17)[Webdataset(0,812),Webdataset(0,40)]
+//
+// A stage has a name, integers, and either one inner key ("/key"), a list of inner keys ("[…]") or
+// none. The byte form sorts as the (stage, integers, inner keys) tuples do and is what crosses
+// process borders and is hashed; docs/formats/restore_key.md gives its layout.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "energon/sample/sample_ref.h"
+
+namespace energon {
+
+/// Stages that appear in keys. The numbers are part of the byte form: append, never renumber.
+enum class Stage : std::uint8_t {
+  kWebdataset = 1,    ///< (leaf, sample index); no inner key
+  kMap = 2,           ///< (call number); one inner key
+  kBatch = 3,         ///< (batch number); a list of inner keys
+  kLogicalShard = 4,  ///< (logical shard, number of the item in it); one inner key
+  kFlatMap = 5,       ///< (call number, output of that call); one inner key
+  kIterMap = 6,       ///< (call number, output of that call); a list of inner keys
+  kGroupBatch = 7,    ///< (batch number); a list of inner keys
+  kPacking = 8,       ///< (pack) or (call, pack of it), list of keys; of a part (begin, end), one
+};
+
+/// Name in the text form, such as "Webdataset".
+std::string_view to_string(Stage stage);
+
+/// A value; comparable, hashable.
+class RestoreKey {
+ public:
+  /// An empty key: of nothing.
+  RestoreKey() = default;
+
+  /// A stage without inner keys. Integers must not be negative.
+  static RestoreKey leaf(Stage stage, std::initializer_list<std::int64_t> integers);
+  /// A stage around one inner key.
+  static RestoreKey around(Stage stage, std::initializer_list<std::int64_t> integers,
+                           const RestoreKey& inner);
+  /// A stage around a list of inner keys.
+  static RestoreKey list(Stage stage, std::initializer_list<std::int64_t> integers,
+                         std::span<const RestoreKey> inner);
+
+  /// Throw Error (kInvalidArgument) that says where the form breaks.
+  static RestoreKey from_text(std::string_view text);
+  static RestoreKey from_bytes(std::string_view bytes);
+
+  bool empty() const { return bytes_.empty(); }
+  std::string text() const;
+  const std::string& bytes() const { return bytes_; }
+
+  auto operator<=>(const RestoreKey&) const = default;
+  bool operator==(const RestoreKey&) const = default;
+
+ private:
+  explicit RestoreKey(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  std::string bytes_;
+};
+
+/// A key taken apart by one level.
+struct RestoreKeyParts {
+  Stage stage;
+  std::vector<std::int64_t> integers;
+  std::vector<RestoreKey> inner;
+};
+
+/// Takes the outermost stage off. Throws Error (kInvalidArgument) unless the key starts with
+/// `stage`, has `integer_count` integers and, if `inner_count` is not negative, that many inner
+/// keys.
+RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
+                          int inner_count);
+
+/// The samples that the item of `key` was made of, in its order: what is innermost in it, through
+/// all stages. Repetitions are 0. Throws Error (kInvalidArgument) if something innermost is no
+/// sample that was read.
+std::vector<SampleRef> samples_in(const RestoreKey& key);
+
+/// The leaf dataset that the item of `key` was read from; of one that was made of several, the leaf
+/// of the first. Throws Error (kInvalidArgument) if nothing in the key was read.
+std::int64_t leaf_of(const RestoreKey& key);
+
+}  // namespace energon
+
+template <>
+struct std::hash<energon::RestoreKey> {
+  std::size_t operator()(const energon::RestoreKey& key) const noexcept {
+    return std::hash<std::string>()(key.bytes());
+  }
+};

@@ -1,0 +1,114 @@
+// A sample, or a batch of samples: one concrete, self-describing type.
+//
+// Fields are ordered, named values. In a sample read from a shard they are its parts, as bytes;
+// functions of the user may put anything else there. Because the type describes itself, it can be
+// written into shared memory, shown, hashed and restored without knowing who made it.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "energon/sample/lazy_bytes.h"
+#include "energon/sample/restore_key.h"
+#include "io/bytes.h"
+
+namespace energon {
+
+/// Element types of tensors. The numbers cross process borders and stand in files: append, never
+/// renumber.
+enum class DType : std::uint8_t {
+  kUInt8 = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat16 = 6,
+  kBFloat16 = 7,
+  kFloat32 = 8,
+  kFloat64 = 9,
+  kBool = 10
+};
+
+/// Bytes of one element; 0 for a number that is no DType.
+std::size_t size_of(DType dtype);
+std::string_view to_string(DType dtype);
+
+/// A dense tensor on the CPU, row-major, contiguous, read-only: several holders may share its
+/// memory. energon/torch/tensor.h makes a torch tensor of it without a copy.
+struct Tensor {
+  DType dtype = DType::kUInt8;
+  std::vector<std::int64_t> shape;  ///< empty: a scalar
+  SharedBytes data;  ///< product(shape) * size_of(dtype) bytes, aligned for the dtype
+};
+
+struct Value;
+using List = std::vector<Value>;
+using Mapping = std::vector<std::pair<std::string, Value>>;  ///< ordered
+
+/// What a field may be. The positions cross process borders: append, never reorder. LazyBytes do
+/// not cross.
+using ValueBase =
+    std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List, Mapping, LazyBytes>;
+
+/// One field: bytes of a part, text, a number, a tensor, a collection of values, or bytes that are
+/// still to be fetched.
+struct Value : ValueBase {
+  using Base = ValueBase;
+  using Base::Base;
+  const Base& base() const { return *this; }
+  Base& base() { return *this; }
+};
+
+/// The tar or JSONL file that samples came from; shared by all samples read from it.
+struct SourceShard {
+  std::string dataset_path;
+  std::string shard_name;  ///< as in .info.json
+  /// The labels that dataset.yaml and the metadatasets around it give the dataset: a JSON object.
+  std::string subflavors = "{}";
+};
+
+/// Where a sample, or what was joined or cooked into it, came from.
+struct SampleSource {
+  std::shared_ptr<const SourceShard> shard;
+  std::int64_t index_in_shard = 0;
+  ByteRange bytes = {};      ///< in the uncompressed tar or the JSONL file, headers included
+  std::uint32_t sample = 0;  ///< position in Sample::keys of the sample it belongs to
+  /// XXH3-64 of `bytes` as they were when the dataset was prepared; 0: not known, or not asked for.
+  std::uint64_t checksum = 0;
+};
+
+struct Sample {
+  /// The key of the sample; in a batch, the keys of its samples in order.
+  std::vector<std::string> keys;
+  /// Rebuilds this very sample or batch: SavableDataLoader::restore_sample().
+  RestoreKey restore_key;
+  /// Parts in the order of the tar; in a batch, the fields of the batch.
+  Mapping fields;
+  /// In the order of `keys`, at least one for each.
+  std::vector<SampleSource> sources;
+
+  /// The field `name`. Throws Error (kNotFound) that lists the names there are.
+  const Value& at(std::string_view name) const;
+  /// The field `name` as bytes, which must be there: lazy ones are not fetched. Throws Error
+  /// (kNotFound, kInvalidArgument).
+  const SharedBytes& bytes(std::string_view name) const;
+};
+
+/// The first source of the sample at `position` of `keys`: for data that was not joined, the only
+/// one. Throws Error (kNotFound).
+const SampleSource& source_of(const Sample& sample, std::size_t position);
+
+/// XXH3-64 over names and contents of all fields, in order: equal digests mean equal data. Keys and
+/// sources are not in it. Lazy bytes are fetched, and count as the bytes they are.
+std::uint64_t digest(const Sample& sample);
+
+/// Bytes of all payloads (parts, tensors, texts) that are there: lazy ones count nothing.
+std::uint64_t payload_bytes(const Sample& sample);
+
+}  // namespace energon

@@ -1,0 +1,20 @@
+#include "energon/stage/call_context.h"
+
+#include <span>
+
+#include "io/bytes.h"
+#include "io/hash.h"
+
+namespace energon {
+
+Mt19937& CallContext::rng() {
+  if (!rng_) {
+    Xxh3Stream stream;
+    stream.update(std::as_bytes(std::span(&seed_, 1)));
+    stream.update(as_bytes(key_.bytes()));
+    rng_.emplace(static_cast<std::uint32_t>(stream.digest()));
+  }
+  return *rng_;
+}
+
+}  // namespace energon

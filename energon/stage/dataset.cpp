@@ -1,0 +1,33 @@
+#include "energon/stage/dataset.h"
+
+#include <utility>
+
+#include "io/error.h"
+
+namespace energon {
+
+void Dataset::next_many(std::int64_t count, std::vector<Sample>& samples) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::optional<Sample> sample = next();
+    if (!sample) {
+      return;
+    }
+    samples.push_back(std::move(*sample));
+  }
+}
+
+std::int64_t Dataset::skip_batches(std::int64_t /*count*/, std::int64_t /*batch_size*/) {
+  throw Error(ErrorCode::kUnsupported,
+              "the micro batch size cannot change: the last stage of the pipeline makes no batches "
+              "of a fixed number of samples");
+}
+
+std::int64_t Dataset::skip_by_running(std::int64_t count) {
+  std::int64_t skipped = 0;
+  while (skipped < count && next()) {
+    ++skipped;
+  }
+  return skipped;
+}
+
+}  // namespace energon

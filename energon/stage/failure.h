@@ -1,0 +1,87 @@
+// What becomes of a sample that cannot be read, cooked, encoded or packed.
+//
+// Each stage has a policy: fail (the stream ends in an Error), skip (the sample is left out,
+// counted and reported), or a handler that decides. A sample that is bad on purpose is left out
+// with SkipSample; what must never be skipped is thrown as FatalSampleError. As in Energon, too
+// many failures in a row are an error whatever the policy says.
+
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "energon/sample/sample.h"
+#include "io/bytes.h"
+#include "io/error.h"
+
+namespace energon {
+
+/// Thrown by a function of the user: leave this sample out. Counted, not reported.
+class SkipSample : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the sample asks to be skipped"; }
+};
+
+/// Thrown by a function of the user: end the stream, whatever the policy says.
+class FatalSampleError : public std::exception {
+ public:
+  explicit FatalSampleError(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
+};
+
+/// One sample of those that a stage was working on when it failed.
+struct FailedSample {
+  std::string key = {};  ///< empty if the failure came before it was known
+  std::string dataset_path = {};
+  std::string shard_name = {};
+  std::int64_t index_in_shard = -1;  ///< -1: not known
+  ByteRange bytes = {};              ///< size 0: not known
+};
+
+/// Of a sample, or of each sample of a batch.
+std::vector<FailedSample> failed_samples(const Sample& sample);
+
+/// One failure that a policy let pass.
+struct FailureReport {
+  std::string stage = {};
+  ErrorCode code = ErrorCode::kInternal;
+  std::string cause = {};
+  std::vector<FailedSample> samples = {};  ///< left out; several if the stage works on several
+  /// The shard itself cannot be read: all its samples are left out, `samples` names the first.
+  bool is_shard_broken = false;
+  std::int64_t consecutive = 1;  ///< failures of this stage in a row, this one included
+};
+
+/// "stage 'encode': cause [shard, sample, bytes]", one line.
+std::string to_string(const FailureReport& report);
+
+enum class FailureAction : std::uint8_t { kFail, kSkip };
+
+/// Runs in the worker, in the thread of the pipeline.
+using FailureHandler = std::function<FailureAction(const FailureReport& report)>;
+
+struct ErrorPolicy {
+  FailureAction action = FailureAction::kFail;
+  /// Asked instead of `action`, if given.
+  FailureHandler handler = nullptr;
+  /// So many failures in a row end the stream all the same; 0: never.
+  std::int64_t tolerance = 100;
+};
+
+/// The policies of a pipeline, by the name of the stage (docs/pipelines.md lists them).
+struct ErrorPolicies {
+  ErrorPolicy standard = {};
+  std::vector<std::pair<std::string, ErrorPolicy>> stages = {};
+
+  const ErrorPolicy& of(std::string_view stage) const;
+};
+
+}  // namespace energon

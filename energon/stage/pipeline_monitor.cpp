@@ -1,0 +1,22 @@
+#include "energon/stage/pipeline_monitor.h"
+
+namespace energon {
+namespace {
+
+class Unobserved final : public PipelineMonitor {
+ public:
+  StageCounters& stage(std::string_view /*name*/) override { return counters_; }
+  void report(const FailureReport& /*report*/) override {}
+
+ private:
+  StageCounters counters_;
+};
+
+}  // namespace
+
+PipelineMonitor& unobserved() {
+  thread_local Unobserved monitor;
+  return monitor;
+}
+
+}  // namespace energon

@@ -1,0 +1,112 @@
+#include "energon/state/savable.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/state/younger_members.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+constexpr std::size_t kLongestValue = 100;  // bytes of JSON in a message
+
+std::string text_of(const Config& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// A value as it stands in a message: whole leaves and ranks are no help on one line.
+std::string brief(const Config& value) {
+  const std::string text = text_of(value);
+  if (text.size() <= kLongestValue) {
+    return text;
+  }
+  if (value.is_object()) {
+    const std::string type = value.value("type", "");
+    return fmt::format("{{{}{} members}}", type.empty() ? "" : type + ", ", value.size());
+  }
+  if (value.is_array()) {
+    return fmt::format("[{} entries]", value.size());
+  }
+  std::size_t end = kLongestValue;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {  // not within a character
+    --end;
+  }
+  return fmt::format("{}… ({} bytes)", text.substr(0, end), text.size());
+}
+
+}  // namespace
+
+void Savable::restore_state(const State& state) {
+  std::vector<std::string> differences;
+  compare_shapes(state, save_state(), "", differences);
+  if (differences.empty()) {
+    check_state(state, differences);
+  }
+  if (!differences.empty()) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the state does not fit this pipeline; nothing was restored:\n  {}",
+                            fmt::join(differences, "\n  ")));
+  }
+  apply_state(state);
+}
+
+void compare_configs(const Config& config, const Config& expected, const std::string& path,
+                     std::vector<std::string>& differences) {
+  const std::string here = path.empty() ? "config" : path;
+  if (config.is_object() && expected.is_object() &&
+      config.value("type", "") != expected.value("type", "")) {
+    differences.push_back(fmt::format("{}: a {}, expected a {}", here,
+                                      config.value("type", "stage without type"),
+                                      expected.value("type", "stage without type")));
+  } else if (config.is_object() && expected.is_object()) {
+    for (const auto& [name, value] : expected.items()) {
+      if (!config.contains(name) && is_younger_member(name)) {
+        continue;
+      }
+      if (config.contains(name)) {
+        compare_configs(config.at(name), value, here + "." + name, differences);
+      } else {
+        differences.push_back(fmt::format("{}.{}: not set, expected {}", here, name, brief(value)));
+      }
+    }
+    for (const auto& [name, value] : config.items()) {
+      if (!expected.contains(name) && !is_younger_member(name)) {
+        differences.push_back(
+            fmt::format("{}.{}: {}, expected not to be set", here, name, brief(value)));
+      }
+    }
+  } else if (config.is_array() && expected.is_array() && config.size() == expected.size()) {
+    for (std::size_t i = 0; i < config.size(); ++i) {
+      compare_configs(config[i], expected[i], fmt::format("{}[{}]", here, i), differences);
+    }
+  } else if (config.is_array() && expected.is_array() &&
+             text_of(config).size() + text_of(expected).size() > kLongestValue) {
+    // What follows the first entry that differs is shifted.
+    differences.push_back(
+        fmt::format("{}: {} entries, expected {}", here, config.size(), expected.size()));
+    const std::size_t both = std::min(config.size(), expected.size());
+    std::size_t first = 0;
+    while (first < both && config[first] == expected[first]) {
+      ++first;
+    }
+    if (first < both) {
+      compare_configs(config[first], expected[first], fmt::format("{}[{}]", here, first),
+                      differences);
+    } else if (both < expected.size()) {
+      differences.push_back(
+          fmt::format("{}[{}]: not set, expected {}", here, both, brief(expected[both])));
+    } else {
+      differences.push_back(
+          fmt::format("{}[{}]: {}, expected not to be set", here, both, brief(config[both])));
+    }
+  } else if (config != expected) {
+    differences.push_back(fmt::format("{}: {}, expected {}", here, brief(config), brief(expected)));
+  }
+}
+
+}  // namespace energon

@@ -1,0 +1,258 @@
+#include "energon/state/state.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/state/byte_codec.h"
+#include "io/bytes.h"
+#include "io/error.h"
+#include "io/hash.h"
+
+namespace energon {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+// Kinds of values in the byte form. Frozen: append, never renumber. The order is that of
+// StateValue.
+enum class Kind : std::uint8_t { kInteger = 0, kBytes = 1, kIntegers = 2 };
+
+std::string_view kind_name(std::size_t kind) {
+  switch (static_cast<Kind>(kind)) {
+    case Kind::kInteger:
+      return "an integer";
+    case Kind::kBytes:
+      return "bytes";
+    case Kind::kIntegers:
+      return "a list of integers";
+  }
+  return "unknown";
+}
+
+template <class Value>
+const Value& field(const State& state, std::string_view name) {
+  for (const auto& [field_name, value] : state.fields) {
+    if (field_name == name) {
+      if (const auto* found = std::get_if<Value>(&value)) {
+        return *found;
+      }
+      break;
+    }
+  }
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("state of {} has no field '{}' of the expected kind", state.type, name));
+}
+
+void encode_into(ByteWriter& writer, const State& state) {
+  writer.text(state.type);
+  writer.u32(static_cast<std::uint32_t>(state.fields.size()));
+  for (const auto& [name, value] : state.fields) {
+    writer.text(name);
+    writer.u8(static_cast<std::uint8_t>(value.index()));
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      writer.i64(*integer);
+    } else if (const auto* bytes = std::get_if<std::string>(&value)) {
+      writer.text(*bytes);
+    } else {
+      const auto& integers = std::get<std::vector<std::int64_t>>(value);
+      writer.u32(static_cast<std::uint32_t>(integers.size()));
+      writer.raw(integers.data(), integers.size() * sizeof(std::int64_t));
+    }
+  }
+  writer.u32(static_cast<std::uint32_t>(state.children.size()));
+  for (const State& child : state.children) {
+    encode_into(writer, child);
+  }
+}
+
+// Exactly what encode_into() writes: a state may be megabytes, which are not to be moved while the
+// writer grows.
+std::size_t encoded_size(const State& state) {
+  std::size_t size = 4 + state.type.size() + 4 + 4;
+  for (const auto& [name, value] : state.fields) {
+    size += 4 + name.size() + 1;
+    if (const auto* bytes = std::get_if<std::string>(&value)) {
+      size += 4 + bytes->size();
+    } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
+      size += 4 + integers->size() * sizeof(std::int64_t);
+    } else {
+      size += sizeof(std::int64_t);
+    }
+  }
+  for (const State& child : state.children) {
+    size += encoded_size(child);
+  }
+  return size;
+}
+
+State decode_from(ByteReader& reader, int depth) {
+  if (depth > kMaxDepth) {
+    reader.fail("too deeply nested");
+  }
+  State state;
+  state.type = reader.text();
+  const std::uint32_t field_count = reader.count(6);
+  for (std::uint32_t i = 0; i < field_count; ++i) {
+    std::string name(reader.text());
+    switch (static_cast<Kind>(reader.u8())) {
+      case Kind::kInteger:
+        state.fields.emplace_back(std::move(name), reader.i64());
+        break;
+      case Kind::kBytes:
+        state.fields.emplace_back(std::move(name), std::string(reader.text()));
+        break;
+      case Kind::kIntegers: {
+        std::vector<std::int64_t> integers(reader.count(sizeof(std::int64_t)));
+        const std::string_view raw = reader.raw(integers.size() * sizeof(std::int64_t));
+        if (!integers.empty()) {
+          std::memcpy(integers.data(), raw.data(), raw.size());
+        }
+        state.fields.emplace_back(std::move(name), std::move(integers));
+        break;
+      }
+      default:
+        reader.fail("unknown kind of field");
+    }
+  }
+  const std::uint32_t child_count = reader.count(12);
+  for (std::uint32_t i = 0; i < child_count; ++i) {
+    state.children.push_back(decode_from(reader, depth + 1));
+  }
+  return state;
+}
+
+}  // namespace
+
+std::int64_t State::integer(std::string_view name) const {
+  return field<std::int64_t>(*this, name);
+}
+
+const std::string& State::bytes(std::string_view name) const {
+  return field<std::string>(*this, name);
+}
+
+const std::vector<std::int64_t>& State::integers(std::string_view name) const {
+  return field<std::vector<std::int64_t>>(*this, name);
+}
+
+std::int64_t State::rule(std::string_view name) const {
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [name](const auto& field) { return field.first == name; });
+  return found == fields.end() ? 0 : integer(name);
+}
+
+bool is_rule(std::string_view field) { return field == "ties"; }
+
+void copy_rules(const State& from, State& to) {
+  for (auto& [name, value] : to.fields) {
+    if (is_rule(name)) {
+      value = from.rule(name);
+    }
+  }
+  for (std::size_t i = 0; i < std::min(from.children.size(), to.children.size()); ++i) {
+    copy_rules(from.children[i], to.children[i]);
+  }
+}
+
+void clear_rules(State& state) {
+  for (auto& [name, value] : state.fields) {
+    if (is_rule(name)) {
+      value = std::int64_t{0};
+    }
+  }
+  for (State& child : state.children) {
+    clear_rules(child);
+  }
+}
+
+void check_counts(const State& state, std::initializer_list<std::string_view> names,
+                  std::vector<std::string>& differences) {
+  for (const std::string_view name : names) {
+    const std::int64_t value = state.integer(name);
+    if (value < 0 || value > kMostInState) {
+      differences.push_back(fmt::format("{}: {} is {}", state.type, name, value));
+    }
+  }
+}
+
+void compare_shapes(const State& state, const State& expected, const std::string& path,
+                    std::vector<std::string>& differences) {
+  const std::string here = path.empty() ? expected.type : path + "/" + expected.type;
+  if (state.type != expected.type) {
+    differences.push_back(fmt::format("{}: the state is of a {}", here, printable(state.type)));
+    return;
+  }
+  for (const auto& [name, value] : expected.fields) {
+    const auto found =
+        std::find_if(state.fields.begin(), state.fields.end(),
+                     [&name = name](const auto& field) { return field.first == name; });
+    if (found == state.fields.end()) {
+      if (!is_rule(name)) {
+        differences.push_back(fmt::format("{}: field '{}' is missing", here, name));
+      }
+    } else if (found->second.index() != value.index()) {
+      differences.push_back(fmt::format("{}: field '{}' is {}, expected {}", here, name,
+                                        kind_name(found->second.index()),
+                                        kind_name(value.index())));
+    }
+  }
+  if (state.fields.size() > expected.fields.size()) {
+    differences.push_back(fmt::format("{}: {} fields, expected {}", here, state.fields.size(),
+                                      expected.fields.size()));
+  }
+  for (const auto& [name, value] : state.fields) {
+    if (std::none_of(expected.fields.begin(), expected.fields.end(),
+                     [&name = name](const auto& field) { return field.first == name; })) {
+      differences.push_back(fmt::format("{}: unknown field '{}'", here, printable(name)));
+    }
+  }
+  if (state.children.size() != expected.children.size()) {
+    differences.push_back(fmt::format("{}: {} inner stages, expected {}", here,
+                                      state.children.size(), expected.children.size()));
+    return;
+  }
+  for (std::size_t i = 0; i < state.children.size(); ++i) {
+    compare_shapes(state.children[i], expected.children[i], here, differences);
+  }
+}
+
+std::string encode_state(const State& state) {
+  ByteWriter writer;
+  writer.reserve(encoded_size(state));
+  encode_into(writer, state);
+  return writer.take();
+}
+
+State decode_state(std::string_view bytes) {
+  ByteReader reader(bytes, "state");
+  State state = decode_from(reader, 0);
+  reader.finish();
+  return state;
+}
+
+nlohmann::ordered_json describe_state(const State& state) {
+  nlohmann::ordered_json json;
+  json["type"] = printable(state.type);
+  for (const auto& [name, value] : state.fields) {
+    const std::string shown = printable(name);
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      json[shown] = *integer;
+    } else if (const auto* bytes = std::get_if<std::string>(&value)) {
+      json[shown] =
+          fmt::format("{} bytes, xxh3 {}", bytes->size(), to_hex(xxh3_64(as_bytes(*bytes))));
+    } else {
+      json[shown] = std::get<std::vector<std::int64_t>>(value);
+    }
+  }
+  if (!state.children.empty()) {
+    json["inner"] = nlohmann::ordered_json::array();
+    for (const State& child : state.children) {
+      json["inner"].push_back(describe_state(child));
+    }
+  }
+  return json;
+}
+
+}  // namespace energon

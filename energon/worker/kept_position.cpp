@@ -1,0 +1,21 @@
+#include "energon/worker/kept_position.h"
+
+namespace energon {
+
+void KeptPosition::keep(const SavableDatasetCheckpoint& checkpoint) {
+  kept_.clear();
+  encode_checkpoint(kept_, checkpoint);
+  interval_.stored(checkpoint.index, kept_.bytes().size());
+}
+
+SavableDatasetCheckpoint KeptPosition::after(std::int64_t delivered) const {
+  SavableDatasetCheckpoint position = start_;
+  if (!kept_.bytes().empty()) {
+    ByteReader reader(kept_.bytes(), "a kept position");
+    position = decode_checkpoint(reader);
+  }
+  position.offset = delivered - position.index;
+  return position;
+}
+
+}  // namespace energon

@@ -1,0 +1,47 @@
+// The monitor of a pipeline that a loader runs: counters in a statistics block, reports kept until
+// they are sent.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "energon/stage/pipeline_monitor.h"
+#include "energon/worker/statistics_block.h"
+
+namespace energon {
+
+/// For the thread that drives the pipeline.
+class LoaderMonitor final : public PipelineMonitor {
+ public:
+  /// `block` must outlive the monitor. A block that was used before goes on counting.
+  explicit LoaderMonitor(StatisticsBlock& block) : block_(block), work_(block.work) {}
+
+  /// Called by report() when so many reports wait that they should not wait for the end of the
+  /// batch. It should take them; what it throws ends the pipeline.
+  void set_on_many_reports(std::function<void()> on_many_reports) {
+    on_many_reports_ = std::move(on_many_reports);
+  }
+
+  StageCounters& stage(std::string_view name) override;
+  void report(const FailureReport& report) override;
+  void begin_work(const StageCounters& stage, std::span<const Sample> samples) override;
+  void end_work() override { work_.end(); }
+
+  StatisticsBlock& block() { return block_; }
+  /// The reports since the last call, in order.
+  std::vector<FailureReport> take_reports() { return std::exchange(reports_, {}); }
+
+ private:
+  StatisticsBlock& block_;
+  WorkNoteWriter work_;
+  std::map<std::string, StageCounters*, std::less<>> stages_;  // by full name
+  std::function<void()> on_many_reports_;
+  std::vector<FailureReport> reports_;
+};
+
+}  // namespace energon

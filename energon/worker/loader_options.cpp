@@ -1,0 +1,34 @@
+#include "energon/worker/loader_options.h"
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+
+void validate(const LoaderOptions& options) {
+  validate(options.worker_config);
+  const auto require = [](bool fits, const char* name, std::int64_t value, std::int64_t least) {
+    if (!fits) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} is {}, it must be at least {}", name, value, least));
+    }
+  };
+  constexpr int kMaxPrefetchFactor = 1024;
+  if (options.prefetch_factor < 1 || options.prefetch_factor > kMaxPrefetchFactor) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("prefetch_factor is {}, it must be from 1 to {}",
+                            options.prefetch_factor, kMaxPrefetchFactor));
+  }
+  if (options.checkpoint_every_batches) {
+    require(*options.checkpoint_every_batches >= 0, "checkpoint_every_batches",
+            *options.checkpoint_every_batches, 0);
+  }
+  if (options.n_checkpoints) {
+    require(*options.n_checkpoints >= options.prefetch_factor + 1, "n_checkpoints",
+            *options.n_checkpoints, options.prefetch_factor + 1);
+  }
+  require(options.timeout.count() >= 1, "timeout in milliseconds", options.timeout.count(), 1);
+}
+
+}  // namespace energon

@@ -1,0 +1,196 @@
+#include "energon/worker/slot_allocator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "energon/worker/transport.h"
+
+namespace energon {
+namespace {
+
+// Copied payloads begin on this boundary, so that tensors over them are aligned.
+constexpr std::size_t kPayloadAlignment = 64;
+
+std::size_t aligned(std::size_t size) {
+  return (size + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment;
+}
+
+// Calls `visit` for every payload of a value.
+template <class Visitor>
+void for_each_payload(const Value& value, const Visitor& visit) {
+  if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
+    visit(*bytes);
+  } else if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
+    visit(tensor->data);
+  } else if (const auto* list = std::get_if<List>(&value.base())) {
+    for (const Value& element : *list) {
+      for_each_payload(element, visit);
+    }
+  } else if (const auto* mapping = std::get_if<Mapping>(&value.base())) {
+    for (const auto& [name, element] : *mapping) {
+      for_each_payload(element, visit);
+    }
+  }
+}
+
+}  // namespace
+
+/// The slots of buffers that are alive.
+class SlotAllocator::Loans {
+ public:
+  struct Loan {
+    ArenaSlot slot;
+    Loan* next = nullptr;  // among those put aside
+  };
+
+  /// Takes over `slot`. The loan's address is what the buffer's owner points to.
+  Loan* lend(ArenaSlot slot) {
+    auto loan = std::make_unique<Loan>(Loan{.slot = std::move(slot)});
+    live_.emplace(loan.get(), loan.get());
+    return loan.release();
+  }
+
+  /// The slot of the buffer whose owner points to `address`; nullptr if it is none of ours.
+  ArenaSlot* find(const void* address) const {
+    const auto found = live_.find(address);
+    return found != live_.end() ? &found->second->slot : nullptr;
+  }
+
+  /// The last holder of the buffer let it go. From any thread.
+  void release(Loan* loan) {
+    if (std::this_thread::get_id() == thread_) {
+      end(loan);
+      return;
+    }
+    loan->next = aside_.load(std::memory_order_relaxed);  // checked by the exchange
+    // Release: this thread is done with the bytes, and `next` is written.
+    while (!aside_.compare_exchange_weak(loan->next, loan, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    }
+  }
+
+  /// Takes back what other threads let go.
+  void reclaim() {
+    if (aside_.load(std::memory_order_relaxed) == nullptr) {  // a look that costs nothing
+      return;
+    }
+    // Acquire: pairs with release().
+    for (Loan* loan = aside_.exchange(nullptr, std::memory_order_acquire); loan != nullptr;) {
+      end(std::exchange(loan, loan->next));
+    }
+  }
+
+  /// The allocator goes: from now on slots are no longer given back, as the arena may be gone.
+  void close() {
+    reclaim();
+    is_closed_ = true;
+  }
+
+  ~Loans() { reclaim(); }
+
+ private:
+  void end(Loan* loan) {
+    if (is_closed_) {
+      loan->slot.forget();
+    }
+    live_.erase(loan);
+    delete loan;
+  }
+
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::unordered_map<const void*, Loan*> live_;  // of `thread_` alone, as is_closed_
+  bool is_closed_ = false;
+  std::atomic<Loan*> aside_{nullptr};
+};
+
+SlotAllocator::SlotAllocator(ArenaWriter& arena, Wait wait)
+    : arena_(arena), wait_(wait), loans_(std::make_shared<Loans>()) {
+  arena_.set_reclaim([this] { loans_->reclaim(); });
+}
+
+SlotAllocator::~SlotAllocator() {
+  arena_.set_reclaim(nullptr);
+  loans_->close();
+}
+
+Buffer SlotAllocator::allocate(std::size_t size) {
+  Loans::Loan* loan = loans_->lend(arena_.acquire(std::max<std::size_t>(size, 1), wait_));
+  std::shared_ptr<const void> owner(
+      loan, [loans = loans_](Loans::Loan* released) { loans->release(released); });
+  return {loan->slot.bytes().first(size), std::move(owner)};
+}
+
+/// Decides for each payload: in the slot it lies in, or copied into slot 0.
+class SlotAllocator::Placer final : public PayloadPlacer {
+ public:
+  Placer(const Loans& loans, const Sample& sample) {
+    // A slot may be published if its only holders are payloads of this sample.
+    std::unordered_map<const void*, std::pair<ArenaSlot*, long>> holders;
+    for (const auto& [name, value] : sample.fields) {
+      for_each_payload(value, [&](const SharedBytes& payload) {
+        if (ArenaSlot* const found = loans.find(payload.owner.get())) {
+          auto& [slot, count] = holders[payload.owner.get()];
+          slot = found;
+          if (++count == payload.owner.use_count()) {
+            slots_.push_back(slot);
+            number_of_[payload.owner.get()] = static_cast<std::uint32_t>(slots_.size());
+          }
+        }
+      });
+    }
+  }
+
+  PayloadPlace place(const SharedBytes& payload) override {
+    if (const auto found = number_of_.find(payload.owner.get()); found != number_of_.end()) {
+      const std::byte* begin = slots_[found->second - 1]->bytes().data();
+      return {found->second, static_cast<std::uint64_t>(payload.view.data() - begin)};
+    }
+    const std::size_t offset = aligned(copied_bytes_);
+    copied_bytes_ = offset + payload.size();
+    copies_.push_back(payload.view);
+    return {0, offset};
+  }
+
+  // The slots that places name, from number 1 on.
+  const std::vector<ArenaSlot*>& slots() const { return slots_; }
+  std::size_t copied_bytes() const { return copied_bytes_; }
+  void copy_into(std::span<std::byte> slot) const {
+    std::size_t offset = 0;
+    for (const ByteView copy : copies_) {
+      offset = aligned(offset);
+      if (!copy.empty()) {
+        std::memcpy(slot.data() + offset, copy.data(), copy.size());
+      }
+      offset += copy.size();
+    }
+  }
+
+ private:
+  std::vector<ArenaSlot*> slots_;
+  std::unordered_map<const void*, std::uint32_t> number_of_;
+  std::vector<ByteView> copies_;
+  std::size_t copied_bytes_ = 0;
+};
+
+PackedSample SlotAllocator::pack(Sample sample) {
+  Placer placer(*loans_, sample);
+  encoded_.clear();
+  encode_sample(sample, placer, encoded_);
+  PackedSample packed;
+  packed.encoded_offset = aligned(placer.copied_bytes());
+  packed.encoded_bytes = encoded_.bytes().size();
+  packed.slots.push_back(arena_.acquire(packed.encoded_offset + packed.encoded_bytes, wait_));
+  const std::span<std::byte> first = packed.slots.front().bytes();
+  placer.copy_into(first);
+  std::memcpy(first.data() + packed.encoded_offset, encoded_.bytes().data(), packed.encoded_bytes);
+  for (ArenaSlot* slot : placer.slots()) {
+    packed.slots.push_back(std::move(*slot));
+  }
+  return packed;
+}
+
+}  // namespace energon

@@ -1,0 +1,329 @@
+#include "energon/worker/transport.h"
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace energon {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+// Kinds of values, in the order of Value's alternatives. The last does not cross.
+enum class Kind : std::uint8_t { kBytes, kText, kInteger, kFloat, kTensor, kList, kMapping, kLazy };
+static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind::kLazy) + 1);
+
+class Encoder {
+ public:
+  Encoder(PayloadPlacer& placer, ByteWriter& writer) : placer_(placer), writer_(writer) {}
+
+  void value(const Value& value) {
+    if (depth_ > kMaxDepth) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("field '{}' has lists and mappings nested in more than {} others, "
+                              "which cannot leave a worker",
+                              field_, kMaxDepth));
+    }
+    writer_.u8(static_cast<std::uint8_t>(value.base().index()));
+    if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
+      payload(*bytes);
+    } else if (const auto* text = std::get_if<std::string>(&value.base())) {
+      writer_.text(*text);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&value.base())) {
+      writer_.i64(*integer);
+    } else if (const auto* number = std::get_if<double>(&value.base())) {
+      writer_.f64(*number);
+    } else if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
+      check(*tensor);
+      writer_.u8(static_cast<std::uint8_t>(tensor->dtype));
+      writer_.u32(static_cast<std::uint32_t>(tensor->shape.size()));
+      writer_.raw(tensor->shape.data(), tensor->shape.size() * sizeof(std::int64_t));
+      payload(tensor->data);
+    } else if (const auto* list = std::get_if<List>(&value.base())) {
+      writer_.u32(static_cast<std::uint32_t>(list->size()));
+      ++depth_;
+      for (const Value& element : *list) {
+        this->value(element);
+      }
+      --depth_;
+    } else if (const auto* lazy = std::get_if<LazyBytes>(&value.base())) {
+      refuse(*lazy);
+    } else {
+      ++depth_;
+      mapping(std::get<Mapping>(value.base()));
+      --depth_;
+    }
+  }
+
+  void mapping(const Mapping& mapping) {
+    writer_.u32(static_cast<std::uint32_t>(mapping.size()));
+    for (const auto& [name, element] : mapping) {
+      if (names_.empty()) {
+        field_ = printable(name);
+      }
+      names_.push_back(name);
+      writer_.text(name);
+      value(element);
+      names_.pop_back();
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const LazyBytes& lazy) const {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("field '{}' is lazy ({}) and cannot leave the process that would fetch "
+                            "it: postencode_sample (or encode_sample) must replace it by what "
+                            "get() gives",
+                            printable(fmt::format("{}", fmt::join(names_, "."))), lazy.describe()));
+  }
+
+  // Here the field has a name; the parent would only find damage.
+  void check(const Tensor& tensor) const {
+    std::uint64_t bytes = size_of(tensor.dtype);
+    bool is_possible = bytes > 0;
+    for (const std::int64_t length : tensor.shape) {
+      is_possible = is_possible && length >= 0 &&
+                    !__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(length), &bytes);
+    }
+    if (!is_possible || bytes != tensor.data.size()) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("field '{}' is no tensor: its dtype is {}, its shape ({}), and it has "
+                      "{} bytes of data",
+                      printable(fmt::format("{}", fmt::join(names_, "."))), to_string(tensor.dtype),
+                      fmt::join(tensor.shape, ", "), tensor.data.size()));
+    }
+  }
+
+  void payload(const SharedBytes& bytes) {
+    const PayloadPlace place = placer_.place(bytes);
+    writer_.u32(place.slot);
+    writer_.u64(place.offset);
+    writer_.u64(bytes.size());
+  }
+
+  PayloadPlacer& placer_;
+  ByteWriter& writer_;
+  std::vector<std::string_view> names_;  // of the mappings around the value that is encoded
+  std::string field_;                    // of the sample, that is encoded
+  int depth_ = 0;                        // lists and mappings around it, in its field
+};
+
+class Decoder {
+ public:
+  Decoder(ByteReader& reader, std::span<const SharedBytes> slots)
+      : reader_(reader), slots_(slots) {}
+
+  Value value(int depth) {
+    if (depth > kMaxDepth) {
+      reader_.fail("values are too deeply nested");
+    }
+    switch (static_cast<Kind>(reader_.u8())) {
+      case Kind::kBytes:
+        return payload();
+      case Kind::kText:
+        return std::string(reader_.text());
+      case Kind::kInteger:
+        return reader_.i64();
+      case Kind::kFloat:
+        return reader_.f64();
+      case Kind::kTensor:
+        return tensor();
+      case Kind::kList: {
+        List list;
+        const std::uint32_t count = reader_.count(1);
+        list.reserve(count);
+        for (std::uint32_t i = 0; i < count; ++i) {
+          list.push_back(value(depth + 1));
+        }
+        return list;
+      }
+      case Kind::kMapping:
+        return mapping(depth + 1);
+      case Kind::kLazy:
+        reader_.fail("lazy bytes do not cross");
+    }
+    reader_.fail("unknown kind of value");
+  }
+
+  Mapping mapping(int depth) {
+    Mapping mapping;
+    const std::uint32_t count = reader_.count(5);
+    mapping.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::string name(reader_.text());
+      mapping.emplace_back(std::move(name), value(depth));
+    }
+    return mapping;
+  }
+
+ private:
+  SharedBytes payload() {
+    const std::uint32_t slot = reader_.u32();
+    const std::uint64_t offset = reader_.u64();
+    const std::uint64_t size = reader_.u64();
+    if (slot >= slots_.size() || offset > slots_[slot].size() ||
+        size > slots_[slot].size() - offset) {
+      reader_.fail(fmt::format("payload [{}, +{}) does not lie in slot {}", offset, size, slot));
+    }
+    return {slots_[slot].view.subspan(offset, size), slots_[slot].owner};
+  }
+
+  Tensor tensor() {
+    Tensor tensor;
+    tensor.dtype = static_cast<DType>(reader_.u8());
+    std::uint64_t bytes = size_of(tensor.dtype);
+    if (bytes == 0) {
+      reader_.fail("unknown dtype");
+    }
+    tensor.shape.resize(reader_.count(sizeof(std::int64_t)));
+    for (std::int64_t& length : tensor.shape) {
+      length = reader_.i64();
+      if (length < 0 || (length > 0 && bytes > std::numeric_limits<std::uint64_t>::max() /
+                                                   static_cast<std::uint64_t>(length))) {
+        reader_.fail("impossible tensor shape");
+      }
+      bytes *= static_cast<std::uint64_t>(length);
+    }
+    tensor.data = payload();
+    if (tensor.data.size() != bytes) {
+      reader_.fail(
+          fmt::format("tensor of {} bytes has a payload of {}", bytes, tensor.data.size()));
+    }
+    return tensor;
+  }
+
+  ByteReader& reader_;
+  const std::span<const SharedBytes> slots_;
+};
+
+// Sources are written with a table of the tars they name: most samples of a batch come from few of
+// them.
+void encode_sources(const std::vector<SampleSource>& sources, ByteWriter& writer) {
+  std::vector<const SourceShard*> shards;
+  std::vector<std::uint32_t> places;
+  for (const SampleSource& source : sources) {
+    if (!source.shard) {
+      throw Error(ErrorCode::kInvalidArgument, "a source of the batch has no shard");
+    }
+    std::size_t place = 0;
+    while (place < shards.size() && shards[place] != source.shard.get()) {
+      ++place;
+    }
+    if (place == shards.size()) {
+      shards.push_back(source.shard.get());
+    }
+    places.push_back(static_cast<std::uint32_t>(place));
+  }
+  writer.u32(static_cast<std::uint32_t>(shards.size()));
+  for (const SourceShard* shard : shards) {
+    writer.text(shard->dataset_path);
+    writer.text(shard->shard_name);
+    writer.text(shard->subflavors);
+  }
+  writer.u32(static_cast<std::uint32_t>(sources.size()));
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    writer.u32(places[i]);
+    writer.i64(sources[i].index_in_shard);
+    writer.u64(sources[i].bytes.offset);
+    writer.u64(sources[i].bytes.size);
+    writer.u32(sources[i].sample);
+    writer.u64(sources[i].checksum);
+  }
+}
+
+std::vector<SampleSource> decode_sources(ByteReader& reader) {
+  std::vector<std::shared_ptr<const SourceShard>> shards(reader.count(12));
+  for (auto& shard : shards) {
+    SourceShard entry;
+    entry.dataset_path = reader.text();
+    entry.shard_name = reader.text();
+    entry.subflavors = reader.text();
+    shard = std::make_shared<const SourceShard>(std::move(entry));
+  }
+  std::vector<SampleSource> sources(reader.count(40));
+  for (SampleSource& source : sources) {
+    const std::uint32_t place = reader.u32();
+    if (place >= shards.size()) {
+      reader.fail("source names an unknown tar");
+    }
+    source.shard = shards[place];
+    source.index_in_shard = reader.i64();
+    source.bytes.offset = reader.u64();
+    source.bytes.size = reader.u64();
+    source.sample = reader.u32();
+    source.checksum = reader.u64();
+  }
+  return sources;
+}
+
+}  // namespace
+
+void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writer) {
+  writer.u32(static_cast<std::uint32_t>(sample.keys.size()));
+  for (const std::string& key : sample.keys) {
+    writer.text(key);
+  }
+  writer.text(sample.restore_key.bytes());
+  Encoder(placer, writer).mapping(sample.fields);
+  encode_sources(sample.sources, writer);
+}
+
+Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots) {
+  ByteReader reader(encoded, "a batch from a worker");
+  Sample sample;
+  sample.keys.resize(reader.count(4));
+  for (std::string& key : sample.keys) {
+    key = reader.text();
+  }
+  if (const std::string_view key = reader.text(); !key.empty()) {
+    sample.restore_key = RestoreKey::from_bytes(key);
+  }
+  sample.fields = Decoder(reader, slots).mapping(0);
+  sample.sources = decode_sources(reader);
+  reader.finish();
+  return sample;
+}
+
+std::string encode_error(const Error& error) {
+  // What a user's exception says may be megabytes; the ring has room for less.
+  constexpr std::size_t kLongest = 64 * 1024;
+  const ErrorContext& context = error.context();
+  ByteWriter writer;
+  writer.u8(static_cast<std::uint8_t>(error.code()));
+  writer.text(std::string_view(error.message()).substr(0, kLongest));
+  writer.u8(static_cast<std::uint8_t>(context.path.has_value() |
+                                      context.byte_offset.has_value() << 1 |
+                                      context.sample_key.has_value() << 2));
+  writer.text(std::string_view(context.path.value_or("")).substr(0, kLongest));
+  writer.u64(context.byte_offset.value_or(0));
+  writer.text(std::string_view(context.sample_key.value_or("")).substr(0, kLongest));
+  return writer.take();
+}
+
+Error decode_error(std::string_view encoded) {
+  ByteReader reader(encoded, "a failure from a worker");
+  const auto code = static_cast<ErrorCode>(reader.u8());
+  std::string message(reader.text());
+  const unsigned present = reader.u8();
+  ErrorContext context;
+  std::string path(reader.text());
+  const std::uint64_t byte_offset = reader.u64();
+  std::string sample_key(reader.text());
+  reader.finish();
+  if ((present & 1U) != 0) {
+    context.path = std::move(path);
+  }
+  if ((present & 2U) != 0) {
+    context.byte_offset = byte_offset;
+  }
+  if ((present & 4U) != 0) {
+    context.sample_key = std::move(sample_key);
+  }
+  return Error(code, std::move(message), std::move(context));
+}
+
+}  // namespace energon

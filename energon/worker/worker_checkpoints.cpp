@@ -1,0 +1,28 @@
+#include "energon/worker/worker_checkpoints.h"
+
+#include <algorithm>
+
+#include "io/bytes.h"
+
+namespace energon {
+
+void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint) {
+  writer_.clear();
+  encode_checkpoint(writer_, checkpoint);
+  const auto index = static_cast<std::uint64_t>(checkpoint.index);
+  ring_.write(index, as_bytes(writer_.bytes()));
+  interval_.stored(checkpoint.index, writer_.bytes().size());
+  const std::lock_guard lock(mutex_);
+  indexes_.push_back(index);
+  if (indexes_.size() > slots_) {
+    indexes_.pop_front();
+  }
+}
+
+std::optional<std::uint64_t> WorkerCheckpoints::newest_not_after(std::uint64_t delivered) const {
+  const std::lock_guard lock(mutex_);
+  const auto after = std::upper_bound(indexes_.begin(), indexes_.end(), delivered);
+  return after == indexes_.begin() ? std::nullopt : std::optional(*(after - 1));
+}
+
+}  // namespace energon

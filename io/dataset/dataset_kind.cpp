@@ -1,0 +1,114 @@
+#include "io/dataset/dataset_kind.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "io/dataset/brace_expansion.h"
+#include "io/dataset/prepare_commit.h"
+#include "io/dataset/shard_list.h"
+#include "io/error.h"
+#include "io/index/index_cache.h"
+#include "io/path_exists.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+
+DatasetKind kind_of_folder(const std::string& path) {
+  complete_commit(path);
+  const std::string meta = path + "/.nv-meta";
+  const bool has_info = path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml");
+  if (!has_info && path_exists(meta + "/index.sqlite") && !has_shards(path)) {
+    return DatasetKind::kFolder;  // with metadata of its media
+  }
+  // Without .info.json, .nv-meta is an incomplete prepare: opening says what is missing.
+  if (path_exists(meta)) {
+    return DatasetKind::kPrepared;
+  }
+  return has_shards(path) ? DatasetKind::kPlainTars : DatasetKind::kFolder;
+}
+
+DatasetKind kind_of_file(const std::string& path) {
+  if (path.ends_with(".jsonl")) {
+    return DatasetKind::kJsonl;
+  }
+  if (path.ends_with(".yaml")) {
+    return DatasetKind::kMetadataset;
+  }
+  if (is_shard_name(path)) {
+    return DatasetKind::kPlainTars;
+  }
+  const bool is_almost_yaml = path.ends_with(".yml") || path.ends_with(".json");
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("not a dataset by its name: expected .tar, .tgz, .tar.gz, .tar.zst, "
+                          ".jsonl or .yaml{}",
+                          is_almost_yaml ? "; a metadataset must be named .yaml" : ""),
+              {.path = path});
+}
+
+// "d-{0..9}.tar", or "{a.tar,b.tar}".
+bool is_pattern_of_tars(const std::string& path) {
+  return path.find('{') != std::string::npos &&
+         (is_shard_name(path) ||
+          (path.ends_with('}') && is_shard_name(expand_braces(path).front())));
+}
+
+}  // namespace
+
+std::string_view to_string(DatasetKind kind) {
+  switch (kind) {
+    case DatasetKind::kPrepared:
+      return "prepared dataset";
+    case DatasetKind::kPlainTars:
+      return "plain tars";
+    case DatasetKind::kJsonl:
+      return "JSONL file";
+    case DatasetKind::kMetadataset:
+      return "metadataset";
+    case DatasetKind::kFolder:
+      return "folder of files";
+  }
+  return "unknown";
+}
+
+DatasetKind detect_dataset_kind(const std::string& path) {
+  refuse_url(path);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    return kind_of_folder(path);
+  }
+  if (path_exists(path)) {
+    return kind_of_file(path);
+  }
+  if (is_pattern_of_tars(path)) {
+    return DatasetKind::kPlainTars;  // opening names the file that is absent
+  }
+  throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = path});
+}
+
+bool is_metadataset(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with(".yaml") && fs::is_regular_file(path, ignored);
+}
+
+void refuse_url(std::string_view path, std::string_view place) {
+  const std::size_t end = path.find("://");
+  const auto is_scheme = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '.';
+  };
+  if (end == std::string_view::npos || end == 0 ||
+      !std::all_of(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(end), is_scheme)) {
+    return;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("{}{}only local files are read, not {}://; copy the data to a folder",
+                          place, place.empty() ? "" : ": ", path.substr(0, end)),
+              {.path = std::string(path)});
+}
+
+}  // namespace energon

@@ -1,0 +1,174 @@
+#include "io/dataset/excluded_samples.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/index/sample_index.h"
+#include "io/index/tar_index.h"
+#include "io/path_exists.h"
+#include "io/tar/member_name.h"
+#include "io/tar/shard_scan.h"
+#include "io/tar/tar_walker.h"
+
+namespace energon {
+namespace {
+
+// Excluded keys of one shard.
+using KeysOfShard = std::map<std::string, std::set<std::string>>;
+// Calls back with the position of each key that is found.
+using Found = std::function<void(const std::string& key, std::int64_t sample)>;
+
+constexpr std::size_t kMaxWarnings = 20;
+
+class Warnings {
+ public:
+  explicit Warnings(std::vector<std::string>& out) : out_(out) {}
+
+  void add(const std::string& entry, std::string_view problem) {
+    if (++count_ <= kMaxWarnings) {
+      out_.push_back(fmt::format("exclude entry '{}' {}", printable(entry), problem));
+    }
+  }
+
+  void finish() {
+    if (count_ > kMaxWarnings) {
+      out_.push_back(fmt::format("{} more exclude entries name nothing", count_ - kMaxWarnings));
+    }
+  }
+
+ private:
+  std::vector<std::string>& out_;
+  std::size_t count_ = 0;
+};
+
+// Key of the first part in a range of a tar; empty if there is none or its header is damaged.
+std::string key_at(const FileSource& tar, const ByteRange& range) {
+  try {
+    TarFileWalker walker(tar, range.offset, range.end());
+    while (const auto member = walker.next()) {
+      const auto name =
+          member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+      if (name) {
+        return std::string(name->key);
+      }
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      throw;
+    }
+  }
+  return "";
+}
+
+// A sample left out in place of another would not be missed, so the database is not believed alone.
+void look_up(const SampleIndex& index, std::int64_t tar_file_id, const ShardFile& file,
+             const std::set<std::string>& keys, const Found& found) {
+  std::optional<FileSource> tar;
+  std::optional<TarIndex> tar_index;
+  for (const std::string& key : keys) {
+    const auto location = index.find_sample(key);
+    if (!location || location->tar_file_id != tar_file_id) {
+      continue;
+    }
+    found(key, location->sample_index);
+    if (!tar) {
+      tar.emplace(file.tar_path);
+      tar_index = TarIndex::load(file.index_path, tar->size());
+    }
+    const std::string there = key_at(*tar, tar_index->range(location->sample_index));
+    if (!there.empty() && there != key) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("index.sqlite says that the excluded sample is number {} of shard "
+                              "'{}', but that one is '{}'; prepare the dataset again",
+                              location->sample_index, printable(file.name), printable(there)),
+                  {.path = file.tar_path, .sample_key = key});
+    }
+  }
+}
+
+void scan(const std::string& tar_path, const std::set<std::string>& keys, const Found& found) {
+  const ShardScan shard = scan_shard(FileSource(tar_path));
+  for (std::size_t i = 0; i < shard.samples.size(); ++i) {
+    if (keys.contains(shard.samples[i].key)) {
+      found(shard.samples[i].key, static_cast<std::int64_t>(i));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<ExcludeEntry> split_exclude_entry(
+    const std::string& entry, const std::unordered_map<std::string, std::int64_t>& shards) {
+  std::size_t slash = entry.find('/');
+  while (slash != std::string::npos && !shards.contains(entry.substr(0, slash))) {
+    slash = entry.find('/', slash + 1);
+  }
+  return slash == std::string::npos ? std::nullopt
+                                    : std::optional(ExcludeEntry{.shard = entry.substr(0, slash),
+                                                                 .key = entry.substr(slash + 1)});
+}
+
+void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
+                      const std::string& index_path, ShardSet& set) {
+  std::unordered_map<std::string, std::int64_t> ids;
+  for (std::size_t i = 0; i < info.shards.size(); ++i) {
+    ids.emplace(info.shards[i].name, static_cast<std::int64_t>(i));
+  }
+  Warnings warnings(set.warnings);
+  KeysOfShard excluded;
+  for (const std::string& entry : entries) {
+    if (ids.contains(entry)) {
+      continue;  // a whole shard of another part
+    }
+    if (auto parsed = split_exclude_entry(entry, ids)) {
+      excluded[parsed->shard].insert(std::move(parsed->key));
+    } else {
+      warnings.add(entry, "names no shard of the dataset");
+    }
+  }
+
+  std::optional<SampleIndex> index;
+  if (!excluded.empty() && !index_path.empty() && path_exists(index_path)) {
+    index.emplace(index_path);
+  }
+  for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
+    const ShardFile& file = set.shards[shard];
+    const auto keys = excluded.find(file.name);
+    if (keys == excluded.end() || file.is_broken) {
+      continue;
+    }
+    std::set<std::string> missing = keys->second;
+    const auto found = [&](const std::string& key, std::int64_t sample) {
+      missing.erase(key);
+      if (sample >= file.sample_count) {
+        throw Error(
+            ErrorCode::kCorruptData,
+            fmt::format("the excluded sample is number {} of its shard, which has {} samples; "
+                        "prepare the dataset again",
+                        sample, file.sample_count),
+            {.path = index ? index_path : file.tar_path, .sample_key = key});
+      }
+      set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
+    };
+    if (index) {
+      look_up(*index, ids.at(file.name), file, keys->second, found);
+    } else {
+      scan(file.tar_path, keys->second, found);
+    }
+    for (const std::string& key : missing) {
+      warnings.add(file.name + "/" + key, "names no sample of that shard");
+    }
+  }
+  warnings.finish();
+  std::sort(set.excludes.begin(), set.excludes.end());
+  set.excludes.erase(std::unique(set.excludes.begin(), set.excludes.end()), set.excludes.end());
+}
+
+}  // namespace energon

@@ -1,0 +1,159 @@
+#include "io/dataset/quarantine.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "io/file_source.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// The number that a key of a JSONL file is, as decimal text without leading zeros.
+std::optional<std::int64_t> index_of_key(const std::string& key) {
+  std::int64_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  return error == std::errc() && index >= 0 && key == std::to_string(index) ? std::optional(index)
+                                                                            : std::nullopt;
+}
+
+std::string text_field(const std::string& name, const Json& value) {
+  if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' must be a text", name));
+  }
+  return value.get<std::string>();
+}
+
+// Fields that are only for people are looked at all the same: a typing error in an optional field
+// would otherwise turn a sample into a whole shard.
+void read_field(const std::string& name, const Json& value, QuarantineEntry& entry) {
+  if (name == "dataset") {
+    entry.dataset_path = text_field(name, value);
+  } else if (name == "shard") {
+    entry.shard_name = text_field(name, value);
+  } else if (name == "key") {
+    entry.key = text_field(name, value);
+  } else if (name == "index") {
+    if (!value.is_number_integer() || value.get<std::int64_t>() < 0) {
+      throw Error(ErrorCode::kInvalidArgument, "'index' must be a number not below 0");
+    }
+    entry.index = value.get<std::int64_t>();
+  } else if (name == "bytes") {
+    if (!value.is_array() || value.size() != 2 || !value[0].is_number_unsigned() ||
+        !value[1].is_number_unsigned()) {
+      throw Error(ErrorCode::kInvalidArgument, "'bytes' must be [offset, size]");
+    }
+  } else if (name != "time" && name != "stage" && name != "cause") {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("unknown field '{}'", printable(name)));
+  } else if (!value.is_string()) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' must be a text", name));
+  }
+}
+
+QuarantineEntry parse_line(std::string_view text) {
+  const Json object = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (!object.is_object()) {
+    throw Error(ErrorCode::kInvalidArgument, "it is no JSON object");
+  }
+  QuarantineEntry entry;
+  for (const auto& [name, value] : object.items()) {
+    read_field(name, value, entry);
+  }
+  if (entry.dataset_path.empty() || entry.shard_name.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "'dataset' and 'shard' must be given");
+  }
+  return entry;
+}
+
+}  // namespace
+
+Quarantine parse_quarantine(std::string_view text, const std::string& path) {
+  Quarantine quarantine{.path = path};
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    try {
+      quarantine.entries.push_back(parse_line(line));
+      quarantine.entries.back().line = number;
+    } catch (const Error& error) {
+      if (!line.empty() && !line.ends_with('}')) {
+        quarantine.warnings.push_back(
+            fmt::format("{}: line {} is not complete, as after a crash; it is passed over",
+                        printable(path), number));
+        continue;
+      }
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("line {} of the quarantine file: {}", number, error.message()),
+                  {.path = path});
+    }
+  }
+  return quarantine;
+}
+
+Quarantine read_quarantine(const std::string& path) {
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{4} << 30;
+  return parse_quarantine(read_file(path, kLimitBytes), path);
+}
+
+bool DatasetFilter::matches(const QuarantineEntry& entry) {
+  const auto [found, is_new] = known_.try_emplace(entry.dataset_path, false);
+  if (is_new) {
+    std::error_code ignored;
+    found->second = entry.dataset_path == dataset_path_ ||
+                    fs::equivalent(entry.dataset_path, dataset_path_, ignored);
+  }
+  return found->second;
+}
+
+QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
+                                        const std::string& path, std::int64_t sample_count) {
+  QuarantinedLines result;
+  DatasetFilter filter(path);
+  for (const std::string& file : files) {
+    Quarantine quarantine = read_quarantine(file);
+    std::move(quarantine.warnings.begin(), quarantine.warnings.end(),
+              std::back_inserter(result.warnings));
+    for (const QuarantineEntry& entry : quarantine.entries) {
+      // By the name it had when the line was written, too: links may lead to the file.
+      const bool is_its_shard = entry.shard_name == fs::path(path).filename() ||
+                                entry.shard_name == fs::path(entry.dataset_path).filename();
+      if (!is_its_shard || !filter.matches(entry)) {
+        continue;
+      }
+      if (entry.is_shard()) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the whole file is in quarantine, by line {} of {}", entry.line,
+                                printable(file)),
+                    {.path = path});
+      }
+      const auto index = entry.index ? entry.index : index_of_key(*entry.key);
+      if (index && *index < sample_count) {
+        result.indexes.push_back(*index);
+      } else {
+        result.warnings.push_back(fmt::format("quarantined sample {} of '{}' does not exist",
+                                              entry.index
+                                                  ? fmt::format("{}", *entry.index)
+                                                  : fmt::format("'{}'", printable(*entry.key)),
+                                              printable(path)));
+      }
+    }
+  }
+  std::sort(result.indexes.begin(), result.indexes.end());
+  result.indexes.erase(std::unique(result.indexes.begin(), result.indexes.end()),
+                       result.indexes.end());
+  return result;
+}
+
+}  // namespace energon

@@ -1,0 +1,187 @@
+#include "io/dataset/shard_list.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/dataset/brace_expansion.h"
+#include "io/error.h"
+#include "io/index/index_cache.h"
+#include "io/path_exists.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Longest folder that all of the absolute, normal `paths` are in.
+fs::path common_folder(const std::vector<fs::path>& paths) {
+  fs::path common = paths.front().parent_path();
+  for (const fs::path& path : paths) {
+    const fs::path folder = path.parent_path();
+    const auto differ =
+        std::mismatch(common.begin(), common.end(), folder.begin(), folder.end()).first;
+    fs::path shorter;
+    for (auto piece = common.begin(); piece != differ; ++piece) {
+      shorter /= *piece;
+    }
+    common = shorter;
+  }
+  return common;
+}
+
+// Compares folder by folder: "a/z" comes before "a-b/c", though '-' is less than '/'.
+bool is_before(const std::string& a, const std::string& b) {
+  const auto key = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c) + 1; };
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [&](char x, char y) { return key(x) < key(y); });
+}
+
+class ShardSearch {
+ public:
+  explicit ShardSearch(bool stops_at_first) : stops_at_first_(stops_at_first) {}
+
+  /// `prefix` is that of the names found: empty, or it ends with a slash.
+  void enter(const std::string& folder, const std::string& prefix) {
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) != 0) {
+      throw io_error("cannot list folder", errno, {.path = folder});
+    }
+    const std::pair<dev_t, ino_t> identity(status.st_dev, status.st_ino);
+    if (std::find(ancestors_.begin(), ancestors_.end(), identity) != ancestors_.end()) {
+      return;  // a link back
+    }
+    ancestors_.push_back(identity);
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      visit(entry, prefix);
+      if (stops_at_first_ && !found.names.empty()) {
+        break;
+      }
+    }
+    ancestors_.pop_back();
+  }
+
+  FoundShards found;
+
+ private:
+  void visit(const fs::directory_entry& entry, const std::string& prefix) {
+    const std::string name = entry.path().filename().string();
+    const bool is_hidden = name.starts_with('.');
+    std::error_code ignored;  // of a link that leads nowhere
+    if (entry.is_directory(ignored)) {
+      // What begins like our own folder may be one that a prepare is filling at this moment.
+      if (name.starts_with(".nv-meta")) {
+        return;
+      }
+      if (is_hidden) {
+        note_hidden(prefix + name, found.hidden_folders);
+      } else {
+        enter(entry.path().string(), prefix + name + "/");
+      }
+    } else if (is_shard_name(name)) {
+      if (is_hidden) {
+        note_hidden(prefix + name, found.hidden_shards);
+      } else if (!entry.is_regular_file(ignored)) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    "has the name of a shard but is no file; a broken link?",
+                    {.path = entry.path().string()});
+      } else {
+        found.names.push_back(prefix + name);
+      }
+    }
+  }
+
+  void note_hidden(const std::string& name, std::int64_t& count) {
+    ++count;
+    if (found.first_hidden.empty() || is_before(name, found.first_hidden)) {
+      found.first_hidden = name;
+    }
+  }
+
+  const bool stops_at_first_;
+  std::vector<std::pair<dev_t, ino_t>> ancestors_;  // of the folder that is listed, itself included
+};
+
+FoundShards search(const std::string& folder, bool stops_at_first) {
+  ShardSearch search(stops_at_first);
+  try {
+    search.enter(folder, "");
+  } catch (const fs::filesystem_error& error) {
+    throw io_error("cannot list folder", error.code().value(), {.path = folder});
+  }
+  return std::move(search.found);
+}
+
+}  // namespace
+
+std::optional<std::string> FoundShards::warning() const {
+  if (hidden_shards + hidden_folders == 0) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "names that begin with a dot are passed over: {} shard{} and {} folder{}; the first is '{}'",
+      hidden_shards, hidden_shards == 1 ? "" : "s", hidden_folders, hidden_folders == 1 ? "" : "s",
+      printable(first_hidden));
+}
+
+FoundShards find_shards(const std::string& folder) {
+  FoundShards found = search(folder, false);
+  std::sort(found.names.begin(), found.names.end(), is_before);
+  return found;
+}
+
+bool has_shards(const std::string& folder) { return !search(folder, true).names.empty(); }
+
+ShardList list_shards(const std::vector<std::string>& paths) {
+  std::vector<fs::path> files;
+  for (const std::string& path : paths) {
+    // A file may have braces in its name; a pattern whose text is a file's name means that file.
+    const std::vector<std::string> expanded =
+        path_exists(path) || path.find('{') == std::string::npos ? std::vector<std::string>{path}
+                                                                 : expand_braces(path);
+    for (const std::string& file : expanded) {
+      if (!path_exists(file)) {
+        throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = file});
+      }
+      if (!fs::is_regular_file(file)) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a list of shards holds files; give a folder alone, not in a list",
+                    {.path = file});
+      }
+      if (!is_shard_name(file)) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    "not a shard by its name: expected .tar, .tgz, .tar.gz or .tar.zst",
+                    {.path = file});
+      }
+      files.push_back(fs::absolute(file).lexically_normal());
+    }
+  }
+  if (files.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "the list of shards is empty");
+  }
+  const fs::path folder = common_folder(files);
+  ShardList list{.folder = folder.string(), .names = {}};
+  for (const fs::path& file : files) {
+    list.names.push_back(file.lexically_relative(folder).generic_string());
+  }
+  return list;
+}
+
+void check_shard_name(const std::string& name, const std::string& path) {
+  const fs::path as_path(name);
+  if (name.empty() || as_path.is_absolute() ||
+      std::find(as_path.begin(), as_path.end(), "..") != as_path.end()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the shard name '{}' leads out of the dataset's folder", printable(name)),
+        {.path = path});
+  }
+}
+
+}  // namespace energon

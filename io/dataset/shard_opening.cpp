@@ -1,0 +1,120 @@
+#include "io/dataset/shard_opening.h"
+
+#include <utility>
+
+#include "io/file_source.h"
+#include "io/index/checksum_file.h"
+#include "io/index/index_cache.h"
+#include "io/index/tar_index.h"
+#include "io/path_exists.h"
+#include "io/tar/archive_tail.h"
+
+namespace energon {
+namespace {
+
+// What is odd about the end of a tar that has an index already. Throws Error if the options say so.
+std::optional<std::string> odd_end(const FileSource& tar, std::uint64_t end_offset,
+                                   ScanStrictness strictness) {
+  const bool is_strict = strictness == ScanStrictness::kStrict;
+  // Only the strict look at what is behind the first zero block.
+  const ArchiveTail tail = is_strict                  ? check_archive_tail(tar, end_offset)
+                           : end_offset == tar.size() ? ArchiveTail::kNoEnd
+                                                      : ArchiveTail::kComplete;
+  if (tail == ArchiveTail::kComplete) {
+    return std::nullopt;
+  }
+  const std::string text = describe(tail, end_offset);
+  if (is_strict) {
+    throw Error(ErrorCode::kCorruptData, text, {.byte_offset = end_offset});
+  }
+  return text;
+}
+
+FileSource open_listed(const std::string& path, const std::string& name) {
+  try {
+    return FileSource(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) {
+      throw;
+    }
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("the shard '{}' is missing, which .info.json and the split file name",
+                            printable(name)),
+                {.path = path});
+  }
+}
+
+}  // namespace
+
+void fail_unprepared(const std::string& path, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the dataset is not prepared completely: {}; run: energon prepare {}",
+                          what, printable(path)),
+              {.path = path});
+}
+
+std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
+                                         ScanStrictness strictness) {
+  shard.tar_size = tar.size();
+  shard.tar_identity = tar.identity();
+  try {
+    const TarIndexSummary summary = summarize_tar_index(shard.index_path, tar.size());
+    shard.sample_count = summary.sample_count;
+    check_archive_end(tar, summary.end_offset);
+    return odd_end(tar, summary.end_offset, strictness);
+  } catch (Error& error) {
+    // The path in the context may be that of the index.
+    throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
+                error.context());
+  }
+}
+
+std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
+                                      const std::string& folder,
+                                      const std::optional<ShardRecords>& records,
+                                      const OpenOptions& options) {
+  const std::string original = folder + "/" + shard.name;
+  // Opened once: what is checked is what is recorded of it, whoever replaces it meanwhile.
+  const FileSource file = open_listed(original, shard.name);
+  shard.index_path = tar_index_path(original);
+  if (!path_exists(shard.index_path)) {
+    fail_unprepared(folder, fmt::format("the index '{}' is missing", printable(shard.index_path)));
+  }
+  shard.tar_path = ensure_expanded(file, options.cache_dir);
+  std::optional<FileSource> expanded;
+  if (shard.tar_path != original) {
+    expanded.emplace(shard.tar_path);
+  }
+  const FileSource& tar = expanded ? *expanded : file;
+  std::optional<std::string> oddity = measure_shard(shard, tar, options.strictness);
+  if (shard.sample_count != count_in_info) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("shard '{}' has {} samples by .info.json, but {} by its index; prepare "
+                            "the dataset again (energon prepare --force-overwrite)",
+                            printable(shard.name), count_in_info, shard.sample_count),
+                {.path = shard.index_path});
+  }
+  if (const ShardRecord* const record = records ? records->find(shard.name) : nullptr) {
+    check_recorded_once(*record, file, tar, shard.index_path, options.cache_dir);
+    shard.index_digest = record->index_digest;
+  }
+  if (const std::string checksums = checksum_path(shard.index_path); path_exists(checksums)) {
+    shard.checksum_path = checksums;
+  }
+  return oddity;
+}
+
+void check_has_checksums(const ShardFile& shard, const std::optional<ShardRecords>& records,
+                         const OpenOptions& options) {
+  if (shard.checksum_path.empty() && records && records->has_checksums() &&
+      options.needs_checksums) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("shard '{}': the checksum file is missing, with which the dataset was "
+                            "prepared; bring it back, prepare again with --checksums, or go on "
+                            "without (--verify-checksums off)",
+                            printable(shard.name)),
+                {.path = checksum_path(shard.index_path)});
+  }
+}
+
+}  // namespace energon

@@ -1,0 +1,73 @@
+// Opens one shard of a split: finds its files and checks that they belong together. Private to
+// io; open_split() calls it for many shards at a time.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "io/dataset/dataset_folder.h"
+#include "io/dataset/shard_record.h"
+#include "io/error.h"
+
+namespace energon {
+
+/// Warnings of shards that are opened at the same time, in the order of the shards.
+class ShardWarnings {
+ public:
+  explicit ShardWarnings(const ShardSet& set) : texts_(set.shards.size()) {
+    for (const ShardFile& shard : set.shards) {
+      names_.push_back(shard.name);
+    }
+  }
+
+  /// For different shards from different threads.
+  std::vector<std::string>& of(std::size_t shard) { return texts_[shard]; }
+
+  /// All of them, but at most 20; then the others are counted.
+  void append_to(std::vector<std::string>& warnings) const {
+    constexpr std::size_t kMost = 20;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      for (const std::string& text : texts_[i]) {
+        if (++count <= kMost) {
+          warnings.push_back(fmt::format("shard '{}': {}", printable(names_[i]), text));
+        }
+      }
+    }
+    if (count > kMost) {
+      warnings.push_back(fmt::format("{} more warnings of shards", count - kMost));
+    }
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::vector<std::string>> texts_;  // by shard
+};
+
+/// What every shard must pass: its index fits `tar`, which is open at its tar_path. Sets the counts
+/// and sizes. Returns what is odd about the tar's end. Throws Error with the shard's name.
+std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
+                                         ScanStrictness strictness);
+
+/// Fills in a shard of the prepared dataset in `folder`, of which the name is set. Returns what is
+/// odd about it. Throws Error as open_split().
+std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
+                                      const std::string& folder,
+                                      const std::optional<ShardRecords>& records,
+                                      const OpenOptions& options);
+
+/// Throws Error (kNotFound) that names the checksum file of `shard`, if the dataset was prepared
+/// with checksums, they are needed, and it is not there. The shard is not broken, so no policy lets
+/// this pass.
+void check_has_checksums(const ShardFile& shard, const std::optional<ShardRecords>& records,
+                         const OpenOptions& options);
+
+/// Throws Error (kInvalidArgument) that names what is missing of a prepared dataset.
+[[noreturn]] void fail_unprepared(const std::string& path, const std::string& what);
+
+}  // namespace energon

@@ -1,0 +1,90 @@
+// `.nv-meta/split.yaml` (or split.json): which shards belong to which part of a dataset, and what
+// is left out.
+//
+//   split_parts:
+//     train:
+//     - shard-{000..089}.tar
+//     val:
+//     - shard-{090..099}.tar
+//   exclude: []
+//
+// The lists hold brace patterns of shard names (io/dataset/brace_expansion.h). An entry of
+// `exclude` is a shard's name, or `shard/key`, one sample. Reading is strict: an unknown key is an
+// error.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace energon {
+
+struct SplitConfig {
+  struct Part {
+    std::string name;
+    std::vector<std::string> patterns;
+
+    bool operator==(const Part&) const = default;
+  };
+
+  std::vector<Part> parts = {};  ///< as in the file
+  std::vector<std::string> exclude = {};
+
+  bool operator==(const SplitConfig&) const = default;
+};
+
+// --- Reading and writing ---
+
+/// `path` is named in errors. Throw Error (kInvalidArgument) with the place in the document.
+SplitConfig parse_split_yaml(const std::string& text, const std::string& path);
+SplitConfig parse_split_json(const std::string& text, const std::string& path);
+
+/// Reads `name` in `meta_folder`, which must end in .yaml or .json; without a name split.yaml, else
+/// split.json. Throws Error: kNotFound, kInvalidArgument.
+SplitConfig read_split_config(const std::string& meta_folder,
+                              const std::optional<std::string>& name = std::nullopt);
+
+/// As PyYAML writes it for Energon.
+std::string to_split_yaml(const SplitConfig& config);
+
+// --- Choosing the parts ---
+
+struct SplitRatio {
+  std::string part;
+  double weight = 0;  ///< not negative; only the proportion counts
+};
+
+/// Cuts `shards`, in their order, by number of shards: part p ends at
+/// int(shards · cumulative weight / total). The last part with a weight takes the rest, so no shard
+/// is lost to rounding. Names are collapsed. Throws Error (kInvalidArgument) on bad weights.
+SplitConfig split_by_ratio(std::span<const std::string> shards, std::span<const SplitRatio> ratios);
+
+struct SplitPattern {
+  std::string part;
+  /// Brace-expanded, then matched from the start of a shard's name (a regular expression,
+  /// ECMAScript, not a glob). Backslashes are kept for the expression.
+  std::string regex;
+};
+
+/// A shard belongs to every part that matches it. Names are collapsed. Throws Error
+/// (kInvalidArgument) if an expression is malformed or matches no shard.
+SplitConfig split_by_pattern(std::span<const std::string> shards,
+                             std::span<const SplitPattern> patterns);
+
+// --- Using them ---
+
+struct SelectedShards {
+  std::vector<std::string> names;            ///< in the part's order
+  std::vector<std::string> exclude_entries;  ///< expanded; those that name no selected shard
+};
+
+/// The shards of `part` without those excluded as a whole. Throws Error (kInvalidArgument): unknown
+/// part (the known ones are named), no shard left.
+SelectedShards select_shards(const SplitConfig& config, const std::string& part,
+                             const std::string& path);
+
+}  // namespace energon

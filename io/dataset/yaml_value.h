@@ -1,0 +1,81 @@
+// A YAML node that knows its place in the document, so that each complaint can name it: "splits.
+// train.blend[1].weight must be a number, got 'x', line 7". Private to io.
+//
+// Scalars have the types that Energon gives them: quoted ones are strings; null, ~ and nothing are
+// null; true, yes, false and no in any case are booleans; what reads as a number is one; the rest
+// is strings. Aliases are followed, but what is read of a document with all aliases is bounded by
+// its size.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <yaml-cpp/yaml.h>
+
+namespace energon {
+
+/// Not thread-safe. Every function throws Error (kInvalidArgument) with place and line if the node
+/// is of another kind.
+class YamlValue {
+ public:
+  using Entries = std::vector<std::pair<std::string, YamlValue>>;
+
+  /// The only document of `text`; `path` is named in errors and must outlive all values.
+  static YamlValue parse(const std::string& text, const std::string& path);
+
+  bool is_map() const { return node_.IsMap(); }
+  bool is_list() const { return node_.IsSequence(); }
+  bool is_null() const;
+  const std::string& place() const { return place_; }
+
+  std::string string() const;  ///< of any scalar that is not null, as written
+  std::string text() const;    ///< of any scalar, as written: "null" too
+  double number() const;
+  std::int64_t integer() const;
+  nlohmann::ordered_json json() const;
+  std::vector<YamlValue> list() const;
+  Entries entries() const;  ///< of a mapping, in order; a key that occurs twice is an error
+
+  [[noreturn]] void fail(const std::string& problem) const;
+
+ private:
+  YamlValue(YAML::Node node, std::string place, const std::string& path,
+            std::shared_ptr<std::int64_t> left)
+      : node_(std::move(node)), place_(std::move(place)), path_(&path), left_(std::move(left)) {}
+
+  YamlValue inner(const YAML::Node& node, std::string place) const;
+  void take(std::size_t size) const;
+
+  YAML::Node node_;
+  std::string place_;  // empty: the document
+  const std::string* path_;
+  std::shared_ptr<std::int64_t> left_;  // what may still be read of the document
+};
+
+/// A mapping of which all keys are known.
+class YamlFields {
+ public:
+  /// Throws Error (kInvalidArgument) that names an unknown key and the known ones. `hint` is
+  /// appended.
+  YamlFields(const YamlValue& map, const std::vector<std::string_view>& known,
+             std::string_view hint = {});
+
+  enum class Nulls { kAbsent, kKeep };
+  /// With kAbsent, empty also if the value is null.
+  std::optional<YamlValue> find(std::string_view key, Nulls nulls = Nulls::kAbsent) const;
+  /// Throws Error (kInvalidArgument) if it is missing.
+  YamlValue at(std::string_view key) const;
+
+ private:
+  YamlValue map_;
+  YamlValue::Entries entries_;
+};
+
+}  // namespace energon

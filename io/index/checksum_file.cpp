@@ -1,0 +1,121 @@
+#include "io/index/checksum_file.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/hash.h"
+
+namespace energon {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "checksum files are little-endian and are read and written as they are");
+
+constexpr std::string_view kMagic = "EGNXXH3\n";
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kHeaderBytes = 32;  // magic, version, tar size, sample count
+constexpr std::uint64_t kDigestBytes = 8;
+constexpr std::uint64_t kTrailerBytes = 8;  // digest of all before it
+
+[[noreturn]] void fail(ErrorCode code, const std::string& problem, const std::string& path) {
+  throw Error(code, problem, {.path = path});
+}
+
+std::uint64_t read_u64(const std::string& content, std::uint64_t offset) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, content.data() + offset, sizeof(value));
+  return value;
+}
+
+void append_u64(std::string& out, std::uint64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+}  // namespace
+
+ChecksumFile ChecksumFile::load(const std::string& checksum_path, std::uint64_t tar_size,
+                                std::int64_t sample_count) {
+  const std::uint64_t expected_bytes =
+      kHeaderBytes + kDigestBytes * static_cast<std::uint64_t>(sample_count) + kTrailerBytes;
+  // A file of another size is wrong anyway, so never read much more than a right one has.
+  const std::string content = read_file(checksum_path, expected_bytes + (std::uint64_t{1} << 20));
+  if (content.size() < kHeaderBytes + kTrailerBytes || !content.starts_with(kMagic)) {
+    fail(ErrorCode::kCorruptData, "not a checksum file: it is too short or begins with other bytes",
+         checksum_path);
+  }
+  const std::uint64_t checked_bytes = content.size() - kTrailerBytes;
+  const std::uint64_t digest = xxh3_64(as_bytes(content).first(checked_bytes));
+  if (digest != read_u64(content, checked_bytes)) {
+    fail(
+        ErrorCode::kCorruptData,
+        "the checksum file is damaged: its own digest does not match; prepare again with checksums",
+        checksum_path);
+  }
+  if (const std::uint64_t version = read_u64(content, 8); version != kVersion) {
+    fail(ErrorCode::kUnsupported,
+         fmt::format("the checksum file has version {}, this library reads version {}", version,
+                     kVersion),
+         checksum_path);
+  }
+  if (read_u64(content, 16) != tar_size ||
+      read_u64(content, 24) != static_cast<std::uint64_t>(sample_count) ||
+      content.size() != expected_bytes) {
+    fail(
+        ErrorCode::kCorruptData,
+        fmt::format("the checksums are those of a tar of {} bytes with {} samples, but the tar has "
+                    "{} bytes and {} samples; it was changed after it was prepared",
+                    read_u64(content, 16), read_u64(content, 24), tar_size, sample_count),
+        checksum_path);
+  }
+  std::vector<std::uint64_t> digests(static_cast<std::size_t>(sample_count));
+  std::memcpy(digests.data(), content.data() + kHeaderBytes, digests.size() * kDigestBytes);
+  return ChecksumFile(std::move(digests));
+}
+
+bool ChecksumFile::matches(std::int64_t i, ByteView range_bytes) const {
+  return xxh3_64(range_bytes) == digest(i);
+}
+
+std::string checksum_path(std::string_view index_path) {
+  return std::string(index_path.substr(0, index_path.size() - std::string_view(".idx").size())) +
+         ".xxh3";
+}
+
+std::string encode_checksums(std::uint64_t tar_size, std::span<const std::uint64_t> digests) {
+  std::string out(kMagic);
+  append_u64(out, kVersion);
+  append_u64(out, tar_size);
+  append_u64(out, digests.size());
+  out += as_text(std::as_bytes(digests));
+  append_u64(out, xxh3_64(as_bytes(out)));
+  return out;
+}
+
+void write_checksums(const std::string& checksum_path, std::uint64_t tar_size,
+                     std::span<const std::uint64_t> digests, unsigned mode) {
+  write_file_atomically(checksum_path, as_bytes(encode_checksums(tar_size, digests)), mode);
+}
+
+std::vector<std::uint64_t> compute_checksums(const FileSource& tar, const TarIndex& index) {
+  constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;
+  std::vector<std::byte> block;
+  std::vector<std::uint64_t> digests;
+  digests.reserve(static_cast<std::size_t>(index.sample_count()));
+  for (std::int64_t i = 0; i < index.sample_count(); ++i) {
+    const ByteRange range = index.range(i);
+    Xxh3Stream stream;
+    for (std::uint64_t offset = range.offset; offset < range.end(); offset += block.size()) {
+      block.resize(std::min(kBlockBytes, range.end() - offset));
+      tar.read_at(offset, block);
+      stream.update(block);
+    }
+    digests.push_back(stream.digest());
+  }
+  return digests;
+}
+
+}  // namespace energon

@@ -1,0 +1,140 @@
+#include "io/index/tar_index.h"
+
+#include <bit>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/hash.h"
+
+namespace energon {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "index files are little-endian and are read and written as they are");
+
+constexpr std::uint64_t kEntryBytes = 8;
+constexpr std::uint64_t kBlockBytes = 512;  // of a tar; a member begins at a block
+
+[[noreturn]] void fail(const std::string& problem, const std::string& path,
+                       std::optional<std::uint64_t> byte_offset = std::nullopt) {
+  throw Error(
+      ErrorCode::kCorruptData,
+      problem + "; it is damaged or not the index of this shard (prepare the dataset again)",
+      {.path = path, .byte_offset = byte_offset});
+}
+
+std::uint64_t entry_count(const FileSource& file, std::uint64_t tar_size) {
+  if (file.size() == 0 || file.size() % kEntryBytes != 0) {
+    fail(fmt::format("the index has {} bytes, which is no positive multiple of {}", file.size(),
+                     kEntryBytes),
+         file.path());
+  }
+  const std::uint64_t count = file.size() / kEntryBytes;
+  // Each sample has at least one header block. Checked before anything of this size is allocated.
+  if (count - 1 > tar_size / kBlockBytes) {
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("the index lists {} samples, more than the {} bytes of the tar can hold; "
+                    "the tar is truncated or the index is another's",
+                    count - 1, tar_size),
+        {.path = file.path()});
+  }
+  return count;
+}
+
+void check_end(std::uint64_t end, std::uint64_t tar_size, const std::string& path) {
+  if (end > tar_size) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index says that the samples end at byte {}, but the tar has {} "
+                            "bytes; the tar is truncated or the index is another's",
+                            end, tar_size),
+                {.path = path});
+  }
+}
+
+}  // namespace
+
+TarIndex TarIndex::from_entries(std::vector<std::uint64_t> entries, std::uint64_t tar_size,
+                                const std::string& index_path) {
+  if (entries.empty()) {
+    fail("the index is empty", index_path);
+  }
+  check_end(entries.back(), tar_size, index_path);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i] % kBlockBytes != 0) {
+      fail(fmt::format("index entry {} is {}, not a multiple of {}", i, entries[i], kBlockBytes),
+           index_path, i * kEntryBytes);
+    }
+    if (i > 0 && entries[i] <= entries[i - 1]) {
+      fail(fmt::format("index entry {} is {}, not above entry {}, which is {}", i, entries[i],
+                       i - 1, entries[i - 1]),
+           index_path, i * kEntryBytes);
+    }
+  }
+  return TarIndex(std::move(entries));
+}
+
+TarIndex TarIndex::load(const std::string& index_path, std::uint64_t tar_size) {
+  const FileSource file(index_path);
+  std::vector<std::uint64_t> entries(entry_count(file, tar_size));
+  file.read_at(0, std::as_writable_bytes(std::span(entries)));
+  return from_entries(std::move(entries), tar_size, index_path);
+}
+
+ByteRange TarIndex::range(std::int64_t i) const {
+  if (i < 0 || i >= sample_count()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("sample {} of a shard with {} samples", i, sample_count()));
+  }
+  const auto k = static_cast<std::size_t>(i);
+  const std::uint64_t begin = i == 0 ? 0 : entries_[k];
+  return {.offset = begin, .size = entries_[k + 1] - begin};
+}
+
+std::uint64_t TarIndex::digest() const { return xxh3_64(std::as_bytes(std::span(entries_))); }
+
+TarIndexSummary summarize_tar_index(const std::string& index_path, std::uint64_t tar_size) {
+  const FileSource file(index_path);
+  const std::uint64_t count = entry_count(file, tar_size);
+  TarIndexSummary summary{.sample_count = static_cast<std::int64_t>(count) - 1};
+  file.read_at((count - 1) * kEntryBytes,
+               std::as_writable_bytes(std::span(&summary.end_offset, 1)));
+  check_end(summary.end_offset, tar_size, index_path);
+  return summary;
+}
+
+std::string tar_index_path(std::string_view shard_path) {
+  const std::size_t slash = shard_path.rfind('/');
+  const std::size_t name = slash == std::string_view::npos ? 0 : slash + 1;
+  // A dot at the start or the end of the name does not begin a suffix (as in Python's pathlib).
+  const std::size_t dot = shard_path.rfind('.');
+  const bool has_suffix =
+      dot != std::string_view::npos && dot > name && dot + 1 < shard_path.size();
+  return std::string(has_suffix ? shard_path.substr(0, dot) : shard_path) + ".tar.idx";
+}
+
+void check_index_paths_differ(std::span<const std::string> shards) {
+  std::map<std::string, const std::string*> owners;
+  for (const std::string& shard : shards) {
+    const auto [owner, is_new] = owners.emplace(tar_index_path(shard), &shard);
+    if (!is_new && *owner->second != shard) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the shards '{}' and '{}' would share one index, '{}'; rename or "
+                      "exclude one of them",
+                      printable(*owner->second), printable(shard), printable(owner->first)));
+    }
+  }
+}
+
+void write_tar_index(const std::string& index_path, std::span<const std::uint64_t> entries,
+                     unsigned mode) {
+  write_file_atomically(index_path, std::as_bytes(entries), mode);
+}
+
+}  // namespace energon

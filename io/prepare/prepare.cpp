@@ -1,0 +1,364 @@
+#include "io/prepare/prepare.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <regex>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/dataset/dataset_info.h"
+#include "io/dataset/prepare_commit.h"
+#include "io/dataset/scan_pipeline.h"
+#include "io/dataset/shard_list.h"
+#include "io/dataset/shard_record.h"
+#include "io/error.h"
+#include "io/index/checksum_file.h"
+#include "io/index/index_cache.h"
+#include "io/index/parallel_for.h"
+#include "io/index/sample_index_writer.h"
+#include "io/index/tar_index.h"
+#include "io/path_exists.h"
+#include "io/prepare/staging_folder.h"
+#include "io/write_all.h"
+
+namespace energon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxPartNames = 50;
+constexpr std::size_t kMaxProblemsNamed = 50;
+constexpr std::string_view kDatasetYaml =
+    "__module__: megatron.energon\n__class__: CrudeWebdataset\n";
+
+void validate(const PrepareOptions& options) {
+  if (!options.split_ratios.empty() && !options.split_patterns.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the split is given by ratios and by patterns; give only one of them");
+  }
+  if (options.dataset_yaml_name && options.dataset_yaml_name->find('/') != std::string::npos) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the name of the loader definition, '{}', must not have folders",
+                            printable(*options.dataset_yaml_name)));
+  }
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw io_error("cannot stat", errno, {.path = path});
+  }
+  return status.st_mode & 0777U;
+}
+
+FoundShards choose_shards(const std::string& path, const PrepareOptions& options) {
+  FoundShards found = find_shards(path);
+  std::vector<std::string>& names = found.names;
+  for (const std::string& text : options.exclude_regexes) {
+    try {
+      const std::regex regex(text);
+      std::erase_if(names, [&](const std::string& name) { return std::regex_search(name, regex); });
+    } catch (const std::regex_error& error) {
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a regular expression: {}",
+                                                           printable(text), error.what()));
+    }
+  }
+  if (names.empty()) {
+    throw Error(ErrorCode::kNotFound,
+                "no shards to prepare: no .tar, .tgz, .tar.gz or .tar.zst that is not excluded",
+                {.path = path});
+  }
+  check_index_paths_differ(names);
+  return found;
+}
+
+SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options) {
+  if (!options.split_patterns.empty()) {
+    return split_by_pattern(shards, options.split_patterns);
+  }
+  if (!options.split_ratios.empty()) {
+    return split_by_ratio(shards, options.split_ratios);
+  }
+  return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
+}
+
+// Gathers what is wrong with shards, for one error that names it all.
+class Problems {
+ public:
+  void add(std::string text) {
+    if (++count_ <= kMaxProblemsNamed) {
+      text_ += fmt::format("\n  {}", text);
+    }
+  }
+
+  bool any() const { return count_ > 0; }
+
+  [[noreturn]] void raise(const std::string& path) const {
+    const std::string more = count_ > kMaxProblemsNamed
+                                 ? fmt::format("\n  and {} more", count_ - kMaxProblemsNamed)
+                                 : "";
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("nothing was prepared, because of {} problem{}:{}{}\n", count_,
+                            count_ == 1 ? "" : "s", text_, more),
+                {.path = path});
+  }
+
+ private:
+  std::size_t count_ = 0;
+  std::string text_;
+};
+
+void check_not_prepared(const std::string& path, const PrepareOptions& options) {
+  const std::string meta = path + "/.nv-meta";
+  if (options.existing == Existing::kRefuse &&
+      (path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml"))) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "the dataset is prepared already; to do it again: energon prepare --force-overwrite",
+        {.path = path});
+  }
+}
+
+class Preparation {
+ public:
+  Preparation(std::string path, const PrepareOptions& options)
+      : path_(std::move(path)),
+        options_(options),
+        found_(choose_shards(path_, options)),
+        names_(found_.names),
+        split_(choose_split(names_, options)),
+        file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
+        staging_(path_, mode_of(path_) | 0700U),
+        index_path_(staging_.meta_file("index.sqlite")),
+        writer_(std::make_unique<SampleIndexWriter>(index_path_)) {}
+
+  PrepareReport run(ProgressSink& sink) {
+    const WriteSignalsBlocked blocked;  // for SQLite
+    const auto total = static_cast<std::int64_t>(names_.size());
+    PrepareProgress progress{.shards_done = 0, .shards_total = total};
+    {
+      ScanPipeline pipeline(total, thread_count(options_.threads, total), options_.stop,
+                            [this](std::int64_t i) { return scan(i); });
+      for (std::int64_t i = 0; i < total; ++i) {
+        take(i, pipeline.next());
+        progress.shards_done = i + 1;
+        progress.samples = report_.samples;
+        progress.bytes = report_.bytes;
+        sink.on_progress(progress);
+      }
+    }
+    if (problems_.any()) {
+      problems_.raise(path_);
+    }
+    if (auto warning = found_.warning()) {
+      report_.warnings.push_back(std::move(*warning));
+    }
+    write_meta_files();
+    commit();
+    report_.shards = total;
+    report_.part_names.assign(part_names_.begin(), part_names_.end());
+    report_.split = split_;
+    return std::move(report_);
+  }
+
+ private:
+  std::string shard_path(std::int64_t i) const {
+    return path_ + "/" + names_[static_cast<std::size_t>(i)];
+  }
+
+  // On a pool thread: all about one shard that needs no other.
+  ScannedShard scan(std::int64_t i) const {
+    const std::string original = shard_path(i);
+    // Before the scan: a shard that changes meanwhile must not look like the one that was scanned.
+    const FileIdentity identity = FileSource(original).identity();
+    const FileSource tar(ensure_expanded(original, options_.cache_dir));
+    const std::string old_index = tar_index_path(original);
+    check_not_shrunk(proof_of_shrinking(old_index, tar.size()), old_index, nullptr);
+    ShardScan scan = scan_shard(tar, {.strictness = options_.strictness});
+    ScannedShard shard{.scan = std::move(scan), .tar_size = tar.size()};
+    std::vector<std::uint64_t> entries;
+    for (const ScannedSample& sample : shard.scan.samples) {
+      entries.push_back(sample.offset);
+    }
+    entries.push_back(shard.scan.end_offset);
+    check_not_shrunk(proof_of_shrinking(old_index, tar.size(), entries), old_index,
+                     &shard.scan.warnings);
+    const std::string index_path = staging_.loose_file(i, ".idx");
+    write_tar_index(index_path, entries, file_mode_);
+    mark_index_fresh(index_path, identity);
+    const TarIndex index = TarIndex::from_entries(std::move(entries), tar.size(), original);
+    shard.record = {.size_bytes = identity.size_bytes,
+                    .mtime_ns = identity.mtime_ns,
+                    .header_digest = header_digest(tar, index),
+                    .index_digest = index.digest()};
+    if (options_.checksums == Checksums::kWrite) {
+      write_checksums(staging_.loose_file(i, ".xxh3"), tar.size(), compute_checksums(tar, index),
+                      file_mode_);
+    }
+    if (FileSource(original).identity() != identity) {
+      throw Error(ErrorCode::kCorruptData, "the shard was changed while it was read");
+    }
+    return shard;
+  }
+
+  // Who prepares again wants what is there now, but hears of it.
+  void check_not_shrunk(const std::optional<std::string>& proof, const std::string& old_index,
+                        std::vector<std::string>* warnings) const {
+    if (!proof) {
+      return;
+    }
+    if (options_.existing == Existing::kRefuse) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("{}; if the tar was replaced on purpose, remove '{}' or prepare with "
+                              "--force-overwrite",
+                              *proof, printable(old_index)));
+    }
+    if (warnings != nullptr) {
+      warnings->push_back(*proof);
+    }
+  }
+
+  // On the caller's thread, in order.
+  void take(std::int64_t i, const ScannedShard& shard) {
+    const std::string& name = names_[static_cast<std::size_t>(i)];
+    if (shard.error) {
+      add_problem(name, shard.error);
+      return;
+    }
+    for (const std::string& warning : shard.scan.warnings) {
+      report_.warnings.push_back(fmt::format("{}: {}", printable(name), warning));
+    }
+    if (shard.scan.samples.empty()) {
+      problems_.add(fmt::format("{}: no samples in {} bytes; exclude the shard or remove it",
+                                printable(name), shard.tar_size));
+      return;
+    }
+    info_.shards.push_back({name, static_cast<std::int64_t>(shard.scan.samples.size())});
+    records_.push_back(shard.record);
+    records_.back().name = name;
+    report_.samples += static_cast<std::int64_t>(shard.scan.samples.size());
+    report_.bytes += shard.tar_size;
+    for (std::size_t k = 0; k < shard.scan.samples.size(); ++k) {
+      const std::uint64_t end = k + 1 < shard.scan.samples.size() ? shard.scan.samples[k + 1].offset
+                                                                  : shard.scan.end_offset;
+      add_sample(i, static_cast<std::int64_t>(k), shard.scan.samples[k], end);
+    }
+  }
+
+  void add_problem(const std::string& name, const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& known) {
+      if (known.code() == ErrorCode::kIo || known.code() == ErrorCode::kInternal) {
+        throw;  // not the shard's fault: no space, no permission
+      }
+      const ErrorContext& where = known.context();
+      problems_.add(fmt::format(
+          "{}: {}{}{}", printable(name), known.message(),
+          where.byte_offset ? fmt::format(" [byte {}]", *where.byte_offset) : "",
+          where.sample_key ? fmt::format(" [sample {}]", printable(*where.sample_key)) : ""));
+    }
+  }
+
+  void add_sample(std::int64_t shard, std::int64_t number, const ScannedSample& sample,
+                  std::uint64_t end) {
+    const auto first = writer_->add_sample(
+        sample.key, {.tar_file_id = shard,
+                     .sample_index = number,
+                     .bytes = {.offset = sample.offset, .size = end - sample.offset}});
+    if (first) {
+      problems_.add(fmt::format(
+          "the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys must differ in "
+          "a "
+          "whole dataset",
+          printable(sample.key), printable(names_[static_cast<std::size_t>(first->tar_file_id)]),
+          first->sample_index, printable(names_[static_cast<std::size_t>(shard)]), number));
+      return;
+    }
+    for (const ScannedPart& part : sample.parts) {
+      writer_->add_part(shard, number, part.name,
+                        {.offset = part.content_offset, .size = part.size});
+      if (part_names_.size() < kMaxPartNames) {
+        part_names_.insert(part.name);
+      }
+    }
+    report_.parts += static_cast<std::int64_t>(sample.parts.size());
+  }
+
+  void write_meta_files() {
+    writer_->finish();
+    fs::permissions(index_path_, static_cast<fs::perms>(file_mode_));
+    info_.energon_version = std::string(writer_version());
+    const std::string uuid = make_uuid();
+    staging_.write_meta_file("index.uuid", as_bytes(uuid), file_mode_);
+    const ShardRecords records(uuid, options_.checksums == Checksums::kWrite, std::move(records_));
+    staging_.write_meta_file("shard_record.bin", as_bytes(records.encode()), file_mode_);
+    staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
+    if (options_.dataset_yaml_name &&
+        !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
+      staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(kDatasetYaml), file_mode_);
+    }
+    // The last one: a folder without it is not prepared.
+    staging_.write_meta_file(".info.json", as_bytes(to_info_json(info_)), file_mode_);
+  }
+
+  void commit() {
+    // The older form would contradict the new one for whoever reads it; checksums of other bytes
+    // too.
+    staging_.remove_file(".nv-meta/.info.yaml");
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(names_.size()); ++i) {
+      const std::string index_path = tar_index_path(names_[static_cast<std::size_t>(i)]);
+      staging_.move_loose_file(i, ".idx", index_path);
+      if (options_.checksums == Checksums::kWrite) {
+        staging_.move_loose_file(i, ".xxh3", checksum_path(index_path));
+      } else {
+        staging_.remove_file(checksum_path(index_path));
+      }
+    }
+    if (options_.stop.stop_requested()) {
+      throw Error(ErrorCode::kCancelled, "prepare was stopped; the folder is as it was before");
+    }
+    check_not_prepared(path_, options_);  // by another process meanwhile
+    staging_.commit();
+  }
+
+  const std::string path_;
+  const PrepareOptions& options_;
+  const FoundShards found_;
+  const std::vector<std::string>& names_;  // position = tar_file_id
+  const SplitConfig split_;
+  const unsigned file_mode_;
+
+  StagingFolder staging_;
+  const std::string index_path_;
+  std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before that is removed
+  DatasetInfo info_;
+  std::vector<ShardRecord> records_;
+  Problems problems_;
+  std::set<std::string> part_names_;
+  PrepareReport report_;
+};
+
+}  // namespace
+
+PrepareReport prepare(const std::string& path, const PrepareOptions& options,
+                      ProgressSink& progress) {
+  validate(options);
+  if (!fs::is_directory(path)) {
+    throw Error(ErrorCode::kNotFound,
+                fs::exists(path) ? "not a folder; prepare takes the folder that holds the shards"
+                                 : "no such folder",
+                {.path = path});
+  }
+  complete_commit(path);
+  check_not_prepared(path, options);
+  return Preparation(path, options).run(progress);
+}
+
+}  // namespace energon

@@ -1,0 +1,166 @@
+#include "io/recipe/dataset_yaml.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/dataset/yaml_value.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/path_exists.h"
+#include "io/recipe/metadataset_fields.h"
+
+namespace energon {
+namespace {
+
+// Those that are applied.
+constexpr std::array<std::string_view, 6> kApplied = {"subflavors",
+                                                      "split_config",
+                                                      "part_filter",
+                                                      "shuffle_over_epochs",
+                                                      "max_samples_per_sequence",
+                                                      "parallel_shard_iters"};
+
+// Those that say how a typed sample is made of the parts.
+constexpr std::array<std::string_view, 13> kOfSamples = {
+    "info_config",          "sample_type",        "field_map",
+    "sample_loader",        "subflavor",          "decoder",
+    "auto_decode",          "image_decode",       "av_decode",
+    "guess_content",        "video_decode_audio", "handler",
+    "ignore_decoder_errors"};
+
+bool contains(const auto& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+class Reader {
+ public:
+  explicit Reader(DatasetYaml& result) : result_(result) {}
+
+  void read(const std::string& key, const YamlValue& value) {
+    if (key == "subflavors") {
+      read_subflavors(value);
+    } else if (key == "split_config") {
+      if (!value.is_null()) {
+        result_.split_config = value.string();
+      }
+    } else if (key == "part_filter") {
+      read_part_filter(value);
+    } else if (key == "shuffle_over_epochs") {
+      read_shuffle(value);
+    } else if (key == "max_samples_per_sequence") {
+      result_.max_samples_per_sequence = count_or_null(value);
+    } else if (key == "parallel_shard_iters") {
+      result_.parallel_shard_iters = count_or_null(value);
+    } else if (key == "__class__") {
+      class_ = value.string();
+    } else if (contains(kOfSamples, key)) {
+      if (!value.is_null()) {
+        not_applied_.push_back(key);
+      }
+    } else if (key != "__module__") {
+      value.fail(
+          fmt::format("is no known key; known: {}, __module__, __class__ and, without "
+                      "effect here, {}",
+                      fmt::join(kApplied, ", "), fmt::join(kOfSamples, ", ")));
+    }
+  }
+
+  void finish(const std::string& path) {
+    // Energon's crude classes give the parts, too; the standard one is told by sample_type.
+    if (!class_.empty() && class_.find("Crude") == std::string::npos &&
+        class_.find("StandardWebdataset") == std::string::npos) {
+      not_applied_.push_back("__class__");
+    }
+    // The type of crude samples is what we have.
+    if (!not_applied_.empty()) {
+      result_.warnings.push_back(
+          fmt::format("{}: not applied: {}; samples have their parts as they lie in the shards",
+                      printable(path), fmt::join(not_applied_, ", ")));
+    }
+  }
+
+ private:
+  void read_subflavors(const YamlValue& value) {
+    if (value.is_null()) {
+      return;
+    }
+    if (!value.is_map()) {
+      value.fail("must be a mapping");
+    }
+    result_.subflavors = value.json();
+  }
+
+  void read_part_filter(const YamlValue& value) {
+    if (value.is_null()) {
+      return;
+    }
+    if (value.is_map()) {
+      value.fail("must be a list of parts or name a function");
+    }
+    if (!value.is_list()) {
+      // A Python function that chooses parts: samples have all of them.
+      not_applied_.push_back("part_filter");
+      return;
+    }
+    std::vector<std::string> parts;
+    for (const YamlValue& part : value.list()) {
+      parts.push_back(part.string());
+    }
+    result_.part_filter = std::move(parts);
+  }
+
+  void read_shuffle(const YamlValue& value) {
+    ShuffleMultiplier shuffle;
+    if (value.is_null()) {
+      shuffle.mode = ShuffleMultiplier::Mode::kNone;
+    } else if (const std::int64_t epochs = value.integer(); epochs == -1) {
+      shuffle.mode = ShuffleMultiplier::Mode::kReplacement;
+    } else if (epochs >= 1) {
+      shuffle.epochs = epochs;
+    } else {
+      value.fail(fmt::format("must be null, -1 or at least 1, got {}", epochs));
+    }
+    result_.shuffle_over_epochs = shuffle;
+  }
+
+  static std::optional<std::int64_t> count_or_null(const YamlValue& value) {
+    if (value.is_null()) {
+      return std::nullopt;
+    }
+    const std::int64_t count = value.integer();
+    if (count < 1) {
+      value.fail(fmt::format("must be null or at least 1, got {}", count));
+    }
+    return count;
+  }
+
+  DatasetYaml& result_;
+  std::string class_;
+  std::vector<std::string> not_applied_;
+};
+
+}  // namespace
+
+DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std::string>& name) {
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
+  const std::string path = fmt::format("{}/.nv-meta/{}", folder, name.value_or("dataset.yaml"));
+  DatasetYaml result;
+  if (!path_exists(path)) {
+    if (name) {
+      throw Error(ErrorCode::kNotFound, "the dataset_config does not exist", {.path = path});
+    }
+    return result;
+  }
+  Reader reader(result);
+  for (const auto& [key, value] : YamlValue::parse(read_file(path, kLimitBytes), path).entries()) {
+    reader.read(key, value);
+  }
+  reader.finish(path);
+  return result;
+}
+
+}  // namespace energon

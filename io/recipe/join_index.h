@@ -1,0 +1,104 @@
+// Which samples of several datasets belong together: the join index, format JIDX0001, the same
+// bytes as Energon's.
+//
+// A row is one joined sample and has one place for each dataset of the join: the shard, as its
+// position in the dataset's split part before exclusion, and the byte range of the sample in the
+// uncompressed tar. docs/formats/energon_files.md gives the layout.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file_source.h"
+#include "io/index/tar_index.h"
+#include "io/recipe/metadataset.h"
+
+namespace energon {
+
+/// Where a sample of one dataset is.
+struct JoinPlace {
+  std::int64_t shard = 0;  ///< position in the split part before exclusion
+  ByteRange bytes;         ///< in the uncompressed tar
+
+  bool operator==(const JoinPlace&) const = default;
+};
+
+/// One place per dataset; empty if it has no such sample (nonmatch: none), never in the first.
+using JoinRow = std::vector<std::optional<JoinPlace>>;
+
+/// Rows are read from the file when they are asked for. Thread-safe, and may be used after fork().
+class JoinIndex {
+ public:
+  /// Opens `path`, which must have `columns` places in a row. Throws Error: kNotFound, kIo,
+  /// kCorruptData if it is no such file.
+  JoinIndex(const std::string& path, std::size_t columns);
+
+  const std::string& path() const { return file_.path(); }
+  std::size_t column_count() const { return columns_; }
+  std::int64_t row_count() const { return rows_; }
+
+  /// Throws Error: kInvalidArgument unless 0 <= i < row_count(), kCorruptData for a row that cannot
+  /// be one, kIo.
+  JoinRow row(std::int64_t i) const;
+
+  /// Calls visit(i, row) for all rows in order; reads many at a time. Throws as row().
+  void for_each_row(const std::function<void(std::int64_t, const JoinRow&)>& visit) const;
+
+  /// Reads all rows once. `tar_sizes[c][s]` is the size of shard `s` of column `c`, without a value
+  /// if the shard is excluded. Throws Error (kCorruptData) that names the first row that leads to a
+  /// shard that is not there or past its end.
+  using TarSizes = std::vector<std::optional<std::uint64_t>>;
+  void check(std::span<const TarSizes> tar_sizes) const;
+
+ private:
+  JoinRow decode(std::int64_t i, std::span<const std::int64_t> numbers) const;
+  [[noreturn]] void fail(std::int64_t row, std::size_t column, const std::string& problem) const;
+
+  const FileSource file_;
+  const std::size_t columns_;
+  std::int64_t rows_ = 0;
+};
+
+/// Not thread-safe.
+class JoinIndexWriter {
+ public:
+  /// Throws Error (kIo). Nothing is at `path` before finish().
+  JoinIndexWriter(const std::string& path, std::size_t columns);
+  ~JoinIndexWriter();
+  JoinIndexWriter(const JoinIndexWriter&) = delete;
+  JoinIndexWriter& operator=(const JoinIndexWriter&) = delete;
+
+  /// Requires: one place per column.
+  void add(const JoinRow& row);
+
+  /// Replaces `path` atomically.
+  void finish();
+
+ private:
+  struct File;
+
+  const std::size_t columns_;
+  std::unique_ptr<File> file_;
+};
+
+/// What the name of a join index depends on, of one dataset.
+struct JoinNameField {
+  std::string uuid = {};                   ///< the content of index.uuid
+  std::vector<std::string> excludes = {};  ///< expanded entries of `exclude` that hold a '/'
+  Nonmatch nonmatch = Nonmatch::kError;
+  /// Split part and split file, if the name must tell them apart; Energon's never does.
+  std::optional<std::string> split = std::nullopt;
+};
+
+/// "join_index_<SHA-256>.bin". The excludes are sorted first, and doubles dropped: Energon feeds
+/// them in the order of a Python set, so that with two or more of them its own name differs from
+/// process to process.
+std::string join_index_name(std::span<const JoinNameField> columns);
+
+}  // namespace energon

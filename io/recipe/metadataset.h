@@ -1,0 +1,125 @@
+// One `metadataset.yaml`, version 1 or 2, as it is written: which datasets each split names, and
+// how they are mixed.
+//
+// Nothing but the file itself is read here; io/recipe/recipe.h follows the references and puts the
+// hierarchy together. Reading is strict: an unknown key is an error that names the place and the
+// known keys. docs/formats/energon_files.md lists what is accepted.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io/recipe/subset.h"
+
+namespace energon {
+
+/// How several datasets become one stream.
+enum class Mixing : std::uint8_t {
+  kSingle,     ///< one dataset
+  kWeighted,   ///< `blend`: drawn by weight, without an end
+  kEpochized,  ///< `blend_epochized`: each sample a number of times in an epoch
+};
+
+/// What the loader's shuffle_over_epochs is multiplied by (the modes are those of its option).
+struct ShuffleMultiplier {
+  enum class Mode : std::uint8_t { kNone, kEpochs, kReplacement };
+  Mode mode = Mode::kEpochs;  ///< kNone: null, no shuffling. kReplacement: -1.
+  std::int64_t epochs = 1;    ///< at least 1; for kEpochs only
+
+  bool operator==(const ShuffleMultiplier&) const = default;
+};
+
+/// Of nested datasets: kNone wins, then kReplacement; numbers are multiplied. Throws Error
+/// (kInvalidArgument) if the product does not fit.
+ShuffleMultiplier combine(const ShuffleMultiplier& inner, const ShuffleMultiplier& outer);
+
+/// Files that a cooker looks up by name (io/store/file_store.h).
+struct AuxReference {
+  enum class Kind : std::uint8_t { kWebdataset, kFolder, kJsonl };
+  std::string name = {};
+  Kind kind = Kind::kWebdataset;
+  std::string path = {};  ///< absolute
+
+  bool operator==(const AuxReference&) const = default;
+};
+
+/// What becomes of a sample of a join's first dataset that another one does not have.
+enum class Nonmatch : std::uint8_t { kError, kSkip, kNone };
+std::string_view to_string(Nonmatch nonmatch);  ///< as in the file: "error", "skip", "none"
+
+/// One dataset of a join.
+struct JoinColumn {
+  std::string name = {};  ///< of the mapping form, else empty
+  std::string path = {};  ///< absolute; a prepared dataset
+  /// As written; after load_recipe() the one that holds.
+  std::string split_part = {};
+  std::optional<std::string> split_config = std::nullopt;
+  std::optional<std::string> dataset_config = std::nullopt;
+  nlohmann::ordered_json subflavors = nlohmann::ordered_json::object();
+  Nonmatch nonmatch = Nonmatch::kError;  ///< kError in the first column
+};
+
+/// The Python class or function that makes one sample of the columns'.
+struct Joiner {
+  enum class Kind : std::uint8_t { kClass, kFunction };
+  Kind kind = Kind::kClass;
+  std::string module = {};  ///< may be empty
+  std::string name = {};
+
+  bool operator==(const Joiner&) const = default;
+};
+
+struct MetadatasetJoin {
+  std::vector<JoinColumn> columns = {};  ///< at least one
+  Joiner joiner = {};
+};
+
+/// A dataset's folder, plain tars, a JSONL file or another metadataset.
+struct MetadatasetPath {
+  std::string path = {};  ///< absolute
+  std::optional<std::string> split_config = std::nullopt;
+  std::optional<std::string> dataset_config = std::nullopt;
+  std::vector<AuxReference> aux = {};
+};
+
+struct MetadatasetEntry {
+  std::string place = {};  ///< in the file, for messages: "splits.train.blend[1]"
+  std::variant<MetadatasetPath, MetadatasetJoin> source = {};
+  double factor = 1;  ///< weight or repetitions, as written; above 0
+  std::optional<std::string> split_part = std::nullopt;  ///< absent: the name of the split
+  nlohmann::ordered_json subflavors = nlohmann::ordered_json::object();
+  ShuffleMultiplier shuffle = {};
+  std::optional<Subset> subset = std::nullopt;
+};
+
+struct MetadatasetSplit {
+  std::string name = {};
+  Mixing mixing = Mixing::kSingle;
+  std::vector<MetadatasetEntry> entries = {};   ///< exactly one if kSingle, never empty
+  std::optional<Subset> subset = std::nullopt;  ///< of a blend; percentages
+};
+
+struct Metadataset {
+  std::string path = {};  ///< absolute
+  int version = 2;        ///< 1 or 2
+  std::vector<MetadatasetSplit> splits = {};
+
+  /// Throws Error (kInvalidArgument) that names the splits there are.
+  const MetadatasetSplit& split(const std::string& name) const;
+};
+
+/// `path` is where the file lies: relative paths in it start from its folder. Throws Error:
+/// kInvalidArgument with the place in the document, kUnsupported for URLs and other classes.
+Metadataset parse_metadataset(const std::string& text, const std::string& path);
+
+/// Throws also kNotFound, kIo.
+Metadataset read_metadataset(const std::string& path);
+
+}  // namespace energon

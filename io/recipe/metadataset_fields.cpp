@@ -1,0 +1,105 @@
+#include "io/recipe/metadataset_fields.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace energon {
+
+std::optional<std::string> find_string(const YamlFields& fields, std::string_view key) {
+  const auto value = fields.find(key);
+  return value ? std::optional(value->string()) : std::nullopt;
+}
+
+std::optional<std::string> find_config(const YamlFields& fields, std::string_view key,
+                                       std::string_view usual) {
+  auto name = find_string(fields, key);
+  return name == usual ? std::nullopt : name;
+}
+
+nlohmann::ordered_json read_subflavors(const YamlFields& fields) {
+  const auto value = fields.find("subflavors");
+  if (!value) {
+    return nlohmann::ordered_json::object();
+  }
+  if (!value->is_map()) {
+    value->fail("must be a mapping");
+  }
+  return value->json();
+}
+
+ShuffleMultiplier read_shuffle(const YamlFields& fields) {
+  using Mode = ShuffleMultiplier::Mode;
+  const auto value = fields.find("shuffle_over_epochs_multiplier", YamlFields::Nulls::kKeep);
+  if (!value) {
+    return {};
+  }
+  if (value->is_null()) {
+    return {.mode = Mode::kNone};
+  }
+  const std::int64_t epochs = value->integer();
+  if (epochs < 1 && epochs != -1) {
+    value->fail(fmt::format(
+        "must be at least 1, -1 (with replacement) or null (no shuffling), got {}", epochs));
+  }
+  return epochs == -1 ? ShuffleMultiplier{.mode = Mode::kReplacement}
+                      : ShuffleMultiplier{.epochs = epochs};
+}
+
+std::optional<Subset> read_subset(const YamlFields& fields) {
+  const auto value = fields.find("subset");
+  if (!value) {
+    return std::nullopt;
+  }
+  const YamlValue range = YamlFields(*value, {"range"}).at("range");
+  const std::vector<YamlValue> bounds = range.list();
+  if (bounds.size() != 2) {
+    range.fail(fmt::format("must have two bounds, [start, end], got {}", bounds.size()));
+  }
+  try {
+    return parse_subset(bounds[0].string(), bounds[1].string());
+  } catch (const Error& error) {
+    range.fail(fmt::format("is wrong: {}", error.message()));
+  }
+}
+
+double read_factor(const YamlFields& fields, std::string_view key) {
+  const auto value = fields.find(key);
+  if (!value) {
+    return 1;
+  }
+  const double factor = value->number();
+  if (!(factor > 0) || !std::isfinite(factor)) {
+    value->fail(fmt::format("must be above 0, got {}", factor));
+  }
+  return factor;
+}
+
+Nonmatch read_nonmatch(const YamlFields& fields) {
+  const auto value = fields.find("nonmatch");
+  if (!value) {
+    return Nonmatch::kError;
+  }
+  for (const Nonmatch nonmatch : {Nonmatch::kError, Nonmatch::kSkip, Nonmatch::kNone}) {
+    if (value->string() == to_string(nonmatch)) {
+      return nonmatch;
+    }
+  }
+  value->fail(fmt::format("must be error, skip or none, got '{}'", printable(value->string())));
+}
+
+Joiner read_joiner(const YamlValue& value) {
+  const YamlFields fields(value, {"__module__", "__class__", "__function__"});
+  const auto class_name = find_string(fields, "__class__");
+  const auto function_name = find_string(fields, "__function__");
+  if (class_name.has_value() == function_name.has_value()) {
+    value.fail("must have either __class__ or __function__");
+  }
+  return {.kind = class_name ? Joiner::Kind::kClass : Joiner::Kind::kFunction,
+          .module = find_string(fields, "__module__").value_or(""),
+          .name = class_name ? *class_name : *function_name};
+}
+
+}  // namespace energon

@@ -1,0 +1,365 @@
+#include "io/store/file_cache_core.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "io/index/read_bytes.h"
+#include "io/unique_fd.h"
+#include "io/write_all.h"
+
+namespace energon {
+namespace {
+
+std::string parent_folder(const FileCacheOptions& options) {
+  if (options.parent_folder) {
+    return *options.parent_folder;
+  }
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error) {
+    throw io_error("cannot use the system's temporary folder; set TMPDIR or parent_folder",
+                   error.value());
+  }
+  return folder.string();
+}
+
+// Threads that are started meanwhile take no signals: those are for the threads of the user.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
+// Not brought to the disk: nobody reads it after a crash.
+bool write_new_file(const std::string& path, ByteView content) noexcept {
+  const UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) {
+    return false;
+  }
+  if (try_write_all(fd.get(), content) != 0) {
+    ::unlink(path.c_str());
+    return false;
+  }
+  return true;
+}
+
+// Nothing if the file is not as it was written: someone cleaned the folder of temporary files.
+std::optional<SharedBytes> read_cached(const std::string& path, std::uint64_t size_bytes) {
+  try {
+    const FileSource file(path);
+    if (file.size() == size_bytes) {
+      return read_bytes(file, {.offset = 0, .size = size_bytes});
+    }
+  } catch (const Error&) {  // its store has it still
+  }
+  return std::nullopt;
+}
+
+// Each catcher gets an Error of its own, because Error::with() changes it. Others are shared.
+[[noreturn]] void rethrow(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    throw Error(error);
+  }
+}
+
+[[noreturn]] void refuse_closed() {
+  throw Error(ErrorCode::kCancelled,
+              "the file cache is gone; a lazy file must be used before its pipeline ends");
+}
+
+}  // namespace
+
+FileCacheCore::FileCacheCore(const FileCacheOptions& options)
+    : options_(options),
+      owner_(::getpid()),
+      folder_(std::in_place, parent_folder(options)),
+      folder_path_(folder_->path()) {
+  waiting_.reserve(static_cast<std::size_t>(options.threads));
+  threads_.reserve(static_cast<std::size_t>(options.threads));
+  const SignalsBlocked blocked;
+  try {
+    for (int i = 0; i < options.threads; ++i) {
+      threads_.emplace_back([this] { serve(); });
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t started = threads_.size();
+    close();
+    throw Error(ErrorCode::kResourceExhausted,
+                fmt::format("cannot start thread {} of {} of a file cache: {}; lower "
+                            "FileCacheOptions::threads",
+                            started + 1, options.threads, error.what()));
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void FileCacheCore::close() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+  }
+  work_.notify_all();
+  done_.notify_all();
+  room_.notify_all();
+  settled_.notify_all();
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+  threads_.clear();
+  folder_.reset();
+}
+
+bool FileCacheCore::is_of_this_process() const noexcept { return ::getpid() == owner_; }
+
+void FileCacheCore::check_process() const {
+  if (!is_of_this_process()) {
+    throw Error(ErrorCode::kCancelled,
+                "a file cache is used after fork(); every process makes its own");
+  }
+}
+
+FileCacheCore::Entry FileCacheCore::request(const std::string& store_id,
+                                            const StoreFactory& open_store, std::string name) {
+  check_process();
+  // Made before the lock is taken: what may fail or take its time.
+  auto entry = std::make_shared<CacheEntry>(
+      CacheEntry{.store_id = store_id, .name = std::move(name), .open_store = open_store});
+  std::list<Entry> request{entry};
+  const Lock lock(mutex_);
+  if (is_closed_) {
+    refuse_closed();
+  }
+  const auto [place, is_new] = entries_.try_emplace({entry->store_id, entry->name}, entry);
+  if (is_new) {
+    entry->request = request.begin();
+    requests_.splice(requests_.end(), request);
+    work_.notify_one();
+  } else {
+    entry = place->second;
+  }
+  ++entry->references;
+  return entry;
+}
+
+void FileCacheCore::drop_reference(const Entry& entry) noexcept {
+  if (!is_of_this_process()) {
+    return;
+  }
+  Lock lock(mutex_);
+  if (--entry->references > 0) {
+    return;
+  }
+  entries_.erase({entry->store_id, entry->name});
+  if (is_closed_) {
+    return;  // the folder goes, or is gone, as a whole
+  }
+  switch (entry->phase) {
+    case CachePhase::kRequested:
+      requests_.erase(entry->request);
+      break;
+    case CachePhase::kOnDisk:
+      lock.unlock();
+      ::unlink(entry->path.c_str());
+      lock.lock();
+      give_room_back(*entry);
+      break;
+    case CachePhase::kInMemory:
+      room_.notify_all();  // its thread waits there, or writes and looks afterwards
+      break;
+    case CachePhase::kReading:
+    case CachePhase::kUncached:
+    case CachePhase::kFailed:
+      break;
+  }
+  settled_.notify_all();
+}
+
+FileStoreItem FileCacheCore::get(const CacheEntry& entry) {
+  check_process();
+  Lock lock(mutex_);
+  done_.wait(lock, [&] { return is_closed_ || entry.phase != CachePhase::kReading; });
+  if (is_closed_) {
+    refuse_closed();
+  }
+  if (entry.phase == CachePhase::kFailed) {
+    const std::exception_ptr error = entry.error;
+    lock.unlock();
+    rethrow(error);
+  }
+  if (entry.phase == CachePhase::kInMemory) {
+    return entry.item;
+  }
+  const bool is_on_disk = entry.phase == CachePhase::kOnDisk;
+  lock.unlock();
+  if (is_on_disk) {
+    if (auto bytes = read_cached(entry.path, entry.size_bytes)) {
+      FileStoreItem item = entry.item;
+      item.bytes = std::move(*bytes);
+      return item;
+    }
+  }
+  return read_store(entry.store_id, entry.open_store, entry.name);
+}
+
+FileStoreItem FileCacheCore::read_store(const std::string& store_id, const StoreFactory& open_store,
+                                        std::string_view name) {
+  check_process();
+  return stores_.get(store_id, open_store, name);
+}
+
+FileCacheUsage FileCacheCore::usage() const {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  return {.bytes = used_bytes_,
+          .files = used_files_,
+          .requested = static_cast<std::int64_t>(requests_.size()),
+          .waiting = static_cast<std::int64_t>(waiting_.size()),
+          .failed_writes = failed_writes_};
+}
+
+void FileCacheCore::wait_until_settled() const {
+  check_process();
+  Lock lock(mutex_);
+  settled_.wait(lock, [this] { return is_closed_ || is_settled(); });
+}
+
+// Threads that have been woken, but have not come to it yet, count by what woke them.
+bool FileCacheCore::is_settled() const {
+  const bool all_wait_for_room = waiting_.size() == static_cast<std::size_t>(options_.threads);
+  return busy_ == 0 && (requests_.empty() || all_wait_for_room) &&
+         std::ranges::none_of(waiting_,
+                              [](const CacheEntry* entry) { return entry->references == 0; }) &&
+         (waiting_.empty() || !fits(*waiting_.front()));
+}
+
+void FileCacheCore::serve() {
+  Lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return is_closed_ || !requests_.empty(); });
+    if (is_closed_) {
+      return;
+    }
+    Entry entry = std::move(requests_.front());
+    requests_.pop_front();
+    ++busy_;
+    fetch(entry, lock);
+    --busy_;
+    settled_.notify_all();
+    // Perhaps the last that holds it, and with it a function of the user.
+    lock.unlock();
+    entry.reset();
+    lock.lock();
+  }
+}
+
+void FileCacheCore::fetch(const Entry& entry, Lock& lock) {
+  if (read(*entry, lock) && wait_for_room(*entry, lock)) {
+    write(*entry, lock);
+  }
+}
+
+// Whether there is something to write.
+bool FileCacheCore::read(CacheEntry& entry, Lock& lock) {
+  entry.phase = CachePhase::kReading;
+  const std::int64_t number = next_file_++;
+  lock.unlock();
+  FileStoreItem item;
+  std::string path;
+  std::exception_ptr error;
+  try {
+    item = read_store(entry.store_id, entry.open_store, entry.name);
+    path = fmt::format("{}/{}", folder_path_, number);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  done_.notify_all();
+  if (error != nullptr) {
+    entry.error = std::move(error);
+    entry.phase = CachePhase::kFailed;
+    return false;
+  }
+  entry.path = std::move(path);
+  entry.size_bytes = item.bytes.size();
+  entry.item = std::move(item);
+  entry.phase = CachePhase::kInMemory;
+  return true;
+}
+
+// False if it will have none: its file is too large, nobody wants it any more, or the cache ends.
+bool FileCacheCore::wait_for_room(CacheEntry& entry, Lock& lock) {
+  if (entry.size_bytes > options_.max_bytes) {
+    entry.phase = CachePhase::kUncached;
+    entry.item.bytes = {};
+    return false;
+  }
+  waiting_.push_back(&entry);  // allocates nothing: there is a place for each thread
+  --busy_;
+  settled_.notify_all();
+  const auto is_unwanted = [&] { return is_closed_ || entry.references == 0; };
+  room_.wait(lock, [&] { return is_unwanted() || (waiting_.front() == &entry && fits(entry)); });
+  ++busy_;
+  std::erase(waiting_, &entry);
+  room_.notify_all();  // another is the first now
+  if (is_unwanted()) {
+    return false;
+  }
+  used_bytes_ += entry.size_bytes;
+  ++used_files_;
+  return true;
+}
+
+void FileCacheCore::write(CacheEntry& entry, Lock& lock) {
+  const SharedBytes bytes = entry.item.bytes;
+  lock.unlock();
+  const bool is_written = write_new_file(entry.path, bytes.view);
+  lock.lock();
+  entry.item.bytes = {};
+  if (is_written && entry.references > 0) {
+    entry.phase = CachePhase::kOnDisk;
+    return;
+  }
+  entry.phase = CachePhase::kUncached;
+  if (is_written) {
+    lock.unlock();
+    ::unlink(entry.path.c_str());
+    lock.lock();
+  } else {
+    ++failed_writes_;
+  }
+  give_room_back(entry);
+}
+
+bool FileCacheCore::fits(const CacheEntry& entry) const {
+  return entry.size_bytes <= options_.max_bytes - used_bytes_ && used_files_ < options_.max_files;
+}
+
+void FileCacheCore::give_room_back(const CacheEntry& entry) {
+  used_bytes_ -= entry.size_bytes;
+  --used_files_;
+  room_.notify_all();
+}
+
+}  // namespace energon

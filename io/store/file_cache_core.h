@@ -1,0 +1,125 @@
+// What a FileCache, its threads and its LazyFiles share. Private to io.
+//
+// A fetch is done by one thread, from kReading on:
+//
+//   kRequested -> kReading -> kInMemory ------------------> kOnDisk
+//                    |            |  waits for room, writes
+//                    v            v
+//                 kFailed     kUncached  (too large, or could not be written)
+//
+// An entry whose last LazyFile goes leaves the table at once; its file, and its room with it, are
+// given back by whoever has them: the LazyFile if the file is on the disk, else the thread when it
+// comes to know.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/index/cache_folder.h"
+#include "io/store/file_cache.h"
+#include "io/store/file_store.h"
+#include "io/store/store_pool.h"
+
+namespace energon {
+
+enum class CachePhase { kRequested, kReading, kInMemory, kOnDisk, kUncached, kFailed };
+
+/// One file of one store.
+struct CacheEntry {
+  const std::string store_id;
+  const std::string name;
+  const StoreFactory open_store;
+
+  // Guarded by the mutex of the cache; from kInMemory on, what names the file is constant.
+  CachePhase phase = CachePhase::kRequested;
+  std::int64_t references = 0;                                    // of LazyFiles
+  std::list<std::shared_ptr<CacheEntry>>::iterator request = {};  // while kRequested
+  std::string path = {};                                          // in the folder of the cache
+  FileStoreItem item = {};        // without bytes but while kInMemory
+  std::uint64_t size_bytes = 0;   // from kInMemory on
+  std::exception_ptr error = {};  // if kFailed
+};
+
+class FileCacheCore {
+ public:
+  using Entry = std::shared_ptr<CacheEntry>;
+
+  /// Makes the folder and starts the threads.
+  explicit FileCacheCore(const FileCacheOptions& options);
+  FileCacheCore(const FileCacheCore&) = delete;
+  FileCacheCore& operator=(const FileCacheCore&) = delete;
+
+  /// Ends the threads and removes the folder. Called once, before the last reference goes.
+  void close() noexcept;
+
+  bool is_of_this_process() const noexcept;
+  /// Throws Error (kCancelled) in a forked child.
+  void check_process() const;
+
+  /// The entry, with a reference more, for which drop_reference() must be called.
+  Entry request(const std::string& store_id, const StoreFactory& open_store, std::string name);
+  void drop_reference(const Entry& entry) noexcept;
+
+  FileStoreItem get(const CacheEntry& entry);
+  FileStoreItem read_store(const std::string& store_id, const StoreFactory& open_store,
+                           std::string_view name);
+
+  const std::string& folder() const { return folder_path_; }
+  FileCacheUsage usage() const;
+  void wait_until_settled() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  // All of these with the mutex held; those that are given the lock may release it meanwhile.
+  void fetch(const Entry& entry, Lock& lock);
+  bool read(CacheEntry& entry, Lock& lock);
+  bool wait_for_room(CacheEntry& entry, Lock& lock);
+  void write(CacheEntry& entry, Lock& lock);
+  bool fits(const CacheEntry& entry) const;
+  void give_room_back(const CacheEntry& entry);
+  bool is_settled() const;
+
+  void serve();  // a thread
+
+  const FileCacheOptions options_;
+  const pid_t owner_;
+  std::optional<CacheFolder> folder_;  // until close()
+  const std::string folder_path_;
+  StorePool stores_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;             // there is a request
+  std::condition_variable done_;             // a read has ended
+  std::condition_variable room_;             // there may be room, or another may be first
+  mutable std::condition_variable settled_;  // is_settled() may have become true
+
+  // Guarded by mutex_.
+  bool is_closed_ = false;
+  std::map<std::pair<std::string_view, std::string_view>, Entry> entries_;  // views of the entry
+  std::list<Entry> requests_;                                               // in their order
+  std::vector<const CacheEntry*> waiting_;  // for room, in their order; one a thread at most
+  int busy_ = 0;                            // threads that read or write
+  std::int64_t next_file_ = 0;
+  std::uint64_t used_bytes_ = 0;
+  std::int64_t used_files_ = 0;
+  std::int64_t failed_writes_ = 0;
+
+  std::vector<std::thread> threads_;  // started last; joined by close()
+};
+
+}  // namespace energon

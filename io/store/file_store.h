@@ -1,0 +1,105 @@
+// Files that are looked up by name: the auxiliary data of a dataset (`aux` in a metadataset).
+//
+// A store is made before workers are forked and opens its files at the first get(), in each process
+// anew, because a database connection must not cross a fork. No store is thread-safe: one object
+// per thread.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "io/bytes.h"
+#include "io/file_source.h"
+#include "io/index/jsonl_index.h"
+#include "io/index/sample_index.h"
+#include "io/index/tar_index.h"
+#include "io/recipe/metadataset.h"
+
+namespace energon {
+
+/// The bytes of one file, and where they come from.
+struct FileStoreItem {
+  SharedBytes bytes;              ///< owned; may outlive the store
+  std::string source_path;        ///< the file that was read
+  std::string shard;              ///< its name in the dataset; of a folder, the name looked up
+  std::int64_t sample_index = 0;  ///< in the shard; 0 in a folder
+  ByteRange range;                ///< of source_path
+};
+
+class FileStore {
+ public:
+  virtual ~FileStore() = default;
+
+  /// Throws Error with the store as path and the name as sample:
+  ///   kNotFound         there is no such file
+  ///   kInvalidArgument  a name that this store cannot have; the store is not prepared
+  ///   kCorruptData, kIo
+  virtual FileStoreItem get(std::string_view name) = 0;
+
+  /// As it was given: a folder or a JSONL file.
+  const std::string& path() const { return path_; }
+
+ protected:
+  explicit FileStore(std::string path) : path_(std::move(path)) {}
+
+ private:
+  const std::string path_;
+};
+
+/// Parts of a prepared dataset, in any of its splits, by "key.part". Each get() is a look-up in
+/// index.sqlite and one read, of the part and the header before it, which must be this part's.
+/// Excluded samples are found, too.
+class WebdatasetFileStore final : public FileStore {
+ public:
+  /// `cache_dir` is where compressed shards are expanded (io/index/index_cache.h); absent:
+  /// default_cache_dir().
+  explicit WebdatasetFileStore(std::string path,
+                               std::optional<std::string> cache_dir = std::nullopt);
+  ~WebdatasetFileStore() override;
+
+  FileStoreItem get(std::string_view name) override;
+
+ private:
+  struct Opened;
+
+  Opened& opened();
+  FileStoreItem read(std::string_view name, const PartLocation& part);
+
+  const std::optional<std::string> cache_dir_;
+  std::unique_ptr<Opened> opened_;  // empty before the first get()
+};
+
+/// Files in a folder and below it, by their path relative to it. Names cannot lead out of it; links
+/// that lie in it may.
+class FolderFileStore final : public FileStore {
+ public:
+  explicit FolderFileStore(std::string path) : FileStore(std::move(path)) {}
+
+  FileStoreItem get(std::string_view name) override;
+};
+
+/// Lines of a JSONL file, by their sample number: "3" or "3.json". The bytes are those of
+/// JsonlIndex::range(), with the end of the line.
+class JsonlFileStore final : public FileStore {
+ public:
+  /// `cache_dir` as for ensure_jsonl_indexed().
+  explicit JsonlFileStore(std::string path, std::optional<std::string> cache_dir = std::nullopt);
+
+  FileStoreItem get(std::string_view name) override;
+
+ private:
+  const std::optional<std::string> cache_dir_;
+  std::optional<FileSource> file_;  // empty before the first get(), as index_
+  std::optional<JsonlIndex> index_;
+};
+
+/// The store that `reference` names; nothing is opened yet.
+std::unique_ptr<FileStore> make_file_store(
+    const AuxReference& reference, const std::optional<std::string>& cache_dir = std::nullopt);
+
+}  // namespace energon

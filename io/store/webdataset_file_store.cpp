@@ -1,0 +1,190 @@
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/dataset/dataset_info.h"
+#include "io/dataset/read_committed.h"
+#include "io/dataset/shard_list.h"
+#include "io/dataset/shard_record.h"
+#include "io/error.h"
+#include "io/index/index_cache.h"
+#include "io/index/read_bytes.h"
+#include "io/index/tar_index.h"
+#include "io/path_exists.h"
+#include "io/store/file_store.h"
+#include "io/tar/member_name.h"
+#include "io/tar/tar_header.h"
+#include "io/tar/tar_walker.h"
+
+namespace energon {
+namespace {
+
+// Beyond that many open shards all are closed; opening one again is cheap beside looking up a part.
+constexpr std::size_t kMaxOpenShards = 128;
+
+DatasetInfo read_info(const std::string& path) {
+  auto info = read_dataset_info(path + "/.nv-meta");
+  if (!info || !path_exists(path + "/.nv-meta/index.sqlite")) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("files are looked up in prepared datasets only; run: energon prepare "
+                            "{}",
+                            printable(path)),
+                {.path = path});
+  }
+  return std::move(*info);
+}
+
+// The content and the block before it.
+SharedBytes read_with_header(const FileSource& file, const ByteRange& content) {
+  if (content.offset < kTarBlockBytes) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("index.sqlite says that the part lies at byte {}, where no tar has "
+                            "one; prepare the dataset again",
+                            content.offset),
+                {.path = file.path()});
+  }
+  return read_bytes(
+      file, {.offset = content.offset - kTarBlockBytes, .size = content.size + kTarBlockBytes});
+}
+
+// True if the header alone says so. Long names and sizes stand in extension headers before it.
+bool is_header_of(TarBlock block, std::string_view name, const PartLocation& part) {
+  try {
+    const TarHeader header = parse_tar_header(block, 0);
+    if (!header.prefix.empty()) {
+      const std::size_t prefix = header.prefix.size();
+      if (!name.starts_with(header.prefix) || name.size() == prefix || name[prefix] != '/') {
+        return false;
+      }
+      name.remove_prefix(prefix + 1);
+    }
+    return header.name == name && header.size == part.content.size;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Whether a walk over the sample comes by the part.
+bool is_in_its_sample(const FileSource& file, const SampleIndex& index, std::string_view name,
+                      const PartLocation& part) {
+  const auto key = split_member_name(name);
+  const auto sample = key ? index.find_sample(key->key) : std::nullopt;
+  if (!sample || sample->tar_file_id != part.tar_file_id || sample->bytes.offset > file.size() ||
+      sample->bytes.size > file.size() - sample->bytes.offset) {
+    return false;
+  }
+  TarFileWalker walker(file, sample->bytes.offset, sample->bytes.end());
+  while (const auto member = walker.next()) {
+    if (member->type == MemberType::kRegular && member->name == name) {
+      return member->data_offset == part.content.offset && member->size == part.content.size;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+struct WebdatasetFileStore::Opened {
+  explicit Opened(const std::string& path)
+      : info(read_info(path)),
+        records(ShardRecords::load(path + "/.nv-meta", info)),
+        index(path + "/.nv-meta/index.sqlite") {}
+
+  const pid_t process = ::getpid();
+  const DatasetInfo info;
+  const std::optional<ShardRecords> records;
+  const SampleIndex index;
+  std::unordered_map<std::int64_t, FileSource> tars;  // by tar_file_id
+};
+
+WebdatasetFileStore::WebdatasetFileStore(std::string path, std::optional<std::string> cache_dir)
+    : FileStore(std::move(path)), cache_dir_(std::move(cache_dir)) {}
+
+WebdatasetFileStore::~WebdatasetFileStore() = default;
+
+WebdatasetFileStore::Opened& WebdatasetFileStore::opened() {
+  if (!opened_ || opened_->process != ::getpid()) {
+    std::unique_ptr<Opened> now;
+    read_committed(path(), [&] { now = std::make_unique<Opened>(path()); });
+    opened_ = std::move(now);
+  }
+  return *opened_;
+}
+
+FileStoreItem WebdatasetFileStore::get(std::string_view name) {
+  try {
+    const auto part = opened().index.find_part(name);
+    if (!part) {
+      throw Error(ErrorCode::kNotFound, split_member_name(name)
+                                            ? "the dataset has no such part"
+                                            : "the dataset has no such part; names are key.part, "
+                                              "such as 000123.jpg");
+    }
+    return read(name, *part);
+  } catch (const Error& error) {
+    // Of what went wrong deeper, the file is named in the message: the path is the store's.
+    const auto& where = error.context();
+    const bool is_elsewhere = where.path && *where.path != path();
+    throw Error(
+        error.code(),
+        is_elsewhere
+            ? fmt::format("{} ({}{})", error.message(), printable(*where.path),
+                          where.byte_offset ? fmt::format(", byte {}", *where.byte_offset) : "")
+            : error.message(),
+        {.path = path(), .sample_key = std::string(name)});
+  }
+}
+
+FileStoreItem WebdatasetFileStore::read(std::string_view name, const PartLocation& part) {
+  Opened& open = opened();
+  if (part.tar_file_id >= static_cast<std::int64_t>(open.info.shards.size())) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the part is in shard {}, but .info.json names {} shards; prepare the "
+                            "dataset again",
+                            part.tar_file_id, open.info.shards.size()));
+  }
+  const std::string& shard = open.info.shards[static_cast<std::size_t>(part.tar_file_id)].name;
+  auto tar = open.tars.find(part.tar_file_id);
+  if (tar == open.tars.end()) {
+    check_shard_name(shard, path());
+    if (open.tars.size() == kMaxOpenShards) {
+      open.tars.clear();
+    }
+    const std::string original = path() + "/" + shard;
+    FileSource file(original);
+    std::optional<FileSource> copy;
+    if (const std::string tar_path = ensure_expanded(file, cache_dir_); tar_path != original) {
+      copy.emplace(tar_path);
+    }
+    if (const ShardRecord* const record = open.records ? open.records->find(shard) : nullptr) {
+      check_recorded_once(*record, file, copy ? *copy : file, tar_index_path(original), cache_dir_);
+    }
+    tar = open.tars.emplace(part.tar_file_id, copy ? std::move(*copy) : std::move(file)).first;
+  }
+  const FileSource& file = tar->second;
+  if (part.content.offset > file.size() || part.content.size > file.size() - part.content.offset) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the part ends at byte {}, the shard at byte {}; it was changed after "
+                            "it was prepared",
+                            part.content.end(), file.size()),
+                {.path = file.path()});
+  }
+  const SharedBytes bytes = read_with_header(file, part.content);
+  if (!is_header_of(TarBlock(bytes.view.first(kTarBlockBytes)), name, part) &&
+      !is_in_its_sample(file, open.index, name, part)) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("index.sqlite says that the part lies at byte {}, but the tar has no "
+                            "such part there; one of the two is damaged",
+                            part.content.offset),
+                {.path = file.path(), .byte_offset = part.content.offset});
+  }
+  return {.bytes = {.view = bytes.view.subspan(kTarBlockBytes), .owner = bytes.owner},
+          .source_path = file.path(),
+          .shard = shard,
+          .sample_index = part.sample_index,
+          .range = part.content};
+}
+
+}  // namespace energon

@@ -1,0 +1,252 @@
+// Which samples the steps of a saved job were made of, without its functions and with them.
+
+#include "energon/loader/delivered_items.h"
+
+#include <functional>
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "tests/energon/loader/loader_fixture.h"
+#include "tests/support/dataset_builder.h"
+#include "wrappers/recipe/order_pipeline.h"
+
+namespace {
+
+using energon::CallContext;
+using energon::DeliveredItem;
+using energon::DeliveredItems;
+using energon::LoaderOptions;
+using energon::Mapping;
+using energon::PipelineFactory;
+using energon::Sample;
+using energon::SavableDataLoader;
+using energon::SavableDataLoaderState;
+using energon::TrainOptions;
+using energon::WorkerConfig;
+using energon::testing::LoaderFixture;
+using energon::testing::numbered_key;
+
+// An encoder of which every function makes one item of one.
+energon::TaskEncoder encoder() {
+  const auto change = [](Sample sample, CallContext&) {
+    sample.fields = {{"seen", std::int64_t{1}}};
+    return sample;
+  };
+  return {.cookers = {{.cook = [](Sample sample, energon::CookContext&) { return sample; }}},
+          .encode_sample = energon::MapFunction(change),
+          .batch = [](std::span<Sample>) { return Mapping(); },
+          .encode_batch = energon::MapFunction(change)};
+}
+
+TrainOptions order() {
+  return {.batch_size = 3, .shuffle_buffer_size = 9, .parallel_slices = 3, .repeat = false};
+}
+
+std::vector<std::string> keys_of(const DeliveredItem& item) {
+  std::vector<std::string> keys;
+  for (const energon::SampleRef& sample : item.samples) {
+    keys.push_back(numbered_key(sample.index));
+  }
+  return keys;
+}
+
+// The items are those that a job with `config` delivers, over an epoch and more.
+void check_items(const PipelineFactory& pipeline, const WorkerConfig& config,
+                 const std::function<PipelineFactory(const SavableDataLoaderState&)>& order_of) {
+  CAPTURE(config.rank, config.num_workers, config.logical_shards.value_or(0));
+  SavableDataLoader loader(pipeline, {.worker_config = config});
+  std::vector<Sample> delivered;
+  while (delivered.size() < 25) {
+    if (auto batch = loader.next()) {
+      delivered.push_back(std::move(*batch));
+    }
+  }
+  const SavableDataLoaderState state = loader.save_state_rank();
+  DeliveredItems items(state, order_of(state));
+  for (std::size_t step = 0; step < delivered.size(); ++step) {
+    const auto item = items.next();
+    REQUIRE(item);
+    CHECK(item->step == static_cast<std::int64_t>(step));
+    CHECK(item->restore_key == delivered[step].restore_key);
+    CHECK(keys_of(*item) == delivered[step].keys);
+  }
+  const auto next = items.next();  // what it has not delivered yet
+  auto batch = loader.next();
+  batch = batch ? std::move(batch) : loader.next();
+  CHECK(next->restore_key == batch->restore_key);
+}
+
+// Ten samples, in the order of their numbers or, by the rule of earlier versions, the other way
+// around.
+class TwoRules final : public energon::Dataset {
+ public:
+  std::optional<Sample> next() override {
+    if (position_ == kSamples) {
+      return std::nullopt;
+    }
+    const std::int64_t index = rule_ == 1 ? position_ : kSamples - 1 - position_;
+    ++position_;
+    Sample sample;
+    sample.restore_key = energon::RestoreKey::leaf(energon::Stage::kWebdataset, {0, index});
+    return sample;
+  }
+  void next_epoch() override { position_ = 0; }
+  std::optional<std::int64_t> size() const override { return kSamples; }
+  std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
+  Sample restore_sample(const energon::RestoreKey&) override { return {}; }
+  energon::State save_state() const override {
+    return {"TwoRules", {{"position", position_}, {"ties", rule_}}, {}};
+  }
+  energon::Config config() const override { return {{"type", "TwoRules"}}; }
+
+ private:
+  static constexpr std::int64_t kSamples = 10;
+  void check_state(const energon::State&, std::vector<std::string>&) const override {}
+  void apply_state(const energon::State& state) override {
+    position_ = state.integer("position");
+    rule_ = state.rule("ties");
+  }
+
+  std::int64_t position_ = 0;
+  std::int64_t rule_ = 1;
+};
+
+}  // namespace
+
+TEST_CASE("the items of a stream are those of the rules that it began with", "[loader][items]") {
+  const PipelineFactory pipeline = [](const energon::PipelineContext&) {
+    return std::make_unique<TwoRules>();
+  };
+  SavableDataLoader loader(pipeline);
+  const SavableDataLoaderState start = loader.save_state_rank();
+  const auto first_of = [&](const SavableDataLoaderState& state) {
+    return DeliveredItems(state, pipeline).next()->samples.at(0).index;
+  };
+  SavableDataLoaderState at_start = start;
+  at_start.worker_states[0].state.reset();
+  CHECK(first_of(at_start) == 0);
+  at_start.config.erase("draws");
+  CHECK(first_of(at_start) == 9);
+
+  loader.next();
+  SavableDataLoaderState later = loader.save_state_rank();
+  REQUIRE(later.worker_states[0].state);
+  CHECK(first_of(later) == 0);
+  later.worker_states[0].state->fields.pop_back();
+  CHECK(first_of(later) == 9);
+  // And these are the samples that the loader goes on with.
+  loader.restore_state_rank(later);
+  DeliveredItems items(later, pipeline);
+  items.next();
+  CHECK(items.next()->samples == samples_in(loader.next()->restore_key));
+}
+
+TEST_CASE("the items of a job with functions are computed without them", "[loader][items][fork]") {
+  TrainOptions options = order();
+  options.task_encoder = encoder();
+  const LoaderFixture fixture(options);
+  const auto order_of = [&](const SavableDataLoaderState& state) {
+    return order_pipeline({fixture.dataset()}, order(), state.config);
+  };
+  for (const int workers : {0, 2}) {
+    check_items(fixture.pipeline(), {.rank = 1, .world_size = 2, .num_workers = workers}, order_of);
+    check_items(fixture.pipeline(),
+                {.rank = 0, .world_size = 2, .num_workers = workers, .logical_shards = 6},
+                order_of);
+  }
+}
+
+TEST_CASE("remainders, single samples and virtual epochs are taken over from the state",
+          "[loader][items]") {
+  TrainOptions options = order();
+  options.task_encoder = encoder();
+  TrainOptions ours = order();
+  SECTION("remainders that are dropped") {
+    options.remainder = energon::BatchOptions::Remainder::kDrop;
+  }
+  SECTION("samples that are not batched") {
+    options.batch_size.reset();
+    options.task_encoder.encode_batch = {};
+  }
+  SECTION("virtual epochs") {
+    options.virtual_epoch_length = ours.virtual_epoch_length = 7;
+    options.repeat = ours.repeat = true;
+  }
+  const LoaderFixture fixture(options);
+  check_items(fixture.pipeline(), {}, [&](const SavableDataLoaderState& state) {
+    return order_pipeline({fixture.dataset()}, ours, state.config);
+  });
+}
+
+TEST_CASE("a validation job's items are computed without its functions", "[loader][items]") {
+  const LoaderFixture fixture({});
+  const auto pipeline = energon::val_pipeline(
+      {fixture.dataset()}, {.task_encoder = encoder(), .batch_size = 2, .limit = 20});
+  check_items(pipeline, {}, [&](const SavableDataLoaderState& state) {
+    return order_pipeline({fixture.dataset()}, energon::ValOptions{.batch_size = 2, .limit = 20},
+                          state.config);
+  });
+}
+
+TEST_CASE("another order is refused with all differences", "[loader][items]") {
+  TrainOptions options = order();
+  options.task_encoder = encoder();
+  const LoaderFixture fixture(options);
+  const SavableDataLoaderState state = fixture.loader(0)->save_state_rank();
+  TrainOptions other = order();
+  other.shuffle_buffer_size = 8;
+  other.batch_size = 4;
+  CHECK_THROWS_WITH(
+      DeliveredItems(state, order_pipeline({fixture.dataset()}, other, state.config)),
+      Catch::Contains("batch_size: 4, expected 3") && Catch::Contains("8, expected 9"));
+  const LoaderFixture larger(options, {20, 40});
+  CHECK_THROWS_WITH(
+      DeliveredItems(state, order_pipeline({larger.dataset()}, order(), state.config)),
+      Catch::Contains("shard"));
+}
+
+TEST_CASE("where functions decide, the stage is named, and the job's own pipeline tells",
+          "[loader][items]") {
+  TrainOptions options = order();
+  std::string stage;
+  SECTION("packing") {
+    stage = "Packing";
+    options.packing_buffer_size = 6;
+    options.task_encoder.select_samples_to_pack = [](std::span<const Sample> samples) {
+      std::vector<std::vector<std::size_t>> packs;
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        if (i % 2 == 0) {
+          packs.emplace_back();
+        }
+        packs.back().push_back(i);
+      }
+      return packs;
+    };
+    options.task_encoder.postencode_sample = [](Sample sample, CallContext&) { return sample; };
+    options.task_encoder.pack_selected_samples = [](std::span<Sample>, CallContext&) {
+      return Mapping();
+    };
+  }
+  SECTION("groups") {
+    stage = "GroupBatch";
+    options.task_encoder.batch_group_criterion = [](const Sample& sample) {
+      return energon::BatchGroup{.group = sample.keys.front().substr(5)};
+    };
+  }
+  SECTION("flat maps") {
+    stage = "FlatMap";
+    options.task_encoder.encode_sample = energon::FlatMapFunction([](Sample sample, CallContext&) {
+      return [sample = std::move(sample), given = false]() mutable {
+        return std::exchange(given, true) ? std::nullopt : std::optional(sample);
+      };
+    });
+  }
+  const LoaderFixture fixture(options);
+  const SavableDataLoaderState state = fixture.loader(0)->save_state_rank();
+  CHECK_THROWS_WITH(order_pipeline({fixture.dataset()}, order(), state.config),
+                    Catch::Contains("the stage " + stage) && Catch::Contains("--restore-key"));
+  check_items(fixture.pipeline(), {.num_workers = 0},
+              [&](const SavableDataLoaderState&) { return fixture.pipeline(); });
+}

@@ -1,0 +1,362 @@
+// Samples that a policy leaves out: they are reported in order with the batches, and a restore is
+// exact whatever becomes of them.
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "energon/loader/basic_data_loader.h"
+#include "energon/loader/quarantine_writer.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "tests/energon/loader/loader_fixture.h"
+
+using energon::CallContext;
+using energon::ErrorPolicies;
+using energon::FailureAction;
+using energon::LoaderOptions;
+using energon::LoaderStatistics;
+using energon::MapFunction;
+using energon::Sample;
+using energon::SavableDataLoader;
+using energon::TrainOptions;
+using energon::testing::numbered_dataset;
+using energon::testing::numbers;
+using energon::testing::TempDir;
+using Numbers = std::vector<std::int64_t>;
+
+namespace {
+
+bool is_bad(std::int64_t number) { return number % 5 == 3 || (number >= 40 && number < 50); }
+
+// Fails on bad samples, unless the file `healed` is there.
+MapFunction fails_until(const std::string& healed) {
+  return [healed](Sample sample, CallContext&) {
+    if (is_bad(numbers(sample).front()) && !std::filesystem::exists(healed)) {
+      throw std::runtime_error("bad sample");
+    }
+    return sample;
+  };
+}
+
+ErrorPolicies skip() { return {.standard = {.action = FailureAction::kSkip}}; }
+
+// 55 samples in order, in batches of two; every fifth one and a block of ten are bad until healed.
+class Picky {
+ public:
+  energon::PipelineFactory pipeline() const {
+    return energon::val_pipeline(
+        {dataset_}, {.task_encoder = {.encode_sample = fails_until(folder_.file("healed"))},
+                     .batch_size = 2,
+                     .errors = skip()});
+  }
+  std::unique_ptr<SavableDataLoader> loader(LoaderOptions options) const {
+    return std::make_unique<SavableDataLoader>(pipeline(), options);
+  }
+  void heal() const { folder_.write("healed", ""); }
+  void fall_ill() const { std::filesystem::remove(folder_.file("healed")); }
+  const TempDir& folder() const { return folder_; }
+
+ private:
+  TempDir folder_;
+  std::shared_ptr<const energon::Webdataset> dataset_ =
+      numbered_dataset(folder_, energon::testing::kTens);
+};
+
+LoaderOptions with_workers(int workers) {
+  return {.worker_config = {.num_workers = workers}, .checkpoint_every_batches = 7};
+}
+
+// The numbers of one epoch from here on.
+Numbers rest_of_epoch(SavableDataLoader& loader) {
+  Numbers result;
+  while (const auto batch = loader.next()) {
+    const Numbers more = numbers(*batch);
+    result.insert(result.end(), more.begin(), more.end());
+  }
+  return result;
+}
+
+Numbers reported(const LoaderStatistics& statistics) {
+  Numbers result;
+  for (const auto& report : statistics.newest_reports) {
+    for (const auto& sample : report.samples) {
+      result.push_back(std::stoll(sample.key));
+    }
+  }
+  return result;
+}
+
+Numbers bad_below(std::int64_t end) {
+  Numbers result;
+  for (std::int64_t i = 0; i < end; ++i) {
+    if (is_bad(i)) {
+      result.push_back(i);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("what is reported is what preceded the delivered batches", "[loader][drops][fork]") {
+  for (const int workers : {0, 1}) {
+    const Picky picky;
+    const auto loader = picky.loader(with_workers(workers));
+    while (const auto batch = loader->next()) {
+      CHECK(reported(loader->stats()) == bad_below(numbers(*batch).back()));
+    }
+    const LoaderStatistics stats = loader->stats();
+    CHECK(reported(stats) == bad_below(55));
+    REQUIRE(stats.failures.size() == 6);
+    CHECK(stats.failures[4].stage == "encode_sample");
+    CHECK(stats.failures[4].shard_name == "shard-004.tar");
+    CHECK(stats.failures[4].samples == 10);
+    const auto& stages = stats.workers.at(0).stages;
+    const auto stage = std::find_if(stages.begin(), stages.end(), [](const auto& entry) {
+      return entry.name == "encode_sample";
+    });
+    REQUIRE(stage != stages.end());
+    CHECK(stage->failed == bad_below(55).size());
+    CHECK_THAT(to_string(stats.newest_reports[0]), Catch::Contains("bad sample"));
+  }
+}
+
+TEST_CASE("a state saved at any batch resumes at the right sample, healed or not",
+          "[loader][drops][fork]") {
+  const Picky picky;
+  const auto loader = picky.loader(with_workers(1));
+  std::int64_t next = 0;  // the sample after the last one delivered
+  const auto check_resumed = [&](bool in_next_epoch) {
+    const auto state = loader->save_state_rank();
+    Numbers ill;
+    Numbers healthy;
+    for (std::int64_t i = in_next_epoch ? 55 : next; i < 55; ++i) {
+      healthy.push_back(i);
+      if (!is_bad(i)) {
+        ill.push_back(i);
+      }
+    }
+    INFO("resumed at sample " << next);
+    const auto same = picky.loader(with_workers(1));
+    same->restore_state_rank(state);
+    if (in_next_epoch) {
+      CHECK(rest_of_epoch(*same).front() == 0);
+    } else {
+      CHECK(rest_of_epoch(*same) == ill);
+      picky.heal();
+      const auto healed = picky.loader(with_workers(1));
+      healed->restore_state_rank(state);
+      CHECK(rest_of_epoch(*healed) == healthy);
+      CHECK(rest_of_epoch(*healed).size() == 55);
+      picky.fall_ill();
+    }
+  };
+  check_resumed(false);
+  while (const auto batch = loader->next()) {
+    next = numbers(*batch).back() + 1;
+    check_resumed(false);
+  }
+  check_resumed(true);
+}
+
+TEST_CASE("an epoch that ends with bad samples is left behind by a restore, healed or not",
+          "[loader][drops][fork]") {
+  // Worker 4 of 6 has the shard of which all samples are bad: it makes no batch at all.
+  const Picky picky;
+  LoaderOptions options = with_workers(6);
+  const auto loader = picky.loader(options);
+  const std::size_t in_epoch = rest_of_epoch(*loader).size();
+  CHECK(in_epoch == 55 - bad_below(55).size());
+  const auto state = loader->save_state_rank();
+  loader->next();
+  const auto later = loader->save_state_rank();
+  picky.heal();
+  const auto healed = picky.loader(options);
+  healed->restore_state_rank(state);
+  CHECK(rest_of_epoch(*healed).size() == 55);
+  healed->stop();
+  healed->restore_state_rank(later);
+  CHECK(rest_of_epoch(*healed).size() == 53);
+}
+
+TEST_CASE("statistics add up over stops, and say what was delivered",
+          "[loader][statistics][fork]") {
+  for (const int workers : {0, 2}) {
+    const Picky picky;
+    const auto loader = picky.loader(with_workers(workers));
+    CHECK(loader->stats().verdict().limit == energon::Limit::kUnknown);
+    CHECK(loader->stats().consumer.batches == 0);
+    loader->next();
+    loader->next();
+    loader->stop();
+    const LoaderStatistics stopped = loader->stats();
+    CHECK(stopped.consumer.batches == 2);
+    CHECK(stopped.consumer.samples == 4);
+    CHECK(stopped.consumer.bytes > 0);
+    CHECK(stopped.workers.size() == static_cast<std::size_t>(std::max(workers, 1)));
+    rest_of_epoch(*loader);
+    const LoaderStatistics after = loader->stats();
+    std::uint64_t made = 0;
+    for (std::size_t i = 0; i < after.workers.size(); ++i) {
+      made += after.workers[i].batches;
+      CHECK(after.workers[i].queue_depth == 0);
+      CHECK(after.workers[i].busy > stopped.workers[i].busy);
+      CHECK(after.workers[i].cpu.count() > 0);
+    }
+    CHECK(made >= after.consumer.batches);  // those in flight at stop() are made again
+    CHECK(after.consumer.worker_wait.count() > 0);
+    CHECK(after.consumer.own_time.count() > 0);
+  }
+}
+
+TEST_CASE("the statistics of a dead worker can still be read", "[loader][statistics][fork]") {
+  const Picky picky;
+  const auto loader = picky.loader(with_workers(1));
+  loader->next();
+  loader->next();
+  ::kill(loader->worker_pids().at(0), SIGKILL);
+  CHECK_THROWS_AS(
+      [&] {
+        for (int i = 0; i < 100; ++i) {
+          loader->next();
+        }
+      }(),
+      energon::Error);
+  CHECK(loader->stats().workers.at(0).batches >= 2);
+}
+
+TEST_CASE("a loader for evaluation has the statistics of its last iteration",
+          "[loader][statistics][fork]") {
+  const Picky picky;
+  const energon::BasicDataLoader loader(picky.pipeline(), with_workers(1));
+  CHECK(loader.stats().consumer.batches == 0);
+  {
+    auto first = loader.iterate();
+    first.next();
+    CHECK(loader.stats().consumer.batches == 1);
+    auto second = loader.iterate();
+    second.next();
+    second.next();
+    CHECK(loader.stats().consumer.batches == 2);
+    CHECK(first.stats().consumer.batches == 1);
+    second = loader.iterate();
+    CHECK(loader.stats().consumer.batches == 0);
+    second.next();
+  }
+  CHECK(loader.stats().consumer.batches == 1);
+}
+
+TEST_CASE("a stage that fails endlessly sends its reports all the same", "[loader][drops][fork]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {1000});
+  SavableDataLoader loader(
+      train_pipeline(dataset,
+                     {.task_encoder = {.encode_sample = [](Sample, CallContext&) -> Sample {
+                        throw std::runtime_error("no");
+                      }},
+                      .errors = {.standard = {.action = FailureAction::kSkip, .tolerance = 2500}}}),
+      {.worker_config = {.num_workers = 1}});
+  CHECK_THROWS_WITH(loader.next(), Catch::Contains("2500 samples in a row"));
+  const LoaderStatistics stats = loader.stats();
+  REQUIRE(stats.failures.size() == 1);
+  CHECK(stats.failures[0].samples == 2499);
+  CHECK(stats.newest_reports.size() == 1000);
+  CHECK(stats.newest_reports.back().consecutive == 2499);
+}
+
+TEST_CASE("a quarantine line that a crash cut off does not swallow the next one",
+          "[loader][drops]") {
+  const TempDir folder;
+  const std::string path = folder.write("bad.jsonl", "{\"dataset\":\"/d\",\"sha");
+  energon::FailureReport report{.stage = "read", .cause = "a\nb"};
+  report.samples = {{.dataset_path = "/d", .shard_name = "s.tar", .index_in_shard = 4}};
+  energon::QuarantineWriter writer(path);
+  writer.append(report);
+  report.samples.push_back(report.samples[0]);  // nobody knows which of them is bad
+  writer.append(report);
+  report.is_shard_broken = true;
+  writer.append(report);
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  REQUIRE(lines.size() == 3);
+  CHECK(nlohmann::json::parse(lines[1]).at("index") == 4);
+  CHECK_FALSE(nlohmann::json::parse(lines[2]).contains("index"));
+  CHECK_THROWS_WITH(energon::QuarantineWriter(folder.file("none/bad.jsonl")).append(report),
+                    Catch::Contains("none/bad.jsonl"));
+}
+
+TEST_CASE("the quarantine file has a line for each sample that was left out",
+          "[loader][drops][fork]") {
+  for (const int workers : {0, 2}) {
+    const Picky picky;
+    const std::string path = picky.folder().file("bad.jsonl");
+    LoaderOptions options = with_workers(workers);
+    options.quarantine_file = path;
+    const auto loader = picky.loader(options);
+    loader->next();
+    loader->stop();
+    CHECK_FALSE(std::filesystem::exists(path));
+    rest_of_epoch(*loader);
+    std::set<std::int64_t> keys;
+    std::ifstream file(path);
+    for (std::string text; std::getline(file, text);) {
+      const auto line = nlohmann::json::parse(text);
+      keys.insert(std::stoll(line.at("key").get<std::string>()));
+      CHECK(line.at("dataset") == picky.folder().path());
+      CHECK(line.at("index") == std::stoll(line.at("key").get<std::string>()) % 10);
+      CHECK(line.at("bytes").size() == 2);
+      CHECK(line.at("stage") == "encode_sample");
+      CHECK_THAT(line.at("cause").get<std::string>(), Catch::Contains("bad sample"));
+    }
+    const Numbers bad = bad_below(55);
+    CHECK(keys == std::set<std::int64_t>(bad.begin(), bad.end()));
+  }
+}
+
+TEST_CASE("an epoch of which nothing can be used is an error", "[loader][drops][fork]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {12});
+  const auto make = energon::val_pipeline(
+      {dataset}, {.task_encoder = {.encode_sample = [](Sample, CallContext&) -> Sample {
+                    throw std::runtime_error("no");
+                  }},
+                  .errors = skip()});
+  for (const int workers : {0, 1, 3}) {
+    SavableDataLoader loader(make, {.worker_config = {.num_workers = workers}});
+    CHECK_THROWS_WITH(loader.next(),
+                      Catch::Contains("nothing in this epoch") && Catch::Contains("12 failures"));
+    CHECK(loader.stats().failures.at(0).samples == 12);
+  }
+}
+
+TEST_CASE("a dataset that cannot be read does not hide one that is drawn seldom",
+          "[loader][drops]") {
+  const TempDir broken_folder;
+  const TempDir folder;
+  const auto broken = numbered_dataset(broken_folder, {5});
+  const auto whole = numbered_dataset(folder, {5});
+  std::filesystem::remove(broken->shards().shards.front().tar_path);
+  energon::PipelineData data;
+  data.mixing = energon::Mixing::kWeighted;
+  data.leaves = {{.dataset = broken, .length = 5, .weight = 500}, {.dataset = whole, .length = 5}};
+  ErrorPolicies errors = skip();
+  errors.standard.tolerance = 0;
+  SavableDataLoader loader(energon::train_pipeline(data, {.errors = errors}));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(loader.next());
+  }
+  // Nor does it hide that nothing can be read.
+  std::filesystem::remove(whole->shards().shards.front().tar_path);
+  SavableDataLoader nothing(energon::train_pipeline(data, {.errors = errors}));
+  CHECK_THROWS_WITH(nothing.next(), Catch::Contains("each sample that there is was among them"));
+}

@@ -1,0 +1,300 @@
+#include "energon/process/arena.h"
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "energon/process/slot_lease.h"
+#include "io/error.h"
+#include "tests/energon/process/process_fixture.h"
+#include "tests/energon/process/synthetic_stream.h"
+
+using energon::ArenaOptions;
+using energon::ArenaReader;
+using energon::ArenaSlot;
+using energon::ArenaWriter;
+using energon::Doorbell;
+using energon::Error;
+using energon::ErrorCode;
+using energon::kPageBytes;
+using energon::RingReader;
+using energon::RingWriter;
+using energon::SharedMemory;
+using energon::SharedRange;
+using energon::SlotLease;
+using energon::SlotReference;
+using namespace energon::testing;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+/// Both halves of an arena in one process.
+struct Arena {
+  explicit Arena(ArenaOptions options)
+      : ring_bytes(energon::ring_footprint(energon::kReturnRingBytes)),
+        memory(SharedMemory::create(
+            energon::align_up(ring_bytes, kPageBytes) +
+            energon::arena_footprint(options.limit_bytes, options.reserve_bytes))) {
+    const SharedRange ring = energon::shared_range(memory, 0, ring_bytes);
+    const std::uint64_t start = energon::align_up(ring_bytes, kPageBytes);
+    const SharedRange range = energon::shared_range(memory, start, memory->size() - start);
+    energon::format_ring(ring, energon::kReturnRingBytes);
+    worker = std::make_unique<ArenaWriter>(
+        range, std::make_unique<RingReader>(ring, bell, worker_bell), options);
+    parent =
+        std::make_unique<ArenaReader>(range, std::make_unique<RingWriter>(ring, worker_bell, bell));
+  }
+
+  SlotReference publish(std::uint64_t size) {
+    ArenaSlot slot = worker->acquire(size, now());
+    fill_payload(0, size, slot.bytes());
+    return slot.publish();
+  }
+  static energon::Wait now() { return {energon::deadline_after(std::chrono::milliseconds(1))}; }
+
+  std::uint64_t ring_bytes;
+  std::shared_ptr<SharedMemory> memory;
+  std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
+  std::shared_ptr<Doorbell> worker_bell = std::make_shared<Doorbell>();
+  std::unique_ptr<ArenaWriter> worker;
+  std::unique_ptr<ArenaReader> parent;
+};
+
+ArenaOptions limits(std::uint64_t limit, std::uint64_t keep) {
+  return {.limit_bytes = limit, .keep_free_bytes = keep};
+}
+
+}  // namespace
+
+TEST_CASE("the parent sees the bytes of a published slot", "[process][arena]") {
+  Arena arena(limits(4 * kMiB, kMiB));
+  for (const std::uint64_t size : {0, 1, 4096, 4097, 100000, 1 << 20}) {
+    const SlotLease lease = arena.parent->lease(arena.publish(size));
+    REQUIRE(lease.bytes.size() == size);
+    CHECK(payload_matches(0, size, lease.bytes));
+    CHECK(reinterpret_cast<std::uintptr_t>(lease.bytes.data()) % kPageBytes == 0);
+  }
+}
+
+TEST_CASE("the most recently used slot is reused, so a steady state touches no new page",
+          "[process][arena]") {
+  Arena arena(limits(64 * kMiB, 64 * kMiB));
+  const SlotReference first = arena.publish(100000);
+  arena.parent->lease(first);
+  for (int i = 0; i < 1000; ++i) {
+    const SlotReference next = arena.publish(100000 - i);
+    REQUIRE(next.offset == first.offset);
+    arena.parent->lease(next);
+  }
+  arena.worker->collect();
+  CHECK(arena.worker->touched_bytes() == energon::align_up(100000, kPageBytes));
+}
+
+TEST_CASE("a slot that is not published goes back", "[process][arena]") {
+  Arena arena(limits(kMiB, kMiB));
+  for (int i = 0; i < 100; ++i) {
+    ArenaSlot slot = arena.worker->acquire(600000, Arena::now());
+    ArenaSlot moved = std::move(slot);
+    moved = ArenaSlot();
+  }
+  CHECK(arena.worker->slots_held() == 0);
+  CHECK(arena.worker->free_bytes() == arena.worker->touched_bytes());
+}
+
+TEST_CASE("a slot shrinks and grows while it is written", "[process][arena]") {
+  Arena arena(limits(8 * kMiB, kMiB));
+  ArenaSlot slot = arena.worker->acquire(3000, Arena::now());
+  fill_payload(0, 1, slot.bytes());
+  slot.resize(4000, Arena::now());
+  CHECK(payload_matches(0, 1, slot.bytes().first(2992)));
+  slot.resize(500000, Arena::now());
+  CHECK(payload_matches(0, 1, slot.bytes().first(2992)));
+  slot.resize(2992, Arena::now());
+  const SlotLease lease = arena.parent->lease(slot.publish());
+  CHECK(lease.bytes.size() == 2992);
+  CHECK(payload_matches(0, 1, lease.bytes));
+}
+
+TEST_CASE("a consumer that keeps everything gets an error that names limit, bytes and option",
+          "[process][arena]") {
+  Arena arena(limits(kMiB, kMiB));
+  std::vector<SlotLease> kept;
+  try {
+    for (int i = 0; i < 100; ++i) {
+      kept.push_back(arena.parent->lease(arena.publish(200000)));
+    }
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kResourceExhausted);
+    CHECK_THAT(error.what(), Catch::Contains("limit 1048576 bytes") &&
+                                 Catch::Contains("arena_limit") &&
+                                 Catch::Contains("1003520 bytes in 5 samples"));
+  }
+  CHECK(kept.size() == 5);
+  kept.erase(kept.begin() + 2);
+  kept.push_back(arena.parent->lease(arena.publish(200000)));  // one back, one out
+  CHECK(payload_matches(0, 200000, kept.back().bytes));
+}
+
+TEST_CASE("a payload above the limit is refused at once, and one of exactly the limit is not",
+          "[process][arena]") {
+  Arena arena(limits(kMiB, kMiB));
+  CHECK_THROWS_WITH(arena.worker->acquire(kMiB + 1, {}), Catch::Contains("arena_limit"));
+  CHECK_THROWS_WITH(arena.worker->acquire(~std::uint64_t{0}, {}), Catch::Contains("arena_limit"));
+  CHECK(arena.worker->acquire(kMiB, Arena::now()).bytes().size() == kMiB);
+}
+
+TEST_CASE("sizes change without the arena running out", "[process][arena]") {
+  Arena arena(limits(4 * kMiB, 2 * kMiB));
+  ByteStream random(3);
+  std::vector<SlotLease> window;
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint64_t size = random.next() % 400000;
+    window.push_back(arena.parent->lease(arena.publish(size)));
+    REQUIRE(payload_matches(0, size, window.back().bytes.first(std::min<std::uint64_t>(size, 64))));
+    if (window.size() > 5) {
+      window.erase(window.begin() + static_cast<std::ptrdiff_t>(random.next() % window.size()));
+    }
+    REQUIRE(arena.worker->touched_bytes() <= 4 * kMiB);
+  }
+}
+
+TEST_CASE("free memory above the mark is given back to the system", "[process][arena]") {
+  Arena arena(limits(64 * kMiB, kMiB));
+  std::vector<SlotLease> kept;
+  for (int i = 0; i < 8; ++i) {
+    kept.push_back(arena.parent->lease(arena.publish(4 * kMiB)));
+  }
+  CHECK(arena.worker->touched_bytes() == 32 * kMiB);
+  kept.clear();
+  arena.worker->collect();
+  CHECK(arena.worker->touched_bytes() <= kMiB);
+}
+
+TEST_CASE("a damaged slot reference is refused", "[process][arena]") {
+  Arena arena(limits(kMiB, kMiB));
+  const SlotReference good = arena.publish(5000);
+  for (const SlotReference& bad :
+       {SlotReference{good.offset + 1, 10, 0, 0}, SlotReference{~std::uint64_t{0} << 12, 10, 0, 0},
+        SlotReference{0, ~std::uint64_t{0}, 0, 0}, SlotReference{1 << 30, 1 << 30, 0, 0}}) {
+    CHECK_THROWS_AS(arena.parent->lease(bad), Error);
+  }
+}
+
+TEST_CASE("the worker notices a slot that is returned twice", "[process][arena]") {
+  Arena arena(limits(kMiB, kMiB));
+  const SlotReference reference = arena.publish(5000);
+  arena.parent->lease(reference);
+  arena.parent->lease(reference);
+  CHECK_THROWS_AS(arena.worker->collect(), Error);
+}
+
+TEST_CASE("a return of an earlier publication of a slot is noticed, as the slot is out again",
+          "[process][arena]") {
+  Arena arena(limits(kMiB, kMiB));
+  const SlotReference first = arena.publish(5000);
+  SlotLease stale = arena.parent->lease(first);
+  arena.parent->lease(first);
+  const SlotReference second = arena.publish(5000);
+  REQUIRE(second.slot == first.slot);
+  REQUIRE(second.tag == first.tag + 1);
+  stale = {};
+  CHECK_THROWS_WITH(arena.worker->collect(), Catch::Contains("publication 1"));
+}
+
+TEST_CASE("as many slots as can be lent are an error of their own, whatever the limit",
+          "[process][arena]") {
+  Arena arena(limits(1024 * kMiB, kMiB));
+  std::vector<SlotReference> out;
+  for (std::uint64_t i = 0; i < energon::kMaxSlotsHeld; ++i) {
+    out.push_back(arena.worker->acquire(100, Arena::now()).publish());
+  }
+  CHECK_THROWS_WITH(arena.publish(100), Catch::Contains("32768 is as many as a worker can lend") &&
+                                            !Catch::Contains("raise arena_limit"));
+  arena.parent->lease(out.front());
+  CHECK_NOTHROW(arena.publish(100));
+}
+
+TEST_CASE("with little address space slots of larger sizes help out", "[process][arena]") {
+  constexpr std::uint64_t kLimit = 4 * kMiB;
+  const std::uint64_t least = energon::least_arena_footprint(kLimit);
+  CHECK(least == 8 * kMiB - kPageBytes);
+  CHECK_THROWS_AS(energon::arena_footprint(kLimit, least - 1), Error);
+  std::uint64_t before = 0;
+  for (const std::uint64_t reserve : {least, 2 * least, 8 * least}) {
+    CAPTURE(reserve);
+    CHECK(energon::arena_footprint(kLimit, reserve) <= reserve);
+    ArenaOptions options = limits(kLimit, kMiB);
+    options.reserve_bytes = reserve;
+    Arena arena(options);
+    std::vector<SlotLease> kept;
+    try {
+      while (kept.size() < 1000) {
+        kept.push_back(arena.parent->lease(arena.publish(100'000)));
+      }
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), Catch::Contains("ulimit -v"));
+    }
+    for (std::size_t i = 0; i < kept.size(); ++i) {  // none lies over another
+      CHECK(payload_matches(0, 100'000, kept[i].bytes));
+    }
+    CHECK(kept.size() > before);  // 6 sizes hold them, so at least 6
+    CHECK(kept.size() >= 6);
+    before = kept.size();
+    kept.clear();
+    CHECK(arena.parent->lease(arena.publish(kLimit)).bytes.size() == kLimit);
+  }
+  CHECK(before == 40);  // the limit alone
+}
+
+TEST_CASE("a lease outlives both halves of the arena", "[process][arena]") {
+  auto arena = std::make_unique<Arena>(limits(kMiB, kMiB));
+  const SlotLease lease = arena->parent->lease(arena->publish(70000));
+  arena.reset();
+  CHECK(payload_matches(0, 70000, lease.bytes));
+}
+
+TEST_CASE("an arena of a tebibyte has sane arithmetic", "[process][arena]") {
+  const std::uint64_t tebibyte = std::uint64_t{1} << 40;
+  CHECK(energon::arena_footprint(tebibyte) > tebibyte);
+  CHECK(energon::arena_footprint(tebibyte) < tebibyte * 64);
+  CHECK_THROWS_AS(energon::arena_footprint(tebibyte + 1), Error);
+  CHECK_THROWS_AS(energon::arena_footprint(100), Error);
+}
+
+TEST_CASE("several threads drop leases while the worker waits for them",
+          "[process][arena][threads]") {
+  energon::ParentEndpoint parent(small_channel());
+  const auto worker = attach_here(parent);
+  const StreamOptions stream{.worker = 5, .count = 1500, .largest = 100000};
+  std::thread producer([&] {
+    try {
+      send_stream(*worker, stream, {hang_limit()});
+    } catch (const Error&) {  // the parent then misses units
+    }
+    worker->close();
+  });
+  std::uint64_t received = 0;
+  std::deque<std::thread> droppers;
+  for (; received < stream.count; ++received) {
+    SlotLease lease;
+    if (take_unit(parent, stream, received, {hang_limit()}, &lease) != energon::RingStatus::kItem) {
+      break;
+    }
+    if (received % 16 == 0) {  // this lease dies in another thread, at any time
+      droppers.emplace_back([held = std::move(lease)]() mutable { held = {}; });
+    }
+    if (droppers.size() > 3) {
+      droppers.front().join();
+      droppers.pop_front();
+    }
+  }
+  for (std::thread& dropper : droppers) {
+    dropper.join();
+  }
+  producer.join();
+  CHECK(received == stream.count);
+}

@@ -1,0 +1,206 @@
+#include "energon/process/checkpoint_ring.h"
+
+#include <atomic>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "energon/process/fail_point.h"
+#include "energon/process/worker_status.h"
+#include "io/error.h"
+#include "tests/energon/process/synthetic_stream.h"
+
+using energon::Checkpoint;
+using energon::CheckpointReader;
+using energon::CheckpointRingOptions;
+using energon::CheckpointWriter;
+using energon::Error;
+using energon::ErrorCode;
+using energon::SharedMemory;
+using energon::SharedRange;
+using namespace energon::testing;
+
+namespace {
+
+SharedRange memory_for(const CheckpointRingOptions& options) {
+  const std::uint64_t size = energon::checkpoint_ring_footprint(options);
+  return energon::shared_range(SharedMemory::create(size), 0, size);
+}
+
+std::vector<std::byte> content(std::uint64_t index) {
+  std::vector<std::byte> bytes(payload_size(0, index, 3000));
+  fill_payload(0, index, bytes);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the last n checkpoints can be read, the newest not after an index is found",
+          "[process][checkpoint]") {
+  const CheckpointRingOptions options{.slots = 4, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  CHECK_FALSE(reader.newest_not_after(~std::uint64_t{0}));
+  for (std::uint64_t index = 0; index <= 60; index += 10) {
+    writer.write(index, content(index));
+  }
+  CHECK(reader.indexes() == std::vector<std::uint64_t>{30, 40, 50, 60});
+  CHECK_FALSE(reader.newest_not_after(29));
+  const auto found = reader.newest_not_after(49);
+  REQUIRE(found);
+  CHECK(found->index == 40);
+  CHECK(found->bytes == content(40));
+  CHECK(reader.newest_not_after(60)->index == 60);
+}
+
+TEST_CASE("a checkpoint larger than its slot names the option and both sizes",
+          "[process][checkpoint]") {
+  const CheckpointRingOptions options{.slots = 2, .slot_bytes = 1000};
+  CheckpointWriter writer(memory_for(options), options);
+  CHECK_THROWS_WITH(writer.write(0, std::vector<std::byte>(1001)),
+                    Catch::Contains("1001") && Catch::Contains("1000") &&
+                        Catch::Contains("checkpoint_slot_bytes"));
+  CHECK_NOTHROW(writer.write(1, std::vector<std::byte>(1000)));
+  CHECK_THROWS_AS(writer.write(0, std::vector<std::byte>(1)), Error);
+}
+
+TEST_CASE("of two checkpoints with one index the newer is found", "[process][checkpoint]") {
+  const CheckpointRingOptions options{.slots = 3, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  // The slots are used in turn, so the newer one comes to lie before and behind the older.
+  for (std::uint64_t index = 0; index < 6; ++index) {
+    writer.write(index, content(index));
+    writer.write(index, content(index + 100));
+    CHECK(reader.newest_not_after(index)->bytes == content(index + 100));
+  }
+}
+
+TEST_CASE("a half-written checkpoint is not seen, the earlier ones are", "[process][checkpoint]") {
+  const CheckpointRingOptions options{.slots = 3, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  for (std::uint64_t index = 1; index <= 5; ++index) {
+    writer.write(index, content(index));
+  }
+  energon::arm_fail_point("checkpoint.half_written", energon::FailAction::kThrow);
+  CHECK_THROWS_AS(writer.write(6, content(6)), Error);
+  energon::disarm_fail_point();
+  CHECK(reader.indexes() == std::vector<std::uint64_t>{4, 5});
+  writer.write(6, content(6));  // into the same slot
+  CHECK(reader.newest_not_after(6)->bytes == content(6));
+}
+
+TEST_CASE("a scribbled checkpoint is skipped", "[process][checkpoint][fuzz]") {
+  const CheckpointRingOptions options{.slots = 2, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  ByteStream random(9);
+  std::uint64_t index = 0;
+  for (int round = 0; round < 3000; ++round) {
+    ++index;
+    writer.write(index, content(index));
+    range.data()[random.next() % 300] ^= static_cast<std::byte>(random.next());
+    const auto found = reader.newest_not_after(~std::uint64_t{0});
+    REQUIRE((!found || found->bytes == content(found->index)));
+  }
+}
+
+TEST_CASE("a reader thread gets whole checkpoints while they are overwritten",
+          "[process][checkpoint][threads]") {
+  const CheckpointRingOptions options{.slots = 2, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  std::atomic<bool> done{false};
+  std::atomic<bool> same{true};
+  std::thread other([&] {
+    while (!done) {
+      if (const auto found = reader.newest_not_after(~std::uint64_t{0})) {
+        same = same && found->bytes == content(found->index);
+      }
+    }
+  });
+  for (std::uint64_t index = 1; index <= 3000; ++index) {
+    writer.write(index, content(index));
+  }
+  done = true;
+  other.join();
+  CHECK(same);
+}
+
+TEST_CASE("what a reader needs is found while the writer goes on, as far as it may",
+          "[process][checkpoint][threads]") {
+  // The writer is ahead by as many as a ring of samples lets it: the slots hold one more.
+  constexpr std::uint64_t kAhead = 3;
+  const CheckpointRingOptions options{.slots = kAhead + 1, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  std::atomic<std::uint64_t> delivered{0};
+  std::atomic<std::uint64_t> written{0};
+  std::uint64_t wrong = 0;
+  std::thread other([&] {
+    for (std::uint64_t index = 1; index <= 5000; ++index) {
+      while (index > delivered + kAhead) {
+        std::this_thread::yield();
+      }
+      writer.write(index, content(index));
+      written = index;
+    }
+  });
+  for (std::uint64_t index = 1; index <= 5000; ++index) {
+    while (written < index) {
+      std::this_thread::yield();
+    }
+    delivered = index;
+    for (int look = 0; look < 3; ++look) {
+      const auto found = reader.newest_not_after(index);
+      wrong += found && found->index == index && found->bytes == content(index) ? 0 : 1;
+    }
+  }
+  other.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a damaged checkpoint is passed over for the next older one", "[process][checkpoint]") {
+  const CheckpointRingOptions options{.slots = 4, .slot_bytes = 4000};
+  const SharedRange range = memory_for(options);
+  CheckpointWriter writer(range, options);
+  const CheckpointReader reader(range, options);
+  for (std::uint64_t index = 1; index <= 4; ++index) {
+    writer.write(index, content(index));
+  }
+  const std::uint64_t stride = energon::checkpoint_ring_footprint(options) / options.slots;
+  for (std::uint64_t newest = 4; newest >= 1; --newest) {
+    CHECK(reader.newest_not_after(9)->bytes == content(newest));
+    range.data()[(newest - 1) * stride + 64] ^= std::byte{1};  // of its first word
+  }
+  CHECK_FALSE(reader.newest_not_after(9));
+}
+
+TEST_CASE("the status words give a whole item or none", "[process][status][threads]") {
+  energon::WorkerStatus status{};
+  CHECK_FALSE(status.item());
+  std::atomic<bool> same{true};
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) {
+      const auto item = status.item();
+      same = same && (!item || item->first == ~item->second);
+    }
+  });
+  for (std::uint64_t i = 1; i <= 20000; ++i) {
+    status.set_item({i, ~i});
+    status.advance();
+  }
+  done = true;
+  other.join();
+  CHECK(same);
+  CHECK(status.progress_count() == 20000);
+  CHECK(status.item()->first == 20000);
+}

@@ -1,0 +1,134 @@
+#include "energon/process/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "tests/energon/process/process_fixture.h"
+#include "tests/support/child_runner.h"
+#include "tests/support/refused_call.h"
+#include "tests/support/skip.h"
+
+using energon::Error;
+using energon::ErrorCode;
+using energon::SharedMemory;
+using energon::UniqueFd;
+using namespace energon::testing;
+
+TEST_CASE("two mappings show the same bytes", "[process][shared_memory]") {
+  const auto first = SharedMemory::create(100000);
+  const auto second = SharedMemory::attach(UniqueFd(::fcntl(first->fd(), F_DUPFD_CLOEXEC, 0)));
+  CHECK(first->size() == 102400);
+  CHECK(second->size() == 102400);
+  first->data()[99999] = std::byte{7};
+  CHECK(second->data()[99999] == std::byte{7});
+}
+
+TEST_CASE("punched pages read as zeros, their neighbours stay", "[process][shared_memory]") {
+  const auto memory = SharedMemory::create(1 << 20);
+  std::memset(memory->data(), 1, memory->size());
+  CHECK(memory->punch(4096, 2 * 4096 + 100));
+  CHECK(memory->data()[4095] == std::byte{1});
+  CHECK(memory->data()[4096] == std::byte{0});
+  CHECK(memory->data()[3 * 4096 - 1] == std::byte{0});
+  CHECK(memory->data()[3 * 4096] == std::byte{1});
+  CHECK_THROWS_AS(memory->punch(4096, 1 << 20), Error);
+}
+
+TEST_CASE("core dumps leave the memory out, in each process that maps it",
+          "[process][shared_memory]") {
+  const auto first = SharedMemory::create(1 << 20);
+  const auto second = SharedMemory::attach(UniqueFd(::fcntl(first->fd(), F_DUPFD_CLOEXEC, 0)));
+  std::ifstream maps("/proc/self/smaps");
+  int left_out = 0;
+  int mappings = 0;
+  bool is_ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(" rw-s ") != std::string::npos) {
+      is_ours = line.find("memfd:energon") != std::string::npos;
+      mappings += is_ours ? 1 : 0;
+    } else if (is_ours && line.rfind("VmFlags:", 0) == 0) {
+      left_out += line.find(" dd") != std::string::npos ? 1 : 0;
+      is_ours = false;
+    }
+  }
+  CHECK(mappings == 2);
+  CHECK(left_out == 2);
+}
+
+TEST_CASE_METHOD(ProcessFixture, "a sandbox without memfd_create is an error that names it",
+                 "[process][shared_memory][fork]") {
+  for (const int refusal : {ENOSYS, EPERM}) {
+    const ChildResult result = run_in_child([refusal] {
+      if (!refuse_system_call(SYS_memfd_create, refusal)) {
+        return 77;
+      }
+      try {
+        SharedMemory::create(1 << 20);
+      } catch (const Error& error) {
+        const std::string text = error.what();
+        return error.code() == ErrorCode::kUnsupported &&
+                       text.find("memfd_create") != std::string::npos &&
+                       text.find("seccomp") != std::string::npos
+                   ? 0
+                   : 1;
+      }
+      return 2;
+    });
+    if (result.exit_code == 77) {
+      return skip_case("not permitted to filter system calls");
+    }
+    CHECK(result.exit_code == 0);
+  }
+}
+
+TEST_CASE("memory of a tebibyte is only address space", "[process][shared_memory][fork]") {
+  const auto memory = SharedMemory::create(std::uint64_t{1} << 40);
+  memory->data()[memory->size() - 1] = std::byte{1};
+  CHECK(memory->data()[memory->size() - 1] == std::byte{1});
+}
+
+TEST_CASE("nobody can truncate the memory", "[process][shared_memory]") {
+  const auto memory = SharedMemory::create(1 << 16);
+  const std::string path = fmt::format("/proc/{}/fd/{}", ::getpid(), memory->fd());
+  const UniqueFd other(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(other.valid());
+  CHECK(::ftruncate(other.get(), 0) == -1);
+  CHECK(errno == EPERM);
+  CHECK(::ftruncate(other.get(), 1 << 20) == -1);
+  CHECK(errno == EPERM);
+}
+
+TEST_CASE("a descriptor that is not sealed memory is refused", "[process][shared_memory]") {
+  CHECK_THROWS_AS(SharedMemory::attach(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC))), Error);
+}
+
+TEST_CASE_METHOD(ProcessFixture, "a file size limit is an error, not a SIGXFSZ",
+                 "[process][shared_memory][fork]") {
+  const ChildResult result = run_in_child([] {
+    const rlimit limit{1 << 20, 1 << 20};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      SharedMemory::create(2 << 20);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return error.code() == ErrorCode::kResourceExhausted &&
+                     text.find("ulimit -f") != std::string::npos
+                 ? 0
+                 : 1;
+    }
+    return 2;
+  });
+  CHECK(result.exit_code == 0);
+}

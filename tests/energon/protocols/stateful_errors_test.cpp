@@ -1,0 +1,86 @@
+// Calls out of turn and damaged dictionaries of a stateful loader.
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+#include "energon/protocols/stateful_data_loader.h"
+#include "io/error.h"
+#include "tests/energon/protocols/stateful_fixture.h"
+
+using energon::ErrorCode;
+using energon::StatefulDataLoader;
+using energon::testing::Dict;
+using energon::testing::failure_of;
+using energon::testing::indexed;
+using energon::testing::make;
+using energon::testing::resume;
+using energon::testing::take;
+using energon::testing::uneven_workers;
+
+TEST_CASE("a load ends the pass, and calls out of turn are errors", "[protocols]") {
+  StatefulDataLoader loader(indexed(std::nullopt));
+  CHECK(failure_of([&] { loader.next(); }).first == ErrorCode::kInvalidArgument);
+  loader.iterate();
+  const Dict dict = loader.state_dict();
+  loader.load_state_dict(dict);
+  CHECK(failure_of([&] { loader.next(); }).first == ErrorCode::kInvalidArgument);
+  CHECK(failure_of([] { make(uneven_workers(), 0, {.snapshot_every_n_steps = -1}); }).first ==
+        ErrorCode::kInvalidArgument);
+  CHECK(failure_of([] {
+          StatefulDataLoader(uneven_workers(), {.checkpoint_every_batches = 1});
+        }).first == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("the start of the epoch is tried when the pass is begun", "[protocols]") {
+  const auto loader = make(uneven_workers(), 0);
+  loader->iterate();
+  take(*loader, 4);
+  const Dict good = loader->state_dict();
+  const auto rest = take(*loader);
+  const auto foreign = make(uneven_workers(8), 0);
+  Dict bad = good;
+  bad["epoch_start"] = foreign->state_dict()["source"];
+  loader->load_state_dict(bad);
+  for (int i = 0; i < 2; ++i) {
+    const auto [code, text] = failure_of([&] { loader->iterate(); });
+    CHECK(code == ErrorCode::kMismatch);
+    CHECK_THAT(text, Catch::Contains("micro batch size") && Catch::Contains("epoch_start"));
+    CHECK(loader->state_dict() == bad);
+    CHECK(failure_of([&] { loader->next(); }).first == ErrorCode::kInvalidArgument);
+  }
+  resume(*loader, good);
+  CHECK(take(*loader) == rest);
+}
+
+TEST_CASE("a damaged dictionary is refused with the path, and changes nothing", "[protocols]") {
+  const auto loader = make(uneven_workers(), 0);
+  loader->iterate();
+  take(*loader, 4);
+  const Dict good = loader->state_dict();
+  const auto refused = [&](const std::function<void(Dict&)>& damage) {
+    Dict dict = good;
+    damage(dict);
+    return failure_of([&] { loader->load_state_dict(dict); });
+  };
+  using Failure = std::pair<ErrorCode, std::string>;
+  CHECK(refused([](Dict& dict) { dict["version"] = 2; }).first == ErrorCode::kUnsupported);
+  CHECK(refused([](Dict& dict) { dict.erase("epoch_start"); }).first == ErrorCode::kCorruptData);
+  CHECK(refused([](Dict& dict) { dict["steps"] = "4"; }) ==
+        Failure(ErrorCode::kCorruptData,
+                "state_dict.steps: an integer of 64 bits is expected; it is \"4\""));
+  CHECK(refused([](Dict& dict) {
+          dict["source"]["loader"]["worker_states"][0]["state"]["fields"]["seen"][2] = 0.5;
+        }) == Failure(ErrorCode::kCorruptData,
+                      "state_dict.source.loader.worker_states[0].state.fields.seen[2]: an integer "
+                      "of 64 bits is expected; it is 0.5"));
+  CHECK(refused([](Dict& dict) {
+          dict["source"]["loader"]["worker_states"][0]["certificate"] = "12";
+        }).second ==
+        "state_dict.source.loader.worker_states[0].certificate: 16 hexadecimal digits "
+        "are expected; it is \"12\"");
+  CHECK(loader->state_dict() == good);
+  CHECK(take(*loader).size() == 133);
+}

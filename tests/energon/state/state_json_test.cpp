@@ -1,0 +1,151 @@
+#include "energon/state/state_json.h"
+
+#include <functional>
+#include <utility>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/state/base64.h"
+#include "energon/state/json_reader.h"
+#include "io/error.h"
+#include "tests/support/error_of.h"
+
+using energon::Error;
+using energon::ErrorCode;
+using energon::State;
+using energon::testing::error_of;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+State example() {
+  return {"Outer",
+          {{"count", std::int64_t{-3}},
+           {"rng", std::string("\0\1\2", 3)},
+           {"name", std::string("plain \"text\"")},
+           {"none", std::string()}},
+          {{"Inner",
+            {{"list", std::vector<std::int64_t>{INT64_MIN, 0, INT64_MAX}},
+             {"empty", std::vector<std::int64_t>{}}},
+            {}},
+           {"Last", {}, {}}}};
+}
+
+}  // namespace
+
+TEST_CASE("base64 of RFC 4648, and back", "[energon][base64]") {
+  for (const auto& [bytes, text] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"", ""},
+           {"f", "Zg=="},
+           {"fo", "Zm8="},
+           {"foo", "Zm9v"},
+           {"foob", "Zm9vYg=="},
+           {"fooba", "Zm9vYmE="},
+           {"foobar", "Zm9vYmFy"},
+           {std::string("\0\xff\xfe", 3), "AP/+"}}) {
+    CHECK(energon::to_base64(bytes) == text);
+    CHECK(energon::from_base64(text) == bytes);
+  }
+  for (const char* wrong : {"Z", "Zg", "Zg=", "Zg==Zg==", "Zh==", "Zm9",
+                            "Zm9=", "Z===", "====", "Zm 9", "Zm9v\n", "Zm-_"}) {
+    CHECK(energon::from_base64(wrong) == std::nullopt);
+  }
+}
+
+TEST_CASE("a state reads back from its JSON form, as text too", "[energon][state]") {
+  const Json json = energon::state_to_json(example());
+  CHECK(json.dump() ==
+        R"({"type":"Outer","fields":{"count":-3,"rng":{"base64":"AAEC"},)"
+        R"("name":{"text":"plain \"text\""},"none":{"text":""}},"inner":[)"
+        R"({"type":"Inner","fields":{"list":[-9223372036854775808,0,9223372036854775807],)"
+        R"("empty":[]}},{"type":"Last","fields":{}}]})");
+  CHECK(energon::state_from_json(json) == example());
+  CHECK(energon::state_from_json(Json::parse(json.dump())) == example());
+}
+
+TEST_CASE("JSON that is no state is refused with the path", "[energon][state]") {
+  const auto refused = [](const std::function<void(Json&)>& damage) -> std::string {
+    Json json = energon::state_to_json(example());
+    damage(json);
+    try {
+      energon::state_from_json(json);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kCorruptData);
+      return error.what();
+    }
+    return "accepted";
+  };
+  CHECK(refused([](Json& json) { json = nullptr; }) == "state: an object is expected; it is null");
+  CHECK_THAT(refused([](Json& json) { json.erase("type"); }),
+             Catch::StartsWith("state: 'type' is missing"));
+  CHECK_THAT(refused([](Json& json) { json["extra"] = 1; }),
+             Catch::StartsWith("state: 'extra' is not known"));
+  CHECK(refused([](Json& json) { json["fields"]["count"] = 1.5; }) ==
+        "state.fields.count: an integer of 64 bits is expected; it is 1.5");
+  CHECK(refused([](Json& json) { json["fields"]["count"] = std::uint64_t{1} << 63; }) ==
+        "state.fields.count: an integer of 64 bits is expected; it is 9223372036854775808");
+  CHECK(refused([](Json& json) { json["fields"]["rng"]["base64"] = "AAE"; }) ==
+        "state.fields.rng.base64: it is no base64; it is \"AAE\"");
+  CHECK_THAT(refused([](Json& json) { json["fields"]["rng"]["text"] = "a"; }),
+             Catch::StartsWith("state.fields.rng: either 'text' or 'base64' is expected"));
+  CHECK_THAT(refused([](Json& json) { json["fields"]["rng"] = Json::object(); }),
+             Catch::StartsWith("state.fields.rng: either 'text' or 'base64' is expected"));
+  CHECK(refused([](Json& json) { json["inner"][0]["fields"]["list"][1] = "0"; }) ==
+        "state.inner[0].fields.list[1]: an integer of 64 bits is expected; it is \"0\"");
+  CHECK(refused([](Json& json) { json["inner"] = 1; }) ==
+        "state.inner: a list is expected; it is 1");
+  CHECK_THAT(refused([](Json& json) {
+               Json deep = json;
+               for (int i = 0; i < 100; ++i) {
+                 deep = {{"type", "Stage"}, {"fields", Json::object()}, {"inner", {deep}}};
+               }
+               json = deep;
+             }),
+             Catch::Contains("too deeply nested"));
+}
+
+TEST_CASE("JSON that is nested without end is refused before anything recurses",
+          "[energon][state]") {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) {
+    text += R"({"inner":[)";
+  }
+  text += "0";
+  for (int i = 0; i < 100'000; ++i) {
+    text += "]}";
+  }
+  const Json deep = Json::parse(text);
+  CHECK(error_of([&] { energon::state_from_json(deep); }, ErrorCode::kCorruptData) ==
+        "state: too deeply nested");
+}
+
+TEST_CASE("an error shows scalars, the beginning of long texts, and of the rest its size",
+          "[energon][state]") {
+  const auto shown = [](const Json& json) {
+    const std::string text =
+        error_of([&] { energon::JsonReader(json, "x").boolean(); }, ErrorCode::kCorruptData);
+    return text.substr(text.find("; it is ") + 8);
+  };
+  CHECK(shown(1.5) == "1.5");
+  CHECK(shown("a\n") == R"("a\n")");
+  CHECK(shown(std::string(81, 'a')) == fmt::format("\"{}\" …", std::string(80, 'a')));
+  CHECK(shown(Json::array({1, 2})) == "a list of 2");
+  CHECK(shown({{"a", 1}}) == "an object with 1 members");
+}
+
+TEST_CASE("a state that JSON cannot hold is unsupported, not changed", "[energon][state]") {
+  const auto code_of = [](const State& state) {
+    try {
+      energon::state_to_json(state);
+    } catch (const Error& error) {
+      return std::optional(error.code());
+    }
+    return std::optional<ErrorCode>();
+  };
+  CHECK(code_of({"T\xff", {}, {}}) == ErrorCode::kUnsupported);
+  CHECK(code_of({"T", {{"n\n", std::int64_t{1}}}, {}}) == ErrorCode::kUnsupported);
+  CHECK(code_of({"T", {{"n", std::int64_t{1}}, {"n", std::int64_t{2}}}, {}}) ==
+        ErrorCode::kUnsupported);
+}

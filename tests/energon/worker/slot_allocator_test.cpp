@@ -1,0 +1,185 @@
+// Buffers of a worker that other threads hold and let go, at any time.
+
+#include "energon/worker/slot_allocator.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "tests/energon/loader/loader_fixture.h"
+#include "tests/energon/process/process_fixture.h"
+#include "tests/energon/process/synthetic_stream.h"
+
+namespace {
+
+using energon::Buffer;
+using energon::CallContext;
+using energon::LoaderOptions;
+using energon::MapFunction;
+using energon::PackedSample;
+using energon::ParentEndpoint;
+using energon::Sample;
+using energon::SharedBytes;
+using energon::SlotAllocator;
+using energon::WorkerEndpoint;
+using energon::testing::attach_here;
+using energon::testing::eventually;
+using energon::testing::hang_limit;
+using energon::testing::LoaderFixture;
+using energon::testing::small_channel;
+using energon::testing::take;
+
+/// A thread that looks at the buffers it is given and lets them go.
+class Releaser {
+ public:
+  explicit Releaser(std::size_t capacity) : capacity_(capacity) {}
+  ~Releaser() { close(); }
+
+  /// All bytes of `bytes` are `value`. Waits while there are too many.
+  void take(SharedBytes bytes, std::byte value) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return held_.size() < capacity_; });
+    held_.emplace_back(std::move(bytes), value);
+    changed_.notify_all();
+  }
+
+  /// Lets all go; true if each was as it should be.
+  bool close() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_closed_ = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    return all_right_;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return is_closed_ || !held_.empty(); });
+      if (held_.empty()) {
+        return;
+      }
+      auto [bytes, value] = std::move(held_.front());
+      held_.pop_front();
+      changed_.notify_all();
+      lock.unlock();
+      const bool right =
+          std::all_of(bytes.view.begin(), bytes.view.end(),
+                      [expected = value](std::byte byte) { return byte == expected; });
+      bytes = {};
+      lock.lock();
+      all_right_ = all_right_ && right;
+    }
+  }
+
+  const std::size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::pair<SharedBytes, std::byte>> held_;
+  bool is_closed_ = false;
+  bool all_right_ = true;
+  std::thread thread_{[this] { run(); }};
+};
+
+SharedBytes filled(SlotAllocator& allocator, std::size_t size, std::byte value) {
+  const Buffer buffer = allocator.allocate(size);
+  std::fill(buffer.bytes.begin(), buffer.bytes.end(), value);
+  return {buffer.bytes, buffer.owner};
+}
+
+}  // namespace
+
+TEST_CASE("buffers are let go by other threads while new ones are taken and packed",
+          "[loader][allocator][threads]") {
+  ParentEndpoint parent(small_channel());
+  const auto worker = attach_here(parent);
+  SlotAllocator allocator(worker->arena(), {hang_limit()});
+  {
+    Releaser first(50);
+    Releaser second(50);
+    for (int i = 0; i < 40'000; ++i) {
+      const auto value = static_cast<std::byte>(i);
+      const std::size_t size = 100 + static_cast<std::size_t>(i) * 37 % 300;
+      SharedBytes bytes = filled(allocator, size, value);
+      if (i % 3 != 0) {
+        (i % 3 == 1 ? first : second).take(bytes, value);
+      }
+      if (i % 2 == 0) {  // alone in it, or not
+        Sample sample;
+        sample.fields.emplace_back("bytes", std::move(bytes));
+        const PackedSample packed = allocator.pack(std::move(sample));
+        REQUIRE(packed.slots.size() <= 2);
+      }
+    }
+    CHECK(first.close());
+    CHECK(second.close());
+  }
+  worker->arena().collect();
+  CHECK(worker->arena().free_bytes() == worker->arena().touched_bytes());
+  CHECK(worker->arena().slots_held() == 0);
+}
+
+TEST_CASE("a worker that waits for memory gets what another thread lets go",
+          "[loader][allocator][threads]") {
+  ParentEndpoint parent(small_channel());
+  const auto worker = attach_here(parent);
+  SlotAllocator allocator(worker->arena(), {hang_limit()});
+  std::vector<SharedBytes> all;  // of the megabyte there is
+  for (int i = 0; i < 10; ++i) {
+    all.push_back(filled(allocator, 100'000, std::byte{1}));
+  }
+  std::thread other([held = std::move(all)]() mutable {
+    energon::wait_any({}, energon::deadline_after(std::chrono::milliseconds(20)));
+    held.clear();
+  });
+  CHECK(allocator.allocate(900'000).bytes.size() == 900'000);
+  other.join();
+}
+
+TEST_CASE("buffers may be let go after the allocator and its arena, on any thread",
+          "[loader][allocator][threads]") {
+  SharedBytes here;
+  SharedBytes there;
+  SharedBytes before;
+  {
+    ParentEndpoint parent(small_channel());
+    const auto worker = attach_here(parent);
+    SlotAllocator allocator(worker->arena(), {hang_limit()});
+    here = filled(allocator, 5000, std::byte{1});
+    there = filled(allocator, 5000, std::byte{2});
+    before = filled(allocator, 5000, std::byte{3});
+    std::thread([&] { before = {}; }).join();  // put aside, and never asked for
+  }
+  std::thread([&] { there = {}; }).join();
+  here = {};
+}
+
+TEST_CASE("a function may hand what it read to a thread of its own", "[loader][allocator][fork]") {
+  energon::TrainOptions plain;
+  plain.batch_size = 4;
+  plain.shuffle_buffer_size = 8;
+  plain.task_encoder.encode_sample =
+      MapFunction([](Sample sample, CallContext&) { return sample; });
+  energon::TrainOptions handing = plain;
+  handing.task_encoder.encode_sample = MapFunction([](Sample sample, CallContext&) {
+    static Releaser releaser(50);  // lives as long as the worker
+    const SharedBytes bytes = sample.bytes("bin");
+    releaser.take(bytes, bytes.view.front());
+    return sample;
+  });
+  const LoaderFixture fixture(plain, {60}, 3000);
+  const LoaderFixture handing_fixture(handing, {60}, 3000);
+  for (int round = 0; round < 3; ++round) {
+    CHECK(take(*handing_fixture.loader(2), 300) == take(*fixture.loader(2), 300));
+  }
+}

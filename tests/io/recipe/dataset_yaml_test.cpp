@@ -1,0 +1,102 @@
+#include "io/recipe/dataset_yaml.h"
+
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "io/recipe/recipe.h"
+#include "tests/support/temp_dir.h"
+
+using energon::DatasetYaml;
+using energon::ErrorCode;
+using energon::read_dataset_yaml;
+using energon::ShuffleMultiplier;
+using energon::testing::TempDir;
+
+namespace {
+
+DatasetYaml parsed(const std::string& text) {
+  const TempDir folder;
+  folder.write(".nv-meta/dataset.yaml", text);
+  return read_dataset_yaml(folder.path(), std::nullopt);
+}
+
+std::string refused(const std::string& text) {
+  try {
+    parsed(text);
+  } catch (const energon::Error& error) {
+    CHECK(error.code() == ErrorCode::kInvalidArgument);
+    return error.message();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("what dataset.yaml says of the order is read", "[io][formats][dataset_yaml]") {
+  const DatasetYaml yaml = parsed(
+      "subflavors: {language: de}\nsplit_config: other.yaml\nmax_samples_per_sequence: 100\n"
+      "parallel_shard_iters: 4\nshuffle_over_epochs: 3\npart_filter: [jpg, json]\n");
+  CHECK(yaml.subflavors.dump() == R"({"language":"de"})");
+  CHECK(yaml.split_config == "other.yaml");
+  CHECK(yaml.max_samples_per_sequence == std::optional<std::int64_t>(100));
+  CHECK(yaml.parallel_shard_iters == std::optional<std::int64_t>(4));
+  CHECK(yaml.shuffle_over_epochs == ShuffleMultiplier{.epochs = 3});
+  CHECK(yaml.part_filter == std::vector<std::string>{"jpg", "json"});
+  CHECK(yaml.warnings.empty());
+}
+
+TEST_CASE("null is a value of dataset.yaml, which is not the same as nothing",
+          "[io][formats][dataset_yaml]") {
+  const DatasetYaml yaml = parsed(
+      "max_samples_per_sequence: null\nparallel_shard_iters: ~\nshuffle_over_epochs: null\n");
+  REQUIRE(yaml.max_samples_per_sequence);
+  CHECK_FALSE(*yaml.max_samples_per_sequence);
+  REQUIRE(yaml.parallel_shard_iters);
+  CHECK_FALSE(*yaml.parallel_shard_iters);
+  CHECK(yaml.shuffle_over_epochs == ShuffleMultiplier{.mode = ShuffleMultiplier::Mode::kNone});
+  const DatasetYaml nothing = parsed("__module__: megatron.energon\n__class__: CrudeWebdataset\n");
+  CHECK_FALSE(nothing.max_samples_per_sequence);
+  CHECK_FALSE(nothing.parallel_shard_iters);
+  CHECK_FALSE(nothing.shuffle_over_epochs);
+  CHECK_FALSE(nothing.part_filter);
+  CHECK(nothing.warnings.empty());
+  CHECK(parsed("shuffle_over_epochs: -1\n").shuffle_over_epochs ==
+        ShuffleMultiplier{.mode = ShuffleMultiplier::Mode::kReplacement});
+}
+
+TEST_CASE("what makes typed samples is named in a warning", "[io][formats][dataset_yaml]") {
+  const DatasetYaml yaml = parsed(
+      "sample_type: {__module__: megatron.energon, __class__: CaptioningSample}\n"
+      "field_map: {image: jpg, caption: txt}\npart_filter: sample_loader.py:part_filter\n"
+      "sample_loader: null\n");
+  REQUIRE(yaml.warnings.size() == 1);
+  CHECK_THAT(yaml.warnings[0],
+             Catch::Contains("dataset.yaml: not applied: sample_type, field_map, part_filter; "));
+  CHECK_FALSE(yaml.part_filter);
+  CHECK_THAT(parsed("__class__: CaptioningWebdataset\n").warnings.at(0),
+             Catch::Contains("not applied: __class__"));
+}
+
+TEST_CASE("what dataset.yaml cannot say is refused with key and line",
+          "[io][formats][dataset_yaml]") {
+  CHECK_THAT(refused("subflavors: {}\nsplit_prat: val\n"),
+             Catch::Contains("split_prat") && Catch::Contains("is no known key") &&
+                 Catch::Contains("line 2") && Catch::Contains("split_config"));
+  CHECK_THAT(refused("split_part: val\n"), Catch::Contains("is no known key"));
+  CHECK_THAT(refused("shuffle_over_epochs: 0\n"),
+             Catch::Contains("must be null, -1 or at least 1, got 0"));
+  CHECK_THAT(refused("max_samples_per_sequence: 0\n"),
+             Catch::Contains("must be null or at least 1, got 0"));
+  CHECK_THAT(refused("parallel_shard_iters: many\n"), Catch::Contains("parallel_shard_iters"));
+  CHECK_THAT(refused("subflavors: 3\n"), Catch::Contains("must be a mapping"));
+  CHECK_THAT(refused("part_filter: {a: b}\n"), Catch::Contains("part_filter"));
+}
+
+TEST_CASE("a file that is named must be there", "[io][formats][dataset_yaml]") {
+  const TempDir folder;
+  CHECK(read_dataset_yaml(folder.path(), std::nullopt).warnings.empty());
+  CHECK_THROWS_WITH(read_dataset_yaml(folder.path(), "crude.yaml"),
+                    Catch::Contains("does not exist") && Catch::Contains("crude.yaml"));
+}

@@ -1,0 +1,115 @@
+#include "wrappers/batching/batch.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/sample/field_names.h"
+#include "io/error.h"
+#include "wrappers/held/combine.h"
+
+namespace energon {
+
+Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key) {
+  for (const Sample& sample : samples) {
+    check_made(sample);
+  }
+  Sample batch;
+  batch.restore_key = std::move(key);
+  batch.fields = function(samples);
+  move_origins(samples, batch);
+  check_made(batch);
+  return batch;
+}
+
+Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
+    : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {
+  if (!options_.function) {
+    throw Error(ErrorCode::kInvalidArgument, "a batch needs a batch function");
+  }
+  if (options_.batch_size < 1 || options_.batch_size > kMaxBatchSize) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("batch size is {}, it must be from 1 to {}", options_.batch_size,
+                            kMaxBatchSize));
+  }
+}
+
+std::optional<Sample> Batch::next() {
+  while (true) {
+    samples_.clear();
+    inner_->next_many(options_.batch_size, samples_);
+    const bool full = static_cast<std::int64_t>(samples_.size()) == options_.batch_size;
+    if (samples_.empty() || (!full && options_.remainder == BatchOptions::Remainder::kDrop)) {
+      samples_.clear();
+      return std::nullopt;
+    }
+    const std::int64_t number = batches_++;
+    const StageGuard::Work work = guard_.work_on(samples_);
+    if (auto batch = guard_.run([&] { return make_batch(samples_, number); },
+                                [this] { return failed_samples(samples_); })) {
+      samples_.clear();
+      return batch;
+    }
+  }
+}
+
+Sample Batch::make_batch(std::span<Sample> samples, std::int64_t number) const {
+  return call_batch(options_.function, samples,
+                    RestoreKey::list(Stage::kBatch, {number}, restore_keys(samples)));
+}
+
+std::optional<std::int64_t> Batch::size() const {
+  const auto samples = inner_->size();
+  if (!samples) {
+    return std::nullopt;
+  }
+  const bool drop = options_.remainder == BatchOptions::Remainder::kDrop;
+  return (*samples + (drop ? 0 : options_.batch_size - 1)) / options_.batch_size;
+}
+
+std::int64_t Batch::skip_batches(std::int64_t count, std::int64_t batch_size) {
+  const std::int64_t most = count > INT64_MAX / batch_size ? INT64_MAX : count * batch_size;
+  const std::int64_t samples = inner_->skip(most);
+  const bool drop = options_.remainder == BatchOptions::Remainder::kDrop;
+  const std::int64_t skipped = (samples + (drop ? 0 : batch_size - 1)) / batch_size;
+  batches_ += skipped;
+  return skipped;
+}
+
+Sample Batch::restore_sample(const RestoreKey& key) {
+  const RestoreKeyParts parts = split_key(key, Stage::kBatch, 1, -1);
+  std::vector<Sample> samples = restore_samples(*inner_, parts.inner);
+  const StageGuard::Work work = guard_.work_on(samples);
+  return make_batch(samples, parts.integers[0]);
+}
+
+void Batch::check_key(const RestoreKey& key) const {
+  for (const RestoreKey& inner : split_key(key, Stage::kBatch, 1, -1).inner) {
+    inner_->check_key(inner);
+  }
+}
+
+State Batch::save_state() const {
+  return {"Batch", {{"batches", batches_}}, {inner_->save_state()}};
+}
+
+void Batch::check_state(const State& state, std::vector<std::string>& differences) const {
+  check_counts(state, {"batches"}, differences);
+  check(*inner_, state.children[0], differences);
+}
+
+void Batch::apply_state(const State& state) {
+  batches_ = state.integer("batches");
+  apply(*inner_, state.children[0]);
+}
+
+Config Batch::config() const {
+  return {{"type", "Batch"},
+          {"batch_size", options_.batch_size},
+          {"remainder",
+           options_.remainder == BatchOptions::Remainder::kDrop ? "drop" : "smaller batch"},
+          {"inner", inner_->config()}};
+}
+
+}  // namespace energon

@@ -1,0 +1,65 @@
+// Groups of a fixed number of samples.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "energon/stage/dataset.h"
+#include "energon/stage/stage_guard.h"
+#include "wrappers/batching/batch_functions.h"
+
+namespace energon {
+
+/// Larger ones are mistakes that would end in the system's memory.
+inline constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
+
+/// The batch that `function` makes of `samples`, with the key `key`. Throws Error
+/// (kInvalidArgument) if a field comes twice in a sample or in the batch, and what `function`
+/// throws.
+Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key);
+
+struct BatchOptions {
+  std::int64_t batch_size = 1;  ///< samples; from 1 to kMaxBatchSize
+  /// What becomes of the samples that are left at the end of an epoch and do not fill a batch.
+  enum class Remainder : std::uint8_t { kSmallerBatch, kDrop };
+  Remainder remainder = Remainder::kSmallerBatch;
+  BatchFunction function = list_fields;
+  StageOptions stage = {.name = "batch"};
+};
+
+class Batch final : public Dataset {
+ public:
+  /// Takes `inner`. Throws Error (kInvalidArgument).
+  Batch(std::unique_ptr<Dataset> inner, BatchOptions options);
+
+  std::optional<Sample> next() override;
+  void next_epoch() override { inner_->next_epoch(); }
+  std::optional<std::int64_t> size() const override;
+  std::int64_t skip(std::int64_t count) override {
+    return skip_batches(count, options_.batch_size);
+  }
+  std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override;
+  Sample restore_sample(const RestoreKey& key) override;
+  void check_key(const RestoreKey& key) const override;
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  Sample make_batch(std::span<Sample> samples, std::int64_t number) const;
+
+  const std::unique_ptr<Dataset> inner_;
+  const BatchOptions options_;
+  StageGuard guard_;
+
+  std::vector<Sample> samples_;  // of the batch being made; empty between calls
+
+  // Saved state.
+  std::int64_t batches_ = 0;  // made ever, those that failed included
+};
+
+}  // namespace energon

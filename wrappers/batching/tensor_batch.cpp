@@ -1,0 +1,261 @@
+#include "wrappers/batching/tensor_batch.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+using Shape = std::span<const std::int64_t>;
+
+std::size_t bytes_of(DType dtype, Shape shape) {
+  std::size_t bytes = size_of(dtype);
+  for (const std::int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("no tensor has the shape ({})", fmt::join(shape.begin(), shape.end(), ", ")));
+    }
+  }
+  return bytes;
+}
+
+std::string describe(const Tensor& tensor) {
+  return fmt::format("{} ({})", to_string(tensor.dtype), fmt::join(tensor.shape, ", "));
+}
+
+[[noreturn]] void fail(const TensorGroup& group, std::size_t i, std::string_view what) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("field '{}' {}: it is {} in '{}' and {} in '{}'", printable(group.field),
+                          what, describe(*group.tensors[0]), printable(group.owners[0]),
+                          describe(*group.tensors[i]), printable(group.owners[i])));
+}
+
+// Each has the bytes that its shape says, and the dtype of the first.
+void check_tensors(const TensorGroup& group, std::string_view what) {
+  for (std::size_t i = 0; i < group.tensors.size(); ++i) {
+    const Tensor& tensor = *group.tensors[i];
+    if (const std::size_t bytes = bytes_of(tensor.dtype, tensor.shape);
+        tensor.data.size() != bytes) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("field '{}' of '{}' is {} with {} bytes of data, it should have {}",
+                              printable(group.field), printable(group.owners[i]), describe(tensor),
+                              tensor.data.size(), bytes));
+    }
+    if (tensor.dtype != group.tensors[0]->dtype) {
+      fail(group, i, what);
+    }
+  }
+}
+
+void copy_bytes(const std::byte* from, std::size_t size, std::byte* to) {
+  if (size != 0) {
+    std::memcpy(to, from, size);
+  }
+}
+
+std::vector<std::int64_t> with_leading(std::size_t count, Shape shape) {
+  std::vector<std::int64_t> result{static_cast<std::int64_t>(count)};
+  result.insert(result.end(), shape.begin(), shape.end());
+  return result;
+}
+
+// Writes `from` into the first corner of `to`. The shapes have the same number of dimensions.
+void copy_corner(const std::byte* from, Shape from_shape, std::byte* to, Shape to_shape,
+                 DType dtype) {
+  if (from_shape.empty() || std::ranges::equal(from_shape.subspan(1), to_shape.subspan(1))) {
+    copy_bytes(from, bytes_of(dtype, from_shape), to);
+    return;
+  }
+  const std::size_t from_row = bytes_of(dtype, from_shape.subspan(1));
+  const std::size_t to_row = bytes_of(dtype, to_shape.subspan(1));
+  for (std::int64_t i = 0; i < from_shape[0]; ++i, from += from_row, to += to_row) {
+    copy_corner(from, from_shape.subspan(1), to, to_shape.subspan(1), dtype);
+  }
+}
+
+std::uint16_t to_bfloat16(double value) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  if (std::isnan(value)) {
+    return 0x7fc0;
+  }
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// To the nearest, ties to even. A mantissa that is rounded up carries into the exponent.
+std::uint16_t to_float16(double value) {
+  const double size = std::abs(value);
+  std::uint32_t bits = 0;
+  if (std::isnan(value)) {
+    bits = 0x7e00;
+  } else if (size >= 65520) {
+    bits = 0x7c00;
+  } else if (size < 0x1p-14) {
+    bits = static_cast<std::uint32_t>(std::nearbyint(size * 0x1p24));
+  } else {
+    int exponent = 0;
+    const double mantissa = std::nearbyint(std::frexp(size, &exponent) * 2048);
+    bits = (static_cast<std::uint32_t>(exponent + 14) << 10) +
+           (static_cast<std::uint32_t>(mantissa) - 1024);
+  }
+  return static_cast<std::uint16_t>(bits | (std::signbit(value) ? 0x8000U : 0U));
+}
+
+using Element = std::array<std::byte, 8>;
+
+template <class Number>
+Element element_of(Number number) {
+  Element element{};
+  std::memcpy(element.data(), &number, sizeof(number));
+  return element;
+}
+
+template <class Integer>
+Element integer_element(double value, DType dtype) {
+  // The bounds are powers of two (or zero), hence exact.
+  const double end = std::ldexp(1.0, std::numeric_limits<Integer>::digits);
+  const double begin = std::numeric_limits<Integer>::is_signed ? -end : 0.0;
+  if (!(value >= begin && value < end) || value != std::trunc(value)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} cannot be padded with {}", to_string(dtype), value));
+  }
+  return element_of(static_cast<Integer>(value));
+}
+
+Element pad_element(double value, DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return integer_element<std::uint8_t>(value, dtype);
+    case DType::kInt8:
+      return integer_element<std::int8_t>(value, dtype);
+    case DType::kInt16:
+      return integer_element<std::int16_t>(value, dtype);
+    case DType::kInt32:
+      return integer_element<std::int32_t>(value, dtype);
+    case DType::kInt64:
+      return integer_element<std::int64_t>(value, dtype);
+    case DType::kBool:
+      return integer_element<bool>(value, dtype);
+    case DType::kFloat16:
+      return element_of(to_float16(value));
+    case DType::kBFloat16:
+      return element_of(to_bfloat16(value));
+    case DType::kFloat32:
+      return element_of(static_cast<float>(value));
+    case DType::kFloat64:
+      return element_of(value);
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} is no dtype", static_cast<unsigned>(dtype)));
+}
+
+void fill(std::span<std::byte> bytes, const Element& element, std::size_t element_size) {
+  if (bytes.empty()) {
+    return;
+  }
+  copy_bytes(element.data(), element_size, bytes.data());
+  for (std::size_t done = element_size; done < bytes.size(); done *= 2) {
+    copy_bytes(bytes.data(), std::min(done, bytes.size() - done), bytes.data() + done);
+  }
+}
+
+}  // namespace
+
+NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape) {
+  const std::size_t size = bytes_of(dtype, shape);
+  auto* memory =
+      static_cast<std::byte*>(::operator new[](std::max<std::size_t>(size, 1), kAlignment));
+  std::shared_ptr<const void> owner(
+      memory, [](std::byte* released) { ::operator delete[](released, kAlignment); });
+  const std::span<std::byte> bytes(memory, size);
+  return {{dtype, std::move(shape), {bytes, std::move(owner)}}, bytes};
+}
+
+Tensor stack_tensors(const TensorGroup& group) {
+  constexpr std::string_view kWhat = "has tensors that cannot be stacked";
+  check_tensors(group, kWhat);
+  const Tensor& first = *group.tensors[0];
+  NewTensor result = new_tensor(first.dtype, with_leading(group.tensors.size(), first.shape));
+  std::byte* to = result.bytes.data();
+  for (std::size_t i = 0; i < group.tensors.size(); ++i) {
+    const Tensor& tensor = *group.tensors[i];
+    if (tensor.shape != first.shape) {
+      fail(group, i, kWhat);
+    }
+    copy_bytes(tensor.data.view.data(), tensor.data.size(), to);
+    to += tensor.data.size();
+  }
+  return std::move(result.tensor);
+}
+
+Tensor pad_stack_tensors(const TensorGroup& group, double value) {
+  constexpr std::string_view kWhat = "has tensors that cannot be padded to one shape";
+  check_tensors(group, kWhat);
+  const DType dtype = group.tensors[0]->dtype;
+  std::vector<std::int64_t> largest = group.tensors[0]->shape;
+  for (std::size_t i = 1; i < group.tensors.size(); ++i) {
+    const std::vector<std::int64_t>& shape = group.tensors[i]->shape;
+    if (shape.size() != largest.size()) {
+      fail(group, i, kWhat);
+    }
+    std::ranges::transform(shape, largest, largest.begin(),
+                           [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
+  }
+  const Element element = pad_element(value, dtype);
+  const std::size_t row = bytes_of(dtype, largest);
+  NewTensor result = new_tensor(dtype, with_leading(group.tensors.size(), largest));
+  for (std::size_t i = 0; i < group.tensors.size(); ++i) {
+    const Tensor& tensor = *group.tensors[i];
+    const std::span<std::byte> to = result.bytes.subspan(i * row, row);
+    if (tensor.shape != largest) {
+      fill(to, element, size_of(dtype));
+    }
+    copy_corner(tensor.data.view.data(), tensor.shape, to.data(), largest, dtype);
+  }
+  return std::move(result.tensor);
+}
+
+Tensor concat_tensors(const TensorGroup& group) {
+  constexpr std::string_view kWhat = "has tensors that cannot be joined along dimension 0";
+  check_tensors(group, kWhat);
+  std::vector<std::int64_t> shape = group.tensors[0]->shape;
+  if (shape.empty()) {
+    fail(group, 0, kWhat);
+  }
+  for (std::size_t i = 1; i < group.tensors.size(); ++i) {
+    const std::vector<std::int64_t>& other = group.tensors[i]->shape;
+    if (other.size() != shape.size() ||
+        !std::equal(shape.begin() + 1, shape.end(), other.begin() + 1)) {
+      fail(group, i, kWhat);
+    }
+    if (__builtin_add_overflow(shape[0], other[0], &shape[0])) {
+      fail(group, i, kWhat);
+    }
+  }
+  if (group.tensors.size() == 1) {
+    return *group.tensors[0];
+  }
+  NewTensor result = new_tensor(group.tensors[0]->dtype, std::move(shape));
+  std::byte* to = result.bytes.data();
+  for (const Tensor* tensor : group.tensors) {
+    copy_bytes(tensor->data.view.data(), tensor->data.size(), to);
+    to += tensor->data.size();
+  }
+  return std::move(result.tensor);
+}
+
+}  // namespace energon

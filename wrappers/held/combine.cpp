@@ -1,0 +1,61 @@
+#include "wrappers/held/combine.h"
+
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+namespace energon {
+
+Sample origins_of(const Sample& sample) {
+  Sample origins;
+  origins.keys = sample.keys;
+  origins.sources = sample.sources;
+  return origins;
+}
+
+void set_origins(Sample& made, const Sample& origins) {
+  if (made.keys.empty()) {
+    made.keys = origins.keys;
+    made.sources = origins.sources;
+  }
+}
+
+void move_origins(std::span<Sample> samples, Sample& item) {
+  for (Sample& sample : samples) {
+    const auto before = static_cast<std::uint32_t>(item.keys.size());
+    for (SampleSource& source : sample.sources) {
+      source.sample += before;
+      item.sources.push_back(std::move(source));
+    }
+    std::move(sample.keys.begin(), sample.keys.end(), std::back_inserter(item.keys));
+  }
+}
+
+std::vector<RestoreKey> restore_keys(std::span<const Sample> samples) {
+  std::vector<RestoreKey> keys;
+  keys.reserve(samples.size());
+  for (const Sample& sample : samples) {
+    keys.push_back(sample.restore_key);
+  }
+  return keys;
+}
+
+std::vector<Sample> restore_samples(Dataset& inner, std::span<const RestoreKey> keys) {
+  std::vector<Sample> samples;
+  samples.reserve(keys.size());
+  for (const RestoreKey& key : keys) {
+    samples.push_back(inner.restore_sample(key));
+  }
+  return samples;
+}
+
+std::vector<FailedSample> failed_samples(std::span<const Sample> samples) {
+  std::vector<FailedSample> failed;
+  for (const Sample& sample : samples) {
+    std::vector<FailedSample> some = failed_samples(sample);
+    std::move(some.begin(), some.end(), std::back_inserter(failed));
+  }
+  return failed;
+}
+
+}  // namespace energon

@@ -1,0 +1,40 @@
+#include "wrappers/orders/leaf_ranges.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace energon {
+
+LeafRanges::LeafRanges(const Order& order) {
+  std::vector<LeafRange> all;
+  if (!order.list_ranges(all)) {
+    return;
+  }
+  std::sort(all.begin(), all.end(),
+            [](const LeafRange& a, const LeafRange& b) { return a.begin < b.begin; });
+  ranges_.emplace();
+  for (const LeafRange& range : all) {
+    std::vector<Range>& of_leaf = (*ranges_)[range.leaf];
+    if (!of_leaf.empty() && range.begin <= of_leaf.back().end) {
+      of_leaf.back().end = std::max(of_leaf.back().end, range.end);
+    } else {
+      of_leaf.push_back({range.begin, range.end});
+    }
+  }
+}
+
+bool LeafRanges::may_have(std::int64_t leaf, std::int64_t index) const {
+  if (!ranges_) {
+    return true;
+  }
+  const auto of_leaf = ranges_->find(leaf);
+  if (of_leaf == ranges_->end()) {
+    return false;
+  }
+  const auto after =
+      std::upper_bound(of_leaf->second.begin(), of_leaf->second.end(), index,
+                       [](std::int64_t value, const Range& range) { return value < range.begin; });
+  return after != of_leaf->second.begin() && index < std::prev(after)->end;
+}
+
+}  // namespace energon

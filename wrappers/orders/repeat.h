@@ -1,0 +1,49 @@
+// Passes through an order several times, a fraction of a time, or for ever, within one epoch.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "energon/order/order.h"
+
+namespace energon {
+
+class Repeat final : public Order {
+ public:
+  /// Takes `inner`. `repetitions`: passes in one epoch, positive; nothing: for ever. Of a fraction,
+  /// 2.7 say, the last pass stops after int(0.7 * n) references, as in Energon, where n is the
+  /// samples_per_pass() of `inner`; the next epoch begins a new pass. An inner order that
+  /// yields nothing in a whole pass ends the epoch, so that an empty share never spins. Throws
+  /// Error (kInvalidArgument), also for a fraction of an order that never ends.
+  Repeat(std::unique_ptr<Order> inner, std::optional<double> repetitions);
+
+  std::optional<SampleRef> next() override;
+  void next_epoch() override;
+  std::optional<std::int64_t> size() const override;
+  std::optional<std::int64_t> samples_per_pass() const override {
+    return inner_->samples_per_pass();
+  }
+  bool list_ranges(std::vector<LeafRange>& ranges) const override {
+    return inner_->list_ranges(ranges);
+  }
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  bool is_last_pass_over() const;
+
+  const std::unique_ptr<Order> inner_;
+  const std::optional<double> repetitions_;
+  std::int64_t whole_passes_ = 0;      // of an epoch; without repetitions_ not used
+  std::int64_t last_pass_length_ = 0;  // of the pass after those; 0: there is none
+
+  // Saved state.
+  std::int64_t repetition_ = 0;  // complete passes of this epoch
+  std::int64_t taken_ = 0;       // references of this pass
+};
+
+}  // namespace energon

@@ -1,0 +1,171 @@
+#include "wrappers/recipe/open_data.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/read/jsonl_dataset.h"
+#include "io/dataset/read_committed.h"
+#include "io/error.h"
+#include "io/recipe/join_source.h"
+#include "io/recipe/recipe.h"
+
+namespace energon {
+namespace {
+
+LeafSlicing slicing_of(const DatasetYaml& yaml) {
+  LeafSlicing slicing{.max_samples_per_sequence = yaml.max_samples_per_sequence};
+  if (const auto& shuffle = yaml.shuffle_over_epochs) {
+    using From = ShuffleMultiplier::Mode;
+    using To = ShuffleOverEpochs::Mode;
+    slicing.shuffle_over_epochs = {.mode = shuffle->mode == From::kNone          ? To::kNone
+                                           : shuffle->mode == From::kReplacement ? To::kReplacement
+                                                                                 : To::kEpochs,
+                                   .epochs = shuffle->epochs};
+  }
+  if (yaml.parallel_shard_iters) {
+    constexpr std::int64_t kStandard = 16;  // of Energon in training
+    slicing.parallel_slices = yaml.parallel_shard_iters->value_or(kStandard);
+  }
+  return slicing;
+}
+
+/// Opens the leaves of one recipe.
+class Opener {
+ public:
+  Opener(const DataOptions& options, PipelineData& data) : options_(options), data_(data) {}
+
+  PipelineLeaf open(const LeafReference& reference) {
+    PipelineLeaf leaf{.name = reference.path,
+                      .weight = reference.weight,
+                      .repetitions = reference.repetitions,
+                      .shuffle = reference.shuffle,
+                      .subflavors = reference.subflavors.dump()};
+    switch (reference.kind) {
+      case LeafReference::Kind::kWebdataset: {
+        auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
+                                  leaf.subflavors, reference.yaml);
+        leaf.slicing = slicing_of(reference.yaml);
+        leaf.length = dataset->sample_count();
+        if (dataset->shards().kind == "prepared") {
+          leaf.primary = webdataset_store(dataset->shards().dataset_path);
+        }
+        leaf.dataset = std::move(dataset);
+        break;
+      }
+      case LeafReference::Kind::kJsonl: {
+        auto dataset = std::make_shared<const JsonlDataset>(
+            reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files,
+            options_.max_sample_bytes);
+        data_.warnings.insert(data_.warnings.end(), dataset->warnings().begin(),
+                              dataset->warnings().end());
+        leaf.length = dataset->sample_count();
+        leaf.dataset = std::move(dataset);
+        leaf.primary = [path = reference.path, cache_dir = options_.open.cache_dir] {
+          return std::make_unique<JsonlFileStore>(path, cache_dir);
+        };
+        break;
+      }
+      case LeafReference::Kind::kJoin:
+        open_join(reference, leaf);
+        break;
+    }
+    if (reference.subset != Subset()) {
+      leaf.range = resolve(reference.subset, leaf.dataset->sample_count());
+    }
+    for (const AuxReference& aux : reference.aux) {
+      leaf.aux.emplace(aux.name, store(aux));
+    }
+    return leaf;
+  }
+
+ private:
+  std::shared_ptr<const Webdataset> webdataset(const std::string& path, const std::string& split,
+                                               const std::optional<std::string>& split_config,
+                                               const std::string& subflavors,
+                                               const DatasetYaml& yaml) {
+    OpenOptions open = options_.open;
+    open.split_part = split;
+    open.split_config = split_config;
+    open.needs_checksums = options_.verify_checksums != VerifyChecksums::kOff;
+    ShardSet shards = open_split(path, open);
+    data_.warnings.insert(data_.warnings.end(), yaml.warnings.begin(), yaml.warnings.end());
+    data_.warnings.insert(data_.warnings.end(), shards.warnings.begin(), shards.warnings.end());
+    for (const BrokenShard& shard : shards.broken) {
+      data_.broken.push_back(
+          {.stage = "open",
+           .code = shard.code,
+           .cause = shard.cause,
+           .samples = {{.dataset_path = shards.dataset_path, .shard_name = shard.name}},
+           .is_shard_broken = true});
+    }
+    return std::make_shared<const Webdataset>(
+        std::move(shards), WebdatasetOptions{.verify_checksums = options_.verify_checksums,
+                                             .max_sample_bytes = options_.max_sample_bytes,
+                                             .subflavors = subflavors,
+                                             .part_filter = yaml.part_filter});
+  }
+
+  void open_join(const LeafReference& reference, PipelineLeaf& leaf) {
+    const std::size_t warnings = data_.warnings.size();
+    const std::size_t broken = data_.broken.size();
+    read_committed(dataset_paths(reference), [&] {
+      data_.warnings.resize(warnings);
+      data_.broken.resize(broken);
+      std::vector<std::shared_ptr<const Webdataset>> columns;
+      for (std::size_t i = 0; i < reference.columns.size(); ++i) {
+        const JoinColumn& column = reference.columns[i];
+        columns.push_back(webdataset(column.path, column.split_part, column.split_config,
+                                     leaf.subflavors, reference.column_yaml.at(i)));
+      }
+      leaf.length = columns.front()->sample_count();
+      leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
+      leaf.dataset =
+          std::make_shared<const JoinedDataset>(reference, std::move(columns), joiner(reference));
+    });
+  }
+
+  JoinFunction joiner(const LeafReference& reference) const {
+    const auto found = options_.joiners.find(reference.joiner.name);
+    if (found != options_.joiners.end()) {
+      return found->second;
+    }
+    if (reference.joiner.kind == Joiner::Kind::kFunction) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the join names the function '{}', which DataOptions::joiners does "
+                              "not have",
+                              printable(reference.joiner.name)),
+                  {.path = reference.path});
+    }
+    return nullptr;
+  }
+
+  StoreFactory webdataset_store(const std::string& path) const {
+    return [path, cache_dir = options_.open.cache_dir] {
+      return std::make_unique<WebdatasetFileStore>(path, cache_dir);
+    };
+  }
+
+  StoreFactory store(const AuxReference& aux) const {
+    return [aux, cache_dir = options_.open.cache_dir] { return make_file_store(aux, cache_dir); };
+  }
+
+  const DataOptions& options_;
+  PipelineData& data_;
+};
+
+}  // namespace
+
+PipelineData open_data(const std::string& path, const DataOptions& options) {
+  const Recipe recipe = load_recipe(path, options.split);
+  PipelineData data;
+  data.mixing = recipe.mixing;
+  Opener opener(options, data);
+  for (const LeafReference& reference : recipe.leaves) {
+    data.leaves.push_back(opener.open(reference));
+  }
+  return data;
+}
+
+}  // namespace energon

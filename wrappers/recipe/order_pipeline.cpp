@@ -1,0 +1,115 @@
+#include "wrappers/recipe/order_pipeline.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "wrappers/orders/reference_leaf.h"
+
+namespace energon {
+namespace {
+
+const MapFunction kUnchanged = [](Sample sample, CallContext&) { return sample; };
+
+/// The stages of a configuration between the order and the end of the epoch.
+struct SavedStages {
+  TaskEncoder encoder = {};
+  bool has_batches = false;
+  BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
+};
+
+void add_map(const std::string& name, TaskEncoder& encoder) {
+  if (name == stage_names::kCook) {
+    encoder.cookers = {{.cook = [](Sample crude, CookContext&) { return crude; }}};
+  } else if (name == stage_names::kEncodeSample) {
+    encoder.encode_sample = kUnchanged;
+  } else if (name == stage_names::kPreencodeSample) {
+    encoder.preencode_sample = kUnchanged;
+  } else if (name == stage_names::kPostencodeSample) {
+    encoder.postencode_sample = kUnchanged;
+  } else if (name == stage_names::kEncodeBatch) {
+    encoder.encode_batch = kUnchanged;
+  } else {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the state is of a pipeline with a stage '{}', which is none of "
+                            "train_pipeline() or val_pipeline()",
+                            printable(name)));
+  }
+}
+
+std::string text_of(const Config& node, const char* member) {
+  const auto found = node.find(member);
+  return found != node.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+SavedStages stages_in(const Config& config) {
+  SavedStages stages;
+  const auto pipeline = config.find("pipeline");
+  const Config* node = pipeline != config.end() ? &*pipeline : nullptr;
+  while (node != nullptr && node->is_object()) {
+    const std::string type = text_of(*node, "type");
+    if (type == "ReadSamples") {
+      return stages;
+    }
+    if (type == "Map") {
+      add_map(text_of(*node, "name"), stages.encoder);
+    } else if (type == "Batch") {
+      stages.has_batches = true;
+      stages.remainder = text_of(*node, "remainder") == "drop"
+                             ? BatchOptions::Remainder::kDrop
+                             : BatchOptions::Remainder::kSmallerBatch;
+    } else if (type != "Epochize" && type != "Limit") {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("the state is of a pipeline with the stage {}: a function of its "
+                              "program decides which samples an item has. Ask the program itself "
+                              "(DeliveredItems with its own pipeline), or take the restore keys of "
+                              "its debug log (energon get --restore-key)",
+                              printable(type)));
+    }
+    const auto inner = node->find("inner");
+    node = inner != node->end() ? &*inner : nullptr;
+  }
+  throw Error(ErrorCode::kCorruptData,
+              "the state's configuration is of no pipeline that reads samples");
+}
+
+template <class Options>
+void take_stages(const Config& config, Options& options) {
+  SavedStages stages = stages_in(config);
+  options.task_encoder = std::move(stages.encoder);
+  options.task_encoder.batch = [](std::span<Sample>) { return Mapping(); };
+  options.remainder = stages.remainder;
+  if (!stages.has_batches) {
+    options.batch_size.reset();
+  }
+  options.packing_buffer_size.reset();
+  options.errors = {};
+  options.watchdog.reset();
+  options.log_path.clear();
+}
+
+PipelineData references_to(PipelineData data) {
+  for (PipelineLeaf& leaf : data.leaves) {
+    leaf.dataset = reference_leaf(std::move(leaf.dataset));
+    leaf.primary = nullptr;
+    leaf.aux.clear();
+  }
+  return data;
+}
+
+}  // namespace
+
+PipelineFactory order_pipeline(PipelineData data, TrainOptions options, const Config& config) {
+  take_stages(config, options);
+  return train_pipeline(references_to(std::move(data)), std::move(options));
+}
+
+PipelineFactory order_pipeline(PipelineData data, ValOptions options, const Config& config) {
+  take_stages(config, options);
+  return val_pipeline(references_to(std::move(data)), std::move(options));
+}
+
+}  // namespace energon

@@ -1,0 +1,77 @@
+// What a training recipe does between the shards and the batch: typed functions with defaults.
+//
+//   cook -> encode | preencode -> select to pack -> postencode -> pack -> batch -> encode batch
+//
+// Every stage is optional; docs/pipelines.md has the picture. Functions run in the workers. They
+// must give the same result for the same sample and the same CallContext::rng(), or a restored
+// sample is not the one that was delivered. Names are Energon's.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "wrappers/batching/batch.h"
+#include "wrappers/batching/batch_functions.h"
+#include "wrappers/batching/batch_generator.h"
+#include "wrappers/batching/group_batch.h"
+#include "wrappers/batching/packing.h"
+#include "wrappers/stages/cook.h"
+#include "wrappers/stages/flat_map.h"
+#include "wrappers/stages/map.h"
+
+namespace energon {
+
+/// A function of one sample: none, one that gives one sample, or one that gives any number.
+using SampleStage = std::variant<std::monostate, MapFunction, FlatMapFunction>;
+
+struct TaskEncoder {
+  /// For crude samples: the first whose labels fit a dataset's subflavors cooks its samples. None
+  /// at all: samples pass as they are.
+  std::vector<Cooker> cookers = {};
+  /// Of each worker, for CookContext::lazy_primary() and lazy_aux().
+  FileCacheOptions cache = {};
+
+  /// One step for pipelines that do not pack; excludes preencode and postencode.
+  SampleStage encode_sample = {};
+
+  /// Before packing: what select_samples_to_pack needs to know, such as the length.
+  SampleStage preencode_sample = {};
+  /// Which samples of the packing buffer become packs.
+  SelectStage select_samples_to_pack = {};
+  /// Makes the parts that select_samples_to_pack selects, if it selects parts of samples.
+  CutFunction cut_selected_sample = nullptr;
+  /// For the samples that were selected: the expensive part.
+  MapFunction postencode_sample = nullptr;
+  /// Makes one pack of the samples, or, as a generator, any number.
+  PackStage pack_selected_samples = {};
+
+  /// With a criterion samples are batched in groups: by aspect ratio, say, or by_length().
+  GroupFunction batch_group_criterion = nullptr;
+  /// Makes one batch, or, as a generator, any number; then there are no groups.
+  BatchStage batch = generic_batch;
+  SampleStage encode_batch = {};
+};
+
+/// Names of the stages in reports, statistics and ErrorPolicies.
+namespace stage_names {
+inline constexpr std::string_view kRead = "read";
+inline constexpr std::string_view kCook = "cook";
+inline constexpr std::string_view kEncodeSample = "encode_sample";
+inline constexpr std::string_view kPreencodeSample = "preencode_sample";
+inline constexpr std::string_view kSelectSamplesToPack = "select_samples_to_pack";
+inline constexpr std::string_view kPostencodeSample = "postencode_sample";
+inline constexpr std::string_view kPackSelectedSamples = "pack_selected_samples";
+inline constexpr std::string_view kBatchGroupCriterion = "batch_group_criterion";
+inline constexpr std::string_view kBatch = "batch";
+inline constexpr std::string_view kEncodeBatch = "encode_batch";
+}  // namespace stage_names
+
+/// Throws Error (kInvalidArgument) for functions that exclude or miss each other.
+void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_buffer_size,
+              std::optional<std::int64_t> batch_size);
+
+}  // namespace energon

@@ -1,0 +1,97 @@
+// From crude samples (the parts as they lie in the shard) to the samples of a task.
+//
+// A cooker says which datasets it is for by labels: the first one whose labels all stand in a
+// dataset's subflavors cooks its samples; that is settled when the pipeline is made. A cook
+// function may take more files from its own dataset (the primary store), from the auxiliary
+// datasets that the metadataset names, and through a cache on a local disk. Energon: Cooker,
+// CrudeSample.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "energon/read/lazy_file.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
+#include "io/store/file_cache.h"
+#include "io/store/file_store.h"
+#include "wrappers/orders/pipeline_leaf.h"
+#include "wrappers/stages/map.h"
+
+namespace energon {
+
+/// The stores of one leaf, in the process that runs the pipeline.
+struct CookStores {
+  std::unique_ptr<FileStore> primary = nullptr;  ///< nothing: the dataset has no names
+  std::map<std::string, std::unique_ptr<FileStore>> aux = {};
+};
+
+/// For the duration of one call.
+class CookContext {
+ public:
+  /// `stores` and `leaf` are those of the sample's dataset; `cache` is made when it is first used.
+  /// All must outlive the context.
+  CookContext(CallContext& call, std::string sample_key, const PipelineLeaf& leaf,
+              CookStores& stores, const std::function<FileCache&()>& cache)
+      : call_(call),
+        sample_key_(std::move(sample_key)),
+        leaf_(leaf),
+        stores_(stores),
+        cache_(cache) {}
+
+  /// Random numbers of this sample.
+  Mt19937& rng() { return call_.rng(); }
+  const CallContext& call() const { return call_; }
+
+  /// A file of the sample's own dataset; a name that begins with a dot is a part of this sample.
+  /// Throws Error (kUnsupported) for datasets that cannot be asked by name.
+  SharedBytes primary(std::string_view name);
+
+  /// A file of the auxiliary dataset `store`. Throws Error (kNotFound) that lists the stores.
+  SharedBytes aux(std::string_view store, std::string_view name);
+
+  /// The same, read in the background into the pipeline's cache on a local disk: for large files
+  /// that only the samples of a pack need. To be resolved with LazyBytes::get() in
+  /// postencode_sample or encode_sample, because lazy fields cannot leave the worker. The sources
+  /// of a sample do not have them.
+  LazyBytes lazy_primary(std::string_view name);
+  LazyBytes lazy_aux(std::string_view store, std::string_view name);
+
+  /// Where what was taken lies; becomes part of the sample's sources.
+  std::vector<SampleSource> take_sources() { return std::move(sources_); }
+
+ private:
+  std::string primary_name(std::string_view name) const;
+  [[noreturn]] void fail_without_primary() const;
+  [[noreturn]] void fail_unknown_aux(std::string_view store) const;
+  SharedBytes take(FileStore& store, const std::string& name);
+
+  CallContext& call_;
+  const std::string sample_key_;
+  const PipelineLeaf& leaf_;
+  CookStores& stores_;
+  const std::function<FileCache&()>& cache_;
+  std::vector<SampleSource> sources_;
+};
+
+using CookFunction = std::function<Sample(Sample crude, CookContext& context)>;
+
+struct Cooker {
+  CookFunction cook = nullptr;
+  /// The dataset's subflavors must have all of these, with equal values. Empty: fits every one.
+  Config has_subflavors = Config::object();
+};
+
+/// The function of the stage "cook": takes each sample to the cooker of its leaf. Throws Error
+/// (kInvalidArgument) that names a leaf that no cooker is for, with its subflavors, and for bad
+/// options of the cache.
+MapFunction cook_function(const std::vector<Cooker>& cookers,
+                          const std::vector<PipelineLeaf>& leaves,
+                          const FileCacheOptions& cache = {});
+
+}  // namespace energon

@@ -1,0 +1,46 @@
+// Cuts a stream into epochs of a given length, whatever the epochs of the inner stream are.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "energon/stage/dataset.h"
+
+namespace energon {
+
+class Epochize final : public Dataset {
+ public:
+  /// What becomes of an epoch when the inner stream ends before.
+  enum class AtEnd : std::uint8_t {
+    kBeginAgain,  ///< the inner stream is passed through again from its start
+    kEndEpoch     ///< the epoch ends, too, and the next one begins the inner stream again
+  };
+
+  /// Takes `inner`. `length`: samples (or batches) of `inner` in one epoch on this logical shard,
+  /// not negative; the next epoch goes on where this one ended. Throws Error (kInvalidArgument).
+  Epochize(std::unique_ptr<Dataset> inner, std::int64_t length, AtEnd at_end = AtEnd::kBeginAgain);
+
+  std::optional<Sample> next() override;
+  void next_epoch() override { offset_ = 0; }
+  std::optional<std::int64_t> size() const override;
+  std::int64_t skip(std::int64_t count) override;
+  Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  bool may_begin_again() const;
+
+  const std::unique_ptr<Dataset> inner_;
+  const std::int64_t length_;
+  const AtEnd at_end_;
+
+  // Saved state.
+  std::int64_t offset_ = 0;  // emitted in this epoch; length_ when it is over
+};
+
+}  // namespace energon

@@ -1,0 +1,70 @@
+// Makes any number of samples of each sample.
+//
+// The function gives a generator that is asked for one output after the other, so outputs that are
+// not needed are not made. A state in the middle of a sample has its key and how many outputs were
+// given; after a restore the sample is rebuilt when the next output is wanted, and the first ones
+// are made again and dropped.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "energon/stage/call_context.h"
+#include "energon/stage/dataset.h"
+#include "energon/stage/stage_guard.h"
+
+namespace energon {
+
+/// Gives the next output, or nothing after the last one. An empty function has no outputs.
+using SampleGenerator = std::function<std::optional<Sample>()>;
+
+/// Runs in the worker. `context` lives as long as the generator. The random numbers are those of
+/// the call, not of each output. An output without keys gets the keys and sources of the sample.
+/// What function or generator throw is up to the policy of the stage and drops the rest of the
+/// sample.
+using FlatMapFunction = std::function<SampleGenerator(Sample sample, CallContext& context)>;
+
+class FlatMap final : public Dataset {
+ public:
+  /// Takes `inner`. Throws Error (kInvalidArgument) without a function.
+  FlatMap(std::unique_ptr<Dataset> inner, FlatMapFunction function, const StageOptions& options);
+  ~FlatMap() override;
+
+  std::optional<Sample> next() override;
+  void next_epoch() override;
+  /// Not known beforehand.
+  std::optional<std::int64_t> size() const override { return std::nullopt; }
+  std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
+  Sample restore_sample(const RestoreKey& key) override;
+  void check_key(const RestoreKey& key) const override;
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  class Call;
+
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  bool begin_call();
+  std::optional<Sample> next_output();
+  void end_call();
+
+  const std::unique_ptr<Dataset> inner_;
+  const FlatMapFunction function_;
+  const std::uint32_t seed_;
+  StageGuard guard_;
+
+  // The call on the sample `sample_`; made again if it is missing.
+  std::unique_ptr<Call> call_;
+
+  // Saved state.
+  std::int64_t calls_ = 0;    // that have ended
+  RestoreKey sample_;         // whose outputs are being given; empty: none
+  std::int64_t outputs_ = 0;  // of it that were given
+};
+
+}  // namespace energon

@@ -1,0 +1,323 @@
+#include "wrappers/stages/iter_map.h"
+
+#include <algorithm>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/sample/field_names.h"
+#include "io/error.h"
+#include "wrappers/held/combine.h"
+#include "wrappers/held/saved_samples.h"
+
+namespace energon {
+
+/// One call of the function and its generator, over samples that `source` gives by their position
+/// in the call.
+class IterMap::Call {
+ public:
+  using Source = std::function<std::optional<Sample>(std::size_t position)>;
+
+  Call(const IterMapOptions& options, StageGuard& guard, std::int64_t number, Source source)
+      : function_(options.function),
+        guard_(guard),
+        source_(std::move(source)),
+        number_(number),
+        key_(RestoreKey::list(Stage::kIterMap, {number}, {})),
+        context_(options.stage.seed, key_, number) {}
+
+  /// The next output with its key, or nothing after the last one. Throws what the function throws,
+  /// and what the source threw even if the function caught it.
+  std::optional<Sample> next_output() {
+    const StageGuard::Work work = guard_.work_on(last_origins());
+    std::optional<Sample> output;
+    try {
+      if (!std::exchange(has_begun_, true)) {
+        generator_ = function_([this] { return pull(); }, context_);
+      }
+      output = generator_ ? generator_() : std::nullopt;
+    } catch (...) {
+      if (!source_error_) {
+        throw;
+      }
+    }
+    if (source_error_) {
+      std::rethrow_exception(source_error_);
+    }
+    if (output) {
+      output->restore_key = RestoreKey::list(Stage::kIterMap, {number_, outputs_++}, keys_);
+      if (output->keys.empty()) {
+        for (const Sample& origins : origins_) {
+          Sample copy = origins;
+          move_origins({&copy, 1}, *output);
+        }
+      }
+      check_made(*output);
+    }
+    return output;
+  }
+
+  /// Makes outputs again that were given before.
+  void pass_over(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!next_output()) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("call {} of the function gives {} outputs, before it gave {} or "
+                                "more: it must be a function of what it pulls and its context",
+                                number_, i, count));
+      }
+    }
+  }
+
+  bool has_source_failed() const { return source_error_ != nullptr; }
+  /// Keys and sources of the samples that were pulled.
+  std::span<const Sample> origins() const { return origins_; }
+
+ private:
+  std::optional<Sample> pull() {
+    if (source_error_) {
+      std::rethrow_exception(source_error_);
+    }
+    try {
+      std::optional<Sample> sample = source_(keys_.size());
+      if (sample) {
+        keys_.push_back(sample->restore_key);
+        origins_.push_back(origins_of(*sample));
+        if (keys_.size() == 1) {
+          key_ = RestoreKey::list(Stage::kIterMap, {number_}, keys_);
+        }
+      }
+      guard_.note_work(last_origins());  // no longer what the stages before worked on
+      return sample;
+    } catch (...) {
+      source_error_ = std::current_exception();
+      throw;
+    }
+  }
+
+  // What the function is most likely to work on.
+  std::span<const Sample> last_origins() const {
+    constexpr std::size_t kMost = 64;
+    return std::span(origins_).last(std::min(origins_.size(), kMost));
+  }
+
+  const IterMapFunction& function_;
+  StageGuard& guard_;
+  const Source source_;
+  const std::int64_t number_;
+  RestoreKey key_;  // IterMap(call)[first sample pulled]
+  CallContext context_;
+  std::vector<RestoreKey> keys_;
+  std::vector<Sample> origins_;
+  std::exception_ptr source_error_;
+  bool has_begun_ = false;
+  SampleGenerator generator_;  // may refer to the context and to this
+  std::int64_t outputs_ = 0;
+};
+
+IterMap::IterMap(std::unique_ptr<Dataset> inner, IterMapOptions options)
+    : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {
+  if (!options_.function) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("stage '{}' has no function", options_.stage.name));
+  }
+  if (options_.max_samples_per_call < 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("max_samples_per_call is {}, it must be at least 1",
+                            options_.max_samples_per_call));
+  }
+}
+
+IterMap::~IterMap() = default;
+
+std::optional<Sample> IterMap::next() {
+  while (true) {
+    if (!call_) {
+      if (is_inner_end_ && pulled_.empty() && outputs_ == 0) {
+        return std::nullopt;
+      }
+      begin_call();
+    }
+    if (auto output = next_output()) {
+      return output;
+    }
+  }
+}
+
+// What the running call pulls: first, after a restore, what it had pulled before.
+std::optional<Sample> IterMap::sample_at(std::size_t position) {
+  if (position < pulled_.size()) {
+    return rebuild_sample(*inner_, pulled_[position]);
+  }
+  if (is_inner_end_) {
+    return std::nullopt;
+  }
+  if (is_repeating_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the function pulls more than the {} samples that it pulled before: it "
+                            "must be a function of what it pulls and its context",
+                            position));
+  }
+  if (static_cast<std::int64_t>(position) >= options_.max_samples_per_call) {
+    throw Error(ErrorCode::kResourceExhausted,
+                fmt::format("a call of stage '{}' pulled {} samples and wants more: let the "
+                            "function end its generator earlier, as it is called again, or raise "
+                            "max_samples_per_call",
+                            guard_.name(), position));
+  }
+  std::optional<Sample> sample = inner_->next();
+  if (sample) {
+    pulled_.push_back(sample->restore_key);
+  } else {
+    is_inner_end_ = true;
+  }
+  return sample;
+}
+
+void IterMap::begin_call() {
+  auto call = std::make_unique<Call>(options_, guard_, calls_,
+                                     [this](std::size_t position) { return sample_at(position); });
+  is_repeating_ = true;
+  try {
+    call->pass_over(outputs_);
+  } catch (...) {
+    is_repeating_ = false;
+    fail_to_rebuild(RestoreKey::leaf(Stage::kIterMap, {calls_}));
+  }
+  is_repeating_ = false;
+  call_ = std::move(call);
+}
+
+// Nothing: the call has no more.
+std::optional<Sample> IterMap::next_output() {
+  std::optional<Sample> output;
+  try {
+    output = call_->next_output();
+  } catch (...) {
+    if (call_->has_source_failed()) {
+      // Not the function's fault. What was pulled is not lost: the call is made again over it.
+      call_.reset();
+      throw;
+    }
+    const bool can_repeat = pulled_.empty() && outputs_ == 0 && !is_inner_end_;
+    std::vector<FailedSample> failed = failed_samples(call_->origins());
+    end_call();
+    guard_.handle(std::current_exception(), std::move(failed), false);
+    if (can_repeat) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("stage '{}' failed before it pulled a sample; there is none that "
+                              "could be left out",
+                              guard_.name()));
+    }
+    return std::nullopt;
+  }
+  if (output) {
+    guard_.succeed();
+    ++outputs_;
+    return output;
+  }
+  if (pulled_.empty() && outputs_ == 0 && !is_inner_end_) {
+    call_.reset();
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a call of stage '{}' pulled no sample and gave none, although there "
+                            "are more: it would be called for ever",
+                            guard_.name()));
+  }
+  const bool gave_nothing = outputs_ == 0 && !pulled_.empty();
+  end_call();
+  if (gave_nothing) {
+    guard_.succeed_with_nothing();
+  } else {
+    guard_.succeed();
+  }
+  return std::nullopt;
+}
+
+void IterMap::end_call() {
+  call_.reset();
+  ++calls_;
+  pulled_.clear();
+  outputs_ = 0;
+}
+
+void IterMap::next_epoch() {
+  if (call_ || !pulled_.empty() || outputs_ > 0) {
+    end_call();
+  }
+  is_inner_end_ = false;
+  inner_->next_epoch();
+}
+
+Sample IterMap::restore_sample(const RestoreKey& key) {
+  const RestoreKeyParts parts = split_key(key, Stage::kIterMap, 2, -1);
+  Call call(options_, guard_, parts.integers[0],
+            [&](std::size_t position) -> std::optional<Sample> {
+              if (position < parts.inner.size()) {
+                return inner_->restore_sample(parts.inner[position]);
+              }
+              return std::nullopt;
+            });
+  call.pass_over(parts.integers[1]);
+  std::optional<Sample> output = call.next_output();
+  if (!output || output->restore_key != key) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names an output that stage '{}' does not give",
+                            key.text(), guard_.name()));
+  }
+  return std::move(*output);
+}
+
+void IterMap::check_key(const RestoreKey& key) const {
+  for (const RestoreKey& inner : split_key(key, Stage::kIterMap, 2, -1).inner) {
+    inner_->check_key(inner);
+  }
+}
+
+State IterMap::save_state() const {
+  return {"IterMap",
+          {{"calls", calls_},
+           {"pulled", encode_keys(pulled_)},
+           {"outputs", outputs_},
+           {"inner_end", std::int64_t{is_inner_end_}}},
+          {inner_->save_state()}};
+}
+
+void IterMap::check_state(const State& state, std::vector<std::string>& differences) const {
+  check_counts(state, {"calls", "outputs"}, differences);
+  if (const std::int64_t end = state.integer("inner_end"); end != 0 && end != 1) {
+    differences.push_back(fmt::format("IterMap: inner_end is {}, it must be 0 or 1", end));
+  }
+  try {
+    if (const std::size_t count = decode_keys(state.bytes("pulled"), *inner_).size();
+        count > static_cast<std::uint64_t>(options_.max_samples_per_call)) {
+      differences.push_back(fmt::format("IterMap: {} samples pulled by a call, at most {} may be",
+                                        count, options_.max_samples_per_call));
+    }
+  } catch (const Error& error) {
+    differences.push_back("IterMap: " + error.message());
+  }
+  check(*inner_, state.children[0], differences);
+}
+
+void IterMap::apply_state(const State& state) {
+  call_.reset();
+  calls_ = state.integer("calls");
+  pulled_ = decode_keys(state.bytes("pulled"));
+  outputs_ = state.integer("outputs");
+  is_inner_end_ = state.integer("inner_end") != 0;
+  apply(*inner_, state.children[0]);
+}
+
+Config IterMap::config() const {
+  Config config = {{"type", "IterMap"}, {"name", guard_.name()}, {"seed", options_.stage.seed}};
+  if (!options_.settings.empty()) {
+    config["settings"] = Config::parse(options_.settings);
+  }
+  config["inner"] = inner_->config();
+  return config;
+}
+
+}  // namespace energon

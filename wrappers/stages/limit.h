@@ -1,0 +1,40 @@
+// The first samples of a stream; every epoch is the same.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "energon/stage/dataset.h"
+
+namespace energon {
+
+/// For validation: the inner stream starts over with each epoch. Nothing beyond the limit is read.
+class Limit final : public Dataset {
+ public:
+  /// Takes `inner`, which must be at its start. `length`: samples (or batches) in one epoch on this
+  /// logical shard, not negative. Throws Error (kInvalidArgument).
+  Limit(std::unique_ptr<Dataset> inner, std::int64_t length);
+
+  std::optional<Sample> next() override;
+  void next_epoch() override;
+  std::optional<std::int64_t> size() const override;
+  std::int64_t skip(std::int64_t count) override;
+  Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+
+  const std::unique_ptr<Dataset> inner_;
+  const std::int64_t length_;
+  State start_;  // of the inner stream
+
+  // Saved state.
+  std::int64_t offset_ = 0;  // emitted in this epoch
+};
+
+}  // namespace energon

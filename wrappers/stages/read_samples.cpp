@@ -1,0 +1,212 @@
+#include "wrappers/stages/read_samples.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+
+namespace energon {
+ReadSamples::ReadSamples(std::unique_ptr<Order> order,
+                         std::vector<std::shared_ptr<const LeafDataset>> leaves,
+                         BufferAllocator& allocator, const StageOptions& options,
+                         const std::shared_ptr<LeafReaders>& readers)
+    : order_(std::move(order)),
+      leaves_(std::move(leaves)),
+      allocator_(allocator),
+      guard_(options),
+      most_unread_(options.most_left_out) {
+  readers_.reserve(leaves_.size());
+  std::int64_t samples = 0;
+  for (const auto& leaf : leaves_) {
+    readers_.push_back(readers->of(leaf));
+    samples += leaf->sample_count();
+  }
+  most_unread_ = std::max(most_unread_, samples);
+}
+
+std::optional<Sample> ReadSamples::next() {
+  std::vector<Sample> samples;
+  next_many(1, samples);
+  return samples.empty() ? std::nullopt : std::optional(std::move(samples.front()));
+}
+
+void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
+  const std::size_t end = samples.size() + static_cast<std::size_t>(count);
+  bool is_end = false;
+  while (samples.size() < end && !is_end) {
+    // References of one leaf that follow each other are read together.
+    std::uint32_t leaf = 0;
+    indexes_.clear();
+    for (std::size_t wanted = end - samples.size(); wanted > 0; --wanted) {
+      const auto ref = order_->next();
+      if (!ref) {
+        is_end = true;
+        break;
+      }
+      if (ref->leaf != leaf) {
+        read_run(leaf, samples);
+        leaf = ref->leaf;
+      }
+      if (!is_known_broken(leaf, ref->index)) {
+        indexes_.push_back(ref->index);
+      }
+    }
+    read_run(leaf, samples);
+  }
+}
+
+std::optional<Sample> ReadSamples::read_instead(Replacement& replacement, SampleRef left_out,
+                                                std::int64_t in_a_row) {
+  // So much is read for one place of a batch, at most.
+  constexpr std::int64_t kMostInARow = 1000;
+  const std::int64_t most = std::min(kMostInARow, replacement.replaceable(left_out.leaf));
+  std::vector<Sample> samples;
+  while (samples.empty() && in_a_row++ < most) {
+    const auto ref = replacement.replace(left_out);
+    if (!ref) {
+      break;
+    }
+    left_out = *ref;
+    if (!is_known_broken(ref->leaf, ref->index)) {
+      indexes_.push_back(ref->index);
+      read_run(ref->leaf, samples);
+    }
+  }
+  return samples.empty() ? std::nullopt : std::optional(std::move(samples.front()));
+}
+
+void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
+  if (indexes_.empty()) {
+    return;
+  }
+  if (leaf >= readers_.size()) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("reference to leaf {} of {}", leaf, readers_.size()));
+  }
+  const std::size_t first = samples.size();
+  try {
+    readers_[leaf]->read(indexes_, allocator_, samples);
+    guard_.succeed();
+    unread_in_a_row_ = 0;
+    for (std::size_t i = 0; i < indexes_.size(); ++i) {
+      samples[first + i].restore_key = RestoreKey::leaf(Stage::kWebdataset, {leaf, indexes_[i]});
+    }
+  } catch (const Error& error) {
+    if (!guard_.may_pass(error)) {
+      throw;
+    }
+    read_one_by_one(leaf, samples);
+  } catch (const std::exception&) {
+    read_one_by_one(leaf, samples);  // of a function of the user: the guard knows what to do
+  }
+  indexes_.clear();
+}
+
+// One of the samples cannot be read: leaves it out and gives the others.
+void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples) {
+  LeafReader& reader = *readers_[leaf];
+  for (const std::int64_t index : indexes_) {
+    if (is_known_broken(leaf, index)) {
+      continue;
+    }
+    try {
+      reader.read({&index, 1}, allocator_, samples);
+      samples.back().restore_key = RestoreKey::leaf(Stage::kWebdataset, {leaf, index});
+      guard_.succeed();
+      unread_in_a_row_ = 0;
+    } catch (...) {
+      const std::exception_ptr thrown = std::current_exception();
+      const std::optional<std::int64_t> broken = reader.broken_file(index);
+      guard_.handle(thrown, {reader.describe(index)}, broken.has_value());
+      if (broken) {
+        broken_files_.insert({leaf, *broken});
+      }
+      count_unread();
+    }
+  }
+}
+
+// Then it is counted here.
+bool ReadSamples::is_known_broken(std::uint32_t leaf, std::int64_t index) {
+  const bool is_broken =
+      std::any_of(broken_files_.begin(), broken_files_.end(), [&](const auto& broken) {
+        return broken.first == leaf && readers_[leaf]->needs_file(index, broken.second);
+      });
+  if (!is_broken) {
+    return false;
+  }
+  guard_.count_failed(1);
+  count_unread();
+  return true;
+}
+
+void ReadSamples::count_unread() {
+  ++unread_in_a_row_;
+  if (unread_in_a_row_ >= most_unread_) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("none of {} samples in a row could be read; each sample that there is "
+                            "was among them",
+                            unread_in_a_row_));
+  }
+}
+
+Sample ReadSamples::restore_sample(const RestoreKey& key) {
+  const SampleRef place = place_of(key);
+  std::vector<Sample> samples;
+  readers_[place.leaf]->read({&place.index, 1}, allocator_, samples);
+  samples.front().restore_key = key;
+  return std::move(samples.front());
+}
+
+void ReadSamples::check_key(const RestoreKey& key) const {
+  const SampleRef place = place_of(key);
+  if (!ranges_) {
+    ranges_.emplace(*order_);
+  }
+  if (!ranges_->may_have(place.leaf, place.index)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names sample {} of leaf {}, which is none of this "
+                            "logical shard",
+                            key.text(), place.index, place.leaf));
+  }
+}
+
+// Throws Error (kInvalidArgument) if there is no such sample.
+SampleRef ReadSamples::place_of(const RestoreKey& key) const {
+  const RestoreKeyParts parts = split_key(key, Stage::kWebdataset, 2, 0);
+  const std::int64_t leaf = parts.integers[0];
+  if (leaf >= static_cast<std::int64_t>(leaves_.size())) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names leaf {}, the pipeline has {}", key.text(), leaf,
+                            leaves_.size()));
+  }
+  const std::int64_t samples = leaves_[static_cast<std::size_t>(leaf)]->sample_count();
+  if (parts.integers[1] >= samples) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' names sample {}, leaf {} has {} samples", key.text(),
+                            parts.integers[1], leaf, samples));
+  }
+  return {.index = parts.integers[1], .leaf = static_cast<std::uint32_t>(leaf)};
+}
+
+State ReadSamples::save_state() const { return {"ReadSamples", {}, {order_->save_state()}}; }
+
+void ReadSamples::check_state(const State& state, std::vector<std::string>& differences) const {
+  check(*order_, state.children[0], differences);
+}
+
+void ReadSamples::apply_state(const State& state) { apply(*order_, state.children[0]); }
+
+Config ReadSamples::config() const {
+  Config leaves = Config::array();
+  for (const auto& leaf : leaves_) {
+    leaves.push_back(leaf->config());
+  }
+  return {{"type", "ReadSamples"}, {"leaves", std::move(leaves)}, {"order", order_->config()}};
+}
+
+}  // namespace energon

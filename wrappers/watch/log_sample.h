@@ -1,0 +1,45 @@
+// Logs every item that passes, one JSON object a line: for looking at orders after the fact.
+//
+// Fields as in energon/stage/debug_log.h: t ("yield_batch"), r (rank), w (worker), idx (number of
+// the item since the pipeline was made or restored, those passed over included), keys, and besides
+// them restore_key, with which the item can be rebuilt.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "energon/order/worker_config.h"
+#include "energon/stage/debug_log.h"
+#include "wrappers/watch/transparent.h"
+
+namespace energon {
+
+/// A system call an item.
+class LogSample final : public Transparent {
+ public:
+  /// Takes `inner`. `path` is a pattern as that of DebugLog; the file is opened with the first
+  /// item, so that only pipelines that run have one. next() throws Error (kIo) if it cannot be
+  /// written.
+  LogSample(std::unique_ptr<Dataset> inner, std::string path, const WorkerConfig& config,
+            int worker);
+
+  std::optional<Sample> next() override;
+  void next_many(std::int64_t count, std::vector<Sample>& samples) override;
+  std::int64_t skip(std::int64_t count) override;
+
+ private:
+  void apply_state(const State& state) override;
+  void log(const Sample& sample);
+
+  const std::string path_;
+  const WorkerConfig config_;
+  const int worker_;
+  std::optional<DebugLog> log_;
+  std::int64_t index_ = 0;
+};
+
+}  // namespace energon

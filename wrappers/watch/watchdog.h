@@ -1,0 +1,94 @@
+// Reports when a call of next() takes too long, while it still runs.
+//
+// A thread of its own waits beside the pipeline. It is armed only during next(), fires after the
+// timeout, and again after each further one, until the call returns.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "wrappers/watch/pipeline_clock.h"
+#include "wrappers/watch/transparent.h"
+
+namespace energon {
+
+struct WatchdogReport {
+  std::chrono::nanoseconds elapsed{0};  ///< since the call began
+  int logical_shard = 0;
+  std::int64_t items = 0;        ///< given out before this call
+  std::string stage = {};        ///< that runs; empty if the stages are not measured
+  std::int64_t times_fired = 0;  ///< in this call, this time included
+};
+
+/// "logical shard 3 has been working on item 17 for 60.0 s, in stage 'encode'"
+std::string to_string(const WatchdogReport& report);
+
+/// Runs in the watchdog's thread, while the pipeline's thread runs or hangs. What it throws is
+/// thrown by next(), should that return; what is no Error as one (kUserFunction).
+using WatchdogHandler = std::function<void(const WatchdogReport& report)>;
+
+/// After the handler.
+enum class OnTimeout : std::uint8_t {
+  kGoOn,
+  kThrow,      ///< next() throws Error (kTimeout), should it return: for the caller's process
+  kEndWorker,  ///< the process ends with kWatchdogExitCode: for a worker, never for the caller
+};
+
+struct WatchdogOptions {
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  /// Of the first call, which opens files and fills buffers. Absent: `timeout`.
+  std::optional<std::chrono::milliseconds> initial_timeout = std::nullopt;
+  WatchdogHandler handler = nullptr;
+  OnTimeout on_timeout = OnTimeout::kGoOn;
+  int logical_shard = 0;
+  /// Tells which stage runs, if given.
+  std::shared_ptr<const PipelineClock> clock = nullptr;
+};
+
+/// The outermost stage of a pipeline, or nearly.
+class Watchdog final : public Transparent {
+ public:
+  /// Takes `inner`. The thread starts with the first next(), so a pipeline may be made before a
+  /// fork. Throws Error (kInvalidArgument) for a timeout below 1 ms, or if there is nothing to do
+  /// when it fires.
+  Watchdog(std::unique_ptr<Dataset> inner, WatchdogOptions options);
+  /// Waits for a handler that runs.
+  ~Watchdog() override;
+
+  std::optional<Sample> next() override;
+  void next_many(std::int64_t count, std::vector<Sample>& samples) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void arm();
+  void disarm();
+  template <class Call>
+  void watch(const Call& call);
+  void run();
+  void fire(const WatchdogReport& report);
+  void throw_if_fired();
+
+  const WatchdogOptions options_;
+
+  std::mutex mutex_;  // guards all that follows
+  std::condition_variable changed_;
+  bool is_stopping_ = false;
+  std::optional<Clock::time_point> armed_at_;  // during a call
+  std::uint64_t calls_ = 0;
+  std::int64_t items_ = 0;
+  std::int64_t times_fired_ = 0;  // in this call
+  std::exception_ptr thrown_;     // by the handler
+  std::thread thread_;            // last: uses the others
+};
+
+}  // namespace energon
