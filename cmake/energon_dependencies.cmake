@@ -2,13 +2,13 @@
 find_package(LibArchive REQUIRED)                                # tar, the reference reader; indexing
 find_package(ZLIB REQUIRED)                                      # gzip with its checksum, which libarchive skips
 find_package(SQLite3 REQUIRED)                                   # index.sqlite
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)                 # SHA-256 in the names of join indices
 find_package(yaml-cpp REQUIRED)                                  # split.yaml, metadataset.yaml
 find_package(nlohmann_json REQUIRED)                             # .info.json, state files, dump
 find_package(fmt REQUIRED)                                       # messages
 find_package(Boost 1.74 REQUIRED CONFIG)                         # Interprocess: mappings
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)     # digests
+pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)       # SHA-1 of seeds, SHA-256 of join indices, base64
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)                                     # cli only

@@ -5,35 +5,29 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
-#include "energon/loader/savable_data_loader.h"
-#include "io/error.h"
-#include "wrappers/recipe/pipeline.h"
+#include "energon/energon.h"
 
 using namespace energon;
 
 constexpr std::int64_t kSequenceLength = 256;
 
-static const SharedBytes& text_of(const Sample& sample) {
-  return std::get<SharedBytes>(sample.at("text").base());
-}
-
 // Of a captioned image the caption, of a line of JSONL the whole line.
 static Sample cook(Sample crude, CookContext&) {
-  for (const auto& [name, value] : crude.fields) {
-    if (name == "txt" || name == "json") {
-      Sample cooked;
-      cooked.fields = {{"text", value}};
-      return cooked;
-    }
+  const Value* text = crude.find("txt") != nullptr ? crude.find("txt") : crude.find("json");
+  if (text == nullptr) {
+    throw SkipSample();
   }
-  throw SkipSample();
+  Sample cooked;
+  cooked.set("text", *text);
+  return cooked;
 }
 
 static Mapping pack(std::span<Sample> samples, CallContext&) {
   std::string sequence;
   for (const Sample& sample : samples) {
-    sequence += text_of(sample).text();
+    sequence += sample.text("text");
   }
   const auto length = static_cast<std::int64_t>(sequence.size());
   return {{"sequence", std::move(sequence)}, {"length", length}};
@@ -48,7 +42,7 @@ int main(int argc, char** argv) {
     TaskEncoder encoder;
     encoder.cookers = {{.cook = cook}};
     encoder.select_samples_to_pack = pack_by_length(
-        [](const Sample& sample) { return static_cast<std::int64_t>(text_of(sample).size()); },
+        [](const Sample& sample) { return static_cast<std::int64_t>(sample.text("text").size()); },
         kSequenceLength);
     encoder.pack_selected_samples = pack;
     SavableDataLoader loader(
@@ -64,11 +58,10 @@ int main(int argc, char** argv) {
     std::int64_t texts = 0;
     std::int64_t bytes = 0;
     while (const auto batch = loader.next()) {
-      const auto& lengths = std::get<Tensor>(batch->at("length").base());  // int64, (packs)
-      packs += lengths.shape.at(0);
+      packs += batch->tensor("length").shape.at(0);  // int64, (packs)
       texts += static_cast<std::int64_t>(batch->keys.size());
-      for (const Value& sequence : std::get<List>(batch->at("sequence").base())) {
-        bytes += static_cast<std::int64_t>(std::get<std::string>(sequence.base()).size());
+      for (const std::string_view sequence : batch->text_list("sequence")) {
+        bytes += static_cast<std::int64_t>(sequence.size());
       }
     }
     std::printf("%lld texts in %lld sequences, %.1f %% full\n", static_cast<long long>(texts),

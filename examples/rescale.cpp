@@ -3,19 +3,8 @@
 // 4 ranks with 2 workers each, then 2 with 3, then 8 with 1. After each part both jobs have the
 // same certificate: they delivered the same samples in the same order.
 
-#include "energon/checkpoint/rescale.h"
-
-#include <cstdint>
-#include <cstdio>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include "energon/loader/savable_data_loader.h"
-#include "energon/read/webdataset.h"
+#include "energon/energon.h"
 #include "io/hash.h"
-#include "wrappers/recipe/pipeline.h"
 
 using namespace energon;
 

@@ -7,10 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "energon/loader/savable_data_loader.h"
-#include "energon/read/webdataset.h"
-#include "io/error.h"
-#include "wrappers/recipe/pipeline.h"
+#include "energon/energon.h"
 
 using namespace energon;
 

@@ -3,18 +3,15 @@
 #include <cstdio>
 #include <memory>
 
-#include "energon/loader/savable_data_loader.h"
-#include "energon/read/webdataset.h"
-#include "io/error.h"
-#include "wrappers/recipe/pipeline.h"
+#include "energon/energon.h"
 
 using namespace energon;
 
 // Where a model would be trained.
 static std::size_t train_step(const Sample& batch) {
   std::size_t bytes = 0;
-  for (const Value& image : std::get<List>(batch.at("jpg").base())) {
-    bytes += std::get<SharedBytes>(image.base()).size();  // lies in shared memory, not copied
+  for (const SharedBytes& image : batch.bytes_list("jpg")) {
+    bytes += image.size();  // lies in shared memory, not copied
   }
   return bytes;
 }

@@ -32,6 +32,7 @@ rooms=(
   "wrappers/stages"
   "wrappers/batching"
   "wrappers/recipe"
+  "energon"
   "bench/support"
   "bench"
   "cli/show"
@@ -42,7 +43,7 @@ rooms=(
 # Third-party headers that only these folders may include.
 owners=(
   "archive|io/tar"
-  "openssl|io/index"
+  "nettle|io"
   "sqlite3|io/index"
   "yaml-cpp|io/(dataset|recipe|lint)"
   "boost/interprocess|energon/process"

@@ -26,7 +26,7 @@ BOX_WIDTH, BOX_HEIGHT, GAP, ROW_HEIGHT, LEFT, TOP = 146, 40, 20, 128, 150, 20
 def rooms_in_order():
     table = (ROOT / "tools" / "check_layers.sh").read_text(encoding="utf-8").split("rooms=(")[1].split("\n)")[0]
     rooms = [row.split("|")[0] for row in re.findall(r'"([^"]+)"', table)]
-    return [room for room in rooms if not room.startswith("bench")]
+    return [room for room in rooms if not room.startswith("bench") and room != "energon"]
 
 
 def includes(rooms):

@@ -4,7 +4,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config
-  libarchive-dev libboost-dev libxxhash-dev zlib1g-dev libzstd-dev libsqlite3-dev libssl-dev libyaml-cpp-dev
+  libarchive-dev libboost-dev libxxhash-dev zlib1g-dev libzstd-dev libsqlite3-dev nettle-dev libyaml-cpp-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libjpeg-dev libpng-dev
 )
 # What tests and developers need besides; "minimal" leaves it out.

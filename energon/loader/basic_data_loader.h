@@ -57,6 +57,7 @@ class BasicDataLoader {
   Sample restore_sample(const RestoreKey& key);
   std::optional<std::int64_t> size() const;
   Config config() const;
+  const LoaderOptions& options() const { return options_; }
   /// Of the iteration that was made last, also after it is gone; nothing was counted before the
   /// first. In the thread that drives that iteration.
   LoaderStatistics stats() const;

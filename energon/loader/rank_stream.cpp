@@ -293,7 +293,7 @@ std::vector<SavableDatasetCheckpoint> RankStream::positions() {
   return positions;
 }
 
-const Config& RankStream::config() {
+const Config& RankStream::config() const {
   if (!config_) {
     config_ = state_config(make_pipeline_, options_.worker_config);
   }

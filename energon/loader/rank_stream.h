@@ -56,7 +56,10 @@ class RankStream {
   const std::optional<BatchPlace>& last_place() const { return last_place_; }
 
   /// What the order depends on: state_config().
-  const Config& config();
+  const Config& config() const;
+
+  const PipelineFactory& make_pipeline() const { return make_pipeline_; }
+  const LoaderOptions& options() const { return options_; }
 
   bool running() const { return group_ != nullptr && group_->running(); }
   std::vector<int> worker_pids() const;
@@ -95,8 +98,8 @@ class RankStream {
 
   std::optional<Error> failure_;
   std::optional<BatchPlace> last_place_;
-  std::optional<Error> lost_position_;  // after a failure: why the position is not known
-  std::optional<Config> config_;        // made when first asked for
+  std::optional<Error> lost_position_;    // after a failure: why the position is not known
+  mutable std::optional<Config> config_;  // made when first asked for
 
   // Position, saved.
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts

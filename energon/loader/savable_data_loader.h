@@ -26,6 +26,9 @@
 
 namespace energon {
 
+class RankStream;
+class SampleRestorer;
+
 /// For one thread at a time. With workers, in a forked child of the process that made it: calls
 /// that deliver, save or count throw Error (kCancelled) and the destructor does nothing.
 ///
@@ -74,10 +77,13 @@ class SavableDataLoader {
   Sample restore_sample(const RestoreKey& key);
 
   /// Batches of one epoch of this rank; nothing if it never ends.
-  std::optional<std::int64_t> size();
+  std::optional<std::int64_t> size() const;
 
   /// Settings of loader and pipeline, as JSON. Equal configs deliver equal batches.
-  Config config();
+  Config config() const;
+
+  /// As given to the constructor.
+  const LoaderOptions& options() const;
 
   /// What limits the loader, who waits for whom, and what was left out: sums since the loader was
   /// made, over stop() and restore_state_rank(). At any moment, cheap.
@@ -87,8 +93,8 @@ class SavableDataLoader {
   std::vector<int> worker_pids() const;
 
  private:
-  class Parts;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<RankStream> stream_;
+  std::unique_ptr<SampleRestorer> restorer_;
 };
 
 }  // namespace energon

@@ -1,9 +1,12 @@
 #include "energon/order/worker_config.h"
 
-#include <boost/uuid/detail/sha1.hpp>
+#include <cstdint>
+#include <span>
+
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/sha.h"
 
 namespace energon {
 namespace {
@@ -66,11 +69,12 @@ StreamPlace place_of(int logical_shard, const WorkerConfig& config) {
 
 std::uint32_t worker_seed(int logical_shard, std::int64_t seed_offset) {
   const std::string text = fmt::format("{},{}", logical_shard, seed_offset);
-  boost::uuids::detail::sha1 hash;
-  hash.process_bytes(text.data(), text.size());
-  boost::uuids::detail::sha1::digest_type digest;  // five words, most significant first
-  hash.get_digest(digest);
-  return digest[4];
+  const auto digest = sha1(as_bytes(text));
+  std::uint32_t last_word = 0;
+  for (const std::uint8_t byte : std::span(digest).last<4>()) {
+    last_word = last_word << 8U | byte;
+  }
+  return last_word;
 }
 
 std::int64_t share_of(std::int64_t total, int worker, int workers) {

@@ -202,7 +202,7 @@ SavableDataLoaderState AutoSaver::part_of_rank(const CheckpointStart& start,
 void AutoSaver::begin_together(Comm& comm) {
   check_replies(comm.all_gather(reply_of([&] { make_folder(); })));
   check_ranks_agree(loader_, comm);
-  const WorkerConfig layout = layout_of(loader_.save_state_rank().config);
+  const WorkerConfig& layout = loader_.options().worker_config;
   std::optional<CheckpointStart> refused;  // on rank 0: by some rank
   std::string why;
   while (true) {

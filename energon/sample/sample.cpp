@@ -1,7 +1,8 @@
 #include "energon/sample/sample.h"
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
 #include "io/hash.h"
+#include "io/overloaded.h"
 
 namespace energon {
 namespace {
@@ -18,6 +20,32 @@ void feed_number(Xxh3Stream& stream, const void* number) {
 }
 
 // Each value is fed as its kind, then its content; collections as their size, then their elements.
+void feed(Xxh3Stream& stream, const Value& value);
+
+void feed_size(Xxh3Stream& stream, std::uint64_t size) { feed_number(stream, &size); }
+
+void feed_content(Xxh3Stream& stream, const Tensor& tensor) {
+  const auto dtype = static_cast<std::byte>(tensor.dtype);
+  stream.update({&dtype, 1});
+  stream.update_field(std::as_bytes(std::span(tensor.shape)));
+  stream.update_field(tensor.data.view);
+}
+
+void feed_content(Xxh3Stream& stream, const List& list) {
+  feed_size(stream, list.size());
+  for (const Value& element : list) {
+    feed(stream, element);
+  }
+}
+
+void feed_content(Xxh3Stream& stream, const Mapping& mapping) {
+  feed_size(stream, mapping.size());
+  for (const auto& [name, element] : mapping) {
+    stream.update_field(as_bytes(name));
+    feed(stream, element);
+  }
+}
+
 void feed(Xxh3Stream& stream, const Value& value) {
   if (const auto* lazy = std::get_if<LazyBytes>(&value.base())) {
     feed(stream, lazy->get());
@@ -25,56 +53,64 @@ void feed(Xxh3Stream& stream, const Value& value) {
   }
   const auto kind = static_cast<std::byte>(value.base().index());
   stream.update({&kind, 1});
-  if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
-    stream.update_field(bytes->view);
-  } else if (const auto* text = std::get_if<std::string>(&value.base())) {
-    stream.update_field(as_bytes(*text));
-  } else if (const auto* integer = std::get_if<std::int64_t>(&value.base())) {
-    feed_number(stream, integer);
-  } else if (const auto* number = std::get_if<double>(&value.base())) {
-    feed_number(stream, number);
-  } else if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
-    const auto dtype = static_cast<std::byte>(tensor->dtype);
-    stream.update({&dtype, 1});
-    stream.update_field(std::as_bytes(std::span(tensor->shape)));
-    stream.update_field(tensor->data.view);
-  } else if (const auto* list = std::get_if<List>(&value.base())) {
-    const std::uint64_t size = list->size();
-    feed_number(stream, &size);
-    for (const Value& element : *list) {
-      feed(stream, element);
-    }
-  } else {
-    const auto& mapping = std::get<Mapping>(value.base());
-    const std::uint64_t size = mapping.size();
-    feed_number(stream, &size);
-    for (const auto& [name, element] : mapping) {
-      stream.update_field(as_bytes(name));
-      feed(stream, element);
-    }
-  }
+  std::visit(Overloaded{
+                 [&](const SharedBytes& bytes) { stream.update_field(bytes.view); },
+                 [&](const std::string& text) { stream.update_field(as_bytes(text)); },
+                 [&](const std::int64_t& integer) { feed_number(stream, &integer); },
+                 [&](const double& number) { feed_number(stream, &number); },
+                 [&](const Tensor& tensor) { feed_content(stream, tensor); },
+                 [&](const List& list) { feed_content(stream, list); },
+                 [&](const Mapping& mapping) { feed_content(stream, mapping); },
+                 [](const LazyBytes&) {},  // fetched above
+             },
+             value.base());
 }
 
 std::uint64_t payload_bytes(const Value& value) {
-  std::uint64_t sum = 0;
-  if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
-    sum = bytes->size();
-  } else if (const auto* text = std::get_if<std::string>(&value.base())) {
-    sum = text->size();
-  } else if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
-    sum = tensor->data.size();
-  } else if (const auto* list = std::get_if<List>(&value.base())) {
-    for (const Value& element : *list) {
-      sum += payload_bytes(element);
+  const auto sum_of = [](const auto& elements, const auto& value_of) {
+    std::uint64_t sum = 0;
+    for (const auto& element : elements) {
+      sum += payload_bytes(value_of(element));
     }
-  } else if (const auto* mapping = std::get_if<Mapping>(&value.base())) {
-    for (const auto& [name, element] : *mapping) {
-      sum += payload_bytes(element);
-    }
-  } else if (!std::holds_alternative<LazyBytes>(value.base())) {
-    sum = 8;
+    return sum;
+  };
+  return std::visit(
+      Overloaded{
+          [](const SharedBytes& bytes) -> std::uint64_t { return bytes.size(); },
+          [](const std::string& text) -> std::uint64_t { return text.size(); },
+          [](std::int64_t) -> std::uint64_t { return 8; },
+          [](double) -> std::uint64_t { return 8; },
+          [](const Tensor& tensor) -> std::uint64_t { return tensor.data.size(); },
+          [&](const List& list) { return sum_of(list, std::identity()); },
+          [&](const Mapping& mapping) {
+            return sum_of(mapping, [](const auto& field) -> const Value& { return field.second; });
+          },
+          [](const LazyBytes&) -> std::uint64_t { return 0; },
+      },
+      value.base());
+}
+
+template <class Kind>
+const Kind& get_as(const Value& value, std::string_view name, std::string_view wanted) {
+  if (const auto* found = std::get_if<Kind>(&value.base())) {
+    return *found;
   }
-  return sum;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format(
+          "field '{}' is {}, not {}{}", printable(name), describe(value), wanted,
+          std::holds_alternative<LazyBytes>(value.base()) ? "; fetch them with get()" : ""));
+}
+
+std::string_view text_of(const Value& value, std::string_view name) {
+  if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
+    return bytes->text();
+  }
+  return get_as<std::string>(value, name, "a text");
+}
+
+std::string element_name(std::string_view name, std::size_t i) {
+  return fmt::format("{}[{}]", name, i);
 }
 
 }  // namespace
@@ -125,12 +161,18 @@ std::string_view to_string(DType dtype) {
   return "unknown";
 }
 
+const Value* Sample::find(std::string_view name) const {
+  const auto field = std::find_if(fields.begin(), fields.end(),
+                                  [name](const auto& entry) { return entry.first == name; });
+  return field == fields.end() ? nullptr : &field->second;
+}
+
 const Value& Sample::at(std::string_view name) const {
+  if (const Value* value = find(name)) {
+    return *value;
+  }
   std::vector<std::string> names;
   for (const auto& [field_name, value] : fields) {
-    if (field_name == name) {
-      return value;
-    }
     names.push_back(printable(field_name));
   }
   throw Error(ErrorCode::kNotFound,
@@ -138,15 +180,80 @@ const Value& Sample::at(std::string_view name) const {
 }
 
 const SharedBytes& Sample::bytes(std::string_view name) const {
+  return get_as<SharedBytes>(at(name), name, "bytes");
+}
+
+const Tensor& Sample::tensor(std::string_view name) const {
+  return get_as<Tensor>(at(name), name, "a tensor");
+}
+
+std::string_view Sample::text(std::string_view name) const { return text_of(at(name), name); }
+
+std::int64_t Sample::integer(std::string_view name) const {
+  return get_as<std::int64_t>(at(name), name, "an integer");
+}
+
+double Sample::number(std::string_view name) const {
   const Value& value = at(name);
-  if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
-    return *bytes;
+  if (const auto* integer = std::get_if<std::int64_t>(&value.base())) {
+    return static_cast<double>(*integer);
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("field '{}' does not hold bytes{}", printable(name),
-                          std::holds_alternative<LazyBytes>(value.base())
-                              ? ", but lazy ones; fetch them with LazyBytes::get()"
-                              : ""));
+  return get_as<double>(value, name, "a number");
+}
+
+const List& Sample::list(std::string_view name) const {
+  return get_as<List>(at(name), name, "a list");
+}
+
+const Mapping& Sample::mapping(std::string_view name) const {
+  return get_as<Mapping>(at(name), name, "a mapping");
+}
+
+std::vector<SharedBytes> Sample::bytes_list(std::string_view name) const {
+  const List& values = list(name);
+  std::vector<SharedBytes> result;
+  result.reserve(values.size());
+  for (const Value& value : values) {
+    result.push_back(get_as<SharedBytes>(value, element_name(name, result.size()), "bytes"));
+  }
+  return result;
+}
+
+std::vector<std::string_view> Sample::text_list(std::string_view name) const {
+  const List& values = list(name);
+  std::vector<std::string_view> result;
+  result.reserve(values.size());
+  for (const Value& value : values) {
+    result.push_back(text_of(value, element_name(name, result.size())));
+  }
+  return result;
+}
+
+void Sample::set(std::string_view name, Value value) {
+  const auto field = std::find_if(fields.begin(), fields.end(),
+                                  [name](const auto& entry) { return entry.first == name; });
+  if (field == fields.end()) {
+    fields.emplace_back(std::string(name), std::move(value));
+  } else {
+    field->second = std::move(value);
+  }
+}
+
+std::string describe(const Value& value) {
+  return std::visit(
+      Overloaded{
+          [](const SharedBytes& bytes) { return fmt::format("{} bytes", bytes.size()); },
+          [](const std::string& text) { return fmt::format("a text of {} bytes", text.size()); },
+          [](std::int64_t integer) { return fmt::format("the integer {}", integer); },
+          [](double number) { return fmt::format("the number {}", number); },
+          [](const Tensor& tensor) {
+            return fmt::format("{} ({})", to_string(tensor.dtype), fmt::join(tensor.shape, ", "));
+          },
+          [](const List& list) { return fmt::format("a list of {}", list.size()); },
+          [](const Mapping& mapping) { return fmt::format("a mapping of {}", mapping.size()); },
+          [](const LazyBytes& lazy) { return fmt::format("lazy bytes ({})", lazy.describe()); },
+      },
+      value.base());
 }
 
 const SampleSource& source_of(const Sample& sample, std::size_t position) {

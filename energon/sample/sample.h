@@ -93,12 +93,36 @@ struct Sample {
   /// In the order of `keys`, at least one for each.
   std::vector<SampleSource> sources;
 
-  /// The field `name`. Throws Error (kNotFound) that lists the names there are.
+  // Each of these throws Error: kNotFound that lists the fields there are if `name` is none of
+  // them, kInvalidArgument that says what the field holds if it is not what was asked for. What
+  // they return views or shares the memory of the field.
+
+  /// The field `name`.
   const Value& at(std::string_view name) const;
-  /// The field `name` as bytes, which must be there: lazy ones are not fetched. Throws Error
-  /// (kNotFound, kInvalidArgument).
+  /// The bytes of a part. Lazy bytes are not fetched, they are an error.
   const SharedBytes& bytes(std::string_view name) const;
+  const Tensor& tensor(std::string_view name) const;
+  /// A text, or the bytes of a part as text. That they are UTF-8 is not checked.
+  std::string_view text(std::string_view name) const;
+  std::int64_t integer(std::string_view name) const;
+  /// A number; an integer is converted.
+  double number(std::string_view name) const;
+  const List& list(std::string_view name) const;
+  const Mapping& mapping(std::string_view name) const;
+  /// Of a list, as a batch has for each part: bytes() of each element.
+  std::vector<SharedBytes> bytes_list(std::string_view name) const;
+  /// text() of each element of a list.
+  std::vector<std::string_view> text_list(std::string_view name) const;
+
+  /// Null if there is no field `name`.
+  const Value* find(std::string_view name) const;
+
+  /// Replaces the field `name`, or adds it behind the others.
+  void set(std::string_view name, Value value);
 };
+
+/// What a value is, for messages: "float32 (3, 224, 224)", "a text of 12 bytes", "a list of 4".
+std::string describe(const Value& value);
 
 /// The first source of the sample at `position` of `keys`: for data that was not joined, the only
 /// one. Throws Error (kNotFound).

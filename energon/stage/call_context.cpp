@@ -7,7 +7,7 @@
 
 namespace energon {
 
-Mt19937& CallContext::rng() {
+CallRng& CallContext::rng() {
   if (!rng_) {
     Xxh3Stream stream;
     stream.update(std::as_bytes(std::span(&seed_, 1)));

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "energon/order/rng.h"
 #include "energon/sample/restore_key.h"
+#include "energon/stage/call_rng.h"
 
 namespace energon {
 
@@ -20,7 +20,7 @@ class CallContext {
 
   /// A generator seeded by (seed, restore key): a restored item is augmented as the first time.
   /// Made on first use.
-  Mt19937& rng();
+  CallRng& rng();
 
   /// Calls of the function before this one, on this logical shard.
   std::int64_t call() const { return call_; }
@@ -31,7 +31,7 @@ class CallContext {
   const std::uint32_t seed_;
   const RestoreKey& key_;
   const std::int64_t call_;
-  std::optional<Mt19937> rng_;
+  std::optional<CallRng> rng_;
 };
 
 }  // namespace energon

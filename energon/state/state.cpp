@@ -9,6 +9,7 @@
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/hash.h"
+#include "io/overloaded.h"
 
 namespace energon {
 namespace {
@@ -51,15 +52,15 @@ void encode_into(ByteWriter& writer, const State& state) {
   for (const auto& [name, value] : state.fields) {
     writer.text(name);
     writer.u8(static_cast<std::uint8_t>(value.index()));
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      writer.i64(*integer);
-    } else if (const auto* bytes = std::get_if<std::string>(&value)) {
-      writer.text(*bytes);
-    } else {
-      const auto& integers = std::get<std::vector<std::int64_t>>(value);
-      writer.u32(static_cast<std::uint32_t>(integers.size()));
-      writer.raw(integers.data(), integers.size() * sizeof(std::int64_t));
-    }
+    std::visit(Overloaded{
+                   [&](std::int64_t integer) { writer.i64(integer); },
+                   [&](const std::string& bytes) { writer.text(bytes); },
+                   [&](const std::vector<std::int64_t>& integers) {
+                     writer.u32(static_cast<std::uint32_t>(integers.size()));
+                     writer.raw(integers.data(), integers.size() * sizeof(std::int64_t));
+                   },
+               },
+               value);
   }
   writer.u32(static_cast<std::uint32_t>(state.children.size()));
   for (const State& child : state.children) {
@@ -73,13 +74,14 @@ std::size_t encoded_size(const State& state) {
   std::size_t size = 4 + state.type.size() + 4 + 4;
   for (const auto& [name, value] : state.fields) {
     size += 4 + name.size() + 1;
-    if (const auto* bytes = std::get_if<std::string>(&value)) {
-      size += 4 + bytes->size();
-    } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
-      size += 4 + integers->size() * sizeof(std::int64_t);
-    } else {
-      size += sizeof(std::int64_t);
-    }
+    size += std::visit(Overloaded{
+                           [](std::int64_t) { return sizeof(std::int64_t); },
+                           [](const std::string& bytes) { return 4 + bytes.size(); },
+                           [](const std::vector<std::int64_t>& integers) {
+                             return 4 + integers.size() * sizeof(std::int64_t);
+                           },
+                       },
+                       value);
   }
   for (const State& child : state.children) {
     size += encoded_size(child);
@@ -237,14 +239,14 @@ nlohmann::ordered_json describe_state(const State& state) {
   json["type"] = printable(state.type);
   for (const auto& [name, value] : state.fields) {
     const std::string shown = printable(name);
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      json[shown] = *integer;
-    } else if (const auto* bytes = std::get_if<std::string>(&value)) {
-      json[shown] =
-          fmt::format("{} bytes, xxh3 {}", bytes->size(), to_hex(xxh3_64(as_bytes(*bytes))));
-    } else {
-      json[shown] = std::get<std::vector<std::int64_t>>(value);
-    }
+    std::visit(Overloaded{
+                   [&](const std::string& bytes) {
+                     json[shown] = fmt::format("{} bytes, xxh3 {}", bytes.size(),
+                                               to_hex(xxh3_64(as_bytes(bytes))));
+                   },
+                   [&](const auto& numbers) { json[shown] = numbers; },
+               },
+               value);
   }
   if (!state.children.empty()) {
     json["inner"] = nlohmann::ordered_json::array();

@@ -36,7 +36,24 @@ at::ScalarType scalar_type(DType dtype) {
               fmt::format("dtype {} does not exist", static_cast<int>(dtype)));
 }
 
+void add_tensors(const Mapping& fields, const std::string& prefix,
+                 std::map<std::string, at::Tensor>& tensors) {
+  for (const auto& [name, value] : fields) {
+    if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
+      tensors.insert_or_assign(prefix + name, to_torch(*tensor));
+    } else if (const auto* mapping = std::get_if<Mapping>(&value.base())) {
+      add_tensors(*mapping, prefix + name + ".", tensors);
+    }
+  }
+}
+
 }  // namespace
+
+std::map<std::string, at::Tensor> to_torch(const Sample& batch) {
+  std::map<std::string, at::Tensor> tensors;
+  add_tensors(batch.fields, "", tensors);
+  return tensors;
+}
 
 at::Tensor to_torch(const Tensor& tensor) {
   const at::ScalarType type = scalar_type(tensor.dtype);

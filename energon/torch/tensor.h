@@ -12,6 +12,9 @@
 // Under clang in C++20 mode, ATen's headers of libtorch 1.13 compile only after this one.
 #include <ATen/core/ivalue.h>
 //
+#include <map>
+#include <string>
+
 #include <ATen/core/Tensor.h>
 
 #include "energon/sample/sample.h"
@@ -25,6 +28,10 @@ at::Tensor to_torch(const Tensor& tensor);
 
 /// The bytes of a part as a uint8 tensor of shape (N,).
 at::Tensor to_torch(const SharedBytes& bytes);
+
+/// The fields of a batch that are tensors, by name, those of mappings as "mapping.field". Other
+/// fields are not in it.
+std::map<std::string, at::Tensor> to_torch(const Sample& batch);
 
 /// A Tensor over `tensor`, which must be on the CPU; a tensor that is not contiguous is copied.
 /// Throws Error (kInvalidArgument, kUnsupported) for other devices, layouts and dtypes.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "energon/worker/transport.h"
+#include "io/overloaded.h"
 
 namespace energon {
 namespace {
@@ -22,19 +23,25 @@ std::size_t aligned(std::size_t size) {
 // Calls `visit` for every payload of a value.
 template <class Visitor>
 void for_each_payload(const Value& value, const Visitor& visit) {
-  if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
-    visit(*bytes);
-  } else if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
-    visit(tensor->data);
-  } else if (const auto* list = std::get_if<List>(&value.base())) {
-    for (const Value& element : *list) {
-      for_each_payload(element, visit);
-    }
-  } else if (const auto* mapping = std::get_if<Mapping>(&value.base())) {
-    for (const auto& [name, element] : *mapping) {
-      for_each_payload(element, visit);
-    }
-  }
+  std::visit(Overloaded{
+                 [&](const SharedBytes& bytes) { visit(bytes); },
+                 [](const std::string&) {},
+                 [](std::int64_t) {},
+                 [](double) {},
+                 [&](const Tensor& tensor) { visit(tensor.data); },
+                 [&](const List& list) {
+                   for (const Value& element : list) {
+                     for_each_payload(element, visit);
+                   }
+                 },
+                 [&](const Mapping& mapping) {
+                   for (const auto& [name, element] : mapping) {
+                     for_each_payload(element, visit);
+                   }
+                 },
+                 [](const LazyBytes&) {},
+             },
+             value.base());
 }
 
 }  // namespace

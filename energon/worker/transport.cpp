@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "io/overloaded.h"
+
 namespace energon {
 namespace {
 
@@ -28,34 +30,21 @@ class Encoder {
                               field_, kMaxDepth));
     }
     writer_.u8(static_cast<std::uint8_t>(value.base().index()));
-    if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
-      payload(*bytes);
-    } else if (const auto* text = std::get_if<std::string>(&value.base())) {
-      writer_.text(*text);
-    } else if (const auto* integer = std::get_if<std::int64_t>(&value.base())) {
-      writer_.i64(*integer);
-    } else if (const auto* number = std::get_if<double>(&value.base())) {
-      writer_.f64(*number);
-    } else if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
-      check(*tensor);
-      writer_.u8(static_cast<std::uint8_t>(tensor->dtype));
-      writer_.u32(static_cast<std::uint32_t>(tensor->shape.size()));
-      writer_.raw(tensor->shape.data(), tensor->shape.size() * sizeof(std::int64_t));
-      payload(tensor->data);
-    } else if (const auto* list = std::get_if<List>(&value.base())) {
-      writer_.u32(static_cast<std::uint32_t>(list->size()));
-      ++depth_;
-      for (const Value& element : *list) {
-        this->value(element);
-      }
-      --depth_;
-    } else if (const auto* lazy = std::get_if<LazyBytes>(&value.base())) {
-      refuse(*lazy);
-    } else {
-      ++depth_;
-      mapping(std::get<Mapping>(value.base()));
-      --depth_;
-    }
+    std::visit(Overloaded{
+                   [&](const SharedBytes& bytes) { payload(bytes); },
+                   [&](const std::string& text) { writer_.text(text); },
+                   [&](std::int64_t integer) { writer_.i64(integer); },
+                   [&](double number) { writer_.f64(number); },
+                   [&](const Tensor& tensor) { this->tensor(tensor); },
+                   [&](const List& values) { list(values); },
+                   [&](const Mapping& fields) {
+                     ++depth_;
+                     mapping(fields);
+                     --depth_;
+                   },
+                   [&](const LazyBytes& lazy) { refuse(lazy); },
+               },
+               value.base());
   }
 
   void mapping(const Mapping& mapping) {
@@ -72,6 +61,23 @@ class Encoder {
   }
 
  private:
+  void tensor(const Tensor& tensor) {
+    check(tensor);
+    writer_.u8(static_cast<std::uint8_t>(tensor.dtype));
+    writer_.u32(static_cast<std::uint32_t>(tensor.shape.size()));
+    writer_.raw(tensor.shape.data(), tensor.shape.size() * sizeof(std::int64_t));
+    payload(tensor.data);
+  }
+
+  void list(const List& values) {
+    writer_.u32(static_cast<std::uint32_t>(values.size()));
+    ++depth_;
+    for (const Value& element : values) {
+      value(element);
+    }
+    --depth_;
+  }
+
   [[noreturn]] void refuse(const LazyBytes& lazy) const {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("field '{}' is lazy ({}) and cannot leave the process that would fetch "

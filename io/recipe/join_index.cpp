@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/index/sha256.h"
+#include "io/sha.h"
 #include "io/shared_folder.h"
 
 namespace energon {

@@ -2,8 +2,7 @@
 
 #include <cstdio>
 
-#include "energon/loader/savable_data_loader.h"
-#include "wrappers/recipe/pipeline.h"
+#include "energon/energon.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

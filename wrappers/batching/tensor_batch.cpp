@@ -19,6 +19,9 @@ namespace energon {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+#ifndef NDEBUG
+constexpr std::byte kPoison{0xFF};  // floating point: not a number
+#endif
 
 using Shape = std::span<const std::int64_t>;
 
@@ -182,6 +185,9 @@ NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape) {
   std::shared_ptr<const void> owner(
       memory, [](std::byte* released) { ::operator delete[](released, kAlignment); });
   const std::span<std::byte> bytes(memory, size);
+#ifndef NDEBUG
+  std::fill(bytes.begin(), bytes.end(), kPoison);
+#endif
   return {{dtype, std::move(shape), {bytes, std::move(owner)}}, bytes};
 }
 

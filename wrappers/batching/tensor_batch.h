@@ -21,8 +21,9 @@ struct NewTensor {
   std::span<std::byte> bytes;  ///< of tensor.data
 };
 
-/// Memory is not cleared. Throws Error (kInvalidArgument) if a dimension is negative or the size
-/// overflows.
+/// Memory is not cleared; debug builds fill it with 0xFF, as floating point not a number, so that
+/// what a function forgets to write is seen. Throws Error (kInvalidArgument) if a dimension is
+/// negative or the size overflows.
 NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape);
 
 /// Tensors of one field, and whose they are, for errors. Both of the same size, at least 1.

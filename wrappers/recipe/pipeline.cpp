@@ -83,48 +83,46 @@ std::unique_ptr<Order> repeated(std::unique_ptr<Order> order, std::optional<doub
   return std::make_unique<Repeat>(std::move(order), repetitions);
 }
 
-/// How many samples in a row come from an order without end until each sample that it can yield was
-/// among them: with a chance to be wrong of less than 1e-10, since blends and buffers draw.
-class Coverage {
+// Where this many whole passes over the data gave nothing, nothing usable is expected: a sample
+// that random draws may miss was among them with a chance of 1 - 1e-10.
+constexpr double kUselessPasses = 25;
+
+/// How many samples of an order without end make one whole pass over its leaves.
+class PassLength {
  public:
   void add(const Order& order, const PipelineLeaf& leaf, const ShuffleOverEpochs& shuffle,
-           bool is_weighted) {
-    const auto share = static_cast<double>(order.samples_per_pass().value_or(0));
-    if (share == 0) {
+           Mixing mixing) {
+    auto samples = static_cast<double>(order.samples_per_pass().value_or(0));
+    if (samples == 0) {
       return;
     }
-    constexpr double kPasses = 25;  // that draw at random, to see everything
-    double passes = 4;              // a whole one, wherever it begins
     if (shuffle.mode == Mode::kEpochs) {
-      passes *= static_cast<double>(shuffle.epochs);
-    } else if (shuffle.mode == Mode::kReplacement) {
-      passes = 2 * kPasses;
+      samples *= static_cast<double>(shuffle.epochs);
     }
-    if (is_weighted) {
+    if (mixing == Mixing::kWeighted) {
       weights_ += leaf.weight;
-      least_weight_ = std::min(least_weight_, leaf.weight);
-    } else if (leaf.repetitions < 1) {
-      rounds_ = std::max(rounds_, kPasses / leaf.repetitions);
+      longest_ = std::max(longest_, samples / leaf.weight);
     } else {
-      passes *= leaf.repetitions;
+      sum_ += samples * leaf.repetitions;
+      rounds_ = std::max(rounds_, 1 / leaf.repetitions);  // until a part of a leaf was all of it
     }
-    samples_ += share * passes;
   }
 
-  /// 0 if the number is beyond counting.
-  std::int64_t samples(std::int64_t shuffle_buffer_size) const {
-    const double ratio = weights_ > 0 ? weights_ / least_weight_ : 1;
-    const double samples =
-        ratio * (rounds_ * samples_ + 20 * static_cast<double>(shuffle_buffer_size) + 200);
-    return samples < 1e15 ? static_cast<std::int64_t>(samples) : 0;
-  }
+  double samples() const { return sum_ * rounds_ + longest_ * weights_; }
 
  private:
-  double samples_ = 0;
-  double rounds_ = 1;  // of an epochized blend, until a part of a leaf was all of it
+  double sum_ = 0;
+  double rounds_ = 1;
   double weights_ = 0;
-  double least_weight_ = std::numeric_limits<double>::infinity();
+  double longest_ = 0;  // samples of a leaf by its weight
 };
+
+// In a row; 0 if the number is beyond counting.
+std::int64_t most_left_out(const PassLength& pass, std::int64_t shuffle_buffer_size) {
+  const double samples =
+      kUselessPasses * (pass.samples() + static_cast<double>(shuffle_buffer_size) + 1);
+  return samples < 1e15 ? static_cast<std::int64_t>(samples) : 0;
+}
 
 struct TrainOrder {
   std::unique_ptr<Order> order;
@@ -160,7 +158,7 @@ TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
   LeafOrders orders(data, context);
   std::vector<std::unique_ptr<Order>> inners;
   std::vector<double> weights;
-  Coverage coverage;
+  PassLength pass;
   for (const PipelineLeaf& leaf : data.leaves) {
     // A leaf that its metadataset keeps in order is read slice by slice.
     const bool is_kept_in_order = leaf.shuffle.mode == ShuffleMultiplier::Mode::kNone;
@@ -173,7 +171,7 @@ TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
     auto order =
         orders.next({.shuffle_over_epochs = shuffle, .parallel_slices = is_in_order ? 1 : parallel},
                     own.max_samples_per_sequence.value_or(options.max_samples_per_sequence));
-    coverage.add(*order, leaf, shuffle, data.mixing == Mixing::kWeighted);
+    pass.add(*order, leaf, shuffle, data.mixing);
     if (data.mixing == Mixing::kWeighted) {
       order = repeated(std::move(order), std::nullopt);
       weights.push_back(leaf.weight);
@@ -195,7 +193,7 @@ TrainOrder train_order(const PipelineData& data, const TrainOptions& options,
                                                   options.shuffle_buffer_size, context.seed());
   }
   if (options.repeat) {
-    train.most_left_out = coverage.samples(options.shuffle_buffer_size);
+    train.most_left_out = most_left_out(pass, options.shuffle_buffer_size);
   }
   return train;
 }

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/base64.h"
 #include "energon/state/json_reader.h"
+#include "io/base64.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 

@@ -99,3 +99,14 @@ TEST_CASE("a function in a worker may use torch and send tensors", "[torch][fork
     REQUIRE(at::equal(values, at::mul(at::arange(1000, at::kLong), number)));
   }
 }
+
+TEST_CASE("the tensors of a batch come by name", "[torch]") {
+  energon::Sample batch;
+  batch.set("image", energon::from_torch(at::arange(6, at::kFloat).reshape({2, 3})));
+  batch.set("txt", std::string("not a tensor"));
+  batch.set("json", energon::Mapping{{"width", energon::from_torch(at::arange(2))}});
+  const std::map<std::string, at::Tensor> tensors = energon::to_torch(batch);
+  REQUIRE(tensors.size() == 2);
+  REQUIRE(at::equal(tensors.at("image"), at::arange(6, at::kFloat).reshape({2, 3})));
+  REQUIRE(at::equal(tensors.at("json.width"), at::arange(2)));
+}

@@ -1,5 +1,6 @@
 #include "wrappers/batching/batch_functions.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -283,3 +284,10 @@ TEST_CASE("batches of nothing have no fields", "[wrappers][batch_functions]") {
   CHECK(energon::stack_fields({}).empty());
   CHECK(energon::generic_batch({}).empty());
 }
+
+#ifndef NDEBUG
+TEST_CASE("new tensors are filled with what is seen, in debug builds", "[batch]") {
+  const energon::NewTensor made = energon::new_tensor(energon::DType::kFloat32, {3});
+  CHECK(std::ranges::all_of(made.bytes, [](std::byte byte) { return byte == std::byte{0xFF}; }));
+}
+#endif

@@ -1,0 +1,26 @@
+// Everything a training job needs, in one header. Its target is energon::energon.
+//
+//   const PipelineFactory pipeline = train_dataset("recipe.yaml", {}, {.batch_size = 64});
+//   SavableDataLoader loader(pipeline, {.worker_config = {.num_workers = 2}});
+//   while (const auto batch = loader.next()) { … }
+//
+// Tensors of torch over a batch are in energon/torch/tensor.h (energon::torch), adapters for ranks
+// that talk in energon/distributed (energon::distributed), the interfaces of other systems in
+// energon/protocols (energon::protocols).
+
+#pragma once
+
+#include "energon/checkpoint/job_state.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/rescale.h"
+#include "energon/loader/basic_data_loader.h"
+#include "energon/loader/savable_data_loader.h"
+#include "energon/protocols/auto_saver.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
+#include "io/error.h"
+#include "wrappers/batching/batch_functions.h"
+#include "wrappers/batching/tensor_batch.h"
+#include "wrappers/recipe/open_data.h"
+#include "wrappers/recipe/pipeline.h"
+#include "wrappers/recipe/task_encoder.h"

@@ -1,0 +1,103 @@
+#include "energon/sample/sample.h"
+
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "energon/sample/lazy_bytes.h"
+#include "io/error.h"
+#include "tests/support/error_of.h"
+
+using energon::DType;
+using energon::ErrorCode;
+using energon::LazyBytes;
+using energon::List;
+using energon::Mapping;
+using energon::Sample;
+using energon::SharedBytes;
+using energon::Tensor;
+using energon::testing::error_of;
+
+namespace {
+
+class Nothing final : public energon::LazySource {
+ public:
+  SharedBytes get() override { return {}; }
+  std::string describe() const override { return "file 'a' of nowhere"; }
+};
+
+SharedBytes bytes_of(std::string_view text) { return {energon::as_bytes(text), nullptr}; }
+
+Sample sample() {
+  Sample made;
+  made.set("jpg", bytes_of("image"));
+  made.set("txt", std::string("caption"));
+  made.set("count", std::int64_t{3});
+  made.set("share", 0.5);
+  made.set("image", Tensor{DType::kFloat32, {3, 2}, {}});
+  made.set("parts", List{bytes_of("one"), std::string("two")});
+  made.set("json", Mapping{{"width", std::int64_t{640}}});
+  made.set("aux", LazyBytes(std::make_shared<Nothing>()));
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a field is read as what it is", "[sample]") {
+  const Sample made = sample();
+  CHECK(made.bytes("jpg").text() == "image");
+  CHECK(made.text("jpg") == "image");
+  CHECK(made.text("txt") == "caption");
+  CHECK(made.integer("count") == 3);
+  CHECK(made.number("count") == 3.0);
+  CHECK(made.number("share") == 0.5);
+  CHECK(made.tensor("image").shape == std::vector<std::int64_t>{3, 2});
+  CHECK(made.list("parts").size() == 2);
+  CHECK(made.mapping("json").size() == 1);
+  CHECK(made.text_list("parts") == std::vector<std::string_view>{"one", "two"});
+  CHECK(made.find("jpg") == &made.at("jpg"));
+  CHECK(made.find("png") == nullptr);
+
+  Sample batch;
+  batch.set("jpg", List{bytes_of("a"), bytes_of("bc")});
+  const std::vector<SharedBytes> images = batch.bytes_list("jpg");
+  REQUIRE(images.size() == 2);
+  CHECK(images[1].text() == "bc");
+}
+
+TEST_CASE("a field that is something else is an error that says what it is", "[sample]") {
+  const Sample made = sample();
+  const auto check = [](const auto& call, ErrorCode code, const std::string& text) {
+    CHECK(error_of(call, code) == text);
+  };
+  check([&] { made.bytes("png"); }, ErrorCode::kNotFound,
+        "no field 'png'; there are: jpg, txt, count, share, image, parts, json, aux");
+  check([&] { made.tensor("jpg"); }, ErrorCode::kInvalidArgument,
+        "field 'jpg' is 5 bytes, not a tensor");
+  check([&] { made.bytes("txt"); }, ErrorCode::kInvalidArgument,
+        "field 'txt' is a text of 7 bytes, not bytes");
+  check([&] { made.text("count"); }, ErrorCode::kInvalidArgument,
+        "field 'count' is the integer 3, not a text");
+  check([&] { made.integer("share"); }, ErrorCode::kInvalidArgument,
+        "field 'share' is the number 0.5, not an integer");
+  check([&] { made.number("image"); }, ErrorCode::kInvalidArgument,
+        "field 'image' is float32 (3, 2), not a number");
+  check([&] { made.mapping("parts"); }, ErrorCode::kInvalidArgument,
+        "field 'parts' is a list of 2, not a mapping");
+  check([&] { made.bytes_list("json"); }, ErrorCode::kInvalidArgument,
+        "field 'json' is a mapping of 1, not a list");
+  check([&] { made.bytes_list("parts"); }, ErrorCode::kInvalidArgument,
+        "field 'parts[1]' is a text of 3 bytes, not bytes");
+  check([&] { made.bytes("aux"); }, ErrorCode::kInvalidArgument,
+        "field 'aux' is lazy bytes (file 'a' of nowhere), not bytes; fetch them with get()");
+}
+
+TEST_CASE("setting a field replaces it where it stands", "[sample]") {
+  Sample made = sample();
+  const std::size_t fields = made.fields.size();
+  made.set("txt", std::int64_t{1});
+  CHECK(made.fields.size() == fields);
+  CHECK(made.fields[1].first == "txt");
+  CHECK(made.integer("txt") == 1);
+}
