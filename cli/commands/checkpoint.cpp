@@ -47,8 +47,8 @@ std::string describe_batch_size(const SavableDataLoaderState& state) {
 }
 
 void print_shards(const SavableDataLoaderState& state) {
-  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
-    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+  for (std::size_t i = 0; i < state.streams.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.streams[i];
     output().print("  logical shard {}: {} delivered ({}), epoch {}\n", worker.logical_shard,
                    batches(worker.index + worker.offset),
                    worker.state
@@ -61,7 +61,7 @@ void print_shards(const SavableDataLoaderState& state) {
 void print_rank(const SavableDataLoaderState& state) {
   output().print("delivered:   {} of this rank\n", batches(state.batch_index));
   output().print("epoch:       {}{}\n", state.epoch, state.epoch_finished ? ", finished" : "");
-  output().print("next worker: {} of {}\n", state.next_worker_id, state.worker_states.size());
+  output().print("next worker: {} of {}\n", state.next_worker_id, state.streams.size());
   print_shards(state);
 }
 

@@ -149,7 +149,7 @@ class Dump {
   }
 
   void begin_at(const SavableDataLoaderState& state) {
-    for (const SavableDatasetCheckpoint& shard : state.worker_states) {
+    for (const SavableDatasetCheckpoint& shard : state.streams) {
       certificates_[shard.logical_shard] = shard.certificate;
       turns_[shard.logical_shard] = shard.turn;
     }

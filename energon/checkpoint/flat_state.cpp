@@ -32,10 +32,10 @@ void add_rank(const SavableDataLoaderState& rank, FlatState& flat) {
   Config config = rank.config;
   config.erase("rank");
   flat[kConfigName] = to_tensor(dump_config(config));
-  for (const SavableDatasetCheckpoint& shard : rank.worker_states) {
+  for (const SavableDatasetCheckpoint& shard : rank.streams) {
     SavableDataLoaderState alone = rank;
     alone.config = Config::object();
-    alone.worker_states = {shard};
+    alone.streams = {shard};
     alone.next_worker_id = 0;
     flat[shard_name(shard.logical_shard)] = to_tensor(encode_loader_state(alone));
   }
@@ -105,7 +105,7 @@ SavableDataLoaderState unflatten_state(const FlatState& state, int rank) {
   }
   SavableDataLoaderState whole = shards.front();
   whole.config = std::move(config);
-  whole.worker_states.clear();
+  whole.streams.clear();
   std::vector<Turn> turns;
   for (const SavableDataLoaderState& shard : shards) {
     if (shard.batch_index != whole.batch_index || shard.epoch != whole.epoch) {
@@ -113,8 +113,8 @@ SavableDataLoaderState unflatten_state(const FlatState& state, int rank) {
                   fmt::format("logical shards of rank {} are of different steps: {} and {}", rank,
                               whole.batch_index, shard.batch_index));
     }
-    whole.worker_states.push_back(shard.worker_states.front());
-    turns.push_back(whole.worker_states.back().turn);
+    whole.streams.push_back(shard.streams.front());
+    turns.push_back(whole.streams.back().turn);
   }
   whole.next_worker_id =
       static_cast<std::int64_t>(Turns(std::move(turns), whole.epoch).next().value_or(0));

@@ -17,7 +17,7 @@ namespace {
 // Whether every logical shard of the rank has ended `epoch`.
 bool has_ended(const SavableDataLoaderState& rank, std::int64_t epoch) {
   return std::all_of(
-      rank.worker_states.begin(), rank.worker_states.end(),
+      rank.streams.begin(), rank.streams.end(),
       [epoch](const SavableDatasetCheckpoint& shard) { return shard.turn.epoch > epoch; });
 }
 
@@ -73,7 +73,7 @@ void check_shards(const std::vector<SavableDataLoaderState>& ranks,
   for (const SavableDataLoaderState& rank : ranks) {
     const WorkerConfig layout = layout_of(rank.config);
     std::vector<int> shards;
-    for (const SavableDatasetCheckpoint& shard : rank.worker_states) {
+    for (const SavableDatasetCheckpoint& shard : rank.streams) {
       shards.push_back(shard.logical_shard);
     }
     std::vector<int> expected;
@@ -152,7 +152,7 @@ const SavableDataLoaderState& state_of_rank(const SavedState& saved, int rank) {
 Certificate certificate_of(const SavableJobState& job) {
   std::vector<CertificatePart> parts;
   for (const SavableDataLoaderState& rank : job.ranks) {
-    for (const SavableDatasetCheckpoint& shard : rank.worker_states) {
+    for (const SavableDatasetCheckpoint& shard : rank.streams) {
       parts.push_back({shard.logical_shard, shard.certificate});
     }
   }

@@ -30,8 +30,8 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
   constexpr std::int64_t kRounding = 1 << 16;
   const std::int64_t begun = state.epoch + (state.epoch_finished ? 1 : 0);
   std::int64_t delivered = 0;
-  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
-    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+  for (std::size_t i = 0; i < state.streams.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.streams[i];
     const std::string here = fmt::format("{}.worker_states[{}]", path, i);
     check_range(worker.turn.epoch, begun, INT32_MAX, here + ".turn.epoch");
     // One beyond: an epoch of which nothing could be used was an error of next(), which kept the
@@ -43,7 +43,7 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
     return;  // a part of a flat state: of a job of unknown size
   }
   const std::int64_t most = (state.batch_index + 1) * layout_of(state.config).world_size +
-                            kRounding * std::ssize(state.worker_states);
+                            kRounding * std::ssize(state.streams);
   if (delivered > most) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("{}.worker_states: they count {} batches, of {} in all of the rank",
@@ -55,20 +55,19 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
 
 void check_loader_state(const SavableDataLoaderState& state, const std::string& path) {
   check_config(state.config, path + ".config");
-  if (state.worker_states.empty()) {
+  if (state.streams.empty()) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("{}.worker_states: there are none, at least one is expected", path));
   }
   const std::int64_t micro_batch_size = state.micro_batch_size.value_or(1);
   check_range(micro_batch_size, 1, INT32_MAX, path + ".micro_batch_size");
   const std::int64_t most_batches = kMostCounted / micro_batch_size;
-  check_range(state.next_worker_id, 0, std::ssize(state.worker_states) - 1,
-              path + ".next_worker_id");
+  check_range(state.next_worker_id, 0, std::ssize(state.streams) - 1, path + ".next_worker_id");
   check_range(state.epoch, 0, INT32_MAX, path + ".epoch");
   check_range(state.batch_index, 0, most_batches, path + ".batch_index");
   check_range(state.step_in_epoch.value_or(0), 0, most_batches, path + ".step_in_epoch");
-  for (std::size_t i = 0; i < state.worker_states.size(); ++i) {
-    const SavableDatasetCheckpoint& worker = state.worker_states[i];
+  for (std::size_t i = 0; i < state.streams.size(); ++i) {
+    const SavableDatasetCheckpoint& worker = state.streams[i];
     const std::string here = fmt::format("{}.worker_states[{}]", path, i);
     check_range(worker.logical_shard, 0, kMaxLogicalShards - 1, here + ".logical_shard");
     check_range(worker.turn.epoch, 0, INT32_MAX, here + ".turn.epoch");
@@ -82,7 +81,7 @@ void check_loader_state(const SavableDataLoaderState& state, const std::string& 
 }
 
 bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {
-  return config == other.config && worker_states == other.worker_states &&
+  return config == other.config && streams == other.streams &&
          next_worker_id == other.next_worker_id && epoch == other.epoch &&
          epoch_finished == other.epoch_finished && batch_index == other.batch_index &&
          step_in_epoch == other.step_in_epoch && micro_batch_size == other.micro_batch_size;
@@ -90,7 +89,7 @@ bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) con
 
 Certificate certificate_of(const SavableDataLoaderState& state) {
   std::vector<CertificatePart> parts;
-  for (const SavableDatasetCheckpoint& worker : state.worker_states) {
+  for (const SavableDatasetCheckpoint& worker : state.streams) {
     parts.push_back({worker.logical_shard, worker.certificate});
   }
   return combine(parts);

@@ -40,8 +40,8 @@ struct SavableDataLoaderState {
   /// change the order.
   Config config;
   /// Of the logical shards of the rank, in their order; by default one for each worker.
-  std::vector<SavableDatasetCheckpoint> worker_states;
-  /// Whose turn it is: position in worker_states. Follows from their turns.
+  std::vector<SavableDatasetCheckpoint> streams;
+  /// Whose turn it is: position in `streams`. Follows from their turns.
   std::int64_t next_worker_id = 0;
   std::int64_t epoch = 0;  ///< epochs begun before this one
   bool epoch_finished =

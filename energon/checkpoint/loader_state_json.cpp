@@ -31,7 +31,7 @@ ordered_json position_json(const SavableDataLoaderState& state, const StateForm&
                        {"next_worker_id", state.next_worker_id},
                        {"micro_batch_size", or_null(state.micro_batch_size)},
                        {"worker_states", ordered_json::array()}};
-  for (const SavableDatasetCheckpoint& worker : state.worker_states) {
+  for (const SavableDatasetCheckpoint& worker : state.streams) {
     json["worker_states"].push_back(
         {{"logical_shard", worker.logical_shard},
          {"turn", {{"epoch", worker.turn.epoch}, {"count", worker.turn.count}}},
@@ -101,7 +101,7 @@ SavableDataLoaderState loader_state_from_json(const ordered_json& json, const st
   state.epoch_finished = reader.member("epoch_finished").boolean();
   state.micro_batch_size = count_or_null(reader.member("micro_batch_size"));
   for (const JsonReader& worker : reader.member("worker_states").elements()) {
-    state.worker_states.push_back(worker_from(worker));
+    state.streams.push_back(worker_from(worker));
   }
   state.next_worker_id = reader.member("next_worker_id").count();
   const JsonReader config = reader.member("config");

@@ -84,7 +84,7 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
   std::vector<SavableDatasetCheckpoint> shards;
   std::int64_t batches = 0;
   for (const SavableDataLoaderState& rank : job.ranks) {
-    shards.insert(shards.end(), rank.worker_states.begin(), rank.worker_states.end());
+    shards.insert(shards.end(), rank.streams.begin(), rank.streams.end());
     batches += rank.batch_index;
   }
   std::sort(shards.begin(), shards.end(),
@@ -127,8 +127,8 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
     state.config["rank"] = rank;
     std::vector<Turn> turns;
     for (int stream = 0; stream < fitted.stream_count(); ++stream) {
-      state.worker_states.push_back(shards[static_cast<std::size_t>(fitted.logical_shard(stream))]);
-      turns.push_back(state.worker_states.back().turn);
+      state.streams.push_back(shards[static_cast<std::size_t>(fitted.logical_shard(stream))]);
+      turns.push_back(state.streams.back().turn);
     }
     state.next_worker_id =
         static_cast<std::int64_t>(Turns(std::move(turns), epoch).next().value_or(0));

@@ -80,7 +80,7 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
   }
   compare_configs(saved, expected, "", differences);
   std::vector<int> saved_shards;
-  for (const SavableDatasetCheckpoint& stream : state.worker_states) {
+  for (const SavableDatasetCheckpoint& stream : state.streams) {
     saved_shards.push_back(stream.logical_shard);
   }
   std::vector<int> shards;
@@ -107,7 +107,7 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
   HeapBufferPool memory;
   const auto readers = make_leaf_readers();
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    SavableDatasetCheckpoint& stream = fitted.worker_states[i];
+    SavableDatasetCheckpoint& stream = fitted.streams[i];
     const int number = static_cast<int>(i);
     try {
       auto pipeline = make_pipeline(

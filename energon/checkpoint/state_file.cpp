@@ -58,10 +58,10 @@ SavableDatasetCheckpoint decode_part(ByteReader& reader) {
 // What a state of version 1 does not say: the logical shard of worker i is that of Energon, and
 // whose turn it is follows from next_worker_id.
 void complete_first_version(SavableDataLoaderState& state) {
-  const auto workers = static_cast<std::int64_t>(state.worker_states.size());
+  const auto workers = static_cast<std::int64_t>(state.streams.size());
   const std::int64_t first = layout_of(state.config).rank * workers;
   for (std::int64_t i = 0; i < workers; ++i) {
-    SavableDatasetCheckpoint& worker = state.worker_states[static_cast<std::size_t>(i)];
+    SavableDatasetCheckpoint& worker = state.streams[static_cast<std::size_t>(i)];
     worker.logical_shard = static_cast<int>(first + i);
     worker.turn = {state.epoch + (state.epoch_finished ? 1 : 0), i < state.next_worker_id ? 1 : 0};
   }
@@ -76,8 +76,8 @@ void encode_position(ByteWriter& writer, const SavableDataLoaderState& state) {
   writer.i64(state.batch_index);
   writer.i64(state.step_in_epoch.value_or(-1));
   writer.i64(state.micro_batch_size.value_or(0));
-  writer.u32(static_cast<std::uint32_t>(state.worker_states.size()));
-  for (const SavableDatasetCheckpoint& worker : state.worker_states) {
+  writer.u32(static_cast<std::uint32_t>(state.streams.size()));
+  for (const SavableDatasetCheckpoint& worker : state.streams) {
     encode_part(writer, worker);
   }
 }
@@ -96,8 +96,8 @@ SavableDataLoaderState decode_position(ByteReader& reader, Config config, std::u
   if (const std::int64_t micro_batch_size = reader.i64(); micro_batch_size != 0) {
     state.micro_batch_size = micro_batch_size;
   }
-  state.worker_states.resize(reader.count(kShortestPart));
-  for (SavableDatasetCheckpoint& worker : state.worker_states) {
+  state.streams.resize(reader.count(kShortestPart));
+  for (SavableDatasetCheckpoint& worker : state.streams) {
     worker = version > kFirstVersion ? decode_part(reader) : decode_checkpoint(reader);
   }
   if (version == kFirstVersion) {

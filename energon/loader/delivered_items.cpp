@@ -28,13 +28,12 @@ DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, const Pipelin
     auto dataset =
         pipeline({.config = layout_, .stream = stream, .memory = memory_, .readers = readers});
     const auto saved = std::find_if(
-        rank.worker_states.begin(), rank.worker_states.end(),
+        rank.streams.begin(), rank.streams.end(),
         [shard = layout_.logical_shard(stream)](const SavableDatasetCheckpoint& checkpoint) {
           return checkpoint.logical_shard == shard;
         });
     const auto start = start_under_rules_of(
-        saved == rank.worker_states.end() ? SavableDatasetCheckpoint() : *saved, rank.config,
-        *dataset);
+        saved == rank.streams.end() ? SavableDatasetCheckpoint() : *saved, rank.config, *dataset);
     if (start) {
       dataset->restore_state(*start);
     }

@@ -306,7 +306,7 @@ SavableDataLoaderState RankStream::save_state() {
   }
   SavableDataLoaderState state;
   state.config = config();
-  state.worker_states = positions();
+  state.streams = positions();
   state.next_worker_id = static_cast<std::int64_t>(turns_.next().value_or(0));
   state.epoch = turns_.epoch();
   state.epoch_finished = epoch_finished_;
@@ -331,7 +331,7 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   failure_.reset();
   lost_position_.reset();
   last_place_.reset();
-  start_ = std::move(fitted.worker_states);
+  start_ = std::move(fitted.streams);
   std::vector<Turn> turns;
   for (std::size_t i = 0; i < start_.size(); ++i) {
     delivered_[i] = start_[i].index + start_[i].offset;

@@ -7,7 +7,7 @@
 // So a worker, also one that replaces a dead one, never comes out of a process that has grown
 // threads, CUDA or a held lock. The fork server reaps its workers and reports how each ended. It
 // ends with the parent, and kills its workers first; workers end with either, at once, even in
-// hanging user code (ParentWatch::start_watchdog). If the fork server is killed, its workers end
+// hanging user code (ParentWatch::start_exit_thread). If the fork server is killed, its workers end
 // too and every call here throws Error (kWorkerDied). Signals that a whole job gets end neither
 // (fork.h): a worker is ended by stop(), by SIGKILL, or with the parent.
 

@@ -147,7 +147,7 @@ int ForkServerLoop::run_worker(Request& request, const LastWords& last_words) {
   const ParentWatch watch(std::move(must_live));
   int code = kExitException;
   try {
-    watch.start_watchdog();
+    watch.start_exit_thread();
     ENERGON_FAIL_POINT("worker.init");
     WorkerStart start{.worker_id = request.frame.worker_id,
                       .generation = request.frame.generation,

@@ -42,7 +42,7 @@ void ParentWatch::exit_when_gone() const {
   ::_exit(kExitParentGone);
 }
 
-void ParentWatch::start_watchdog() const {
+void ParentWatch::start_exit_thread() const {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);

@@ -44,7 +44,7 @@ class ParentWatch {
   /// Runs exit_when_gone() in a detached thread with all signals blocked, so that the process ends
   /// even while user code hangs. Throws Error (kResourceExhausted) if no thread can be had.
   /// Requires: the process ends by _exit; the watch lives until then.
-  void start_watchdog() const;
+  void start_exit_thread() const;
 
  private:
   std::vector<int> descriptors_;

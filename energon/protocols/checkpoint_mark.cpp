@@ -114,7 +114,7 @@ bool may_be_one_job(const CheckpointMark& mark, const CheckpointMark& other) {
 
 bool has_ended_epoch(const SavableDataLoaderState& state) {
   return std::all_of(
-      state.worker_states.begin(), state.worker_states.end(),
+      state.streams.begin(), state.streams.end(),
       [&](const SavableDatasetCheckpoint& shard) { return shard.turn.epoch > state.epoch; });
 }
 

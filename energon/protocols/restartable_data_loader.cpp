@@ -76,8 +76,8 @@ std::optional<Sample> RestartableDataLoader::next() {
 std::vector<DataLoaderCheckpoint> RestartableDataLoader::capture() {
   const SavableDataLoaderState position = loader_.save_state_rank();
   std::vector<DataLoaderCheckpoint> checkpoints;
-  for (std::size_t worker = 0; worker < position.worker_states.size(); ++worker) {
-    const SavableDatasetCheckpoint& stream = position.worker_states[worker];
+  for (std::size_t worker = 0; worker < position.streams.size(); ++worker) {
+    const SavableDatasetCheckpoint& stream = position.streams[worker];
     std::optional<DataLoaderCheckpoint> checkpoint;
     if (stream.index + stream.offset == 0) {
       checkpoint = checkpoint_at_start(static_cast<int>(worker), step_);
@@ -186,7 +186,7 @@ void RestartableDataLoader::load_state_dict(const StateDict& state, Strictness s
   }
   load_warnings_->clear();
   SavableDataLoaderState position = loader_.save_state_rank();
-  for (SavableDatasetCheckpoint& worker : position.worker_states) {
+  for (SavableDatasetCheckpoint& worker : position.streams) {
     worker.state = start_from(state, strictness);
   }
   loader_.restore_state_rank(position);

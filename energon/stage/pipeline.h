@@ -22,7 +22,7 @@ struct PipelineContext {
   WorkerConfig config = {};
   int stream = 0;  ///< of the rank: which of its logical shards
   BufferAllocator& memory;
-  PipelineMonitor& monitor = unobserved();
+  PipelineMonitor& monitor = no_monitor();
   /// The readers of all pipelines of a process, so that a worker with many logical shards keeps no
   /// more files open than one with one.
   std::shared_ptr<LeafReaders> readers = make_leaf_readers();

@@ -14,7 +14,7 @@ class Unobserved final : public PipelineMonitor {
 
 }  // namespace
 
-PipelineMonitor& unobserved() {
+PipelineMonitor& no_monitor() {
   thread_local Unobserved monitor;
   return monitor;
 }

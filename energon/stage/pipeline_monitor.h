@@ -54,6 +54,6 @@ class PipelineMonitor {
 };
 
 /// For pipelines that nobody watches: forgets what it is told.
-PipelineMonitor& unobserved();
+PipelineMonitor& no_monitor();
 
 }  // namespace energon

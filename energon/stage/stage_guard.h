@@ -26,7 +26,7 @@ struct StageOptions {
   /// can use nothing would search for ever. 0: no bound.
   std::int64_t most_left_out = 0;
   /// Must outlive the stage.
-  std::reference_wrapper<PipelineMonitor> monitor = unobserved();
+  std::reference_wrapper<PipelineMonitor> monitor = no_monitor();
 };
 
 /// Not thread-safe; one per stage.

@@ -48,7 +48,7 @@ WorkerBeginning decode_beginning(std::string_view bytes) {
 }
 
 /// What the command thread tells the main thread.
-class Orders {
+class EpochGate {
  public:
   void start_epoch(std::int64_t epoch) {
     const std::lock_guard lock(mutex_);
@@ -112,7 +112,7 @@ std::jthread start_thread(std::function<void()> body) {
 
 /// The command thread: serves commands until the channel is closed or the parent is gone.
 void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoints,
-                    const ParentWatch& watch, Orders& orders) {
+                    const ParentWatch& watch, EpochGate& gate) {
   const Wait wait{.deadline = kNever, .peer_gone = watch.descriptors()};
   while (true) {
     const RingUnit unit = channel.commands().read(wait);
@@ -124,7 +124,7 @@ void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoint
     channel.commands().release();
     switch (command.kind) {
       case CommandKind::kNextEpoch:
-        orders.start_epoch(static_cast<std::int64_t>(command.argument));
+        gate.start_epoch(static_cast<std::int64_t>(command.argument));
         break;
       case CommandKind::kGetCheckpoint: {
         const auto index = checkpoints.of(command.stream).newest_not_after(command.argument);
@@ -141,18 +141,18 @@ void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoint
       }
     }
   }
-  orders.close();
+  gate.close();
 }
 
 /// The main thread's half.
 class Producer {
  public:
   Producer(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
-           Orders& orders)
+           EpochGate& gate)
       : worker_(start.worker_id),
         channel_(channel),
         checkpoints_(checkpoints),
-        orders_(orders),
+        gate_(gate),
         wait_{.deadline = kNever, .peer_gone = start.watch->descriptors()},
         allocator_(channel.arena(), wait_),
         monitor_(statistics_in(channel.statistics())) {
@@ -180,7 +180,7 @@ class Producer {
       if (!turn) {
         // A loop over data that gives nothing waits for the parent, which sees that.
         const bool may_go_on = options.epoch_policy == EpochPolicy::kLoop && has_given;
-        if (!may_go_on && !orders_.wait_for_epoch(turns.epoch() + 1)) {
+        if (!may_go_on && !gate_.wait_for_epoch(turns.epoch() + 1)) {
           return;
         }
         turns.start_epoch();
@@ -364,7 +364,7 @@ class Producer {
   const int worker_;
   WorkerEndpoint& channel_;
   StreamCheckpoints& checkpoints_;
-  Orders& orders_;
+  EpochGate& gate_;
   const Wait wait_;
   SlotAllocator allocator_;
   const std::shared_ptr<ReadHelper> read_helper_ =
@@ -378,8 +378,8 @@ class Producer {
 
 /// Makes and sends batches until the channel is closed, or sends why it cannot.
 void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
-             Orders& orders, const PipelineFactory& make_pipeline, const LoaderOptions& options) {
-  Producer producer(start, channel, checkpoints, orders);
+             EpochGate& gate, const PipelineFactory& make_pipeline, const LoaderOptions& options) {
+  Producer producer(start, channel, checkpoints, gate);
   std::optional<Error> failure;
   try {
     producer.run(decode_beginning(as_text(start.payload)), make_pipeline, options);
@@ -396,7 +396,7 @@ void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& che
   }
   if (failure) {
     producer.send_failure(*failure);  // nobody reads it if it says that the channel was closed
-    orders.wait_for_close();
+    gate.wait_for_close();
   }
 }
 
@@ -435,11 +435,11 @@ int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options) {
   WorkerEndpoint channel(std::move(start.descriptors));
   StreamCheckpoints checkpoints(channel, options, start.worker_id);
-  Orders orders;
+  EpochGate gate;
   std::jthread command_thread =
-      start_thread([&] { serve_commands(channel, checkpoints, *start.watch, orders); });
+      start_thread([&] { serve_commands(channel, checkpoints, *start.watch, gate); });
   try {
-    produce(start, channel, checkpoints, orders, make_pipeline, options);
+    produce(start, channel, checkpoints, gate, make_pipeline, options);
   } catch (...) {
     channel.commands().close();  // ends the command thread
     throw;

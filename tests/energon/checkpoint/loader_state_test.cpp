@@ -19,11 +19,11 @@ namespace {
 SavableDataLoaderState example() {
   SavableDataLoaderState state;
   state.config = energon::Config::parse(R"({"rank": 0})");
-  state.worker_states.resize(2);
-  state.worker_states[0] = {energon::State{"Leaf", {{"position", std::int64_t{4}}}, {}}, 4, 1, 2};
-  state.worker_states[0].turn = {1, 1};
-  state.worker_states[1].logical_shard = 1;
-  state.worker_states[1].turn = {1, 0};
+  state.streams.resize(2);
+  state.streams[0] = {energon::State{"Leaf", {{"position", std::int64_t{4}}}, {}}, 4, 1, 2};
+  state.streams[0].turn = {1, 1};
+  state.streams[1].logical_shard = 1;
+  state.streams[1].turn = {1, 0};
   state.next_worker_id = 1;
   state.epoch = 1;
   state.batch_index = 6;
@@ -45,7 +45,7 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
   SavableDataLoaderState state = example();
   state.config["num_workers"] = 2;
   state.config["pipeline"] = {{"type", "Batch"}, {"inner", {{"type", "Leaf"}}}};
-  state.worker_states[1].certificate = {.digest = UINT64_MAX, .samples = 3};
+  state.streams[1].certificate = {.digest = UINT64_MAX, .samples = 3};
   for (const std::optional<std::int64_t> step : {std::optional<std::int64_t>(), {6}}) {
     state.step_in_epoch = step;
     const auto json = energon::loader_state_to_json(state);
@@ -70,17 +70,17 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
   CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: true or false is expected");
   CHECK(refused("/config", "x") == "state.config: an object is expected");
   CHECK(refused("/worker_states", energon::Config::array()) ==
-        "state.worker_states: there are none, at least one is expected");
+        "state.streams: there are none, at least one is expected");
   CHECK(refused("/worker_states/0/offset", -1) ==
-        "state.worker_states[0].offset: it must not be negative");
+        "state.streams[0].offset: it must not be negative");
   CHECK(refused("/worker_states/0/logical_shard", 1 << 20) ==
-        "state.worker_states[0].logical_shard: there are not so many logical shards");
+        "state.streams[0].logical_shard: there are not so many logical shards");
   CHECK(refused("/worker_states/1/certificate", "ffffffffffffffg0") ==
-        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
+        "state.streams[1].certificate: 16 hexadecimal digits are expected");
   CHECK(refused("/worker_states/1/certificate", "0xffffffffffffff") ==
-        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
+        "state.streams[1].certificate: 16 hexadecimal digits are expected");
   CHECK(refused("/worker_states/0/state/type", nullptr) ==
-        "state.worker_states[0].state.type: a text is expected");
+        "state.streams[0].state.type: a text is expected");
 }
 
 namespace {
@@ -102,11 +102,11 @@ std::string refused_in_both_forms(const char* pointer, const energon::Config& va
   state.step_in_epoch =
       json.at("step_in_epoch").is_null() ? 0 : json.at("step_in_epoch").get<std::int64_t>();
   state.micro_batch_size = json.at("micro_batch_size");
-  state.worker_states[0].turn = {worker.at("turn").at("epoch"), worker.at("turn").at("count")};
-  state.worker_states[0].certificate.samples = worker.at("samples");
-  state.worker_states[0].index = worker.at("index");
-  state.worker_states[0].epoch = worker.at("epoch");
-  state.worker_states[0].offset = worker.at("offset");
+  state.streams[0].turn = {worker.at("turn").at("epoch"), worker.at("turn").at("count")};
+  state.streams[0].certificate.samples = worker.at("samples");
+  state.streams[0].index = worker.at("index");
+  state.streams[0].epoch = worker.at("epoch");
+  state.streams[0].offset = worker.at("offset");
   const std::string as_file =
       error_of([&] { energon::decode_loader_state(energon::encode_loader_state(state)); },
                ErrorCode::kCorruptData);
@@ -164,13 +164,12 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
   CHECK(refused("/worker_states/0/index", 1 << 16) == "no error");
   CHECK(refused("/worker_states/0/offset", 1 << 16) == "no error");
   for (const char* name : {"/worker_states/0/index", "/worker_states/0/offset"}) {
-    CHECK_THAT(refused(name, kMost - 4),
-               Catch::Contains("state.worker_states: they count 5497558138"));
+    CHECK_THAT(refused(name, kMost - 4), Catch::Contains("state.streams: they count 5497558138"));
   }
   CHECK(refused("/worker_states/0/index", kMost - 1) ==
-        "state.worker_states[0].offset: it is 2, but must be in [0, 1]");
+        "state.streams[0].offset: it is 2, but must be in [0, 1]");
   CHECK(refused("/worker_states/0/offset", INT64_MAX) ==
-        "state.worker_states[0].offset: it is 9223372036854775807, but must be in "
+        "state.streams[0].offset: it is 9223372036854775807, but must be in "
         "[0, 549755813884]");
   CHECK_THAT(refused("/worker_states/0/samples", INT64_MAX),
              Catch::EndsWith("must be in [0, 4398046511104]"));
@@ -185,7 +184,7 @@ TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loa
     const auto saved = fixture.loader(0, options);
     energon::testing::take(*saved, 3);
     SavableDataLoaderState state = saved->save_state_rank();
-    state.worker_states[0].turn = {.epoch = INT32_MAX, .count = 0};
+    state.streams[0].turn = {.epoch = INT32_MAX, .count = 0};
     energon::SavableDataLoader loader(
         energon::train_pipeline(fixture.dataset(), {.batch_size = 2, .repeat = repeat}), options);
     CHECK_THAT(error_of([&] { loader.restore_state_rank(state); }, ErrorCode::kMismatch),
@@ -251,10 +250,10 @@ TEST_CASE("with an interval of 0 workers store a state at the first batch of eac
     // Five batches of each worker in an epoch.
     energon::testing::take(*loader, 7);
     const auto state = loader->save_state_rank();
-    CHECK(state.worker_states[0].index == 5 * epoch + 1);
-    CHECK(state.worker_states[0].offset == 3);
-    CHECK(state.worker_states[1].index == 5 * epoch + 1);
-    CHECK(state.worker_states[1].offset == 2);
+    CHECK(state.streams[0].index == 5 * epoch + 1);
+    CHECK(state.streams[0].offset == 3);
+    CHECK(state.streams[1].index == 5 * epoch + 1);
+    CHECK(state.streams[1].offset == 2);
     const auto rest = energon::testing::take(*loader, 4);
     CHECK(rest.back() == energon::testing::kEpochEnd);
     CHECK(energon::testing::take(*resumed(fixture, 2, state, {.checkpoint_every_batches = 0}), 4) ==

@@ -149,8 +149,8 @@ TEST_CASE("IBM-10 uneven layouts, one after the other, deliver each key once", "
         std::size_t least = 10;
         std::size_t most = 0;
         for (const auto& rank : state->ranks) {
-          least = std::min(least, rank.worker_states.size());
-          most = std::max(most, rank.worker_states.size());
+          least = std::min(least, rank.streams.size());
+          most = std::max(most, rank.streams.size());
         }
         CHECK(most - least <= 1);
       }
@@ -320,7 +320,7 @@ TEST_CASE("ENE-15 at a step that is no multiple of the workers nothing is lost o
 SavableJobState without_local_order(SavableJobState job) {
   for (energon::SavableDataLoaderState& rank : job.ranks) {
     rank.next_worker_id = 0;
-    for (energon::SavableDatasetCheckpoint& shard : rank.worker_states) {
+    for (energon::SavableDatasetCheckpoint& shard : rank.streams) {
       shard.turn.count = 0;
     }
   }
@@ -364,7 +364,7 @@ TEST_CASE("IBM-20 also with workers, with and without logical shards", "[rescale
 std::map<int, std::vector<std::int64_t>> buffers_of(const SavableJobState& job) {
   std::map<int, std::vector<std::int64_t>> buffers;
   for (const energon::SavableDataLoaderState& rank : job.ranks) {
-    for (const energon::SavableDatasetCheckpoint& shard : rank.worker_states) {
+    for (const energon::SavableDatasetCheckpoint& shard : rank.streams) {
       const energon::State* state = &*shard.state;
       while (state->type != "ShuffleBuffer") {
         state = &state->children.at(0);
@@ -536,12 +536,12 @@ TEST_CASE("X-06 what becomes of a state after it was loaded, or saved, changes n
     energon::SavableDataLoaderState state = first.save_state_rank();
     const energon::SavableDataLoaderState kept = state;
     const auto ruin = [](energon::SavableDataLoaderState& ruined) {
-      for (auto& stream : ruined.worker_states) {
+      for (auto& stream : ruined.streams) {
         stream.state.reset();
         stream.index = stream.offset = stream.epoch = 77;
         stream.turn = {};
       }
-      ruined.worker_states.pop_back();
+      ruined.streams.pop_back();
       ruined.config = "another";
       ruined.epoch = ruined.batch_index = 99;
     };
@@ -566,9 +566,9 @@ TEST_CASE("X-06 what becomes of a state after it was loaded, or saved, changes n
 // of batches that are to be skipped after it.
 SavableJobState with_checkpoints_of(const SavableJobState& earlier, SavableJobState state) {
   for (auto& rank : state.ranks) {
-    for (auto& stream : rank.worker_states) {
+    for (auto& stream : rank.streams) {
       for (const auto& old_rank : earlier.ranks) {
-        for (const auto& old : old_rank.worker_states) {
+        for (const auto& old : old_rank.streams) {
           if (old.logical_shard == stream.logical_shard) {
             const std::int64_t delivered = stream.index + stream.offset;
             stream.state = old.state;
@@ -621,7 +621,7 @@ TEST_CASE("X-03 each key as often as the epoch says, through takes, saves, resca
         case 3: {  // from an older checkpoint, with what came since to be skipped
           const SavableJobState state = with_checkpoints_of(checkpoint, job->save());
           for (const auto& rank : state.ranks) {
-            for (const auto& stream : rank.worker_states) {
+            for (const auto& stream : rank.streams) {
               all_skipped += stream.offset;
             }
           }

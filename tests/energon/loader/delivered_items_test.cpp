@@ -125,16 +125,16 @@ TEST_CASE("the items of a stream are those of the rules that it began with", "[l
     return DeliveredItems(state, pipeline).next()->samples.at(0).index;
   };
   SavableDataLoaderState at_start = start;
-  at_start.worker_states[0].state.reset();
+  at_start.streams[0].state.reset();
   CHECK(first_of(at_start) == 0);
   at_start.config.erase("draws");
   CHECK(first_of(at_start) == 9);
 
   loader.next();
   SavableDataLoaderState later = loader.save_state_rank();
-  REQUIRE(later.worker_states[0].state);
+  REQUIRE(later.streams[0].state);
   CHECK(first_of(later) == 0);
-  later.worker_states[0].state->fields.pop_back();
+  later.streams[0].state->fields.pop_back();
   CHECK(first_of(later) == 9);
   // And these are the samples that the loader goes on with.
   loader.restore_state_rank(later);

@@ -97,8 +97,8 @@ TEST_CASE("ENE-05 restore, take one, save: the offset of silent workers is not l
   const auto first = fixture.loader(3, never_checkpoint());
   take(*first, 10);
   const auto at_ten = first->save_state_rank();
-  CHECK(at_ten.worker_states[0].offset == 4);
-  CHECK(at_ten.worker_states[1].offset == 3);
+  CHECK(at_ten.streams[0].offset == 4);
+  CHECK(at_ten.streams[1].offset == 3);
   const auto second = resumed(fixture, 3, at_ten, never_checkpoint());
   take(*second, 1);
   const auto at_eleven = second->save_state_rank();
@@ -151,7 +151,7 @@ TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however ol
     }
     const auto state = loader->save_state_rank();
     std::vector<std::int64_t> offsets;
-    for (const auto& worker : state.worker_states) {
+    for (const auto& worker : state.streams) {
       offsets.push_back(worker.offset);
     }
     CHECK(offsets ==

@@ -193,7 +193,7 @@ TEST_CASE("golden: a stream that had no state yet begins with the rules of its t
   const PipelineFactory pipeline = energon::testing::equal_slices();
   const LoaderOptions options{.worker_config = {.seed_offset = energon::testing::kTieOfSlices}};
   const SavableDataLoaderState start = SavableDataLoader(pipeline, options).save_state_rank();
-  REQUIRE_FALSE(start.worker_states.front().state);
+  REQUIRE_FALSE(start.streams.front().state);
   // Samples 40 to 79, from the start.
   const auto goes_on = [&](const SavableDataLoaderState& state) {
     SavableDataLoader loader(pipeline, options);

@@ -65,7 +65,7 @@ TEST_CASE("a watchdog fires again and again until the call returns, and in later
     reports.wait_for(item == 1 ? 3 : item == 2 ? reports.all().size() + 1 : 0);
   });
   stage =
-      std::make_unique<energon::Measured>(std::move(stage), "decode", clock, energon::unobserved());
+      std::make_unique<energon::Measured>(std::move(stage), "decode", clock, energon::no_monitor());
   Watchdog watchdog(std::move(stage), {.timeout = milliseconds(100),
                                        .initial_timeout = kNever,
                                        .handler = reports.handler(),
