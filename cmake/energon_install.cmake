@@ -1,4 +1,4 @@
-# find_package(energon) from an install tree; find_package(energon COMPONENTS torch) adds energon::torch.
+# find_package(energon) from an install tree, with energon::torch by COMPONENTS torch; pkg-config; cpack -G DEB. docs/install.md.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -14,7 +14,9 @@ foreach(library IN LISTS libraries)
     FILE_SET HEADERS DESTINATION ${headers_dir})
 endforeach()
 
-install(TARGETS energon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(ENERGON_BUILD_CLI)
+  install(TARGETS energon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/energon)
 install(EXPORT energonTargets NAMESPACE energon:: DESTINATION ${config_dir})
@@ -27,3 +29,30 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/energonConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/energonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/energonConfig.cmake ${PROJECT_BINARY_DIR}/energonConfigVersion.cmake
   DESTINATION ${config_dir})
+
+# pkg-config --static --libs energon: all libraries are static, and need each other in turn.
+set(pc_libraries "")
+foreach(library IN LISTS libraries)
+  get_target_property(type ${library} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY" AND NOT library STREQUAL energon_torch)
+    string(APPEND pc_libraries " -l${library}")
+  endif()
+endforeach()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/energon.pc.in ${PROJECT_BINARY_DIR}/energon.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/energon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_PACKAGE_NAME energon-cpp)
+  set(CPACK_PACKAGE_VENDOR "energon-cpp")
+  set(CPACK_PACKAGE_CONTACT "the energon-cpp authors")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # what the program needs
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libarchive-dev, libboost-dev, libxxhash-dev, zlib1g-dev, libzstd-dev, libsqlite3-dev, nettle-dev, \
+libyaml-cpp-dev, nlohmann-json3-dev, libfmt-dev, pkg-config")  # what building with the libraries needs
+  include(CPack)
+endif()

@@ -8,7 +8,9 @@
 # Installed with the package, whose energonConfig.cmake sets energon_torch_prefix to what it was built with.
 set(ENERGON_TORCH_PREFIX "${energon_torch_prefix}" CACHE PATH "Folder of a torch package of Python; empty: find_package(Torch)")
 
-if(ENERGON_TORCH_PREFIX)
+if(NOT ENERGON_TORCH AND DEFINED ENERGON_TORCH)
+  # Not wanted.
+elseif(ENERGON_TORCH_PREFIX)
   foreach(library torch_cpu c10)
     if(NOT EXISTS ${ENERGON_TORCH_PREFIX}/lib/lib${library}.so)
       message(FATAL_ERROR "ENERGON_TORCH_PREFIX is ${ENERGON_TORCH_PREFIX}, which has no lib/lib${library}.so; give "
@@ -30,6 +32,24 @@ if(ENERGON_TORCH_PREFIX)
     # What libtorch_cpu itself needs of CUDA it finds by its own run path.
     INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined;LINKER:--no-as-needed")
   set(Torch_FOUND TRUE)
-else()
-  find_package(Torch QUIET)
+elseif(ENERGON_TORCH STREQUAL "AUTO")
+  # A libtorch that was built with CUDA stops the configuration where the toolkit is missing, so it is tried beside first.
+  if(NOT DEFINED ENERGON_TORCH_USABLE)
+    set(probe ${CMAKE_BINARY_DIR}/torch_probe)
+    file(WRITE ${probe}/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(probe CXX)\nfind_package(Torch REQUIRED)\n")
+    execute_process(
+      COMMAND ${CMAKE_COMMAND} -S ${probe} -B ${probe}/build -G ${CMAKE_GENERATOR} -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
+        "-DCMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH}" "-DTorch_DIR=${Torch_DIR}"
+      RESULT_VARIABLE result OUTPUT_FILE ${probe}/log.txt ERROR_FILE ${probe}/log.txt)
+    if(result EQUAL 0)
+      set(ENERGON_TORCH_USABLE TRUE CACHE INTERNAL "Whether find_package(Torch) succeeds")
+    else()
+      set(ENERGON_TORCH_USABLE FALSE CACHE INTERNAL "Whether find_package(Torch) succeeds")
+    endif()
+  endif()
+  if(ENERGON_TORCH_USABLE)
+    find_package(Torch QUIET)
+  endif()
+elseif(ENERGON_TORCH)
+  find_package(Torch REQUIRED)
 endif()
