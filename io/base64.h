@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, section 4, with padding): bytes in JSON.
+// Base64 (RFC 4648, section 4, with padding), for bytes in JSON.
 
 #pragma once
 
@@ -10,7 +10,7 @@ namespace energon {
 
 std::string to_base64(std::string_view bytes);
 
-/// Nothing if `text` is not what to_base64() gives for some bytes.
+/// Decodes `text`. Returns nullopt if to_base64() cannot produce it.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace energon

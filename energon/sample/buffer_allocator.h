@@ -1,4 +1,5 @@
-// Where a pipeline puts the bytes it reads: the heap, or the shared memory of its worker.
+// Allocates the memory for the bytes that a pipeline reads: on the heap, or in the shared memory of
+// its worker.
 
 #pragma once
 
@@ -8,22 +9,24 @@
 
 namespace energon {
 
-/// Writable memory and what keeps it alive.
+/// Writable memory and the object that keeps it alive.
 struct Buffer {
   std::span<std::byte> bytes;  ///< aligned to 64 bytes
   std::shared_ptr<const void> owner;
 };
 
-/// Called by the thread that drives the pipeline; buffers may be released on any thread.
+/// allocate() is called by the thread that drives the pipeline. Buffers may be released on any
+/// thread.
 class BufferAllocator {
  public:
   virtual ~BufferAllocator() = default;
 
-  /// Memory of `size` bytes, not cleared. Throws Error (kResourceExhausted) that names the limit.
+  /// Returns `size` bytes of uninitialized memory. Throws Error (kResourceExhausted) that names the
+  /// limit.
   virtual Buffer allocate(std::size_t size) = 0;
 };
 
-/// Heap memory, recycled: first touch of fresh pages costs more than the copy into them.
+/// Recycles heap memory: the first touch of fresh pages costs more than the copy into them.
 /// Thread-safe.
 class HeapBufferPool final : public BufferAllocator {
  public:
@@ -34,7 +37,7 @@ class HeapBufferPool final : public BufferAllocator {
 
  private:
   class FreeList;
-  std::shared_ptr<FreeList> free_list_;  // shared with the buffers that are out
+  std::shared_ptr<FreeList> free_list_;  // shared with the live buffers
 };
 
 }  // namespace energon

@@ -1,7 +1,7 @@
-// Names of fields: each comes once in a sample, a batch and a mapping.
+// Checks that field names are unique within a sample, a batch or a mapping.
 //
-// A sample is an ordered list of named values, so nothing but this check keeps a name from coming
-// twice. It is made where fields come from a function of the user and before samples are batched.
+// A sample is an ordered list of named values, so only this check rejects duplicate names. It runs
+// on fields that a user function returned, and before samples are batched.
 
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace energon {
 
-/// A name that comes twice; nothing if each comes once. Views `fields`.
+/// Returns a name that occurs twice, or nullopt if all names are unique. The result views `fields`.
 std::optional<std::string_view> find_twice(const Mapping& fields);
 
 /// Throws Error (kInvalidArgument) that names the field and `owner` ("sample '0001'") if a name
-/// comes twice. Mappings inside are not looked at.
+/// occurs twice. Does not check nested mappings.
 void check_field_names(const Mapping& fields, std::string_view owner);
 
-/// The same for a sample or batch that a function made; also throws if one of its sources has no
-/// shard.
+/// Checks a sample or batch that a user function made, in the same way. Also throws if one of its
+/// sources has no shard.
 void check_made(const Sample& sample);
 
 }  // namespace energon

@@ -1,8 +1,8 @@
-// Bytes of a sample that are fetched when they are asked for: a large file that only the samples of
-// a pack need.
+// Bytes of a sample that are fetched on demand, such as a large file that is needed only by samples
+// selected for a pack.
 //
-// Lazy bytes live in the process that made them. A batch with such a field is refused with the
-// field's name, so call get() before (postencode_sample, encode_sample).
+// Lazy bytes live in the process that made them. A batch that contains them is rejected with an
+// error that names the field, so call get() earlier, in postencode_sample or encode_sample.
 
 #pragma once
 
@@ -17,19 +17,20 @@ class LazySource {
  public:
   virtual ~LazySource() = default;
 
-  /// The same bytes each time, as often as wanted, in any thread. Throws Error.
+  /// Returns the same bytes on every call. May be called any number of times, from any thread.
+  /// Throws Error.
   virtual SharedBytes get() = 0;
-  /// Which bytes, for messages: "file '000123.jpg' of /data/images".
+  /// Describes the bytes for messages: "file '000123.jpg' of /data/images".
   virtual std::string describe() const = 0;
 };
 
 /// Cheap to copy: copies share the source. Thread-safe.
 class LazyBytes {
  public:
-  /// Throws Error (kInvalidArgument) without a source.
+  /// Throws Error (kInvalidArgument) if `source` is null.
   explicit LazyBytes(std::shared_ptr<LazySource> source);
 
-  /// Throws what the source throws; Error (kInvalidArgument) if this was moved from.
+  /// Throws what the source throws, or Error (kInvalidArgument) if this object was moved from.
   SharedBytes get() const;
   std::string describe() const;
 

@@ -1,12 +1,12 @@
-// The path of one emitted item through the pipeline, enough to rebuild that very item.
+// The path of one emitted item through the pipeline. It is sufficient to rebuild exactly that item.
 //
 // Text form, outermost stage first:
 //
 //   LogicalShard(3,17)/Batch(17)[Webdataset(0,812),Webdataset(0,40)]
 //
 // A stage has a name, integers, and either one inner key ("/key"), a list of inner keys ("[…]") or
-// none. The byte form sorts as the (stage, integers, inner keys) tuples do and is what crosses
-// process borders and is hashed; docs/formats/restore_key.md gives its layout.
+// no inner key. The byte form sorts in the order of the (stage, integers, inner keys) tuples. It is
+// the form that is sent between processes and hashed. docs/formats/restore_key.md gives its layout.
 
 #pragma once
 
@@ -32,16 +32,16 @@ enum class Stage : std::uint8_t {
   kFlatMap = 5,       ///< (call number, output of that call); one inner key
   kIterMap = 6,       ///< (call number, output of that call); a list of inner keys
   kGroupBatch = 7,    ///< (batch number); a list of inner keys
-  kPacking = 8,       ///< (pack) or (call, pack of it), list of keys; of a part (begin, end), one
+  kPacking = 8,  ///< (pack) or (call, output of that call); a list. Sample part: (begin, end); one
 };
 
-/// Name in the text form, such as "Webdataset".
+/// The name in the text form, such as "Webdataset".
 std::string_view to_string(Stage stage);
 
-/// A value; comparable, hashable.
+/// A value type: comparable and hashable.
 class RestoreKey {
  public:
-  /// An empty key: of nothing.
+  /// An empty key, which identifies no item.
   RestoreKey() = default;
 
   /// A stage without inner keys. Integers must not be negative.
@@ -53,7 +53,7 @@ class RestoreKey {
   static RestoreKey list(Stage stage, std::initializer_list<std::int64_t> integers,
                          std::span<const RestoreKey> inner);
 
-  /// Throw Error (kInvalidArgument) that says where the form breaks.
+  /// Both throw Error (kInvalidArgument) with the position of the first invalid character or byte.
   static RestoreKey from_text(std::string_view text);
   static RestoreKey from_bytes(std::string_view bytes);
 
@@ -70,26 +70,27 @@ class RestoreKey {
   std::string bytes_;
 };
 
-/// A key taken apart by one level.
+/// The outermost stage of a key, and its inner keys.
 struct RestoreKeyParts {
   Stage stage;
   std::vector<std::int64_t> integers;
   std::vector<RestoreKey> inner;
 };
 
-/// Takes the outermost stage off. Throws Error (kInvalidArgument) unless the key starts with
+/// Splits off the outermost stage. Throws Error (kInvalidArgument) unless the key starts with
 /// `stage`, has `integer_count` integers and, if `inner_count` is not negative, that many inner
 /// keys.
 RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
                           int inner_count);
 
-/// The samples that the item of `key` was made of, in its order: what is innermost in it, through
-/// all stages. Repetitions are 0. Throws Error (kInvalidArgument) if something innermost is no
-/// sample that was read.
+/// Returns the samples that the item of `key` was made of, in order: the innermost keys, through
+/// all stages. Their repetitions are 0. Throws Error (kInvalidArgument) if an innermost key is not
+/// a sample that was read.
 std::vector<SampleRef> samples_in(const RestoreKey& key);
 
-/// The leaf dataset that the item of `key` was read from; of one that was made of several, the leaf
-/// of the first. Throws Error (kInvalidArgument) if nothing in the key was read.
+/// Returns the leaf dataset that the item of `key` was read from; for an item made of several
+/// samples, the leaf of the first one. Throws Error (kInvalidArgument) if the first innermost key
+/// is not a sample that was read.
 std::int64_t leaf_of(const RestoreKey& key);
 
 }  // namespace energon

@@ -1,8 +1,9 @@
 // A sample, or a batch of samples: one concrete, self-describing type.
 //
 // Fields are ordered, named values. In a sample read from a shard they are its parts, as bytes;
-// functions of the user may put anything else there. Because the type describes itself, it can be
-// written into shared memory, shown, hashed and restored without knowing who made it.
+// user functions may store any other value. Because the type describes itself, a sample can be
+// written into shared memory, displayed, hashed and restored by code that does not know which stage
+// made it.
 
 #pragma once
 
@@ -20,8 +21,8 @@
 
 namespace energon {
 
-/// Element types of tensors. The numbers cross process borders and stand in files: append, never
-/// renumber.
+/// Element types of tensors. The numbers are sent between processes and stored in files: append,
+/// never renumber.
 enum class DType : std::uint8_t {
   kUInt8 = 1,
   kInt8 = 2,
@@ -35,12 +36,12 @@ enum class DType : std::uint8_t {
   kBool = 10
 };
 
-/// Bytes of one element; 0 for a number that is no DType.
+/// Bytes per element; 0 if `dtype` is not a valid DType.
 std::size_t size_of(DType dtype);
 std::string_view to_string(DType dtype);
 
-/// A dense tensor on the CPU, row-major, contiguous, read-only: several holders may share its
-/// memory. energon/torch/tensor.h makes a torch tensor of it without a copy.
+/// A dense tensor on the CPU, row-major, contiguous, read-only because several owners may share its
+/// memory. energon/torch/tensor.h wraps it as a torch tensor without a copy.
 struct Tensor {
   DType dtype = DType::kUInt8;
   std::vector<std::int64_t> shape;  ///< empty: a scalar
@@ -51,13 +52,13 @@ struct Value;
 using List = std::vector<Value>;
 using Mapping = std::vector<std::pair<std::string, Value>>;  ///< ordered
 
-/// What a field may be. The positions cross process borders: append, never reorder. LazyBytes do
-/// not cross.
+/// The types a field may have. Their indexes are sent between processes: append, never reorder.
+/// LazyBytes cannot be sent.
 using ValueBase =
     std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List, Mapping, LazyBytes>;
 
 /// One field: bytes of a part, text, a number, a tensor, a collection of values, or bytes that are
-/// still to be fetched.
+/// fetched on demand.
 struct Value : ValueBase {
   using Base = ValueBase;
   using Base::Base;
@@ -69,33 +70,34 @@ struct Value : ValueBase {
 struct SourceShard {
   std::string dataset_path;
   std::string shard_name;  ///< as in .info.json
-  /// The labels that dataset.yaml and the metadatasets around it give the dataset: a JSON object.
+  /// The labels of the dataset, from dataset.yaml and the metadatasets that contain it: a JSON
+  /// object.
   std::string subflavors = "{}";
 };
 
-/// Where a sample, or what was joined or cooked into it, came from.
+/// Where a sample came from, or data that was joined or cooked into it.
 struct SampleSource {
   std::shared_ptr<const SourceShard> shard;
   std::int64_t index_in_shard = 0;
   ByteRange bytes = {};      ///< in the uncompressed tar or the JSONL file, headers included
   std::uint32_t sample = 0;  ///< position in Sample::keys of the sample it belongs to
-  /// XXH3-64 of `bytes` as they were when the dataset was prepared; 0: not known, or not asked for.
+  /// XXH3-64 of `bytes` when the dataset was prepared; 0: not known, or not requested.
   std::uint64_t checksum = 0;
 };
 
 struct Sample {
   /// The key of the sample; in a batch, the keys of its samples in order.
   std::vector<std::string> keys;
-  /// Rebuilds this very sample or batch: SavableDataLoader::restore_sample().
+  /// Rebuilds exactly this sample or batch: SavableDataLoader::restore_sample().
   RestoreKey restore_key;
   /// Parts in the order of the tar; in a batch, the fields of the batch.
   Mapping fields;
-  /// In the order of `keys`, at least one for each.
+  /// In the order of `keys`, at least one per key.
   std::vector<SampleSource> sources;
 
-  // Each of these throws Error: kNotFound that lists the fields there are if `name` is none of
-  // them, kInvalidArgument that says what the field holds if it is not what was asked for. What
-  // they return views or shares the memory of the field.
+  // Access by name and type. Throws Error: kNotFound that lists the existing fields if there is no
+  // field `name`; kInvalidArgument that says what the field holds if it is of another type. The
+  // result views or shares the memory of the field.
 
   /// The field `name`.
   const Value& at(std::string_view name) const;
@@ -124,15 +126,15 @@ struct Sample {
 /// What a value is, for messages: "float32 (3, 224, 224)", "a text of 12 bytes", "a list of 4".
 std::string describe(const Value& value);
 
-/// The first source of the sample at `position` of `keys`: for data that was not joined, the only
-/// one. Throws Error (kNotFound).
+/// The first source of the sample at `position` in `keys`; the only one if its data was not joined.
+/// Throws Error (kNotFound).
 const SampleSource& source_of(const Sample& sample, std::size_t position);
 
-/// XXH3-64 over names and contents of all fields, in order: equal digests mean equal data. Keys and
-/// sources are not in it. Lazy bytes are fetched, and count as the bytes they are.
+/// XXH3-64 over names and contents of all fields, in order: equal digests mean equal data. Excludes
+/// keys and sources. Fetches lazy bytes and hashes them like other bytes.
 std::uint64_t digest(const Sample& sample);
 
-/// Bytes of all payloads (parts, tensors, texts) that are there: lazy ones count nothing.
+/// Total bytes of all payloads in memory (parts, tensors, texts). Lazy bytes count as 0.
 std::uint64_t payload_bytes(const Sample& sample);
 
 }  // namespace energon

@@ -1,4 +1,5 @@
-// What flows through shuffling, repeating and concatenating: which sample, not its bytes.
+// Identifies a sample without its bytes. Shuffling, repeating and concatenating work on such
+// references.
 
 #pragma once
 
@@ -12,23 +13,25 @@
 namespace energon {
 
 /// Names one sample of the pipeline's leaf datasets. Sixteen bytes: a buffer of a million
-/// references takes 35 MB with its blocks; saving it and skipping forward read nothing.
+/// references takes 35 MB including its blocks. Saving the buffer and skipping forward read no
+/// data.
 struct SampleRef {
-  /// Sample in the concatenation of the leaf's tars, in the order of its split.
+  /// Index of the sample in the concatenation of the leaf's tars, in the order of its split.
   std::int64_t index = 0;
-  /// Position of the leaf in the pipeline; 0 where there is only one.
+  /// Index of the leaf in the pipeline; 0 if there is only one.
   std::uint32_t leaf = 0;
-  /// How often the leaf had been passed through before, modulo 2^32.
+  /// Number of completed passes over the leaf before this one, modulo 2^32.
   std::uint32_t repetition = 0;
 
   bool operator==(const SampleRef&) const = default;
 };
 
-/// The saved form of a list of references: each number in as many bytes as the largest of its kind
-/// needs, so that a buffer of a million is 4 to 6 MB (docs/formats/checkpoint.md). Not thread-safe.
+/// Encodes a list of references for saving. Each number takes as many bytes as the largest of its
+/// kind needs, so a buffer of a million references takes 4 to 6 MB (docs/formats/checkpoint.md).
+/// Not thread-safe.
 class SampleRefPacker {
  public:
-  /// Looks at references that will be added, to know the widths.
+  /// Inspects references that will be added, to determine the byte widths.
   void measure(std::span<const SampleRef> refs);
   /// Requires: all of `refs` were measured, and nothing is measured after the first add().
   void add(std::span<const SampleRef> refs);
@@ -42,8 +45,9 @@ class SampleRefPacker {
   std::string bytes_;
 };
 
-/// Throws Error (kCorruptData) unless `bytes` come from a SampleRefPacker and are at most `most`
-/// references: those to sample 0 of leaf 0 take no bytes, so their number is not bounded by them.
+/// Decodes the output of a SampleRefPacker. Throws Error (kCorruptData) for other bytes, or for
+/// more than `most` references. The limit is needed because references to sample 0 of leaf 0 take
+/// no bytes, so the size of `bytes` does not bound their number.
 std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most);
 
 static_assert(sizeof(SampleRef) == 16 && std::is_trivially_copyable_v<SampleRef>);

@@ -1,6 +1,6 @@
-// Writes and reads the little-endian fields of our byte forms (states, samples in transit).
+// Writes and reads the little-endian fields of the binary formats (states, samples in transit).
 //
-// The reader trusts nothing: each length is checked against what is left before it is used.
+// The reader trusts nothing: it checks each length against the remaining bytes before use.
 
 #pragma once
 
@@ -26,7 +26,7 @@ class ByteWriter {
   void u64(std::uint64_t value) { raw(&value, sizeof(value)); }
   void i64(std::int64_t value) { raw(&value, sizeof(value)); }
   void f64(double value) { raw(&value, sizeof(value)); }
-  /// u32 length, then the bytes. Above 4 GiB: Error (kResourceExhausted).
+  /// Writes a u32 length, then the bytes. Throws Error (kResourceExhausted) above 4 GiB.
   void text(std::string_view value) {
     if (value.size() > UINT32_MAX) {
       throw Error(
@@ -50,10 +50,11 @@ class ByteWriter {
   std::string bytes_;
 };
 
-/// Throws Error (kCorruptData) that says what was read and at which position of it.
+/// All reading functions throw Error (kCorruptData) with the name of the input and the position in
+/// it.
 class ByteReader {
  public:
-  /// `what` is named in errors, such as "state"; both views must outlive the reader.
+  /// `what` names the input in errors, such as "state". Both views must outlive the reader.
   ByteReader(std::string_view bytes, std::string_view what) : bytes_(bytes), what_(what) {}
 
   std::uint8_t u8() { return number<std::uint8_t>(); }
@@ -70,7 +71,8 @@ class ByteReader {
     position_ += size;
     return view;
   }
-  /// A number of elements of at least `element_size` bytes each, checked against what is left.
+  /// Reads a count of elements of at least `element_size` bytes each, and checks it against the
+  /// remaining bytes.
   std::uint32_t count(std::size_t element_size) {
     const std::uint32_t value = u32();
     if (value > left() / element_size) {
@@ -82,7 +84,7 @@ class ByteReader {
 
   std::size_t left() const { return bytes_.size() - position_; }
   std::size_t position() const { return position_; }
-  /// Requires that all was read.
+  /// Throws unless all bytes were read.
   void finish() const {
     if (left() != 0) {
       fail(fmt::format("{} bytes too many", left()));

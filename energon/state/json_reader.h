@@ -1,5 +1,5 @@
-// Reads JSON that we wrote and somebody may have edited: whatever is not as expected is an Error
-// that names its path, such as "state.inner[0].fields.rng".
+// Reads JSON that this library wrote and that may have been edited by hand. Anything unexpected is
+// an Error that names its path, such as "state.inner[0].fields.rng".
 
 #pragma once
 
@@ -14,15 +14,16 @@
 
 namespace energon {
 
-/// Throws Error (kCorruptData) with `path` if more than 512 lists and objects lie in each other: to
-/// be called before anything that recurses looks at JSON that came from outside, be it a copy.
+/// Throws Error (kCorruptData) with `path` if lists and objects are nested more than 512 deep. Call
+/// it before any recursive operation on JSON from outside, even a copy.
 void check_depth(const nlohmann::ordered_json& json, const std::string& path);
 
-/// A value and its path. All members throw Error (kCorruptData) with the path. Copies are cheap
-/// but for the path.
+/// A value and its path. All members throw Error (kCorruptData) with the path. A copy costs only
+/// the copy of the path.
 class JsonReader {
  public:
-  /// Borrows `json`, which must outlive this and all readers made from it. `path` names it.
+  /// Borrows `json`, which must outlive this reader and all readers made from it. `path` names
+  /// `json` in errors.
   JsonReader(const nlohmann::ordered_json& json, std::string path);
 
   const nlohmann::ordered_json& json() const { return *json_; }
@@ -38,13 +39,13 @@ class JsonReader {
 
   /// The elements of an array.
   std::vector<JsonReader> elements() const;
-  /// The member `name` of an object; find() gives nothing if it is not there.
+  /// The member `name` of an object. If it is missing, member() throws and find() returns nullopt.
   JsonReader member(std::string_view name) const;
   std::optional<JsonReader> find(std::string_view name) const;
-  /// Requires that this is an object without members that are not in `known`.
+  /// Throws unless this is an object whose members are all listed in `known`.
   void require_only(std::initializer_list<std::string_view> known) const;
 
-  /// Says what is there, too: a number, or a text as far as it is short; of lists and objects only
+  /// The message also shows the value: a number or the start of a text; for lists and objects only
   /// their size.
   [[noreturn]] void fail(std::string_view reason) const;
 

@@ -1,5 +1,5 @@
-// What every stage of a pipeline can do besides yielding items: be saved, be restored, and say how
-// it is configured.
+// The interface that every stage of a pipeline implements besides yielding items: save its state,
+// restore it, and report its configuration.
 
 #pragma once
 
@@ -25,22 +25,22 @@ class Savable {
   /// The position after the items yielded so far. Has no side effects.
   virtual State save_state() const = 0;
 
-  /// Continues from `state`: the next items are those that followed when it was saved. Throws Error
-  /// (kMismatch) that lists all differences if the state belongs to another pipeline; then nothing
-  /// has changed.
+  /// Continues from `state`: yields the items that followed when it was saved. Throws Error
+  /// (kMismatch) that lists all differences if the state belongs to another pipeline; this object
+  /// is then unchanged.
   void restore_state(const State& state);
 
-  /// The settings that the order depends on, with those of the inner stages: equal configs mean
-  /// equal streams. Compared on restore.
+  /// The settings that determine the order, inner stages included: equal configs mean equal
+  /// streams. Compared on restore.
   virtual Config config() const = 0;
 
  protected:
-  /// Appends what is wrong with the values of a state whose shape fits, inner stages included.
+  /// Appends the invalid values of a state whose shape fits, inner stages included.
   virtual void check_state(const State& state, std::vector<std::string>& differences) const = 0;
-  /// Takes over a state that was checked.
+  /// Applies a state that check_state() accepted.
   virtual void apply_state(const State& state) = 0;
 
-  // A stage may call these for its inner stages.
+  // For stages, to call on their inner stages.
   static void check(const Savable& stage, const State& state,
                     std::vector<std::string>& differences) {
     stage.check_state(state, differences);
@@ -48,9 +48,9 @@ class Savable {
   static void apply(Savable& stage, const State& state) { stage.apply_state(state); }
 };
 
-/// Appends "path: <a>, expected <b>" for every leaf in which two configs differ. What configs of
-/// earlier versions, or of other files beside the data, lack ("draws" of a loader, "indexes" and
-/// "checksums" of a dataset) is compared where both have it.
+/// Appends "path: <a>, expected <b>" for every leaf in which the configs differ. Members that
+/// configs of earlier versions, or of data with other side files, may lack ("draws" of a loader,
+/// "indexes" and "checksums" of a dataset) are compared only if both configs have them.
 void compare_configs(const Config& config, const Config& expected, const std::string& path,
                      std::vector<std::string>& differences);
 

@@ -1,8 +1,8 @@
 // The saved position of a pipeline: a typed tree that mirrors the tree of its stages.
 //
-// A node has the type of its stage, named fields and the nodes of the inner stages. Values are
-// integers, bytes and lists of integers; samples are never in a state. Stages declare the same
-// fields at all times, so a state fits a pipeline exactly when the shapes are equal;
+// A node has the type of its stage, named fields, and one child node per inner stage. Values are
+// integers, bytes and lists of integers. A state never contains samples. Stages declare the same
+// fields at all times, so a state fits a pipeline exactly when the shapes are equal.
 // docs/formats/checkpoint.md gives the byte form.
 
 #pragma once
@@ -21,7 +21,7 @@ namespace energon {
 
 using StateValue = std::variant<std::int64_t, std::string, std::vector<std::int64_t>>;
 
-/// A value. Fields keep their order.
+/// A value type. Fields keep their order.
 struct State {
   std::string type;
   std::vector<std::pair<std::string, StateValue>> fields;
@@ -29,41 +29,42 @@ struct State {
 
   bool operator==(const State&) const = default;
 
-  /// The field `name`. Throw Error (kMismatch) if it is missing or of another kind.
+  /// The field `name`. All three throw Error (kMismatch) if it is missing or has another kind.
   std::int64_t integer(std::string_view name) const;
   const std::string& bytes(std::string_view name) const;
   const std::vector<std::int64_t>& integers(std::string_view name) const;
-  /// The integer `name`, which is_rule(); 0 if it is missing.
+  /// The integer `name`, a field for which is_rule() is true; 0 if it is missing.
   std::int64_t rule(std::string_view name) const;
 };
 
-/// Counters of a state are at most this, so that no stage overflows by counting on.
+/// Upper bound of counters in a state, so that no stage overflows when it keeps counting.
 inline constexpr std::int64_t kMostInState = std::int64_t{1} << 60;
 
-/// Whether `field` says by which rule a stage goes on. States that were saved before there was a
-/// second rule lack it; then it is 0, the rule of that time.
+/// Whether `field` selects the rule by which a stage continues. States saved before a second rule
+/// existed lack the field; it then counts as 0, the only rule at that time.
 bool is_rule(std::string_view field);
-/// Gives each stage in `to` the rules of the same stage in `from`, which has the same shape.
+/// Copies the rules of each stage in `from` to the same stage in `to`. Both must have the same
+/// shape.
 void copy_rules(const State& from, State& to);
-/// Gives all stages the rules of states that lack them.
+/// Sets all rules to 0, the value that holds for states without the field.
 void clear_rules(State& state);
 
-/// Appends "<type>: <field> is <value>" for each integer of `names` that is no count: not in [0,
+/// Appends "<type>: <field> is <value>" for each integer field in `names` that is not in [0,
 /// kMostInState].
 void check_counts(const State& state, std::initializer_list<std::string_view> names,
                   std::vector<std::string>& differences);
 
 /// Appends every difference in shape between `state` and `expected` (types, fields, kinds, number
-/// of inner stages), each as "path: what is there, what was expected". Rules may be missing.
+/// of inner stages), each as "path: what is there, what was expected". Rule fields may be missing.
 void compare_shapes(const State& state, const State& expected, const std::string& path,
                     std::vector<std::string>& differences);
 
-/// Byte form and back. decode throws Error (kCorruptData) with the position; nothing is allocated
-/// from an unchecked length.
+/// Converts to the byte form and back. decode_state() throws Error (kCorruptData) with the
+/// position. It allocates nothing from an unchecked length.
 std::string encode_state(const State& state);
 State decode_state(std::string_view bytes);
 
-/// For people: bytes are shown as their length and digest.
+/// A description for people: bytes are shown as length and digest.
 nlohmann::ordered_json describe_state(const State& state);
 
 }  // namespace energon

@@ -1,10 +1,10 @@
-// The JSON form of a state, for dictionaries of states that people read and programs store.
+// The JSON form of a state, for state dictionaries that people read and programs store.
 //
 //   {"type": "ShuffleBuffer",
 //    "fields": {"drawn": 3, "open": [1, 2], "rng": {"base64": "AAEC"}, "name": {"text": "a"}},
 //    "inner": [{"type": "Slices", "fields": {…}}]}
 //
-// Nothing is lost: a state is equal after both ways. docs/formats/checkpoint.md says more.
+// The conversion is lossless: a round trip gives an equal state. See docs/formats/checkpoint.md.
 
 #pragma once
 
@@ -16,11 +16,11 @@
 
 namespace energon {
 
-/// Throws Error (kUnsupported) if a type or the name of a field is not printable ASCII, or a stage
-/// has two fields of one name.
+/// Throws Error (kUnsupported) if a type or a field name is not printable ASCII, or if a stage has
+/// two fields with the same name.
 nlohmann::ordered_json state_to_json(const State& state);
 
-/// Throws Error (kCorruptData) with the path of what is wrong, which begins with `path`.
+/// Throws Error (kCorruptData) with the path of the invalid element, which begins with `path`.
 State state_from_json(const nlohmann::ordered_json& json, const std::string& path = "state");
 
 }  // namespace energon
