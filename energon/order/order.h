@@ -20,28 +20,29 @@ struct LeafRange {
   std::int64_t end = 0;
 };
 
-/// Three outcomes: a reference, the end of the epoch (nothing; it stays the end until
+/// next() has three outcomes: a reference, the end of the epoch (nullopt, repeated until
 /// next_epoch()), or an Error.
 class Order : public Savable {
  public:
   virtual std::optional<SampleRef> next() = 0;
 
-  /// Starts the next epoch, wherever the current one stands.
+  /// Starts the next epoch, at any position in the current one.
   virtual void next_epoch() = 0;
 
-  /// References that one epoch yields; nothing if it never ends or is not known beforehand.
+  /// The number of references in one epoch; nullopt if the epoch never ends or the number is not
+  /// known in advance.
   virtual std::optional<std::int64_t> size() const = 0;
 
-  /// References of one passage over the data of this logical shard, before repeating: what a
-  /// fraction of a repetition is taken of, and 0 if there is nothing at all. Nothing if it is not
-  /// known.
+  /// The number of references in one pass over the data of this logical shard, before repeating. A
+  /// fractional repetition is a fraction of this number. 0 if there is no data; nullopt if the
+  /// number is not known.
   virtual std::optional<std::int64_t> samples_per_pass() const { return size(); }
 
-  /// Appends where all references of this order lie. False if it cannot be said; then nothing is
-  /// known of them, and a state that holds references is not checked for it.
+  /// Appends ranges that contain all references of this order. Returns false if the ranges are
+  /// unknown; references in a saved state are then not checked against them.
   virtual bool list_ranges(std::vector<LeafRange>& /*ranges*/) const { return false; }
 
-  /// Passes over up to `count` references, as that many next() would; returns how many there were.
+  /// Skips up to `count` references, as `count` calls of next() would. Returns the number skipped.
   std::int64_t skip(std::int64_t count) {
     std::int64_t skipped = 0;
     while (skipped < count && next()) {

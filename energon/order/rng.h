@@ -17,8 +17,8 @@
 
 namespace energon {
 
-/// MT19937, seeded as torch's and the C++ standard's: 1812433253 recurrence over the low 32 bits of
-/// the seed.
+/// MT19937, seeded like torch's generator and std::mt19937: 1812433253 recurrence over the low 32
+/// bits of the seed.
 class Mt19937 {
  public:
   explicit Mt19937(std::uint32_t seed);
@@ -27,7 +27,7 @@ class Mt19937 {
 
   /// State as 625 little-endian words: position in [0, 624], then the 624 words.
   std::string save() const;
-  /// Throws Error (kMismatch) if `bytes` are no such state; then nothing has changed.
+  /// Throws Error (kMismatch) if `bytes` is not such a state; the generator is then unchanged.
   void restore(std::string_view bytes);
 
  private:
@@ -39,15 +39,15 @@ class Mt19937 {
   std::size_t position_ = kWords;
 };
 
-/// Which entry a draw chooses that is exactly a sum of weights (of 16 equal ones, one of about 1.1
-/// million). The numbers stand in saved states.
+/// Which entry is chosen by a draw that is exactly equal to a cumulative sum of weights. With 16
+/// equal weights, about one draw in 1.1 million is. The numbers are stored in saved states.
 enum class TieRule : std::uint8_t {
   kThisEntry =
-      0,  ///< the one whose weight ends there: Energon 7.4.0, and our states without a rule
-  kNextEntry = 1,  ///< the next one: Energon 7.4.1
+      0,  ///< the one whose weight ends at the sum: Energon 7.4.0, and states without a rule
+  kNextEntry = 1,  ///< the following one: Energon 7.4.1
 };
 
-/// Cumulative weights to draw from: sums in double, each rounded to float, as torch.cumsum does.
+/// Cumulative weights to draw from: summed in double, each sum rounded to float, like torch.cumsum.
 class CumulativeWeights {
  public:
   CumulativeWeights() = default;
@@ -55,8 +55,8 @@ class CumulativeWeights {
 
   std::size_t size() const { return sums_.size(); }
   float total() const { return sums_.empty() ? 0.0F : sums_.back(); }
-  /// First index with a positive weight whose sum is above `value`, with kThisEntry at least
-  /// `value`. Requires: 0 <= value <= total(), total() > 0.
+  /// The first index with a positive weight whose cumulative sum is above `value` (with kThisEntry:
+  /// at least `value`). Requires: 0 <= value <= total(), total() > 0.
   std::size_t find(float value, TieRule ties) const;
 
  private:
@@ -68,11 +68,11 @@ class WorkerRng {
  public:
   explicit WorkerRng(std::uint32_t seed) : generator_(seed) {}
 
-  /// Uniform in [0, n): one 32-bit draw modulo n, as torch.randint. Requires: 0 < n < 2^32.
+  /// A number in [0, n): one 32-bit draw modulo n, like torch.randint. Requires: 0 < n < 2^32.
   std::int64_t randbelow(std::int64_t n);
-  /// A random permutation of [0, n), as torch.randperm below 2^32 / 20 elements.
+  /// A random permutation of [0, n), like torch.randperm below 2^32 / 20 elements.
   std::vector<std::int64_t> permutation(std::int64_t n);
-  /// An index drawn by weight. A single weight draws nothing from the generator.
+  /// An index drawn by weight. With a single weight, nothing is drawn from the generator.
   std::size_t choice(const CumulativeWeights& weights, TieRule ties = TieRule::kNextEntry);
 
   std::string save() const { return generator_.save(); }

@@ -1,8 +1,8 @@
 // Divides the samples of a split over the logical shards of a job and cuts each share into slices.
 //
-// Pure functions; shares differ by at most one sample, slices never cross a tar. With
-// Division::kEnergon the algorithm is that of Energon's Sharder, reproduced bit for bit (the larger
-// shares are spread by a generalized bit reversal).
+// Pure functions. Shares differ by at most one sample, and no slice crosses the boundary of a tar.
+// Division::kEnergon reproduces Energon's Sharder bit for bit: a generalized bit reversal spreads
+// the larger shares.
 
 #pragma once
 
@@ -26,16 +26,17 @@ struct SharderInput {
   Division division = Division::kEnergon;
   /// Rotates which logical shards get the remainder; the datasets of a blend use different ones.
   std::int64_t rotation_offset = 0;
-  /// Longest slice is about this many samples; absent: a slice is a tar's part of the share.
+  /// Slices have at most about this many samples; absent: a slice is the part of the share that
+  /// lies in one tar.
   std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
 };
 
-/// The range [first, second) of global sample indexes that belongs to each logical shard.
+/// The range [first, second) of global sample indexes for each logical shard.
 std::vector<std::pair<std::int64_t, std::int64_t>> divide_samples(const SharderInput& input);
 
-/// Slice bounds of one logical shard: strictly increasing global sample indexes, slice i is
-/// [bounds[i], bounds[i+1]). One bound: the logical shard has no samples. Throws Error
-/// (kInvalidArgument) for bounds outside the data.
+/// The slice bounds of one logical shard: strictly increasing global sample indexes. Slice i is
+/// [bounds[i], bounds[i+1]). A single bound means that the logical shard has no samples. Throws
+/// Error (kInvalidArgument) if begin or end lies outside the data.
 std::vector<std::int64_t> slice_bounds(const SharderInput& input, int logical_shard);
 
 /// 0 … n-1 reordered so that neighbours are far apart; for powers of two this is the bit reversal.

@@ -1,10 +1,10 @@
 // The order of one leaf dataset on one logical shard: which slice is read next, and when the slices
-// are shuffled anew.
+// are reshuffled.
 //
-// A logical shard owns slices (energon/order/sharder.h). An epoch passes once through all of them:
-// up to `parallel_slices` are open at a time, each draw picks one of the open ones by weight (its
-// full length) and emits its next sample; a finished slice is replaced by the next of the shuffled
-// list. This is Energon's sample loader, draw for draw.
+// A logical shard owns slices (energon/order/sharder.h). An epoch passes through all of them once.
+// Up to `parallel_slices` slices are open at a time. Each draw picks one of the open slices,
+// weighted by its full length, and emits its next sample. A finished slice is replaced by the next
+// one of the shuffled list. The draws are equal to those of Energon's sample loader.
 
 #pragma once
 
@@ -19,8 +19,9 @@ namespace energon {
 
 /// When the list of slices is shuffled.
 struct ShuffleOverEpochs {
-  /// kNone: slices in their order, epoch after epoch. kEpochs: shuffled anew every `epochs` epochs,
-  /// over all of these together. kReplacement: drawn with replacement, the epoch never ends.
+  /// kNone: slices in their original order, in every epoch. kEpochs: reshuffled every `epochs`
+  /// epochs, across all of these epochs together. kReplacement: drawn with replacement; the epoch
+  /// never ends.
   enum class Mode : std::uint8_t { kNone, kEpochs, kReplacement };
   Mode mode = Mode::kEpochs;
   std::int64_t epochs = 1;  ///< at least 1; for kEpochs only
@@ -30,19 +31,19 @@ struct ShuffleOverEpochs {
 
 struct SliceOrderOptions {
   ShuffleOverEpochs shuffle_over_epochs = {};
-  /// Slices open at a time, at least 1; must be 1 without shuffling.
+  /// Number of slices open at a time, at least 1; must be 1 with kNone.
   std::int64_t parallel_slices = 16;
   /// Seed of the worker that runs this logical shard (worker_seed()).
   std::uint32_t seed = 0;
-  /// Written into the references.
+  /// SampleRef::leaf of the references.
   std::uint32_t leaf = 0;
 };
 
 class SliceOrder final : public Order {
  public:
-  /// `bounds`: slice i is [bounds[i], bounds[i+1]) of the leaf's samples; strictly increasing, one
-  /// bound for no samples. `excluded`: sorted indexes that are passed over (they count in size(),
-  /// as in Energon). Throws Error (kInvalidArgument).
+  /// `bounds`: slice i is [bounds[i], bounds[i+1]) of the leaf's samples; strictly increasing; a
+  /// single bound means no samples. `excluded`: sorted indexes to skip (size() counts them, as in
+  /// Energon). Throws Error (kInvalidArgument).
   SliceOrder(std::vector<std::int64_t> bounds, std::vector<std::int64_t> excluded,
              const SliceOrderOptions& options);
 
@@ -80,18 +81,18 @@ class SliceOrder final : public Order {
   const std::vector<std::int64_t> excluded_;
   const SliceOrderOptions options_;
 
-  // Follow from the saved state below.
+  // Derived from the saved state below.
   std::vector<std::int64_t> pending_;  // the shuffled slices of this epoch
   CumulativeWeights weights_;          // of the open slices
 
   // Saved state.
   WorkerRng rng_;
-  WorkerRng epoch_rng_;  // as it was before pending_ was drawn
+  WorkerRng epoch_rng_;  // state before pending_ was drawn
   bool epoch_started_ = false;
-  std::int64_t pending_offset_ = 0;  // first of pending_ that was not opened
+  std::int64_t pending_offset_ = 0;  // first of pending_ that is not yet opened
   std::vector<OpenSlice> open_;
   std::int64_t epoch_ = 0;
-  std::int64_t sample_count_ = 0;        // emitted ever
+  std::int64_t sample_count_ = 0;        // emitted in all epochs
   std::int64_t epoch_sample_count_ = 0;  // emitted in this epoch
   TieRule ties_ = TieRule::kNextEntry;
 };

@@ -1,11 +1,11 @@
-// Where a pipeline runs: rank, workers, seeds, and which share of the data that gives it.
+// Where a pipeline runs (rank, workers, seeds), and the resulting share of the data.
 //
 // The samples are divided over logical shards, each with its own pipeline and state. By default
-// there is one for each worker of the job and numbers follow Energon (WorkerConfig): the logical
-// shard is the global worker id, rank * workers + worker, and its seed is the low 32 bits
-// (big-endian) of SHA-1 of "<global worker id>,<seed offset>". With a number of logical shards set
-// by the user, rank r has those l with l mod world_size = r, workers only run them, and the order
-// of samples does not depend on the layout (docs/rescaling.md).
+// there is one logical shard per worker of the job, numbered as in Energon (WorkerConfig): the
+// logical shard is the global worker id, rank * workers + worker, and its seed is the low 32 bits
+// (big-endian) of SHA-1 of "<global worker id>,<seed offset>". If the user sets the number of
+// logical shards, rank r has the logical shards l with l mod world_size = r. Workers only run them,
+// and the order of samples does not depend on the layout (docs/rescaling.md).
 
 #pragma once
 
@@ -15,42 +15,45 @@
 namespace energon {
 
 inline constexpr int kMaxLogicalShards = 1 << 20;
-inline constexpr int kMaxWorkers = 4096;  // of a rank
+inline constexpr int kMaxWorkers = 4096;  // per rank
 
-/// Which logical shards get a sample more when a number of samples is no multiple of theirs.
+/// Which logical shards get one more sample when the number of samples is not a multiple of the
+/// number of logical shards.
 enum class Division : std::uint8_t {
-  kEven,     ///< the first ones: ranks, which have every n-th one, differ by one sample at most
-  kEnergon,  ///< those that a bit reversal spreads over ranks of neighbouring ones, as Energon does
+  kEven,     ///< the first ones, so that ranks, which have every n-th one, differ by at most one
+             ///< sample
+  kEnergon,  ///< chosen by a bit reversal that spreads them over ranks of neighbouring ones, as in
+             ///< Energon
 };
 
-/// A value; nothing changes it after construction.
+/// A value type; not changed after construction.
 struct WorkerConfig {
   /// Data-parallel rank of this process, in [0, world_size).
   int rank = 0;
   /// Number of data-parallel ranks.
   int world_size = 1;
-  /// Forked workers of this rank; 0 runs the pipeline in the caller's process.
+  /// Number of forked workers of this rank; 0: the pipeline runs in the caller's process.
   int num_workers = 0;
-  /// Changes every seed. The same data, another order.
+  /// Changes every seed: the same data in another order.
   std::int64_t seed_offset = 0;
-  /// Logical shards of the job: at least one for each worker, and a multiple of world_size. Absent:
-  /// one for each worker.
+  /// Number of logical shards of the job: at least one per worker, and a multiple of world_size.
+  /// Absent: one per worker.
   std::optional<int> logical_shards = std::nullopt;
-  /// With logical_shards; without, it is always Energon's. A job that began with one logical shard
-  /// for each worker keeps that division when it is rescaled.
+  /// Used only with logical_shards; otherwise the division is always kEnergon. A job that began
+  /// with one logical shard per worker keeps kEnergon when it is rescaled.
   Division division = Division::kEven;
-  /// Allows a number of logical shards that is no multiple of world_size. Some ranks then have one
-  /// more than others, and the order of the job's batches depends on the layout; that of each
-  /// logical shard does not.
+  /// Allows a number of logical shards that is not a multiple of world_size. Some ranks then have
+  /// one logical shard more than others, and the order of the job's batches depends on the layout;
+  /// the order within each logical shard does not.
   bool allow_uneven = false;
 
-  /// Processes of this rank that run pipelines: num_workers, or the caller's.
+  /// Number of processes of this rank that run pipelines: num_workers, or 1 for the caller's.
   int workers_per_rank() const { return num_workers > 0 ? num_workers : 1; }
   int logical_shard_count() const {
     return logical_shards.value_or(world_size * workers_per_rank());
   }
   Division effective_division() const { return logical_shards ? division : Division::kEnergon; }
-  /// Logical shards of this rank, called its streams: 0 … count - 1.
+  /// Number of logical shards of this rank. They are its streams, numbered 0 … count - 1.
   int stream_count() const;
   /// The logical shard that is stream `stream` of this rank.
   int logical_shard(int stream) const {
@@ -70,18 +73,18 @@ struct StreamPlace {
   bool operator==(const StreamPlace&) const = default;
 };
 
-/// Where `logical_shard` is in the job of `config`, whatever its rank. Requires: 0 <= logical_shard
-/// < config.logical_shard_count().
+/// The place of `logical_shard` in the job of `config`. Ignores config.rank. Requires: 0 <=
+/// logical_shard < config.logical_shard_count().
 StreamPlace place_of(int logical_shard, const WorkerConfig& config);
 
 /// Throws Error (kInvalidArgument) that names the field, its value and its range.
 void validate(const WorkerConfig& config);
 
-/// Seed of the pipeline of `logical_shard`, as Energon's worker_seed().
+/// Seed of the pipeline of `logical_shard`, equal to Energon's worker_seed().
 std::uint32_t worker_seed(int logical_shard, std::int64_t seed_offset);
 
-/// The part of `total` things that worker `worker` of `workers` gets: an even split, the first ones
-/// get one more.
+/// The number of items out of `total` that worker `worker` of `workers` gets: an even split, in
+/// which the first workers get one more.
 std::int64_t share_of(std::int64_t total, int worker, int workers);
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// What a function of the user may know besides its data.
+// What a user function can query besides its data.
 
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace energon {
 
-/// For the duration of one call.
+/// Valid for the duration of one call.
 class CallContext {
  public:
-  /// `seed` is the job's, not the worker's; `key` is that of the item being made and must outlive
-  /// the context.
+  /// `seed` is the seed of the job, not of the worker. `key` is the key of the item being made and
+  /// must outlive the context.
   CallContext(std::uint32_t seed, const RestoreKey& key, std::int64_t call)
       : seed_(seed), key_(key), call_(call) {}
 
-  /// A generator seeded by (seed, restore key): a restored item is augmented as the first time.
-  /// Made on first use.
+  /// A generator seeded by (seed, restore key), so that a restored item gets the same augmentation
+  /// as before. Created on first use.
   CallRng& rng();
 
-  /// Calls of the function before this one, on this logical shard.
+  /// Number of calls of the function before this one, on this logical shard.
   std::int64_t call() const { return call_; }
 
   const RestoreKey& restore_key() const { return key_; }

@@ -1,4 +1,4 @@
-// A stream of samples (or batches): what a loader runs.
+// A stream of samples or batches, which a loader runs.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace energon {
 
-/// Three outcomes: a sample, the end of the epoch (nothing; it stays the end until next_epoch()),
-/// or an Error.
+/// next() has three outcomes: a sample, the end of the epoch (nullopt, repeated until
+/// next_epoch()), or an Error.
 class Dataset : public Savable {
  public:
   virtual std::optional<Sample> next() = 0;
@@ -22,34 +22,36 @@ class Dataset : public Savable {
   /// Starts the next epoch. Requires: next() returned the end.
   virtual void next_epoch() = 0;
 
-  /// Samples that one epoch yields; nothing if it never ends or is not known beforehand.
+  /// The number of samples in one epoch; nullopt if the epoch never ends or the number is not known
+  /// in advance.
   virtual std::optional<std::int64_t> size() const = 0;
 
-  /// Appends up to `count` samples to `samples`, fewer only at the end of the epoch. The same
-  /// samples as `count` calls of next(), but a stage that reads may read them together. After an
-  /// Error what was appended is of no use.
+  /// Appends up to `count` samples to `samples`; fewer only at the end of the epoch. Yields the
+  /// same samples as `count` calls of next(), but a reading stage may read them together. After an
+  /// Error, the appended samples must not be used.
   virtual void next_many(std::int64_t count, std::vector<Sample>& samples);
 
-  /// Passes over up to `count` samples and returns how many there were. Nothing is read, unless a
-  /// stage on the way must see its samples to know what it yields (filters, packing, groups).
+  /// Skips up to `count` samples and returns the number skipped. Reads no data, unless a stage must
+  /// see its samples to know what it yields (filters, packing, groups).
   virtual std::int64_t skip(std::int64_t count) = 0;
 
-  /// Passes over up to `count` batches as they would be with `batch_size` samples each, whatever
-  /// the pipeline's own batch size is; returns how many there were. Throws Error (kUnsupported)
-  /// where batches are not made of so many samples each.
+  /// Skips up to `count` batches of `batch_size` samples each, regardless of the batch size of the
+  /// pipeline. Returns the number skipped. Throws Error (kUnsupported) if the pipeline does not
+  /// make batches of a fixed number of samples.
   virtual std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size);
 
   /// Rebuilds the sample that was emitted with `key`, without moving the stream. Throws Error
-  /// (kInvalidArgument) if the key is of another pipeline or out of range.
+  /// (kInvalidArgument) if the key belongs to another pipeline or is out of range.
   virtual Sample restore_sample(const RestoreKey& key) = 0;
 
-  /// Checks as far as is possible without reading that this pipeline emits items with such keys:
-  /// its stages, and samples that exist. Throws Error (kInvalidArgument). A stage that does not
-  /// implement it lets every key pass.
+  /// Checks, as far as possible without reading, that this pipeline emits items with such keys: the
+  /// stages match and the samples exist. Throws Error (kInvalidArgument). The default accepts every
+  /// key.
   virtual void check_key(const RestoreKey& /*key*/) const {}
 
  protected:
-  /// skip() of a stage whose items cannot be counted without making them: makes and drops them.
+  /// Implements skip() for a stage whose items cannot be counted without making them: makes and
+  /// drops them.
   std::int64_t skip_by_running(std::int64_t count);
 };
 

@@ -1,7 +1,7 @@
-// A log of what loaders and workers deliver, one JSON object a line, for looking at orders after
-// the fact.
+// A log of what loaders and workers deliver, for later inspection of the order. One JSON object per
+// line.
 //
-// The parent and each worker write files of their own. The lines and their fields are Energon's: t
+// The parent and each worker write to their own files. The lines and their fields follow Energon: t
 // (what happened), r (rank), w (worker, null in the parent), and for a delivered batch worker_id,
 // worker_idx (number in that worker's stream), idx (number in the rank's stream; goes on after a
 // restore), iter_idx (number in this epoch), global_idx (number since the loader was made), keys.
@@ -17,14 +17,14 @@
 
 namespace energon {
 
-/// Not thread-safe. A log without a path does nothing.
+/// Not thread-safe. A log with an empty path does nothing.
 class DebugLog {
  public:
   /// No log.
   DebugLog() = default;
-  /// Appends to the file that `path` names after "{worker_id}" was replaced by a number of its own
-  /// (rank * (workers + 1) for the parent, one more plus the worker for a worker) and "{pid}" by
-  /// the process id. `worker` is -1 in the parent. Throws Error (kIo).
+  /// Opens the file `path` for appending. In `path`, "{pid}" is replaced by the process id and
+  /// "{worker_id}" by a number that is unique in the job: rank * (workers + 1) for the parent, rank
+  /// * (workers + 1) + worker + 1 for a worker. `worker` is -1 in the parent. Throws Error (kIo).
   DebugLog(std::string_view path, const WorkerConfig& config, int worker);
 
   bool enabled() const { return file_.valid(); }

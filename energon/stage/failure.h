@@ -1,9 +1,9 @@
-// What becomes of a sample that cannot be read, cooked, encoded or packed.
+// What happens to a sample that cannot be read, cooked, encoded or packed.
 //
-// Each stage has a policy: fail (the stream ends in an Error), skip (the sample is left out,
-// counted and reported), or a handler that decides. A sample that is bad on purpose is left out
-// with SkipSample; what must never be skipped is thrown as FatalSampleError. As in Energon, too
-// many failures in a row are an error whatever the policy says.
+// Each stage has a policy: fail (the stream ends with an Error), skip (the sample is left out,
+// counted and reported), or a handler that decides. A user function throws SkipSample to leave a
+// sample out on purpose, and FatalSampleError for a failure that must never be skipped. As in
+// Energon, too many failures in a row are an error regardless of the policy.
 
 #pragma once
 
@@ -21,13 +21,13 @@
 
 namespace energon {
 
-/// Thrown by a function of the user: leave this sample out. Counted, not reported.
+/// Thrown by a user function to leave this sample out. The sample is counted but not reported.
 class SkipSample : public std::exception {
  public:
   const char* what() const noexcept override { return "the sample asks to be skipped"; }
 };
 
-/// Thrown by a function of the user: end the stream, whatever the policy says.
+/// Thrown by a user function to end the stream, regardless of the policy.
 class FatalSampleError : public std::exception {
  public:
   explicit FatalSampleError(std::string message) : message_(std::move(message)) {}
@@ -37,25 +37,26 @@ class FatalSampleError : public std::exception {
   std::string message_;
 };
 
-/// One sample of those that a stage was working on when it failed.
+/// One of the samples that a stage was working on when it failed.
 struct FailedSample {
-  std::string key = {};  ///< empty if the failure came before it was known
+  std::string key = {};  ///< empty if the failure occurred before it was known
   std::string dataset_path = {};
   std::string shard_name = {};
   std::int64_t index_in_shard = -1;  ///< -1: not known
   ByteRange bytes = {};              ///< size 0: not known
 };
 
-/// Of a sample, or of each sample of a batch.
+/// Describes a sample, or each sample of a batch.
 std::vector<FailedSample> failed_samples(const Sample& sample);
 
-/// One failure that a policy let pass.
+/// One failure that a policy allowed to be skipped.
 struct FailureReport {
   std::string stage = {};
   ErrorCode code = ErrorCode::kInternal;
   std::string cause = {};
   std::vector<FailedSample> samples = {};  ///< left out; several if the stage works on several
-  /// The shard itself cannot be read: all its samples are left out, `samples` names the first.
+  /// The shard itself cannot be read: all its samples are left out, and `samples` names only the
+  /// first.
   bool is_shard_broken = false;
   std::int64_t consecutive = 1;  ///< failures of this stage in a row, this one included
 };
@@ -70,9 +71,9 @@ using FailureHandler = std::function<FailureAction(const FailureReport& report)>
 
 struct ErrorPolicy {
   FailureAction action = FailureAction::kFail;
-  /// Asked instead of `action`, if given.
+  /// If set, decides instead of `action`.
   FailureHandler handler = nullptr;
-  /// So many failures in a row end the stream all the same; 0: never.
+  /// This many failures in a row end the stream even if each could be skipped; 0: no limit.
   std::int64_t tolerance = 100;
 };
 

@@ -1,4 +1,4 @@
-// How a loader gets the pipeline of one logical shard.
+// How a loader creates the pipeline of one logical shard.
 
 #pragma once
 
@@ -14,26 +14,26 @@ namespace energon {
 
 class LeafReaders;
 
-/// Without a helper thread. energon/read/leaf_readers.h says what they are.
+/// Readers without a helper thread; see energon/read/leaf_readers.h.
 std::shared_ptr<LeafReaders> make_leaf_readers();
 
-/// Who the pipeline is for, and where it may put bytes.
+/// What the pipeline is made for, and where it allocates bytes.
 struct PipelineContext {
   WorkerConfig config = {};
-  int stream = 0;  ///< of the rank: which of its logical shards
+  int stream = 0;  ///< index of the logical shard within the rank
   BufferAllocator& memory;
   PipelineMonitor& monitor = no_monitor();
-  /// The readers of all pipelines of a process, so that a worker with many logical shards keeps no
-  /// more files open than one with one.
+  /// Shared by all pipelines of a process, so that a worker with many logical shards keeps no more
+  /// files open than a worker with one.
   std::shared_ptr<LeafReaders> readers = make_leaf_readers();
 
   int logical_shard() const { return config.logical_shard(stream); }
   std::uint32_t seed() const { return worker_seed(logical_shard(), config.seed_offset); }
 };
 
-/// Makes a pipeline at its start. Called in each worker, after the fork, and in the parent for
-/// config(), sizes and restore_sample(): it must give the same pipeline each time, and open files
-/// lazily or not at all.
+/// Makes a pipeline at its start position. Called in each worker after the fork, and in the parent
+/// for config(), sizes and restore_sample(). It must return the same pipeline each time, and open
+/// files lazily or not at all.
 using PipelineFactory = std::function<std::unique_ptr<Dataset>(const PipelineContext&)>;
 
 }  // namespace energon

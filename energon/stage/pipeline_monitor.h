@@ -1,9 +1,9 @@
-// What a pipeline tells about itself while it runs: counters of its stages, and failures that its
-// error policy let pass.
+// What a pipeline reports while it runs: counters of its stages, and failures that its error policy
+// allowed to be skipped.
 //
-// The loader owns the monitor: in a worker the counters, and a note of what a function works on,
-// lie in shared memory, where the parent reads them at any time, also after the worker's death;
-// reports travel with the batches (energon/worker/statistics.h).
+// The loader owns the monitor. In a worker, the counters and a note of the samples that a function
+// is working on are in shared memory: the parent can read them at any time, even after the worker's
+// death. Reports are sent with the batches (energon/worker/statistics.h).
 
 #pragma once
 
@@ -16,36 +16,38 @@
 
 namespace energon {
 
-/// Written by the thread that drives the pipeline, read by any; all relaxed. Counts since the
-/// pipeline was made.
+/// Written by the thread that drives the pipeline, read by any thread. All accesses are relaxed.
+/// Counts start when the pipeline is made.
 struct StageCounters {
-  std::atomic<std::uint64_t> samples{0};        ///< that the stage gave out
-  std::atomic<std::uint64_t> bytes{0};          ///< payload of those; counted by reading stages
-  std::atomic<std::uint64_t> busy_ns{0};        ///< in the stage itself
-  std::atomic<std::uint64_t> input_wait_ns{0};  ///< in the stages before it
-  std::atomic<std::uint64_t> skipped{0};        ///< samples that a function asked to leave out
+  std::atomic<std::uint64_t> samples{0};        ///< emitted by the stage
+  std::atomic<std::uint64_t> bytes{0};          ///< their payload; counted by reading stages only
+  std::atomic<std::uint64_t> busy_ns{0};        ///< time in the stage itself
+  std::atomic<std::uint64_t> input_wait_ns{0};  ///< time in the stages before it
+  std::atomic<std::uint64_t> skipped{0};        ///< samples left out at a function's request
   std::atomic<std::uint64_t> failed{0};         ///< samples that failed and were left out
 };
 
-/// For the thread that drives the pipeline.
+/// Used only by the thread that drives the pipeline.
 class PipelineMonitor {
  public:
   virtual ~PipelineMonitor() = default;
 
-  /// The counters of the stage `name`; the same ones for the same name. Valid as long as the
-  /// monitor.
+  /// Returns the counters of the stage `name`; the same object for the same name. Valid as long as
+  /// the monitor.
   virtual StageCounters& stage(std::string_view name) = 0;
 
-  /// A failure that the policy let pass.
+  /// Records a failure that the policy allowed to be skipped.
   virtual void report(const FailureReport& report) = 0;
 
-  /// A function of the stage with these counters begins to work on `samples`, of which the keys and
-  /// sources are looked at; and ends. For the message about a process that dies or hangs in it.
+  /// Mark the begin and the end of a call to a function of the stage whose counters are `stage`.
+  /// Only the keys and sources of `samples` are used: for the error message if the process dies or
+  /// hangs in the call.
   virtual void begin_work(const StageCounters& /*stage*/, std::span<const Sample> /*samples*/) {}
   virtual void end_work() {}
 
-  /// Samples left out so far, for whatever reason but a filter. After a batch in which this grew, a
-  /// worker stores a checkpoint, so that what is passed over on restore never contains a drop.
+  /// Counts events in which samples were left out, for any reason except a filter. A worker stores
+  /// a checkpoint after each batch in which this number grew, so that a restore never has to skip
+  /// over a dropped sample.
   std::uint64_t drops() const { return drops_; }
   void note_drop() { ++drops_; }
 
@@ -53,7 +55,7 @@ class PipelineMonitor {
   std::uint64_t drops_ = 0;
 };
 
-/// For pipelines that nobody watches: forgets what it is told.
+/// A monitor that discards everything, for pipelines that are not monitored.
 PipelineMonitor& no_monitor();
 
 }  // namespace energon

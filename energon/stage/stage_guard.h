@@ -1,4 +1,4 @@
-// Around each call of a function that may fail because of the data: applies the stage's policy.
+// Wraps each call of a function that may fail because of the data, and applies the stage's policy.
 
 #pragma once
 
@@ -17,13 +17,13 @@
 
 namespace energon {
 
-/// What every stage is told that runs functions of the user.
+/// Options of every stage that runs user functions.
 struct StageOptions {
-  std::string name = {};   ///< in reports, statistics and config()
+  std::string name = {};   ///< shown in reports, statistics and config()
   std::uint32_t seed = 0;  ///< of the job, for CallContext::rng()
   ErrorPolicy policy = {};
-  /// So many samples in a row that give nothing are an Error: in an epoch without end a stage that
-  /// can use nothing would search for ever. 0: no bound.
+  /// This many samples in a row that yield nothing are an Error. Without this bound, a stage that
+  /// can use no sample would loop forever in an endless epoch. 0: no bound.
   std::int64_t most_left_out = 0;
   /// Must outlive the stage.
   std::reference_wrapper<PipelineMonitor> monitor = no_monitor();
@@ -51,19 +51,19 @@ class StageGuard {
     PipelineMonitor& monitor_;
   };
 
-  /// While the result lives, a function of the stage works on `samples`: a worker that dies or
-  /// hangs then is reported with the stage and the first of them.
+  /// Marks `samples` as being worked on while the returned object lives. If the worker dies or
+  /// hangs in that time, the error names the stage and the first of the samples.
   [[nodiscard]] Work work_on(std::span<const Sample> samples) {
     note_work(samples);
     return Work(monitor_.get());
   }
-  /// It now works on `samples`. Requires: the result of work_on() lives.
+  /// Replaces the samples being worked on. Requires: the result of work_on() is alive.
   void note_work(std::span<const Sample> samples) { monitor_.get().begin_work(counters_, samples); }
 
-  /// The result of `function()`; nothing if it failed or skipped and the samples are left out.
-  /// `samples()` gives them as a vector of FailedSample, and is called only then. Throws Error if
-  /// the policy says so, after too many failures in a row, and for what no sample is to blame for
-  /// (cancelled, limits, bugs, memory).
+  /// Returns the result of `function()`, or nullopt if it failed or skipped and the samples are
+  /// left out. `samples()` returns them as a vector of FailedSample; it is called only if
+  /// `function()` throws. Throws Error if the policy requires it, after too many failures in a row,
+  /// and for errors not caused by a sample (cancelled, limits, bugs, memory).
   template <class Function, class Samples>
   auto run(Function&& function, Samples&& samples)
       -> std::optional<std::invoke_result_t<Function>> {
@@ -77,29 +77,32 @@ class StageGuard {
     }
   }
 
-  /// Applies the policy to what was thrown. Returns if the samples are left out.
+  /// Applies the policy to the exception `thrown`. Returns normally if the samples are left out.
   void handle(const std::exception_ptr& thrown, std::vector<FailedSample> samples,
               bool is_shard_broken);
 
-  /// Whether the policy may let `error` pass.
+  /// Whether the policy may allow `error` to be skipped.
   bool may_pass(const Error& error) const;
 
-  /// Ends a row of failures, and of samples that gave nothing.
+  /// Resets the counts of consecutive failures and of consecutive samples that yielded nothing.
   void succeed() {
     consecutive_ = 0;
     left_out_ = 0;
   }
 
-  /// Ends a row of failures only: a sample was used, and gave nothing. Throws Error as handle().
+  /// Resets only the count of consecutive failures: a sample was used but yielded nothing. Throws
+  /// Error if most_left_out is reached.
   void succeed_with_nothing() {
     consecutive_ = 0;
     leave_out(1);
   }
 
-  /// Counts samples that are left out without a new report: those of a shard known to be broken.
+  /// Counts samples that are left out without a new report because their shard is known to be
+  /// broken.
   void count_failed(std::uint64_t samples);
 
-  /// Counts samples that the stage leaves out without a failure, such as those nobody selected.
+  /// Counts samples that the stage leaves out without a failure, such as samples that were not
+  /// selected.
   void count_skipped(std::uint64_t samples);
 
   const std::string& name() const { return name_; }
@@ -114,7 +117,7 @@ class StageGuard {
   StageCounters& counters_;
 
   std::int64_t consecutive_ = 0;  // failures since the last success
-  std::int64_t left_out_ = 0;     // samples, since one gave something
+  std::int64_t left_out_ = 0;     // samples since one last yielded something
 };
 
 }  // namespace energon

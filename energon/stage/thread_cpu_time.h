@@ -1,4 +1,4 @@
-// The CPU's time of one thread.
+// CPU time of one thread.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace energon {
 
-/// What the calling thread has used so far. One system call.
+/// Returns the CPU time that the calling thread has used so far. Makes one system call.
 std::chrono::nanoseconds thread_cpu_time();
 
 }  // namespace energon

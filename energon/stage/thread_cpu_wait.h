@@ -1,4 +1,4 @@
-// How long a thread was ready to run and got no core.
+// How long a thread was ready to run but had no core.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace energon {
 
-/// Of the calling thread, since it began. Nothing where the kernel does not say it
-/// (/proc/thread-self/schedstat). Three system calls.
+/// Returns this time for the calling thread since its start, or nullopt if the kernel does not
+/// report it (/proc/thread-self/schedstat). Makes three system calls.
 std::optional<std::chrono::nanoseconds> thread_cpu_wait();
 
 }  // namespace energon

@@ -1,10 +1,10 @@
-// Exit codes by which a worker says why it ended itself.
+// Exit codes that tell why a worker ended itself.
 
 #pragma once
 
 namespace energon {
 
-/// A call of next() took longer than the watchdog allows (wrappers/watch/watchdog.h).
+/// A call of next() exceeded the time limit of the watchdog (wrappers/watch/watchdog.h).
 inline constexpr int kWatchdogExitCode = 75;
 
 }  // namespace energon
