@@ -1,4 +1,4 @@
-// The JSON form of a loader's position, for dictionaries of states.
+// The JSON form of a loader's position, for state dictionaries.
 //
 //   {"batch_index": 11, "step_in_epoch": 11, "epoch": 0, "epoch_finished": false,
 //    "next_worker_id": 2, "micro_batch_size": null,
@@ -7,7 +7,7 @@
 //                       "state": {"type": …}}, …],
 //    "config": {…}}
 //
-// Nothing is lost: a state is equal after both ways. docs/formats/checkpoint.md says more.
+// The conversion is lossless: a round trip gives an equal state. See docs/formats/checkpoint.md.
 
 #pragma once
 
@@ -19,10 +19,10 @@
 
 namespace energon {
 
-/// Throws Error (kUnsupported) as state_to_json().
+/// Throws Error (kUnsupported) in the same cases as state_to_json().
 nlohmann::ordered_json loader_state_to_json(const SavableDataLoaderState& state);
 
-/// Throws Error (kCorruptData) with the path of what is wrong, which begins with `path`.
+/// Throws Error (kCorruptData) with the path of the invalid element, which begins with `path`.
 SavableDataLoaderState loader_state_from_json(const nlohmann::ordered_json& json,
                                               const std::string& path = "state");
 

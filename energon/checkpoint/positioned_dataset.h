@@ -1,7 +1,7 @@
-// A pipeline with its place in the stream: how many batches it emitted, and in which epoch it is.
+// A pipeline with its position in the stream: the number of batches emitted, and the current epoch.
 //
-// The same object drives a pipeline in a worker and in the caller's process, so both save and
-// restore by one rule.
+// This class drives pipelines both in a worker and in the caller's process, so both save and
+// restore in the same way.
 
 #pragma once
 
@@ -19,21 +19,21 @@ class PositionedDataset {
  public:
   explicit PositionedDataset(std::unique_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {}
 
-  /// Continues from `checkpoint` as if its batches had been emitted here: its state is taken over,
-  /// `offset` batches are passed over on references, then epochs that ended are left behind until
-  /// `epoch` is reached. Nothing is read. Throws Error (kMismatch) if the stream is shorter than
-  /// the checkpoint says.
+  /// Continues from `checkpoint` as if its batches had been emitted here: applies its state, skips
+  /// `offset` batches, then moves past ended epochs until `epoch`. Reads no data unless
+  /// Dataset::skip() does. Throws Error (kMismatch) if the stream is shorter than the checkpoint
+  /// says, or if an epoch that should have ended goes on.
   void restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch);
 
-  /// The next batch of epoch `epoch`, with its place prepended to its restore key; nothing at the
-  /// end of the epoch. Begins the epoch if that is not the one before. Requires: then next()
-  /// returned the end of the epoch before.
+  /// Returns the next batch of `epoch`, with its place prepended to its restore key, or nullopt at
+  /// the end of the epoch. Begins `epoch` if it is later than the current epoch. Requires in that
+  /// case: next() has returned the end of the current epoch.
   std::optional<Sample> next(int logical_shard, std::int64_t epoch);
 
   /// The position after the batches emitted so far; offset 0.
   SavableDatasetCheckpoint checkpoint() const;
 
-  std::int64_t index() const { return index_; }  ///< batches emitted ever
+  std::int64_t index() const { return index_; }  ///< batches emitted, in all epochs
   std::int64_t epoch() const { return epoch_; }
   Dataset& dataset() { return *dataset_; }
   const Dataset& dataset() const { return *dataset_; }

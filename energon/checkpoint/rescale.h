@@ -1,8 +1,8 @@
-// A job's position on another layout.
+// Converts a job's position to another layout.
 //
-// The logical shards of a job are dealt to other ranks and workers; none of them is changed, so
-// nothing is lost or seen twice, and the order within each stays. A pure function over states:
-// nothing is read, neither data nor files. docs/rescaling.md explains what stays equal.
+// The logical shards of a job are assigned to other ranks and workers. No logical shard changes, so
+// no sample is lost or repeated, and the order within each one stays the same. A pure function over
+// states, which reads neither data nor files. docs/rescaling.md explains what stays equal.
 
 #pragma once
 
@@ -13,24 +13,24 @@
 
 namespace energon {
 
-/// What to do when the number of logical shards is no multiple of the new world size.
+/// What to do if the number of logical shards is not a multiple of the new world size.
 enum class Uneven : std::uint8_t {
-  kRefuse,  ///< an Error that names the nearest world sizes that are
-  kSpread,  ///< some ranks get one more than others
+  kRefuse,  ///< an Error that names the nearest world sizes that divide it
+  kSpread,  ///< some ranks get one logical shard more than others
 };
 
 struct JobLayout {
   int world_size = 1;
-  int num_workers = 0;                                          ///< of each rank
-  std::optional<std::int64_t> micro_batch_size = std::nullopt;  ///< absent: as it is
+  int num_workers = 0;                                          ///< per rank
+  std::optional<std::int64_t> micro_batch_size = std::nullopt;  ///< absent: unchanged
   Uneven uneven = Uneven::kRefuse;
 };
 
-/// `job` on `layout`. Where the new layout has one worker for each logical shard of a job that did
-/// not set their number, it stays one of Energon's layouts; else the number of logical shards is
-/// set from now on (WorkerConfig::logical_shards). Throws Error: kInvalidArgument for a layout that
-/// does not exist or has more workers than there are logical shards, with those that would do;
-/// kMismatch if the micro batch cannot change to that size.
+/// Returns `job` on `layout`. If the job did not set the number of logical shards and the new
+/// layout has exactly one worker per logical shard, the number stays unset, as in Energon.
+/// Otherwise WorkerConfig::logical_shards is set from now on. Throws Error: kInvalidArgument for an
+/// invalid layout, or, with numbers that would work, for more workers than logical shards or a
+/// refused uneven division; kMismatch if the micro batch size cannot change to the given one.
 SavableJobState rescale(const SavableJobState& job, const JobLayout& layout);
 
 }  // namespace energon

@@ -1,5 +1,5 @@
-// Where a stream begins that goes on by other rules than those of today (is_rule()): it keeps the
-// rules that it began with.
+// The start state of a stream that uses older rules (is_rule()): a stream keeps the rules that it
+// began with.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace energon {
 
-/// The start of `pipeline` under the rules of `stream`, which was saved with `config`; nothing if
-/// they are those of today. `pipeline` stands at its start.
+/// Returns the start state of `pipeline` under the rules of `stream`, which was saved with
+/// `config`; nullopt if these are the current rules. Requires: `pipeline` is at its start.
 std::optional<State> start_under_rules_of(const SavableDatasetCheckpoint& stream,
                                           const Config& config, const Dataset& pipeline);
 

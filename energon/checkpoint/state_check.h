@@ -1,4 +1,4 @@
-// Whether a saved state belongs to a loader, and how it is fitted to another micro batch.
+// Checks that a saved state belongs to a loader, and adapts it to another micro batch size.
 
 #pragma once
 
@@ -8,10 +8,11 @@
 
 namespace energon {
 
-/// `state`, fitted to the loader whose state_config() is `expected`. Another micro batch is fitted
-/// where batches are the last stage: by default a smaller one that divides the old one, and with
-/// workers only, as in Energon; with logical shards set by the user any one. Throws Error
-/// (kMismatch) that lists all differences, and says what would fit. `state` is not changed.
+/// Returns `state`, adapted to the loader whose state_config() is `expected`. The micro batch size
+/// may change only if batching is the last stage. By default the new size must divide the old one
+/// and the loader must have workers, as in Energon; with logical shards set by the user any size
+/// fits. Throws Error (kMismatch) that lists all differences and tells what would fit. Does not
+/// change `state`.
 SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Config& expected,
                                  const PipelineFactory& make_pipeline,
                                  const WorkerConfig& worker_config);

@@ -1,4 +1,4 @@
-// The configuration that stands in a state: what its position belongs to.
+// The configuration in a saved state: the settings and data that the position belongs to.
 
 #pragma once
 
@@ -13,40 +13,41 @@
 
 namespace energon {
 
-/// The layout of a job as it stands in a configuration: rank, world size, seeds, and workers or
-/// logical shards. With logical shards set by the user the number of workers is not in it: it
-/// changes nothing.
+/// Returns the layout of a job in the form used in configurations: rank, world size, seed offset,
+/// and workers or logical shards. If the user set the number of logical shards, the number of
+/// workers is omitted because it does not affect the order.
 Config layout_config(const WorkerConfig& layout);
-/// The layout that a configuration is of. It allows an uneven division; validate() accepts it.
-/// Throws Error (kCorruptData) with the path of what is wrong, which begins with `path`.
+/// Returns the layout stored in a configuration. It allows an uneven division; validate() accepts
+/// it. Throws Error (kCorruptData) with the path of the invalid element, which begins with `path`.
 WorkerConfig layout_of(const Config& config, const std::string& path = "config");
 
-/// Throws Error (kCorruptData) with the path of what is wrong if `config` is of no loader: too
-/// deeply nested, no layout (layout_of()), a pipeline that is no object, or a `type` anywhere that
-/// is no text. The pipeline may be missing: the parts of a flat state have none.
+/// Throws Error (kCorruptData) with the path of the invalid element if `config` cannot come from a
+/// loader: it is too deeply nested, has an invalid layout (layout_of()), a pipeline that is not an
+/// object, or a `type` that is not a string. The pipeline may be missing, as in the parts of a flat
+/// state.
 void check_config(const Config& config, const std::string& path);
 
-/// What a position depends on: the layout, and the configuration of the pipeline of logical shard 0
-/// (the others follow from it).
+/// The configuration that a position depends on: the layout, and the configuration of the pipeline
+/// of logical shard 0, which determines the others.
 Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& worker_config);
 
-/// The configuration as it stands in files. Throws Error (kUnsupported) for a text in it, such as
-/// the name of a stage, that is not UTF-8.
+/// Returns the configuration in the form stored in files. Throws Error (kUnsupported) if a string
+/// in it, such as the name of a stage, is not UTF-8.
 std::string dump_config(const Config& config);
 
-/// Whether the loader that saved `config` drew as this program does (TieRule::kNextEntry). If not,
-/// logical shards that have no state yet begin with the rules of that time.
+/// Whether the loader that saved `config` used the current draw rule (TieRule::kNextEntry). If not,
+/// logical shards without a state start with the older rules.
 bool draws_as_today(const Config& config);
 
-/// Batch size of the outermost Batch stage in a configuration; nothing if there is none.
+/// Batch size of the outermost Batch stage in a configuration; nullopt if there is none.
 std::optional<std::int64_t> micro_batch_size(const Config& config);
-/// Sets it where there is one.
+/// Sets that batch size, if there is a Batch stage.
 void set_micro_batch_size(Config& config, std::int64_t size);
 
-/// Adds a difference if a position after batches of `saved` samples cannot be one of a loader with
-/// `config`, whose batches have `current` samples: by default it may only become smaller, by a
-/// divisor of the saved size, and with workers only, as in Energon; with logical shards set by the
-/// user it may be any. Batches must be the last stage.
+/// Appends a difference if a position saved with batches of `saved` samples cannot be used by a
+/// loader with `config`, whose batches have `current` samples. By default the new size must divide
+/// the saved one and the loader must have workers, as in Energon. With logical shards set by the
+/// user any size is accepted. Batching must be the last stage.
 void check_micro_batch(std::optional<std::int64_t> saved, std::optional<std::int64_t> current,
                        const Config& config, std::vector<std::string>& differences);
 

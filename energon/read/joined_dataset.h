@@ -1,7 +1,8 @@
-// A leaf dataset: samples of several prepared datasets that have the same key, put together.
+// A leaf dataset that joins samples with the same key from several prepared datasets.
 //
-// Which samples belong together stands in the join index that `energon prepare METADATASET` wrote
-// (io/recipe/join_index.h). As in Energon a join is one shard: its rows are not cut at shards.
+// The join index, written by `energon prepare METADATASET` (io/recipe/join_index.h), lists which
+// samples belong together. As in Energon, a join is one shard: its rows are not divided at the
+// boundaries of tars.
 
 #pragma once
 
@@ -21,19 +22,20 @@ namespace energon {
 
 /// One dataset's part of a joined sample.
 struct JoinedColumn {
-  std::string name = {};         ///< in the mapping form of `join`, else empty
-  std::optional<Sample> sample;  ///< nothing where the dataset has none (nonmatch: none)
+  std::string name = {};         ///< set if `join` is a mapping, else empty
+  std::optional<Sample> sample;  ///< nullopt if the dataset has no such sample (nonmatch: none)
 };
 
 /// Makes the fields of a joined sample. Runs in the worker.
 using JoinFunction = std::function<Mapping(std::vector<JoinedColumn> columns)>;
 
-/// All fields of all columns; of two with one name the later column's, at the place of the first.
+/// Merges the fields of all columns. If two have the same name, the value of the later column
+/// replaces the first one, at its place.
 Mapping merge_columns(std::vector<JoinedColumn> columns);
 
 class JoinedDataset final : public LeafDataset, public std::enable_shared_from_this<JoinedDataset> {
  public:
-  /// `columns`: the opened datasets of `reference`, whose kind is kJoin, in its order. Reads the
+  /// `reference` must be of kind kJoin; `columns` are its opened datasets, in its order. Reads the
   /// whole join index once. Throws Error: kInvalidArgument if the join is not prepared,
   /// kCorruptData if the index does not fit the datasets, kIo.
   JoinedDataset(const LeafReference& reference,
@@ -46,7 +48,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   std::unique_ptr<LeafReader> open_reader() const override;
 
   const std::string& index_path() const { return index_path_; }
-  /// Of the index at opening.
+  /// Identity of the index file when this dataset was opened.
   const FileIdentity& index_identity() const { return index_identity_; }
   const JoinFunction& function() const { return function_; }
   std::size_t column_count() const { return columns_.size(); }
@@ -55,14 +57,15 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
     return columns_[i].dataset;
   }
   const std::string& column_name(std::size_t i) const { return columns_[i].name; }
-  /// The opened shard that a place of the index means; nothing if it was left out.
+  /// The opened shard of `column` that `place`, a shard number in the index, refers to; nullopt if
+  /// the shard was left out.
   std::optional<std::int64_t> shard_of(std::size_t column, std::int64_t place) const;
 
  private:
   struct Column {
     std::string name;
     std::shared_ptr<const Webdataset> dataset;
-    std::vector<std::optional<std::int64_t>> shards;  // by position in the split before exclusion
+    std::vector<std::optional<std::int64_t>> shards;  // by index in the split before exclusion
   };
 
   std::vector<std::int64_t> find_excluded(const JoinIndex& index) const;
@@ -76,8 +79,8 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   std::string digest_;
 };
 
-/// Reads rows of a JoinedDataset. Not thread-safe; shared by the pipelines of a
-/// process (energon/read/leaf_readers.h).
+/// Reads rows of a JoinedDataset. Not thread-safe. Shared by the pipelines of a process
+/// (energon/read/leaf_readers.h).
 class JoinedReader final : public LeafReader {
  public:
   explicit JoinedReader(std::shared_ptr<const JoinedDataset> dataset);
@@ -86,21 +89,21 @@ class JoinedReader final : public LeafReader {
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples) override;
   FailedSample describe(std::int64_t index) override;
-  /// Files are tars of one of the datasets.
+  /// A file is a tar of one of the datasets.
   std::optional<std::int64_t> broken_file(std::int64_t index) override;
   bool needs_file(std::int64_t index, std::int64_t file) const override;
 
  private:
-  /// Tells the tars of all datasets apart.
+  /// A number that is unique among the tars of all datasets.
   std::int64_t file_number(std::size_t column, std::int64_t shard) const {
     return shard * static_cast<std::int64_t>(readers_.size()) + static_cast<std::int64_t>(column);
   }
   JoinRow row(std::int64_t index) const;
 
   const std::shared_ptr<const JoinedDataset> dataset_;
-  std::size_t reading_ = 0;  // the dataset that was read last, and so the one that failed
+  std::size_t reading_ = 0;  // the column read last: after an Error, the one that failed
   std::vector<WebdatasetReader> readers_;   // by column
-  mutable std::optional<JoinIndex> index_;  // opened at the first row: in the process that reads
+  mutable std::optional<JoinIndex> index_;  // opened at the first row, in the reading process
 };
 
 }  // namespace energon

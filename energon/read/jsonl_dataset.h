@@ -1,8 +1,8 @@
 // A leaf dataset: the lines of a JSONL file.
 //
-// Sample i has the key "i", in decimal, and one part `json`: its line without the white space
-// around it. As in Energon the file is one shard without split parts; its index is built on first
-// use (io/index/jsonl_index.h).
+// Sample i has the key "i", in decimal, and one part `json`: its line without leading and trailing
+// white space. As in Energon, the file is one shard without split parts. Its index is built on
+// first use (io/index/jsonl_index.h).
 
 #pragma once
 
@@ -22,10 +22,10 @@ namespace energon {
 
 class JsonlDataset final : public LeafDataset, public std::enable_shared_from_this<JsonlDataset> {
  public:
-  /// Loads the index, or builds it. `subflavors`: a JSON object. Samples that one of
-  /// `exclude_files` (io/dataset/quarantine.h) names are passed over. A line with more than
-  /// `max_sample_bytes` is an error when it is read, not an allocation. Throws Error: kNotFound,
-  /// kIo, kCorruptData with line and byte; as find_quarantined_lines().
+  /// Loads the index, or builds it. `subflavors`: a JSON object. Skips samples that are named in
+  /// `exclude_files` (io/dataset/quarantine.h). A line of more than `max_sample_bytes` is an error
+  /// when it is read, instead of a huge allocation. Throws Error: kNotFound, kIo, kCorruptData with
+  /// line and byte, and those of find_quarantined_lines().
   JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
                std::string subflavors = "{}", const std::vector<std::string>& exclude_files = {},
                std::uint64_t max_sample_bytes = std::uint64_t{1} << 36);
@@ -37,7 +37,7 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   std::unique_ptr<LeafReader> open_reader() const override;
 
   const std::string& path() const { return path_; }
-  /// Of the quarantine files; harmless.
+  /// Harmless problems found in the quarantine files.
   const std::vector<std::string>& warnings() const { return quarantined_.warnings; }
   const FileIdentity& identity() const { return identity_; }
   const JsonlIndex& index() const { return index_; }
@@ -54,8 +54,8 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   const std::shared_ptr<const SourceShard> source_;
 };
 
-/// Reads lines of a JsonlDataset. Not thread-safe; shared by the pipelines of a
-/// process (energon/read/leaf_readers.h).
+/// Reads lines of a JsonlDataset. Not thread-safe. Shared by the pipelines of a process
+/// (energon/read/leaf_readers.h).
 class JsonlReader final : public LeafReader {
  public:
   explicit JsonlReader(std::shared_ptr<const JsonlDataset> dataset)

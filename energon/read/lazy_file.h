@@ -1,4 +1,4 @@
-// A file of a FileCache as a field of a sample.
+// Makes a file of a FileCache a field of a sample.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace energon {
 
-/// The bytes of `file`, which stays in its cache as long as they, or a copy of them, are there.
-/// Throws Error (kInvalidArgument) without a file.
+/// Returns the bytes of `file`. The file stays in its cache as long as the result or a copy of it
+/// is alive. Throws Error (kInvalidArgument) if `file` is null.
 LazyBytes lazy_bytes(std::shared_ptr<const LazyFile> file);
 
 }  // namespace energon

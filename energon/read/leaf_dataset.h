@@ -1,7 +1,7 @@
-// Where references lead: a dataset whose samples are addressed by their position.
+// A dataset whose samples are addressed by their position: the target of sample references.
 //
-// A pipeline has one or more leaves; what flows through its orders names a leaf and a position
-// (energon/sample/sample_ref.h), and bytes are read at one place, by the leaf's reader.
+// A pipeline has one or more leaves. The references that pass through its orders name a leaf and a
+// position (energon/sample/sample_ref.h). Only the leaf's reader reads the bytes.
 
 #pragma once
 
@@ -19,43 +19,44 @@
 
 namespace energon {
 
-/// Reads samples of one leaf. Not thread-safe; made after the fork (energon/read/leaf_readers.h).
+/// Reads samples of one leaf. Not thread-safe. Made after the fork (energon/read/leaf_readers.h).
 class LeafReader {
  public:
   virtual ~LeafReader() = default;
 
-  /// From now on large reads are shared with the thread of `helper`, which other readers of the
-  /// calling thread may use, too. A reader of small samples need not.
+  /// Shares large reads with the thread of `helper` from now on. Other readers of the calling
+  /// thread may use the same helper. The default ignores it, for readers of small samples.
   virtual void share_reads(const std::shared_ptr<ReadHelper>& /*helper*/) {}
 
-  /// Appends the samples at `indexes`, in that order, without restore keys. Their parts lie in
+  /// Appends the samples at `indexes`, in that order, without restore keys. Their parts are in
   /// buffers of `allocator`. Throws Error with file, byte and key: kCorruptData, kIo, kNotFound;
-  /// then nothing was appended.
+  /// `samples` is then unchanged.
   virtual void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                     std::vector<Sample>& samples) = 0;
 
-  /// What is known of a sample without reading it, for reports. After a read of it failed: of that
-  /// part of it that failed.
+  /// Describes a sample for reports, without reading it. After a failed read of the sample,
+  /// describes the source that failed.
   virtual FailedSample describe(std::int64_t index) = 0;
 
-  /// After a read of sample `index` failed: the number of a file of it that cannot be opened at
-  /// all, with which all its samples are lost; nothing if all can.
+  /// After a failed read of sample `index`: returns the number of a file that the sample needs and
+  /// that cannot be opened at all, so that all samples in the file are lost; nullopt if all its
+  /// files can be opened.
   virtual std::optional<std::int64_t> broken_file(std::int64_t index) = 0;
-  /// Whether sample `index` needs that file.
+  /// Whether sample `index` needs `file`, a number that broken_file() returned.
   virtual bool needs_file(std::int64_t index, std::int64_t file) const = 0;
 };
 
-/// Immutable, shared by the pipelines of all workers. Holds no descriptors.
+/// Immutable; shared by the pipelines of all workers. Holds no file descriptors.
 class LeafDataset {
  public:
   virtual ~LeafDataset() = default;
 
-  /// Samples in each shard, in order; a dataset without shards is one.
+  /// Number of samples in each shard, in order. A dataset without shards counts as one shard.
   virtual const std::vector<std::int64_t>& shard_counts() const = 0;
   virtual std::int64_t sample_count() const = 0;
-  /// Positions that are passed over, ascending.
+  /// Positions to skip, ascending.
   virtual const std::vector<std::int64_t>& excluded() const = 0;
-  /// Identity of the data for saved states: equal configs, equal samples at equal positions.
+  /// Identity of the data for saved states: equal configs mean equal samples at equal positions.
   virtual Config config() const = 0;
   virtual std::unique_ptr<LeafReader> open_reader() const = 0;
 };

@@ -1,4 +1,4 @@
-// The readers of one process, a reader a leaf, shared by the pipelines of its logical shards.
+// The readers of one process, one per leaf, shared by the pipelines of its logical shards.
 
 #pragma once
 
@@ -11,18 +11,19 @@
 
 namespace energon {
 
-/// For the thread that drives the pipelines; made after the fork.
+/// Used only by the thread that drives the pipelines. Made after the fork.
 class LeafReaders {
  public:
-  /// With a `helper`, which only a worker may have, readers share large reads with its thread.
+  /// If `helper` is not null, readers share large reads with its thread. Only a worker may pass
+  /// one.
   explicit LeafReaders(std::shared_ptr<ReadHelper> helper = nullptr) : helper_(std::move(helper)) {}
 
-  /// The reader of `leaf`, opened with the first call.
+  /// The reader of `leaf`, opened on the first call.
   std::shared_ptr<LeafReader> of(const std::shared_ptr<const LeafDataset>& leaf);
 
  private:
   const std::shared_ptr<ReadHelper> helper_;
-  // Keeps the leaf alive, so that no other one gets its address.
+  // Keeps each leaf alive, so that no other leaf can get its address.
   std::map<std::shared_ptr<const LeafDataset>, std::shared_ptr<LeafReader>> readers_;
 };
 

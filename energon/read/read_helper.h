@@ -1,9 +1,9 @@
 // A second thread that reads, for workers whose batches are large.
 //
-// What is in the page cache is copied as fast as one core copies. The reads are cut into parts,
-// which the calling thread and the helper's take in their order until none is left. So a helper
-// that wakes late leaves no work undone; one that loses its core in the middle of a part is waited
-// for.
+// Reading from the page cache is limited by the copy speed of one core. The reads are cut into
+// parts. The calling thread and the helper thread take parts in order until none is left, so a
+// helper that wakes late delays nothing. If the helper loses its core in the middle of a part, the
+// caller waits for it.
 
 #pragma once
 
@@ -25,34 +25,35 @@
 
 namespace energon {
 
-/// Bytes of a file and where they go. Both are borrowed.
+/// Bytes of a file and their destination. `file` and `out` are borrowed.
 struct FileRead {
   const FileSource* file = nullptr;
   std::uint64_t offset = 0;
   std::span<std::byte> out = {};
 };
 
-/// One after the other, in the calling thread. Throws as FileSource::read_at().
+/// Performs `reads` one after the other in the calling thread. Throws the Errors of
+/// FileSource::read_at().
 void read_alone(std::span<const FileRead> reads);
 
-/// For one calling thread, in a process that forks no more: a worker's main thread. In the
-/// trainer's process there is none.
+/// Used by one calling thread, in a process that no longer forks: the main thread of a worker.
+/// Never used in the trainer's process.
 class ReadHelper {
  public:
-  /// Fewer bytes than this are not worth waking a thread.
+  /// Reads of fewer bytes than this in total use no helper thread.
   static constexpr std::size_t kLeastBytes = std::size_t{4} << 20;
 
-  /// False where this process may use one core only.
+  /// False if this process may use only one core.
   static bool can_help();
 
-  /// Starts no thread; the first large read does. The destructor ends it.
+  /// Starts no thread; the first large read starts it. The destructor ends it.
   ReadHelper() = default;
   ReadHelper(const ReadHelper&) = delete;
   ReadHelper& operator=(const ReadHelper&) = delete;
 
-  /// As read_alone(), with the same bytes and the same error: that of the first read that fails.
-  /// Neither thread touches the reads any more when it returns or throws. Without a thread, because
-  /// the system gives none, it reads alone.
+  /// Like read_alone(), with the same bytes and the same Error: that of the first read that fails.
+  /// When it returns or throws, neither thread accesses `reads` any more. If the system cannot
+  /// start a thread, it reads alone.
   void read(std::span<const FileRead> reads);
 
   /// CPU time of the helper's thread since the last call.
@@ -61,7 +62,7 @@ class ReadHelper {
  private:
   struct Part {
     const FileRead* read;
-    std::size_t begin;  // in its bytes
+    std::size_t begin;  // offset in the bytes of `read`
     std::size_t size;
   };
   struct Failure {
@@ -74,16 +75,16 @@ class ReadHelper {
   Failure read_parts();
 
   std::vector<Part> parts_;           // not changed while a thread may read them
-  std::atomic<std::size_t> next_{0};  // the first part that nobody took
+  std::atomic<std::size_t> next_{0};  // first part that is not taken
 
   std::mutex mutex_;  // guards all below
   std::condition_variable_any changed_;
-  bool is_wanted_ = false;   // there are parts that the helper has not seen
+  bool is_wanted_ = false;   // there are parts the helper has not seen
   bool is_reading_ = false;  // the helper
   Failure failure_;          // the helper's
   std::chrono::nanoseconds cpu_time_{0};
 
-  std::jthread thread_;  // last: joined before what it uses goes
+  std::jthread thread_;  // last, so that it is joined before the members it uses are destroyed
 };
 
 }  // namespace energon

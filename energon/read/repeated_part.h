@@ -1,7 +1,8 @@
-// A part that comes twice in one sample.
+// Detects a part that occurs twice in one sample.
 //
-// prepare() refuses such a shard, but an index by Energon, which keeps the last of the two, may
-// list the sample. Which one is right, nobody can tell: it is refused when it is read, too.
+// prepare() rejects such a shard, but an index made by Energon, which keeps the last of the two
+// parts, may contain the sample. It is not known which part is correct, so the sample is also
+// rejected when it is read.
 
 #pragma once
 
@@ -12,8 +13,9 @@
 
 namespace energon {
 
-/// `fields` are the parts in `range`, the bytes of a sample, which stand at `range_offset` of their
-/// tar. Throws Error (kCorruptData) with the offset of the last part whose name came before.
+/// `fields` are the parts in `range`, the bytes of a sample, which begin at offset `range_offset`
+/// of their tar. Throws Error (kCorruptData) with the offset of the last part whose name occurred
+/// before.
 void check_parts_differ(const Mapping& fields, ByteView range, std::uint64_t range_offset);
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// Open shards: descriptor, index and checksums of the tars that were read last.
+// A cache of open shards: descriptors, indexes and checksums of the most recently read tars.
 
 #pragma once
 
@@ -19,23 +19,22 @@ namespace energon {
 struct OpenShard {
   FileSource tar;
   TarIndex index;
-  std::optional<ChecksumFile>
-      checksums;  ///< nothing: the shard was prepared without, or they are not wanted
-  /// Null: a record of prepare() vouches for the index.
+  std::optional<ChecksumFile> checksums;  ///< nullopt: prepared without checksums, or not requested
+  /// Null if prepare() recorded the digest of the index.
   std::unique_ptr<SampleBoundaries> boundaries;
 };
 
-/// Least recently used shards are closed first. Not thread-safe; used after the fork only, so that
+/// Closes the least recently used shards first. Not thread-safe. Used only after the fork, so that
 /// no two processes share descriptors.
 class ShardCache {
  public:
-  /// `shards` must outlive the cache. `capacity` shards, at least 1, stay open: one descriptor and
-  /// 8 to 16 bytes a sample each.
+  /// `shards` must outlive the cache. At most `capacity` shards, at least 1, stay open. Each takes
+  /// one descriptor and 8 to 16 bytes per sample.
   ShardCache(const std::vector<ShardFile>& shards, std::size_t capacity, bool with_checksums);
 
-  /// The open shard; valid until `capacity` other shards were asked for. Throws Error: kNotFound,
-  /// kIo; kCorruptData if the shard is not the one that was indexed (another file, another size,
-  /// another number of samples).
+  /// Returns the open shard. The reference is valid until `capacity` other shards have been opened.
+  /// Throws Error: kNotFound, kIo; kCorruptData if the shard is not the one that was indexed
+  /// (different file, size or number of samples).
   const OpenShard& open(std::int64_t shard);
   std::size_t capacity() const { return capacity_; }
 

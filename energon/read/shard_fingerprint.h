@@ -1,5 +1,5 @@
-// What tells the shards of two datasets apart whose names, counts and sizes are equal: a tar is
-// padded to 10 KiB.
+// Distinguishes the shards of two datasets whose names, counts and sizes are equal. Sizes are often
+// equal because tars are padded to 10 KiB.
 
 #pragma once
 
@@ -18,10 +18,11 @@ class ShardFingerprint {
  public:
   using Members = std::vector<std::pair<std::string, std::string>>;
 
-  /// Of `shards`, the same at each call: "indexes", the digest of their index files, and
-  /// "checksums", that of their checksum files where all have one. Reads those files at the first
-  /// call, 8 bytes a sample each, but indexes whose digest prepare recorded. Broken shards count as
-  /// none. Throws Error if a file cannot be read; the next call tries again.
+  /// Returns "indexes", the digest of the index files, and, if all shards have checksum files,
+  /// "checksums", the digest of those. Requires: `shards` is the same in each call. The first call
+  /// reads these files, 8 bytes per sample each, except indexes whose digest prepare recorded.
+  /// Broken shards contribute no digest. Throws Error if a file cannot be read; the next call tries
+  /// again.
   const Members& of(std::span<const ShardFile> shards) const;
 
  private:
