@@ -4,14 +4,14 @@
 //       ^                  │ (destroyed)                                                       │
 //       └──────────────────┴───────────────────────────────────────────────────────────────────┘
 //
-// A batch is built in its final place. All bookkeeping lives in the worker's private memory, so
-// there is nothing to tear: what a dead worker left is never repaired, its successor gets a fresh
-// arena. Slots come in powers of two, each size with its own part of the reservation; the most
-// recently used slot is handed out first, so that a steady state touches no new page. `limit`
-// bounds the memory that slots in use and kept ones have touched; free slots above `keep_free` give
-// their pages back, the longest unused first.
+// A batch is built in its final place. All bookkeeping is in the worker's private memory, so a
+// worker that dies leaves no shared bookkeeping to repair; its successor gets a fresh arena. Slot
+// sizes are powers of two, and each size has its own part of the reservation. The most recently
+// used slot is handed out first, so a steady state touches no new pages. `limit_bytes` bounds the
+// memory touched by slots in use and by free slots that are kept. Free slots beyond
+// `keep_free_bytes` give their pages back, the longest unused first.
 //
-// The parent's half is in slot_lease.h. Bytes: docs/formats/shared_memory.md.
+// The parent's half is in slot_lease.h. Layout: docs/formats/shared_memory.md.
 
 #pragma once
 
@@ -33,44 +33,45 @@
 namespace energon {
 
 struct ArenaOptions {
-  /// Bytes of memory that the arena may touch at most (option `arena_limit_bytes`). At least one
+  /// Maximum number of bytes that the arena may touch (option `arena_limit_bytes`). At least one
   /// page.
   std::uint64_t limit_bytes = std::uint64_t{2} << 30;
 
-  /// Address space that the slots may take at most; 0: as much as any mix of sizes can need. With
-  /// less, a slot of a larger size is taken when those of its own are used up, so that only the
-  /// address space is less well used, not the memory.
+  /// Maximum address space of the slots, in bytes; 0: as much as any mix of sizes can need. With
+  /// less, a larger slot is used when all slots of the right size are taken. That wastes address
+  /// space, but no memory.
   std::uint64_t reserve_bytes = 0;
 
-  /// Free bytes that are kept warm instead of given back to the system. Larger is faster after a
-  /// burst: a page that was given back costs a first touch again.
+  /// Free bytes that are kept instead of given back to the system. A larger value is faster after a
+  /// burst, because a page that was given back costs another first touch.
   std::uint64_t keep_free_bytes = std::uint64_t{1} << 30;
 
-  /// How long acquire() waits for the consumer once the arena is full *and* the consumer itself
-  /// waits for this worker (ArenaWriter::set_consumer_waits): then nothing will come back unless
-  /// another thread drops a batch.
+  /// How long acquire() waits once the arena is full *and* the consumer itself waits for this
+  /// worker (ArenaWriter::set_consumer_waits). In that case no slot comes back unless another
+  /// thread drops a batch.
   std::chrono::milliseconds starvation_limit = std::chrono::seconds(5);
 };
 
-/// Address space for an arena with this limit: a multiple of it, as each slot size has its own
-/// part. With `reserve_bytes` not more than that. Throws Error (kInvalidArgument) for a limit below
-/// one page or above 2^40, or a reserve below least_arena_footprint().
+/// Address space of an arena with this limit, in bytes: a multiple of the limit, because each slot
+/// size has its own part. At most `reserve_bytes`, unless that is 0. Throws Error
+/// (kInvalidArgument) for a limit below one page or above 2^40, or a reserve below
+/// least_arena_footprint().
 std::uint64_t arena_footprint(std::uint64_t limit_bytes, std::uint64_t reserve_bytes = 0);
 
-/// The address space that an arena with this limit needs at least: one slot of each size, two to
-/// four times the limit.
+/// Minimum address space of an arena with this limit, in bytes: one slot of each size, two to four
+/// times the limit.
 std::uint64_t least_arena_footprint(std::uint64_t limit_bytes);
 
-/// Slots that may be outside the worker at one time. The return ring has room for all of them, so
-/// that giving a slot back never waits.
+/// Maximum number of slots outside the worker at one time. The return ring has room for all of
+/// them, so returning a slot never waits.
 inline constexpr std::uint64_t kMaxSlotsHeld = std::uint64_t{1} << 15;
 /// Capacity of the return ring.
 inline constexpr std::uint64_t kReturnRingBytes = std::uint64_t{2} << 20;
 
 class ArenaWriter;
 
-/// A slot that is being written. Move-only; a slot that is destroyed without publish() goes back.
-/// Must not outlive its ArenaWriter.
+/// A slot that is being written. Move-only. If it is destroyed without publish(), the slot becomes
+/// free again. Must not outlive its ArenaWriter.
 class ArenaSlot {
  public:
   ArenaSlot() = default;
@@ -81,21 +82,21 @@ class ArenaSlot {
   }
   ~ArenaSlot();
 
-  /// Empties this object without giving the slot back: where the ArenaWriter may be gone.
+  /// Empties this object without freeing the slot, for use when the ArenaWriter may be destroyed.
   void forget() noexcept { arena_ = nullptr; }
 
-  /// The bytes asked for; page-aligned. Contents are what the last user left.
+  /// The requested bytes, page-aligned. They contain what the previous user of the slot left.
   std::span<std::byte> bytes() const { return {data_, size_}; }
-  /// Up to here resize() moves nothing.
+  /// Up to this size, resize() moves the content only if the limit is reached.
   std::uint64_t capacity() const { return capacity_; }
 
-  /// Shrinks, or grows keeping the content. Within capacity() this is free; beyond it the content
-  /// is copied into a larger slot, and bytes() moves. Errors as ArenaWriter::acquire(); the slot is
-  /// then unchanged.
+  /// Shrinks the slot, or grows it and keeps the content. Within capacity() the content stays in
+  /// place if the limit allows the growth. Otherwise it is copied into another slot, and bytes()
+  /// changes. Throws the Errors of ArenaWriter::acquire(); the slot is then unchanged.
   void resize(std::uint64_t size_bytes, const Wait& wait);
 
-  /// Hands the slot to the parent: call it between begin() and commit() of the ring unit that
-  /// carries the reference. Afterwards this object is empty and its bytes must not be written.
+  /// Hands the slot to the parent. Call it between begin() and commit() of the ring unit that
+  /// carries the reference. Afterwards this object is empty and the bytes must not be written.
   SlotReference publish();
 
  private:
@@ -109,38 +110,41 @@ class ArenaSlot {
   std::uint64_t capacity_ = 0;
 };
 
-/// Worker side. Not thread-safe: for the worker's main thread.
+/// Worker side. Not thread-safe: used only by the worker's main thread.
 class ArenaWriter {
  public:
   /// `returned` reads the ring into which the parent puts slots back. Throws Error
   /// (kInvalidArgument) if `range` is smaller than arena_footprint().
   ArenaWriter(SharedRange range, std::unique_ptr<RingReader> returned, ArenaOptions options);
 
-  /// `waits` says whether the consumer waits for this worker right now. Without it the consumer is
-  /// taken to wait always.
+  /// `waits` returns whether the consumer is currently waiting for this worker. If it is not set,
+  /// the consumer is assumed to be always waiting.
   void set_consumer_waits(std::function<bool()> waits) { consumer_waits_ = std::move(waits); }
 
-  /// A slot of at least `size_bytes`. If the limit is reached, waits until the parent gives slots
-  /// back. Throws Error: kResourceExhausted at once if `size_bytes` is above the limit, or when the
-  /// deadline or `starvation_limit` passed (the message has the limit, the bytes held by the
-  /// consumer and the option); kCancelled if the parent closed the channel or is gone; kInternal if
-  /// the return ring is damaged.
+  /// Returns a slot of at least `size_bytes`. If the limit is reached, waits until the parent
+  /// returns slots. Throws Error: kResourceExhausted immediately if `size_bytes` exceeds the limit,
+  /// or when the deadline or `starvation_limit` has passed (the message has the bytes held by the
+  /// consumer, the limit reached, and what to change); kCancelled if the parent closed the channel
+  /// or is gone; kInternal if the parent returned a slot that it does not hold; kCorruptData if the
+  /// return ring is damaged.
   ArenaSlot acquire(std::uint64_t size_bytes, const Wait& wait);
 
-  /// Takes in what the parent gave back, and what `reclaim` of set_reclaim() gives back, and
-  /// punches free memory above the mark. acquire() does it too; call it when idle.
+  /// Frees the slots that the parent returned and those that the function of set_reclaim()
+  /// destroys, then gives free memory above `keep_free_bytes` back to the system. acquire() does
+  /// the same; call it when idle.
   void collect();
 
-  /// `reclaim` destroys slots that this process has no use for any more. Called by collect().
+  /// `reclaim` destroys slots that this process no longer uses. collect() calls it.
   void set_reclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
 
-  /// Ends acquire() calls, also one that waits, with kCancelled. From any thread.
+  /// Makes acquire() calls, including a waiting one, throw kCancelled. May be called from any
+  /// thread.
   void close() { returned_->close(); }
 
   std::uint64_t touched_bytes() const { return touched_; }  ///< charged against the limit
-  std::uint64_t free_bytes() const { return free_; }        ///< of which in free slots
-  std::uint64_t slots_held() const { return held_; }        ///< published, not returned
-  /// Time that acquire() calls spent waiting for the parent.
+  std::uint64_t free_bytes() const { return free_; }  ///< part of touched_bytes() in free slots
+  std::uint64_t slots_held() const { return held_; }  ///< published and not yet returned
+  /// Total time that acquire() calls waited for the parent.
   std::chrono::nanoseconds waited() const { return waited_; }
 
  private:
@@ -149,17 +153,18 @@ class ArenaWriter {
   enum class SlotState : std::uint8_t { kFree, kWriting, kHeld };
   struct Slot {
     std::uint64_t offset = 0;         // in the arena
-    std::uint64_t touched_bytes = 0;  // charged: most that was asked for since the last punch
-    std::uint64_t freed_at = 0;       // order of frees, for punching the longest unused
+    std::uint64_t touched_bytes = 0;  // charged: largest request since the last punch
+    std::uint64_t freed_at = 0;       // number of the free, to punch the longest unused first
     std::uint32_t size_class = 0;
-    std::uint32_t tag = 0;  // counts publications, so that a stale return is noticed
+    std::uint32_t tag = 0;  // counts publications, to detect a stale return
     SlotState state = SlotState::kFree;
   };
-  /// Free slots of one size: pages touched (most recently used last) and untouched ones.
+  /// The free slots of one size: those with touched pages (most recently used last) and those
+  /// without.
   struct SizeClass {
     std::uint64_t base = 0;
     std::uint64_t slot_bytes = 0;
-    std::uint64_t slot_count = 0;  // made so far
+    std::uint64_t slot_count = 0;  // created so far
     std::uint64_t slot_limit = 0;
     std::deque<std::uint32_t> warm;
     std::vector<std::uint32_t> cold;

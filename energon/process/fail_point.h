@@ -1,11 +1,11 @@
 // Named places at which a test can make a process fail.
 //
-// Compiled in only where ENERGON_FAIL_POINTS is defined (developer builds); elsewhere the macro is
-// nothing and arming throws. An armed point is process state: it is inherited by fork, so arm in
-// the process that shall fail.
+// Compiled in only if ENERGON_FAIL_POINTS is defined (developer builds). Otherwise the macro is
+// empty and arming throws. An armed point is process state, inherited by fork: arm it in the
+// process that is to fail.
 //
 // Sites of this folder:
-//   worker.init                worker forked, nothing of the user has run
+//   worker.init                worker forked, no user code has run
 //   arena.acquire              before a slot is taken
 //   slot.write                 tests call it while they fill a slot
 //   ring.before_publish        unit written, not visible
@@ -23,21 +23,22 @@
 namespace energon {
 
 enum class FailAction : std::uint8_t {
-  kKill = 1,  ///< SIGKILL to the own process
-  kAbort,     ///< SIGABRT
-  kExit,      ///< _exit(0), which looks like success
-  kThrow,     ///< Error (kInternal)
-  kHang,      ///< spins for ever
+  kKill = 1,  ///< sends SIGKILL to its own process
+  kAbort,     ///< raises SIGABRT
+  kExit,      ///< calls _exit(0), which looks like success
+  kThrow,     ///< throws Error (kInternal)
+  kHang,      ///< loops forever
 };
 
-/// From now on the `nth` (from 1) passage of `site` in this process does `action`, once. Replaces
-/// what was armed before. Throws Error (kUnsupported) if fail points are not compiled in.
+/// Makes the `nth` passage of `site` from now on (counted from 1) in this process perform `action`,
+/// once. Replaces the previously armed point. Throws Error (kUnsupported) if fail points are not
+/// compiled in.
 void arm_fail_point(std::string_view site, FailAction action, std::uint64_t nth = 1);
 
-/// Disarms.
+/// Disarms the armed point, if any.
 void disarm_fail_point() noexcept;
 
-/// True if this library was built with fail points.
+/// Whether this library was built with fail points.
 bool has_fail_points() noexcept;
 
 namespace fail_point_detail {
@@ -48,7 +49,7 @@ void pass(std::string_view site);
 }  // namespace energon
 
 #ifdef ENERGON_FAIL_POINTS
-// Relaxed: only tests arm, before the process runs into the site.
+// Relaxed: only tests arm a point, before the process reaches the site.
 #define ENERGON_FAIL_POINT(site)                                                          \
   do {                                                                                    \
     if (::energon::fail_point_detail::armed.load(std::memory_order_relaxed)) [[unlikely]] \

@@ -3,13 +3,14 @@
 //   parent                     fork server
 //   kSpawn (n) + descriptors ->             a request of payload_bytes follows
 //   kChunk (n) …             ->             its payload, in order
-//                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) and why
-//                            <- kExited (n) at any time after kSpawned (n), with what the worker
-//                               threw, if that ended it (last_words.h)
+//                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) and the reason
+//                            <- kExited (n) at any time after kSpawned (n), with the Error that
+//                               ended the worker, if any (last_words.h)
 //   kStop                    ->             value: milliseconds until workers are killed
 //
-// n numbers requests. A kSpawn whose payload is not complete is dropped by the next kSpawn. Both
-// sides are the same build, in fact the same process image: the layout is not stable.
+// n is the number of the request. If the payload of a kSpawn is incomplete when the next kSpawn
+// arrives, the earlier request is dropped. Both sides are the same process image, so the layout is
+// not a stable format.
 
 #pragma once
 
@@ -40,10 +41,10 @@ struct Frame {
   FrameKind kind = FrameKind::kStop;
   std::uint64_t request = 0;
   std::uint64_t generation = 0;
-  std::uint64_t payload_bytes = 0;  // kSpawn: of all chunks
+  std::uint64_t payload_bytes = 0;  // kSpawn: total of all chunks
   std::int32_t worker_id = 0;
   std::int32_t pid = 0;
-  std::int32_t value = 0;      // kExited: exit code or signal; kStop: grace
+  std::int32_t value = 0;      // kExited: exit code or signal; kStop: grace in ms
   std::uint32_t end_kind = 0;  // kExited: ProcessEnd::Kind
 };
 
@@ -51,23 +52,24 @@ struct ReceivedFrame {
   Frame frame;
   std::vector<std::byte> chunk;
   std::vector<UniqueFd> descriptors;
-  bool lost_descriptors = false;  ///< the descriptor limit of this process was reached
+  bool lost_descriptors = false;  ///< some were lost: this process reached its descriptor limit
 };
 
 enum class SocketStatus : std::uint8_t {
-  kDone,        ///< sent, or received
-  kWouldBlock,  ///< no room, or nothing there
+  kDone,        ///< sent or received
+  kWouldBlock,  ///< no room, or no frame available
   kGone,        ///< the other side closed
 };
 
-/// Two connected ends. Throws Error (kResourceExhausted).
+/// Two connected ends. open() throws Error (kResourceExhausted).
 struct SocketPair {
   static SocketPair open();
   UniqueFd parent;
   UniqueFd server;
 };
 
-/// Never block. Throw Error (kIo) if the system refuses, kInternal for a frame that is none.
+/// Both never block. They throw Error: kIo if the system call fails, kInternal for an invalid
+/// frame.
 SocketStatus send_frame(int socket, const Frame& frame, ByteView chunk,
                         std::span<const int> descriptors);
 SocketStatus receive_frame(int socket, ReceivedFrame& received);

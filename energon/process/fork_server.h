@@ -4,12 +4,13 @@
 //     │  kSpawn, kChunk…, kStop  ->  │          (SEQPACKET socket pair, fork_protocol.h)
 //     │  <-  kSpawned, kSpawnFailed, kExited
 //
-// So a worker, also one that replaces a dead one, never comes out of a process that has grown
-// threads, CUDA or a held lock. The fork server reaps its workers and reports how each ended. It
-// ends with the parent, and kills its workers first; workers end with either, at once, even in
-// hanging user code (ParentWatch::start_exit_thread). If the fork server is killed, its workers end
-// too and every call here throws Error (kWorkerDied). Signals that a whole job gets end neither
-// (fork.h): a worker is ended by stop(), by SIGKILL, or with the parent.
+// A worker, including a replacement for a dead one, is therefore never forked from a process that
+// has started threads, initialized CUDA or holds a lock. The fork server reaps its workers and
+// reports how each ended. When the parent ends, the fork server kills its workers and exits.
+// Workers end as soon as either process is gone, even in hanging user code
+// (ParentWatch::start_exit_thread). If the fork server is killed, its workers end too, and spawn()
+// throws Error (kWorkerDied). Signals that are sent to a whole job end neither workers nor fork
+// server (fork.h): a worker is ended by stop(), by SIGKILL, or with the parent.
 
 #pragma once
 
@@ -37,16 +38,16 @@ namespace energon {
 
 struct ReceivedFrame;
 
-/// What a worker finds when it starts.
+/// The arguments of a starting worker.
 struct WorkerStart {
   int worker_id = 0;
-  std::uint64_t generation = 0;        ///< 0 for the first worker of this id, then counting up
+  std::uint64_t generation = 0;        ///< 0 for the first worker with this id, then counting up
   ByteView payload;                    ///< valid as long as the worker runs
-  std::vector<UniqueFd> descriptors;   ///< those of the request, in its order; take them
-  const ParentWatch* watch = nullptr;  ///< lives as long as the worker; its watchdog already runs
+  std::vector<UniqueFd> descriptors;   ///< those of the request, in its order; may be moved out
+  const ParentWatch* watch = nullptr;  ///< lives as long as the worker; its watchdog is running
 };
 
-/// Runs in the worker, in its main thread. What it returns is the exit code.
+/// Runs in the main thread of the worker. Returns the exit code.
 using WorkerMain = std::function<int(WorkerStart&)>;
 
 struct SpawnRequest {
@@ -56,35 +57,36 @@ struct SpawnRequest {
   std::vector<int> descriptors = {};  ///< at most 64; the worker gets duplicates
 };
 
-/// A worker as the parent sees it. Move-only; destroying it does not end the worker.
+/// The parent's handle of a worker. Move-only. Destroying it does not end the worker.
 struct WorkerProcess {
   int worker_id = 0;
   std::uint64_t generation = 0;
   std::uint64_t request = 0;  ///< number of the spawn() that made it
   ProcessHandle process;
 
-  /// Readable from the worker's end on: for Wait::peer_gone.
+  /// Becomes readable when the worker ends. For Wait::peer_gone.
   int fd() const { return process.fd(); }
 };
 
 struct ForkServerOptions {
   /// Descriptors of the parent that the fork server and every worker keep.
   std::vector<int> keep_descriptors = {};
-  /// How long the destructor lets workers end by themselves before they are killed.
+  /// How long the destructor waits for workers to end by themselves before they are killed.
   std::chrono::milliseconds stop_grace = std::chrono::milliseconds(200);
-  /// Where `proc` and `sys` are, which tell of kills for want of memory; tests have their own.
+  /// Directory of `proc` and `sys`, which are used to detect out-of-memory kills. Tests set their
+  /// own.
   std::string system_root = "/";
 };
 
-/// What the caller knows about the end of a worker, for a message.
+/// Returns what the caller knows about the end of a worker, for the error message.
 using EndDetail = std::function<std::string(const ProcessEnd&)>;
 
-/// Thread-safe. In a forked child of the parent every call throws Error (kCancelled) and the
-/// destructor does nothing.
+/// Thread-safe. In a forked child of the parent, spawn(), exit_of() and death_of() throw Error
+/// (kCancelled), and stop() and the destructor do nothing.
 class ForkServer {
  public:
-  /// Forks the server. `main` and everything it captured are copied by fork, here and now. Throws
-  /// Error: kResourceExhausted (processes, descriptors), kUnsupported (no pidfds).
+  /// Forks the server. `main` and everything it captured are copied by this fork. Throws Error:
+  /// kResourceExhausted (processes, descriptors), kUnsupported (no pidfds).
   explicit ForkServer(WorkerMain main, ForkServerOptions options = {});
   /// stop(options.stop_grace).
   ~ForkServer();
@@ -95,21 +97,21 @@ class ForkServer {
   /// kTimeout, kWorkerDied if the fork server is gone (context: the worker id).
   WorkerProcess spawn(const SpawnRequest& request, Deadline deadline);
 
-  /// How `worker` ended; waits for it. kUnknown if the fork server died before it could tell.
-  /// Throws Error (kTimeout) if the worker still runs at the deadline.
+  /// Waits for the end of `worker` and returns how it ended; kUnknown if the fork server died
+  /// before it could report. Throws Error (kTimeout) if the worker still runs at the deadline.
   ProcessEnd exit_of(const WorkerProcess& worker, Deadline deadline);
 
-  /// The error for a worker that ended before it should; waits for its end as exit_of(). What the
-  /// worker's main function threw, with its code; or the death of the fork server, if that was
-  /// first; else worker_died(), with what `detail` says about the end, and the out-of-memory killer
-  /// where that struck.
+  /// Returns the Error for a worker that ended unexpectedly; waits for its end like exit_of(). It
+  /// is the death of the fork server if that came first; else the Error that the worker's main
+  /// function threw, with its code; else worker_died() with the text of `detail` and, if it ran, a
+  /// note about the out-of-memory killer.
   Error death_of(const WorkerProcess& worker, Deadline deadline, const EndDetail& detail = {});
 
-  /// Lets workers end by themselves for `grace`, kills the rest, ends and reaps the fork server.
-  /// Takes at most `grace` plus two seconds. Idempotent.
+  /// Waits up to `grace` for workers to end by themselves, kills the rest, then ends and reaps the
+  /// fork server. Takes at most `grace` plus two seconds. Idempotent.
   void stop(std::chrono::milliseconds grace);
 
-  /// Readable when the fork server is gone: for Wait::peer_gone.
+  /// Becomes readable when the fork server is gone. For Wait::peer_gone.
   int fd() const { return server_.fd(); }
   pid_t pid() const { return server_.pid(); }
   bool alive() const { return !server_.ended(); }
@@ -120,7 +122,7 @@ class ForkServer {
   Error server_gone(int worker_id);
   std::string note_of(const ProcessEnd& end) const;
 
-  /// What was reported of a worker.
+  /// What the fork server reported about a worker.
   struct Ended {
     ProcessEnd end;
     std::optional<Error> thrown = std::nullopt;
@@ -131,7 +133,7 @@ class ForkServer {
   Lifeline lifeline_;
   ProcessHandle server_;
 
-  std::mutex mutex_;  // guards all below and the socket's order of messages
+  std::mutex mutex_;  // guards everything below, and the order of messages on the socket
   UniqueFd socket_;
   std::uint64_t requests_ = 0;
   std::map<std::uint64_t, Ended> ends_;  // by request
@@ -140,7 +142,7 @@ class ForkServer {
   bool stopped_ = false;
 };
 
-/// The error for a worker that ended before it should: "worker 3 (pid 17, generation 0) killed by
+/// The Error for a worker that ended unexpectedly: "worker 3 (pid 17, generation 0) killed by
 /// signal 9 (SIGKILL)", followed by `detail` if it is not empty.
 Error worker_died(const WorkerProcess& worker, const ProcessEnd& end, std::string_view detail = {});
 

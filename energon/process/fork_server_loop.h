@@ -16,20 +16,20 @@
 
 namespace energon {
 
-/// Runs in the fork server, in its only thread. Owns the workers: it alone forks and reaps them,
-/// and none is left when run() returns.
+/// Runs in the only thread of the fork server. Owns the workers: only this class forks and reaps
+/// them, and no worker is left when run() returns.
 class ForkServerLoop {
  public:
-  /// The descriptors are those the fork kept.
+  /// The descriptors must be among those that the fork kept.
   ForkServerLoop(const WorkerMain& main, int socket, std::vector<int> parent_descriptors,
                  std::vector<int> keep_descriptors);
 
-  /// Until the parent stops it (0) or is gone (kExitParentGone).
+  /// Runs until the parent stops it (returns 0) or is gone (returns kExitParentGone).
   int run();
 
  private:
   struct Worker {
-    Frame frame;  // of its request
+    Frame frame;  // the frame of its request
     ProcessHandle process;
     LastWords last_words;
   };

@@ -1,7 +1,7 @@
-// What a dying child tells who reaps it: the error that escaped it, through a pipe.
+// Sends the error that ended a child to the process that reaps it, through a pipe.
 //
-// A worker that cannot even open its channel has no other way to say why. The pipe is made before
-// the fork; what was written to it stays there after the child's end.
+// A worker that cannot even open its channel has no other way to report why. The pipe is made
+// before the fork, and keeps what was written to it after the child has ended.
 
 #pragma once
 
@@ -15,29 +15,29 @@
 
 namespace energon {
 
-/// An error as bytes: its code, then its text. At most kLastWordsBytes.
+/// Encodes an error: its code, then its text. At most kLastWordsBytes long.
 std::string encode_last_words(ErrorCode code, std::string_view text);
-/// Nothing if `bytes` is empty.
+/// Decodes an error. Returns nullopt if `bytes` is empty.
 std::optional<Error> decode_last_words(std::string_view bytes);
 
-/// Longer ones are cut: so many are written at once or not at all.
+/// Longer texts are cut. This many bytes are written to a pipe atomically.
 inline constexpr std::size_t kLastWordsBytes = 4096;
 
 /// Move-only.
 class LastWords {
  public:
-  /// Before the fork. Throws Error (kResourceExhausted).
+  /// Called before the fork. Throws Error (kResourceExhausted).
   static LastWords open();
 
-  /// What the child must keep.
+  /// The descriptor that the child must keep.
   int writing_fd() const { return writing_.get(); }
 
-  /// In the child: says why it ends. Never blocks, never throws.
+  /// Called in the child: reports why it ends. Never blocks, never throws.
   void say(const std::exception_ptr& why) const noexcept;
 
-  /// In the parent, after the fork.
+  /// Called in the parent, after the fork.
   void close_writing() { writing_.reset(); }
-  /// What the child said, once it ended; empty if nothing.
+  /// What the child reported. Called after its end. Empty if it reported nothing.
   std::string heard() const;
 
  private:

@@ -1,7 +1,7 @@
-// How often the out-of-memory killer struck in the control group of this process.
+// Counts kills by the out-of-memory killer in the control group of this process.
 //
-// A process that it ends looks like one that somebody killed (SIGKILL). The group counts them:
-// `oom_kill` in memory.events (cgroup v2) or memory.oom_control (v1).
+// A process ended by it looks like any process killed by SIGKILL, but the control group counts
+// these kills: `oom_kill` in memory.events (cgroup v2) or memory.oom_control (v1).
 
 #pragma once
 
@@ -13,16 +13,16 @@ namespace energon {
 /// Not thread-safe.
 class OomKills {
  public:
-  /// Finds the group of this process; mark(). `root` is the folder that has `proc` and `sys`: "/",
-  /// or what a test made.
+  /// Finds the control group of this process and calls mark(). `root` is the directory of `proc`
+  /// and `sys`: "/", or another one in tests.
   explicit OomKills(const std::string& root = "/");
 
-  /// Begins to count anew.
+  /// Restarts the count.
   void mark();
-  /// Kills since the last mark(); 0 where no group tells.
+  /// Number of kills since the last mark(); 0 if no count is available.
   std::uint64_t since_mark() const;
 
-  /// Where the group counts; empty where none does.
+  /// The file with the count; empty if there is none.
   const std::string& file() const { return file_; }
 
  private:

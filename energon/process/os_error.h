@@ -8,8 +8,8 @@
 
 namespace energon {
 
-/// As io_error(), but kResourceExhausted with the limit to raise where the number means a limit,
-/// and kUnsupported for ENOSYS.
+/// Like io_error(), but kResourceExhausted, with the limit to raise, if `error_number` means that a
+/// limit was reached, and kUnsupported for ENOSYS.
 Error os_error(std::string_view operation, int error_number);
 
 }  // namespace energon

@@ -1,7 +1,7 @@
-// Says whether an object is used in the process that made it.
+// Checks that an object is used in the process that made it.
 //
-// A user may fork (multiprocessing) while a loader lives. The child then holds a copy of every
-// object of ours, over the same shared memory, and must not touch it: it would steal samples and
+// A user may fork (multiprocessing) while a loader lives. The child then has a copy of every object
+// of this library, over the same shared memory, and must not use it: it would steal samples and
 // return slots twice. Objects that write to shared memory or own processes hold an OwnerProcess.
 
 #pragma once
@@ -10,8 +10,7 @@
 
 namespace energon {
 
-/// Costs one relaxed load per check: a pthread_atfork handler counts forks in the child.
-/// Thread-safe.
+/// A check costs one relaxed load: a pthread_atfork handler counts forks in the child. Thread-safe.
 class OwnerProcess {
  public:
   OwnerProcess();

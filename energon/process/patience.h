@@ -1,4 +1,4 @@
-// How long to wait for another process that makes no progress.
+// Limits the wait for another process that makes no progress.
 
 #pragma once
 
@@ -8,25 +8,25 @@
 
 namespace energon {
 
-/// Counts the time of a wait in short looks, each at most twice as long as it was meant to be: time
-/// in which this process was stopped (SIGSTOP, a frozen control group) is not the other's fault.
-/// Not thread-safe.
+/// Divides a wait into short looks and counts each look with at most twice its planned length. So
+/// time in which this process itself was stopped (SIGSTOP, a frozen control group) is not counted
+/// against the other process. Not thread-safe.
 class Patience {
  public:
   explicit Patience(std::chrono::milliseconds timeout);
 
-  /// Begins a look: when it ends.
+  /// Begins a look and returns its deadline.
   Deadline look();
-  /// After a look in which nothing happened. True: the timeout is over.
+  /// Called after a look in which nothing happened. Returns true if the timeout is over.
   bool is_over();
-  /// There was progress: the timeout begins anew.
+  /// Records progress: the timeout starts again.
   void renew() { left_ = timeout_; }
 
  private:
   const std::chrono::nanoseconds timeout_;
   const std::chrono::nanoseconds longest_look_;
   std::chrono::nanoseconds left_;
-  std::chrono::nanoseconds length_{};  // of the look
+  std::chrono::nanoseconds length_{};  // planned length of the look
   Deadline begin_{};
 };
 

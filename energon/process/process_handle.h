@@ -1,4 +1,5 @@
-// A process by its pidfd: no reuse of pids, pollable, signals never hit a stranger.
+// A process identified by its pidfd: it can be polled, and signals cannot reach another process
+// that reused the pid.
 
 #pragma once
 
@@ -18,7 +19,7 @@ struct ProcessEnd {
   enum class Kind : std::uint8_t {
     kExited = 1,  ///< `value` is the exit code
     kKilled,      ///< `value` is the signal
-    kUnknown,     ///< gone, but someone else took its status (ECHILD)
+    kUnknown,     ///< gone, but its status was taken elsewhere (ECHILD)
   };
   Kind kind = Kind::kUnknown;
   int value = 0;
@@ -32,25 +33,25 @@ struct ProcessEnd {
 class ProcessHandle {
  public:
   ProcessHandle() = default;
-  /// Takes over a pidfd of `pid`.
+  /// Takes ownership of a pidfd of `pid`.
   ProcessHandle(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
-  /// Requires: `pid` is the caller, or a child that only the caller reaps. Throws Error
-  /// (kUnsupported) without pidfds (Linux before 5.4), kResourceExhausted, kIo.
+  /// Requires: `pid` is the caller, or a child that only the caller reaps. Throws Error:
+  /// kUnsupported if there are no pidfds (Linux before 5.4), kResourceExhausted, kIo.
   static ProcessHandle open(pid_t pid);
 
   bool valid() const { return pidfd_.valid(); }
   pid_t pid() const { return pid_; }
-  /// Readable from the end of the process on, reaped or not.
+  /// Becomes readable when the process ends, whether or not it is reaped.
   int fd() const { return pidfd_.get(); }
 
   bool ended() const;
-  /// False: the deadline passed.
+  /// Waits for the end of the process. Returns false if the deadline passed first.
   bool wait_ended(Deadline deadline) const;
-  /// False: it had ended. Throws Error (kIo) if not permitted.
+  /// Returns false if the process has already ended. Throws Error (kIo) if not permitted.
   bool send_signal(int signal) const;
-  /// Reaps a child that ended; nothing while it runs. kUnknown if it is not (or no longer) ours to
-  /// reap. Throws Error (kUnsupported, kIo) if the system refuses to wait.
+  /// Reaps an ended child. Returns nullopt while it runs, and kUnknown if it is not (or no longer)
+  /// a child that this process can reap. Throws Error (kUnsupported, kIo) if the wait fails.
   std::optional<ProcessEnd> reap() const;
 
  private:

@@ -1,4 +1,4 @@
-// What both ends of a ring need: checks of the header, and the poll. Private to this folder.
+// Helpers of both ends of a ring: checks of the header, and the poll. Private to this folder.
 
 #pragma once
 
@@ -13,18 +13,20 @@ namespace energon {
 [[noreturn]] void throw_corrupt(const char* field, std::uint64_t value, std::uint64_t low,
                                 std::uint64_t high);
 
-/// Bytes of a unit with its header.
+/// Bytes that a unit takes in the ring, header and alignment included.
 std::uint64_t unit_stride(std::uint64_t size_bytes);
 
-/// Reads a `closed` word.
+/// Decodes a `closed` word.
 bool is_closed(std::uint32_t word);
 
 RingHeader* header_of(const SharedRange& range);
 
-/// Capacity of the ring in `range`; what an end relies on from then on.
+/// Checks the header of the ring in `range` and returns the capacity, which an end uses from then
+/// on.
 std::uint64_t checked_capacity(const SharedRange& range);
 
-/// True if the peer is gone; otherwise the doorbell fired or the deadline passed.
+/// Waits on `doorbell`. Returns true if the peer is gone; otherwise the doorbell fired or the
+/// deadline passed.
 bool poll_doorbell(const Doorbell& doorbell, const Wait& wait, bool& timed_out);
 
 }  // namespace energon

@@ -1,6 +1,6 @@
-// Bytes of a message ring in shared memory: docs/formats/shared_memory.md, "Ring".
+// Layout of a message ring in shared memory: docs/formats/shared_memory.md, "Ring".
 //
-// Not stable: both sides are the same build. Nothing here is a pointer.
+// Not a stable format: both sides are the same build. Contains no pointers.
 
 #pragma once
 
@@ -16,11 +16,11 @@ inline constexpr std::uint64_t kUnitAlignment = 16;
 inline constexpr std::uint32_t kUnitMagic = 0x54494E55;     // "UNIT"
 inline constexpr std::uint32_t kPaddingMagic = 0x44444150;  // "PADD"
 
-/// What a `closed` word holds once closed; 0 before. Anything else is damage, not a clean end.
+/// The value of a `closed` word after closing; 0 before. Any other value means damage.
 inline constexpr std::uint32_t kClosedMark = 0x534F4C43;  // "CLOS"
 
-/// Cursors are absolute: bytes since the ring was made, never wrapped. Each side's words have cache
-/// lines of their own, because each side writes them at every unit.
+/// Cursors are absolute: bytes since the ring was made, never wrapped. The words of each side are
+/// in separate cache lines, because each side writes them for every unit.
 struct RingHeader {
   alignas(64) std::uint64_t magic;
   std::uint32_t version;

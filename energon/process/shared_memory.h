@@ -1,8 +1,8 @@
 // Nameless shared memory: one sparse mapping over a sealed memfd.
 //
-// Nothing appears in /dev/shm, and its size does not limit us. The seals fix the size, so that
-// nobody who gets hold of the descriptor can truncate it and cause a SIGBUS. Pages cost memory from
-// their first touch on, not before; punch() gives them back. Core dumps leave it out: to write one
+// Nothing appears in /dev/shm, and the size of /dev/shm is no limit. The seals fix the size, so no
+// holder of the descriptor can truncate it and cause a SIGBUS. A page takes memory only from its
+// first touch on; punch() gives pages back. Core dumps exclude the mapping, because dumping it
 // would touch every page of the reservation. This is the only mmap of the project.
 
 #pragma once
@@ -19,16 +19,16 @@ class mapped_region;
 
 namespace energon {
 
-/// Shared between everything that views it: the mapping goes with the last owner, so a tensor may
-/// outlive the loader and the worker. Thread-safe (the bytes are not).
+/// Shared by all objects that view it. The mapping is removed with the last owner, so a tensor may
+/// outlive the loader and the worker. Thread-safe, but access to the bytes is not synchronized.
 class SharedMemory {
  public:
-  /// Maps `size_bytes` (rounded up to whole pages) of zeros. Throws Error: kUnsupported where a
-  /// sandbox refuses memfd_create(), kResourceExhausted if RLIMIT_FSIZE, the address space or the
-  /// descriptors do not allow it, kIo otherwise.
+  /// Maps `size_bytes` (rounded up to whole pages) of zeros. Throws Error: kUnsupported if a
+  /// sandbox forbids memfd_create(), kResourceExhausted if RLIMIT_FSIZE, the address space or the
+  /// descriptor limit does not allow it, kIo otherwise.
   static std::shared_ptr<SharedMemory> create(std::uint64_t size_bytes);
 
-  /// Maps what create() made, in any process. Throws Error: kInvalidArgument if `memfd` is not
+  /// Maps memory made by create(), in any process. Throws Error: kInvalidArgument if `memfd` is not
   /// sealed against resizing, kResourceExhausted, kIo.
   static std::shared_ptr<SharedMemory> attach(UniqueFd memfd);
 
@@ -41,9 +41,9 @@ class SharedMemory {
   /// The memfd.
   int fd() const { return memfd_.get(); }
 
-  /// Gives the whole pages inside [offset, offset + size) back; they read as zeros afterwards, in
-  /// every process. False if the system refuses: then nothing changed. Throws Error
-  /// (kInvalidArgument) if the range is not inside the memory.
+  /// Gives the whole pages inside [offset, offset + size) back to the system. They read as zeros
+  /// afterwards, in every process. Returns false, and changes nothing, if the system refuses.
+  /// Throws Error (kInvalidArgument) if the range is not inside the memory.
   bool punch(std::uint64_t offset, std::uint64_t size);
 
  private:
@@ -55,7 +55,7 @@ class SharedMemory {
   const std::uint64_t size_;
 };
 
-/// A part of a shared memory, with what keeps it mapped.
+/// A part of a shared memory, and its shared ownership.
 struct SharedRange {
   std::shared_ptr<SharedMemory> memory;
   std::uint64_t offset = 0;
@@ -68,7 +68,7 @@ struct SharedRange {
 SharedRange shared_range(std::shared_ptr<SharedMemory> memory, std::uint64_t offset,
                          std::uint64_t size);
 
-/// Bytes of a page of memory; what punch() and the layouts round to.
+/// Bytes per memory page, the unit of punch() and of the layouts.
 inline constexpr std::uint64_t kPageBytes = 4096;
 
 /// `value` rounded up to a multiple of `alignment` (a power of two). Requires: no overflow.

@@ -1,9 +1,9 @@
 // The parent's half of the arena: leases on published slots.
 //
-// Whoever views a slot's bytes holds its lease (a tensor holds it in its deleter). When the last
-// copy of the lease dies, in any thread, the slot returns to the worker. A lease keeps the mapping
-// alive: it may outlive the loader, the channel and the worker. In a forked child of the parent a
-// lease's death does nothing.
+// Every object that views the bytes of a slot holds its lease; a tensor holds it in its deleter.
+// When the last copy of the lease is destroyed, in any thread, the slot returns to the worker. A
+// lease keeps the mapping alive and may outlive the loader, the channel and the worker. In a forked
+// child of the parent, destroying a lease has no effect.
 
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace energon {
 
-/// The bytes of one slot and what keeps them. Cheap to copy. The parent may write the bytes.
+/// The bytes of one slot, and the object that keeps them alive. Cheap to copy. The parent may write
+/// the bytes.
 struct SlotLease {
   std::span<std::byte> bytes;
   std::shared_ptr<const void> owner;
@@ -26,24 +27,26 @@ struct SlotLease {
   SharedBytes shared_bytes() const { return {bytes, owner}; }
 };
 
-/// Parent side. lease() is for one thread at a time; leases may die in any thread, at any time.
+/// Parent side. Only one thread at a time may call lease(). Leases may be destroyed in any thread,
+/// at any time.
 class ArenaReader {
  public:
-  /// `returns` writes the ring that ArenaWriter reads.
+  /// `returns` writes to the ring that the ArenaWriter reads.
   ArenaReader(SharedRange range, std::unique_ptr<RingWriter> returns);
   ~ArenaReader();
   ArenaReader(const ArenaReader&) = delete;
   ArenaReader& operator=(const ArenaReader&) = delete;
 
-  /// Takes over the slot that a unit of the worker names. Call it once per unit: each lease returns
-  /// the slot. Throws Error: kCorruptData if the reference does not lie inside the arena,
-  /// kCancelled after a fork.
+  /// Takes the slot named in a unit from the worker. Call it once per reference, because each lease
+  /// returns the slot. Throws Error: kCorruptData if the reference is not inside the arena,
+  /// kCancelled in a forked child.
   SlotLease lease(const SlotReference& reference);
 
-  /// Tells the worker that no slot is needed any more. Leases stay valid. From any thread.
+  /// Tells the worker that no more slots are needed. Leases stay valid. May be called from any
+  /// thread.
   void close();
 
-  /// Leases alive.
+  /// Number of live leases.
   std::uint64_t leases() const;
 
  private:

@@ -1,8 +1,7 @@
 // The one blocking wait of the project: poll() on any of several descriptors, until a deadline.
 //
-// Time is CLOCK_MONOTONIC, so a wall clock that jumps changes nothing. Nobody waits without a way
-// out: a Wait carries a deadline and the descriptors that become readable when the other side is
-// gone.
+// Time is CLOCK_MONOTONIC, so jumps of the wall clock have no effect. Every wait can end: a Wait
+// has a deadline, and descriptors that become readable when the other side is gone.
 
 #pragma once
 
@@ -17,26 +16,28 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// A deadline that never passes.
 inline constexpr Deadline kNever = Deadline::max();
 
-/// A deadline that has passed: look, don't wait.
+/// A deadline in the past: poll without waiting.
 inline constexpr Deadline kNow = Deadline();
 
-/// `duration` from now; kNever if that is later than the clock can tell, now if it is negative.
+/// `duration` from now; kNever if the clock cannot represent that time, now if `duration` is
+/// negative.
 template <class Rep, class Period>
 Deadline deadline_after(std::chrono::duration<Rep, Period> duration) {
   const Deadline now = std::chrono::steady_clock::now();
   if (duration <= duration.zero()) {
     return now;
   }
-  // Compared in the caller's unit: the largest value of a coarse one has no nanoseconds.
+  // Compared in the caller's unit, because the largest value of a coarse unit overflows in
+  // nanoseconds.
   const auto longest = std::chrono::floor<std::chrono::duration<Rep, Period>>(kNever - now);
   return duration >= longest ? kNever : now + duration;
 }
 
-/// How long a blocking call may wait, and what else ends it.
+/// How long a blocking call may wait, and what else ends the wait.
 struct Wait {
   Deadline deadline = kNever;
-  /// Readable (or hung up) when the other side is gone: its pidfd, a lifeline. Borrowed for the
-  /// call.
+  /// Descriptors that become readable or hang up when the other side is gone, such as its pidfd or
+  /// a lifeline. Borrowed for the call.
   std::span<const int> peer_gone = {};
 };
 
@@ -47,13 +48,13 @@ struct Waitable {
   bool until_writable = false;  ///< wait for room to write instead of something to read
 };
 
-/// Waits until at least one descriptor is readable (or writable, if asked), hung up or in error,
-/// and marks those that are. False: the deadline passed first (a deadline in the past polls once,
-/// without blocking). A signal does not end the wait. Throws Error (kIo) if the system refuses,
-/// kInternal for an invalid descriptor. Thread-safe.
+/// Waits until at least one descriptor is readable (or writable, if requested), hung up or in
+/// error, and marks those that are. Returns false if the deadline passed first; a deadline in the
+/// past polls once, without blocking. A signal does not end the wait. Throws Error: kIo if the
+/// system call fails, kInternal for an invalid descriptor. Thread-safe.
 bool wait_any(std::span<Waitable> descriptors, Deadline deadline);
 
-/// True if any of `descriptors` is ready now.
+/// Whether any of `descriptors` is ready now.
 bool any_ready(std::span<const int> descriptors);
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// Everything one worker shares with the parent, in one sparse reservation.
+// All memory that one worker shares with the parent, in one sparse reservation.
 //
 //   parent                                                worker
 //   commands()   ──────── command ring ────────>          commands()      command thread
@@ -10,10 +10,11 @@
 //   status()     <─────── status words ─────────          status()        main thread
 //   statistics() <─────── bytes of the loader ──          statistics()    main thread
 //
-// The parent makes the channel, hands descriptors() to ForkServer::spawn(), and keeps its endpoint;
-// the worker opens its endpoint from the descriptors. A replacement worker gets a fresh channel.
-// After a worker's death everything committed can still be read. Four doorbells, one per waiting
-// thread: parent samples, parent commands, worker main thread, worker command thread.
+// The parent makes the channel, passes descriptors() to ForkServer::spawn(), and keeps its
+// endpoint. The worker opens its endpoint from the descriptors. A replacement worker gets a fresh
+// channel. After a worker's death, everything it committed can still be read. There are four
+// doorbells, one per waiting thread: parent samples, parent commands, worker main thread, worker
+// command thread.
 //
 // Layout: docs/formats/shared_memory.md.
 
@@ -36,16 +37,16 @@ namespace energon {
 
 struct ChannelHeader;
 
-/// Size of the area for what the loader counts; its layout is the loader's
+/// Size of the area for the loader's statistics. The loader defines its layout
 /// (energon/worker/statistics_block.h).
 inline constexpr std::uint64_t kStatisticsBytes = 3 * kPageBytes;
 
-/// Sizes of rings are powers of two from 4096 up; a unit may take half of its ring.
+/// Ring sizes are powers of two, at least 4096. A unit may take at most half of its ring.
 struct ChannelOptions {
-  /// Samples (ring units) the worker may be ahead of the parent. At least 1.
+  /// Number of samples (ring units) that the worker may be ahead of the parent. At least 1.
   std::uint64_t prefetch_units = 4;
 
-  /// Bytes of unit descriptors in flight; payloads lie in the arena.
+  /// Bytes of sample messages in flight, without payloads, which are in the arena.
   std::uint64_t sample_ring_bytes = std::uint64_t{1} << 20;
 
   /// Bytes of commands in flight.
@@ -54,24 +55,24 @@ struct ChannelOptions {
   /// Bytes of answers in flight.
   std::uint64_t result_ring_bytes = std::uint64_t{1} << 20;
 
-  /// Checkpoint rings: one for each stream that the worker makes. At least 1.
+  /// Number of checkpoint rings: one per stream of the worker. At least 1.
   std::uint64_t checkpoint_rings = 1;
   CheckpointRingOptions checkpoints = {};
   ArenaOptions arena = {};
 };
 
-/// Address space of a channel.
+/// Address space of a channel, in bytes.
 std::uint64_t channel_footprint(const ChannelOptions& options);
 
-/// The parent's end. samples() and arena().lease() are for one thread at a time, commands() and
-/// results() for one thread at a time (not necessarily the same one); the rest is thread-safe. In a
-/// forked child of the parent every ring call throws Error (kCancelled).
+/// The parent's end. Only one thread at a time may use samples() and arena().lease(), and only one
+/// thread at a time, possibly another, commands() and results(). The rest is thread-safe. In a
+/// forked child of the parent, every ring call throws Error (kCancelled).
 class ParentEndpoint {
  public:
-  /// Makes the memory and the doorbells. Throws Error: kInvalidArgument for wrong sizes,
-  /// kResourceExhausted if limits of the system do not allow it.
+  /// Makes the memory and the doorbells. Throws Error: kInvalidArgument for invalid sizes,
+  /// kResourceExhausted if system limits do not allow it.
   explicit ParentEndpoint(const ChannelOptions& options);
-  /// Closes. Leases stay valid.
+  /// Closes the channel. Leases stay valid.
   ~ParentEndpoint();
   ParentEndpoint(const ParentEndpoint&) = delete;
   ParentEndpoint& operator=(const ParentEndpoint&) = delete;
@@ -82,15 +83,16 @@ class ParentEndpoint {
   ArenaReader& arena() { return *arena_; }
   const CheckpointReader& checkpoints(std::size_t ring = 0) const { return checkpoints_.at(ring); }
   const WorkerStatus& status() const;
-  /// kStatisticsBytes, zero at first, page-aligned. Valid as long as memory().
+  /// kStatisticsBytes bytes, initially zero, page-aligned. Valid as long as memory().
   std::span<std::byte> statistics() const { return statistics_; }
 
-  /// What the worker needs, for SpawnRequest::descriptors. Owned by this object.
+  /// The descriptors that the worker needs, for SpawnRequest::descriptors. This object keeps
+  /// ownership.
   std::vector<int> descriptors() const;
   const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
-  /// Tells the worker to end: closes all rings, which wakes whoever waits on one, on both sides.
-  /// Idempotent, thread-safe.
+  /// Tells the worker to end: closes all rings, which wakes every thread that waits on one, on both
+  /// sides. Idempotent, thread-safe.
   void close();
 
  private:
@@ -110,9 +112,9 @@ class ParentEndpoint {
 /// commands(), results(). Any thread: closing(), close().
 class WorkerEndpoint {
  public:
-  /// Takes over the descriptors that ParentEndpoint::descriptors() named. Throws Error:
-  /// kInvalidArgument for a wrong number, kCorruptData if the memory holds no channel of this
-  /// build, kResourceExhausted if it cannot be mapped.
+  /// Takes ownership of the worker's duplicates of ParentEndpoint::descriptors(). Throws Error:
+  /// kInvalidArgument for a wrong number of descriptors, kCorruptData if the memory holds no
+  /// channel of this build, kResourceExhausted if it cannot be mapped.
   explicit WorkerEndpoint(std::vector<UniqueFd> descriptors);
   ~WorkerEndpoint();
   WorkerEndpoint(const WorkerEndpoint&) = delete;
@@ -127,10 +129,11 @@ class WorkerEndpoint {
   WorkerStatus& status();
   std::span<std::byte> statistics() const { return statistics_; }
 
-  /// True once the parent closed the channel.
+  /// Whether the parent has closed the channel.
   bool closing() const;
 
-  /// Ends the streams to the parent after what is committed, and wakes both threads of the worker.
+  /// Ends the streams to the parent after the committed units, and wakes both threads of the
+  /// worker.
   void close();
 
  private:

@@ -1,6 +1,6 @@
-// What a worker is doing, in a few words of shared memory that outlive it.
+// What a worker is doing, in a few words of shared memory that can be read after its death.
 //
-// For messages about hangs and deaths: how far it got, and on which item it was. Bytes:
+// Used in messages about hangs and deaths: the worker's progress and its current item. Layout:
 // docs/formats/shared_memory.md.
 
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace energon {
 
-/// What a worker works on, in the loader's own coding.
+/// The item that a worker is working on. The loader defines its encoding.
 struct WorkItem {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -19,9 +19,9 @@ struct WorkItem {
   bool operator==(const WorkItem&) const = default;
 };
 
-/// Lies in shared memory, zero at first. Written by the worker's main thread, read by anyone.
+/// In shared memory, initially zero. Written by the worker's main thread, read by any process.
 struct WorkerStatus {
-  alignas(64) std::atomic<std::uint64_t> progress;  // counts whatever the loader counts
+  alignas(64) std::atomic<std::uint64_t> progress;  // the loader defines what is counted
   std::atomic<std::uint64_t> item_sequence;         // odd while the item changes; 0: no item yet
   std::atomic<std::uint64_t> item_first;
   std::atomic<std::uint64_t> item_second;
@@ -30,7 +30,7 @@ struct WorkerStatus {
   void set_item(WorkItem item);
 
   std::uint64_t progress_count() const;
-  /// Nothing if no item was set, or the worker is just changing it (or died changing it).
+  /// nullopt if no item was set, or if the worker is changing it now (or died while changing it).
   std::optional<WorkItem> item() const;
 };
 
