@@ -1,8 +1,8 @@
 // Address space for the arenas of workers.
 //
-// An arena reserves a multiple of its limit (energon/process/arena.h), 72 GiB for 2 GiB, and the
-// loader's process maps those of all its workers. That costs no memory, but counts where a limit of
-// address space is set (`ulimit -v`), as on many login nodes.
+// An arena reserves a multiple of its limit (energon/process/arena.h), such as 72 GiB for 2 GiB,
+// and the loader's process maps the arenas of all its workers. Reservations take no memory, but
+// they count against a limit of address space (`ulimit -v`), which many login nodes set.
 
 #pragma once
 
@@ -11,10 +11,11 @@
 
 namespace energon {
 
-/// `channel`, one of `workers` such, with an arena that fits: as it is where that is possible; else
-/// the workers share half of `space`, first by fewer slots of each size, then by a lower limit. The
-/// limit is never above the machine's memory. Throws Error (kResourceExhausted) that says what
-/// helps if not even an arena of a megabyte fits.
+/// Returns `channel`, the options of each of `workers` channels, with an arena that fits into
+/// `space`. Options that fit are kept. Otherwise the workers share half of `space`: the arena gets
+/// fewer slots of each size and, if that is not enough, a lower limit. The limit is never above the
+/// machine's memory. Throws Error (kResourceExhausted), with advice, if not even an arena of 1 MiB
+/// fits.
 ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int workers);
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// Which batch of the job a batch is.
+// The place of a batch within the job.
 
 #pragma once
 
@@ -6,12 +6,12 @@
 
 namespace energon {
 
-/// A value. The micro batch of the epoch, counted over the whole job as if all logical shards took
-/// turns to the end, is turn * logical shards + logical_shard.
+/// A value type. The index of the micro batch in the epoch is turn * (number of logical shards) +
+/// logical_shard. It counts over the whole job as if all logical shards took turns until the end.
 struct BatchPlace {
-  int logical_shard = 0;   ///< that made it
-  std::int64_t epoch = 0;  ///< that it belongs to
-  std::int64_t turn = 0;   ///< batches of the logical shard before it, in that epoch
+  int logical_shard = 0;   ///< logical shard that made the batch
+  std::int64_t epoch = 0;  ///< epoch of the batch
+  std::int64_t turn = 0;   ///< batches of the logical shard before it in that epoch
 
   bool operator==(const BatchPlace&) const = default;
 };

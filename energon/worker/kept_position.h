@@ -1,5 +1,6 @@
-// The last kept position of a stream that runs in the caller's process, as a worker keeps one in
-// its checkpoint ring: a pipeline that failed stands behind what it took in and did not deliver.
+// The last stored position of a stream that runs in the caller's process, the counterpart of a
+// worker's checkpoint ring. It is needed because a failed pipeline may have consumed samples that
+// it did not deliver, so its own position is too late.
 
 #pragma once
 
@@ -16,25 +17,26 @@ namespace energon {
 /// Not thread-safe.
 class KeptPosition {
  public:
-  /// `start` is where the stream (re)starts; `every_batches` as CheckpointInterval.
+  /// `start` is the position at which the stream starts or resumes; `every_batches` as in
+  /// CheckpointInterval.
   KeptPosition(SavableDatasetCheckpoint start, std::optional<std::int64_t> every_batches)
       : start_(std::move(start)), interval_(every_batches) {}
 
-  /// As CheckpointInterval::due().
+  /// See CheckpointInterval::due().
   bool due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch) {
     return interval_.due(index, bytes, is_first_of_epoch);
   }
 
   void keep(const SavableDatasetCheckpoint& checkpoint);
 
-  /// Where the stream stands after `delivered` batches: at the last position that was kept, and so
-  /// many batches after it.
+  /// The position of the stream after `delivered` batches: the last stored position and the number
+  /// of batches after it.
   SavableDatasetCheckpoint after(std::int64_t delivered) const;
 
  private:
   const SavableDatasetCheckpoint start_;
   CheckpointInterval interval_;
-  ByteWriter kept_;  // encoded; empty: nothing but the start
+  ByteWriter kept_;  // encoded; empty: only the start is known
 };
 
 }  // namespace energon

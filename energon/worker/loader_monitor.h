@@ -1,5 +1,5 @@
-// The monitor of a pipeline that a loader runs: counters in a statistics block, reports kept until
-// they are sent.
+// The monitor of a pipeline that a loader runs: keeps counters in a statistics block, and reports
+// until they are sent.
 
 #pragma once
 
@@ -15,14 +15,16 @@
 
 namespace energon {
 
-/// For the thread that drives the pipeline.
+/// Used only by the thread that drives the pipeline.
 class LoaderMonitor final : public PipelineMonitor {
  public:
-  /// `block` must outlive the monitor. A block that was used before goes on counting.
+  /// `block` must outlive the monitor. Counters of a block that was used before continue from their
+  /// values.
   explicit LoaderMonitor(StatisticsBlock& block) : block_(block), work_(block.work) {}
 
-  /// Called by report() when so many reports wait that they should not wait for the end of the
-  /// batch. It should take them; what it throws ends the pipeline.
+  /// Sets a function that report() calls when too many reports are pending to wait for the end of
+  /// the batch. The function should call take_reports(). An exception that it throws ends the
+  /// pipeline.
   void set_on_many_reports(std::function<void()> on_many_reports) {
     on_many_reports_ = std::move(on_many_reports);
   }
@@ -33,7 +35,7 @@ class LoaderMonitor final : public PipelineMonitor {
   void end_work() override { work_.end(); }
 
   StatisticsBlock& block() { return block_; }
-  /// The reports since the last call, in order.
+  /// Returns the reports since the last call, in order.
   std::vector<FailureReport> take_reports() { return std::exchange(reports_, {}); }
 
  private:

@@ -1,23 +1,23 @@
-// What a loader and its workers say to each other.
+// The messages between a loader and its workers.
 //
 //   worker main thread                      parent
 //     kBatch, kBatch, …  ── sample ring ──>   delivered in turn, stream after stream
-//     kEpochEnd                               of one stream; when all ended, the epoch does
-//     (waits)            <─ kNextEpoch ──     at the first next() after that
-//     kReports                                failures that a policy let pass, in front of a batch
-//     kFailure                                rethrown by next(); the worker waits for its end
+//     kEpochEnd                               a stream ended; when all have, the epoch ends
+//     (waits)            <─ kNextEpoch ──     sent by the first next() after that
+//     kReports                                failures that a policy allowed, before a batch
+//     kFailure                                rethrown by next(); the worker waits to be ended
 //
 //   worker command thread                   parent
 //                        <─ kGetCheckpoint ─  get_checkpoints(): "I delivered n of yours"
 //     CheckpointAnswer   ── result ring ──>   the parent copies it out of the checkpoint ring
 //
-//   Saving needs neither: the parent searches the checkpoint rings itself, which outlive a worker.
+//   Saving needs no message: the parent searches the checkpoint rings, which outlive a worker.
 //
 //   worker main thread:  kProducing ──end──> kEpochEnded ──kNextEpoch──> kProducing
 //                             └──failure──> kFailed          (closing the channel ends all of them)
 //
-// The structs are copied into and out of ring units as they are: parent and workers are one build.
-// Not a stable format.
+// The structs are copied into and out of ring units without conversion: parent and workers are the
+// same build. Not a stable format.
 
 #pragma once
 
@@ -28,40 +28,40 @@ namespace energon {
 
 enum class SampleMessage : std::uint32_t {
   kBatch = 1,     ///< BatchHead, then a SlotReference per slot; slot 0 holds the encoded sample
-  kEpochEnd = 2,  ///< only the head
+  kEpochEnd = 2,  ///< the head only
   kFailure = 3,   ///< the head, then the encoded Error
-  kReports = 4,   ///< as kBatch; slot 0 holds encoded failure reports
+  kReports = 4,   ///< like kBatch; slot 0 holds encoded failure reports
 };
 
 /// Begins every unit of the sample ring.
 struct BatchHead {
   SampleMessage kind = SampleMessage::kBatch;
   std::uint32_t slot_count = 0;
-  std::uint32_t stream = 0;  ///< of the rank, that a batch or the end of an epoch is of
+  std::uint32_t stream = 0;  ///< index within the rank of the stream of this message
   std::uint32_t reserved = 0;
-  std::uint64_t index = 0;           ///< batches of this stream before this one, ever
-  std::uint64_t encoded_offset = 0;  ///< of the encoded sample or reports in slot 0
+  std::uint64_t index = 0;           ///< batches of this stream before this one, in all epochs
+  std::uint64_t encoded_offset = 0;  ///< of the encoded sample or reports, in slot 0
   std::uint64_t encoded_bytes = 0;
 };
 
 enum class CommandKind : std::uint32_t {
-  kGetCheckpoint = 1,  ///< argument: batches of the stream that were delivered
+  kGetCheckpoint = 1,  ///< argument: number of delivered batches of the stream
   kNextEpoch = 2,      ///< argument: number of the epoch to start
 };
 
 /// A unit of the command ring.
 struct Command {
   CommandKind kind = CommandKind::kGetCheckpoint;
-  std::uint32_t stream = 0;  ///< of the rank
+  std::uint32_t stream = 0;  ///< index within the rank
   std::uint64_t argument = 0;
 };
 
 /// A unit of the result ring.
 struct CheckpointAnswer {
-  std::uint32_t stream = 0;     ///< that it is about
-  std::uint32_t found = 0;      ///< 0: none is stored yet
-  std::uint64_t delivered = 0;  ///< the argument it answers
-  std::uint64_t index = 0;      ///< of the checkpoint to take; the offset is delivered - index
+  std::uint32_t stream = 0;     ///< index within the rank of the stream it is about
+  std::uint32_t found = 0;      ///< 0: no checkpoint is stored yet
+  std::uint64_t delivered = 0;  ///< the argument of the command it answers
+  std::uint64_t index = 0;      ///< index of the checkpoint to use; the offset is delivered - index
 };
 
 static_assert(std::is_trivially_copyable_v<BatchHead> && sizeof(BatchHead) == 40);

@@ -1,5 +1,5 @@
-// Failure reports as bytes: how they cross from a worker to the parent. Not a stable format: both
-// sides are one build.
+// Encodes failure reports to send them from a worker to the parent. Not a stable format: both sides
+// are the same build.
 
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace energon {
 
-/// The reports as messages of at most about 256 KiB, in order. A report of more samples than fit
-/// becomes several reports, each with a part of its samples. Texts are cut to 64 KiB.
+/// Encodes the reports as messages of at most about 256 KiB, in order. A report with too many
+/// samples is split into several reports, each with a part of the samples. Texts are cut to 64 KiB.
 std::vector<std::string> encode_reports(std::span<const FailureReport> reports);
 
-/// One message. Every length is checked before use: Error (kCorruptData).
+/// Decodes one message. Checks every length before use. Throws Error (kCorruptData).
 std::vector<FailureReport> decode_reports(std::string_view message);
 
 }  // namespace energon

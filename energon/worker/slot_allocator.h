@@ -1,9 +1,9 @@
-// The worker's memory for payloads: slots of its arena.
+// Allocates payload memory of a worker in slots of its arena.
 //
-// What a pipeline reads lands in a slot; when the batch is sent, slots that only this batch uses
-// are published as they are, and everything else (values that a function made on the heap, slots
-// that something in the worker still holds) is copied into slot 0 of the batch. So a batch of parts
-// is sent without a copy, and no slot is ever published while the worker can still see it.
+// A pipeline reads data into slots. When a batch is sent, slots that only this batch uses are
+// published directly. Everything else (values that a function made on the heap, slots that are
+// still held elsewhere in the worker) is copied into slot 0 of the batch. So a batch of parts is
+// sent without a copy, and no slot is published while the worker can still access it.
 
 #pragma once
 
@@ -19,20 +19,20 @@
 
 namespace energon {
 
-/// An encoded batch that is ready to be published, in slots.
+/// An encoded batch in slots, ready to be published.
 struct PackedSample {
   std::vector<ArenaSlot> slots;      ///< slot 0: copied payloads, then the encoded sample
-  std::uint64_t encoded_offset = 0;  ///< in slot 0
+  std::uint64_t encoded_offset = 0;  ///< offset in slot 0
   std::uint64_t encoded_bytes = 0;
 };
 
-/// For the thread that makes it, the worker's main thread. Buffers may be released on any thread,
-/// at any time, also after the allocator: those of another thread are put aside, and taken back by
-/// the next allocate() or pack().
+/// Used only by the thread that made it, the worker's main thread. Buffers may be released on any
+/// thread and at any time, even after the allocator is destroyed. Those released on another thread
+/// are set aside until the next allocate() or pack() reclaims them.
 class SlotAllocator final : public BufferAllocator {
  public:
-  /// `arena` must outlive the allocator, and has its set_reclaim() used by it; `wait` bounds each
-  /// wait for the consumer to give slots back.
+  /// `arena` must outlive the allocator, which takes over its set_reclaim(). `wait` bounds each
+  /// wait for the consumer to return slots.
   SlotAllocator(ArenaWriter& arena, Wait wait);
   ~SlotAllocator() override;
   SlotAllocator(const SlotAllocator&) = delete;
@@ -40,8 +40,8 @@ class SlotAllocator final : public BufferAllocator {
 
   Buffer allocate(std::size_t size) override;
 
-  /// Encodes `sample` into slots. Consumes it: its payloads must not be used any more. Throws Error
-  /// (kResourceExhausted) that names arena_limit_bytes.
+  /// Encodes `sample` into slots and consumes it: its payloads must not be used afterwards. Throws
+  /// Error: kResourceExhausted that names arena_limit_bytes, and those of encode_sample().
   PackedSample pack(Sample sample);
 
  private:
@@ -50,8 +50,8 @@ class SlotAllocator final : public BufferAllocator {
 
   ArenaWriter& arena_;
   const Wait wait_;
-  const std::shared_ptr<Loans> loans_;  // shared with the buffers that are out
-  ByteWriter encoded_;                  // kept to save an allocation
+  const std::shared_ptr<Loans> loans_;  // shared with the live buffers
+  ByteWriter encoded_;                  // reused to avoid allocations
 };
 
 }  // namespace energon

@@ -1,8 +1,7 @@
-// What a loader measured about itself: who did how much, who waited for whom, and what was left
-// out.
+// Statistics of a loader: the work and the waiting times of each part, and the samples left out.
 //
-// Times are sums since the loader was made, over stops and restarts. Workers run side by side, so
-// the sum over workers may exceed the time that passed.
+// Times are totals since the loader was made, across stops and restarts. Workers run in parallel,
+// so the sum over workers may exceed the elapsed time.
 
 #pragma once
 
@@ -18,87 +17,87 @@
 
 namespace energon {
 
-/// One stage of one worker's pipeline. Stages that nobody times (wrappers/watch/measured.h) only
-/// have `skipped` and `failed`.
+/// One stage of one worker's pipeline. Stages without timing (wrappers/watch/measured.h) have only
+/// `skipped` and `failed`.
 struct StageStatistics {
   std::string name = {};
-  std::uint64_t samples = 0;  ///< given out
-  std::uint64_t bytes = 0;    ///< payload of those; only of stages that read
+  std::uint64_t samples = 0;  ///< emitted by the stage
+  std::uint64_t bytes = 0;    ///< their payload; only for stages that read
   std::chrono::nanoseconds busy{0};
-  std::chrono::nanoseconds input_wait{0};  ///< in the stages before it
+  std::chrono::nanoseconds input_wait{0};  ///< time in the stages before it
   std::uint64_t skipped = 0;
   std::uint64_t failed = 0;
 };
 
-/// One worker; without workers, the pipeline in the caller's process.
+/// One worker or, without workers, the pipeline in the caller's process.
 struct WorkerStatistics {
   std::uint64_t batches = 0;                  ///< made; some may not be delivered yet
   std::chrono::nanoseconds busy{0};           ///< making batches, without waiting for the consumer
-  std::chrono::nanoseconds consumer_wait{0};  ///< for the trainer to take or to give back batches
-  std::chrono::nanoseconds cpu{0};            ///< of the thread that makes batches
-  /// Of the thread that makes batches: ready to run, but without a core. 0 where the kernel does
-  /// not say it.
+  std::chrono::nanoseconds consumer_wait{0};  ///< waiting for the trainer to take or return batches
+  std::chrono::nanoseconds cpu{0};            ///< CPU time of the thread that makes batches
+  /// Time in which the thread that makes batches was ready to run but had no core. 0 if the kernel
+  /// does not report it.
   std::chrono::nanoseconds cpu_wait{0};
-  std::chrono::nanoseconds helper_cpu{0};  ///< of the thread that helps it to read
-  std::int64_t queue_depth = 0;            ///< batches finished and not taken, right now
+  std::chrono::nanoseconds helper_cpu{0};  ///< CPU time of the thread that helps it read
+  std::int64_t queue_depth = 0;            ///< batches currently finished but not taken
   std::vector<StageStatistics> stages = {};
 };
 
-/// The caller's side.
+/// The caller's side of the loader.
 struct ConsumerStatistics {
   std::uint64_t batches = 0;  ///< delivered
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;                  ///< payload
-  std::chrono::nanoseconds worker_wait{0};  ///< in next(), until the batch was there
-  std::chrono::nanoseconds own_time{0};     ///< between two calls of next()
+  std::chrono::nanoseconds worker_wait{0};  ///< in next(), until a batch was available
+  std::chrono::nanoseconds own_time{0};     ///< between calls of next()
 };
 
-/// Samples of one shard that one stage could not use and left out.
+/// Samples of one shard that one stage left out because they failed.
 struct FailureCount {
   std::string stage = {};
   std::string dataset_path = {};
   std::string shard_name = {};   ///< empty: not known
-  std::uint64_t samples = 0;     ///< named by reports
-  bool is_shard_broken = false;  ///< then all its samples are left out
+  std::uint64_t samples = 0;     ///< number of samples named in reports
+  bool is_shard_broken = false;  ///< if true, all samples of the shard are left out
 };
 
-/// What the speed of a loader depends on.
+/// What limits the speed of a loader.
 enum class Limit : std::uint8_t {
   kUnknown = 1,  ///< not enough data yet
-  kStorage,      ///< reading, while the CPU idles
+  kStorage,      ///< reading, while the CPU is idle
   kCpu,          ///< the CPU time of a stage
   kConsumer,     ///< the trainer takes batches more slowly than they are made
-  kCpuShortage,  ///< workers are ready to run and get no core
+  kCpuShortage,  ///< workers are ready to run but get no core
 };
 
 std::string_view to_string(Limit limit);
 
 struct Verdict {
   Limit limit = Limit::kUnknown;
-  std::string stage = {};  ///< the one that takes longest, for kStorage and kCpu; may be unknown
+  std::string stage = {};  ///< for kStorage and kCpu: the slowest stage; empty: unknown
   std::string text = {};   ///< one sentence, with the numbers that led to it
 };
 
-/// A value.
+/// A value type.
 struct LoaderStatistics {
   int num_workers = 0;
   std::vector<WorkerStatistics> workers = {};
   ConsumerStatistics consumer = {};
-  /// Of all that the rank delivered, before a restore too (docs/rescaling.md).
+  /// Covers everything that the rank delivered, including before a restore (docs/rescaling.md).
   Certificate certificate = {};
   std::vector<FailureCount> failures = {};  ///< by stage, dataset and shard
-  /// The newest 1,000, oldest first, each with at most 100 of its samples.
+  /// The newest 1,000 reports, oldest first, each with at most 100 of its samples.
   std::vector<FailureReport> newest_reports = {};
 
-  /// What to change to make the loader faster.
+  /// Determines what limits the loader.
   Verdict verdict() const;
 };
 
-/// With the verdict. Times are in seconds.
+/// Includes the verdict. Times are in seconds.
 Config to_json(const LoaderStatistics& statistics);
 
-/// Adds the numbers of a run to those of earlier runs; stages are matched by name. The queue is
-/// that of `run`.
+/// Adds the numbers of `run` to those of earlier runs in `sum`. Stages are matched by name. The
+/// queue depth is taken from `run`.
 void add_run(WorkerStatistics& sum, const WorkerStatistics& run);
 
 }  // namespace energon

@@ -11,10 +11,11 @@
 
 namespace energon {
 
-/// How much of its busy time a thread really runs in one kind of call. Asking for a thread's CPU
-/// time is a system call, a good part of what a small batch costs; so when calls are shorter than
-/// 50 us it is asked once a millisecond, and the calls between count with the share of the last one
-/// that was asked for. How long it waited for a core is asked at most once in ten milliseconds.
+/// The share of its busy time in which a thread really runs, for one kind of call. Querying a
+/// thread's CPU time is a system call, which is a large part of the cost of a small batch. So while
+/// calls are shorter than 50 us, the CPU time is measured once per millisecond, and the other calls
+/// are assumed to have the share of the last measured call. The time spent waiting for a core is
+/// measured at most once in ten milliseconds.
 class CpuShare {
  private:
   friend class BusyTime;
@@ -30,13 +31,15 @@ class CpuShare {
   double wait_share_ = 0;
 };
 
-/// From construction to destruction: time that the pipeline is busy, CPU time of the thread, and
-/// the time that it waited for a core. What the consumer was waited for meanwhile counts as that.
+/// Adds, from construction to destruction, the busy time of the pipeline, the CPU time of the
+/// thread, and the time that it waited for a core. Time spent waiting for the consumer is counted
+/// as such, not as busy time.
 class BusyTime {
  public:
-  /// All must outlive the object; `cpu` is that of the thread and of this kind of call.
+  /// All arguments must outlive the object. `cpu` is the CpuShare of this thread and this kind of
+  /// call.
   BusyTime(StatisticsBlock& block, CpuShare& cpu, const ArenaWriter& arena);
-  /// Of a pipeline on the heap, which never waits.
+  /// For a pipeline without an arena, which never waits for the consumer.
   BusyTime(StatisticsBlock& block, CpuShare& cpu);
   ~BusyTime();
   BusyTime(const BusyTime&) = delete;
@@ -49,15 +52,15 @@ class BusyTime {
   StatisticsBlock& block_;
   CpuShare& cpu_;
   const ArenaWriter* const arena_;
-  const std::chrono::nanoseconds waited_;  // by the arena, before
-  const std::uint64_t ring_wait_ns_;       // in the block, before
+  const std::chrono::nanoseconds waited_;  // wait time of the arena at construction
+  const std::uint64_t ring_wait_ns_;       // wait time in the block at construction
   const std::chrono::steady_clock::time_point begin_;
   const std::optional<std::chrono::nanoseconds> cpu_begin_;  // if it is asked for
   const bool asks_wait_;
-  const std::optional<std::chrono::nanoseconds> wait_begin_;  // if it is asked for, and known
+  const std::optional<std::chrono::nanoseconds> wait_begin_;  // if measured and known
 };
 
-/// From construction to destruction: time that the consumer is waited for.
+/// Adds the time from construction to destruction to the time spent waiting for the consumer.
 class ConsumerWait {
  public:
   explicit ConsumerWait(StatisticsBlock& block);
@@ -70,9 +73,9 @@ class ConsumerWait {
   const std::chrono::steady_clock::time_point begin_;
 };
 
-/// A batch was made.
+/// Counts a batch that was made.
 void count_batch(StatisticsBlock& block);
-/// The thread that helps to read (energon/read/read_helper.h) used `cpu_time` more. Called by the
+/// Adds `cpu_time` of the thread that helps to read (energon/read/read_helper.h). Called by the
 /// thread that drives the pipeline.
 void count_helper(StatisticsBlock& block, std::chrono::nanoseconds cpu_time);
 

@@ -1,4 +1,5 @@
-// The checkpoints a worker keeps: when one is stored, and which one answers get_checkpoint.
+// The checkpoints that a worker keeps for a stream: when one is stored, and which one answers
+// get_checkpoint.
 
 #pragma once
 
@@ -14,23 +15,26 @@
 
 namespace energon {
 
-/// due() and store() are for the worker's main thread, newest_not_after() for its command thread.
+/// due() and store() are called by the worker's main thread, newest_not_after() by its command
+/// thread.
 class WorkerCheckpoints {
  public:
-  /// `slots`: checkpoints the ring keeps. `every_batches`: as CheckpointInterval.
+  /// `ring` must outlive this object. `slots`: number of checkpoints that the ring keeps.
+  /// `every_batches`: as in CheckpointInterval.
   WorkerCheckpoints(CheckpointWriter& ring, std::size_t slots,
                     std::optional<std::int64_t> every_batches)
       : ring_(ring), slots_(slots), interval_(every_batches) {}
 
-  /// As CheckpointInterval::due().
+  /// See CheckpointInterval::due().
   bool due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch) {
     return interval_.due(index, bytes, is_first_of_epoch);
   }
 
-  /// Stores the position `checkpoint`.
+  /// Stores `checkpoint` in the ring.
   void store(const SavableDatasetCheckpoint& checkpoint);
 
-  /// Index of the newest stored checkpoint that is not after `delivered` batches.
+  /// The index of the newest stored checkpoint that is at most `delivered`; nullopt if there is
+  /// none.
   std::optional<std::uint64_t> newest_not_after(std::uint64_t delivered) const;
 
  private:
@@ -38,9 +42,9 @@ class WorkerCheckpoints {
   const std::size_t slots_;
 
   CheckpointInterval interval_;
-  ByteWriter writer_;  // kept to save an allocation
+  ByteWriter writer_;  // reused to avoid allocations
 
-  mutable std::mutex mutex_;           // guards what follows; both threads are of this process
+  mutable std::mutex mutex_;           // guards everything below; both threads are in this process
   std::deque<std::uint64_t> indexes_;  // of the stored checkpoints, ascending
 };
 

@@ -1,11 +1,11 @@
 // The body of a worker process: runs the pipelines of its logical shards in turn and sends their
 // batches.
 //
-// Three threads, or four. The main thread makes batches, stores checkpoints and commits to the
-// sample ring; the command thread serves get_checkpoint and the start of epochs, so that neither
-// waits for a slow sample; a watchdog ends the process with its parent; the first large batch
-// starts one that helps to read (energon/read/read_helper.h). The states and the messages are in
-// energon/worker/protocol.h.
+// A worker has three or four threads. The main thread makes batches, stores checkpoints and commits
+// to the sample ring. The command thread handles get_checkpoint and the start of epochs, so that
+// neither waits for a slow sample. A watchdog ends the process with its parent. The first large
+// batch starts a thread that helps to read (energon/read/read_helper.h). energon/worker/protocol.h
+// describes the states and messages.
 
 #pragma once
 
@@ -21,20 +21,20 @@
 
 namespace energon {
 
-/// Sizes of the channel of worker `worker`, the same on both sides.
+/// The sizes of the channel of worker `worker`, equal on both sides.
 ChannelOptions channel_options(const LoaderOptions& options, int worker);
 
-/// What a worker is started with: where it begins.
+/// The start position of a worker.
 struct WorkerBeginning {
-  std::vector<SavableDatasetCheckpoint> streams;  ///< of the worker, in their order
-  std::int64_t epoch = 0;                         ///< the epoch to be in
+  std::vector<SavableDatasetCheckpoint> streams;  ///< streams of the worker, in order
+  std::int64_t epoch = 0;                         ///< the epoch to start in
 };
 
 std::string encode_beginning(const WorkerBeginning& beginning);
 
-/// Runs until the channel is closed; what it returns is the exit code. Failures of the pipeline are
-/// sent to the parent; it throws those before there is a channel to send them
-/// (ForkServer::death_of).
+/// Runs until the channel is closed. Returns the exit code. Sends failures of the pipeline to the
+/// parent. Throws failures that occur before the channel exists; the parent gets these from
+/// ForkServer::death_of().
 int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options);
 
