@@ -32,7 +32,9 @@ enum class Stage : std::uint8_t {
   kFlatMap = 5,       ///< (call number, output of that call); one inner key
   kIterMap = 6,       ///< (call number, output of that call); a list of inner keys
   kGroupBatch = 7,    ///< (batch number); a list of inner keys
-  kPacking = 8,  ///< (pack) or (call, output of that call); a list. Sample part: (begin, end); one
+  /// (pack) or (call, output of that call); a list of inner keys. For the selected part of a
+  /// sample: (begin, end); one inner key.
+  kPacking = 8,
 };
 
 /// The name in the text form, such as "Webdataset".

@@ -3,7 +3,7 @@
 //
 // The parent and each worker write to their own files. The lines and their fields follow Energon: t
 // (what happened), r (rank), w (worker, null in the parent), and for a delivered batch worker_id,
-// worker_idx (number in that worker's stream), idx (number in the rank's stream; goes on after a
+// worker_idx (number in that worker's stream), idx (number in the rank's stream; continues after a
 // restore), iter_idx (number in this epoch), global_idx (number since the loader was made), keys.
 
 #pragma once

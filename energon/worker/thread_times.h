@@ -55,7 +55,7 @@ class BusyTime {
   const std::chrono::nanoseconds waited_;  // wait time of the arena at construction
   const std::uint64_t ring_wait_ns_;       // wait time in the block at construction
   const std::chrono::steady_clock::time_point begin_;
-  const std::optional<std::chrono::nanoseconds> cpu_begin_;  // if it is asked for
+  const std::optional<std::chrono::nanoseconds> cpu_begin_;  // if measured
   const bool asks_wait_;
   const std::optional<std::chrono::nanoseconds> wait_begin_;  // if measured and known
 };
