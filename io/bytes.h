@@ -1,4 +1,4 @@
-// Bytes and who keeps them alive.
+// Borrowed bytes, byte ranges, and bytes with shared ownership.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace energon {
 
-/// Borrowed bytes. Valid as long as their owner says.
+/// Borrowed bytes. Their owner defines how long they stay valid.
 using ByteView = std::span<const std::byte>;
 
 /// The same bytes as characters; for names, text and JSON.
@@ -29,7 +29,8 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-/// Read-only bytes with what keeps them alive. Cheap to copy; safe to hand to other threads.
+/// Read-only bytes and the object that keeps them alive. Cheap to copy; safe to pass to other
+/// threads.
 struct SharedBytes {
   ByteView view;
   std::shared_ptr<const void> owner;

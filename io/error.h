@@ -1,9 +1,8 @@
-// The project's only exception.
+// The library's only exception type.
 //
-// An Error says what failed and, as far as it is known, where: shard or file, byte offset, sample
-// key, worker. The message is written for the person who reads it at night: value got, value
-// expected, what to do. Context is added while unwinding with Error::with(); what() shows the
-// message followed by the context.
+// An Error says what failed and, where known, the place: shard or file, byte offset, sample key,
+// worker. The message gives the actual value, the expected value, and what to do. Error::with()
+// adds context during unwinding; what() shows the message followed by the context.
 
 #pragma once
 
@@ -15,20 +14,21 @@
 
 namespace energon {
 
-/// Kinds of failure. The numbers cross process borders and stand in logs: append, never renumber.
+/// Kinds of failure. The numbers cross process boundaries and appear in logs: append new ones,
+/// never renumber.
 enum class ErrorCode : std::uint8_t {
   kInvalidArgument = 1,    ///< a call, option or configuration is wrong
   kNotFound = 2,           ///< a file, dataset, sample or key does not exist
-  kCorruptData = 3,        ///< bytes that break their format: truncated, flipped, inconsistent
-  kIo = 4,                 ///< the operating system refused: errno is in the message
+  kCorruptData = 3,        ///< bytes that violate their format: truncated, flipped, inconsistent
+  kIo = 4,                 ///< an operating system call failed; the message describes errno
   kWorkerDied = 5,         ///< a worker process or the fork server ended
   kTimeout = 6,            ///< a wait passed its deadline
   kCancelled = 7,          ///< closed or stopped by the caller, or used after fork
-  kUnsupported = 8,        ///< correct, but not something this library does
+  kUnsupported = 8,        ///< valid, but not supported by this library
   kResourceExhausted = 9,  ///< a limit was reached; the message names the option to change
-  kMismatch = 10,          ///< a state that belongs to another configuration or dataset
-  kInternal = 11,          ///< a bug of ours
-  kUserFunction = 12,      ///< a function given to the pipeline threw an exception that is no Error
+  kMismatch = 10,          ///< a state belongs to another configuration or dataset
+  kInternal = 11,          ///< a bug in this library
+  kUserFunction = 12,      ///< a function given to the pipeline threw something other than an Error
 };
 
 /// Stable lower-case name, such as "corrupt_data".
@@ -37,7 +37,7 @@ std::string_view to_string(ErrorCode code);
 /// Where a failure happened. Unknown fields are absent.
 struct ErrorContext {
   std::optional<std::string> path = std::nullopt;  ///< shard or other file
-  /// In that file; in the expanded stream if the file is compressed.
+  /// Offset in `path`; in the decompressed stream if the file is compressed.
   std::optional<std::uint64_t> byte_offset = std::nullopt;
   std::optional<std::string> sample_key = std::nullopt;
   std::optional<int> worker = std::nullopt;  ///< worker id within its rank
@@ -51,8 +51,7 @@ class Error : public std::exception {
   const std::string& message() const { return message_; }
   const ErrorContext& context() const { return context_; }
 
-  /// Fills the fields that are still unknown; those already set stay, because they were set closer
-  /// to the fault.
+  /// Fills in unknown fields. Keeps fields that are already set: they were set closer to the fault.
   Error& with(const ErrorContext& context);
 
   /// "message [path: …, byte: …, sample: …, worker: …]"
@@ -67,7 +66,7 @@ class Error : public std::exception {
   std::string text_;
 };
 
-/// An Error (kIo; kNotFound for ENOENT) whose message is "operation: <text of error_number>".
+/// An Error (kIo, or kNotFound for ENOENT) with the message "operation: <text of error_number>".
 Error io_error(std::string_view operation, int error_number, ErrorContext context = {});
 
 /// `text` with control characters and invalid bytes escaped as \xNN, so that names from archives

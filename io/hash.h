@@ -12,7 +12,7 @@ namespace energon {
 
 std::uint64_t xxh3_64(ByteView bytes);
 
-/// The same digest of bytes that come in pieces. Not thread-safe.
+/// The same digest, computed from bytes in pieces. Not thread-safe.
 class Xxh3Stream {
  public:
   Xxh3Stream();

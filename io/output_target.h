@@ -1,4 +1,4 @@
-// Where an output really goes: what stands at its path decides.
+// Resolves where to write an output, depending on what exists at its path.
 
 #pragma once
 
@@ -9,26 +9,26 @@
 
 namespace energon {
 
-/// Where to write what shall be found at a path.
+/// Where to write the output for a path.
 struct OutputTarget {
-  /// The file to replace, or to make: `path` with symbolic links followed, so that those stay.
+  /// The file to replace or create: `path` with symbolic links resolved, so that the links stay.
   std::string file = {};
-  /// If valid, what is there is no regular file (a character device such as /dev/null, a FIFO, a
-  /// descriptor such as /dev/stdout): write here instead, and replace nothing.
+  /// If valid, `path` is a character device such as /dev/null, a FIFO, or a descriptor such as
+  /// /dev/stdout: write to `direct`, and replace nothing.
   UniqueFd direct = {};
 };
 
-/// Throws Error: kInvalidArgument for a folder, a socket, a block device or a FIFO that nobody
-/// reads (it is not waited for); kIo; kNotFound if the folder does not exist.
+/// Throws Error: kInvalidArgument for a folder, a socket, a block device, or a FIFO without a
+/// reader (the call does not wait for one); kIo.
 OutputTarget resolve_output(const std::string& path);
 
-/// Throws as resolve_output() for what can never be an output, but opens nothing: to say so at the
-/// start of long work.
+/// Checks `path` without opening it, before long work starts. Throws Error: kInvalidArgument if it
+/// can never be an output, kNotFound if its folder does not exist, kIo.
 void check_output(const std::string& path);
 
-/// For a file that was opened for appending with O_NONBLOCK, so that a FIFO was not waited for:
-/// takes that away. Throws Error (kInvalidArgument) unless it is a regular file or a character
-/// device: others may keep the writer waiting for ever. `path` is named.
+/// Clears O_NONBLOCK of a file that was opened for appending with O_NONBLOCK, so that open() did
+/// not wait on a FIFO. Throws Error: kInvalidArgument unless it is a regular file or a character
+/// device, because writes to other kinds can block forever; kIo. `path` is named in errors.
 void check_can_append(int fd, const std::string& path);
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// Whether something is at a path. Private to io.
+// Whether a path exists. Private to io.
 
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace energon {
 
-/// False also for what cannot be asked for, such as a brace pattern longer than a path may be;
-/// opening then says why. Throws Error (kIo) if the disk or server does not answer, or a folder may
-/// not be searched: what it has may well be there.
+/// Also false for a path that cannot exist, such as a brace pattern longer than a path may be;
+/// opening it then reports why. Throws Error (kIo) if the answer is unknown: the disk or server
+/// does not answer, or a folder may not be searched.
 inline bool path_exists(const std::string& path) {
   std::error_code code;
   const bool exists = std::filesystem::exists(path, code);

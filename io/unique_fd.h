@@ -8,8 +8,8 @@
 
 namespace energon {
 
-/// Closes its descriptor when destroyed; a late error of close() is ignored, because only readers
-/// and anonymous descriptors are held here (writers check fsync() before). Moved-from is empty.
+/// Closes its descriptor on destruction. Ignores errors of close(): only readers and anonymous
+/// descriptors are held here, and writers check fsync() first. A moved-from object is empty.
 class UniqueFd {
  public:
   static constexpr int kInvalid = -1;

@@ -1,9 +1,9 @@
-// Writing to descriptors: all of it, and failures as errors instead of signals.
+// Writes everything to a descriptor. Failures are errors, not signals.
 //
-// A write past the file size limit of the process (ulimit -f), or to a pipe that nobody reads, is
-// by default a signal that ends the process. A library must not change what signals do, so they are
-// blocked in the writing thread, and what a write has raised is taken away again: the write then
-// fails with EFBIG or EPIPE.
+// By default, a write past the file size limit of the process (ulimit -f), or to a pipe without
+// readers, raises a signal that ends the process. A library must not change signal handlers.
+// Instead, these signals are blocked in the writing thread, and a signal raised by the write is
+// consumed: the write fails with EFBIG or EPIPE.
 
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace energon {
 
-/// As long as it lives, SIGXFSZ and SIGPIPE don't reach the thread that made it. For the code of
-/// others that writes, such as SQLite's; write_all() has its own. Signals that were pending before
-/// stay so. Not to be handed to another thread.
+/// While an object lives, SIGXFSZ and SIGPIPE do not reach the thread that created it. For
+/// third-party code that writes, such as SQLite; write_all() does this itself. Signals that were
+/// pending before stay pending. Must be destroyed in the thread that created it.
 class WriteSignalsBlocked {
  public:
   WriteSignalsBlocked();
@@ -25,15 +25,15 @@ class WriteSignalsBlocked {
   WriteSignalsBlocked& operator=(const WriteSignalsBlocked&) = delete;
 
  private:
-  sigset_t raised_ = {};  // of the two, those that were not pending before
-  sigset_t mask_ = {};    // as it was
+  sigset_t raised_ = {};  // those of the two that were not pending before
+  sigset_t mask_ = {};    // the mask before
 };
 
-/// Writes all of `content` at the position of `fd`. Returns 0 or the error number; how much was
-/// written is then unknown. Thread-safe.
+/// Writes all of `content` at the position of `fd`. Returns 0 or the error number; after an error,
+/// it is unknown how much was written. Thread-safe.
 int try_write_all(int fd, ByteView content) noexcept;
 
-/// The same, but throws Error (kIo) that names `operation` and `where`.
+/// The same, but throws Error (kIo), which names `operation` and `where`.
 void write_all(int fd, ByteView content, std::string_view operation, const ErrorContext& where);
 
 }  // namespace energon

@@ -1,7 +1,7 @@
-// What stands behind the last member of a tar.
+// Checks what follows the last member of a tar.
 //
-// Readers stop at the first zero block and never look further; a tar with one zero block in the
-// middle, or two tars in one file, so loses its second half without a word. Here that is an error.
+// Readers stop at the first zero block. So a tar with one zero block in the middle, or two tars in
+// one file, silently loses its second half. Here that is an error.
 
 #pragma once
 
@@ -14,15 +14,15 @@ namespace energon {
 
 enum class ArchiveTail : std::uint8_t {
   kComplete,  ///< at least one zero block, then only zeros
-  kNoEnd,     ///< the file ends with the last member: complete, or cut there
-  kGarbage,   ///< two zero blocks or more, then bytes that are no tar header
+  kNoEnd,     ///< the file ends with the last member: complete, or truncated there
+  kGarbage,   ///< two or more zero blocks, then bytes that are not a tar header
 };
 
-/// Looks at [end_offset, end of file), where `end_offset` is the end of the last member. Throws
-/// Error (kCorruptData) with the offset of data that other readers would lose.
+/// Checks [end_offset, end of file), where `end_offset` is the end of the last member. Throws Error
+/// (kCorruptData) with the offset of data that other readers would lose.
 ArchiveTail check_archive_tail(const FileSource& file, std::uint64_t end_offset);
 
-/// What is wrong with such a tail, for a person. Requires: it is not kComplete.
+/// Describes the problem with such a tail for the user. Requires: `tail` is not kComplete.
 std::string describe(ArchiveTail tail, std::uint64_t end_offset);
 
 }  // namespace energon

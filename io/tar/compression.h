@@ -1,4 +1,4 @@
-// How a shard is compressed, told by its name and by its first bytes.
+// Detects the compression of a shard from its name and its first bytes.
 
 #pragma once
 
@@ -22,12 +22,12 @@ Compression compression_of_name(std::string_view path);
 /// By the first four bytes of a file (fewer if it is shorter).
 Compression compression_of_magic(ByteView first_bytes);
 
-/// By both. Throws Error (kCorruptData) if they disagree: a shard with the wrong name or a wrong
-/// content must not be read as something else.
+/// By both. Throws Error (kCorruptData) if they disagree, so that a file with the wrong name or
+/// content is never read as something else.
 Compression compression_of(const FileSource& file);
 
-/// What a file that should be a tar (or compressed tar) seems to be instead, as a sentence for an
-/// error message: its first bytes, and a hint for what is often found, such as an error page.
+/// A sentence for error messages about a file that should be a tar or compressed tar: its first
+/// bytes, and a hint for common cases such as an error page.
 std::string describe_first_bytes(ByteView first_bytes);
 
 }  // namespace energon

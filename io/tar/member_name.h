@@ -1,13 +1,13 @@
-// How the name of a tar member becomes a sample key and a part name.
+// Splits the name of a tar member into a sample key and a part name.
 //
-// The rule is Energon's, so that both loaders see the same samples in one shard: the key is the
-// name up to the first dot of the last path component, the part is the rest. Names that begin with
-// a component like "__meta__" belong to nobody. A hidden file in a folder has Energon's odd key:
+// The rule is Energon's, so both loaders see the same samples in a shard: the key is the name up to
+// the first dot of the last path component, the part is the rest. Names that begin with a component
+// like "__meta__" belong to no sample. As in Energon, a hidden file in a folder has an odd key:
 // "d/.hid.txt" is part "hid.txt" of sample "d/".
 //
-// One exception to Energon's rule: files that macOS strews into archives ("d/._0.jpg",
-// "d/.DS_Store") are nobody's, where Energon would make them parts of a sample "d/" and then mostly
-// refuse the shard because that key comes again.
+// One exception: files that macOS adds to archives ("d/._0.jpg", "d/.DS_Store") belong to no
+// sample. Energon makes them parts of a sample "d/" and then usually refuses the shard because that
+// key repeats.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace energon {
 
-/// Both view the name that was split.
+/// Both fields are views into the name that was split.
 struct MemberName {
   std::string_view key;
   std::string_view part;  ///< without the dot before it; empty for "trail."
@@ -28,8 +28,8 @@ struct MemberName {
 /// are kept as they are.
 std::optional<MemberName> split_member_name(std::string_view name);
 
-/// True for part names like "__key__", which the loader keeps for itself: a shard must not be able
-/// to overwrite a sample's metadata.
+/// True for part names like "__key__", which the loader reserves: a shard must not overwrite a
+/// sample's metadata.
 inline bool is_reserved_part(std::string_view part) { return part.starts_with("__"); }
 
 }  // namespace energon

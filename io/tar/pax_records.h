@@ -1,7 +1,7 @@
 // The records of a pax extended header: "<length> <key>=<value>\n", one after another.
 //
-// Strict: a length that is wrong by one would shift every record behind it, and so silently change
-// names. The format is in POSIX.1-2001, pax, "pax Extended Header".
+// Parsing is strict: a length that is off by one would shift every later record and silently change
+// names. POSIX.1-2001, pax, "pax Extended Header", defines the format.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace energon {
 
-/// Views the header's body.
+/// Key and value are views into the header's body.
 struct PaxRecord {
   std::string_view key;
   std::string_view value;
@@ -22,10 +22,10 @@ struct PaxRecord {
 
 class PaxRecords {
  public:
-  /// `body` stands at `offset` of the archive and must outlive the records.
+  /// `body` starts at `offset` of the archive and must outlive the records.
   PaxRecords(ByteView body, std::uint64_t offset) : rest_(as_text(body)), offset_(offset) {}
 
-  /// Empty at the end. Throws Error (kCorruptData) with the record's offset.
+  /// The next record; empty at the end. Throws Error (kCorruptData) with the record's offset.
   std::optional<PaxRecord> next();
 
  private:

@@ -1,13 +1,13 @@
-// Finds the samples of a shard: which members belong together, and where each one's bytes are.
+// Finds the samples of a shard: which members belong together, and where their bytes are.
 //
-// This is the source of every index. It therefore reads the shard's headers twice, with libarchive
-// and with our walker, and refuses what they see differently; and it refuses everything that would
-// make samples vanish or get the wrong parts: broken headers, truncation, keys that come back,
-// links, members that are not stored in one piece. Payloads are not read.
+// Every index is built from this scan. So it reads the shard's headers twice, with libarchive and
+// with TarFileWalker, and refuses the shard if the two differ. It also refuses everything that
+// would lose samples or give them wrong parts: broken headers, truncation, keys that reappear, hard
+// links, members that are not stored contiguously. Payloads are not read.
 //
-// Grouping is Energon's (member_name.h): consecutive members with one key are one sample. A sample
-// begins at the first header block of its first member, extension headers included, and reaches to
-// the next sample, members of no sample in between included.
+// Grouping is Energon's (member_name.h): consecutive members with the same key form one sample. A
+// sample begins at the first header block of its first member, extension headers included, and
+// extends to the next sample, including members in between that belong to no sample.
 
 #pragma once
 
@@ -20,19 +20,20 @@
 
 namespace energon {
 
-/// What the file is known to have lost nothing of.
+/// How to treat a tar that may be truncated or has garbage after its end.
 enum class ScanStrictness : std::uint8_t {
-  kNormal,  ///< no end-of-archive block, and garbage behind it, are warnings
+  kNormal,  ///< a missing end-of-archive block, and garbage after it, are warnings
   kStrict,  ///< both are errors
 };
 
 struct ShardScanOptions {
   ScanStrictness strictness = ScanStrictness::kNormal;
 
-  /// A sample with more parts is refused: a shard of one sample is a mistake in its names.
+  /// A sample with more parts is refused: its names are probably wrong and merge a whole shard into
+  /// one sample.
   std::size_t max_parts_per_sample = 100'000;
 
-  /// A larger part is refused. Absent: whatever fits into the file.
+  /// A larger part is refused. Absent: limited by the file size only.
   std::optional<std::uint64_t> max_member_bytes = std::nullopt;
 };
 
@@ -49,7 +50,7 @@ struct ScannedSample {
   std::string key;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  std::vector<ScannedPart> parts = {};  ///< in archive order; names differ from each other
+  std::vector<ScannedPart> parts = {};  ///< in archive order; names are unique
 
   bool operator==(const ScannedSample&) const = default;
 };
@@ -59,13 +60,13 @@ struct SkippedMembers {
   std::uint64_t directories = 0;
   std::uint64_t symbolic_links = 0;
   std::uint64_t special_files = 0;  ///< FIFOs and devices
-  std::uint64_t by_name = 0;        ///< regular files whose name makes them nobody's
+  std::uint64_t by_name = 0;        ///< regular files whose name belongs to no sample
 
   bool operator==(const SkippedMembers&) const = default;
 };
 
 struct ShardScan {
-  std::vector<ScannedSample> samples;  ///< in archive order; keys differ from each other
+  std::vector<ScannedSample> samples;  ///< in archive order; keys are unique
   /// First zero block, or the end of the file if there is none.
   std::uint64_t end_offset = 0;
   SkippedMembers skipped;

@@ -1,8 +1,8 @@
-// One 512-byte tar header block, read strictly.
+// Strict parsing of one 512-byte tar header block.
 //
-// A block is a header only if its checksum and magic are right and its numbers are well formed:
-// readers that guess turn a flipped bit into a missing part. The layout is POSIX.1-1988 ustar, its
-// GNU variant, or v7 (https://www.gnu.org/software/tar/manual/html_node/Standard.html).
+// A block is a header only if its checksum and magic are right and its numbers are well formed: a
+// reader that guesses turns a flipped bit into a missing part. The layout is POSIX.1-1988 ustar,
+// its GNU variant, or v7 (https://www.gnu.org/software/tar/manual/html_node/Standard.html).
 
 #pragma once
 
@@ -22,7 +22,7 @@ using TarBlock = std::span<const std::byte, kTarBlockBytes>;
 
 enum class TarFormat : std::uint8_t { kV7, kUstar, kGnu };
 
-/// Views the block.
+/// Name and prefix are views into the block.
 struct TarHeader {
   std::string_view name;
   std::string_view prefix;  ///< the full name is prefix/name; empty unless ustar
@@ -33,17 +33,18 @@ struct TarHeader {
 
 bool is_zero_block(TarBlock block);
 
-/// True if the block carries its own checksum, as unsigned or, as old writers had it, signed sum.
-/// No other check.
+/// True if the block's stored checksum is right, as an unsigned sum or, as old writers computed it,
+/// a signed sum. Checks nothing else.
 bool has_valid_checksum(TarBlock block);
 
-/// Throws Error (kCorruptData) with `offset` and the field that is wrong.
+/// Parses the block at byte `offset` of the archive. Throws Error (kCorruptData) with `offset` and
+/// the field that is wrong.
 TarHeader parse_tar_header(TarBlock block, std::uint64_t offset);
 
-/// Error (kCorruptData) about the archive's byte `offset`.
+/// An Error (kCorruptData) at byte `offset` of the archive.
 Error corrupt_tar(std::uint64_t offset, std::string reason);
 
-/// `size` filled up to whole blocks. Requires: size < 2^63.
+/// `size` rounded up to whole blocks. Requires: size < 2^63.
 constexpr std::uint64_t padded_to_blocks(std::uint64_t size) {
   return (size + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }

@@ -1,4 +1,4 @@
-// What a walk over an archive yields: one member's place and kind, not its bytes.
+// One member as a walk over an archive returns it: its place and kind, not its bytes.
 
 #pragma once
 
@@ -16,14 +16,14 @@ enum class MemberType : std::uint8_t {
 };
 
 struct TarMember {
-  /// Raw bytes, never converted; valid until the next call of next().
+  /// Raw bytes, except that ArchiveReader may convert them; valid until the next call of next().
   std::string_view name;
   MemberType type = MemberType::kRegular;
-  /// As in the header, NUL included; NUL always from ArchiveReader.
+  /// As in the header, where it may be NUL; always NUL from ArchiveReader.
   char type_flag = '\0';
-  /// The stored bytes are a map and pieces, not the file.
+  /// The stored bytes are a sparse map and fragments, not the plain file content.
   bool sparse = false;
-  /// First block of the member, which may be a pax or GNU extension header of its own.
+  /// First block of the member, which may be its own pax or GNU extension header.
   std::uint64_t header_offset = 0;
   std::uint64_t data_offset = 0;
   std::uint64_t size = 0;  ///< stored bytes; [data_offset, data_offset + size)

@@ -1,8 +1,8 @@
-// The walk from header to header that the walkers in tar_walker.h share.
+// The header-to-header walk that the walkers in tar_walker.h share.
 //
-// Understood: v7, ustar, GNU (long names, base-256 sizes, old sparse) and pax. Everything that two
-// readers could understand differently is an Error, never a guess: one member too few or too many
-// is silently wrong training data.
+// Supports v7, ustar, GNU (long names, base-256 sizes, old sparse) and pax. Everything that two
+// readers could interpret differently is an Error, never a guess: one member too few or too many is
+// silently wrong training data.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace energon {
 
-/// Bytes of the extension headers (pax, long names) of one member; more is refused.
+/// Limit for the extension headers (pax, long names) of one member, in bytes.
 inline constexpr std::uint64_t kMaxExtensionBytes = std::uint64_t{1} << 20;
 
 /// Not thread-safe.
@@ -27,13 +27,13 @@ class TarWalk {
   TarWalk(const TarWalk&) = delete;
   TarWalk& operator=(const TarWalk&) = delete;
 
-  /// The next member; empty at a zero block and at the end of the bytes. The end is sticky, and an
-  /// error comes again at every further call.
-  /// Throws Error: kCorruptData with the byte offset; kUnsupported for multi-volume archives.
+  /// The next member; empty at a zero block and at the end of the bytes. The end is sticky, and so
+  /// is an error: every further call throws it again. Throws Error: kCorruptData with the byte
+  /// offset; kUnsupported for multi-volume archives.
   std::optional<TarMember> next();
 
-  /// Where the walk stands: the header after the member just returned or, at the end, the first
-  /// zero block or the end of the bytes.
+  /// The current position: the header after the member just returned or, at the end, the first zero
+  /// block or the end of the bytes.
   std::uint64_t offset() const { return offset_; }
   bool met_zero_block() const { return met_zero_block_; }
 
@@ -53,7 +53,7 @@ class TarWalk {
     std::optional<std::uint64_t> size;
     std::uint64_t total_bytes = 0;
     bool has_pax = false;
-    bool has_name = false;  // which is in name_
+    bool has_name = false;  // stored in name_
     bool has_long_name = false;
     bool has_long_link = false;
     bool has_sparse_name = false;
@@ -75,7 +75,7 @@ class TarWalk {
   const std::uint64_t end_;
   std::uint64_t offset_;
   bool met_zero_block_ = false;
-  std::string name_;  // only for names that do not stand in one piece in one header
+  std::string name_;  // only for names that are not contiguous in one header
 };
 
 }  // namespace energon

@@ -1,7 +1,7 @@
-// Walkers over the members of a tar: in memory, and in a file without reading its payloads.
+// Walks over the members of a tar: in memory, or in a file without reading its payloads.
 //
-// Both yield the same members for the same archive as libarchive does (archive_reader.h), which the
-// tests compare; they are the fast way through a shard.
+// Both walkers return the same members as libarchive (archive_reader.h) but are faster; tests
+// compare the results.
 
 #pragma once
 
@@ -14,20 +14,20 @@
 
 namespace energon {
 
-/// What a block of zeros means where a header could be.
+/// The meaning of a zero block where a header is expected.
 enum class ZeroBlock : std::uint8_t {
   kIsDamage,     ///< in a sample's range, which ends where its last member ends
-  kEndsArchive,  ///< in a whole archive; behind it are zeros only
+  kEndsArchive,  ///< in a whole archive; only zeros follow
 };
 
-/// Over bytes in memory: one sample's range of a shard or, with ZeroBlock::kEndsArchive, a whole
-/// small shard. A range may begin with members of no sample. It ends at a member's end: a member
-/// that goes past the end of the range is an error.
-/// Allocates nothing unless a name is split over fields or stands in an extension header.
+/// Walks bytes in memory: one sample's range of a shard or, with ZeroBlock::kEndsArchive, a whole
+/// small shard. A range may begin with members that belong to no sample. It must end where a member
+/// ends: a member that extends past the end of the range is an error. Allocates memory only for a
+/// name that is split over fields or stored in an extension header.
 class TarWalker final : public TarWalk {
  public:
-  /// `bytes` stand at `base_offset` of their file: the offsets of members and errors count from the
-  /// beginning of that file. They must outlive the walker.
+  /// `bytes` start at `base_offset` of their file; offsets of members and errors count from the
+  /// beginning of that file. `bytes` must outlive the walker.
   explicit TarWalker(ByteView bytes, std::uint64_t base_offset = 0,
                      ZeroBlock zero_block = ZeroBlock::kIsDamage)
       : TarWalk(base_offset, base_offset + bytes.size()),
@@ -35,7 +35,7 @@ class TarWalker final : public TarWalk {
         base_(base_offset),
         zero_block_(zero_block) {}
 
-  /// A member's bytes. Requires: the member was returned by this walker.
+  /// The content of a member. Requires: the member was returned by this walker.
   ByteView data(const TarMember& member) const {
     return bytes_.subspan(member.data_offset - base_, member.size);
   }
@@ -51,9 +51,9 @@ class TarWalker final : public TarWalk {
   const ZeroBlock zero_block_;
 };
 
-/// Over a file, by pread of small windows around the headers. Errors carry the file's path only if
-/// reading fails; the caller adds it otherwise. What stands behind the first zero block is not
-/// looked at: check_archive_tail() does that.
+/// Walks a file with pread() of small windows around the headers. Only read errors carry the file's
+/// path; the caller adds it to others. Bytes after the first zero block are not checked:
+/// check_archive_tail() does that.
 class TarFileWalker final : public TarWalk {
  public:
   /// `file` must outlive the walker.
