@@ -1,4 +1,4 @@
-// What lint() does with a JSONL file. Private to io.
+// lint() for a JSONL file. Private to io.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace energon {
 
-/// Reads and parses every line, and compares the index beside the file, if there is one. Throws
-/// Error (kNotFound, kIo, kCancelled).
+/// Reads and parses every line, and checks the index beside the file, if there is one. Throws Error
+/// (kNotFound, kIo, kCancelled).
 LintReport lint_jsonl(const std::string& path, const LintOptions& options);
 
 }  // namespace energon

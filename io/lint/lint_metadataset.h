@@ -1,4 +1,4 @@
-// What lint() does with a metadataset. Private to io.
+// lint() for a metadataset. Private to io.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace energon {
 
-/// Lints each dataset that one of the splits names, once: leaves, parts of joins, auxiliary
-/// datasets; and the join indices. Throws Error as read_metadataset(), and kCancelled.
+/// Lints each dataset that any split names, once: leaves, datasets of joins, and auxiliary
+/// datasets. Also lints the join indices. Throws Error as read_metadataset(), and kCancelled.
 LintReport lint_metadataset(const std::string& path, const LintOptions& options);
 
 }  // namespace energon

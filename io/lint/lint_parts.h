@@ -1,5 +1,4 @@
-// What lint says of the contents of parts: JSON that cannot be parsed, headers of pictures and
-// sounds that are damaged.
+// Lints the contents of parts: JSON that cannot be parsed, damaged headers of images and audio.
 
 #pragma once
 
@@ -11,13 +10,12 @@
 
 namespace energon {
 
-/// Called with the number of the sample, the part, and what is wrong with it: "is no JPEG image:
-/// …".
+/// Called with the number of the sample, the part, and the problem, such as "is no JPEG image: …".
 using ReportPart =
     std::function<void(std::size_t sample, const ScannedPart& part, std::string what)>;
 
-/// Reads the JSON parts of one sample completely (beyond 64 MiB they are passed over), and the
-/// beginning of its pictures and sounds. Throws Error (kIo, kCorruptData).
+/// Reads the JSON parts of one sample completely (those above 64 MiB are skipped), and the
+/// beginning of its images and audio. Throws Error (kIo, kCorruptData).
 void lint_parts(const FileSource& tar, const ShardScan& scan, std::size_t sample,
                 const ReportPart& report);
 

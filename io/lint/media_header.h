@@ -1,4 +1,4 @@
-// What the first bytes of pictures and sounds say. Nothing is decoded.
+// Reads headers of images and audio from their first bytes. Nothing is decoded.
 
 #pragma once
 
@@ -13,22 +13,22 @@ namespace energon {
 
 struct MediaHeader {
   std::string_view format;        ///< "JPEG image"
-  std::uint32_t width = 0;        ///< pixels; 0: a sound
+  std::uint32_t width = 0;        ///< pixels; 0: audio
   std::uint32_t height = 0;       ///< pixels
-  std::uint32_t channels = 0;     ///< 0: not told
-  std::uint32_t sample_rate = 0;  ///< of a sound, in Hz
-  double seconds = 0;             ///< of a sound
+  std::uint32_t channels = 0;     ///< 0: unknown
+  std::uint32_t sample_rate = 0;  ///< of audio, in Hz
+  double seconds = 0;             ///< of audio
 };
 
-/// Of JPEG, PNG, GIF, WebP, BMP and WAV files; nothing for others, for damaged ones, and if the
-/// header goes on behind `beginning`.
+/// The header of a JPEG, PNG, GIF, WebP, BMP or WAV file. Empty for other files, for damaged ones,
+/// and if the header extends past `beginning`.
 std::optional<MediaHeader> read_media_header(ByteView beginning);
 
-/// Whether a file with this extension ("jpg", in lower case) should be of one of these formats.
+/// Whether a file with this extension ("jpg", lower case) should be in one of these formats.
 bool promises_media(std::string_view extension);
 
-/// What is wrong with the beginning of a file of `size` bytes with such an extension, which may
-/// hold another of these formats. Nothing: it looks right, or its header goes on behind
+/// The problem with the beginning of a file of `size` bytes with this extension; the content may be
+/// in another of these formats. Empty if the file looks right, or its header extends past
 /// `beginning`.
 std::optional<std::string> media_problem(std::string_view extension, ByteView beginning,
                                          std::uint64_t size);

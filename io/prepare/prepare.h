@@ -1,11 +1,11 @@
-// Prepares a folder of shards: makes `.nv-meta`, an index per shard and, if asked, checksums.
+// Prepares a folder of shards: writes `.nv-meta`, an index per shard and, on request, checksums.
 //
-// What it writes, Energon reads as if it had prepared the folder itself (docs/formats/
-// energon_files.md); unlike Energon it refuses a damaged shard instead of indexing what is left of
-// it. Everything is built in a staging folder beside .nv-meta. Of a prepare that fails or is
-// stopped before the end nothing is used, and the next one removes what is left of it; one that is
-// killed while it puts the files to their places is finished by whoever opens or prepares the
-// folder next. So there is always the old set or the new one.
+// Energon reads the result as if it had prepared the folder itself (docs/formats/energon_files.md).
+// Unlike Energon, prepare() refuses a damaged shard instead of indexing what is left of it.
+// Everything is built in a staging folder beside .nv-meta. If prepare() fails or is stopped before
+// the end, nothing is used, and the next prepare() removes what is left. If it is killed while it
+// moves the files to their places, the next process that opens or prepares the folder completes the
+// move. So a folder always has either the old set of files or the new one.
 
 #pragma once
 
@@ -22,38 +22,39 @@ namespace energon {
 
 enum class Checksums { kNone, kWrite };
 
-/// What to do with a folder that is prepared already.
+/// What to do if the folder is already prepared.
 enum class Existing { kRefuse, kOverwrite };
 
 struct PrepareOptions {
-  /// At most one of the two; with neither, every shard belongs to "train".
+  /// Set at most one of the two; with neither, every shard belongs to "train".
   std::vector<SplitRatio> split_ratios = {};
   std::vector<SplitPattern> split_patterns = {};
 
-  /// Shards are left out in whose name one of these regular expressions is found anywhere.
+  /// Shards whose name contains a match of one of these regular expressions are left out.
   std::vector<std::string> exclude_regexes = {};
 
   Existing existing = Existing::kRefuse;
 
-  /// Tars that do not end with zero blocks, or have other data behind them: a warning, or an Error.
+  /// Whether a tar without final zero blocks, or with other data after them, is a warning or an
+  /// Error.
   ScanStrictness strictness = ScanStrictness::kNormal;
 
-  /// Digests of all samples (io/index/checksum_file.h). Reads every byte of the data.
+  /// Whether to write digests of all samples (io/index/checksum_file.h). This reads every byte of
+  /// the data.
   Checksums checksums = Checksums::kNone;
 
-  /// A minimal loader definition (crude samples) of this name is written into .nv-meta, so that
-  /// Energon can open the folder, unless one is there. Absent: none.
+  /// Name of a minimal loader definition (crude samples) that is written into .nv-meta unless it
+  /// exists, so that Energon can open the folder. Absent: none is written.
   std::optional<std::string> dataset_yaml_name = "dataset.yaml";
 
-  /// Compressed shards are expanded into it (io/index/index_cache.h). Absent:
-  /// default_cache_dir().
+  /// Where compressed shards are expanded (io/index/index_cache.h). Absent: default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
 
-  /// Shards scanned at a time. Absent: one per core, at most 16. Each holds the names of one
+  /// Shards scanned concurrently. Absent: one per core, at most 16. Each holds the names of one
   /// shard's samples and parts in memory.
   std::optional<int> threads = std::nullopt;
 
-  /// Ends the work after the shards that are being scanned, with Error (kCancelled).
+  /// Stops the work after the shards that are being scanned, with Error (kCancelled).
   std::stop_token stop = {};
 };
 
@@ -64,7 +65,7 @@ struct PrepareProgress {
   std::uint64_t bytes = 0;  ///< of the uncompressed shards done
 };
 
-/// Told about each shard, in order, on the thread that called prepare().
+/// Called after each shard, in order, on the thread that called prepare().
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
@@ -85,10 +86,10 @@ struct PrepareReport {
 ///   kNotFound         no such folder, or no shards in it
 ///   kInvalidArgument  prepared already, being prepared by another process, bad options, two shards
 ///                     with one index name
-///   kCorruptData      damaged or empty shards, or keys that occur twice: all that were found are
-///                     named, with shard, byte and reason
-///   kCancelled        `stop` was requested; the folder is as it was
-///   kIo               the folder can't be written
+///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all that
+///                     were found, with shard, byte and reason
+///   kCancelled        `stop` was requested; the folder is unchanged
+///   kIo               the folder cannot be written
 PrepareReport prepare(const std::string& path, const PrepareOptions& options,
                       ProgressSink& progress);
 

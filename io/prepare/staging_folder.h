@@ -1,11 +1,11 @@
-// Where prepare() builds what becomes `.nv-meta` and the indices: all or nothing. Private to
-// io.
+// The folder in which prepare() builds `.nv-meta` and the indices, to publish all of them or none.
+// Private to io.
 //
-// The folder is `.nv-meta.prepare.<id>` beside the future .nv-meta, so that moving is renaming; the
-// id is random, so two prepares never write into one folder. The lock of the dataset's folder keeps
-// two prepares apart where locks work; where they don't, both run, and the later one's files stay
-// (io/dataset/prepare_commit.h). What a killed prepare left is removed by the next one, once it has
-// not been changed for kAbandonedAfter.
+// The folder is `.nv-meta.prepare.<id>` beside the future .nv-meta, so a move is a rename. The id
+// is random, so two prepares never write into the same folder. Where locks work, the lock of the
+// dataset's folder prevents a second prepare; where they do not, both run, and the later one's
+// files stay (io/dataset/prepare_commit.h). The next prepare removes what a killed one left, once
+// it is unchanged for kAbandonedAfter.
 
 #pragma once
 
@@ -22,7 +22,7 @@ namespace energon {
 
 class StagingFolder {
  public:
-  /// Completes what an earlier prepare has published, and makes the folder, empty. Throws Error:
+  /// Completes an earlier published prepare, then creates the folder, empty. Throws Error:
   /// kInvalidArgument if another process holds the lock, kIo.
   StagingFolder(std::string dataset_path, unsigned folder_mode);
   /// Removes what was not committed.
@@ -30,21 +30,21 @@ class StagingFolder {
   StagingFolder(const StagingFolder&) = delete;
   StagingFolder& operator=(const StagingFolder&) = delete;
 
-  /// Where to build a file of .nv-meta, by its final name.
+  /// Registers a file of .nv-meta by its final name, and returns the path to build it at.
   std::string meta_file(std::string_view name);
   void write_meta_file(std::string_view name, ByteView content, unsigned mode);
 
-  /// Where to build a file that goes elsewhere. Thread-safe for different `number`s.
+  /// The path to build a file at that goes elsewhere. Thread-safe for different `number`s.
   std::string loose_file(std::int64_t number, std::string_view suffix) const;
-  /// That the loose file goes to `to`, relative to the dataset's folder.
+  /// Registers a move of the loose file to `to`, relative to the dataset's folder.
   void move_loose_file(std::int64_t number, std::string_view suffix, const std::string& to);
-  /// That `path`, relative to the dataset's folder, must not be there any more.
+  /// Registers the removal of `path`, relative to the dataset's folder.
   void remove_file(const std::string& path);
 
-  /// Replaces the old files by the new ones: the loose ones, then those of .nv-meta in the order in
-  /// which they were named; files that .nv-meta has besides stay. Killed at any instant, it leaves
-  /// the old set or the new one for whoever opens the dataset. Throws Error (kIo); the dataset is
-  /// then as it was, unless complete_commit() fails.
+  /// Replaces the old files with the new ones: first the loose files, then those of .nv-meta in the
+  /// order of their registration. Other files in .nv-meta stay. If the process is killed at any
+  /// time, the next process to open the dataset finds the old set or the new one. Throws Error
+  /// (kIo); the dataset is then unchanged, unless complete_commit() failed.
   void commit();
 
  private:

@@ -1,7 +1,7 @@
-// Which samples of several datasets belong together: the join index, format JIDX0001, the same
+// The join index: which samples of several datasets belong together. Format JIDX0001, the same
 // bytes as Energon's.
 //
-// A row is one joined sample and has one place for each dataset of the join: the shard, as its
+// A row is one joined sample. For each dataset of the join it holds one place: the shard, as its
 // position in the dataset's split part before exclusion, and the byte range of the sample in the
 // uncompressed tar. docs/formats/energon_files.md gives the layout.
 
@@ -29,30 +29,31 @@ struct JoinPlace {
   bool operator==(const JoinPlace&) const = default;
 };
 
-/// One place per dataset; empty if it has no such sample (nonmatch: none), never in the first.
+/// One place per dataset; empty if the dataset has no such sample (nonmatch: none). Never empty for
+/// the first dataset.
 using JoinRow = std::vector<std::optional<JoinPlace>>;
 
-/// Rows are read from the file when they are asked for. Thread-safe, and may be used after fork().
+/// Reads rows from the file on demand. Thread-safe, and may be used after fork().
 class JoinIndex {
  public:
-  /// Opens `path`, which must have `columns` places in a row. Throws Error: kNotFound, kIo,
-  /// kCorruptData if it is no such file.
+  /// Opens `path`, which must have `columns` places per row. Throws Error: kNotFound, kIo,
+  /// kCorruptData if it is not such a file.
   JoinIndex(const std::string& path, std::size_t columns);
 
   const std::string& path() const { return file_.path(); }
   std::size_t column_count() const { return columns_; }
   std::int64_t row_count() const { return rows_; }
 
-  /// Throws Error: kInvalidArgument unless 0 <= i < row_count(), kCorruptData for a row that cannot
-  /// be one, kIo.
+  /// Throws Error: kInvalidArgument unless 0 <= i < row_count(), kCorruptData for an invalid row,
+  /// kIo.
   JoinRow row(std::int64_t i) const;
 
   /// Calls visit(i, row) for all rows in order; reads many at a time. Throws as row().
   void for_each_row(const std::function<void(std::int64_t, const JoinRow&)>& visit) const;
 
-  /// Reads all rows once. `tar_sizes[c][s]` is the size of shard `s` of column `c`, without a value
-  /// if the shard is excluded. Throws Error (kCorruptData) that names the first row that leads to a
-  /// shard that is not there or past its end.
+  /// Reads all rows once and checks them. `tar_sizes[c][s]` is the size of shard `s` of column `c`,
+  /// or empty if the shard is excluded. Throws Error (kCorruptData) that names the first row that
+  /// is out of order, or whose shard does not exist, is excluded, or ends before the sample does.
   using TarSizes = std::vector<std::optional<std::uint64_t>>;
   void check(std::span<const TarSizes> tar_sizes) const;
 
@@ -68,7 +69,7 @@ class JoinIndex {
 /// Not thread-safe.
 class JoinIndexWriter {
  public:
-  /// Throws Error (kIo). Nothing is at `path` before finish().
+  /// Throws Error (kIo). `path` is not written before finish().
   JoinIndexWriter(const std::string& path, std::size_t columns);
   ~JoinIndexWriter();
   JoinIndexWriter(const JoinIndexWriter&) = delete;
@@ -87,18 +88,17 @@ class JoinIndexWriter {
   std::unique_ptr<File> file_;
 };
 
-/// What the name of a join index depends on, of one dataset.
+/// What one dataset contributes to the name of a join index.
 struct JoinNameField {
   std::string uuid = {};                   ///< the content of index.uuid
   std::vector<std::string> excludes = {};  ///< expanded entries of `exclude` that hold a '/'
   Nonmatch nonmatch = Nonmatch::kError;
-  /// Split part and split file, if the name must tell them apart; Energon's never does.
+  /// Split part and split file, if the name must distinguish them; Energon's name never does.
   std::optional<std::string> split = std::nullopt;
 };
 
-/// "join_index_<SHA-256>.bin". The excludes are sorted first, and doubles dropped: Energon feeds
-/// them in the order of a Python set, so that with two or more of them its own name differs from
-/// process to process.
+/// "join_index_<SHA-256>.bin". Excludes are sorted and deduplicated first. Energon hashes them in
+/// the order of a Python set, so with two or more of them its name differs between processes.
 std::string join_index_name(std::span<const JoinNameField> columns);
 
 }  // namespace energon

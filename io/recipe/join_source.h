@@ -1,8 +1,8 @@
-// The datasets of a join, as their files describe them, and where the join's index is.
+// The datasets of a join, as their files describe them, and the path of the join index.
 //
-// The index lies in the folder "<metadataset>.cache" beside the metadataset. Its name depends on
-// the datasets' UUIDs, excluded samples and nonmatch modes, so that an index of an earlier state is
-// not found any more. It does not depend on the shards of the split part: after those were changed,
+// The index is in the folder "<metadataset>.cache" beside the metadataset. Its name depends on the
+// datasets' UUIDs, excluded samples and nonmatch modes, so an index of an earlier state is no
+// longer found. The name does not depend on the shards of the split part: after those change,
 // energon prepare must be run again.
 
 #pragma once
@@ -23,10 +23,10 @@ struct JoinSource {
   std::string split_part = {};
   Nonmatch nonmatch = Nonmatch::kError;
   std::string uuid = {};
-  /// Shards of the split part before exclusion; JoinPlace::shard counts these.
+  /// Shards of the split part before exclusion. JoinPlace::shard is a position in this list.
   std::vector<std::string> shards = {};
-  std::vector<std::int64_t> tar_file_ids = {};  ///< of `shards`, in index.sqlite
-  std::vector<std::string> excludes = {};       ///< expanded, sorted, without doubles
+  std::vector<std::int64_t> tar_file_ids = {};  ///< of each shard, in index.sqlite
+  std::vector<std::string> excludes = {};       ///< expanded, sorted, without duplicates
 
   /// Whether the shard at this position is excluded as a whole.
   bool is_shard_excluded(std::size_t position) const;
@@ -37,16 +37,17 @@ struct JoinFiles {
   std::vector<JoinSource> sources = {};
 };
 
-/// Where the datasets of a join are: what reads more than locate_join() does so in
-/// read_committed().
+/// The paths of the datasets of a join, for read_committed(). Code that reads more than
+/// locate_join() does must run inside read_committed().
 std::vector<std::string> dataset_paths(const LeafReference& join);
 
-/// `join` is a leaf of kind kJoin. Reads .info.json, the split file and index.uuid of each dataset.
-/// Throws Error: kInvalidArgument if one is not prepared, the split part is unknown or names a
-/// shard twice; kCorruptData, kIo.
+/// Reads .info.json, the split file and index.uuid of each dataset. Requires: `join` is a leaf of
+/// kind kJoin. Throws Error: kInvalidArgument if a dataset is not prepared, or its split part is
+/// unknown or names a shard twice; kCorruptData, kIo.
 JoinFiles locate_join(const LeafReference& join);
 
-/// Throws Error as JoinIndex; kInvalidArgument that says what to run if the join is not prepared.
+/// Throws Error as JoinIndex; kInvalidArgument, with the command to run, if the join is not
+/// prepared.
 JoinIndex open_join_index(const JoinFiles& files, const LeafReference& join);
 
 }  // namespace energon

@@ -1,9 +1,9 @@
-// One `metadataset.yaml`, version 1 or 2, as it is written: which datasets each split names, and
-// how they are mixed.
+// One `metadataset.yaml`, version 1 or 2, as written: which datasets each split names, and how they
+// are mixed.
 //
-// Nothing but the file itself is read here; io/recipe/recipe.h follows the references and puts the
-// hierarchy together. Reading is strict: an unknown key is an error that names the place and the
-// known keys. docs/formats/energon_files.md lists what is accepted.
+// Only the file itself is read here; io/recipe/recipe.h follows the references and builds the
+// hierarchy. Reading is strict: an unknown key is an error that names the place and the known keys.
+// docs/formats/energon_files.md lists what is accepted.
 
 #pragma once
 
@@ -23,11 +23,11 @@ namespace energon {
 /// How several datasets become one stream.
 enum class Mixing : std::uint8_t {
   kSingle,     ///< one dataset
-  kWeighted,   ///< `blend`: drawn by weight, without an end
-  kEpochized,  ///< `blend_epochized`: each sample a number of times in an epoch
+  kWeighted,   ///< `blend`: samples drawn by weight, endlessly
+  kEpochized,  ///< `blend_epochized`: each sample repeated a number of times per epoch
 };
 
-/// What the loader's shuffle_over_epochs is multiplied by (the modes are those of its option).
+/// A factor for the loader's shuffle_over_epochs. The modes are those of that option.
 struct ShuffleMultiplier {
   enum class Mode : std::uint8_t { kNone, kEpochs, kReplacement };
   Mode mode = Mode::kEpochs;  ///< kNone: null, no shuffling. kReplacement: -1.
@@ -36,11 +36,11 @@ struct ShuffleMultiplier {
   bool operator==(const ShuffleMultiplier&) const = default;
 };
 
-/// Of nested datasets: kNone wins, then kReplacement; numbers are multiplied. Throws Error
-/// (kInvalidArgument) if the product does not fit.
+/// Combines the multipliers of nested datasets: kNone wins, then kReplacement; numbers are
+/// multiplied. Throws Error (kInvalidArgument) if the product overflows.
 ShuffleMultiplier combine(const ShuffleMultiplier& inner, const ShuffleMultiplier& outer);
 
-/// Files that a cooker looks up by name (io/store/file_store.h).
+/// Auxiliary files that a cooker looks up by name (io/store/file_store.h).
 struct AuxReference {
   enum class Kind : std::uint8_t { kWebdataset, kFolder, kJsonl };
   std::string name = {};
@@ -50,15 +50,15 @@ struct AuxReference {
   bool operator==(const AuxReference&) const = default;
 };
 
-/// What becomes of a sample of a join's first dataset that another one does not have.
+/// What to do with a sample of a join's first dataset that another dataset lacks.
 enum class Nonmatch : std::uint8_t { kError, kSkip, kNone };
 std::string_view to_string(Nonmatch nonmatch);  ///< as in the file: "error", "skip", "none"
 
 /// One dataset of a join.
 struct JoinColumn {
-  std::string name = {};  ///< of the mapping form, else empty
+  std::string name = {};  ///< in the mapping form, else empty
   std::string path = {};  ///< absolute; a prepared dataset
-  /// As written; after load_recipe() the one that holds.
+  /// As written; after load_recipe(), the effective one.
   std::string split_part = {};
   std::optional<std::string> split_config = std::nullopt;
   std::optional<std::string> dataset_config = std::nullopt;
@@ -66,7 +66,7 @@ struct JoinColumn {
   Nonmatch nonmatch = Nonmatch::kError;  ///< kError in the first column
 };
 
-/// The Python class or function that makes one sample of the columns'.
+/// The Python class or function that makes one sample of the samples of all columns.
 struct Joiner {
   enum class Kind : std::uint8_t { kClass, kFunction };
   Kind kind = Kind::kClass;
@@ -103,7 +103,7 @@ struct MetadatasetSplit {
   std::string name = {};
   Mixing mixing = Mixing::kSingle;
   std::vector<MetadatasetEntry> entries = {};   ///< exactly one if kSingle, never empty
-  std::optional<Subset> subset = std::nullopt;  ///< of a blend; percentages
+  std::optional<Subset> subset = std::nullopt;  ///< only for a blend; percentages
 };
 
 struct Metadataset {
@@ -111,15 +111,15 @@ struct Metadataset {
   int version = 2;        ///< 1 or 2
   std::vector<MetadatasetSplit> splits = {};
 
-  /// Throws Error (kInvalidArgument) that names the splits there are.
+  /// The split `name`. Throws Error (kInvalidArgument) that names the existing splits.
   const MetadatasetSplit& split(const std::string& name) const;
 };
 
-/// `path` is where the file lies: relative paths in it start from its folder. Throws Error:
-/// kInvalidArgument with the place in the document, kUnsupported for URLs and other classes.
+/// Parses `text`, the content of the file at `path`; relative paths in it are relative to its
+/// folder. Throws Error: kInvalidArgument with the place in the document, kUnsupported for URLs.
 Metadataset parse_metadataset(const std::string& text, const std::string& path);
 
-/// Throws also kNotFound, kIo.
+/// Reads and parses the file at `path`. Also throws kNotFound, kIo.
 Metadataset read_metadataset(const std::string& path);
 
 }  // namespace energon

@@ -1,5 +1,5 @@
-// The fields that the entries of a metadataset have in common, each with its checks. Private to
-// io. All throw Error (kInvalidArgument) with place and line.
+// Reads and checks the fields that entries of a metadataset share. Private to io. All functions
+// throw Error (kInvalidArgument) with place and line.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace energon {
 
 std::optional<std::string> find_string(const YamlFields& fields, std::string_view key);
 
-/// Empty also if the name is `usual`, which is assumed anyway.
+/// The name of a configuration file. Empty if it is absent or equals `usual`, the default.
 std::optional<std::string> find_config(const YamlFields& fields, std::string_view key,
                                        std::string_view usual);
 
@@ -25,7 +25,7 @@ nlohmann::ordered_json read_subflavors(const YamlFields& fields);
 ShuffleMultiplier read_shuffle(const YamlFields& fields);
 std::optional<Subset> read_subset(const YamlFields& fields);
 
-/// A weight or a number of repetitions, above 0; 1 if it is not there.
+/// A weight or a number of repetitions, above 0; 1 if absent.
 double read_factor(const YamlFields& fields, std::string_view key);
 
 Nonmatch read_nonmatch(const YamlFields& fields);

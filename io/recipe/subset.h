@@ -1,7 +1,8 @@
 // A contiguous range of a dataset's samples: `subset: {range: [start, end]}` of a metadataset.
 //
-// Either two sample numbers ("end" is the number of samples) or two percentages. A range of a leaf
-// may be absolute; the ranges of the metadatasets around it are percentages of what is inside.
+// The range is either two sample numbers ("end" is the number of samples) or two percentages. The
+// range of a leaf may be absolute; the ranges of enclosing metadatasets are percentages of their
+// content.
 
 #pragma once
 
@@ -19,7 +20,7 @@ struct SampleRange {
   bool operator==(const SampleRange&) const = default;
 };
 
-/// First the samples [begin, end), then the fractions [low, high) of those.
+/// Selects the samples [begin, end), then the fractions [low, high) of those.
 struct Subset {
   std::int64_t begin = 0;
   std::optional<std::int64_t> end = std::nullopt;  ///< absent: all
@@ -30,17 +31,17 @@ struct Subset {
   bool operator==(const Subset&) const = default;
 };
 
-/// From the two scalars of `range`: "10" "30", "10" "end", "20%" "80%", "20%" "end". Throws Error
-/// (kInvalidArgument) if they are of two kinds, out of order or out of bounds.
+/// Parses the two scalars of `range`: "10" "30", "10" "end", "20%" "80%", "20%" "end". Throws Error
+/// (kInvalidArgument) if they are of different kinds, out of order or out of bounds.
 Subset parse_subset(std::string_view start, std::string_view end);
 
 /// The subset `outer` of the subset `inner`. Throws Error (kInvalidArgument) if `outer` is
 /// absolute.
 Subset compose(const Subset& inner, const Subset& outer);
 
-/// Which of `sample_count` samples: begin + int(n · low) to begin + int(n · high), where n is what
-/// the absolute range leaves. Throws Error (kInvalidArgument) if the absolute range ends past the
-/// data.
+/// The selected range of `sample_count` samples: begin + int(n · low) to begin + int(n · high),
+/// where n is the size of the absolute range. Throws Error (kInvalidArgument) if the absolute range
+/// ends past the data.
 SampleRange resolve(const Subset& subset, std::int64_t sample_count);
 
 }  // namespace energon

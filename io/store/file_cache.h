@@ -1,14 +1,14 @@
-// Files of file stores, fetched in the background before they are needed.
+// A cache of files from file stores, which fetches them in the background before they are needed.
 //
 //   auto file = cache.get_lazy("images", open_images, "000123.jpg");  // returns at once
 //   …                                              // shuffled, packed, perhaps never looked at
 //   const SharedBytes bytes = file->get().bytes;   // in memory from here on
 //
-// What a sample refers to is read by threads of the cache and put on a local disk; it comes into
-// memory when it is asked for. A file is there as long as one LazyFile of it. When the cache is
-// full, fetches wait for room in the order in which they came; nobody who asks for a file does: it
-// is then read from its store. Nothing is ever fetched twice at once, and nothing stays: the folder
-// goes with the cache, or, if its process was killed, when the next cache is made beside it.
+// Threads of the cache read the files that samples refer to and write them to a local disk;
+// LazyFile::get() reads a file back into memory. A file stays cached as long as any LazyFile for
+// it. When the cache is full, fetches wait for room, in request order. get() never waits for room;
+// it reads the store. No file is fetched twice at the same time. Nothing persists: the folder is
+// removed with the cache or, if its process was killed, when the next cache is made beside it.
 
 #pragma once
 
@@ -24,14 +24,14 @@
 namespace energon {
 
 struct FileCacheOptions {
-  /// Where the cache makes its folder; should be a fast local disk. Absent: the system's temporary
-  /// folder.
+  /// Where the cache creates its folder; should be a fast local disk. Absent: the system's
+  /// temporary folder.
   std::optional<std::string> parent_folder = std::nullopt;
-  /// Fetches at the same time, from 1 to 1024. Each holds one file in memory until it is written.
+  /// Concurrent fetches, from 1 to 1024. Each holds one file in memory until it is written.
   int threads = 8;
-  /// Bytes on the disk, at least 1. A file that is larger is never cached. Default as Energon's.
+  /// Limit for bytes on disk, at least 1. A larger file is never cached. Same default as Energon.
   std::uint64_t max_bytes = std::uint64_t{1} << 40;
-  /// Files on the disk, at least 1. Default as Energon's.
+  /// Limit for files on disk, at least 1. Same default as Energon.
   std::int64_t max_files = 10'000'000;
 };
 
@@ -39,31 +39,32 @@ struct FileCacheOptions {
 void validate(const FileCacheOptions& options);
 
 struct FileCacheUsage {
-  std::uint64_t bytes = 0;     ///< on the disk, or reserved by a fetch that writes
+  std::uint64_t bytes = 0;     ///< on disk, or reserved by a fetch that is writing
   std::int64_t files = 0;      ///< likewise
-  std::int64_t requested = 0;  ///< fetches that have not begun
+  std::int64_t requested = 0;  ///< fetches that have not started
   std::int64_t waiting = 0;    ///< fetches that wait for room
-  /// Files that could not be put on the disk (it is full, say), since the cache was made. They are
-  /// read from their stores.
+  /// Files that could not be written to disk (for example, a full one) since the cache was created.
+  /// They are read from their stores.
   std::int64_t failed_writes = 0;
 };
 
 class FileCacheCore;
 struct CacheEntry;
 
-/// A file that is, or will be, in a cache. Thread-safe, as all that is const here.
+/// A file that is, or will be, in a cache. Thread-safe.
 class LazyFile {
  public:
-  /// By FileCache::get_lazy() only. Takes over a reference to `entry`.
+  /// For FileCache::get_lazy() only. Takes over a reference to `entry`.
   LazyFile(std::shared_ptr<FileCacheCore> cache, std::shared_ptr<CacheEntry> entry);
-  /// The last one of a file deletes it.
+  /// Destroying the last LazyFile of a file removes the file from the cache.
   ~LazyFile();
   LazyFile(const LazyFile&) = delete;
   LazyFile& operator=(const LazyFile&) = delete;
 
-  /// The file as its store gives it; as often as wanted. Waits for a fetch that reads; never for
-  /// one that has not begun or waits for room. Throws what the store threw, each time; Error
-  /// (kCancelled) if the cache is gone, also while it waits, or belongs to another process.
+  /// The file, as its store gives it; may be called repeatedly. Waits for a fetch that is reading
+  /// the file, never for one that has not started or waits for room. Each call throws what the
+  /// store threw, or Error (kCancelled) if the cache is destroyed, even during the wait, or belongs
+  /// to another process.
   FileStoreItem get() const;
 
   const std::string& store_id() const;
@@ -74,27 +75,27 @@ class LazyFile {
   const std::shared_ptr<CacheEntry> entry_;
 };
 
-/// Thread-safe. For one process: a forked child makes its own, and what it has of its parent's
-/// throws Error (kCancelled) and leaves the parent's files alone.
+/// Thread-safe. Belongs to one process: a forked child creates its own. In the child, the parent's
+/// cache and its LazyFiles throw Error (kCancelled) and leave the parent's files alone.
 class FileCache {
  public:
-  /// Makes the folder, removes those that processes left behind, and starts the threads. Throws
-  /// Error (kInvalidArgument, kIo, kNotFound, kResourceExhausted).
+  /// Creates the folder, removes folders that killed processes left behind, and starts the threads.
+  /// Throws Error (kInvalidArgument, kIo, kNotFound, kResourceExhausted).
   explicit FileCache(const FileCacheOptions& options = {});
-  /// Ends the threads, after the reads and writes under way, and removes the folder. Every get() of
-  /// a LazyFile, also one that waits, ends with an Error (kCancelled).
+  /// Finishes reads and writes in progress, stops the threads, and removes the folder. Every
+  /// LazyFile::get(), also one that is waiting, then throws Error (kCancelled).
   ~FileCache();
   FileCache(const FileCache&) = delete;
   FileCache& operator=(const FileCache&) = delete;
 
-  /// Begins to fetch `name` of the store `store_id`, unless that has been begun. `open_store` opens
-  /// that store; it must give the same one each time, is called in the threads of the cache and in
-  /// those that ask, by several at once, and as long as the cache lives, so it holds what it needs.
-  /// Errors of the store come with LazyFile::get().
+  /// Starts to fetch `name` from the store `store_id`, unless a fetch was already started.
+  /// `open_store` opens that store and must always open the same one. Threads of the cache and
+  /// calling threads call it, possibly concurrently, as long as the cache lives, so it must own
+  /// what it needs. LazyFile::get() reports errors of the store.
   std::shared_ptr<LazyFile> get_lazy(const std::string& store_id, const StoreFactory& open_store,
                                      std::string name);
 
-  /// Reads from the store, in this thread; nothing is cached but the open store.
+  /// Reads the file from the store in the calling thread. Caches only the open store.
   FileStoreItem get(const std::string& store_id, const StoreFactory& open_store,
                     std::string_view name);
 
@@ -102,7 +103,7 @@ class FileCache {
   const std::string& folder() const;
   FileCacheUsage usage() const;
 
-  /// Waits until no fetch can go on before a file is released: each has ended, or waits for room.
+  /// Waits until no fetch can proceed before a file is released: each has ended or waits for room.
   /// For tests and benchmarks.
   void wait_until_settled() const;
 

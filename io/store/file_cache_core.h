@@ -1,15 +1,15 @@
-// What a FileCache, its threads and its LazyFiles share. Private to io.
+// State shared by a FileCache, its threads and its LazyFiles. Private to io.
 //
-// A fetch is done by one thread, from kReading on:
+// One thread runs a fetch, from kReading on:
 //
 //   kRequested -> kReading -> kInMemory ------------------> kOnDisk
 //                    |            |  waits for room, writes
 //                    v            v
 //                 kFailed     kUncached  (too large, or could not be written)
 //
-// An entry whose last LazyFile goes leaves the table at once; its file, and its room with it, are
-// given back by whoever has them: the LazyFile if the file is on the disk, else the thread when it
-// comes to know.
+// When its last LazyFile is destroyed, an entry leaves the table at once. If the file is on disk,
+// the LazyFile deletes it and releases its room; otherwise the fetching thread does so when it
+// notices.
 
 #pragma once
 
@@ -44,12 +44,13 @@ struct CacheEntry {
   const std::string name;
   const StoreFactory open_store;
 
-  // Guarded by the mutex of the cache; from kInMemory on, what names the file is constant.
+  // Guarded by the mutex of the cache. From kInMemory on, `path`, `size_bytes` and all of `item`
+  // but its bytes are constant.
   CachePhase phase = CachePhase::kRequested;
-  std::int64_t references = 0;                                    // of LazyFiles
+  std::int64_t references = 0;                                    // number of LazyFiles
   std::list<std::shared_ptr<CacheEntry>>::iterator request = {};  // while kRequested
   std::string path = {};                                          // in the folder of the cache
-  FileStoreItem item = {};        // without bytes but while kInMemory
+  FileStoreItem item = {};        // has bytes only while kInMemory
   std::uint64_t size_bytes = 0;   // from kInMemory on
   std::exception_ptr error = {};  // if kFailed
 };
@@ -58,19 +59,20 @@ class FileCacheCore {
  public:
   using Entry = std::shared_ptr<CacheEntry>;
 
-  /// Makes the folder and starts the threads.
+  /// Creates the folder and starts the threads.
   explicit FileCacheCore(const FileCacheOptions& options);
   FileCacheCore(const FileCacheCore&) = delete;
   FileCacheCore& operator=(const FileCacheCore&) = delete;
 
-  /// Ends the threads and removes the folder. Called once, before the last reference goes.
+  /// Stops the threads and removes the folder. Called once, before the last reference is released.
   void close() noexcept;
 
   bool is_of_this_process() const noexcept;
   /// Throws Error (kCancelled) in a forked child.
   void check_process() const;
 
-  /// The entry, with a reference more, for which drop_reference() must be called.
+  /// Returns the entry with one more reference, which the caller must release with
+  /// drop_reference().
   Entry request(const std::string& store_id, const StoreFactory& open_store, std::string name);
   void drop_reference(const Entry& entry) noexcept;
 
@@ -85,7 +87,7 @@ class FileCacheCore {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // All of these with the mutex held; those that are given the lock may release it meanwhile.
+  // All of these require the mutex; those that take the lock may release it temporarily.
   void fetch(const Entry& entry, Lock& lock);
   bool read(CacheEntry& entry, Lock& lock);
   bool wait_for_room(CacheEntry& entry, Lock& lock);
@@ -105,14 +107,14 @@ class FileCacheCore {
   mutable std::mutex mutex_;
   std::condition_variable work_;             // there is a request
   std::condition_variable done_;             // a read has ended
-  std::condition_variable room_;             // there may be room, or another may be first
+  std::condition_variable room_;             // there may be room, or another fetch is first in line
   mutable std::condition_variable settled_;  // is_settled() may have become true
 
   // Guarded by mutex_.
   bool is_closed_ = false;
-  std::map<std::pair<std::string_view, std::string_view>, Entry> entries_;  // views of the entry
-  std::list<Entry> requests_;                                               // in their order
-  std::vector<const CacheEntry*> waiting_;  // for room, in their order; one a thread at most
+  std::map<std::pair<std::string_view, std::string_view>, Entry> entries_;  // keys view the entry
+  std::list<Entry> requests_;                                               // in request order
+  std::vector<const CacheEntry*> waiting_;  // for room, in order; at most one per thread
   int busy_ = 0;                            // threads that read or write
   std::int64_t next_file_ = 0;
   std::uint64_t used_bytes_ = 0;

@@ -1,8 +1,8 @@
 // Files that are looked up by name: the auxiliary data of a dataset (`aux` in a metadataset).
 //
-// A store is made before workers are forked and opens its files at the first get(), in each process
-// anew, because a database connection must not cross a fork. No store is thread-safe: one object
-// per thread.
+// A store is created before workers are forked. It opens its files at the first get(), so each
+// process opens its own: a database connection must not cross a fork. Stores are not thread-safe:
+// use one object per thread.
 
 #pragma once
 
@@ -22,26 +22,26 @@
 
 namespace energon {
 
-/// The bytes of one file, and where they come from.
+/// The bytes of one file, and their source.
 struct FileStoreItem {
   SharedBytes bytes;              ///< owned; may outlive the store
   std::string source_path;        ///< the file that was read
-  std::string shard;              ///< its name in the dataset; of a folder, the name looked up
+  std::string shard;              ///< its name in the dataset; in a folder, the name looked up
   std::int64_t sample_index = 0;  ///< in the shard; 0 in a folder
-  ByteRange range;                ///< of source_path
+  ByteRange range;                ///< in source_path
 };
 
 class FileStore {
  public:
   virtual ~FileStore() = default;
 
-  /// Throws Error with the store as path and the name as sample:
+  /// The file `name`. Throws Error with the store as path and the name as sample:
   ///   kNotFound         there is no such file
-  ///   kInvalidArgument  a name that this store cannot have; the store is not prepared
+  ///   kInvalidArgument  the name is invalid for this store, or the store is not prepared
   ///   kCorruptData, kIo
   virtual FileStoreItem get(std::string_view name) = 0;
 
-  /// As it was given: a folder or a JSONL file.
+  /// As given to the constructor: a folder or a JSONL file.
   const std::string& path() const { return path_; }
 
  protected:
@@ -51,9 +51,9 @@ class FileStore {
   const std::string path_;
 };
 
-/// Parts of a prepared dataset, in any of its splits, by "key.part". Each get() is a look-up in
-/// index.sqlite and one read, of the part and the header before it, which must be this part's.
-/// Excluded samples are found, too.
+/// Parts of a prepared dataset, in any of its splits, by "key.part". Each get() looks up the part
+/// in index.sqlite and does one read, of the part and the header before it, which must belong to
+/// this part. Excluded samples are found, too.
 class WebdatasetFileStore final : public FileStore {
  public:
   /// `cache_dir` is where compressed shards are expanded (io/index/index_cache.h); absent:
@@ -74,8 +74,8 @@ class WebdatasetFileStore final : public FileStore {
   std::unique_ptr<Opened> opened_;  // empty before the first get()
 };
 
-/// Files in a folder and below it, by their path relative to it. Names cannot lead out of it; links
-/// that lie in it may.
+/// Files in a folder and its subfolders, by their path relative to it. Names cannot lead out of the
+/// folder; symbolic links in it can.
 class FolderFileStore final : public FileStore {
  public:
   explicit FolderFileStore(std::string path) : FileStore(std::move(path)) {}
@@ -84,7 +84,7 @@ class FolderFileStore final : public FileStore {
 };
 
 /// Lines of a JSONL file, by their sample number: "3" or "3.json". The bytes are those of
-/// JsonlIndex::range(), with the end of the line.
+/// JsonlIndex::range(), including the end of the line.
 class JsonlFileStore final : public FileStore {
  public:
   /// `cache_dir` as for ensure_jsonl_indexed().
@@ -94,7 +94,7 @@ class JsonlFileStore final : public FileStore {
 
  private:
   const std::optional<std::string> cache_dir_;
-  std::optional<FileSource> file_;  // empty before the first get(), as index_
+  std::optional<FileSource> file_;  // empty before the first get(), like index_
   std::optional<JsonlIndex> index_;
 };
 

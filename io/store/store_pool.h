@@ -1,4 +1,4 @@
-// Open file stores for many threads.
+// A pool of open file stores for many threads.
 
 #pragma once
 
@@ -14,15 +14,15 @@
 
 namespace energon {
 
-/// Opens a store, each time a new one. Called in any thread.
+/// Opens a new store on each call. Called in any thread.
 using StoreFactory = std::function<std::unique_ptr<FileStore>()>;
 
-/// A store is used by one thread at a time. There are as many of one kind as were ever used at
-/// once. Thread-safe.
+/// One thread at a time uses a store. The pool keeps as many stores per `store_id` as were ever in
+/// use at once. Thread-safe.
 class StorePool {
  public:
-  /// get(`name`) of a store `store_id`: an idle one, or else a new one. Throws what the store or
-  /// the factory throws, and Error (kInvalidArgument) if the factory gives none.
+  /// Calls get(`name`) on a store `store_id`: an idle one, or else a new one. Throws what the store
+  /// or the factory throws, and Error (kInvalidArgument) if the factory returns null.
   FileStoreItem get(const std::string& store_id, const StoreFactory& open_store,
                     std::string_view name);
 
