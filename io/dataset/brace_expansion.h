@@ -22,7 +22,7 @@ enum class Escapes {
 struct ExpandBracesOptions {
   Escapes escapes = Escapes::kRemove;
 
-  /// A pattern with more results is refused before any is made.
+  /// A pattern with more results is refused before any is produced.
   std::uint64_t max_results = 10'000'000;
 };
 

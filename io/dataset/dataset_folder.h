@@ -1,9 +1,9 @@
-// From a path to the shards to read: one split of a prepared dataset, or plain tars.
+// Resolves a path to the shards to read: one split part of a prepared dataset, or plain tars.
 //
-// Opening checks what can be checked without reading samples (every shard and index is there, the
-// counts agree, no shard is shorter than its index says) and resolves excluded samples to
-// positions, so that what follows deals with numbers only. Problems are errors here, at
-// construction, not hours later. docs/formats/energon_files.md lists the files that are read.
+// Opening checks everything that can be checked without reading samples: every shard and index
+// exists, the counts agree, no shard is shorter than its index says. It also resolves excluded
+// samples to positions, so that later stages use numbers only. Problems are errors when a dataset
+// is opened, not hours later. docs/formats/energon_files.md lists the files that are read.
 
 #pragma once
 
@@ -21,9 +21,9 @@
 namespace energon {
 
 struct ShardFile {
-  /// As in .info.json; of plain tars, relative to their common folder.
+  /// As in .info.json; for plain tars, relative to their common folder.
   std::string name = {};
-  /// The uncompressed tar to read from: of a compressed shard, the expanded copy in the cache.
+  /// The uncompressed tar to read from; for a compressed shard, the expanded copy in the cache.
   std::string tar_path = {};
   std::string index_path = {};
   std::string checksum_path = {};  ///< empty if the shard has no checksums
@@ -31,9 +31,11 @@ struct ShardFile {
   std::optional<std::uint64_t> index_digest = std::nullopt;
   std::int64_t sample_count = 0;
   std::uint64_t tar_size = 0;
-  /// Of `tar_path` at opening. A shard opened later with another identity has changed.
+  /// Identity of `tar_path` at opening. A different identity later means that the shard has
+  /// changed.
   FileIdentity tar_identity = {};
-  /// Could not be opened: all its samples are excluded, only name and count are known.
+  /// The shard could not be opened: all its samples are excluded, and only its name and count are
+  /// known.
   bool is_broken = false;
 
   bool operator==(const ShardFile&) const = default;
@@ -47,7 +49,8 @@ struct SampleExclude {
   auto operator<=>(const SampleExclude&) const = default;
 };
 
-/// A shard that cannot be read: it keeps its place and its count, and all its samples are excluded.
+/// A shard that cannot be read. It keeps its position and its count, and all its samples are
+/// excluded.
 struct BrokenShard {
   std::string name = {};
   ErrorCode code = ErrorCode::kCorruptData;
@@ -69,37 +72,41 @@ struct OpenProgress {
   std::int64_t shards_total = 0;
 };
 
-/// What becomes of a shard that is missing, truncated, or contradicts its index. What the system
-/// refuses for reasons of its own (kIo: too many open files, a disk or server that fails, memory,
-/// permissions) is no fault of a shard and an Error in any case.
+/// What to do with a shard that is missing, truncated, or contradicts its index. Failures of the
+/// system (kIo: too many open files, a failing disk or server, memory, permissions) are not the
+/// shard's fault and always throw an Error.
 enum class BrokenShards : std::uint8_t {
   kFail,  ///< an Error
-  /// Its samples are excluded, with a warning; the other samples keep their positions, so ranks
-  /// that see different damage still divide the data alike. The count is that of .info.json, or of
-  /// the index of a plain tar. An Error if the count is unknown, or if no shard is left.
+  /// Its samples are excluded, with a warning. The other samples keep their positions, so ranks
+  /// that see different damage still divide the data in the same way. The count comes from
+  /// .info.json or, for a plain tar, from its index. An Error if the count is unknown, or if no
+  /// shard is left.
   kSkip,
 };
 
 struct OpenOptions {
-  /// Which part of a prepared dataset. Plain tars have no parts: every name means all of them.
+  /// The part of a prepared dataset to open. Plain tars have no parts: every name means all of
+  /// them.
   std::string split_part = "train";
 
   /// Name of the split file in .nv-meta. Absent: split.yaml, then split.json.
   std::optional<std::string> split_config = std::nullopt;
 
-  /// Quarantine files (io/dataset/quarantine.h): what they name of this dataset is left out.
+  /// Quarantine files (io/dataset/quarantine.h). The samples and shards of this dataset that they
+  /// name are left out.
   std::vector<std::string> exclude_files = {};
 
   BrokenShards broken_shards = BrokenShards::kFail;
 
-  /// Tars that do not end with zero blocks, or have other data behind them: a warning, or an Error.
+  /// Whether a tar without final zero blocks, or with other data after them, is a warning or an
+  /// Error.
   ScanStrictness strictness = ScanStrictness::kNormal;
 
-  /// A shard without its checksum file, in a dataset that was prepared with checksums, is an Error;
-  /// else it is read without.
+  /// Whether a missing checksum file is an Error in a dataset that was prepared with checksums. If
+  /// false, such a shard is read without checksums.
   bool needs_checksums = true;
 
-  /// Where indices and expanded copies go that cannot be kept beside the data. Absent:
+  /// Folder for indices and expanded copies that cannot be kept beside the data. Absent:
   /// default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
 
@@ -112,21 +119,21 @@ struct OpenOptions {
 };
 
 /// `path` is a prepared dataset (a folder with .nv-meta), a folder of tars (searched recursively,
-/// sorted by path component; hidden names are passed over), one tar, or a brace pattern of tars
-/// such as "data/{000..099}.tar". Throws Error:
+/// sorted by path component; hidden names are skipped), one tar, or a brace pattern of tars such as
+/// "data/{000..099}.tar". Throws Error:
 ///   kNotFound         the path, a shard or an index does not exist
 ///   kInvalidArgument  not prepared completely, unknown split part (the known ones are named), bad
 ///                     split file, no samples
-///   kCorruptData      a count, size or index contradicts another
+///   kCorruptData      counts, sizes or indices contradict each other
 ///   kUnsupported      a kind of dataset that has no shards (JSONL, metadataset)
 ShardSet open_split(const std::string& path, const OpenOptions& options = {});
 
-/// One shard of the prepared dataset in `folder`, whatever split part it belongs to: that at
-/// `position` in `info`, its .info.json. Throws Error as open_split().
+/// Opens one shard of the prepared dataset in `folder`, whatever its split part: the shard at
+/// `position` in `info`, the folder's .info.json. Throws Error as open_split().
 ShardFile open_prepared_shard(const std::string& folder, const DatasetInfo& info,
                               std::size_t position, const OpenOptions& options = {});
 
-/// Plain tars or brace patterns of tars, read in the order given.
+/// Opens plain tars or brace patterns of tars, in the order given.
 ShardSet open_split(const std::vector<std::string>& paths, const OpenOptions& options = {});
 
 }  // namespace energon

@@ -1,8 +1,8 @@
 // `.nv-meta/.info.json`: the shards of a prepared dataset and their sample counts.
 //
-// The order of the shards is kept both ways, because a shard's position is its tar_file_id in
-// index.sqlite. Written byte for byte as Energon writes it. Reading is strict: an unknown key is an
-// error. The older `.info.yaml` is read where .info.json is absent.
+// The order of the shards is kept on reading and writing, because a shard's position is its
+// tar_file_id in index.sqlite. The file is written byte for byte as Energon writes it. Reading is
+// strict: an unknown key is an error. If .info.json is absent, the older `.info.yaml` is read.
 
 #pragma once
 
@@ -22,7 +22,7 @@ struct ShardCount {
 };
 
 struct DatasetInfo {
-  std::optional<std::string> energon_version = std::nullopt;  ///< who prepared it
+  std::optional<std::string> energon_version = std::nullopt;  ///< the software that prepared it
   std::vector<ShardCount> shards = {};
 
   bool operator==(const DatasetInfo&) const = default;
@@ -31,17 +31,17 @@ struct DatasetInfo {
 /// Name and version that prepare() writes as energon_version.
 std::string_view writer_version();
 
-/// Whether prepare() of this library, in any version, wrote it.
+/// Whether any version of this library's prepare() wrote `info`.
 bool is_written_by_us(const DatasetInfo& info);
 
-/// `path` is named in errors. Throw Error (kCorruptData) on anything that is not such a file, a
-/// negative count or a shard named twice.
+/// `path` is named in errors. Throw Error (kCorruptData) for content that is not such a file, a
+/// negative count, or a shard named twice.
 DatasetInfo parse_info_json(std::string_view text, const std::string& path);
 DatasetInfo parse_info_yaml(const std::string& text, const std::string& path);
 
-/// Reads .info.json, else .info.yaml, in `meta_folder`. Empty if there is neither. First finishes a
+/// Reads .info.json, else .info.yaml, in `meta_folder`. Empty if neither exists. First completes a
 /// prepare that was killed while it replaced the files. Throws Error: kCorruptData, kIo,
-/// kInvalidArgument if this process may not finish it.
+/// kInvalidArgument if this process is not permitted to complete it.
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder);
 
 /// The content of .info.json. Throws Error (kInvalidArgument) if a name is not UTF-8.

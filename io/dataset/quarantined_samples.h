@@ -1,4 +1,4 @@
-// From quarantine files to what is left out of a set of shards. Private to io.
+// Leaves out the samples and shards that quarantine files name. Private to io.
 
 #pragma once
 
@@ -20,11 +20,13 @@ struct QuarantinedSamples {
   std::vector<std::string> entries() const;
 };
 
-/// Reads `files` and takes whole shards that they name out of `set`, whose shards need not be open.
-/// Throws Error as read_quarantine(); kInvalidArgument if no shard is left.
+/// Reads `files` and removes the whole shards that they name from `set`, whose shards need not be
+/// open. Returns the single samples that they name. Throws Error as read_quarantine();
+/// kInvalidArgument if no shard is left.
 QuarantinedSamples take_quarantined(const std::vector<std::string>& files, ShardSet& set);
 
-/// Adds the samples that are named by index to set.excludes; what is not there becomes a warning.
+/// Adds the samples that are named by index to set.excludes; one that does not exist becomes a
+/// warning.
 void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set);
 
 }  // namespace energon

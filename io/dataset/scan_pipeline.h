@@ -1,7 +1,7 @@
-// Scans shards on threads and hands the scans out in order. Private to io.
+// Scans shards on several threads and returns the scans in order. Private to io.
 //
-// At most a few scans are in memory: a thread waits before it takes a shard that is too far ahead
-// of the one that is handed out next.
+// Only a few scans are in memory at a time: a thread waits before it takes a shard that is too far
+// ahead of the next one to be returned.
 
 #pragma once
 
@@ -23,11 +23,11 @@ namespace energon {
 struct ScannedShard {
   ShardScan scan = {};
   std::uint64_t tar_size = 0;
-  ShardRecord record = {};             ///< its name is not set; prepare() alone sets the rest
+  ShardRecord record = {};             ///< without a name; the rest is set by prepare() only
   std::exception_ptr error = nullptr;  ///< if set, there is no scan
 };
 
-/// next() is for one thread. The threads end with the object, after the shards they are scanning.
+/// Only one thread may call next(). The destructor waits for the shards that are being scanned.
 class ScanPipeline {
  public:
   using Scan = std::function<ScannedShard(std::int64_t)>;
@@ -58,7 +58,7 @@ class ScanPipeline {
   std::int64_t handed_out_ = 0;
   bool is_abandoned_ = false;
 
-  std::vector<std::jthread> pool_;  // last: joined before what it uses goes
+  std::vector<std::jthread> pool_;  // last: joined before the members that it uses are destroyed
 };
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// Which shards a path means, before any of them is opened. Private to io.
+// Lists the shards at a path, without opening them. Private to io.
 
 #pragma once
 
@@ -17,13 +17,13 @@ struct FoundShards {
   std::int64_t hidden_folders = 0;
   std::string first_hidden;  ///< relative to the folder
 
-  /// Says what was passed over; nothing if nothing was.
+  /// Says what was skipped; empty if nothing was.
   std::optional<std::string> warning() const;
 };
 
-/// Shards in `folder` and below it. Links to folders are followed, except to a folder that the path
-/// is in already. Passed over and counted: shards and folders whose name begins with a dot; what
-/// begins with .nv-meta is not counted. Throws Error (kIo, kNotFound).
+/// Shards in `folder` and below it. Follows links to folders, except to a folder that already
+/// contains the link. Skips and counts shards and folders whose name begins with a dot; skips names
+/// that begin with .nv-meta without counting them. Throws Error (kIo, kNotFound).
 FoundShards find_shards(const std::string& folder);
 
 /// Whether find_shards() would find any; stops at the first.
@@ -35,11 +35,11 @@ struct ShardList {
 };
 
 /// Each of `paths` is a file, or a brace pattern of files; the order is kept. Throws Error:
-/// kNotFound naming the file that is absent, kInvalidArgument.
+/// kNotFound that names the missing file, kInvalidArgument.
 ShardList list_shards(const std::vector<std::string>& paths);
 
-/// A name from a file that others wrote must not lead out of the dataset's folder. Throws Error
-/// (kInvalidArgument) with `path`, where it was found.
+/// Throws Error (kInvalidArgument) if `name` leads out of the dataset's folder: names in files are
+/// untrusted. `path`, the file with the name, is named in the error.
 void check_shard_name(const std::string& name, const std::string& path);
 
 }  // namespace energon

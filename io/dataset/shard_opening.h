@@ -16,7 +16,7 @@
 
 namespace energon {
 
-/// Warnings of shards that are opened at the same time, in the order of the shards.
+/// Collects warnings of shards that are opened concurrently, in the order of the shards.
 class ShardWarnings {
  public:
   explicit ShardWarnings(const ShardSet& set) : texts_(set.shards.size()) {
@@ -25,10 +25,10 @@ class ShardWarnings {
     }
   }
 
-  /// For different shards from different threads.
+  /// The warnings of one shard. Different threads may use different shards.
   std::vector<std::string>& of(std::size_t shard) { return texts_[shard]; }
 
-  /// All of them, but at most 20; then the others are counted.
+  /// Appends all of them, but at most 20; then one more that counts the others.
   void append_to(std::vector<std::string>& warnings) const {
     constexpr std::size_t kMost = 20;
     std::size_t count = 0;
@@ -49,25 +49,26 @@ class ShardWarnings {
   std::vector<std::vector<std::string>> texts_;  // by shard
 };
 
-/// What every shard must pass: its index fits `tar`, which is open at its tar_path. Sets the counts
-/// and sizes. Returns what is odd about the tar's end. Throws Error with the shard's name.
+/// Checks that the index of `shard` fits `tar`, the open file at its tar_path, and sets the counts
+/// and sizes. Returns a warning about the end of the tar, if there is one. Throws Error with the
+/// shard's name.
 std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
                                          ScanStrictness strictness);
 
-/// Fills in a shard of the prepared dataset in `folder`, of which the name is set. Returns what is
-/// odd about it. Throws Error as open_split().
+/// Fills in `shard`, whose name is set, from the prepared dataset in `folder`. Returns a warning,
+/// if there is one. Throws Error as open_split().
 std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
                                       const std::string& folder,
                                       const std::optional<ShardRecords>& records,
                                       const OpenOptions& options);
 
 /// Throws Error (kNotFound) that names the checksum file of `shard`, if the dataset was prepared
-/// with checksums, they are needed, and it is not there. The shard is not broken, so no policy lets
-/// this pass.
+/// with checksums, they are needed, and the file is missing. This does not make the shard broken,
+/// so it is an Error with every BrokenShards policy.
 void check_has_checksums(const ShardFile& shard, const std::optional<ShardRecords>& records,
                          const OpenOptions& options);
 
-/// Throws Error (kInvalidArgument) that names what is missing of a prepared dataset.
+/// Throws Error (kInvalidArgument) that names the missing part of a prepared dataset.
 [[noreturn]] void fail_unprepared(const std::string& path, const std::string& what);
 
 }  // namespace energon

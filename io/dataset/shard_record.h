@@ -1,10 +1,11 @@
-// What prepare() saw of each shard: `.nv-meta/shard_record.bin`.
+// `.nv-meta/shard_record.bin`: the state of each shard when prepare() saw it.
 //
-// Energon's files do not tell one version of a shard from another with the same layout, and nothing
-// vouches for an index. This file, which Energon passes over, records per shard its size, its
-// modification time, a digest of headers and one of the index; and whether there are checksums. A
-// folder without it, prepared by Energon or an older version, is read without these checks.
-// docs/formats/shard_record.md gives the layout, docs/guarantees.md says what is checked when.
+// Energon's files cannot distinguish two versions of a shard with the same layout, and nothing
+// verifies an index. This file, which Energon ignores, records for each shard its size, its
+// modification time, a digest of headers and a digest of the index; and whether there are
+// checksums. A folder without it, prepared by Energon or an older version, is read without these
+// checks. docs/formats/shard_record.md gives the layout, docs/guarantees.md says what is checked
+// when.
 
 #pragma once
 
@@ -24,7 +25,7 @@ namespace energon {
 
 struct ShardRecord {
   std::string name = {};         ///< as in .info.json
-  std::uint64_t size_bytes = 0;  ///< of the shard's file, compressed if it is
+  std::uint64_t size_bytes = 0;  ///< of the shard's file as stored, compressed or not
   std::int64_t mtime_ns = 0;     ///< of that file, since 1970
   std::uint64_t header_digest = 0;
   std::uint64_t index_digest = 0;  ///< XXH3-64 of the index file
@@ -35,8 +36,8 @@ struct ShardRecord {
 /// Immutable after construction, so safe to share between threads.
 class ShardRecords {
  public:
-  /// `info` is the folder's .info.json. Nothing is recorded if this library did not write that, if
-  /// `meta_folder` has no such file, or one of another prepare than its index.uuid. Throws Error
+  /// `info` is the folder's .info.json. Returns nothing if this library did not write that, or if
+  /// `meta_folder` has no such file or one from another prepare than its index.uuid. Throws Error
   /// with the path: kCorruptData if the file is damaged, kUnsupported if a newer version wrote it,
   /// kIo.
   static std::optional<ShardRecords> load(const std::string& meta_folder, const DatasetInfo& info);
@@ -53,7 +54,7 @@ class ShardRecords {
   /// Whether every shard was given a checksum file.
   bool has_checksums() const { return has_checksums_; }
   const std::vector<ShardRecord>& shards() const { return shards_; }
-  /// Null if nothing is recorded of a shard of this name.
+  /// Null if there is no record of a shard with this name.
   const ShardRecord* find(const std::string& name) const;
 
  private:
@@ -63,23 +64,24 @@ class ShardRecords {
   std::unordered_map<std::string, std::size_t> positions_;  // by name
 };
 
-/// XXH3-64 of the first header block of up to 64 samples of an uncompressed tar, evenly spread: one
-/// short read each. Throws Error as FileSource::read_at().
+/// XXH3-64 over the first header blocks of up to 64 evenly spread samples of an uncompressed tar;
+/// one short read for each. Throws Error as FileSource::read_at().
 std::uint64_t header_digest(const FileSource& tar, const TarIndex& index);
 
-/// Whether the file has the recorded modification time, or what a copy leaves of it: whole seconds,
-/// or more digits, with the rest cut off.
+/// Whether the file has the recorded modification time, exactly or truncated to whole seconds or
+/// more digits, as after a copy.
 bool has_recorded_time(const ShardRecord& record, const FileIdentity& shard);
 
-/// Throws Error (kCorruptData) that names the shard and says what to do, unless it is the one that
-/// was recorded. `shard` is its file as it is now, `tar` its uncompressed tar. Size and
-/// modification time as recorded: it is, and nothing is read. The same size and another time, of a
-/// copy: the headers decide.
+/// Throws Error (kCorruptData) that names the shard and says what to do, unless it is the recorded
+/// one. `shard` identifies its current file, `tar` is its uncompressed tar. If size and
+/// modification time match the record, nothing is read. If only the time differs, as after a copy,
+/// the headers decide.
 void check_recorded(const ShardRecord& record, const FileIdentity& shard, const FileSource& tar,
                     const std::string& index_path);
 
-/// The same. That the headers were compared is remembered in the cache folder by path, size and
-/// time of the file, so that a copy is read once; where nothing can be kept there, each time.
+/// The same, but remembers in the cache folder, by path, size and time of the file, that the
+/// headers were compared. So the headers of a copy are read once; if the cache cannot be written,
+/// each time.
 void check_recorded_once(const ShardRecord& record, const FileSource& shard, const FileSource& tar,
                          const std::string& index_path,
                          const std::optional<std::string>& cache_dir);
@@ -88,7 +90,7 @@ void check_recorded_once(const ShardRecord& record, const FileSource& shard, con
 void check_recorded_index(std::uint64_t recorded_digest, const TarIndex& index,
                           const std::string& index_path);
 
-/// Path of the file.
+/// The path of the record file.
 std::string shard_record_path(const std::string& meta_folder);
 
 }  // namespace energon

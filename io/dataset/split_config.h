@@ -9,8 +9,8 @@
 //   exclude: []
 //
 // The lists hold brace patterns of shard names (io/dataset/brace_expansion.h). An entry of
-// `exclude` is a shard's name, or `shard/key`, one sample. Reading is strict: an unknown key is an
-// error.
+// `exclude` is a shard's name, or `shard/key` for one sample. Reading is strict: an unknown key is
+// an error.
 
 #pragma once
 
@@ -43,12 +43,12 @@ struct SplitConfig {
 SplitConfig parse_split_yaml(const std::string& text, const std::string& path);
 SplitConfig parse_split_json(const std::string& text, const std::string& path);
 
-/// Reads `name` in `meta_folder`, which must end in .yaml or .json; without a name split.yaml, else
-/// split.json. Throws Error: kNotFound, kInvalidArgument.
+/// Reads the file `name` in `meta_folder`; the name must end in .yaml or .json. Without a name,
+/// reads split.yaml, else split.json. Throws Error: kNotFound, kInvalidArgument.
 SplitConfig read_split_config(const std::string& meta_folder,
                               const std::optional<std::string>& name = std::nullopt);
 
-/// As PyYAML writes it for Energon.
+/// The text that PyYAML writes for Energon.
 std::string to_split_yaml(const SplitConfig& config);
 
 // --- Choosing the parts ---
@@ -65,8 +65,8 @@ SplitConfig split_by_ratio(std::span<const std::string> shards, std::span<const 
 
 struct SplitPattern {
   std::string part;
-  /// Brace-expanded, then matched from the start of a shard's name (a regular expression,
-  /// ECMAScript, not a glob). Backslashes are kept for the expression.
+  /// A regular expression (ECMAScript), not a glob. Brace patterns are expanded first; the result
+  /// is matched from the start of a shard's name. Backslashes are kept for the expression.
   std::string regex;
 };
 
@@ -79,11 +79,11 @@ SplitConfig split_by_pattern(std::span<const std::string> shards,
 
 struct SelectedShards {
   std::vector<std::string> names;            ///< in the part's order
-  std::vector<std::string> exclude_entries;  ///< expanded; those that name no selected shard
+  std::vector<std::string> exclude_entries;  ///< expanded, without those of the excluded shards
 };
 
 /// The shards of `part` without those excluded as a whole. Throws Error (kInvalidArgument): unknown
-/// part (the known ones are named), no shard left.
+/// part (the message names the known ones), no shard left.
 SelectedShards select_shards(const SplitConfig& config, const std::string& part,
                              const std::string& path);
 

@@ -1,10 +1,10 @@
-// A YAML node that knows its place in the document, so that each complaint can name it: "splits.
-// train.blend[1].weight must be a number, got 'x', line 7". Private to io.
+// A YAML node that knows its place in the document, so that errors can name it:
+// "splits.train.blend[1].weight must be a number, got 'x', line 7". Private to io.
 //
-// Scalars have the types that Energon gives them: quoted ones are strings; null, ~ and nothing are
-// null; true, yes, false and no in any case are booleans; what reads as a number is one; the rest
-// is strings. Aliases are followed, but what is read of a document with all aliases is bounded by
-// its size.
+// Scalars have the same types as in Energon. Quoted scalars are strings; null, ~ and the empty
+// scalar are null; true, yes, false and no, in any letter case, are booleans; what reads as a
+// number is a number; everything else is a string. Aliases are followed, but the total read of a
+// document, aliases included, is bounded by its size.
 
 #pragma once
 
@@ -41,7 +41,7 @@ class YamlValue {
   std::int64_t integer() const;
   nlohmann::ordered_json json() const;
   std::vector<YamlValue> list() const;
-  Entries entries() const;  ///< of a mapping, in order; a key that occurs twice is an error
+  Entries entries() const;  ///< of a mapping, in order; a duplicate key is an error
 
   [[noreturn]] void fail(const std::string& problem) const;
 
@@ -56,14 +56,14 @@ class YamlValue {
   YAML::Node node_;
   std::string place_;  // empty: the document
   const std::string* path_;
-  std::shared_ptr<std::int64_t> left_;  // what may still be read of the document
+  std::shared_ptr<std::int64_t> left_;  // how much of the document may still be read
 };
 
-/// A mapping of which all keys are known.
+/// A mapping with a fixed set of keys.
 class YamlFields {
  public:
-  /// Throws Error (kInvalidArgument) that names an unknown key and the known ones. `hint` is
-  /// appended.
+  /// Throws Error (kInvalidArgument) that names an unknown key and the known ones, followed by
+  /// `hint`.
   YamlFields(const YamlValue& map, const std::vector<std::string_view>& known,
              std::string_view hint = {});
 

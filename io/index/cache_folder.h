@@ -1,9 +1,9 @@
-// A folder of temporary files that goes with its process, even with one that is killed. Private to
-// io.
+// A folder of temporary files that is removed with its process or, if the process was killed, by a
+// later one. Private to io.
 //
-// The folder is `energon-cache-<random digits>`, for its owner only, and holds a file `lock` that
-// is locked as long as the process lives. Whoever makes such a folder removes those beside it that
-// nobody holds; on a file system without locks, those in which nothing has changed for
+// The folder is `energon-cache-<random digits>`, accessible to its owner only. It holds a file
+// `lock` that is locked while the process lives. A process that creates such a folder removes those
+// beside it that no process holds; on a file system without locks, those unchanged for
 // kAbandonedAfter (io/shared_folder.h).
 
 #pragma once
@@ -18,14 +18,14 @@ namespace energon {
 
 class CacheFolder {
  public:
-  /// Makes `parent_folder` if it is not there. Throws Error (kIo, kNotFound).
+  /// Creates `parent_folder` if it does not exist. Throws Error (kIo, kNotFound).
   explicit CacheFolder(const std::string& parent_folder);
   /// Removes the folder, unless in a forked child.
   ~CacheFolder();
   CacheFolder(const CacheFolder&) = delete;
   CacheFolder& operator=(const CacheFolder&) = delete;
 
-  /// Absolute.
+  /// The absolute path of the folder.
   const std::string& path() const { return path_; }
 
  private:

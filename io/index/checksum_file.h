@@ -1,8 +1,8 @@
 // Digests of a shard's samples: `<shard>.tar.xxh3`, written by `energon prepare --checksums`.
 //
-// One XXH3-64 per sample over the sample's whole byte range in the tar (TarIndex::range(): headers,
-// data, padding), so one hash over the bytes of the one read that fetched the sample proves them
-// all, names and sizes included. The file carries the size of the tar and a digest of itself.
+// One XXH3-64 per sample, over the sample's whole byte range in the tar (TarIndex::range():
+// headers, data, padding). So one hash over the bytes read for a sample verifies all of them, names
+// and sizes included. The file also stores the size of the tar and a digest of itself.
 // docs/formats/checksums.md gives the layout.
 
 #pragma once
@@ -34,8 +34,8 @@ class ChecksumFile {
   /// Requires: 0 <= i < sample_count().
   std::uint64_t digest(std::int64_t i) const { return digests_[static_cast<std::size_t>(i)]; }
 
-  /// Whether `range_bytes`, the bytes of TarIndex::range(i), are those that were prepared.
-  /// Requires: 0 <= i < sample_count().
+  /// Whether `range_bytes`, the bytes of TarIndex::range(i), match the stored digest. Requires: 0
+  /// <= i < sample_count().
   bool matches(std::int64_t i, ByteView range_bytes) const;
 
  private:
@@ -44,7 +44,8 @@ class ChecksumFile {
   std::vector<std::uint64_t> digests_;
 };
 
-/// Beside the index: "….tar.idx" gives "….tar.xxh3". Requires: `index_path` ends in ".idx".
+/// The path of the checksum file, beside the index: "….tar.idx" gives "….tar.xxh3". Requires:
+/// `index_path` ends in ".idx".
 std::string checksum_path(std::string_view index_path);
 
 /// The content of a checksum file.

@@ -1,10 +1,10 @@
-// Whose turn it is to expand a shard, so that processes do not all do the same work. Private to
-// io.
+// Lets one process at a time expand a shard, so that several processes do not all do the same work.
+// Private to io.
 //
-// The turn is the lock of a file `<copy>.tmp.0000000000000000` beside the copy to be made; it goes
-// with its holder, and the file, if its holder is killed, with the other temporary files. It only
-// saves work: where locks do not reach the other processes, several have the turn, and each
-// publishes its copy by itself.
+// The turn is the lock of the file `<copy>.tmp.0000000000000000` beside the copy to be made. The
+// lock ends with its holder; if the holder is killed, the file is removed with the other temporary
+// files. The turn only saves work: where locks do not reach the other processes, several have the
+// turn, and each publishes its own copy.
 
 #pragma once
 
@@ -20,16 +20,16 @@ inline constexpr std::chrono::minutes kExpandStallLimit{5};
 
 class ExpandTurn {
  public:
-  /// Waits as long as another process has the turn for `copy_path` and makes progress. Returns when
-  /// the copy is there, it is our turn, or waiting makes no sense (no locks here, the other one
-  /// stands still). Throws nothing but std::bad_alloc.
+  /// Waits while another process has the turn for `copy_path` and makes progress. Returns when the
+  /// copy exists, this object has the turn, or waiting is useless (locks do not work here, or the
+  /// other process stalls). Throws Error as path_exists().
   explicit ExpandTurn(const std::string& copy_path);
-  /// Removes the lock file, if it is ours.
+  /// Removes the lock file, if this object has the turn.
   ~ExpandTurn();
   ExpandTurn(const ExpandTurn&) = delete;
   ExpandTurn& operator=(const ExpandTurn&) = delete;
 
-  /// Says which file will grow: those who wait look at it.
+  /// Announces the file that will grow: waiting processes watch its size for progress.
   void announce(const std::string& temporary_path);
 
  private:

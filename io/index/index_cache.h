@@ -1,18 +1,18 @@
-// Indices and expanded copies of shards that were not prepared.
+// Indices of shards that were not prepared, and expanded copies of compressed shards.
 //
-// A plain tar is indexed when it is first opened. Its index is kept beside it. There it carries its
-// shard's modification time as its own: where the two differ, or the archive does not end where the
-// index says, it is stale and is built again, unless it proves that the shard has lost samples.
-// Where that folder cannot be written, or its file system does not keep the time of the index, the
-// index is in a cache folder: there path, size and modification time of the shard are part of the
-// name. A compressed shard is expanded once, into the cache, and read from there like any other.
+// A plain tar is indexed when it is first opened, and the index is kept beside it. The index has
+// the modification time of its shard. If the two times differ, or the archive does not end where
+// the index says, the index is stale and is rebuilt, unless it proves that the shard has lost
+// samples. If the folder cannot be written, or its file system does not keep the time, the index
+// goes into a cache folder; its name there depends on path, size and modification time of the
+// shard. A compressed shard is expanded once, into the cache, and read from there like any other.
 //
 // Any number of processes on any number of machines may do this at once, and any of them may be
-// killed: a name in the cache or beside the data is absent or complete (io/shared_folder.h). The
+// killed: a file in the cache or beside the data is absent or complete (io/shared_folder.h). The
 // functions are thread-safe.
 //
-// Where a function takes a cache folder, absent means default_cache_dir(), which is asked for only
-// if the cache is needed.
+// For a cache folder parameter, absent means default_cache_dir(), which is called only if the cache
+// is needed.
 
 #pragma once
 
@@ -36,60 +36,61 @@ std::string default_cache_dir();
 /// default_cache_dir().
 std::string folder_in_cache(const std::optional<std::string>& cache_dir, std::string_view name);
 
-/// The same; nothing where there is no place for a cache.
+/// The same, but empty if there is no place for a cache.
 std::optional<std::string> find_folder_in_cache(const std::optional<std::string>& cache_dir,
                                                 std::string_view name);
 
-/// Makes such a folder, for its owner only, because what is in it is trusted. Throws Error (kIo)
-/// that names the variable to set.
+/// Creates such a folder, accessible to its owner only, because its content is trusted. Throws
+/// Error (kIo) that names the variable to set.
 void make_cache_folder(const std::string& folder);
 
-/// A file name for what was derived from this version of this file: its own name, shortened, then
-/// 16 hexadecimal digits that depend on its absolute path, its size and its modification time.
+/// A file name for data derived from this version of this file: the file's own name, shortened,
+/// then 16 hexadecimal digits that depend on its absolute path, its size and its modification time.
 std::string cache_name(const std::string& path, const FileIdentity& identity);
 
-/// Whether a file found in a folder is a shard, by its name: .tar, .tgz, .tar.gz, .tar.zst.
+/// Whether a file is a shard, by its name: .tar, .tgz, .tar.gz, .tar.zst.
 bool is_shard_name(std::string_view name);
 
-/// The uncompressed tar of a shard: its own path, or its copy under `cache_dir`, which is
-/// made if it is not there. Processes that can see each other's locks wait for the one that makes
-/// it (io/index/expand_turn.h); others make it, too, and the first one's copy stays. Throws
-/// Error: kIo, kCorruptData if the shard is damaged.
+/// The uncompressed tar of a shard: the shard itself or, if it is compressed, its copy under
+/// `cache_dir`, which is created if it does not exist. Processes that see each other's locks wait
+/// for the one that creates it (io/index/expand_turn.h). Others create it as well, and the first
+/// published copy stays. Throws Error: kIo, kCorruptData if the shard is damaged.
 std::string ensure_expanded(const FileSource& shard, const std::optional<std::string>& cache_dir);
 std::string ensure_expanded(const std::string& shard_path,
                             const std::optional<std::string>& cache_dir);
 
-/// Index of the plain shard `shard_path`, whose uncompressed tar is `tar_path` (both are the same
-/// unless the shard is compressed; then the index is in the cache, too). Built if it is absent or
-/// stale. Returns the path of the index. Throws Error: kIo, kCorruptData if the tar is damaged.
+/// Returns the path of the index of the plain shard `shard_path`. Builds the index if it is absent
+/// or stale. `tar_path` is the uncompressed tar: the same path unless the shard is compressed; then
+/// the index is in the cache, too. Throws Error: kIo, kCorruptData if the tar is damaged.
 std::string ensure_indexed(const std::string& shard_path, const std::string& tar_path,
                            const std::optional<std::string>& cache_dir);
 
 struct IndexedTar {
   std::string index_path;
-  bool is_new = false;                     ///< built by this call, else it was there
-  std::vector<std::string> warnings = {};  ///< of the scan, if it is new
+  bool is_new = false;                     ///< built by this call
+  std::vector<std::string> warnings = {};  ///< of the scan, if is_new
 };
 
-/// The same, with what the scan of a new index warns of. Throws Error (kCorruptData), too, if an
-/// index beside the tar proves that the tar has shrunk; that index is kept.
+/// The same, with the warnings of the scan if the index is new. Also throws Error (kCorruptData) if
+/// an index beside the tar proves that the tar has shrunk; that index is kept.
 IndexedTar index_tar(const std::string& shard_path, const std::string& tar_path,
                      const std::optional<std::string>& cache_dir,
                      ScanStrictness strictness = ScanStrictness::kNormal);
 
-/// What an older index of the same name says against `tar`, whose samples now are at `entries` (as
-/// of an index; empty: not known yet): samples that it lists lie behind the end of the tar, or
-/// where the tar has none any more. Empty if it says nothing, or is no index.
+/// How the older index at `old_index_path` proves that a tar of `tar_size` bytes has lost samples:
+/// it lists samples past the end of the tar, or where the tar no longer has any. `entries` are the
+/// tar's current sample offsets, as in an index; empty if not known yet. Returns nothing if the
+/// index proves nothing, or is not an index.
 std::optional<std::string> proof_of_shrinking(const std::string& old_index_path,
                                               std::uint64_t tar_size,
                                               std::span<const std::uint64_t> entries = {});
 
-/// Gives an index the modification time of its shard, which makes it a fresh one for
-/// ensure_indexed(). A failure is ignored: the index is then built again.
+/// Sets the modification time of an index to that of its shard, so that ensure_indexed() takes it
+/// as fresh. Ignores failures: the index is then rebuilt.
 void mark_index_fresh(const std::string& index_path, const FileIdentity& shard);
 
-/// Throws Error (kCorruptData) unless `tar` ends where its index says that the
-/// samples end: at the end of the file or with a block of zeros.
+/// Throws Error (kCorruptData) unless the archive in `tar` ends at `end_offset`, where its index
+/// says that the samples end: with the end of the file or a zero block.
 void check_archive_end(const FileSource& tar, std::uint64_t end_offset);
 
 }  // namespace energon

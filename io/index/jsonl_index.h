@@ -1,9 +1,9 @@
-// Where the samples of a JSONL file lie: `x.jsonl.idx`, the same bytes as Energon's.
+// The sample index of a JSONL file: `x.jsonl.idx`, the same bytes as Energon's.
 //
-// N + 1 little-endian u64: where each sample begins, then the size of the file. A line that is not
-// blank is a sample and must be a JSON object, as far as its first and last character tell; the
-// JSON is not parsed. Blank lines belong to the sample before them, those at the beginning to the
-// first. docs/formats/energon_files.md gives the layout.
+// N + 1 little-endian u64: where each sample begins, then the size of the file. Each line that is
+// not blank is a sample and must be a JSON object; only its first and last characters are checked,
+// the JSON is not parsed. Blank lines belong to the sample before them, leading ones to the first
+// sample. docs/formats/energon_files.md gives the layout.
 
 #pragma once
 
@@ -50,27 +50,28 @@ class JsonlIndex {
   std::vector<std::uint64_t> entries_;  // at least two
 };
 
-/// The line of a sample without the white space around it. `bytes` are those of `range` of a file
-/// of `file_size` bytes, `before` the byte in front of them, if there is one. Throws Error
-/// (kCorruptData) unless they are one whole line with the blank lines that belong to it: an index
-/// of another content leads into the middle of lines.
+/// The line of a sample without surrounding white space. `bytes` is the content of `range` in a
+/// file of `file_size` bytes; `before` is the byte before it, if there is one. Throws Error
+/// (kCorruptData) unless `bytes` is one whole line with the blank lines that belong to it: the
+/// index of another file may point into the middle of lines.
 std::string_view whole_line(std::string_view bytes, std::optional<char> before,
                             const ByteRange& range, std::uint64_t file_size);
 
-/// Beside the file: "x.jsonl" gives "x.jsonl.idx".
+/// The path of the index, beside the file: "x.jsonl" gives "x.jsonl.idx".
 std::string jsonl_index_path(const std::string& jsonl_path);
 
-/// Reads `jsonl` once, in blocks, and replaces `index_path` atomically, with the modification time
-/// of `jsonl`. Returns the number of samples. Throws Error: kCorruptData with line and byte for a
-/// line that is no JSON object or if there is no sample, kIo.
+/// Reads `jsonl` once, in blocks, and atomically replaces `index_path`, which gets the modification
+/// time of `jsonl`. Returns the number of samples. Throws Error: kCorruptData with line and byte
+/// for a line that is not a JSON object, or if there is no sample; kCancelled if `stop` was
+/// requested; kIo.
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,
                                std::stop_token stop = {});
 
-/// The path of an index that fits `jsonl_path`: the one beside it, if it has the modification time
-/// of the file and ends where the file does; else it is built, beside the file or, where that
-/// cannot be written or loses its time, in the cache folder (io/index/index_cache.h; absent:
-/// default_cache_dir()). Any number of processes may do this at once. Throws as
-/// write_jsonl_index().
+/// The path of an index that fits `jsonl_path`. Uses the index beside the file if it has the
+/// modification time of the file and ends where the file does. Otherwise builds one: beside the
+/// file or, if that folder cannot be written or does not keep the time, in the cache folder
+/// (io/index/index_cache.h; absent: default_cache_dir()). Any number of processes may do this at
+/// once. Throws as write_jsonl_index().
 std::string ensure_jsonl_indexed(const std::string& jsonl_path,
                                  const std::optional<std::string>& cache_dir);
 

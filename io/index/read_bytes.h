@@ -1,4 +1,4 @@
-// Reads a range of a file into memory of its own. Private to io.
+// Reads a range of a file into newly allocated memory. Private to io.
 
 #pragma once
 

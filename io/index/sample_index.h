@@ -1,8 +1,8 @@
-// Finds samples and parts of a prepared dataset by name: the reader of `.nv-meta/index.sqlite`.
+// Reads `.nv-meta/index.sqlite`, which finds samples and parts of a prepared dataset by name.
 //
-// tar_file_id is a shard's position in .info.json. The training path does without this file; it
-// serves lookups by key, excluded samples, joins and file stores. The file is opened read-only and
-// immutable, and nothing that its schema may carry (triggers, views, functions) is run.
+// tar_file_id is a shard's position in .info.json. The training path does not need this file;
+// lookups by key, excluded samples, joins and file stores do. The file is opened read-only and
+// immutable, and nothing that its schema may contain (triggers, views, functions) is run.
 // docs/formats/energon_files.md gives the tables.
 
 #pragma once
@@ -38,12 +38,12 @@ struct PartLocation {
   bool operator==(const PartLocation&) const = default;
 };
 
-/// Not thread-safe: one object per thread. Open it after fork(): a connection inherited from a
-/// parent may not be used, and every function throws Error (kCancelled) in another process than the
+/// Not thread-safe: one object per thread. Open it after fork(): a database connection must not
+/// cross a fork, so every function throws Error (kCancelled) in a process other than the
 /// constructor's.
 class SampleIndex {
  public:
-  /// Throws Error: kNotFound, kIo, kCorruptData if it is no such database.
+  /// Throws Error: kNotFound, kIo, kCorruptData if it is not such a database.
   explicit SampleIndex(std::string path);
   ~SampleIndex();
   SampleIndex(const SampleIndex&) = delete;
@@ -51,18 +51,20 @@ class SampleIndex {
 
   std::int64_t sample_count() const;
 
-  /// False for files of older versions of Energon; samples are found all the same.
+  /// False for files from older versions of Energon; samples are still found.
   bool has_parts() const { return has_parts_; }
 
   std::optional<SampleLocation> find_sample(std::string_view key) const;
 
-  /// `name` is "key.part", split as member names are. Throws Error (kUnsupported) without parts.
+  /// `name` is "key.part", split like member names. Throws Error (kUnsupported) if has_parts() is
+  /// false.
   std::optional<PartLocation> find_part(std::string_view name) const;
 
-  /// In the order of the tar. Throws Error (kUnsupported) without parts.
+  /// The parts of a sample, in the order of the tar. Throws Error (kUnsupported) if has_parts() is
+  /// false.
   std::vector<PartLocation> parts_of(std::string_view key) const;
 
-  /// Calls `visit` for each sample in the order of the shards; stops when it returns false.
+  /// Calls `visit` for each sample in shard order; stops when `visit` returns false.
   void for_each_sample(
       const std::function<bool(std::string_view key, const SampleLocation&)>& visit) const;
 
@@ -71,10 +73,10 @@ class SampleIndex {
       std::int64_t tar_file_id,
       const std::function<bool(std::string_view key, const SampleLocation&)>& visit) const;
 
-  /// At most `limit` keys that more than one sample has; of a prepared dataset, none has.
+  /// At most `limit` keys that occur more than once. An intact prepared dataset has none.
   std::vector<std::string> duplicate_keys(std::int64_t limit) const;
 
-  /// Reads the whole file; returns what SQLite finds wrong with it, empty if nothing.
+  /// Reads the whole file and returns the problems that SQLite finds; empty if there are none.
   std::string check() const;
 
  private:

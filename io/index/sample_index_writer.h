@@ -1,7 +1,7 @@
 // Writes `index.sqlite` (io/index/sample_index.h) and `index.uuid` of a dataset being prepared.
 //
-// The file is for a temporary name: it is written without a journal, so a writer that is killed
-// leaves rubbish, and is renamed to its place by the caller after finish().
+// Write to a temporary name: the file is written without a journal, so a killed writer leaves an
+// unusable file. After finish(), the caller renames the file to its place.
 
 #pragma once
 
@@ -18,23 +18,23 @@ namespace energon {
 /// Memory does not grow with the number of rows. Not thread-safe.
 class SampleIndexWriter {
  public:
-  /// Creates `path`, which must not exist and which no other process may open before finish():
-  /// nothing is locked. `cache_bytes`: of memory for pages of the file; more is faster once the
-  /// file has outgrown it. Throws Error (kIo).
+  /// Creates `path`, which must not exist. No other process may open it before finish(), because
+  /// nothing is locked. `cache_bytes` is the memory for pages of the file; more is faster once the
+  /// file is larger than that. Throws Error (kIo).
   explicit SampleIndexWriter(std::string path,
                              std::uint64_t cache_bytes = std::uint64_t{128} << 20);
   ~SampleIndexWriter();
   SampleIndexWriter(const SampleIndexWriter&) = delete;
   SampleIndexWriter& operator=(const SampleIndexWriter&) = delete;
 
-  /// In the order of shards and samples, which makes adding fast. Keys are unique in a dataset.
-  /// Returns where `key` was added before, and adds nothing then.
+  /// Adds a sample. Adding in the order of shards and samples is fast. Keys are unique in a
+  /// dataset: if `key` was added before, returns its location and adds nothing.
   std::optional<SampleLocation> add_sample(std::string_view key, const SampleLocation& location);
 
   void add_part(std::int64_t tar_file_id, std::int64_t sample_index, std::string_view part,
                 ByteRange content);
 
-  /// Brings all to the disk. Nothing can be added after it.
+  /// Writes everything to disk. Nothing can be added afterwards.
   void finish();
 
  private:

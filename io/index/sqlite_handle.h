@@ -1,5 +1,5 @@
-// What the reader and the writer of index.sqlite share: owned SQLite handles whose failures are
-// Errors. Private to io: no public header includes it.
+// Owning SQLite handles for the reader and the writer of index.sqlite; failures become Errors.
+// Private to io: no public header includes it.
 
 #pragma once
 
@@ -17,8 +17,8 @@ struct SqliteCloser {
 };
 using SqlitePtr = std::unique_ptr<sqlite3, SqliteCloser>;
 
-/// "file:" URI of a path in which '?', '#' and '%' are ordinary characters; `parameters` such as
-/// "mode=ro". For SQLITE_OPEN_URI.
+/// The "file:" URI of a path, for SQLITE_OPEN_URI; '?', '#' and '%' in the path are ordinary
+/// characters. `parameters` are such as "mode=ro".
 std::string sqlite_uri(const std::string& path, std::string_view parameters);
 
 /// Opens `path_or_uri` with SQLITE_OPEN_… `flags`; `path` is named in errors. Throws Error (kIo,
@@ -44,8 +44,8 @@ class Statement {
   bool step();
   void reset();
 
-  /// Columns count from 0. An integer must be one and not negative, else Error (kCorruptData): the
-  /// file may come from anyone.
+  /// Columns count from 0. integer() throws Error (kCorruptData) unless the value is a non-negative
+  /// integer, because the file is untrusted.
   std::int64_t integer(int column) const;
   std::string_view text(int column) const;  ///< valid until the next step() or reset()
 

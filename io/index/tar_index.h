@@ -1,9 +1,9 @@
 // The sample index of one shard: `<shard>.tar.idx`, the same bytes as Energon's.
 //
 // N + 1 little-endian u64: where each sample's first header block begins, then where the last
-// sample ends. There is no header and no checksum, so a loaded index is checked for everything that
-// can be checked without reading the shard: its length, order, alignment and the shard's size. What
-// is left (an offset moved to another member) shows when a sample's headers are read.
+// sample ends. The file has no header and no checksum. So loading checks everything that can be
+// checked without reading the shard: length, order, alignment and the shard's size. What remains
+// (an offset moved to another member) is detected when a sample's headers are read.
 // docs/formats/energon_files.md gives the layout.
 
 #pragma once
@@ -22,9 +22,8 @@ namespace energon {
 /// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample.
 class TarIndex {
  public:
-  /// Reads `index_path`, the index of a tar of `tar_size` bytes (of the expanded one if the shard
-  /// is compressed). Throws Error: kNotFound, kIo, kCorruptData if it is not the index of such a
-  /// tar.
+  /// Reads `index_path`, the index of a tar of `tar_size` bytes (the expanded size if the shard is
+  /// compressed). Throws Error: kNotFound, kIo, kCorruptData if it is not the index of such a tar.
   static TarIndex load(const std::string& index_path, std::uint64_t tar_size);
 
   /// Checks `entries` as load() does; `index_path` is named in the error.
@@ -33,7 +32,7 @@ class TarIndex {
 
   std::int64_t sample_count() const { return static_cast<std::int64_t>(entries_.size()) - 1; }
 
-  /// Where sample `i` lies, with headers, padding and skipped members that follow it. Sample 0
+  /// The bytes of sample `i`, with headers, padding and skipped members that follow it. Sample 0
   /// begins at byte 0 whatever its entry says, as in Energon, so the ranges cover the tar without
   /// gaps. Throws Error (kInvalidArgument) unless 0 <= i < sample_count().
   ByteRange range(std::int64_t i) const;
@@ -50,17 +49,17 @@ class TarIndex {
   std::vector<std::uint64_t> entries_;  // never empty
 };
 
-/// What the length and the last entry of an index file say, without reading the rest.
+/// What the length and the last entry of an index file give, without reading the rest.
 struct TarIndexSummary {
   std::int64_t sample_count = 0;
   std::uint64_t end_offset = 0;  ///< end of the last sample
 };
 
-/// Throws Error as TarIndex::load(), except that only the length and the last entry are checked.
+/// Throws Error as TarIndex::load(), but checks only the length and the last entry.
 TarIndexSummary summarize_tar_index(const std::string& index_path, std::uint64_t tar_size);
 
-/// Where the index of a shard is: its last suffix replaced by ".tar.idx". So both "a.tar" and
-/// "a.tgz" give "a.tar.idx", and "a.tar.gz" gives "a.tar.tar.idx".
+/// The path of a shard's index: the last suffix of `shard_path` is replaced by ".tar.idx". So both
+/// "a.tar" and "a.tgz" give "a.tar.idx", and "a.tar.gz" gives "a.tar.tar.idx".
 std::string tar_index_path(std::string_view shard_path);
 
 /// Throws Error (kInvalidArgument) that names both shards if two of `shards` share one index path.
