@@ -1,7 +1,8 @@
-// What every sub-command has in common: how it is added to the program, and what it runs.
+// How each sub-command is added to the program, and what it runs.
 //
-// Each sub-command has one file. Its add_…() function declares options and leaves behind what is to
-// run; main.cpp parses, runs the chosen one and turns every failure into one line on stderr.
+// Each sub-command has one file. Its add_…() function declares options and stores the function to
+// run; main.cpp parses the command line, runs the chosen sub-command and reports every failure as
+// one line on stderr.
 
 #pragma once
 

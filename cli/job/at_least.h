@@ -1,4 +1,4 @@
-// The check of whole-number options.
+// A validator for whole-number options.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace energon::cli {
 
-/// Accepts whole numbers from `least` up; the message has the value and the bound.
+/// Accepts whole numbers from `least` up; the error message gives the value and the bound.
 CLI::Validator at_least(std::int64_t least);
 
 }  // namespace energon::cli

@@ -1,4 +1,5 @@
-// What a job delivered, from the dumps of its ranks (energon dump --certificate --logical-shards).
+// What a job delivered, read from the dumps of its ranks (energon dump --certificate
+// --logical-shards).
 
 #pragma once
 
@@ -15,16 +16,17 @@ namespace energon::cli {
 
 struct DeliveredEpoch {
   std::map<std::int64_t, Certificate> micro_batches;  ///< by their number in the epoch
-  std::map<std::int64_t, std::int64_t> ended;  ///< micro batches of each logical shard that said so
+  std::map<std::int64_t, std::int64_t>
+      ended;  ///< by logical shard, once it ended: its micro batches
 };
 
-/// No number is above kLargestNumber (cli/show/json_lines.h), also of a micro batch that is to
-/// come.
+/// All numbers are at most kLargestNumber (cli/show/json_lines.h), including the numbers of later
+/// micro batches.
 class DeliveredJob {
  public:
-  /// Adds what the dump at `path` says; warns of an incomplete last line. Throws Error: kIo,
-  /// kNotFound, kInvalidArgument for what is not such a dump, kMismatch if it is of another job;
-  /// the last two name the line.
+  /// Adds the content of the dump at `path`; warns of an incomplete last line. Throws Error: kIo,
+  /// kNotFound, kInvalidArgument if it is not such a dump, kMismatch if it is from another job; the
+  /// last two name the line.
   void read(const std::string& path);
 
   std::int64_t logical_shards() const { return logical_shards_.value_or(1); }

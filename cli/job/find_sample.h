@@ -1,9 +1,9 @@
-// One sample of a dataset, found by its key.
+// Finds samples of a dataset by key.
 //
-// A prepared dataset is asked through its index.sqlite, whatever part of the split the sample is
-// in, unless one is asked for; of plain tars the headers are walked, shard by shard, until the key
-// comes. The first one wins if plain shards repeat a key. In a metadataset the first dataset that
-// has the key wins; samples of a JSONL file are found by their number.
+// In a prepared dataset, the key is looked up in index.sqlite, in all split parts unless one is
+// given. In plain tars, the headers are walked, shard by shard, until the key is found; if shards
+// repeat a key, the first one wins. In a metadataset, the first dataset that has the key wins.
+// Samples of a JSONL file are found by number.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace energon::cli {
 
-/// What `text` asks for: "key", or "key.part". No key has a dot in its last component.
+/// A parsed request: "key" or "key.part". No key has a dot in its last component.
 struct WantedSample {
   std::string key;
   std::optional<std::string> part;
@@ -34,19 +34,19 @@ struct FoundPart {
 struct FoundSample {
   Sample sample;                 ///< read and, if the shard has checksums, verified
   ByteRange bytes;               ///< in the uncompressed shard, headers included
-  std::vector<FoundPart> parts;  ///< in the order of the shard, as the fields of `sample`
+  std::vector<FoundPart> parts;  ///< in shard order, like the fields of `sample`
 };
 
-/// `open` says how shards are opened; its split fields are not used.
-/// `split`: only in this split of a metadataset, or part of a prepared dataset; absent: in all.
-/// Plain tars and JSONL files have none, it means nothing to them. Throws Error: kNotFound if there
-/// is no such sample, kInvalidArgument if there is no such split, and as open_split().
+/// `open` says how shards are opened; its split fields are not used. `split` restricts the search
+/// to one split of a metadataset, or one part of a prepared dataset; absent: all. Plain tars and
+/// JSONL files ignore it. Throws Error: kNotFound if there is no such sample, kInvalidArgument if
+/// there is no such split, and as open_split().
 FoundSample find_sample(const std::string& path, const std::string& key,
                         const std::optional<std::string>& split, const OpenOptions& open);
 
-/// All samples with this key: of all datasets of a metadataset, of all shards of plain tars, of any
-/// split. At least one; a dataset that is named twice may give its sample twice. Throws as
-/// find_sample().
+/// All samples with this key, in any split: from all datasets of a metadataset, and from all shards
+/// of plain tars. Returns at least one; a dataset that is named twice may give its sample twice.
+/// Throws as find_sample().
 std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
                                       const OpenOptions& open);
 

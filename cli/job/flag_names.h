@@ -1,4 +1,4 @@
-// Messages of the library name options of its interface; on the command line they are flags.
+// Library messages name options of the library's interface; on the command line, these are flags.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace energon::cli {
 
-/// `message` with the names of options (num_workers) written as the flags (--num-workers) that set
-/// them here. What is part of a longer word or of a path stays.
+/// `message` with the names of options (num_workers) replaced by the flags (--num-workers) that set
+/// them. A name inside a longer word or a path stays.
 std::string with_flag_names(std::string_view message);
 
 }  // namespace energon::cli

@@ -1,10 +1,10 @@
-// Ctrl-C and kill: ask the command to end in an orderly way.
+// Handles Ctrl-C and kill: the command is asked to end in an orderly way.
 //
-// The first SIGINT or SIGTERM only sets a flag that commands look at between two pieces of work; if
-// that takes more than three seconds (or a grace that the command asked for), or a second signal
-// comes, the program ends at once. Work with a StopOnInterrupt has its grace also when more signals
-// come, so that it can remove what it began. What is half done at a sudden end is nameless or
-// temporary: files are only ever renamed to their places when whole.
+// The first SIGINT or SIGTERM only sets a flag, which commands check between pieces of work. If the
+// command takes more than three seconds to end (or the grace period that it asked for), or a second
+// signal arrives, the program ends at once. Work with a StopOnInterrupt keeps its grace period even
+// if more signals arrive, so that it can clean up. After a sudden end, unfinished files are unnamed
+// or temporary: files are renamed to their places only when complete.
 
 #pragma once
 
@@ -15,18 +15,18 @@
 
 namespace energon::cli {
 
-/// Once a process, in main().
+/// Installs the signal handlers. Call once per process, in main().
 void catch_interrupts();
 
-/// For a command that has something to save when a signal comes: how long its last piece of work
-/// may take, whole seconds.
+/// For a command that saves something when a signal arrives: sets how long its last piece of work
+/// may take, in whole seconds.
 void grant_interrupt_grace(std::chrono::seconds grace);
 
-/// The number of the signal that came, 0 if none did.
+/// The number of the signal that arrived; 0 if none did.
 int interrupt_signal();
 
-/// A stop token that is requested when a signal comes; further signals change nothing while there
-/// is one. Has a thread, so not for commands that fork.
+/// Requests its stop token when a signal arrives; further signals are ignored while an object
+/// exists. Starts a thread, so it is not for commands that fork.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();

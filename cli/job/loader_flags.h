@@ -1,5 +1,4 @@
-// The options that dump, get, bench, which-step and which-keys share: which data, which pipeline,
-// which loader.
+// The options that dump, get, bench, which-step and which-keys share: data, pipeline and loader.
 
 #pragma once
 
@@ -24,7 +23,7 @@ namespace energon::cli {
 enum class Mode { kTrain, kVal };
 enum class OnError { kFail, kSkip };
 
-/// As on the command line. The defaults are those that --help shows.
+/// Values as on the command line, with the defaults that --help shows.
 struct LoaderFlags {
   std::string path = {};
   std::string split = "train";
@@ -46,7 +45,7 @@ struct LoaderFlags {
   std::optional<std::int64_t> parallel_slices = std::nullopt;
   BlendBy blend_by = BlendBy::kDraw;
   std::int64_t virtual_epoch_length = 0;
-  bool repeat = true;  ///< the data within an epoch
+  bool repeat = true;  ///< repeat the data within an epoch
   std::optional<std::int64_t> epochs = std::nullopt;
 
   double timeout_seconds = 60;
@@ -69,30 +68,31 @@ struct LoaderFlags {
 /// Declares PATH and the options above. `flags` must live as long as `command`.
 void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths);
 
-/// How the flags say that the data is opened.
+/// How to open the data, according to the flags.
 DataOptions data_options(const LoaderFlags& flags);
 
-/// How they say that single samples are looked for: everywhere, so nothing is left out.
+/// How to open the data to look up single samples, according to the flags. Nothing is left out.
 OpenOptions key_lookup_options(const LoaderFlags& flags);
 
-/// Opens the data; shards that are broken go to the quarantine file. Throws Error as open_split(),
+/// Opens the data; broken shards go to the quarantine file. Throws Error as open_split(),
 /// UsageError if options contradict each other.
 PipelineFactory make_pipeline(const LoaderFlags& flags);
 
-/// The data alone.
+/// Opens the data only.
 PipelineData open_loader_data(const LoaderFlags& flags);
-/// The order that the flags describe, with the stages of a saved state's `config` and nothing read
-/// (wrappers/recipe/order_pipeline.h).
+/// A pipeline in the order that the flags describe, with the stages of a saved state's `config`; it
+/// reads no data (wrappers/recipe/order_pipeline.h).
 PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
                                     const Config& config);
 
-/// Throws UsageError if there is no such rank, or if epochs are counted that have no end.
+/// Throws UsageError if there is no such rank, or if the flags count epochs but an epoch never
+/// ends.
 LoaderOptions loader_options(const LoaderFlags& flags);
 
-/// Epochs after which the stream is over; absent: it never is.
+/// The number of epochs after which the stream ends; absent: never.
 std::optional<std::int64_t> epoch_limit(const LoaderFlags& flags);
 
-/// Text form of shuffle_over_epochs to the pipeline's. Throws UsageError.
+/// Converts the text form of shuffle_over_epochs to the pipeline's. Throws UsageError.
 ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text);
 
 }  // namespace energon::cli

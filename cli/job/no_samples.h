@@ -1,4 +1,4 @@
-// Why a rank had nothing to deliver in a whole epoch.
+// Explains why a rank delivered nothing in a whole epoch.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace energon::cli {
 
-/// Opens the data again to see whether it is empty or too little for all ranks and workers.
+/// Opens the data again to check whether it is empty, or too small for all ranks and workers.
 Error no_samples(const LoaderFlags& flags);
 
 }  // namespace energon::cli

@@ -1,5 +1,5 @@
-// Opening what the user named, with what a person wants to see meanwhile: warnings, and a progress
-// bar while plain tars are indexed for the first time.
+// Opens the data that the user named and shows warnings, and a progress bar while plain tars are
+// indexed for the first time.
 
 #pragma once
 
@@ -13,7 +13,7 @@ namespace energon::cli {
 /// Throws Error as open_split().
 ShardSet open_shards(const std::string& path, OpenOptions options);
 
-/// The same of all that `path` means. Throws Error as open_data().
+/// The same for any kind of data at `path`. Throws Error as open_data().
 PipelineData open_pipeline_data(const std::string& path, DataOptions options);
 
 }  // namespace energon::cli

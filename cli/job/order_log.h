@@ -18,14 +18,14 @@ struct DeliveredOrder {
   std::vector<std::string> warnings = {};
 };
 
-/// Logs of loaders say what was delivered; where there are none, those of workers say what was
-/// made. Throws Error: kIo, kInvalidArgument with file and line for a line that is not of such a
-/// log. An incomplete last line (the job runs) becomes a warning.
+/// Loader logs record what was delivered; if there are none, worker logs are used, which record
+/// what was produced. Throws Error: kIo, kInvalidArgument with file and line for a line that is not
+/// from such a log. An incomplete last line (the job is still running) becomes a warning.
 DeliveredOrder read_order(const std::vector<std::string>& files);
 
-/// The files that `patterns` (files, or patterns as in a shell) match, without duplicates. What is
-/// there as it is written is no pattern. Throws Error (kNotFound) if one matches nothing; `noun`
-/// says what is missing, such as "log".
+/// The files that `patterns` (file names or shell patterns) match, without duplicates. The name of
+/// an existing file is not treated as a pattern. Throws Error (kNotFound) if one matches nothing;
+/// `noun` says what is missing, such as "log".
 std::vector<std::string> expand_patterns(const std::vector<std::string>& patterns,
                                          std::string_view noun);
 

@@ -1,4 +1,4 @@
-// The argument PATH: what a dataset is read from.
+// The argument PATH: the data to read.
 
 #pragma once
 
@@ -11,10 +11,10 @@ namespace energon::cli {
 
 enum class PathCount : std::uint8_t {
   kOne,
-  kSeveral,  ///< tars, as a shell makes them of data/*.tar
+  kSeveral,  ///< tars, as when a shell expands data/*.tar
 };
 
-/// Adds PATH, which is required, to `command`. Several tars become one brace pattern of them.
+/// Adds the required argument PATH to `command`. Several tars become one brace pattern.
 void add_path(CLI::App& command, std::string& path, PathCount count);
 
 }  // namespace energon::cli

@@ -1,4 +1,4 @@
-// Samples by their references in restore keys, as they lie in the data.
+// Reads samples, as stored in the data, by their references in restore keys.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace energon::cli {
 
 /// The samples that `references` name in the leaves of `data`, in that order. Throws Error:
-/// kInvalidArgument for one that is not there; as LeafReader::read().
+/// kInvalidArgument for a reference to no sample, and as LeafReader::read().
 std::vector<Sample> read_samples(std::span<const SampleRef> references, const PipelineData& data);
 
 }  // namespace energon::cli

@@ -1,4 +1,4 @@
-// Whether a file that is written at the end of a long run can be written, asked at its beginning.
+// Checks at the beginning of a long run that a file can be written at its end.
 
 #pragma once
 
@@ -6,9 +6,10 @@
 
 namespace energon::cli {
 
-/// Throws Error if nothing can be written to `path`, the value of `option`: kNotFound if its folder
-/// is not there, kIo if no file can be made in it, or if what is there and no regular file cannot
-/// be written to. Leaves nothing behind.
+/// Throws Error if `path`, the value of `option`, cannot be written: kNotFound if its folder does
+/// not exist; kIo if no file can be created in it, or if `path` is not a regular file and cannot be
+/// written to; kInvalidArgument if it can never be an output (check_output()). Leaves nothing
+/// behind.
 void check_writable(const std::string& path, const std::string& option);
 
 }  // namespace energon::cli

@@ -1,5 +1,5 @@
-// A heat map as a picture: time from left to right, the data from top to bottom, dark where much
-// was delivered.
+// A heat map as an image: time from left to right, data from top to bottom, dark for many
+// deliveries.
 
 #pragma once
 
@@ -9,12 +9,13 @@
 
 namespace energon::cli {
 
-/// As text.
+/// The SVG document.
 std::string to_svg(const HeatMap& map);
-/// 8 bits of grey, one pixel a cell. Throws Error (kInternal) if libpng refuses.
+/// 8-bit greyscale, one pixel per cell. Throws Error (kInternal) if libpng fails.
 std::string to_png(const HeatMap& map);
 
-/// By the ending of `path`: .svg or .png. Throws UsageError for another one, Error (kIo).
+/// Writes the format that `path` ends in: .svg or .png. Throws UsageError for other endings, Error
+/// (kIo).
 void write_heat_map(const std::string& path, const HeatMap& map);
 
 }  // namespace energon::cli

@@ -1,4 +1,4 @@
-// Files of JSON objects, one a line: debug logs, and dumps of this program.
+// Files of JSON objects, one per line: debug logs, and dumps of this program.
 
 #pragma once
 
@@ -11,23 +11,24 @@
 
 namespace energon::cli {
 
-/// Of numbers in lines: sums and products of a few of them fit, and every JSON reader takes them.
+/// Limit for numbers in lines: sums of a few of them fit into 64 bits, and every JSON reader
+/// accepts them.
 inline constexpr std::int64_t kLargestNumber = std::int64_t{1} << 53;
 
 enum class LastLine { kWhole, kCut };
 
-/// Calls `take` with each line of `path`, which may be a pipe. kCut: the last one has no end and is
-/// not JSON, so its writer was killed or still runs; it is left out. Throws Error: kNotFound, kIo,
-/// kInvalidArgument for a folder or a line that is too long, no JSON object or nested too deeply.
-/// These errors and those of `take` name path and line; those of kInvalidArgument also say that the
-/// line is not of `noun`, such as "a debug log".
+/// Calls `take` with each line of `path`, which may be a pipe. Returns kCut if the last line has no
+/// end and is not JSON, because its writer was killed or still runs; that line is left out. Throws
+/// Error: kNotFound, kIo, kInvalidArgument for a folder, or a line that is too long, not a JSON
+/// object, or nested too deeply. These errors and those of `take` name path and line; those of
+/// kInvalidArgument also say that the line is not from `noun`, such as "a debug log".
 LastLine read_json_lines(const std::string& path, std::string_view noun,
                          const std::function<void(const nlohmann::json&)>& take);
 
-/// What to tell the user of such a last line.
+/// The warning about a last line that was cut.
 std::string cut_line_warning(const std::string& path);
 
-/// Fields of a line and their values. All throw Error (kInvalidArgument), which names the field.
+/// Fields of a line and their values. All throw Error (kInvalidArgument) that names the field.
 const nlohmann::json& field(const nlohmann::json& line, const char* name);
 std::int64_t to_number(const nlohmann::json& value,
                        const char* name);  ///< whole, 0 to kLargestNumber

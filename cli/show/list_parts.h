@@ -1,4 +1,4 @@
-// How the program batches samples whose parts it does not know.
+// Batches samples whose parts are not known in advance.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace energon::cli {
 
-/// As list_fields(), but a sample may lack a part that another one has: an empty list stands in its
+/// Like list_fields(), but a sample may lack a part that another one has; an empty list takes its
 /// place.
 Mapping list_parts(std::span<Sample> samples);
 

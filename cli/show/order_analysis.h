@@ -1,4 +1,4 @@
-// How random an order is: pure functions of the keys that were delivered.
+// Measures how random an order is, with pure functions of the delivered keys.
 
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace energon::cli {
 
-/// Positions of samples in the natural order of their keys, in the order of delivery.
+/// Samples in the order of delivery, each as its position in the natural order of keys.
 struct SamplePositions {
   std::vector<std::vector<std::size_t>> steps = {};
-  std::size_t sample_count = 0;  ///< different keys
+  std::size_t sample_count = 0;  ///< distinct keys
 };
 
 SamplePositions positions_of(const std::vector<std::vector<std::string>>& steps);
@@ -27,18 +27,19 @@ struct OrderFigures {
   std::int64_t least_seen = 0;  ///< how often the rarest sample was delivered
   double mean_seen = 0;
   std::int64_t most_seen = 0;
-  /// Spearman's, of position and time: 1 as stored, -1 reversed, near 0 shuffled.
+  /// Spearman's rank correlation of position and time: 1 as stored, -1 reversed, near 0 shuffled.
   double rank_correlation = 0;
-  /// Mean distance of samples that follow each other, over that of a random permutation: near 1 if
-  /// shuffled well, near 0 if neighbours stay together.
+  /// Mean distance of consecutive samples, relative to a random permutation: near 1 if shuffled
+  /// well, near 0 if neighbours stay together.
   double neighbour_distance = 0;
-  /// Most samples in a row that are neighbours in the data.
+  /// The longest run of consecutive samples that are neighbours in the data.
   std::int64_t longest_run = 0;
 };
 
 OrderFigures analyze_order(const SamplePositions& positions);
 
-/// Deliveries by step (columns) and position (rows), both divided into at most so many equal parts.
+/// Number of deliveries by step (columns) and position (rows), each divided into equal parts, at
+/// most `max_columns` and `max_rows`.
 struct HeatMap {
   std::size_t columns = 0;
   std::size_t rows = 0;

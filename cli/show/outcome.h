@@ -1,4 +1,4 @@
-// How a sub-command ends: its exit codes, and what is wrong with a command line.
+// Exit codes of sub-commands, and errors in a command line.
 
 #pragma once
 
@@ -12,7 +12,7 @@ inline constexpr int kExitFailure =
 inline constexpr int kExitUsage = 2;  ///< the command line itself is wrong
 inline constexpr int kExitSignal = 128;  ///< plus the number of the signal: 130 after Ctrl-C
 
-/// The command line is understood but contradicts itself: shown with a hint to --help.
+/// The command line parses but contradicts itself. Shown with a hint to --help.
 struct UsageError {
   std::string message;
 };

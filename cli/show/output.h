@@ -1,7 +1,7 @@
-// Where results go: standard output, through one large buffer.
+// Standard output, for results, through one large buffer.
 //
-// A pipe that was closed at its other end (`energon dump … | head`) is not a failure: print() then
-// throws ClosedOutput, which ends the program quietly.
+// A pipe that its reader closed (`energon dump … | head`) is not a failure: print() then throws
+// ClosedOutput, which ends the program quietly.
 
 #pragma once
 
@@ -14,17 +14,18 @@
 
 namespace energon::cli {
 
-/// Nobody reads the output any more.
+/// The reader has closed the output.
 struct ClosedOutput {};
 
-/// One object a process. Not thread-safe.
+/// One object per process. Not thread-safe.
 class Output {
  public:
   Output() = default;
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  /// Appends `text`; written out when the buffer is full. Throws ClosedOutput, Error (kIo).
+  /// Appends `text` to the buffer, which is written out when full. Throws ClosedOutput, Error
+  /// (kIo).
   void write(std::string_view text);
 
   template <class... Args>
@@ -32,14 +33,14 @@ class Output {
     write(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// Writes out what is buffered.
+  /// Writes out the buffer. Throws as write().
   void flush();
 
-  /// True once something could not be written out, and is lost.
+  /// True once output could not be written and was lost.
   bool is_broken() const { return is_broken_; }
 
-  /// flush(), if the last one is some time ago: a reader of a slow stream sees each line at once, a
-  /// fast stream is written in large pieces.
+  /// Calls flush() if the last flush is some time ago: the reader of a slow stream sees each line
+  /// at once, a fast stream is written in large pieces.
   void flush_if_idle();
 
  private:
@@ -48,17 +49,17 @@ class Output {
   std::chrono::steady_clock::time_point last_flush_ = {};
 };
 
-/// The process's output; what is left in it at the end is written by main().
+/// The process's output. main() writes out the rest at the end.
 Output& output();
 
-/// One line on standard error, such as "energon: warning: …".
+/// Each prints one line on standard error, such as "energon: warning: …".
 void print_warning(std::string_view message);
 void print_error(std::string_view message);
 
-/// Text of unknown origin, safe for a terminal and for JSON.
+/// Quotes untrusted text so that it is safe for a terminal and for JSON.
 std::string quoted_json(std::string_view text);
 
-// Numbers for people.
+// Human-readable numbers.
 std::string with_separators(std::int64_t value);                ///< 1,234,567
 std::string human_bytes(std::uint64_t bytes);                   ///< "1.20 GiB"
 std::string plural(std::int64_t count, std::string_view noun);  ///< "1 shard", "1,234 shards"

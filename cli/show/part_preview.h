@@ -1,4 +1,4 @@
-// A part of a sample as a few lines of text.
+// Shows a part of a sample as a few lines of text.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace energon::cli {
 
-/// Size and kind; of text, numbers and JSON the beginning, of media what their header says. Lines
-/// after the first are indented. Safe for a terminal.
+/// Size and kind, then the beginning of text, numbers and JSON, or what the header of media says.
+/// Lines after the first are indented. Safe for a terminal.
 std::string preview_part(std::string_view name, ByteView bytes);
 
 }  // namespace energon::cli

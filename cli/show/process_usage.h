@@ -8,13 +8,13 @@
 namespace energon::cli {
 
 struct ProcessUsage {
-  double cpu_seconds = 0;  ///< user and system, since the process began
-  /// Proportional set size: pages shared by n processes count 1/n in each. Absent where the system
-  /// does not tell.
+  double cpu_seconds = 0;  ///< user and system, since the process started
+  /// Proportional set size: a page shared by n processes counts 1/n in each. Absent if the system
+  /// does not report it.
   std::optional<std::uint64_t> pss_bytes;
 };
 
-/// Nothing if there is no such process.
+/// Empty if there is no such process.
 std::optional<ProcessUsage> usage_of(int pid);
 
 }  // namespace energon::cli

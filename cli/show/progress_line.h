@@ -1,5 +1,5 @@
-// Shows how far a long command is, on standard error: a bar that is drawn anew on a terminal, a
-// plain line every few seconds otherwise.
+// Shows the progress of a long command on standard error: a bar that is redrawn on a terminal,
+// otherwise a plain line every few seconds.
 
 #pragma once
 
@@ -23,14 +23,14 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// `total` absent: without a known end. `details` follows the counts, such as "1,234 samples/s".
-  /// Cheap unless it is time to draw again.
+  /// `total` is absent if unknown. `details` follows the counts, such as "1,234 samples/s". Cheap
+  /// unless it is time to redraw.
   void update(std::int64_t done, std::optional<std::int64_t> total, std::string_view details = {});
 
   /// Since construction.
   double elapsed_seconds() const;
 
-  /// Whether the next update() draws: lets the caller save the work for `details`.
+  /// Whether the next update() draws; if not, the caller need not build `details`.
   bool is_due() const;
 
  private:

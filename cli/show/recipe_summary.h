@@ -1,4 +1,4 @@
-// A metadataset for people: the tree of its datasets with shares and lengths.
+// Describes a metadataset for users: the tree of its datasets with shares and lengths.
 
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace energon::cli {
 
-/// One line per node, indented by depth, ended by newlines. `data` are the opened leaves of
-/// `recipe`. The share is that of the samples drawn: by weight in a blend, by samples times
-/// repetitions otherwise.
+/// One line per node, indented by depth, each ended by a newline. `data` are the opened leaves of
+/// `recipe`. A node's share is its part of the samples drawn: by weight in a blend, otherwise by
+/// samples times repetitions.
 std::string describe_recipe(const Recipe& recipe, const PipelineData& data);
 
 /// "/data/birds [train]", "/data/rows.jsonl", "join of 2 datasets in /data/m.yaml".

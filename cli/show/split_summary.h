@@ -1,4 +1,4 @@
-// How many shards and samples each part of a prepared dataset has: for prepare and info.
+// Counts the shards and samples in each part of a prepared dataset, for prepare and info.
 
 #pragma once
 
@@ -23,7 +23,7 @@ struct PartSummary {
 std::vector<PartSummary> summarize_parts(const DatasetInfo& info, const SplitConfig& split,
                                          const std::string& path);
 
-/// One line a part: "  train: 80%, 800 samples in 8 shards". Shares are of all samples of `info`.
+/// One line per part: "  train: 80%, 800 samples in 8 shards". Shares are of all samples of `info`.
 std::string describe_parts(const std::vector<PartSummary>& parts, const DatasetInfo& info);
 
 std::int64_t total_samples(const DatasetInfo& info);

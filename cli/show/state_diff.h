@@ -1,4 +1,4 @@
-// What is different between two saved states, and between a state and data.
+// The differences between two saved states, and between a state and data.
 
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace energon::cli {
 
-/// Every difference as "path: first, expected second"; none for equal states.
+/// Every difference as "path: first, expected second"; empty for equal states.
 std::vector<std::string> state_differences(const SavedState& first, const SavedState& second);
 
-/// Where the data that a state's configuration names is not `data`: other shards, counts, indexes.
+/// How the data that a state's configuration names differs from `data`: shards, counts, indexes.
 std::vector<std::string> data_differences(const Config& config, const PipelineData& data);
 
 }  // namespace energon::cli

@@ -1,4 +1,4 @@
-// A loader's statistics for people.
+// Shows a loader's statistics to users.
 
 #pragma once
 
@@ -12,7 +12,7 @@ namespace energon::cli {
 /// The verdict, then each worker with a table of its stages, then what was left out.
 std::string to_text(const LoaderStatistics& statistics);
 
-/// "3 samples in 2 shards were left out, the last one: …"; nothing if none were.
+/// "3 samples in 2 shards were left out, the last one: …"; empty if none were.
 std::optional<std::string> describe_failures(const LoaderStatistics& statistics);
 
 }  // namespace energon::cli

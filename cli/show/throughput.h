@@ -13,7 +13,7 @@
 
 namespace energon::cli {
 
-/// One process of the run, at its end.
+/// The figures of one process, at the end of the run.
 struct ProcessFigures {
   std::string name;  ///< "parent", "worker 0"
   int pid = 0;
@@ -21,20 +21,20 @@ struct ProcessFigures {
   std::optional<std::uint64_t> pss_bytes;
 };
 
-/// Of the measured batches, warm-up not included.
+/// The figures of the measured batches, without warm-up.
 struct Throughput {
   std::int64_t batches = 0;
   std::int64_t samples = 0;
   std::uint64_t payload_bytes = 0;
   double seconds = 0;
-  double first_batch_seconds = 0;       ///< from making the loader to its first batch
+  double first_batch_seconds = 0;       ///< from creating the loader to its first batch
   std::vector<double> latency_seconds;  ///< of each next()
   std::vector<ProcessFigures> processes;
-  LoaderStatistics loader;  ///< since it was made, warm-up included
+  LoaderStatistics loader;  ///< since its creation, warm-up included
 };
 
-/// The value below which a share `quantile` of `values` lies. Reorders `values`; 0 if there are
-/// none.
+/// The value below which the fraction `quantile` of `values` lies; 0 if there are none. Reorders
+/// `values`.
 double quantile(std::vector<double>& values, double quantile);
 
 std::string to_text(Throughput result);

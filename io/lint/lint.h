@@ -21,8 +21,9 @@
 namespace energon {
 
 struct LintProblem {
-  std::string dataset = {};  ///< in a metadataset: the dataset at fault, or its own path; else empty
-  std::string shard = {};    ///< empty: a problem in the dataset's own files
+  std::string dataset =
+      {};                  ///< in a metadataset: the dataset at fault, or its own path; else empty
+  std::string shard = {};  ///< empty: a problem in the dataset's own files
   std::optional<std::uint64_t> byte_offset = std::nullopt;
   std::optional<std::string> key = std::nullopt;
   std::string message = {};

@@ -86,7 +86,8 @@ struct PrepareReport {
 ///   kNotFound         no such folder, or no shards in it
 ///   kInvalidArgument  prepared already, being prepared by another process, bad options, two shards
 ///                     with one index name
-///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all that
+///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all
+///   that
 ///                     were found, with shard, byte and reason
 ///   kCancelled        `stop` was requested; the folder is unchanged
 ///   kIo               the folder cannot be written

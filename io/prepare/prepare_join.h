@@ -34,9 +34,8 @@ struct JoinReport {
 JoinReport prepare_join(const LeafReference& join, std::stop_token stop = {});
 
 struct MetadatasetReport {
-  std::vector<JoinReport> joins = {};  ///< one per index, in the order of the file
-  std::vector<std::string> removed =
-      {};  ///< unused indices, removed from the cache folder
+  std::vector<JoinReport> joins = {};     ///< one per index, in the order of the file
+  std::vector<std::string> removed = {};  ///< unused indices, removed from the cache folder
 };
 
 /// Builds the index of each join in all splits of the metadataset, and of the metadatasets that it

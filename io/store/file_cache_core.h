@@ -50,9 +50,9 @@ struct CacheEntry {
   std::int64_t references = 0;                                    // number of LazyFiles
   std::list<std::shared_ptr<CacheEntry>>::iterator request = {};  // while kRequested
   std::string path = {};                                          // in the folder of the cache
-  FileStoreItem item = {};        // has bytes only while kInMemory
-  std::uint64_t size_bytes = 0;   // from kInMemory on
-  std::exception_ptr error = {};  // if kFailed
+  FileStoreItem item = {};                                        // has bytes only while kInMemory
+  std::uint64_t size_bytes = 0;                                   // from kInMemory on
+  std::exception_ptr error = {};                                  // if kFailed
 };
 
 class FileCacheCore {
