@@ -16,8 +16,7 @@ namespace energon::cli {
 
 struct DeliveredEpoch {
   std::map<std::int64_t, Certificate> micro_batches;  ///< by their number in the epoch
-  std::map<std::int64_t, std::int64_t>
-      ended;  ///< by logical shard, once it ended: its micro batches
+  std::map<std::int64_t, std::int64_t> ended;  ///< micro batches of each logical shard that ended
 };
 
 /// All numbers are at most kLargestNumber (cli/show/json_lines.h), including the numbers of later

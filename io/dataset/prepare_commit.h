@@ -3,7 +3,7 @@
 // Energon's file names are fixed, so the files cannot all change in one step. Instead, a list of
 // the moves is published first, in one step. From then on, every process that opens or prepares the
 // dataset carries out the moves before anything else. A process that opens the dataset earlier sees
-// the old set, a later one sees the new set, whichever process is killed at whatever time.
+// the old set, a later one sees the new set, no matter which process is killed, or when.
 //
 //   .nv-meta.prepare.<id>/     being built by one prepare
 //     <id>/journal               what to move where, written last

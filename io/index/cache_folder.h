@@ -1,5 +1,5 @@
-// A folder of temporary files that is removed with its process or, if the process was killed, by a
-// later one. Private to io.
+// A folder of temporary files that is removed with its process or, if the process was killed, by
+// another process later. Private to io.
 //
 // The folder is `energon-cache-<random digits>`, accessible to its owner only. It holds a file
 // `lock` that is locked while the process lives. A process that creates such a folder removes those
