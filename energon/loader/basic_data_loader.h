@@ -17,20 +17,20 @@ class RankStream;
 class SampleRestorer;
 class LatestIteration;
 
-/// One passage over the data of a BasicDataLoader, epoch after epoch. Move-only; for one thread at
-/// a time; independent of the loader and of other passages.
+/// One iteration over the data of a BasicDataLoader, epoch after epoch. Move-only. For one thread
+/// at a time. Independent of the loader and of other iterations.
 class BatchIteration {
  public:
-  /// `latest`, if given, learns the statistics of this iteration.
+  /// `latest`, if given, receives the statistics of this iteration.
   BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options,
                  std::shared_ptr<LatestIteration> latest = nullptr);
   BatchIteration(BatchIteration&&) noexcept;
   BatchIteration& operator=(BatchIteration&&) noexcept;
   ~BatchIteration();
 
-  /// As SavableDataLoader::next().
+  /// Same as SavableDataLoader::next().
   std::optional<Sample> next();
-  /// As SavableDataLoader::stats(), of this iteration.
+  /// Same as SavableDataLoader::stats(), for this iteration.
   LoaderStatistics stats() const;
 
  private:
@@ -40,8 +40,8 @@ class BatchIteration {
   std::shared_ptr<LatestIteration> latest_;
 };
 
-/// Yields the batches that a SavableDataLoader yields. Several iterations may run at once, each
-/// with its own workers.
+/// Yields the same batches as a SavableDataLoader. Several iterations may run at once, each with
+/// its own workers.
 class BasicDataLoader {
  public:
   /// Throws Error (kInvalidArgument).
@@ -50,16 +50,16 @@ class BasicDataLoader {
   BasicDataLoader(const BasicDataLoader&) = delete;
   BasicDataLoader& operator=(const BasicDataLoader&) = delete;
 
-  /// From the start of the data. With workers, forks a fork server: see SavableDataLoader.
+  /// Starts an iteration at the start of the data. With workers, forks a fork server: see
+  /// SavableDataLoader.
   BatchIteration iterate() const;
 
-  /// As SavableDataLoader.
+  /// The next three are the same as in SavableDataLoader.
   Sample restore_sample(const RestoreKey& key);
   std::optional<std::int64_t> size() const;
   Config config() const;
-  const LoaderOptions& options() const { return options_; }
-  /// Of the iteration that was made last, also after it is gone; nothing was counted before the
-  /// first. In the thread that drives that iteration.
+  /// Statistics of the newest iteration, even after it is destroyed. All zero before the first one.
+  /// Call it in the thread that drives that iteration.
   LoaderStatistics stats() const;
 
  private:

@@ -1,14 +1,14 @@
-// Which samples the steps of a saved job were made of: computed from a state and the order of the
+// Tells which samples made up each step of a saved job. Computed from a state and the order of the
 // data, without a log.
 //
 //   const PipelineFactory order = order_pipeline(data, options, rank.config);
 //   DeliveredItems items(rank, order);
 //   while (auto item = items.next()) { … item->step, item->samples … }
 //
-// With an order pipeline (wrappers/recipe/order_pipeline.h) nothing is read and no function of the
-// job runs. With the job's own pipeline it works for every pipeline, at the cost of making all
-// items again. Samples that an error policy left out are not known to either: a job that left some
-// out has other samples from there on.
+// With an order pipeline (wrappers/recipe/order_pipeline.h), no data is read and none of the job's
+// functions run. Every job can pass its own pipeline instead, at the cost of making all items
+// again. Neither way knows which samples an error policy left out: if the job left some out, its
+// real samples differ from there on.
 
 #pragma once
 
@@ -30,24 +30,25 @@ namespace energon {
 
 /// A batch (or a sample, where nothing is batched) that a rank delivered.
 struct DeliveredItem {
-  std::int64_t step = 0;  ///< items of this rank before it, ever
+  std::int64_t step = 0;  ///< number of items that this rank delivered before it, over all epochs
   RestoreKey restore_key = {};
   std::vector<SampleRef> samples = {};  ///< samples_in(restore_key)
 };
 
-/// The items of one rank from its first one on. Those before `rank.batch_index` were delivered, the
-/// others will be. Streams go by the rules that their saved states have (is_rule()). A rank that
-/// was rescaled counts as if it always had its layout: with logical shards set by the user the
-/// items are the same, whatever ranks they went to. Not thread-safe.
+/// The items of one rank, starting at its first. Items before `rank.batch_index` were delivered;
+/// later ones will be. Each stream follows the rules in its saved state (is_rule()). A rescaled
+/// rank counts as if it had always had its present layout. If the user set the number of logical
+/// shards, the items are the same, whichever ranks received them. Not thread-safe.
 class DeliveredItems {
  public:
-  /// Throws Error (kMismatch) that lists all differences unless `pipeline` has the configuration
-  /// that `rank` was saved with.
+  /// Throws Error (kMismatch), with all differences, unless `pipeline` has the configuration that
+  /// `rank` was saved with.
   DeliveredItems(const SavableDataLoaderState& rank, const PipelineFactory& pipeline);
   DeliveredItems(const DeliveredItems&) = delete;
   DeliveredItems& operator=(const DeliveredItems&) = delete;
 
-  /// The next item, over all epochs; nothing if an epoch has none. Throws what the pipeline throws.
+  /// The next item, continuing through all epochs; nothing if an epoch has no items. Throws what
+  /// the pipeline throws.
   std::optional<DeliveredItem> next();
 
  private:

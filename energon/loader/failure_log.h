@@ -1,7 +1,7 @@
-// What a loader remembers of the failures that its policies let pass.
+// Records the failures that a loader's error policies tolerate.
 //
-// All of them are counted, by stage and shard; the newest are kept; each sample that a report names
-// alone goes to the quarantine file, if there is one.
+// Counts all failures by stage and shard, and keeps the newest reports. If there is a quarantine
+// file, a sample goes into it when it is the only one in its report.
 
 #pragma once
 
@@ -21,14 +21,13 @@ namespace energon {
 /// Not thread-safe.
 class FailureLog {
  public:
-  /// `quarantine_file`: empty for none.
-  /// Throws Error if it could not be written (QuarantineWriter::check()).
+  /// `quarantine_file`: empty for none. Throws Error if the file is not writable
+  /// (QuarantineWriter::check()).
   explicit FailureLog(const std::string& quarantine_file) : quarantine_(quarantine_file) {
     quarantine_.check();
   }
 
-  /// Throws Error (kIo) if the quarantine file cannot be written; the failure is counted all the
-  /// same.
+  /// Throws Error (kIo) if the quarantine file cannot be written; the failure is still counted.
   void add(const FailureReport& report);
 
   /// Failures added so far.

@@ -1,4 +1,4 @@
-// What loaders tell about themselves.
+// The configuration and epoch size that loaders report.
 
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace energon {
 
-/// Settings of a loader of `type` around `stream_config` (state_config()). prefetch_factor is null
-/// without workers.
+/// Settings of a loader of type `type`, including `stream_config` (state_config()). prefetch_factor
+/// is null without workers.
 Config loader_config(std::string_view type, const LoaderOptions& options,
                      const Config& stream_config);
 
-/// Batches of one epoch of this rank; nothing if it never ends.
+/// Number of batches in one epoch of this rank; nothing if the epoch never ends.
 std::optional<std::int64_t> epoch_size(const PipelineFactory& make_pipeline,
                                        const WorkerConfig& config);
 

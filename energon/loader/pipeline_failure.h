@@ -1,4 +1,4 @@
-// What a pipeline threw, as an Error that a loader keeps and throws again.
+// Converts what a pipeline threw into an Error that a loader can keep and rethrow.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace energon {
 
-/// An Error as it is; else one that says what was thrown (kUserFunction; kResourceExhausted for
-/// lack of memory).
+/// Returns an Error unchanged. Any other exception becomes an Error that describes it:
+/// kResourceExhausted for lack of memory, else kUserFunction.
 Error pipeline_failure(const std::exception_ptr& thrown);
 
 }  // namespace energon

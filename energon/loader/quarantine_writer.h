@@ -1,5 +1,6 @@
-// Writes the quarantine file: which samples a run left out, so that the next one can leave them out
-// from the start. docs/formats/quarantine.md gives the format; io/dataset/quarantine.h reads it.
+// Writes the quarantine file, the list of samples that a run left out. The next run can then leave
+// them out from the start. docs/formats/quarantine.md gives the format; io/dataset/quarantine.h
+// reads it.
 
 #pragma once
 
@@ -13,22 +14,24 @@
 
 namespace energon {
 
-/// Not thread-safe; several writers, also of other processes, may append to one file.
+/// Not thread-safe. Several writers may append to one file, even from different processes.
 class QuarantineWriter {
  public:
-  /// The file is opened, and made if it is not there, with the first line. An empty path: nothing
-  /// is ever written.
+  /// The first append() opens the file and creates it if it does not exist. With an empty path
+  /// nothing is ever written.
   explicit QuarantineWriter(std::string path) : path_(std::move(path)) {}
 
   bool enabled() const { return !path_.empty(); }
 
-  /// Whether it will be possible to write: better said at the start than at the first failure, days
-  /// later. Throws Error (kNotFound, kIo).
+  /// Checks that the file can be written, so that a problem shows at the start and not at the first
+  /// failure days later. Throws Error: kNotFound for a missing folder, kInvalidArgument for a FIFO
+  /// or a socket, kIo.
   void check() const;
 
-  /// One line for the sample or the broken shard of `report`, with one system call; nothing if this
-  /// writer wrote it before, if the report has several samples, of which nobody knows the bad one,
-  /// or no known place. Throws Error (kIo, kNotFound for a missing folder).
+  /// Appends one line for the sample or the broken shard in `report`, with one system call. Writes
+  /// nothing if this writer has written that line before, if the report has several samples (the
+  /// bad one is unknown), or if their place is unknown. Throws Error (kIo, kNotFound for a missing
+  /// folder).
   void append(const FailureReport& report);
 
  private:

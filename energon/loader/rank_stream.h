@@ -1,11 +1,10 @@
-// The batches of one rank, in their order, from its workers or from pipelines in the caller's
-// process.
+// The batches of one rank, in order, from its workers or from pipelines in the caller's process.
 //
-// The logical shards of the rank, its streams, give their batches in turn
-// (energon/checkpoint/turns.h); one that reached the end of the epoch is passed over until all
-// have. The state of the stream is what was delivered: batches that workers made ahead are not in
-// it and are made again after a restore. Nor is anything of a next() that failed: a position can be
-// saved after any error, and then it is that of the batch before.
+// Each logical shard of the rank is a stream. Streams give their batches in turn
+// (energon/checkpoint/turns.h); a stream at the end of its epoch is skipped until all have reached
+// theirs. The saved state covers only delivered batches. Batches that workers made ahead are not in
+// it and are made again after a restore. A failed next() does not change the state: it can be saved
+// after any error, and is then the position after the last delivered batch.
 
 #pragma once
 
@@ -40,30 +39,30 @@ class RankStream {
   /// `type` is the loader's name in the debug log.
   RankStream(std::string_view type, PipelineFactory make_pipeline, const LoaderOptions& options);
 
-  /// The next batch; nothing once at the end of each epoch, then the next epoch begins. Whatever a
-  /// pipeline throws becomes an Error (pipeline_failure()); every further call throws the same one.
+  /// The next batch; nothing once at the end of each epoch, after which the next epoch begins.
+  /// Whatever a pipeline throws becomes an Error (pipeline_failure()); every further call throws
+  /// the same Error.
   std::optional<Sample> next();
 
-  /// What was delivered, also after an Error of next(), which has ended the workers.
+  /// The position after the delivered batches. Also works after next() has thrown an Error, which
+  /// ends the workers.
   SavableDataLoaderState save_state();
-  /// Throws Error (kMismatch, kInvalidArgument) that lists all differences; then nothing has
-  /// changed.
+  /// Throws Error: kMismatch with all differences, kInvalidArgument while workers run; then nothing
+  /// has changed.
   void restore_state(const SavableDataLoaderState& state);
   /// Ends the workers and keeps the position.
   void stop();
 
-  /// Of the batch that next() gave last; nothing before the first one since the start or a restore.
+  /// Place of the batch that next() returned last; nothing before the first one since the start or
+  /// a restore.
   const std::optional<BatchPlace>& last_place() const { return last_place_; }
 
-  /// What the order depends on: state_config().
-  const Config& config() const;
-
-  const PipelineFactory& make_pipeline() const { return make_pipeline_; }
-  const LoaderOptions& options() const { return options_; }
+  /// The settings that the order depends on: state_config().
+  const Config& config();
 
   bool running() const { return group_ != nullptr && group_->running(); }
   std::vector<int> worker_pids() const;
-  /// Sums since the stream was made, over stops and restores.
+  /// Totals since the stream was made; stops and restores do not reset them.
   LoaderStatistics stats() const;
 
  private:
@@ -87,30 +86,31 @@ class RankStream {
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
   FailureLog failures_;
-  HeapBufferPool memory_;                                       // of the in-process pipeline
-  std::unique_ptr<StatisticsBlock> counted_;                    // by it
-  LoaderMonitor monitor_{*counted_};                            // of it
-  CpuShare cpu_;                                                // likewise
+  HeapBufferPool memory_;                                       // for the in-process pipelines
+  std::unique_ptr<StatisticsBlock> counted_;                    // by them
+  LoaderMonitor monitor_{*counted_};                            // for them
+  CpuShare cpu_;                                                // CPU time of these pipelines
   std::unique_ptr<WorkerGroup> group_;                          // with workers
-  std::vector<std::unique_ptr<PositionedDataset>> in_process_;  // without, once started
-  std::vector<KeptPosition> kept_;                              // of those
-  std::uint64_t drops_ = 0;                                     // before their last batch
+  std::vector<std::unique_ptr<PositionedDataset>> in_process_;  // without workers, once started
+  std::vector<KeptPosition> kept_;                              // one for each of in_process_
+  std::uint64_t drops_ = 0;                                     // drops that kept_ already covers
 
   std::optional<Error> failure_;
   std::optional<BatchPlace> last_place_;
-  std::optional<Error> lost_position_;    // after a failure: why the position is not known
-  mutable std::optional<Config> config_;  // made when first asked for
+  std::optional<Error> lost_position_;  // set after a failure if the position is unknown
+  std::optional<Config> config_;        // made at the first use
 
   // Position, saved.
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts
-  std::vector<std::int64_t> delivered_;          // batches of each stream, ever
+  std::vector<std::int64_t> delivered_;          // batches of each stream, over all epochs
   std::vector<Certificate> certificates_;        // of each stream
   Turns turns_;
   bool epoch_finished_ = false;
   std::int64_t batch_index_ = 0;
   std::optional<std::int64_t> step_in_epoch_ = 0;
 
-  // What next() changes before it has a batch, as it was; nothing: it changed nothing.
+  // Values that next() changed before it had a batch, as they were before; nothing if it changed
+  // none.
   struct Place {
     Turns turns;
     bool epoch_finished;
@@ -118,7 +118,8 @@ class RankStream {
   };
   std::optional<Place> place_before_;
 
-  // Where the epoch began, if it began here: an epoch of which nothing can be used is an error.
+  // Counters at the start of the epoch, if it started in this object. An epoch without one usable
+  // batch is an error.
   struct EpochStart {
     std::int64_t batches;
     std::uint64_t failures;
@@ -129,8 +130,8 @@ class RankStream {
   std::optional<std::chrono::steady_clock::time_point> returned_at_;  // from next()
 
   DebugLog log_;
-  std::size_t last_stream_ = 0;    // that the last batch came from
-  std::int64_t iter_index_ = -1;   // batches since the epoch began here; -1: none was asked for
+  std::size_t last_stream_ = 0;    // stream of the last batch
+  std::int64_t iter_index_ = -1;   // batches of this epoch so far; -1 before its first next()
   std::int64_t global_index_ = 0;  // batches since the stream was made
 };
 

@@ -1,4 +1,4 @@
-// Rebuilds single batches or samples from their restore keys, in the caller's process.
+// Rebuilds single batches or samples from their restore keys in the caller's process.
 
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace energon {
 
-/// Not thread-safe. Keeps one pipeline per logical shard that was asked for.
+/// Not thread-safe. Keeps one pipeline for each logical shard requested so far.
 class SampleRestorer {
  public:
   SampleRestorer(PipelineFactory make_pipeline, const WorkerConfig& config)
       : make_pipeline_(std::move(make_pipeline)), config_(config) {}
 
-  /// The item that a loader of any rank of this job delivered with `key`. Throws Error
-  /// (kInvalidArgument) if the key is not of this job.
+  /// The item that a loader on any rank of this job delivered with `key`. Throws Error
+  /// (kInvalidArgument) if the key does not belong to this job.
   Sample restore(const RestoreKey& key);
 
  private:

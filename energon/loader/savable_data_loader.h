@@ -7,8 +7,8 @@
 //   write_loader_state("rank0.state", loader.save_state_rank());       // at any moment
 //
 // With workers, batches are made in forked processes and handed over in shared memory without a
-// copy; a batch keeps its memory until its last value (or tensor) is gone, also after the loader.
-// Names are Energon's.
+// copy. A batch keeps its memory until its last value (or tensor) is destroyed, even after the
+// loader is gone. The names are Energon's.
 
 #pragma once
 
@@ -26,67 +26,63 @@
 
 namespace energon {
 
-class RankStream;
-class SampleRestorer;
-
-/// For one thread at a time. With workers, in a forked child of the process that made it: calls
-/// that deliver, save or count throw Error (kCancelled) and the destructor does nothing.
+/// For one thread at a time. If the process that made a loader with workers forks, then in the
+/// child the calls that deliver, save or count throw Error (kCancelled), and the destructor does
+/// nothing.
 ///
-/// Signals that a whole job gets (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that a
-/// handler of the trainer can still save: docs/processes.md.
+/// Signals sent to a whole job (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that the
+/// trainer's signal handler can still save: docs/processes.md.
 class SavableDataLoader {
  public:
-  /// With workers, forks the fork server now: make the loader before the process has threads or
-  /// touches a GPU; workers start at the first next(). Throws Error (kInvalidArgument,
+  /// With workers, forks the fork server now, so make the loader before the process has threads or
+  /// touches a GPU. Workers start at the first next(). Throws Error (kInvalidArgument,
   /// kResourceExhausted).
   explicit SavableDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options = {});
-  /// Ends the workers: within 200 ms if they are idle, else they are killed.
+  /// Ends the workers. Those that have not ended after 200 ms are killed.
   ~SavableDataLoader();
   SavableDataLoader(const SavableDataLoader&) = delete;
   SavableDataLoader& operator=(const SavableDataLoader&) = delete;
 
   /// The next batch; nothing at the end of the epoch. The call after that begins the next epoch.
   /// Throws Error: what a pipeline threw (kCorruptData, …), kWorkerDied, kTimeout,
-  /// kResourceExhausted; then every further call throws the same until restore_state_rank(). The
-  /// position stays that of the last batch and can be saved.
+  /// kResourceExhausted. After that every further call throws the same Error until
+  /// restore_state_rank(). The position stays after the last batch and can be saved.
   std::optional<Sample> next();
 
-  /// Which batch of the job next() gave last; nothing before the first one since construction or a
-  /// restore.
+  /// Place in the job of the batch that next() returned last; nothing before the first one since
+  /// construction or a restore.
   const std::optional<BatchPlace>& last_place() const;
 
-  /// The position after the batches delivered so far. At any moment, also when a worker or the fork
-  /// server has died and after an Error of next(); changes nothing and asks no worker. Throws Error
-  /// (kCorruptData) if something wrote over the memory of a worker.
+  /// The position after the batches delivered so far. May be called at any time, even after a
+  /// worker or the fork server has died or next() has thrown. Changes nothing and asks no worker.
+  /// Throws Error (kCorruptData) if the memory of a worker was overwritten.
   SavableDataLoaderState save_state_rank();
 
-  /// Continues from `state`. Before the first next(), after stop(), after an Error of next(), and
-  /// without workers at any moment; `state` may be used again. Throws Error: kInvalidArgument while
-  /// workers run, kMismatch with all differences if the state is of another loader or dataset; then
-  /// nothing has changed.
+  /// Continues from `state`. With workers, call it before the first next(), after stop() or after
+  /// next() has thrown; without workers, at any time. `state` may be used again. Throws Error:
+  /// kInvalidArgument while workers run, kMismatch with all differences if the state belongs to
+  /// another loader or dataset; then nothing has changed.
   void restore_state_rank(const SavableDataLoaderState& state);
 
-  /// Ends the workers and keeps the position; the next next() starts them again from there. If a
-  /// worker had died, throws Error (kWorkerDied) once the rest is ended; the position is kept all
-  /// the same. If that cannot be had, throws Error (kCorruptData), as each later next() does until
-  /// restore_state_rank().
+  /// Ends the workers and keeps the position; the next call of next() starts them again from there.
+  /// If a worker had died, throws Error (kWorkerDied) after ending the others; the position is
+  /// still kept. If the position cannot be read, throws Error (kCorruptData), and so does each
+  /// later next() until restore_state_rank().
   void stop();
 
-  /// Rebuilds the batch that any rank of this job delivered with `key`; the stream does not move.
-  /// Reads in the caller's process.
+  /// Rebuilds the batch that any rank of this job delivered with `key`. Reads in the caller's
+  /// process and does not move the loader's position.
   Sample restore_sample(const RestoreKey& key);
 
-  /// Batches of one epoch of this rank; nothing if it never ends.
-  std::optional<std::int64_t> size() const;
+  /// Number of batches in one epoch of this rank; nothing if the epoch never ends.
+  std::optional<std::int64_t> size();
 
-  /// Settings of loader and pipeline, as JSON. Equal configs deliver equal batches.
-  Config config() const;
+  /// Settings of the loader and the pipeline, as JSON. Loaders with equal configs deliver equal
+  /// batches.
+  Config config();
 
-  /// As given to the constructor.
-  const LoaderOptions& options() const;
-
-  /// What limits the loader, who waits for whom, and what was left out: sums since the loader was
-  /// made, over stop() and restore_state_rank(). At any moment, cheap.
+  /// What limits the loader, which side waits, and what was left out. Totals since the loader was
+  /// made; stop() and restore_state_rank() do not reset them. May be called at any time; cheap.
   LoaderStatistics stats() const;
 
   /// Process ids of the running workers.

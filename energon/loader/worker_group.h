@@ -1,8 +1,8 @@
-// The workers of one loader, as the parent sees them.
+// The parent's view of the workers of one loader.
 //
 // A fork server is forked when the group is made; workers are forked from it when the group starts.
-// A worker that dies, or makes no progress for the timeout, ends in an Error that names it, how it
-// ended and what it was doing.
+// If a worker dies, or makes no progress for the timeout, calls throw an Error that says which
+// worker it was, how it ended and what it was doing.
 
 #pragma once
 
@@ -30,19 +30,19 @@ namespace energon {
 class WorkerGroup {
  public:
   /// Forks the fork server; `make_pipeline` is copied into it. Requires:
-  /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported).
-  /// The destructor ends all workers. `failures`, which must outlive the group, gets the reports of
-  /// the workers.
+  /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported). The
+  /// destructor ends all workers. The workers' failure reports go to `failures`, which must outlive
+  /// the group.
   WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures);
 
-  /// Starts all workers in epoch `epoch`, each stream of the rank at its place. Requires: not
+  /// Starts all workers in epoch `epoch`, each stream of the rank at its checkpoint. Requires: not
   /// running, a checkpoint for each stream.
   void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
-  /// Ends all workers, however they are. Batches that were handed out stay valid. Idempotent.
+  /// Ends all workers, whatever their condition. Batches already handed out stay valid. Idempotent.
   /// Throws Error (kCancelled) in a forked child.
   void stop();
   bool running() const { return !workers_.empty(); }
-  /// Of a worker that died since the group started; nothing while all live.
+  /// The death of a worker since the group started; nothing while all are alive.
   std::optional<Error> death();
 
   /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
@@ -50,20 +50,21 @@ class WorkerGroup {
   /// kWorkerDied if any worker is dead; kTimeout.
   std::optional<Sample> read(std::size_t stream);
 
-  /// Tells all workers to start epoch `epoch`. Requires: all reported the end of the one before.
+  /// Tells all workers to start epoch `epoch`. Requires: all workers have reported the end of the
+  /// epoch before.
   void start_epoch(std::int64_t epoch);
 
-  /// Where stream i stands after `delivered[i]` batches, which must have been read, all of them:
-  /// read from the checkpoint rings, whether the workers live or not. Requires: running. Throws
-  /// Error: kCorruptData if nothing whole is left in a ring, kCancelled in a forked child.
+  /// The position of each stream i after `delivered[i]` batches, taken from the checkpoint rings,
+  /// whether or not the workers are alive. Requires: running; `delivered` counts all batches read.
+  /// Throws Error: kCorruptData if a ring holds no whole checkpoint, kCancelled in a forked child.
   std::vector<SavableDatasetCheckpoint> positions(std::span<const std::int64_t> delivered) const;
 
-  /// The same, but the command threads of the workers say which checkpoints those are: Energon's
-  /// get_checkpoint(last_sample_indexes). Throws Error (kWorkerDied, kTimeout) too.
+  /// Same as positions(), but the command threads of the workers say which checkpoints to take:
+  /// Energon's get_checkpoint(last_sample_indexes). Also throws Error (kWorkerDied, kTimeout).
   std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
 
-  /// What each worker counted, in this run and earlier ones. Throws Error (kCancelled) in a forked
-  /// child.
+  /// What each worker counted, in this run and in earlier ones. Throws Error (kCancelled) in a
+  /// forked child.
   std::vector<WorkerStatistics> statistics() const;
 
   /// Process ids of the running workers, for statistics.
@@ -75,7 +76,7 @@ class WorkerGroup {
     WorkerProcess process;
     std::uint64_t taken = 0;  // batches
   };
-  /// What a message holds, in the slots that it came in.
+  /// The contents of a message and the slots that hold it.
   struct Received {
     std::vector<SharedBytes> slots;
     std::string_view encoded;
@@ -102,7 +103,7 @@ class WorkerGroup {
   ForkServer fork_server_;
   std::vector<Worker> workers_;
   std::vector<SavableDatasetCheckpoint> starts_;  // where each stream began
-  std::vector<int> worker_fds_;                   // pidfds, to poll all at once
+  std::vector<int> worker_fds_;                   // pidfds, to poll them all at once
   std::uint64_t generation_ = 0;
   std::vector<WorkerStatistics> earlier_;  // of runs that ended
 };
