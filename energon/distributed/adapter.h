@@ -1,5 +1,5 @@
-// What all adapters are: a source of batches that knows when the epoch ends, and a loader that can
-// be found while it is iterated.
+// The base of all adapters: a batch source that knows when the epoch ends, and that a
+// LoaderRegistry can list while it is iterated.
 
 #pragma once
 
@@ -14,17 +14,17 @@ namespace energon {
 /// For one thread at a time.
 class Adapter : public BatchSource, public ActiveLoader {
  public:
-  /// True if the batch handed out last is the last of the epoch. May draw the next batch; a failure
-  /// of that one is kept for next().
+  /// True if the batch handed out last is the last of the epoch. May draw the next batch; if that
+  /// fails, next() throws the error.
   bool end_of_dataloader() override = 0;
   std::optional<std::int64_t> remainder() const override = 0;
 
-  /// Takes the adapter off its registry, after a loop that was left early; the position stays. At
-  /// the end of an epoch, and for the adapter's end, it happens by itself. Again does nothing.
+  /// Takes the adapter off its registry after a loop that was left early; the position stays. The
+  /// end of an epoch and the destructor do this automatically. Idempotent.
   virtual void end() = 0;
 };
 
-/// Ends an adapter's iteration when the scope of a loop is left:
+/// Ends an adapter's iteration at the end of a scope:
 ///
 ///   const Iteration iteration(adapter);
 ///   while (auto batch = adapter.next()) { … }

@@ -1,8 +1,8 @@
 // Batches cut and joined by samples: how one batch becomes the batches of several ranks.
 //
-// A field belongs to the samples if it is a list with one element for each, or a tensor whose first
-// dimension counts them; mappings are looked at field by field. Anything else belongs to the batch
-// as a whole: it is kept by every slice, and must be equal in all batches that are joined.
+// A field is per sample if it is a list with one element for each sample, or a tensor whose first
+// dimension is the number of samples. Mappings are treated field by field. Any other field belongs
+// to the whole batch: every slice keeps it, and it must be equal in all batches that are joined.
 
 #pragma once
 
@@ -13,23 +13,23 @@
 
 namespace energon {
 
-/// Samples in a batch: its keys.
+/// Number of samples in a batch, which is the number of its keys.
 std::int64_t sample_count(const Sample& batch);
 
-/// Samples [begin, end) of `batch`. Payloads are not copied. The restore key is only kept by a
-/// slice that is the whole batch; others have none.
+/// Samples [begin, end) of `batch`. Payloads are not copied. Only a slice of the whole batch keeps
+/// the restore key; other slices have none.
 Sample slice_batch(const Sample& batch, std::int64_t begin, std::int64_t end);
 
-/// The batches one after the other; tensors are copied, unless there is but one batch. Throws Error
-/// (kInvalidArgument) that names the field if they do not fit: other fields, kinds, dtypes or
+/// The batches one after the other; tensors are copied unless there is only one batch. Throws Error
+/// (kInvalidArgument), naming the field, if the batches differ in fields, kinds, dtypes or
 /// dimensions.
 Sample concatenate_batches(std::span<const Sample> batches);
 
 /// Throws as concatenate_batches() would; copies nothing.
 void check_concatenation(std::span<const Sample> batches);
 
-/// Samples [begin, end) of the batches one after the other. Only what spans batches is copied.
-/// Requires: a range within them.
+/// Samples [begin, end) of the batches one after the other. Copies only if the range spans several
+/// batches. Requires: the range lies within the batches.
 Sample slice_batches(std::span<const Sample> batches, std::int64_t begin, std::int64_t end);
 
 }  // namespace energon

@@ -1,8 +1,8 @@
-// How the ranks of a job talk to each other: the few collectives that adapters and states need.
+// Communication between the ranks of a job: the few collectives that adapters and states need.
 //
 // Every rank makes the same calls in the same order; a call returns when this rank's part is done.
-// Bytes go through unchanged. Nobody waits without a way out: a call ends with its timeout, or as
-// soon as the death of a rank it waits for is seen.
+// Bytes arrive unchanged. No call blocks forever: it ends at its timeout, or as soon as it detects
+// the death of a rank that it waits for.
 
 #pragma once
 
@@ -18,8 +18,8 @@
 namespace energon {
 
 struct CommOptions {
-  /// A call that is not done after so long ends in an Error (kTimeout). It has to cover the longest
-  /// time that one rank may be behind another, such as a validation that only one of them runs.
+  /// Time after which an unfinished call throws Error (kTimeout). It must cover the longest time
+  /// that one rank may lag behind another, for example during a validation that only one rank runs.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
 };
 
@@ -27,9 +27,9 @@ struct CommOptions {
 void validate(const CommOptions& options);
 
 /// For one thread at a time. All calls throw Error: kTimeout, kWorkerDied for a rank that is gone,
-/// kMismatch if the ranks make different calls, kInvalidArgument for a rank out of range; messages
-/// name call and rank as far as they are known. After an Error the group is out of step: every
-/// further call throws it again.
+/// kMismatch if the ranks make different calls, kInvalidArgument for a rank out of range. Messages
+/// name the call and the rank as far as known. After an Error the group is out of step: every
+/// further call throws the same Error.
 class Comm {
  public:
   Comm() = default;
@@ -40,24 +40,25 @@ class Comm {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// The bytes that `source` passed, on every rank; the others' are ignored.
+  /// Returns the bytes that `source` passed, on every rank; bytes passed on other ranks are
+  /// ignored.
   virtual std::string broadcast(std::string bytes, int source) = 0;
-  /// What each rank passed, by rank, on `destination`; nothing elsewhere.
+  /// On `destination`, returns what each rank passed, by rank; an empty vector on other ranks.
   virtual std::vector<std::string> gather(std::string bytes, int destination) = 0;
-  /// What each rank passed, by rank, on every rank.
+  /// Returns what each rank passed, by rank, on every rank.
   virtual std::vector<std::string> all_gather(std::string bytes) = 0;
-  /// Element r of what `source` passed, on rank r; the others' are ignored. Requires: size()
-  /// elements on `source`.
+  /// On rank r, returns element r of what `source` passed; parts passed on other ranks are ignored.
+  /// Requires: size() elements on `source`.
   virtual std::string scatter(std::vector<std::string> parts, int source) = 0;
-  /// The same into memory of the caller: `own` is filled on every rank but `source`, which keeps
-  /// its part where it is. Requires: own.size() is the size of this rank's part.
+  /// Like scatter(), but into the caller's memory: fills `own` on every rank except `source`, which
+  /// keeps its part where it is. Requires: own.size() is the size of this rank's part.
   virtual void scatter_into(std::span<const ByteView> parts, std::span<std::byte> own,
                             int source) = 0;
   /// Returns when every rank has called it.
   virtual void barrier() = 0;
 };
 
-/// A job of one process: what goes in comes out.
+/// The Comm of a job with one process: every call returns what it was given.
 class SingleProcessComm final : public Comm {
  public:
   int rank() const override { return 0; }

@@ -1,10 +1,10 @@
-// One process reads, all get their part: rank 0 draws a group of batches and deals it out.
+// One process reads for all ranks: rank 0 draws a group of batches and sends each rank its part.
 //
-// A group is one batch for each rank, or with split_batches one batch that is cut. A rank receives
-// its part as structure, then data; nothing else travels. Rank 0 reads one group ahead, so that
-// every rank is told with its batch whether it is the last, and a last group that the ranks do not
-// divide is filled up from the first samples of the epoch. Groups before that are never filled up:
-// if their batches differ in size, each rank gets one of them as it is.
+// A group is one batch for each rank or, with split_batches, one batch that is cut into parts. A
+// rank receives its part as structure, then data; nothing else is sent. Rank 0 reads one group
+// ahead, so it can tell every rank with each batch whether it is the last. If the last group cannot
+// be divided evenly among the ranks, it is filled up from the first samples of the epoch. Earlier
+// groups are never filled up: if their batches differ in size, each rank gets one of them as it is.
 
 #pragma once
 
@@ -25,15 +25,16 @@ namespace energon {
 
 struct DispatchOptions {
   /// Cut each batch of the source into a part for each rank, instead of giving each rank a whole
-  /// one.
+  /// batch.
   bool split_batches = false;
   /// Leave out a last group that is smaller than the first, instead of filling it up.
   bool drop_last = false;
-  /// Where to stand while being iterated; borrowed, must outlive the adapter. Null: nowhere.
+  /// Registry that lists the adapter while it is iterated; borrowed, must outlive the adapter.
+  /// Null: none.
   LoaderRegistry* registry = nullptr;
 };
 
-/// The batches of a source, in the groups that are dealt out.
+/// Draws the batches of a source in groups, one group for each step of all ranks.
 class BatchGroups {
  public:
   /// Borrows `source`.
@@ -44,11 +45,11 @@ class BatchGroups {
     std::int64_t samples = 0;
   };
 
-  /// Nothing at the end of the epoch. Throws Error of the source, and kInvalidArgument if the
-  /// batches of a group are not alike.
+  /// The next group; nothing at the end of the epoch. Throws Error of the source; kInvalidArgument
+  /// if a batch has no samples or the batches of a group cannot be joined.
   std::optional<Group> next();
   State save_state() { return ahead_.state(); }
-  /// As the source's skip(), in groups. Requires: that many groups before the last.
+  /// Like the source's skip(), but counts groups. Requires: that many groups before the last.
   std::int64_t skip(std::int64_t count) { return ahead_.skip(count * batches_) / batches_; }
 
   std::int64_t batches_in_group() const { return batches_; }
@@ -59,37 +60,40 @@ class BatchGroups {
   const std::int64_t batches_;
   const bool drop_last_;
   LookAhead<BatchSource> ahead_;
-  std::int64_t full_samples_ = 0;  // in the first group of the epoch; 0 before it
+  std::int64_t full_samples_ = 0;  // of the epoch's first group; 0 before it
 };
 
-/// For one thread at a time. next() and skip() are calls that all ranks make. Constructing it draws
+/// For one thread at a time. All ranks must call next() and skip() together. The constructor draws
 /// nothing and starts nothing.
 class DispatchAdapter final : public Adapter {
  public:
-  /// Takes part in `source` on rank 0; elsewhere it must be null. Borrows `comm`, which must
-  /// outlive this. Throws Error (kInvalidArgument).
+  /// Shares ownership of `source` on rank 0; on other ranks it must be null. Borrows `comm`, which
+  /// must outlive this. Throws Error (kInvalidArgument).
   DispatchAdapter(std::shared_ptr<BatchSource> source, Comm& comm,
                   const DispatchOptions& options = {});
 
-  /// Throws Error of the Comm. What fails on rank 0 is thrown on every rank, in the same call: what
+  /// Throws Error of the Comm. A failure on rank 0 is thrown on every rank in the same call: what
   /// the source throws; kInvalidArgument if batches cannot be joined or cut.
   std::optional<Sample> next() override;
 
-  /// On rank 0 with the position of the source after the group handed out last; elsewhere only how
-  /// many batches came. A group that could not be dealt out, because a rank died, was not handed
-  /// out. After the last batch of an epoch it is the position of the end.
+  /// On rank 0 the state has the position of the source after the group handed out last; on other
+  /// ranks only the number of batches received. A group that could not be sent because a rank died
+  /// does not count as handed out. After the last batch of an epoch the state is the position at
+  /// its end.
   State save_state() override;
-  /// Throws also if rank 0 gets a state of another rank, or another rank that of rank 0, or if it
-  /// was saved with another number of ranks or other options: a group would be another one.
+  /// Also throws Error (kMismatch) if rank 0 gets the state of another rank, if another rank gets
+  /// the state of rank 0, or if the state was saved with other options or, with drop_last, another
+  /// number of ranks: the groups would be different.
   void restore_state(const State& state) override;
-  /// Of rank 0, which alone has a source.
+  /// These two act on rank 0 only, because only rank 0 has a source.
   void stop() override;
   std::vector<std::string> warnings() const override;
 
-  /// Batches that each rank gets in an epoch; only known on rank 0, and with batches of one size.
+  /// Number of batches that each rank gets in an epoch. Known only on rank 0; exact only if all
+  /// batches have the same size.
   std::optional<std::int64_t> size() override;
-  /// Nothing is sent. Rank 0 reads the first group of an epoch, which may have to fill up the last
-  /// one, and that last one; what lies between is skipped by the source, if it knows its size.
+  /// Sends no sample data. Rank 0 reads the last group of an epoch and the first one, which may be
+  /// needed to fill up the last. The source skips the groups between them if it knows its size.
   std::int64_t skip(std::int64_t count) override;
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;
@@ -109,17 +113,17 @@ class DispatchAdapter final : public Adapter {
   void take_back_group();
   std::vector<Part> failures(const Error& error) const;
 
-  const std::shared_ptr<BatchSource> source_;  // null but on rank 0
+  const std::shared_ptr<BatchSource> source_;  // null except on rank 0
   Comm& comm_;
   const DispatchOptions options_;
   std::unique_ptr<BatchGroups> groups_;  // on rank 0
   std::unique_ptr<LookAhead<BatchGroups>> ahead_;
   HeapBufferPool memory_;
-  std::optional<BatchGroups::Group> dealing_;  // taken, but not with all ranks yet
-  std::optional<FirstBatches> first_before_;   // first_ without those of dealing_, if it has some
+  std::optional<BatchGroups::Group> dealing_;  // drawn, but not yet sent to all ranks
+  std::optional<FirstBatches> first_before_;   // first_ without batches of dealing_, if any
   Registration registration_;
 
-  bool last_ = false;  // what was handed out last ends the epoch
+  bool last_ = false;  // the batch handed out last ends the epoch
   std::optional<std::int64_t> remainder_;
 
   // Saved state.

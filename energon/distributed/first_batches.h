@@ -1,7 +1,7 @@
-// The first batches of an epoch, which fill up its end.
+// Keeps the first batches of an epoch, which fill up its end.
 //
-// They are kept while the epoch runs. In a state they are restore keys, and are rebuilt from those
-// only if the end is reached and needs them.
+// The batches stay in memory while the epoch runs. A saved state has only their restore keys. After
+// a restore they are rebuilt only if the end of the epoch needs them.
 
 #pragma once
 
@@ -22,10 +22,10 @@ class FirstBatches {
   void clear();
 
   std::int64_t count() const { return static_cast<std::int64_t>(keys_.size()); }
-  /// Of all of them.
+  /// Number of samples in all kept batches.
   std::int64_t samples() const;
 
-  /// The batches, in order; valid until the next call of another function. Throws Error of
+  /// The batches, in order; valid until a call of any other function. Throws Error of
   /// BatchSource::restore_sample().
   std::span<const Sample> rebuild(BatchSource& source);
 
@@ -39,7 +39,7 @@ class FirstBatches {
     std::int64_t samples = 0;
   };
   std::vector<Key> keys_;
-  std::vector<Sample> batches_;  // of keys_, or empty: still to be rebuilt
+  std::vector<Sample> batches_;  // of keys_; empty until rebuilt
 };
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// The state of a whole job: the states of all ranks, on one of them.
+// Saves and restores the state of a whole job: collects the states of all ranks on one of them.
 
 #pragma once
 
@@ -11,17 +11,17 @@
 namespace energon {
 
 /// The state of the job, on rank `destination`; nothing elsewhere. `comm` has the ranks of the
-/// loaders' layout. All ranks call it at the same step. Throws Error of the Comm; of
-/// save_state_rank(), on the rank where it failed and on `destination`; of merge_states() on
-/// `destination`.
+/// loaders' layout. All ranks call it at the same step. Throws Error of the Comm. An Error of
+/// save_state_rank() is thrown on the rank where it failed and on `destination`; an Error of
+/// merge_states() on `destination`.
 std::optional<SavableJobState> save_state_global(SavableDataLoader& loader, Comm& comm,
                                                  int destination);
 
-/// Gives each rank its part of `job`, which only rank `source` has to have, and restores it. All
-/// ranks call it. Throws Error on every rank if it fails on one: kMismatch if the job has another
-/// number of ranks (then rescale() it first) or `source` has none; of restore_state_rank(), with
-/// the ranks where it failed. Then the ranks where it did not have been restored: stop the job, or
-/// restore another state.
+/// Sends each rank its part of `job`, which only rank `source` needs to pass, and restores it. All
+/// ranks call it. If one rank fails, throws Error on every rank: kMismatch if the job has another
+/// number of ranks (rescale() it first) or `source` passed none; an Error of restore_state_rank(),
+/// with the ranks where it failed. In the last case the other ranks have been restored: stop the
+/// job, or restore another state.
 void restore_state_global(SavableDataLoader& loader, Comm& comm,
                           const std::optional<SavableJobState>& job, int source);
 

@@ -1,8 +1,8 @@
-// Batches of a dataset whose samples can be had by their number.
+// Batches of a dataset that gives access to samples by index.
 //
-// The order is a function of (size, seed, epoch); a position is two integers, and skipping reads
-// nothing, because it goes over the numbers. With a ShardRule each process fetches its own batches
-// only.
+// The order is a function of (size, seed, epoch); a position is two integers. Skipping only
+// advances the index and reads no data. With a ShardRule, each process fetches only its own
+// batches.
 
 #pragma once
 
@@ -18,24 +18,25 @@
 namespace energon {
 
 struct IndexedOptions {
-  /// Samples of the dataset; below 2^32.
+  /// Number of samples in the dataset; below 2^32.
   std::int64_t samples = 0;
   /// Samples in a batch of the whole job's sampler. At least 1.
   std::int64_t batch_size = 1;
-  /// Leave out the last batch if it is smaller; and then what does not fill a round of processes.
+  /// Leave out the last batch if it is smaller, and then batches that do not fill a round of
+  /// processes.
   bool drop_last = false;
-  /// A random order that is new in each epoch; absent: by number. Must be the same on all ranks
-  /// (shared_seed()).
+  /// Seed of a random order that changes with each epoch; absent: index order. Must be the same on
+  /// all ranks (shared_seed()).
   std::optional<std::uint32_t> shuffle_seed = std::nullopt;
-  /// Which of several processes this is.
+  /// Number of processes, and the index of this one.
   int processes = 1;
   int process = 0;
-  /// As in ShardRule. A process that is alone has nobody to be even with: nothing is filled up.
+  /// As in ShardRule. With a single process, nothing is filled up.
   bool split_batches = false;
   bool even_batches = true;
 };
 
-/// Makes the batch of these samples, in this order. What it throws, next() throws.
+/// Makes the batch of these samples, in this order. next() rethrows what it throws.
 using FetchFunction = std::function<Sample(std::span<const std::int64_t> indexes)>;
 
 /// For one thread at a time.
@@ -46,8 +47,8 @@ class IndexedSource final : public BatchSource {
 
   std::optional<Sample> next() override;
   State save_state() override;
-  /// Throws Error (kMismatch) with all differences if the state was saved with other options, but
-  /// for `process`.
+  /// Throws Error (kMismatch) with all differences if the state was saved with other options;
+  /// `process` may differ.
   void restore_state(const State& state) override;
   std::optional<std::int64_t> size() override;
   /// Fetches nothing.
@@ -55,9 +56,9 @@ class IndexedSource final : public BatchSource {
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;
   std::optional<std::int64_t> remainder() const override;
-  /// All options but `process`; null for a process that is alone, whose data is its own.
+  /// All options except `process`; null for a single process, which shares its data with no other.
   Config common_settings() override;
-  /// For batches that it handed out: their keys have the numbers.
+  /// For batches that this source handed out; their keys contain the indexes.
   Sample restore_sample(const RestoreKey& key) override;
 
  private:

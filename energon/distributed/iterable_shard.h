@@ -1,9 +1,9 @@
-// The elements that one process of several takes from a stream that all of them read.
+// The elements that one of several processes takes from a stream that all of them read.
 //
-// A buffer of elements is filled, one batch per process (or one batch for all, if batches are
-// split), and this process's slice of it handed out; at the end the buffer is filled up from the
-// first one, or dropped. It is accelerate's IterableDatasetShard. A SavableDataLoader does not need
-// it: WorkerConfig has each rank read its own share.
+// Fills a buffer with one batch per process (or one batch for all, if batches are split) and hands
+// out this process's slice of it. The last buffer is filled up from the first one, or dropped. The
+// rules are those of accelerate's IterableDatasetShard. A SavableDataLoader does not need this
+// class: with its WorkerConfig each rank reads only its own share.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace energon {
 
-/// Not thread-safe. Of the rule, even_batches does not matter: the ends are filled up or dropped.
+/// Not thread-safe. Ignores even_batches in the rule: the end is always filled up or dropped.
 template <class Element>
 class IterableShard {
  public:
@@ -33,7 +33,7 @@ class IterableShard {
     validate(rule_);
   }
 
-  /// The next element of this process; nothing at the end, which stays the end.
+  /// The next element of this process; nothing at the end and from then on.
   std::optional<Element> next() {
     if (position_ == end_ && !fill()) {
       return std::nullopt;
@@ -72,7 +72,7 @@ class IterableShard {
   ShardRule rule_;
 
   std::vector<Element> first_;   // the first buffer of the stream
-  std::vector<Element> buffer_;  // of all processes
+  std::vector<Element> buffer_;  // for all processes
   std::size_t position_ = 0;     // in the slice [position_, end_) of this process
   std::size_t end_ = 0;
   bool ended_ = false;

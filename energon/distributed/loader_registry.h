@@ -1,8 +1,9 @@
-// Which loaders are being iterated: a stack, because loops nest (a validation within training).
+// The loaders that are being iterated: a stack, because loops nest (a validation within training).
 //
-// Whoever accumulates gradients or gathers metrics asks the innermost loader whether the epoch ends
-// with this batch, without being handed the loader. An adapter that was given a registry is on it
-// from the first batch of an epoch until its end, end(), or its destruction.
+// Code that accumulates gradients or gathers metrics can ask the innermost loader whether this
+// batch ends the epoch, without having a reference to the loader. An adapter with a registry is on
+// it from the first batch of an epoch until the epoch ends, end() is called or the adapter is
+// destroyed.
 
 #pragma once
 
@@ -12,14 +13,14 @@
 
 namespace energon {
 
-/// What can be asked of a loader that is being iterated.
+/// The questions that a loader answers while it is iterated.
 class ActiveLoader {
  public:
   virtual ~ActiveLoader() = default;
 
   /// True if the batch handed out last is the last of the epoch.
   virtual bool end_of_dataloader() = 0;
-  /// As BatchSource::remainder().
+  /// Same as BatchSource::remainder().
   virtual std::optional<std::int64_t> remainder() const = 0;
 };
 
@@ -30,7 +31,7 @@ class LoaderRegistry {
   LoaderRegistry(const LoaderRegistry&) = delete;
   LoaderRegistry& operator=(const LoaderRegistry&) = delete;
 
-  /// The loader that began last and has not ended; null if there is none.
+  /// The loader whose iteration started last and has not ended; null if there is none.
   ActiveLoader* innermost() const { return loaders_.empty() ? nullptr : loaders_.back(); }
   std::size_t size() const { return loaders_.size(); }
 
@@ -39,18 +40,18 @@ class LoaderRegistry {
   std::vector<ActiveLoader*> loaders_;
 };
 
-/// Keeps a loader on a registry for as long as it lives. Moved-from is empty.
+/// Keeps a loader on a registry for the lifetime of this object. A moved-from object is empty.
 class Registration {
  public:
   Registration() = default;
-  /// Borrows both; they must outlive this. Without a registry it does nothing.
+  /// Borrows both, which must outlive this. With a null registry it does nothing.
   Registration(LoaderRegistry* registry, ActiveLoader& loader);
   Registration(Registration&& other) noexcept;
   Registration& operator=(Registration&& other) noexcept;
   ~Registration() { reset(); }
 
   bool active() const { return loader_ != nullptr; }
-  /// Takes the loader off, wherever in the stack it is; again does nothing.
+  /// Removes the loader from the registry, at any place in the stack. Idempotent.
   void reset();
 
  private:
@@ -58,8 +59,9 @@ class Registration {
   ActiveLoader* loader_ = nullptr;
 };
 
-/// Cuts what all ranks gave of the last batch of an epoch (rank by rank, in order) to the samples
-/// that are no filling. At any other batch, or where the remainder is not known, it stays whole.
+/// Call it with the elements gathered from all ranks for one batch (rank by rank, in order). For
+/// the last batch of an epoch, removes the repeats that fill up the end. For other batches, or if
+/// the remainder is not known, does nothing.
 template <class Element>
 void trim_gathered(std::vector<Element>& gathered, ActiveLoader& loader) {
   if (!loader.end_of_dataloader()) {

@@ -14,7 +14,7 @@ namespace energon {
 /// For one thread at a time. Errors are those of the loader.
 class LoaderSource final : public BatchSource {
  public:
-  /// Takes part in `loader`, which delivers to nobody else. Starts no worker.
+  /// Shares ownership of `loader`; nothing else may draw from it. Starts no worker.
   explicit LoaderSource(std::shared_ptr<SavableDataLoader> loader);
 
   std::optional<Sample> next() override;
@@ -25,7 +25,7 @@ class LoaderSource final : public BatchSource {
   void stop() override { loader_->stop(); }
   std::optional<std::int64_t> size() override { return loader_->size(); }
   std::int64_t epoch() const override { return epoch_; }
-  /// The configuration of the loader, without its rank.
+  /// The configuration of the loader without its rank; null for a job of one rank.
   Config common_settings() override;
   Sample restore_sample(const RestoreKey& key) override { return loader_->restore_sample(key); }
 

@@ -1,9 +1,9 @@
-// Draws items before they are handed out, and still knows the position after the last one that was.
+// Draws items ahead, but still knows the position after the last item handed out.
 //
-// Before an item is drawn ahead, the state of the source is taken and kept with the item before it:
-// pairs (item, state after it). So the state that is given out never needs a correction, however
-// far ahead was drawn. Nothing is drawn ahead, and no state taken, until somebody asks a question
-// that needs it (last(), state()), so who does not ask pays nothing.
+// Before it draws an item ahead, it saves the state of the source and keeps it with the previous
+// item, in pairs (item, state after it). So the state it returns never needs a correction, however
+// many items were drawn ahead. It draws ahead and saves states only when a call needs it (last(),
+// state()); callers that never ask pay nothing.
 
 #pragma once
 
@@ -17,17 +17,17 @@
 
 namespace energon {
 
-/// `Source` has next(), which gives an optional item and nothing at the end of an epoch, and
-/// save_state(). Not thread-safe.
+/// `Source` has save_state() and next(), which returns an optional item (nothing at the end of an
+/// epoch). Not thread-safe.
 template <class Source>
 class LookAhead {
  public:
   using Item = typename decltype(std::declval<Source&>().next())::value_type;
 
-  /// Borrows `source`, which must outlive this and be driven by nobody else.
+  /// Borrows `source`, which must outlive this. Nothing else may drive the source.
   explicit LookAhead(Source& source) : source_(source) {}
 
-  /// The next item, or nothing at the end. Throws what the source threw when it was drawn.
+  /// The next item, or nothing at the end. Throws what the source threw when the item was drawn.
   std::optional<Item> next() {
     if (drawn_.empty()) {
       before_ = std::exchange(state_, std::nullopt);
@@ -45,8 +45,8 @@ class LookAhead {
     return std::move(drawn.item);
   }
 
-  /// Takes back the item handed out last: the position is again that before it, and it comes next.
-  /// Requires: it was drawn ahead with draw(), and is given back once.
+  /// Takes back the item handed out last: the position moves to before it, and next() returns it
+  /// again. Requires: the item was drawn ahead with draw() and is given back only once.
   void give_back(Item item) {
     Drawn drawn;
     drawn.item = std::move(item);
@@ -54,7 +54,7 @@ class LookAhead {
     drawn_.push_front(std::move(drawn));
   }
 
-  /// Holds up to `depth` items, fewer at the end of the epoch or before a failure.
+  /// Draws ahead until `depth` items are held; fewer at the end of the epoch or before a failure.
   void draw(std::size_t depth) {
     while (drawn_.size() < depth && (drawn_.empty() || drawn_.back().item)) {
       std::optional<State>& before = drawn_.empty() ? state_ : drawn_.back().state_after;
@@ -71,8 +71,8 @@ class LookAhead {
     }
   }
 
-  /// True if the end follows the item handed out last. A failure of the item after it is kept for
-  /// next().
+  /// True if the end follows the item handed out last. If drawing the next item fails, next()
+  /// throws the error.
   bool last() {
     if (!handed_out_) {
       return false;
@@ -81,8 +81,9 @@ class LookAhead {
     return !drawn_.front().item && !drawn_.front().failure;
   }
 
-  /// The position after the item handed out last. After the last one of an epoch it is that of the
-  /// end: who continues from there begins the next epoch. Before the first item nothing is drawn.
+  /// The position after the item handed out last. After the last item of an epoch it is the
+  /// position at the end: a run that continues from there begins the next epoch. Draws nothing
+  /// before the first item.
   State state() {
     if (last()) {
       std::optional<State>& after = drawn_.front().state_after;
@@ -91,8 +92,8 @@ class LookAhead {
     return state_ ? *state_ : source_.save_state();
   }
 
-  /// Passes over up to `count` items, at most to the end, and returns how many there were.
-  /// `Source` has skip(), too.
+  /// Skips up to `count` items, at most to the end, and returns how many it skipped. Requires:
+  /// `Source` also has skip().
   std::int64_t skip(std::int64_t count) {
     std::int64_t skipped = 0;
     while (skipped < count && !drawn_.empty()) {
@@ -104,14 +105,14 @@ class LookAhead {
     if (skipped < count) {
       state_.reset();
       const std::int64_t more = source_.skip(count - skipped);
-      // Fewer: the source has come to its end, and its next item is of the next epoch.
+      // Fewer: the source has reached its end, and its next item belongs to the next epoch.
       handed_out_ = more == count - skipped;
       skipped += more;
     }
     return skipped;
   }
 
-  /// Forgets what was drawn: the source was restored.
+  /// Discards what was drawn; call it after restoring the source.
   void reset() {
     drawn_.clear();
     state_.reset();
@@ -122,14 +123,14 @@ class LookAhead {
   struct Drawn {
     std::optional<Item> item;  // nothing: the end, or a failure
     std::exception_ptr failure;
-    std::optional<State> state_after;  // absent: what the source says now
+    std::optional<State> state_after;  // absent: ask the source
   };
 
   Source& source_;
   std::deque<Drawn> drawn_;
-  std::optional<State> state_;   // after what was handed out; absent: what the source says now
-  std::optional<State> before_;  // before it, if that is known
-  bool handed_out_ = false;      // an item, since the beginning of the epoch or a reset
+  std::optional<State> state_;   // after the last item handed out; absent: ask the source
+  std::optional<State> before_;  // before that item, if known
+  bool handed_out_ = false;      // whether an item was, since the epoch began or reset()
 };
 
 }  // namespace energon

@@ -1,10 +1,10 @@
-// The collectives over messages between two ranks: what a transport has to give is send() and
-// receive().
+// Implements the collectives with messages between pairs of ranks. A transport only provides send()
+// and receive().
 //
-// Each message is preceded by 24 bytes that name the collective, its number and the size of what
-// follows, so ranks that got out of step end in an error instead of in each other's data. A
-// broadcast goes down a binomial tree; gather and scatter are direct, because no data is sent twice
-// that way. Since every wait is for one rank, an error can name it.
+// A 24-byte header before each message names the collective, its number and the size of the data.
+// Ranks that get out of step therefore get an error and never read the wrong data. A broadcast uses
+// a binomial tree; gather and scatter are direct, so that no data is sent twice. Every wait is for
+// a single rank, so an error can name it.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace energon {
 
-/// Not a stable format: all ranks are one build.
+/// The message format is not stable: all ranks must run the same build.
 class MessageComm : public Comm {
  public:
   /// Throws Error (kInvalidArgument).
@@ -34,8 +34,8 @@ class MessageComm : public Comm {
   void barrier() override;
 
  protected:
-  /// Sends all of `bytes` to rank `to`, or fills all of `bytes` with what rank `from` sends. Throw
-  /// Error: kTimeout after `deadline`, kWorkerDied if the other rank is gone.
+  /// Sends all of `bytes` to rank `to`, or fills all of `bytes` with what rank `from` sends. Both
+  /// throw Error: kTimeout after `deadline`, kWorkerDied if the other rank is gone.
   virtual void send(int to, ByteView bytes, Deadline deadline) = 0;
   virtual void receive(int from, std::span<std::byte> bytes, Deadline deadline) = 0;
 
@@ -53,7 +53,7 @@ class MessageComm : public Comm {
   const int size_;
   const std::chrono::milliseconds timeout_;
 
-  std::uint64_t operations_ = 0;  // begun
+  std::uint64_t operations_ = 0;  // started so far
   std::optional<Error> failure_;
 };
 

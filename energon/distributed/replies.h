@@ -1,6 +1,6 @@
-// What a rank tells the others in a collective in which it may fail: a result or an Error.
+// What a rank sends in a collective when its own part may fail: a result or an Error.
 //
-// A rank that fails still takes part, so that nobody waits for it in vain.
+// A rank that fails still takes part, so that no other rank waits for it in vain.
 
 #pragma once
 
@@ -15,9 +15,9 @@ namespace energon {
 std::string success(std::string_view result);
 std::string failure(const Error& error);
 
-/// The result in `reply`, which must outlive it. Throws the Error that it holds instead.
+/// The result in `reply`, which must outlive the result. If `reply` holds an Error, throws it.
 std::string_view result_of(std::string_view reply);
-/// The same of the reply of `rank`, which the Error then names.
+/// Same for the reply of `rank`; the Error then names that rank.
 std::string_view result_of(std::size_t rank, std::string_view reply);
 
 }  // namespace energon

@@ -1,7 +1,8 @@
-// A batch as two runs of bytes, structure and data, for another process that shares no memory.
+// A batch as two byte sequences, structure and data, for sending to a process that shares no
+// memory.
 //
-// The structure is what transport.h makes; the data are the payloads one after the other, each
-// aligned to 64 bytes. Not a stable format: both sides are one build.
+// transport.h makes the structure; the data are the payloads one after the other, each aligned to
+// 64 bytes. Not a stable format: both sides must be the same build.
 
 #pragma once
 
@@ -16,20 +17,21 @@
 
 namespace energon {
 
-/// What encode_structure() makes of a batch.
+/// The result of encode_structure().
 struct SampleStructure {
   std::string bytes;
   std::uint64_t data_bytes = 0;
-  std::vector<SharedBytes> payloads = {};  ///< keeps the data until it was sent
+  std::vector<SharedBytes> payloads = {};  ///< keeps the data alive until it is sent
 };
 
-/// Throws Error (kInvalidArgument) that names the field if there are lazy bytes in the batch.
+/// Throws Error (kInvalidArgument), naming the field, if the batch contains lazy bytes.
 SampleStructure encode_structure(const Sample& batch);
 
 /// Copies the payloads to their places in `data`. Requires: data.size() is data_bytes.
 void copy_data(const SampleStructure& structure, std::span<std::byte> data);
 
-/// The batch again; its payloads view `data` and keep it. Throws Error (kCorruptData).
+/// Rebuilds the batch. Its payloads point into `data` and keep it alive. Throws Error
+/// (kCorruptData).
 Sample decode_batch(std::string_view structure, const Buffer& data);
 
 }  // namespace energon

@@ -8,8 +8,8 @@ namespace energon {
 
 class Comm;
 
-/// The seed that rank 0 passed, on every rank: what decides an order that ranks share must not
-/// depend on how each of them was started. Throws Error of the Comm.
+/// Returns the seed of rank 0 on every rank, so that an order that all ranks share does not depend
+/// on how each rank was started. All ranks call it. Throws Error of the Comm.
 std::uint32_t shared_seed(Comm& comm, std::uint32_t seed);
 
 }  // namespace energon

@@ -1,8 +1,7 @@
-// Passes over the first batches of the pass that is running or about to begin; later ones are
-// whole.
+// Skips the first batches of the current or next pass over the data; later passes are whole.
 //
-// It is for continuing without a state, by a count of steps alone. A state says more and costs less
-// to restore; a state of this adapter knows what was skipped, so nothing is skipped twice.
+// Use it to continue from a step count alone, without a saved state. A state holds more and costs
+// less to restore. The state of this adapter records what was skipped, so nothing is skipped twice.
 
 #pragma once
 
@@ -19,8 +18,8 @@ namespace energon {
 /// For one thread at a time.
 class SkipFirst final : public Adapter {
  public:
-  /// Takes part in `source`. Draws nothing yet. Throws Error (kInvalidArgument) for a negative
-  /// count.
+  /// Shares ownership of `source`. Draws nothing yet. Throws Error (kInvalidArgument) for a
+  /// negative count.
   SkipFirst(std::shared_ptr<Adapter> source, std::int64_t count);
 
   std::optional<Sample> next() override;
@@ -28,7 +27,7 @@ class SkipFirst final : public Adapter {
   void restore_state(const State& state) override;
   void stop() override { source_->stop(); }
   std::vector<std::string> warnings() const override { return source_->warnings(); }
-  /// Of the pass that is shortened, until its end.
+  /// Number of batches in the shortened pass until that pass ends; then in a whole one.
   std::optional<std::int64_t> size() override;
   std::int64_t skip(std::int64_t count) override;
   std::int64_t epoch() const override { return source_->epoch(); }
@@ -45,8 +44,8 @@ class SkipFirst final : public Adapter {
   const std::shared_ptr<Adapter> source_;
 
   // Saved state.
-  std::int64_t shortened_by_ = 0;  // this pass
-  std::int64_t left_ = 0;          // of it, still to be skipped
+  std::int64_t shortened_by_ = 0;  // in this pass
+  std::int64_t left_ = 0;          // batches still to skip
 };
 
 /// `source` without the first `count` batches of this pass. Throws as SkipFirst.
