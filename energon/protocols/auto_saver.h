@@ -1,19 +1,19 @@
-// Saves the position of a loader every so many batches, and continues from there: what IBM's
-// CheckpointDataset does.
+// Saves the position of a loader every so many batches and continues from there after a restart,
+// like IBM's CheckpointDataset.
 //
 //   AutoSavingLoader loader(pipeline, {.worker_config = {.rank = rank, .world_size = 8}},
 //                           {.folder = "run7/loader", .every_batches = 100});
 //   while (auto batch = loader.next()) { … }   // after a restart, from the newest checkpoint
 //
 // Ranks share the folder (energon/protocols/checkpoint_folder.h) and do not wait for each other to
-// save. They must save at the same step of an epoch, so their epochs must have equally many
-// batches: those of data that is repeated, virtual ones. Ranks that drifted apart within an epoch
-// make no checkpoint that can be continued from. Those that are in different epochs do: their steps
-// cannot be compared, and each rank goes on where it was.
+// save. They must save at the same step of an epoch, so the epochs of all ranks must have the same
+// number of batches, as with repeated data or virtual epochs. If ranks save at different steps of
+// one epoch, the checkpoint is unusable. If ranks are in different epochs, their steps cannot be
+// compared; the checkpoint is usable, and each rank continues where it was.
 //
-// All ranks continue from the same step. With a Comm rank 0 chooses it, and tells the others.
-// Without one the mark of each checkpoint (energon/protocols/checkpoint_mark.h) is the choice: it
-// is made once, by whoever is first.
+// All ranks continue from the same step. With a Comm, rank 0 chooses the step and tells the others.
+// Without one, the mark of each checkpoint (energon/protocols/checkpoint_mark.h) decides; the first
+// rank to need it writes it, once.
 
 #pragma once
 
@@ -32,77 +32,84 @@ namespace energon {
 struct CheckpointStart;
 
 struct AutoSaveOptions {
-  /// Shared by all ranks; made if it is not there.
+  /// Folder of checkpoints, shared by all ranks; created if it does not exist.
   std::string folder;
 
-  /// Batches of each rank between two checkpoints, at least 1. A save costs a small file.
+  /// Number of batches of each rank between two checkpoints, at least 1. A save writes a small
+  /// file.
   std::int64_t every_batches = 1000;
 
-  /// Where to begin while `folder` has no checkpoint: another folder of checkpoints, one checkpoint
-  /// of it, or a state file of this rank or of its job. Steps are then counted from 0. Empty: at
-  /// the start of the data.
+  /// Where to start if `folder` has no checkpoint: another folder of checkpoints, a single
+  /// checkpoint, or a state file of this rank or of its job. Steps then count from 0. Empty: the
+  /// start of the data.
   std::string load_from = {};
 
-  /// Complete checkpoints that stay, at least 1; older ones are removed. Absent: all. One more
-  /// stays while ranks are still writing the newest.
+  /// Number of complete checkpoints to keep, at least 1; older ones are removed. Absent: keep all.
+  /// One more is kept while ranks are still writing the newest.
   std::optional<std::int64_t> keep = std::nullopt;
 
-  /// Begin at the checkpoint of this step, for a model that was rolled back to it: later ones are
-  /// set aside, and written anew when the run gets there. 0: as start_over. Absent: at the newest.
+  /// Start at the checkpoint of this step, for a model that was rolled back to it. Later
+  /// checkpoints are marked as not counting, and written again when the run reaches them. 0: same
+  /// as start_over. Absent: start at the newest.
   std::optional<std::int64_t> at_step = std::nullopt;
 
-  /// Begin anew, at `load_from` or the start of the data, though the folder has checkpoints: they
-  /// are set aside, and written over when the run gets there. Never happens by itself.
+  /// Start over at `load_from` or at the start of the data, even if the folder has checkpoints.
+  /// These are marked as not counting, and overwritten when the run reaches them. Never done
+  /// automatically.
   bool start_over = false;
 
-  /// For ranks that can talk: they compare configuration and data, and begin where rank 0 says.
-  /// Only the constructor uses it, which is then a call that all ranks make. Borrowed. Null: ranks
-  /// compare configuration and data through the folder, if they begin at step 0.
+  /// Optional communication between the ranks: they compare configuration and data, and start where
+  /// rank 0 says. Used only by the constructor, which all ranks must then call. Borrowed. Null:
+  /// ranks that start at step 0 compare configuration and data through the folder.
   Comm* comm = nullptr;
 };
 
-/// Throws Error (kInvalidArgument) that names option, value and range.
+/// Throws Error (kInvalidArgument), naming option, value and range.
 void validate(const AutoSaveOptions& options);
 
-/// Beside a loader whose batches somebody else takes. For one thread at a time.
+/// Saves the position of a loader from which the caller takes the batches. For one thread at a
+/// time.
 class AutoSaver {
  public:
-  /// Continues from the newest complete checkpoint of the folder; from `load_from` if there is
-  /// nothing that is called as a checkpoint is, or nothing complete and this rank begins there for
-  /// the first time, later than others. Opens the rank's own file and the mark of the
-  /// checkpoint only, unless the job was saved on another layout: then it is rescaled to that of
-  /// `loader`, which must live as long as this. Throws Error: of validate(), rescale(),
-  /// restore_state_rank() and the Comm; kNotFound if there are checkpoints but none can be used
-  /// (start_over begins anew), that of at_step is not complete, or there is nothing complete at
-  /// `load_from`; kNotFound, kCorruptData or kMismatch if the checkpoint is complete but this
-  /// rank's file is damaged (with a Comm all ranks go back to an older one); kMismatch if the ranks
-  /// do not agree on configuration and data, or if the job has logical shards that `loader` does
-  /// not have, with the options to set: a job that left their number to the default keeps it, and
-  /// Energon's division, on another layout. Requires without a Comm: no rank of an earlier start
-  /// still runs; else a checkpoint may not become complete, which costs one, no more.
+  /// Continues from the newest complete checkpoint of the folder. Continues from `load_from`
+  /// instead if the folder has no entry with the name of a checkpoint, or if none is complete and
+  /// this rank starts here for the first time after other ranks did. Opens only the rank's own file
+  /// and the mark of the checkpoint, unless the job was saved on another layout: then it is
+  /// rescaled to the layout of `loader`, which must outlive this. Throws Error: of validate(),
+  /// rescale(), restore_state_rank() and the Comm; kNotFound if there are checkpoints but none can
+  /// be used (start_over starts over), the checkpoint of at_step is not complete, or there is
+  /// nothing complete at `load_from`; kNotFound, kCorruptData or kMismatch if the checkpoint is
+  /// complete but this rank's file is damaged (with a Comm all ranks go back to an older
+  /// checkpoint); kMismatch if the ranks do not agree on configuration and data; kMismatch with the
+  /// options to set if the job has logical shards that `loader` does not have: on another layout, a
+  /// job with the default number of logical shards keeps that number and Energon's division.
+  /// Requires without a Comm: no rank of an earlier start is still running; otherwise at most one
+  /// checkpoint may fail to become complete.
   AutoSaver(SavableDataLoader& loader, AutoSaveOptions options);
   AutoSaver(const AutoSaver&) = delete;
   AutoSaver& operator=(const AutoSaver&) = delete;
 
-  /// Counts a batch of the loader as taken, and saves if it is time. Throws as save_if_due().
+  /// Counts one batch of the loader as taken and saves if a checkpoint is due. Throws as
+  /// save_if_due(), and Error (kResourceExhausted) after kMostSteps batches.
   void count_batch();
 
-  /// Saves if the checkpoint of this step is due and not written. Only after an Error there is
-  /// something to do. Opens the rank's own file, and as the last rank the mark. Throws Error (kIo;
-  /// kMismatch if another rank that began at step 0 has other settings; of save_state_rank()).
+  /// Saves if the checkpoint of this step is due and not yet written. Only needed after an Error,
+  /// to try again. Writes the rank's own file and, on the last rank to save, the mark. Throws
+  /// Error: kIo; kMismatch if another rank that started at step 0 has other settings; of
+  /// save_state_rank().
   void save_if_due();
 
-  /// Saves at this step, due or not, unless it is saved already: before the process ends. Only what
-  /// all ranks save at the same step is a checkpoint to go on from. Throws Error (kIo; of
-  /// save_state_rank()).
+  /// Saves at this step, due or not, unless it is already saved. Use it before the process ends.
+  /// The checkpoint is usable only if all ranks save at the same step. Throws as save_if_due().
   void save_now();
 
-  /// Batches of this rank: since the folder's first checkpoint, over all restarts.
+  /// Number of batches of this rank since the folder's step 0, over all restarts.
   std::int64_t step() const { return step_; }
-  /// The checkpoint or file that the loader was restored from; nothing: it began at the start.
+  /// The checkpoint or file that the loader was restored from; nothing if it began at the start of
+  /// the data.
   const std::optional<std::string>& restored_from() const { return restored_from_; }
-  /// Checkpoints that were passed over when it was made, because they are not complete or were set
-  /// aside: the path and why. Worth a warning. With a Comm rank 0 has them.
+  /// Checkpoints that the constructor skipped because they are not complete or were marked as not
+  /// counting: path and reason. Worth a warning. With a Comm, only rank 0 has them.
   const std::vector<std::string>& ignored() const { return ignored_; }
 
  private:
@@ -125,9 +132,9 @@ class AutoSaver {
   std::int64_t saved_step_ = 0;
   std::optional<std::string> restored_from_;
   std::vector<std::string> ignored_;
-  bool is_agreement_due_ = false;  // before the first checkpoint, through the folder
-  // Of the checkpoints that were set aside before this start, by step: the id of the mark, and the
-  // files that were there. They are of an earlier start.
+  bool is_agreement_due_ = false;  // compare again through the folder at the first save
+  // Checkpoints left by an earlier start, by step: the ids of marks that do not count, and the rank
+  // files that existed then.
   std::map<std::int64_t, std::string> void_ids_;
   std::map<std::int64_t, RankFiles> stale_files_;
 };
@@ -135,23 +142,23 @@ class AutoSaver {
 /// A loader with its saver. For one thread at a time.
 class AutoSavingLoader {
  public:
-  /// Throws as the constructors of both.
+  /// Throws what the constructors of both throw.
   AutoSavingLoader(PipelineFactory make_pipeline, const LoaderOptions& options,
                    AutoSaveOptions auto_save);
 
-  /// As SavableDataLoader::next(). A checkpoint that is due is written before its last batch is
-  /// returned. Throws also as AutoSaver::save_if_due(); the next call tries again and loses
-  /// nothing.
+  /// Same as SavableDataLoader::next(), but writes a due checkpoint before returning its last
+  /// batch. Also throws what AutoSaver::save_if_due() throws; the next call tries again and no
+  /// batch is lost.
   std::optional<Sample> next();
 
   const AutoSaver& saver() const { return saver_; }
-  /// For everything else. Its next() would pass the saver by.
+  /// Access to the loader's other functions. Do not call its next(): that bypasses the saver.
   SavableDataLoader& loader() { return loader_; }
 
  private:
   SavableDataLoader loader_;
   AutoSaver saver_;
-  std::optional<Sample> pending_;  // taken, and counted, but not returned: the save failed
+  std::optional<Sample> pending_;  // taken and counted, but not returned: the save failed
 };
 
 }  // namespace energon

@@ -1,16 +1,16 @@
-// A folder of checkpoints that the ranks of a job share: `step_<n>/rank_<r>.state`, a file of each
-// rank, and `step_<n>/COMPLETE` (energon/protocols/checkpoint_mark.h), which says whether they
-// count.
+// A folder of checkpoints that the ranks of a job share. Each checkpoint `step_<n>` has a file
+// `rank_<r>.state` for each rank and a mark `COMPLETE` (energon/protocols/checkpoint_mark.h), which
+// says whether the checkpoint counts.
 //
-// No rank waits for another. Each file is written atomically. A folder without a mark is one that
-// ranks are still writing, or were killed while they did, or that an earlier version wrote: it
-// counts if the files of all ranks of its world are there, can be read, and are of one job at one
-// step (merge_states()). docs/formats/checkpoint.md gives the format of the files.
+// No rank waits for another. Each file is written atomically. A folder has no mark if ranks are
+// still writing it, if they were killed while writing, or if an earlier version wrote it. It then
+// counts if the files of all ranks exist, can be read, and belong to one job at one step
+// (merge_states()). docs/formats/checkpoint.md gives the format of the files.
 //
-// Before its file each rank makes the empty file `position_<digits>`, whose name follows from where
-// it stands: ranks that stand at one step of one job make the same. So the listing of a checkpoint
-// tells whether its files may be of one step; only where there are several such names, also of
-// earlier starts, are the files read to know.
+// Before its state file, each rank creates an empty file `position_<digits>`. The digits are
+// computed from its position, so ranks at the same step of the same job create the same name. A
+// single such name shows that all files belong to one step, without reading them. Only if there are
+// several names, perhaps from earlier starts, are the state files read to check.
 
 #pragma once
 
@@ -28,18 +28,20 @@
 
 namespace energon {
 
-/// More steps than any run takes.
+/// An upper bound for the number of steps of a run.
 inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 42;
 
-/// "step_100", the folder of a checkpoint, and "rank_3.state", the file of a rank in it.
+/// The name of a checkpoint's folder, such as "step_100", and of a rank's file in it, such as
+/// "rank_3.state".
 std::string checkpoint_name(std::int64_t step);
 std::string rank_file_name(int rank);
 
-/// The steps, from 1 on, that `folder` has something named after, newest first; of a folder that
-/// does not exist, none. Throws Error (kIo; kCorruptData for one above kMostSteps).
+/// The steps for which `folder` has an entry with the name of a checkpoint, from 1 on, newest
+/// first. None if the folder does not exist. Throws Error (kIo; kCorruptData for a step above
+/// kMostSteps).
 std::vector<std::int64_t> checkpoint_steps(const std::string& folder);
 
-/// A checkpoint that is complete.
+/// A complete checkpoint.
 struct FolderCheckpoint {
   std::int64_t step = 0;
   std::string path;
@@ -47,62 +49,62 @@ struct FolderCheckpoint {
 };
 
 struct CheckpointSearch {
-  std::optional<FolderCheckpoint> newest;  ///< nothing: there is no complete one
-  /// Those of later steps that are not complete: the path, and what is wrong.
+  std::optional<FolderCheckpoint> newest;  ///< nothing if none is complete
+  /// Later checkpoints that are not complete: path and reason.
   std::vector<std::string> ignored;
 };
 
-/// The state of the job in the folder of one checkpoint. Files of ranks that its world does not
-/// have are left-overs of a larger one and passed over. Throws Error: kNotFound if the file of a
-/// rank is missing; kCorruptData if a folder is in its place, or a file in that of the checkpoint;
-/// of read_loader_state() and merge_states().
+/// Reads the state of the job from the folder of one checkpoint. Ignores files of ranks beyond the
+/// job's world size, which a larger job left. Throws Error: kNotFound if the file of a rank is
+/// missing; kCorruptData if the path of a rank's file is a folder or the path of the checkpoint is
+/// a file; of read_loader_state() and merge_states().
 SavableJobState read_checkpoint(const std::string& path);
 
-/// The newest complete checkpoint in `folder`; of a folder that does not exist, nothing. Reads the
-/// files of all ranks, decides nothing. Throws Error (kIo, kUnsupported) where a file may well be
-/// whole but cannot be read: ranks that fell back to an older checkpoint one by one would part.
+/// Finds the newest complete checkpoint in `folder`; none if the folder does not exist. Reads the
+/// files of all ranks and writes no mark. Throws Error of read_mark(), and kIo or kUnsupported if a
+/// file may be whole but cannot be read: a rank must not fall back to an older checkpoint alone.
 CheckpointSearch find_newest_checkpoint(const std::string& folder);
 
-/// The mark of a checkpoint, or the one that its files deserve. Reads the files of all ranks only
-/// if there is none. Throws Error as find_newest_checkpoint().
+/// Returns the mark of a checkpoint. If it has none, reads the files of all ranks and returns the
+/// mark that they justify. Writes nothing. Throws Error as find_newest_checkpoint().
 CheckpointMark judge_checkpoint(const std::string& path);
 
-/// The mark that the files of a checkpoint deserve, whatever it has. Reads those of all ranks.
-/// Throws Error as find_newest_checkpoint().
+/// Like judge_checkpoint(), but always judges by the files of all ranks and ignores an existing
+/// mark. Throws Error as find_newest_checkpoint().
 CheckpointMark judge_files(const std::string& path);
 
-/// The mark of a checkpoint, or the one that its files deserve, published: ranks that ask later, or
-/// at the same time, get the same answer.
+/// Like judge_checkpoint(), but also publishes the mark, so that ranks that ask later, or at the
+/// same time, get the same answer. Throws Error (kIo) too.
 CheckpointMark decide_checkpoint(const std::string& path);
 
-/// Writes the file of the state's rank into the checkpoint of `step`, making folders as needed, and
-/// its position before. Throws Error (kIo).
+/// Writes the state file of the state's rank into the checkpoint of `step`, after the position
+/// file. Creates folders as needed. Throws Error (kIo).
 void write_checkpoint(const std::string& folder, std::int64_t step,
                       const SavableDataLoaderState& state);
 
-/// What a checkpoint has, by names.
+/// The names of the files in a checkpoint.
 struct CheckpointFiles {
-  std::set<std::string> ranks;      ///< files of ranks
-  std::set<std::string> positions;  ///< at which ranks have saved
+  std::set<std::string> ranks;      ///< names of rank files
+  std::set<std::string> positions;  ///< names of position files
 };
 
-/// Of a folder that does not exist, none. One listing, no file is opened. Throws Error (kIo).
+/// Lists the folder once and opens no file. Empty if the folder does not exist. Throws Error (kIo).
 CheckpointFiles checkpoint_files(const std::string& path);
 
-/// Files of ranks and their versions: a file that is written anew is another.
+/// Rank files by name, with an identity that changes when the file is written again.
 using RankFiles = std::map<std::string, FileIdentity>;
 
-/// Those in the checkpoint `path`. Throws Error (kIo).
+/// The rank files in the checkpoint `path`. Throws Error (kIo).
 RankFiles rank_files(const std::string& path);
 
-/// Whether those of all ranks are in the checkpoint `path`, as `files` lists it, but none as it was
-/// in `stale`.
+/// True if `files`, the listing of the checkpoint `path`, has the files of all ranks and each has
+/// changed since `stale`.
 bool has_all_files(const std::string& path, const CheckpointFiles& files, const RankFiles& stale,
                    int world_size);
 
-/// Removes what is older than the `keep` newest complete checkpoints, if there are so many. Opens
-/// the mark of each. Files of others in their folders stay. Several ranks may call it at once.
-/// Throws Error (kIo).
+/// Removes all checkpoints older than the `keep` newest complete ones. Reads the marks of those
+/// that it keeps. Files in the folders that are not part of a checkpoint stay. Several ranks may
+/// call it at once. Throws Error (kIo).
 void remove_old_checkpoints(const std::string& folder, std::int64_t keep);
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// At which steps of a run the workers save their states.
+// The steps of a run at which the workers save their states.
 
 #pragma once
 
@@ -9,18 +9,19 @@
 
 namespace energon {
 
-/// Of the first `step` batches of a rank, those of worker `local_worker_id`: workers take turns.
+/// How many of the first `step` batches of a rank come from worker `local_worker_id`. Workers take
+/// turns.
 std::int64_t worker_step(std::int64_t step, int local_worker_id, int num_workers);
 
-/// A set of steps; 0, the start, is always one. A value.
+/// A set of steps; always contains 0, the start. A value type.
 class CheckpointSchedule {
  public:
-  /// The start only.
+  /// Only the start.
   CheckpointSchedule() = default;
-  /// In any order. Throws Error (kInvalidArgument) for a negative one.
+  /// `steps` may be in any order. Throws Error (kInvalidArgument) for a negative step.
   explicit CheckpointSchedule(std::vector<std::int64_t> steps);
-  /// Every `interval` steps and the last one, if the run has one. Throws Error (kInvalidArgument)
-  /// unless the interval is at least 1 and the last step at least 0.
+  /// Every `interval` steps, and `last_step` if given. Throws Error (kInvalidArgument) unless the
+  /// interval is at least 1 and the last step at least 0.
   static CheckpointSchedule every(std::int64_t interval,
                                   std::optional<std::int64_t> last_step = std::nullopt);
 
@@ -28,8 +29,8 @@ class CheckpointSchedule {
   /// True if there is a step besides the start.
   bool saves() const { return interval_ || steps_.size() > 1; }
 
-  /// The steps at which worker `local_worker_id` of `num_workers` has made `worker_step` batches,
-  /// ascending.
+  /// The steps of the schedule at which worker `local_worker_id` of `num_workers` has made
+  /// `worker_step` batches, ascending.
   std::vector<std::int64_t> steps_at(std::int64_t worker_step, int local_worker_id,
                                      int num_workers) const;
 

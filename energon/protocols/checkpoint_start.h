@@ -1,4 +1,4 @@
-// Where a run begins: the checkpoint that it continues from, and a rank's part of it.
+// Chooses where a run starts: the checkpoint to continue from, and a rank's part of it.
 
 #pragma once
 
@@ -13,39 +13,40 @@
 
 namespace energon {
 
-/// A place to begin at.
+/// A place to start from.
 struct CheckpointStart {
-  std::int64_t step = 0;  ///< of the folder of checkpoints; 0 elsewhere
+  std::int64_t step = 0;  ///< in the run's own folder of checkpoints; 0 for another source
   std::string path = {};  ///< a checkpoint, or a state file
-  /// Of the checkpoint; nothing of a state file.
+  /// The mark of the checkpoint; nothing for a state file.
   std::optional<CheckpointMark> mark = std::nullopt;
 };
 
-/// The checkpoints of a folder, newest first, for one that is about to continue from it. Each that
-/// it looks at is decided for all ranks.
+/// The checkpoints of a folder, newest first, for a run that is about to continue from it. Each
+/// checkpoint returned or skipped is decided for all ranks.
 class CheckpointCandidates {
  public:
   explicit CheckpointCandidates(std::string folder);
 
-  /// Whether there is anything that is called as a checkpoint is.
+  /// Whether any entry has the name of a checkpoint.
   bool any() const { return !steps_.empty(); }
-  /// The next complete one; nothing at the end. Throws Error of decide_checkpoint().
+  /// The next complete checkpoint; nothing at the end. Throws Error of decide_checkpoint().
   std::optional<CheckpointStart> next();
-  /// The one of `step`. Throws Error (kNotFound) that lists those that are complete if it is not.
+  /// The checkpoint of `step`. If it is not complete, throws Error (kNotFound) with a list of those
+  /// that are.
   CheckpointStart at(std::int64_t step);
-  /// From now on those after `step` do not count.
+  /// Makes all checkpoints after `step` not count.
   void set_aside_after(std::int64_t step);
-  /// Whether one is complete, without deciding any.
+  /// Whether any checkpoint is complete. Decides none.
   bool any_complete() const;
-  /// From now on none of those that are there counts.
+  /// Makes all existing checkpoints not count.
   void set_all_aside(const std::string& reason);
-  /// From now on that one does not count.
+  /// Makes the checkpoint `start` not count.
   void set_aside(const CheckpointStart& start, const std::string& reason);
 
-  /// What next() passed over: the path, and why.
+  /// Checkpoints that next() skipped: path and reason.
   const std::vector<std::string>& ignored() const { return ignored_; }
-  /// "complete are those of the steps 6, 3", at most 20 of them and not `but`, without deciding
-  /// any.
+  /// Text for messages, such as "complete are those of the steps 6, 3": at most 20 steps, without
+  /// `but`. Decides none.
   std::string describe_complete(std::int64_t but) const;
 
  private:
@@ -57,15 +58,15 @@ class CheckpointCandidates {
   std::vector<std::string> ignored_;
 };
 
-/// What `load_from` means: a state file, a checkpoint, or a folder of checkpoints, of which it is
-/// the newest complete one; what was passed over goes to `ignored`. Decides nothing: the folder is
-/// another run's. Throws Error (kNotFound).
+/// Resolves `load_from`: a state file, a checkpoint, or a folder of checkpoints. For a folder,
+/// takes the newest complete checkpoint and appends the skipped ones to `ignored`. Decides no
+/// checkpoint, because the folder belongs to another run. Throws Error (kNotFound).
 CheckpointStart start_of(const std::string& load_from, std::vector<std::string>& ignored);
 
-/// The part of a rank of `layout` in a checkpoint or a state file. Opens the rank's own file only,
-/// unless the job has another layout; then it is rescaled. Throws Error with the path: kNotFound,
-/// kCorruptData, also if a file is not of the checkpoint's job and step; of rescale(); kMismatch
-/// with the options to set if the job has logical shards that the layout has not.
+/// The part of a rank of `layout` in a checkpoint or a state file. Opens only the rank's own file,
+/// unless the job has another layout; then it is rescaled. Throws Error with the path: kNotFound;
+/// kCorruptData, also if a file does not belong to the checkpoint's job and step; of rescale();
+/// kMismatch with the options to set if the job has logical shards that the layout lacks.
 SavableDataLoaderState part_of(const CheckpointStart& start, const WorkerConfig& layout);
 
 }  // namespace energon

@@ -1,13 +1,14 @@
-// The restartable protocol: four functions by which a user's own worker object says what its state
-// is, and how the states of all workers become one and are taken apart again.
+// The restartable protocol: four functions with which a user's worker object defines its state, how
+// the states of all workers are combined, and how they are split again.
 //
 //   state_dict()                      what this worker has to remember
 //   aggregate_state_dict(states)      the states of all workers, by global worker id, as one
 //   deaggregate_state_dict(state)     this worker's part of it
 //   load_state_dict(part)             continues from there
 //
-// It is structural: an object with all four is Restartable, whatever its type. load and deaggregate
-// may take a Strictness; then both do. The terms are Cerebras' (RestartableDataLoader).
+// The protocol is structural: an object with all four functions is Restartable, whatever its type.
+// load_state_dict() and deaggregate_state_dict() may take a Strictness, but only both together. The
+// terms are Cerebras' (RestartableDataLoader).
 
 #pragma once
 
@@ -26,10 +27,10 @@
 
 namespace energon {
 
-/// What load and deaggregate do with a state that was saved under other settings.
+/// What load_state_dict() and deaggregate_state_dict() do with a state saved under other settings.
 enum class Strictness : std::uint8_t {
   kStrict,   ///< refuse it, with all differences in one Error
-  kLenient,  ///< take the position and leave the rest; what cannot be read is still an Error
+  kLenient,  ///< take the position and ignore the rest; unreadable data is still an Error
 };
 
 template <class T>
@@ -54,25 +55,27 @@ concept HasFourFunctions = requires(T& object, const StateDict& state,
       { object.deaggregate_state_dict(state) } -> std::convertible_to<StateDict>;
     });
 
-/// All four functions, and Strictness in both or in neither of load and deaggregate.
+/// Has all four functions; load_state_dict() and deaggregate_state_dict() take Strictness both or
+/// neither.
 template <class T>
 concept Restartable = HasFourFunctions<T> && TakesStrictLoad<T>
 == TakesStrictDeaggregate<T>;
 
-/// What runs in a worker: next() gives a batch, or nothing at the end of an epoch, and the call
-/// after that begins the next one. An object that takes Strictness in one function only is none.
+/// An object that runs in a worker. next() returns a batch, or nothing at the end of an epoch; the
+/// call after that begins the next epoch. An object that takes Strictness in only one function is
+/// not a BatchWorker.
 template <class T>
 concept BatchWorker = std::move_constructible<T> && requires(T& object) {
   { object.next() } -> std::convertible_to<std::optional<Sample>>;
 } &&(Restartable<T> || !HasFourFunctions<T>);
 
-/// Makes the object of one worker; called after the fork, and in the parent.
+/// Makes the object of one worker; called in the worker after the fork, and also in the parent.
 template <class Function>
 concept WorkerInput = requires(const Function& function, const PipelineContext& context) {
   { function(context) } -> BatchWorker;
 };
 
-/// A BatchWorker whose type was forgotten. For one thread at a time.
+/// A type-erased BatchWorker. For one thread at a time.
 class AnyWorker {
  public:
   AnyWorker() = default;
@@ -82,18 +85,18 @@ class AnyWorker {
 
   virtual std::optional<Sample> next() = 0;
   virtual bool restartable() const = 0;
-  // Of an object that is not restartable, these throw Error (kUnsupported).
+  // If the object is not restartable, the next four throw Error (kUnsupported).
   virtual StateDict state_dict() = 0;
   virtual void load_state_dict(const StateDict& state, Strictness strictness) = 0;
   virtual StateDict aggregate_state_dict(std::span<const StateDict> states) = 0;
   virtual StateDict deaggregate_state_dict(const StateDict& state, Strictness strictness) = 0;
-  /// What a person should know about the load, from objects that have warnings().
+  /// Messages for the user about the load, from objects that have warnings(); else empty.
   virtual std::vector<std::string> warnings() const = 0;
 };
 
 using AnyWorkerFactory = std::function<std::unique_ptr<AnyWorker>(const PipelineContext&)>;
 
-/// Throws Error (kUnsupported) that says what the object lacks.
+/// Throws Error (kUnsupported) with the functions that a restartable object needs.
 [[noreturn]] void throw_not_restartable();
 
 template <BatchWorker Object>

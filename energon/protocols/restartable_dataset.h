@@ -1,8 +1,8 @@
-// A worker object of the user as a Dataset, so that the loader runs it and keeps what it saves.
+// Wraps a user's worker object as a Dataset, so that the loader runs it and keeps what it saves.
 //
-// The state of this stage is what the protocol needs: before the first batch the aggregated state
-// to start from, later what the object saved at steps of the schedule. A position between those
-// cannot be restored.
+// The state of this stage is what the protocol needs: before the first batch, the aggregated state
+// to start from; later, what the object saved at steps of the schedule. Only the state before the
+// first batch can be restored.
 
 #pragma once
 
@@ -18,16 +18,17 @@
 
 namespace energon {
 
-/// For how a worker object is run.
+/// Options for how a worker object runs.
 struct WorkerRun {
   CheckpointSchedule schedule = {};
-  /// Begin again at the end of an epoch, so that the stream never ends.
+  /// Start again at the end of each epoch, so that the stream never ends.
   bool repeat = true;
-  /// Samples of each batch but the last of the stream. Absent: as many as the first has.
+  /// Number of samples in each batch; only the last batch of the stream may differ. Absent: the
+  /// size of the first batch.
   std::optional<std::int64_t> batch_size = std::nullopt;
 };
 
-/// The state of a stage that has not run yet and starts from `aggregated`.
+/// Makes the state of a stage that has not run yet and starts from `aggregated`.
 State start_from(const StateDict& aggregated, Strictness strictness);
 
 /// What a worker saved at `step`; nothing if `state` has no such step.
@@ -36,13 +37,13 @@ std::optional<DataLoaderCheckpoint> checkpoint_at(const State& state, std::int64
 /// Not thread-safe.
 class RestartableDataset final : public Dataset {
  public:
-  /// Warnings of a load are appended to `warnings`.
+  /// Appends warnings of a load to `warnings`.
   RestartableDataset(std::unique_ptr<AnyWorker> object, const WorkerIdentity& worker, WorkerRun run,
                      std::shared_ptr<std::vector<std::string>> warnings);
 
-  /// A batch without restore key gets one that counts the worker's batches. Throws what the object
-  /// throws; Error: kCorruptData if an epoch gives nothing,
-  /// kInvalidArgument if states are saved and a batch is followed by one of another size.
+  /// A batch without a restore key gets one with the number of the worker's batch. Throws what the
+  /// object throws; Error: kCorruptData if an epoch of a repeating run has no batch;
+  /// kInvalidArgument if the schedule saves states and any batch but the last has another size.
   std::optional<Sample> next() override;
   void next_epoch() override {}
   std::optional<std::int64_t> size() const override { return std::nullopt; }
@@ -54,7 +55,8 @@ class RestartableDataset final : public Dataset {
 
  protected:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
-  /// Deaggregates and loads. Throws what the object throws.
+  /// Calls the object's deaggregate_state_dict() and load_state_dict(). Throws what the object
+  /// throws.
   void apply_state(const State& state) override;
 
  private:
@@ -66,12 +68,12 @@ class RestartableDataset final : public Dataset {
   const std::shared_ptr<std::vector<std::string>> warnings_;
 
   std::string start_;             // aggregated state and strictness, as JSON; empty: none
-  std::int64_t worker_step_ = 0;  // batches made
-  std::int64_t samples_ = 0;      // in them
-  std::int64_t epoch_ = 0;        // epochs that ended
+  std::int64_t worker_step_ = 0;  // number of batches made
+  std::int64_t samples_ = 0;      // number of samples in them
+  std::int64_t epoch_ = 0;        // number of epochs that ended
   bool epoch_has_batch_ = false;
   std::optional<std::int64_t> batch_size_;
-  std::optional<std::int64_t> other_size_;  // of the last batch, if it is not batch_size_
+  std::optional<std::int64_t> other_size_;  // of the newest batch, if not batch_size_
 };
 
 }  // namespace energon

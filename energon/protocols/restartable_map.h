@@ -1,9 +1,9 @@
-// A worker object for samples that can be had by their number, in one global order.
+// A worker object for samples with access by index, in one global order.
 //
-// The batches of the job form one sequence, a function of the options alone; batch b of it goes to
-// the worker whose turn it is. So a position is one number, the samples streamed, and it may be
-// continued on any number of ranks and workers, and with another batch size. The order is Cerebras'
-// map-style one; the permutations are torch's.
+// The batches of the job form one sequence, a function of the options alone. Workers take its
+// batches in turn. So a position is one number, the samples streamed, and a job can continue on any
+// number of ranks and workers, and with another batch size. The order is that of Cerebras'
+// map-style datasets; the permutations are torch's.
 
 #pragma once
 
@@ -19,19 +19,21 @@
 namespace energon {
 
 struct RestartableMapOptions {
-  std::int64_t samples = 0;     ///< of the dataset: at least 1, below 2^32
-  std::int64_t batch_size = 1;  ///< of one worker's batch, at least 1
-  /// Samples of an epoch; fewer leave the rest out, more go through the data again. Absent: all.
+  std::int64_t samples = 0;     ///< in the dataset: at least 1, below 2^32
+  std::int64_t batch_size = 1;  ///< samples in one worker's batch, at least 1
+  /// Number of samples in an epoch. If it is smaller than `samples`, the rest is left out; if
+  /// larger, the data repeats. Absent: all samples once.
   std::optional<std::int64_t> num_samples = std::nullopt;
-  /// A random order: pass number p over the data, counted over all epochs, has that of seed + p.
+  /// Seed of a random order: pass p over the data, counted over all epochs, uses seed + p. Absent:
+  /// index order.
   std::optional<std::uint32_t> shuffle_seed = std::nullopt;
-  /// True: every batch is whole, and what is left of an epoch opens the next one. False: the last
-  /// batch of an epoch may be smaller.
+  /// True: every batch is full; samples left at the end of an epoch go into a batch with those of
+  /// the next. False: the last batch of an epoch may be smaller.
   bool drop_last = true;
   /// False: next() reports the end of each epoch.
   bool repeat = true;
-  /// Samples to pass over at the beginning of this run, at least 1: those after a position that was
-  /// loaded, else the first ones.
+  /// Number of samples to skip at the start of this run, at least 1. They follow the loaded
+  /// position, if a state was loaded; otherwise they are the first ones.
   std::optional<std::int64_t> skip_samples = std::nullopt;
 };
 
@@ -44,17 +46,19 @@ class RestartableMap {
 
   std::optional<Sample> next();
 
-  /// {"samples_streamed": by this worker in this run, "previous_samples_streamed": by all before}.
+  /// {"samples_streamed": by this worker in this run, "previous_samples_streamed": by all workers
+  /// before this run}.
   StateDict state_dict() const;
-  /// Of version 1 as from aggregate_state_dict(), or 0: {"samples_streamed", "seed"}. Throws Error
-  /// (kMismatch): for an unknown version; if strict, for a missing position and with all settings
-  /// that are missing, unknown or others (a seed counts only if the order is random). Else a
-  /// missing position is the start, with a warning.
+  /// Takes a state of version 1, from aggregate_state_dict(), or of version 0, {"samples_streamed",
+  /// "seed"}. Throws Error (kMismatch): for an unknown version; if strict, for a missing position
+  /// and for settings that are missing, unknown or different, listing all of them (a seed counts
+  /// only if the order is random). If not strict, a missing position means the start, with a
+  /// warning.
   void load_state_dict(const StateDict& state, Strictness strictness);
-  /// {"__version__": 1, "samples_streamed": by all ever, "dataset": settings}. Throws Error
-  /// (kMismatch).
+  /// {"__version__": 1, "samples_streamed": by all workers over all runs, "dataset": settings}.
+  /// Throws Error (kMismatch).
   StateDict aggregate_state_dict(std::span<const StateDict> states) const;
-  /// The same for each worker.
+  /// Returns the same state for each worker.
   StateDict deaggregate_state_dict(const StateDict& state, Strictness strictness) const;
 
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -72,10 +76,10 @@ class RestartableMap {
   FetchFunction fetch_;
   std::vector<std::string> warnings_;
 
-  std::int64_t begin_ = 0;             // samples of the job's stream before this run
-  std::int64_t position_ = 0;          // of the next batch of the job that is to be looked at
-  std::int64_t batch_ = 0;             // its number in this run
-  std::int64_t epoch_ = 0;             // that is being delivered, if the ends are reported
+  std::int64_t begin_ = 0;             // position in the job's stream where this run began
+  std::int64_t position_ = 0;          // start of batch number batch_ of the job
+  std::int64_t batch_ = 0;             // the next one to consider, counted in this run
+  std::int64_t epoch_ = 0;             // being delivered; used if epoch ends are reported
   std::int64_t samples_streamed_ = 0;  // by this worker in this run
 
   std::vector<std::int64_t> order_;  // of pass order_pass_

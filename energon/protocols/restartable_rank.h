@@ -1,7 +1,7 @@
-// The loader's own state through the restartable protocol, rank by rank.
+// The loader's own state through the restartable protocol, one part for each rank.
 //
-// One part is that of a rank, and the aggregated state is that of the job, so it can be taken apart
-// for any layout: rescale() deals the logical shards anew.
+// The aggregated state is the state of the job. It can be split for any layout: rescale()
+// redistributes the logical shards.
 
 #pragma once
 
@@ -18,8 +18,8 @@ namespace energon {
 /// Restartable. For one thread at a time; moved-from objects must not be used.
 class RestartableRank {
  public:
-  /// Takes part in `loader`. `uneven`: for states of jobs whose logical shards cannot be divided
-  /// evenly over the ranks of this one.
+  /// Shares ownership of `loader`. `uneven` says what to do with states of jobs whose logical
+  /// shards cannot be divided evenly over the ranks of this job.
   explicit RestartableRank(std::shared_ptr<SavableDataLoader> loader,
                            Uneven uneven = Uneven::kRefuse);
 
@@ -27,13 +27,14 @@ class RestartableRank {
 
   /// The position of this rank (save_state_rank()), as JSON.
   StateDict state_dict();
-  /// A part from deaggregate_state_dict(). Stops the workers first. If not strict, settings of the
-  /// pipeline and data that differ are ignored, as long as the position fits. Throws Error
-  /// (kCorruptData, kMismatch).
+  /// Loads a part from deaggregate_state_dict(). Stops the workers first. If not strict, ignores
+  /// differences in the settings of the pipeline and in the data, as long as the position fits.
+  /// Throws Error (kCorruptData, kMismatch).
   void load_state_dict(const StateDict& state, Strictness strictness);
-  /// The states of all ranks, in any order, as that of the job. Throws Error of merge_states().
+  /// Combines the states of all ranks, in any order, into the state of the job. Throws Error of
+  /// merge_states().
   StateDict aggregate_state_dict(std::span<const StateDict> states);
-  /// This rank's part, also of a job on another layout. Throws Error of rescale().
+  /// This rank's part of a job's state; the job may have another layout. Throws Error of rescale().
   StateDict deaggregate_state_dict(const StateDict& state, Strictness strictness);
 
  private:

@@ -1,5 +1,5 @@
-// A loader that is driven and saved as torchdata's StatefulDataLoader: passes that are begun with
-// iterate(), and a position that is a JSON value.
+// A loader with the interface of torchdata's StatefulDataLoader: iterate() begins a pass over the
+// data, and the position is a JSON value.
 //
 //   StatefulDataLoader loader(pipeline, {.worker_config = {.num_workers = 2}});
 //   loader.iterate();
@@ -9,10 +9,10 @@
 //   other.load_state_dict(dict);                        // in another process, perhaps
 //   other.iterate();                                    // goes on with the rest of that epoch
 //
-// It holds a source of batches, whose position is the position: nothing here counts or replays. A
-// state taken after the last batch of an epoch continues with the end of that epoch; one taken
-// after the end was reported, with the whole next epoch. docs/protocols.md says what is like
-// torchdata and what is not; docs/formats/checkpoint.md describes the dictionary.
+// It wraps a batch source and saves that source's position, so restoring replays no batches. A
+// state taken after the last batch of an epoch continues with the end of that epoch; a state taken
+// after the end was reported continues with the whole next epoch. docs/protocols.md lists what is
+// like torchdata and what is not; docs/formats/checkpoint.md describes the dictionary.
 
 #pragma once
 
@@ -31,52 +31,55 @@
 namespace energon {
 
 struct StatefulOptions {
-  /// Workers store the states of their pipelines so often that at most so many batches, of all
-  /// workers together, are passed over when a state is loaded, on references. 0: at the first batch
-  /// of each epoch only. Pipelines in the caller's process are saved as they are, whatever this is.
+  /// How often workers store the states of their pipelines. Loading a state skips at most this many
+  /// batches, of all workers together, without reading data. 0: only at the first batch of each
+  /// epoch. Has no effect on pipelines in the caller's process, which are saved exactly as they
+  /// are.
   std::int64_t snapshot_every_n_steps = 1;
 
-  /// Workers live on from epoch to epoch. Else they end with each epoch and are started again,
-  /// which makes no difference to the batches.
+  /// If true, workers stay alive from epoch to epoch. If false, they end with each epoch and are
+  /// started again. The batches are the same.
   bool persistent_workers = false;
 };
 
 /// For one thread at a time.
 class StatefulDataLoader {
  public:
-  /// The batches of a SavableDataLoader; as there, workers are forked from a process that is forked
-  /// now. Throws Error (kInvalidArgument), also if checkpoint_every_batches is set: here it follows
-  /// from snapshot_every_n_steps.
+  /// Delivers the batches of a SavableDataLoader. As there, the fork server for the workers is
+  /// forked now. Throws Error (kInvalidArgument), also if checkpoint_every_batches is set: here it
+  /// follows from snapshot_every_n_steps.
   explicit StatefulDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options = {},
                               const StatefulOptions& stateful = {});
-  /// Takes part in `source`, which is driven by nobody else, from where it stands.
-  /// snapshot_every_n_steps has no effect on it. Throws Error of its save_state().
+  /// Shares ownership of `source` and continues from its current position; nothing else may drive
+  /// it. snapshot_every_n_steps has no effect. Throws Error of its save_state().
   explicit StatefulDataLoader(std::shared_ptr<BatchSource> source,
                               const StatefulOptions& options = {});
 
-  /// Begins a pass: where the loaded state says, else the next epoch. If a pass is under way, its
-  /// epoch begins again, with the same batches in the same order, also if its first part was before
-  /// a load. Throws Error: kMismatch with all differences if the loaded state, or the start of its
-  /// epoch, is of another source, layout or number of workers; then no pass was begun, state_dict()
-  /// is still the loaded one, and it throws again until another state is loaded. Of the source,
-  /// which may then stand at the start of that epoch.
+  /// Begins a pass: at the loaded state if there is one, else at the next epoch. If a pass is under
+  /// way, begins its epoch again with the same batches in the same order, even if part of the epoch
+  /// was before a load. Throws Error: kMismatch with all differences if the loaded state, or the
+  /// start of its epoch, belongs to another source, layout or number of workers; then no pass was
+  /// begun, state_dict() still returns the loaded state, and every call throws again until another
+  /// state is loaded. Also throws Errors of the source, which may then be at the start of that
+  /// epoch.
   void iterate();
 
-  /// The next batch of the pass; nothing at its end, and from then on until iterate(). Throws Error
+  /// The next batch of the pass; nothing at its end and from then on until iterate(). Throws Error
   /// (kInvalidArgument) if no pass was begun since construction or a load, and of the source.
   std::optional<Sample> next();
 
   /// The position after the batches handed out so far, or the loaded state if no pass was begun
-  /// since; at any moment, and changes nothing. A value that nothing later changes. Throws Error of
-  /// the source's save_state().
+  /// since. May be called at any time and changes nothing. The result is an independent copy.
+  /// Throws Error of the source's save_state().
   nlohmann::ordered_json state_dict();
 
-  /// Ends the pass under way, if any; takes effect at the next iterate(). An empty dictionary (or
-  /// null) is the position at construction. `dict` may be used again. Throws Error: kCorruptData
-  /// with the path of what is wrong, kUnsupported for a newer version; then nothing has changed.
+  /// Ends the pass under way, if any; the state takes effect at the next iterate(). An empty
+  /// dictionary (or null) means the position at construction. `dict` may be used again. Throws
+  /// Error: kCorruptData with the JSON path of the faulty value, kUnsupported for a newer version;
+  /// then nothing has changed.
   void load_state_dict(const nlohmann::ordered_json& dict);
 
-  /// Of the source.
+  /// The same as those of the source.
   std::optional<std::int64_t> size() { return source_->size(); }
   std::vector<std::string> warnings() const { return source_->warnings(); }
   BatchSource& source() { return *source_; }
@@ -85,7 +88,7 @@ class StatefulDataLoader {
   struct Position {
     std::int64_t steps = 0;  // batches handed out in the epoch
     State source;
-    std::optional<State> epoch_start;  // where the epoch began; absent: at `source`
+    std::optional<State> epoch_start;  // start of the epoch; absent: `source`
   };
   enum class Pass : std::uint8_t { kNone, kUnderWay, kEnded };
 

@@ -1,8 +1,8 @@
-// Batches from functions that cannot be saved.
+// Batches from functions whose state cannot be saved.
 //
-// Each epoch has a generator of its own. The position is a number of batches; to continue from one,
-// so many are drawn and dropped, which takes as long as it took the first time. That is said once,
-// in warnings().
+// Each epoch has its own generator. The position is a number of batches. To continue from a
+// position, that many batches are drawn and dropped, which takes as long as the first time;
+// warnings() says so once.
 
 #pragma once
 
@@ -16,23 +16,23 @@
 
 namespace energon {
 
-/// The next batch; nothing at the end of the epoch, after which it is not called again.
+/// The next batch; nothing at the end of the epoch, after which the generator is not called again.
 using EpochGenerator = std::function<std::optional<Sample>()>;
-/// Makes the generator of an epoch, at the epoch's first batch or the first after a restore. It
-/// must give the same batches each time.
+/// Makes the generator of an epoch; called at the epoch's first batch and at the first batch after
+/// a restore. The generator must return the same batches each time.
 using GeneratorFactory = std::function<EpochGenerator()>;
 
 /// For one thread at a time.
 class StatelessSource final : public BatchSource {
  public:
-  /// Calls nothing yet.
+  /// Does not call `make_generator` yet.
   explicit StatelessSource(GeneratorFactory make_generator);
 
-  /// Throws what the functions throw, and Error (kMismatch) if they give fewer batches than were
-  /// handed out before the state that was restored.
+  /// Throws what the functions throw, and Error (kMismatch) if the generator ends before the
+  /// restored position.
   std::optional<Sample> next() override;
   State save_state() override;
-  /// The batches are drawn and dropped at the next next().
+  /// The next call of next() draws and drops the batches.
   void restore_state(const State& state) override;
   std::vector<std::string> warnings() const override { return warnings_; }
   std::optional<std::int64_t> size() override { return std::nullopt; }
@@ -42,7 +42,7 @@ class StatelessSource final : public BatchSource {
   EpochGenerator begin() const;
 
   const GeneratorFactory make_generator_;
-  EpochGenerator generator_;  // of this epoch, after the batches handed out; empty: not made yet
+  EpochGenerator generator_;  // of this epoch, at the position; empty if not made yet
   std::vector<std::string> warnings_;
 
   // Saved state.
