@@ -1,4 +1,4 @@
-// Groups of a fixed number of samples.
+// Makes batches of a fixed number of samples.
 
 #pragma once
 
@@ -13,17 +13,16 @@
 
 namespace energon {
 
-/// Larger ones are mistakes that would end in the system's memory.
+/// Larger batch sizes are refused: they are mistakes that would use up all memory.
 inline constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
 
-/// The batch that `function` makes of `samples`, with the key `key`. Throws Error
-/// (kInvalidArgument) if a field comes twice in a sample or in the batch, and what `function`
-/// throws.
+/// The batch that `function` makes from `samples`, with the restore key `key`. Throws Error
+/// (kInvalidArgument) if a sample or the batch has duplicate fields, and what `function` throws.
 Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key);
 
 struct BatchOptions {
-  std::int64_t batch_size = 1;  ///< samples; from 1 to kMaxBatchSize
-  /// What becomes of the samples that are left at the end of an epoch and do not fill a batch.
+  std::int64_t batch_size = 1;  ///< in samples; from 1 to kMaxBatchSize
+  /// What happens to the samples at the end of an epoch that do not fill a batch.
   enum class Remainder : std::uint8_t { kSmallerBatch, kDrop };
   Remainder remainder = Remainder::kSmallerBatch;
   BatchFunction function = list_fields;
@@ -32,7 +31,7 @@ struct BatchOptions {
 
 class Batch final : public Dataset {
  public:
-  /// Takes `inner`. Throws Error (kInvalidArgument).
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument).
   Batch(std::unique_ptr<Dataset> inner, BatchOptions options);
 
   std::optional<Sample> next() override;
@@ -59,7 +58,7 @@ class Batch final : public Dataset {
   std::vector<Sample> samples_;  // of the batch being made; empty between calls
 
   // Saved state.
-  std::int64_t batches_ = 0;  // made ever, those that failed included
+  std::int64_t batches_ = 0;  // made so far, failed ones included
 };
 
 }  // namespace energon

@@ -1,9 +1,9 @@
-// What makes one batch of several samples: functions for Batch and GroupBatch.
+// Functions for Batch and GroupBatch that make one batch from several samples.
 //
-// They differ in what becomes of tensors. list_fields puts nothing together; stack_fields wants
-// equal shapes; pad_stack_fields fills up to the largest; concat_fields joins along the first
-// dimension; generic_batch decides by the kind of each field. Parts that were not decoded are bytes
-// and can only be listed. All name field, sample and both shapes in errors (kInvalidArgument).
+// They differ in how they treat tensors. list_fields combines none; stack_fields requires equal
+// shapes; pad_stack_fields pads to the largest shape; concat_fields joins along the first
+// dimension; generic_batch decides by the kind of each field. Undecoded parts are bytes and can
+// only be listed. Errors (kInvalidArgument) name the field, the sample and both shapes.
 
 #pragma once
 
@@ -16,38 +16,40 @@
 
 namespace energon {
 
-/// Makes the fields of a batch from its samples, which it may take apart and reorder; keys and
-/// sources of the batch follow the order in which it leaves them. The stage sets the restore key.
+/// Makes the fields of a batch from its samples. It may move data out of the samples and reorder
+/// them; the keys and sources of the batch follow the final order of `samples`. The stage sets the
+/// restore key.
 using BatchFunction = std::function<Mapping(std::span<Sample> samples)>;
 
 /// One field per part name, in the order of first appearance: a list with that part of each sample.
-/// A sample without the part, or with two of the name, is an Error (kInvalidArgument) that names
-/// it. Payloads are not copied.
+/// Throws Error (kInvalidArgument), naming the sample, if a part is missing or occurs twice.
+/// Payloads are not copied.
 Mapping list_fields(std::span<Sample> samples);
 
-/// As list_fields(), with one tensor per field: tensors of equal dtype and shape S become one of
-/// shape (samples, *S), integers an int64 and numbers a float64 tensor of shape (samples).
+/// Like list_fields(), but with one tensor per field. Tensors of equal dtype and shape S become one
+/// of shape (samples, *S). Integers become an int64 tensor and numbers a float64 tensor of shape
+/// (samples).
 Mapping stack_fields(std::span<Sample> samples);
 
 struct PadOptions {
-  double value = 0;  ///< written behind the data; must be one of the dtype's values
+  double value = 0;  ///< fills the space after the data; the dtype must be able to represent it
 };
 
-/// As stack_fields(), for tensors of equal dtype and number of dimensions: each is padded at the
-/// end of each dimension to the largest size in the batch.
+/// Like stack_fields(), for tensors of equal dtype and number of dimensions. Pads each tensor at
+/// the end of each dimension to the largest size in the batch.
 BatchFunction pad_stack_fields(PadOptions options = {});
 
-/// As list_fields(), with the samples' tensors joined along dimension 0 (the other dimensions must
-/// be equal), and their lists one after the other.
+/// Like list_fields(), but joins the samples' tensors along dimension 0 (the other dimensions must
+/// be equal) and concatenates their lists.
 Mapping concat_fields(std::span<Sample> samples);
 
-/// By the kind of the values: tensors are padded with 0 and stacked, integers and numbers become a
-/// tensor, mappings are batched field by field, everything else is listed. As TaskEncoder.batch of
-/// Energon.
+/// Decides by the kind of the values: tensors are padded with 0 and stacked, integers and numbers
+/// become a tensor, mappings are batched field by field, everything else is listed. Like
+/// TaskEncoder.batch in Energon.
 Mapping generic_batch(std::span<Sample> samples);
 
-/// The values of one field joined as concat_fields() does, and mappings field by field. `owners`
-/// has a name for each value, for errors.
+/// Joins the values of one field as concat_fields() does, and mappings field by field. `owners` has
+/// a name for each value, used in errors.
 Value concat_values(std::string_view field, List values, std::span<const std::string> owners);
 
 }  // namespace energon

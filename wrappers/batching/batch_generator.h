@@ -1,8 +1,8 @@
-// Any number of batches of each group of samples.
+// Makes any number of batches from each group of samples.
 //
-// Where a Batch makes one batch of so many samples, a generator gives one after the other, as a
-// batch function of Energon that yields. It is asked for each when it is wanted. A state in the
-// middle has the keys of the group's samples and how many batches were given.
+// Batch makes one batch from each group. A generator makes several, one after the other and each
+// only when requested, like an Energon batch function that yields. A state saved in the middle of a
+// group has the keys of the group's samples and the number of batches made so far.
 
 #pragma once
 
@@ -21,27 +21,29 @@
 
 namespace energon {
 
-/// Gives the fields of the next batch, or nothing after the last one. An empty function gives none.
+/// Returns the fields of the next batch, or nothing after the last one. An empty function makes no
+/// batches.
 using FieldsGenerator = std::function<std::optional<Mapping>()>;
 
-/// Runs in the worker. `samples` and `context` live as long as the generator; the random numbers
-/// are those of the call, not of each batch. Each batch has the keys and sources of all samples.
+/// Runs in the worker. `samples` and `context` live as long as the generator. The random numbers
+/// belong to the call, not to each batch. Each batch has the keys and sources of all samples.
 using BatchGenerator =
     std::function<FieldsGenerator(std::span<Sample> samples, CallContext& context)>;
 
-/// A function of the samples of a batch: one that makes one batch, or one that makes any number.
+/// A batch function: one that makes a single batch, or one that makes any number.
 using BatchStage = std::variant<BatchFunction, BatchGenerator>;
 
 struct GeneratedBatchOptions {
   std::int64_t batch_size = 1;  ///< samples in a group; from 1 to kMaxBatchSize
-  /// What becomes of the samples that are left at the end of an epoch and do not fill a group.
+  /// What happens to the samples at the end of an epoch that do not fill a group.
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   BatchGenerator function = nullptr;
   StageOptions stage = {.name = "batch"};
 };
 
-/// Takes `inner`. The stage is an IterMap: a batch has the key IterMap(group, batch)[samples], and
-/// what the generator throws leaves out the samples of its group. Throws Error (kInvalidArgument).
+/// Takes ownership of `inner`. The stage is an IterMap: a batch has the key IterMap(group,
+/// batch)[samples]. If the generator throws, the samples of its group are left out. Throws Error
+/// (kInvalidArgument).
 std::unique_ptr<Dataset> generated_batches(std::unique_ptr<Dataset> inner,
                                            GeneratedBatchOptions options);
 

@@ -1,8 +1,8 @@
-// Batches of samples of a kind: a criterion puts each sample into a bucket, and a bucket that is
-// full becomes a batch.
+// Batches of similar samples: a criterion puts each sample into a bucket, and a full bucket becomes
+// a batch.
 //
-// At the end of the epoch what is left in the buckets becomes smaller batches, in the order in
-// which the buckets were opened in this epoch.
+// At the end of the epoch the samples left in the buckets become smaller batches, in the order in
+// which the buckets were opened in this epoch, unless the remainder is dropped.
 
 #pragma once
 
@@ -29,44 +29,47 @@ namespace energon {
 
 struct BatchGroup {
   std::string group;
-  std::optional<std::int64_t> batch_size = std::nullopt;  ///< absent: that of the options
+  std::optional<std::int64_t> batch_size = std::nullopt;  ///< absent: the options' batch size
 };
 
-/// Runs in the worker. The same sample must get the same group, and a group the same batch size.
+/// Runs in the worker. It must always return the same group for a sample, and the same batch size
+/// for a group.
 using GroupFunction = std::function<BatchGroup(const Sample& sample)>;
 
-/// Groups by length: group i has the lengths in (bounds[i-1], bounds[i]], the first those from 0.
-/// Longer samples are an Error (kInvalidArgument), hence up to the policy. With
-/// `max_tokens_per_batch`, batches of group i have max_tokens_per_batch / bounds[i] samples.
-/// `bounds` ascend from at least 1; throws Error (kInvalidArgument) if not, or if not even one
-/// sample of a group is allowed in a batch.
+/// Groups by length: group i holds lengths in (bounds[i-1], bounds[i]]; the first group starts at
+/// 0. For longer samples the function throws Error (kInvalidArgument), which the stage's policy
+/// handles. With `max_tokens_per_batch`, batches of group i have max_tokens_per_batch / bounds[i]
+/// samples. Throws Error (kInvalidArgument) unless `bounds` ascend from at least 1 and a batch of
+/// each group has room for one sample.
 GroupFunction by_length(LengthFunction length, std::vector<std::int64_t> bounds,
                         std::optional<std::int64_t> max_tokens_per_batch = std::nullopt);
 
 struct GroupBatchOptions {
   GroupFunction criterion = nullptr;
-  /// Of groups that have no own; from 1 to kMaxBatchSize. Absent: each group must have its own.
+  /// Batch size of groups without their own; from 1 to kMaxBatchSize. Absent: each group must have
+  /// its own.
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   BatchFunction function = list_fields;
-  /// Payload kept in all buckets together; samples beyond are read again for their batch.
+  /// Limit on the payload kept in all buckets together; samples beyond it are read again for their
+  /// batch.
   std::uint64_t max_held_bytes = kMaxHeldBytes;
   StageOptions group_stage = {.name = "group"};  ///< around `criterion`
   StageOptions batch_stage = {.name = "batch"};  ///< around `function`
-  /// Times `criterion` apart from the rest, if given.
+  /// If given, times `criterion` separately from the rest of the stage.
   std::shared_ptr<PipelineClock> clock = nullptr;
 };
 
 class GroupBatch final : public Dataset {
  public:
-  /// Takes `inner`. Throws Error (kInvalidArgument).
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument).
   GroupBatch(std::unique_ptr<Dataset> inner, GroupBatchOptions options);
 
-  /// Also throws Error if a group changes its batch size, or nobody gives it one
-  /// (kInvalidArgument), or for more than 2^16 groups (kResourceExhausted).
+  /// Also throws Error: kInvalidArgument if a group changes its batch size or has none;
+  /// kResourceExhausted for more than 2^16 groups.
   std::optional<Sample> next() override;
   void next_epoch() override;
-  /// Not known beforehand.
+  /// Not known in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   Sample restore_sample(const RestoreKey& key) override;
@@ -111,12 +114,12 @@ class GroupBatch final : public Dataset {
   PayloadBudget budget_;
 
   // Saved state.
-  std::int64_t batches_ = 0;    // made ever, those that failed included
-  std::deque<Bucket> buckets_;  // opened in this epoch, in that order; may be empty
+  std::int64_t batches_ = 0;    // made so far, failed ones included
+  std::deque<Bucket> buckets_;  // in the order they were opened in this epoch; may be empty
 
-  // Follow from the buckets.
+  // Derived from the buckets.
   std::map<std::string_view, Bucket*> bucket_of_group_;
-  Bucket* full_ = nullptr;  // whose batch comes next
+  Bucket* full_ = nullptr;  // its batch comes next
 };
 
 }  // namespace energon

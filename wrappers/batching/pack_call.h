@@ -1,4 +1,4 @@
-// One call of a function that makes several packs of the same samples.
+// One call of a function that makes several packs from the same samples.
 
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace energon {
 
-/// As BatchGenerator, for the samples of a selected pack.
+/// Like BatchGenerator, for the samples of a selected pack.
 using PackGenerator = BatchGenerator;
 
 class PackCall {
  public:
-  /// Takes `samples`. `function` must outlive the call; `seed` is that of the job, `number` that of
-  /// the selected pack.
+  /// Takes ownership of `samples`. `function` must outlive the call. `seed` is the job's seed,
+  /// `number` the number of the selected pack.
   PackCall(const PackGenerator& function, std::vector<Sample> samples, std::uint32_t seed,
            std::int64_t number);
   PackCall(const PackCall&) = delete;
@@ -29,11 +29,11 @@ class PackCall {
   /// samples; nothing after the last one. Throws what the function throws.
   std::optional<Sample> next_pack();
 
-  /// Makes packs again that were given before. Throws Error (kInvalidArgument) if there are not as
-  /// many as there once were.
+  /// Makes the first `count` packs again and drops them. Throws Error (kInvalidArgument) if the
+  /// function now makes fewer.
   void pass_over(std::int64_t count);
 
-  /// Packing(number)[…]: what a state has of the call.
+  /// Packing(number)[…]: what a state stores about the call.
   const RestoreKey& key() const { return key_; }
   /// Keys and sources of the samples.
   const Sample& origins() const { return origins_; }

@@ -1,4 +1,4 @@
-// Which samples of a buffer go into one pack.
+// Selects which samples of a buffer go into one pack.
 
 #pragma once
 
@@ -17,39 +17,39 @@
 
 namespace energon {
 
-/// The positions in `samples` of each pack, in the order in which packs and samples are wanted. A
-/// position may be in one pack at most; samples in none are dropped. Must depend on the samples
-/// alone.
+/// Returns, for each pack, the positions of its samples in `samples`, with packs and samples in the
+/// desired order. Each position may be in at most one pack; samples in no pack are dropped. Must
+/// depend only on the samples.
 using SelectFunction =
     std::function<std::vector<std::vector<std::size_t>>(std::span<const Sample> samples)>;
 
-/// A range of a sample in the unit that packs are measured in: tokens, say. Not negative.
+/// A range [begin, end) of a sample, in the unit of pack lengths, such as tokens. Not negative.
 struct SamplePart {
   std::int64_t begin = 0;
-  std::int64_t end = 0;  ///< not in it
+  std::int64_t end = 0;  ///< exclusive
 };
 
-/// A sample of the buffer that goes into a pack, or a part of one.
+/// A sample of the buffer, or a part of one, that goes into a pack.
 struct SelectedPart {
   std::size_t position = 0;
   SamplePart part = {};
 };
 
-/// As SelectFunction, for selections that split samples or use them several times: a position may
-/// come as often as wanted.
+/// Like SelectFunction, but may split samples or use them several times: a position may occur any
+/// number of times.
 using SelectPartsFunction =
     std::function<std::vector<std::vector<SelectedPart>>(std::span<const Sample> samples)>;
 
 using SelectStage = std::variant<SelectFunction, SelectPartsFunction>;
 
-/// The part of a sample that was selected. Must depend on its arguments alone.
+/// Makes the selected part of a sample. Must depend only on its arguments.
 using CutFunction = std::function<Sample(Sample sample, const SamplePart& part)>;
 
-/// Thrown by a select function: these samples fit into no pack. They are left out by the policy and
-/// the function is called again with the others.
+/// Thrown by a select function for samples that fit into no pack. The stage's policy applies to
+/// these samples, and the function is called again with the others.
 class UnpackableSamples : public std::exception {
  public:
-  /// `positions`: at least one.
+  /// Requires: at least one position.
   UnpackableSamples(std::vector<std::size_t> positions, std::string reason)
       : positions_(std::move(positions)), reason_(std::move(reason)) {}
   const char* what() const noexcept override { return reason_.c_str(); }
@@ -61,8 +61,8 @@ class UnpackableSamples : public std::exception {
 };
 
 /// First-fit-decreasing: the longest samples first, each into the first pack that has room, so that
-/// no pack is longer than `max_length`. Samples of a pack keep the order of the buffer. Samples
-/// that are longer than `max_length`, or of negative length, are unpackable. Throws Error
+/// no pack is longer than `max_length`. The samples of a pack keep their order in the buffer.
+/// Samples longer than `max_length`, or with a negative length, are unpackable. Throws Error
 /// (kInvalidArgument).
 SelectFunction pack_by_length(LengthFunction length, std::int64_t max_length);
 

@@ -1,17 +1,18 @@
-// Packs of samples that are selected from a buffer, so that little room in them is wasted.
+// Makes packs of samples selected from a buffer, so that little room in a pack is wasted.
 //
 //   fill the buffer -> select groups of it -> for each group: postencode its samples -> pack
 //
-// Filled means: samples that wait for a selection and samples of packs that were selected are
-// together `buffer_size`. Select sees all waiting samples at once, when no selected pack is left;
-// samples that it does not select are dropped and counted as skipped. At the end of the epoch it
-// sees what is there, and the next epoch starts with an empty buffer. This is Energon's algorithm.
+// The buffer is full when samples waiting for a selection and samples of selected packs add up to
+// `buffer_size`. When no selected pack is left, select gets all waiting samples at once. Samples
+// that it does not select are dropped and counted as skipped. At the end of the epoch it gets the
+// samples that are left, and the next epoch starts with an empty buffer. This is Energon's
+// algorithm.
 //
-// Select may also give parts of samples, each as often as it wants, and the pack function may be a
-// generator that makes several packs of the same samples.
+// Select may also return parts of samples, any number of times each. The pack function may be a
+// generator that makes several packs from the same samples.
 //
-// A state has the keys of the waiting and of the selected samples. After a restore they are rebuilt
-// when they are needed: those of a pack when it is emitted, those that wait when select runs.
+// A state has the keys of the waiting and the selected samples. After a restore they are rebuilt
+// when needed: the samples of a pack when it is emitted, the waiting samples when select runs.
 
 #pragma once
 
@@ -35,53 +36,54 @@
 
 namespace energon {
 
-/// Makes the fields of a pack from its samples, which it may take apart and reorder; keys and
-/// sources of the pack follow the order in which it leaves them.
+/// Makes the fields of a pack from its samples. It may move data out of the samples and reorder
+/// them; the keys and sources of the pack follow the final order of `samples`.
 using PackFunction = std::function<Mapping(std::span<Sample> samples, CallContext& context)>;
 
-/// A function of the samples of a selected pack: one that makes one pack, or one that makes any
-/// number.
+/// A pack function: one that makes a single pack, or one that makes any number.
 using PackStage = std::variant<PackFunction, PackGenerator>;
 
 struct PackingOptions {
-  /// Samples waiting and selected, together; from 1 to 2^24. Larger buffers pack tighter and need
-  /// more memory.
+  /// Number of waiting and selected samples together; from 1 to 2^24. Larger buffers pack tighter
+  /// and need more memory.
   std::int64_t buffer_size = 1000;
   SelectStage select = {};
-  /// Makes the parts that a SelectPartsFunction selects. Absent: samples are used as they are.
+  /// Makes the parts that a SelectPartsFunction selects. Absent: samples are used whole.
   CutFunction cut = nullptr;
-  /// Applied to the samples of a pack just before they are packed: what is costly or large and not
-  /// needed to select. One that fails leaves the pack without its sample. May be absent.
+  /// Applied to the samples of a pack just before they are packed, for work that is costly or makes
+  /// samples large and is not needed to select. If it fails, the pack is made without that sample.
+  /// May be absent.
   MapFunction postencode = nullptr;
   PackStage pack = {};
 
-  /// So many full buffers in a row may give no pack; one more is an Error (kInvalidArgument).
+  /// Number of full buffers in a row that may give no pack; one more is an Error
+  /// (kInvalidArgument).
   std::int64_t tolerance = 100;
-  /// Payload kept in the buffer; samples beyond are read again when they are needed.
+  /// Limit on the payload kept in the buffer; samples beyond it are read again when needed.
   std::uint64_t max_held_bytes = kMaxHeldBytes;
 
-  StageOptions select_stage = {.name = "select"};  ///< a failure leaves the whole buffer out
+  StageOptions select_stage = {.name = "select"};  ///< a failure leaves out the whole buffer
   StageOptions postencode_stage = {.name = "postencode"};
   StageOptions pack_stage = {.name = "pack"};
-  /// Times `select` with `cut`, and `postencode`, apart from the rest, if given.
+  /// If given, times `select` with `cut`, and `postencode`, separately from the rest of the stage.
   std::shared_ptr<PipelineClock> clock = nullptr;
 };
 
 class Packing final : public Dataset {
  public:
-  /// Takes `inner`. Throws Error (kInvalidArgument).
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument).
   Packing(std::unique_ptr<Dataset> inner, PackingOptions options);
 
-  /// Also throws Error (kInvalidArgument) for a selection with positions that do not exist or, of a
-  /// SelectFunction, come twice.
+  /// Also throws Error (kInvalidArgument) if a selection has a position out of range or, for a
+  /// SelectFunction, a position twice.
   std::optional<Sample> next() override;
   void next_epoch() override;
-  /// Not known beforehand.
+  /// Not known in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
-  /// With postencode, the inner keys are those of its calls: Packing(3)[Map(7)/…,Map(8)/…]. A part
-  /// of a sample has the key Packing(begin,end)/…, and of several packs of the same samples each
-  /// has its number: Packing(3,1)[…].
+  /// With postencode, the inner keys are the keys of its calls: Packing(3)[Map(7)/…,Map(8)/…]. A
+  /// part of a sample has the key Packing(begin,end)/…. If several packs are made from the same
+  /// samples, each key has the pack's number: Packing(3,1)[…].
   Sample restore_sample(const RestoreKey& key) override;
   void check_key(const RestoreKey& key) const override;
   State save_state() const override;
@@ -126,18 +128,18 @@ class Packing final : public Dataset {
   PayloadBudget budget_;
 
   // Saved state.
-  std::int64_t selections_ = 0;       // made ever, those that failed included, as all three
-  std::int64_t postencodes_ = 0;      // calls
-  std::int64_t packs_ = 0;            // made
-  SampleBuffer waiting_;              // for a selection
+  std::int64_t selections_ = 0;       // these three count calls so far, failed ones included
+  std::int64_t postencodes_ = 0;      // of single samples
+  std::int64_t packs_ = 0;            // of selected packs
+  SampleBuffer waiting_;              // samples that wait for a selection
   SampleBuffer selected_;             // the samples of the selected packs, one after the other
-  std::deque<std::int64_t> lengths_;  // of these packs, in samples
-  RestoreKey running_;                // the selected pack whose packs are given; empty: none
-  std::int64_t outputs_ = 0;          // of it that were given
+  std::deque<std::int64_t> lengths_;  // number of samples in each of these packs
+  RestoreKey running_;                // selected pack whose packs are being emitted; empty: none
+  std::int64_t outputs_ = 0;          // packs of it emitted so far
 
-  std::unique_ptr<PackCall> call_;  // that makes them; made again if it is missing
+  std::unique_ptr<PackCall> call_;  // makes the packs of running_; made again if missing
 
-  std::int64_t empty_selections_ = 0;  // in a row; none when a pack was just emitted
+  std::int64_t empty_selections_ = 0;  // in a row; 0 after a pack was emitted
 };
 
 }  // namespace energon

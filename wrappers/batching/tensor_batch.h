@@ -1,6 +1,6 @@
-// Tensors put together: stacked, padded and stacked, joined.
+// Combines tensors: stacks them, pads and stacks them, or joins them.
 //
-// The result lies in heap memory of its own, aligned to 64 bytes; each element is copied once.
+// The result has its own heap memory, aligned to 64 bytes; each element is copied once.
 
 #pragma once
 
@@ -15,29 +15,30 @@
 
 namespace energon {
 
-/// A tensor whose memory may be written until it is handed on.
+/// A tensor whose memory may be written until the tensor is handed on.
 struct NewTensor {
   Tensor tensor;
   std::span<std::byte> bytes;  ///< of tensor.data
 };
 
-/// Memory is not cleared; debug builds fill it with 0xFF, as floating point not a number, so that
-/// what a function forgets to write is seen. Throws Error (kInvalidArgument) if a dimension is
+/// A new tensor; its memory is not cleared. Throws Error (kInvalidArgument) if a dimension is
 /// negative or the size overflows.
 NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape);
 
-/// Tensors of one field, and whose they are, for errors. Both of the same size, at least 1.
+/// The tensors of one field and the names of their owners, for errors. Both spans have the same
+/// size, at least 1.
 struct TensorGroup {
   std::string_view field;
   std::span<const Tensor* const> tensors;
   std::span<const std::string> owners;
 };
 
-/// Shape (count, *shape). All throw Error (kInvalidArgument) that names both sides.
+/// Result of shape (count, *shape). All three throw Error (kInvalidArgument), naming both sides, if
+/// tensors do not fit.
 Tensor stack_tensors(const TensorGroup& group);
-/// Shape (count, *largest): `value` behind the data.
+/// Result of shape (count, *largest), with `value` after the data.
 Tensor pad_stack_tensors(const TensorGroup& group, double value);
-/// Along dimension 0. A single tensor is returned as it is.
+/// Joins along dimension 0. A single tensor is returned unchanged.
 Tensor concat_tensors(const TensorGroup& group);
 
 }  // namespace energon

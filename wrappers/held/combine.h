@@ -1,4 +1,4 @@
-// What stages that make one item of several have in common: batches, groups, packs.
+// Helpers for stages that make one item from several: batches, groups, packs.
 
 #pragma once
 
@@ -13,14 +13,15 @@
 
 namespace energon {
 
-/// Length of a sample in the unit that groups and packs are measured in: tokens, frames, seconds.
+/// Length of a sample in the unit used for groups and packs, such as tokens, frames or seconds.
 using LengthFunction = std::function<std::int64_t(const Sample& sample)>;
 
-/// Keys and sources of `sample` alone: what a report needs when a function takes the sample away.
+/// A sample with only the keys and sources of `sample`, which a report needs after a function has
+/// consumed the sample.
 Sample origins_of(const Sample& sample);
 
-/// Gives `made` the keys and sources of `origins` if it has none: a function that builds a new
-/// sample need not carry them over.
+/// Gives `made` the keys and sources of `origins` if it has none, so that a function that builds a
+/// new sample need not copy them.
 void set_origins(Sample& made, const Sample& origins);
 
 /// Moves the keys and sources of `samples`, in order, to the end of those of `item`.
@@ -29,10 +30,10 @@ void move_origins(std::span<Sample> samples, Sample& item);
 /// The restore keys of `samples`, in order.
 std::vector<RestoreKey> restore_keys(std::span<const Sample> samples);
 
-/// The samples that `inner` emitted with `keys`, in order; errors as Dataset::restore_sample().
+/// The samples that `inner` emitted with `keys`, in order. Throws as Dataset::restore_sample().
 std::vector<Sample> restore_samples(Dataset& inner, std::span<const RestoreKey> keys);
 
-/// What a report says of `samples` whose keys and sources are still there.
+/// The entries for `samples` in a report. Requires: their keys and sources are still there.
 std::vector<FailedSample> failed_samples(std::span<const Sample> samples);
 
 }  // namespace energon

@@ -1,10 +1,10 @@
-// Several orders, drawn from by weight.
+// Blends several orders by drawing from them by weight.
 //
-// Each draw chooses an order by its weight and gives its next reference, draw for draw as Energon's
-// BlendDataset. An order that has ended, or has nothing on this logical shard, is not drawn any
-// more; the epoch ends when all have ended. With endless orders inside (weighted blends) it never
-// does; with orders repeated a given number of times and weights in proportion to their lengths
-// (epochized blends) every count is exact.
+// Each draw chooses an order by its weight and returns its next reference, with the same draws as
+// Energon's BlendDataset. An order that has ended, or has nothing on this logical shard, is no
+// longer drawn. The epoch ends when all orders have ended. With endless orders (weighted blends) it
+// never ends. With orders repeated a given number of times and weights proportional to their
+// lengths (epochized blends), every count is exact.
 
 #pragma once
 
@@ -25,8 +25,8 @@ struct WeightedOrder {
 
 class Blend final : public Order, public Replacement {
  public:
-  /// Takes `inners`, at least one. `seed` is that of the logical shard (worker_seed()). Throws
-  /// Error (kInvalidArgument) for weights that are not positive and finite.
+  /// Takes ownership of `inners`, at least one. `seed` is the seed of the logical shard
+  /// (worker_seed()). Throws Error (kInvalidArgument) for weights that are not positive and finite.
   Blend(std::vector<WeightedOrder> inners, std::uint32_t seed);
 
   std::optional<SampleRef> next() override;
@@ -45,7 +45,7 @@ class Blend final : public Order, public Replacement {
 
   const std::vector<WeightedOrder> inners_;
 
-  CumulativeWeights weights_;  // of the orders that have not ended; follows from exhausted_
+  CumulativeWeights weights_;  // of the orders that have not ended; derived from exhausted_
 
   // Saved state.
   WorkerRng rng_;

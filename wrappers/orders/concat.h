@@ -12,7 +12,7 @@ namespace energon {
 
 class Concat final : public Order {
  public:
-  /// Takes `inners`, at least one. Throws Error (kInvalidArgument).
+  /// Takes ownership of `inners`, at least one. Throws Error (kInvalidArgument).
   explicit Concat(std::vector<std::unique_ptr<Order>> inners);
 
   std::optional<SampleRef> next() override;

@@ -1,4 +1,5 @@
-// A list from which elements are taken at any position, in about the square root of its length.
+// A list from which elements can be removed at any position, in time of about the square root of
+// its length.
 
 #pragma once
 
@@ -8,9 +9,9 @@
 
 namespace energon {
 
-/// Elements keep their order. Blocks of at most kBlock elements: taking one moves half a block and
-/// walks over the block sizes, where a plain vector would move half the list (8 MB of a million
-/// references, for each draw).
+/// Elements keep their order. They are stored in blocks of at most kBlock elements. Removing one
+/// walks over the block sizes and moves half a block on average; a plain vector would move half the
+/// list (8 MB for each draw from a million references).
 template <class Element>
 class IndexedList {
  public:
@@ -24,7 +25,7 @@ class IndexedList {
     ++size_;
   }
 
-  /// Requires: position < size().
+  /// Removes and returns the element at `position`. Requires: position < size().
   Element take(std::size_t position) {
     std::size_t block = 0;
     while (position >= blocks_[block].size()) {
@@ -38,7 +39,7 @@ class IndexedList {
       blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(block));
     } else if (block + 1 < blocks_.size() &&
                elements.size() + blocks_[block + 1].size() <= kBlock / 2) {
-      // Thinned-out neighbours are joined, so that the number of blocks stays proportional to the
+      // Join sparse neighbours, so that the number of blocks stays proportional to the number of
       // elements.
       elements.insert(elements.end(), blocks_[block + 1].begin(), blocks_[block + 1].end());
       blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(block) + 1);

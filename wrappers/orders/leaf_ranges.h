@@ -1,4 +1,5 @@
-// Where the samples of an order lie: whether a reference or key of a saved state can be one of it.
+// The sample ranges of an order, to check whether a reference or key in a saved state can belong to
+// it.
 
 #pragma once
 
@@ -13,7 +14,8 @@ namespace energon {
 
 class LeafRanges {
  public:
-  /// Of `order`, which may not say it; then any sample may be one of it.
+  /// Takes the ranges from `order`. If the order does not report any, every sample may belong to
+  /// it.
   explicit LeafRanges(const Order& order);
 
   bool may_have(std::int64_t leaf, std::int64_t index) const;

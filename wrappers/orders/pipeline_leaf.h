@@ -1,4 +1,4 @@
-// A leaf dataset with its part in a pipeline: how much of it, how often, with which labels.
+// A leaf dataset and its role in a pipeline: which samples, how often, with which labels.
 
 #pragma once
 
@@ -20,52 +20,53 @@
 
 namespace energon {
 
-/// What the sample at `index` of a leaf counts, its tokens for instance; not negative, and always
-/// the same. Called where orders are made, before anything is read: from a table, not from the
-/// data.
+/// The length of the sample at `index` of a leaf, for example its number of tokens; not negative,
+/// and always the same for an index. Called when orders are made, before any data is read, so take
+/// it from a table.
 using LengthOfSample = std::function<std::int64_t(std::int64_t index)>;
 
-/// What a dataset says itself of its order in training (dataset.yaml); absent: the pipeline's
-/// options hold.
+/// Order settings for training from the dataset itself (dataset.yaml). Absent: the pipeline's
+/// options apply.
 struct LeafSlicing {
   std::optional<ShuffleOverEpochs> shuffle_over_epochs = std::nullopt;
-  /// Inside: absent: a tar's part of the share.
+  /// Inner optional absent: the part of a tar that is in the share.
   std::optional<std::optional<std::int64_t>> max_samples_per_sequence = std::nullopt;
   std::optional<std::int64_t> parallel_slices = std::nullopt;
 };
 
 struct PipelineLeaf {
   std::shared_ptr<const LeafDataset> dataset = nullptr;
-  std::string name = {};  ///< for people: the path
-  /// What Energon counts as its length: samples of the split, of a subset and a join those of the
-  /// whole (first) dataset. Decides rotations and weights of epochized blends.
+  std::string name = {};  ///< for messages: the path
+  /// Length as Energon counts it: samples in the split. For a subset, samples of the whole dataset;
+  /// for a join, of the whole first dataset. Decides rotations and the weights of epochized blends.
   std::int64_t length = 0;
   std::optional<SampleRange> range = std::nullopt;  ///< absent: all samples
   double weight = 1;                                ///< in a weighted blend
   LengthOfSample length_of_sample = nullptr;        ///< in a blend by share; absent: 1 each
   double repetitions = 1;                           ///< in an epochized blend, per epoch
-  ShuffleMultiplier shuffle = {};                   ///< of the pipeline's shuffle_over_epochs
-  LeafSlicing slicing = {};                         ///< wins over the pipeline's options
+  ShuffleMultiplier shuffle = {};                   ///< multiplies shuffle_over_epochs
+  LeafSlicing slicing = {};                         ///< overrides the pipeline's options
   std::string subflavors = "{}";                    ///< a JSON object
-  StoreFactory primary = nullptr;  ///< files of the dataset itself; absent: it has no names
+  StoreFactory primary = nullptr;  ///< the dataset's own files; absent: no access by name
   std::map<std::string, StoreFactory> aux = {};
 };
 
-/// What a pipeline reads. In training the leaves are mixed, in validation they follow each other.
+/// What a pipeline reads. In training the leaves are mixed; in validation they are read one after
+/// the other.
 struct PipelineData {
   PipelineData() = default;
-  /// The whole of one dataset.
+  /// One whole dataset.
   template <std::derived_from<LeafDataset> Leaf>
   PipelineData(std::shared_ptr<const Leaf> dataset)  // NOLINT: a dataset is data
       : PipelineData(std::vector<std::shared_ptr<const LeafDataset>>{std::move(dataset)}) {}
-  /// Several datasets, each once an epoch.
+  /// Several datasets, each read once per epoch.
   explicit PipelineData(std::vector<std::shared_ptr<const LeafDataset>> datasets);
 
-  /// kWeighted: mixed by weight, each without end. Else each its number of repetitions in an epoch,
-  /// exactly.
+  /// kWeighted: mixed by weight, each leaf repeated without end. Otherwise each leaf is read
+  /// exactly its number of repetitions in an epoch.
   Mixing mixing = Mixing::kSingle;
   std::vector<PipelineLeaf> leaves = {};
-  std::vector<std::string> warnings = {};  ///< of the opened datasets; harmless
+  std::vector<std::string> warnings = {};  ///< of the opened datasets; none is an error
   /// Shards that were left out when the datasets were opened (OpenOptions::broken_shards).
   std::vector<FailureReport> broken = {};
 };

@@ -1,4 +1,4 @@
-// A leaf that gives references instead of samples: to compute an order without reading.
+// A leaf that returns references instead of samples, to compute an order without reading data.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace energon {
 
-/// The same positions as `inner` and the same configuration; samples have no keys and no fields,
-/// but their restore keys lead to the samples of `inner`.
+/// A leaf with the same positions and the same configuration as `inner`. Its samples have no keys
+/// and no fields, but their restore keys refer to the samples of `inner`.
 std::shared_ptr<const LeafDataset> reference_leaf(std::shared_ptr<const LeafDataset> inner);
 
 }  // namespace energon

@@ -1,4 +1,4 @@
-// Passes through an order several times, a fraction of a time, or for ever, within one epoch.
+// Repeats an order within one epoch: several times, a fraction of a time, or forever.
 
 #pragma once
 
@@ -12,11 +12,11 @@ namespace energon {
 
 class Repeat final : public Order {
  public:
-  /// Takes `inner`. `repetitions`: passes in one epoch, positive; nothing: for ever. Of a fraction,
-  /// 2.7 say, the last pass stops after int(0.7 * n) references, as in Energon, where n is the
-  /// samples_per_pass() of `inner`; the next epoch begins a new pass. An inner order that
-  /// yields nothing in a whole pass ends the epoch, so that an empty share never spins. Throws
-  /// Error (kInvalidArgument), also for a fraction of an order that never ends.
+  /// Takes ownership of `inner`. `repetitions` is the number of passes in one epoch, positive;
+  /// nothing means forever. With a fraction, such as 2.7, the last pass stops after int(0.7 * n)
+  /// references, as in Energon, where n is the samples_per_pass() of `inner`; the next epoch begins
+  /// a new pass. If a whole pass of `inner` yields nothing, the epoch ends, so that an empty share
+  /// never loops. Throws Error (kInvalidArgument), also for a fraction of an order that never ends.
   Repeat(std::unique_ptr<Order> inner, std::optional<double> repetitions);
 
   std::optional<SampleRef> next() override;
@@ -38,8 +38,8 @@ class Repeat final : public Order {
 
   const std::unique_ptr<Order> inner_;
   const std::optional<double> repetitions_;
-  std::int64_t whole_passes_ = 0;      // of an epoch; without repetitions_ not used
-  std::int64_t last_pass_length_ = 0;  // of the pass after those; 0: there is none
+  std::int64_t whole_passes_ = 0;      // in an epoch; not used without repetitions_
+  std::int64_t last_pass_length_ = 0;  // of the pass after those; 0: no such pass
 
   // Saved state.
   std::int64_t repetition_ = 0;  // complete passes of this epoch

@@ -1,8 +1,9 @@
-// An order of several that can give one reference more of one of them.
+// An order over several others that can give one more reference from a chosen one of them.
 //
-// A blend draws which order is next before anybody knows whether its sample can be used. Energon
-// draws after cooking, so there a sample that a cooker leaves out costs its dataset nothing. Here
-// the next reference of the same order takes the place, so that the mixture is the same.
+// A blend draws the next order before it is known whether the sample can be used. Energon draws
+// after cooking, so a sample that a cooker leaves out there does not change the mixture. Here the
+// next reference of the same order replaces the sample, so that the mixture is the same as
+// Energon's.
 
 #pragma once
 
@@ -21,8 +22,8 @@ class Replacement {
   /// Requires: the order at position i gives the references of leaf i.
   virtual std::optional<SampleRef> replace(const SampleRef& left_out) = 0;
 
-  /// References of one passage over the order of `leaf`: when so many in a row are left out, there
-  /// is nothing to replace them by.
+  /// Number of references in one pass over the order of `leaf`. When that many in a row are left
+  /// out, no replacement exists.
   virtual std::int64_t replaceable(std::uint32_t leaf) const = 0;
 };
 

@@ -1,9 +1,9 @@
-// Several orders, each given its share: no draws.
+// Blends several orders in fixed shares, without random draws.
 //
-// The next reference comes from the order whose share of what was given so far is furthest below
-// its weight, the last one of several such. What a reference counts is up to a function, its tokens
-// for instance; so the shares hold in tokens while samples stay whole. The rule is that of the
-// sampling dataset of IBM's rescalable layers.
+// The next reference comes from the order whose share so far is furthest below its weight; among
+// equals, from the last. A function says how much a reference counts, for example its tokens. The
+// shares then hold in tokens, while samples stay whole. The rule is the one in IBM's sampling
+// dataset (rescalable layers).
 
 #pragma once
 
@@ -26,8 +26,8 @@ struct SharedOrder {
 
 class ShareBlend final : public Order, public Replacement {
  public:
-  /// Takes `inners`, at least one. Throws Error (kInvalidArgument) for weights that are not
-  /// positive and finite. next() throws the same for a length below 0.
+  /// Takes ownership of `inners`, at least one. Throws Error (kInvalidArgument) for weights that
+  /// are not positive and finite. next() throws the same for a length below 0.
   explicit ShareBlend(std::vector<SharedOrder> inners);
 
   std::optional<SampleRef> next() override;
@@ -49,7 +49,7 @@ class ShareBlend final : public Order, public Replacement {
   double weights_ = 0;  // their sum
 
   // Saved state.
-  std::vector<std::int64_t> given_;      // by each order, as its lengths count
+  std::vector<std::int64_t> given_;      // total length taken from each order
   std::vector<std::int64_t> exhausted_;  // 1 for each order that has ended in this epoch
 };
 

@@ -1,7 +1,8 @@
 // Yields the references of an order in random sequence, drawn from a buffer of bounded size.
 //
-// While the inner order lasts, the buffer is filled to its size before each draw; at its end the
-// buffer is drained. The draws are Energon's: position by randbelow(), the others keep their order.
+// The buffer is filled to its size before each draw until the inner order ends; then it is drained.
+// The draws are the same as Energon's: randbelow() gives the position, and the other references
+// keep their order.
 
 #pragma once
 
@@ -19,7 +20,7 @@ namespace energon {
 
 class ShuffleBuffer final : public Order {
  public:
-  /// Takes `inner`. `size` references are buffered (16 bytes each), at least 1; `seed` is
+  /// Takes ownership of `inner`. Buffers `size` references (16 bytes each), at least 1. `seed` is
   /// worker_seed(). Throws Error (kInvalidArgument).
   ShuffleBuffer(std::unique_ptr<Order> inner, std::int64_t size, std::uint32_t seed);
 

@@ -1,5 +1,5 @@
-// From a path to what a pipeline reads: a dataset, plain tars, a JSONL file, or a metadataset with
-// all that it refers to.
+// Opens what a pipeline reads from a path: a dataset, plain tars, a JSONL file, or a metadataset
+// with everything it refers to.
 
 #pragma once
 
@@ -16,21 +16,22 @@
 namespace energon {
 
 struct DataOptions {
-  /// Split of a metadataset, or part of a dataset; what a reference says itself wins.
+  /// Split of a metadataset, or part of a dataset; a split given in a reference takes precedence.
   std::string split = "train";
-  /// For all tars: cache folder, threads, progress, exclusions. Its split fields are not used.
+  /// Options for all tars: cache folder, threads, progress, exclusions. Its split fields are not
+  /// used.
   OpenOptions open = {};
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
-  /// A sample of a tar or a line of a JSONL file with more bytes than this is an error when it is
-  /// read, not an allocation.
+  /// Reading a tar sample or a JSONL line with more bytes than this is an error; no memory is
+  /// allocated for it.
   std::uint64_t max_sample_bytes = WebdatasetOptions{}.max_sample_bytes;
-  /// For joins whose metadataset names a joiner, by the class's or function's name. A class that is
-  /// not here merges the fields of all columns, as Energon's Sample.from_joined does; a function
-  /// that is not here is an Error.
+  /// Functions for joins whose metadataset names a joiner, by the name of the class or function.
+  /// For a class without an entry, the fields of all columns are merged, like Energon's
+  /// Sample.from_joined; a function without an entry is an Error.
   std::map<std::string, JoinFunction> joiners = {};
 };
 
-/// Opens all leaves. Throws Error as load_recipe() and open_split(), with the path of the leaf.
+/// Opens all leaves. Throws Error like load_recipe() and open_split(), with the path of the leaf.
 PipelineData open_data(const std::string& path, const DataOptions& options = {});
 
 }  // namespace energon

@@ -1,10 +1,10 @@
-// The order of a saved job without its program: the pipeline that a state was saved by, with
-// functions that change nothing and samples that are not read.
+// Recomputes the order of a saved job without its program: makes the pipeline that saved a state,
+// but its functions change nothing and no samples are read.
 //
-// Functions that make one sample of one (cook, encode, preencode, postencode, encode batch) and
-// batches do not change which samples an item is made of, so the items have the same restore keys
-// as in the job. What decides by a function which samples an item has (packing, groups, filters,
-// flat maps, iter maps) cannot be told without that function.
+// Functions that make one sample from one (cook, encode, preencode, postencode, encode batch) and
+// batches do not change which samples are in an item, so the items have the same restore keys as in
+// the job. Stages that use a function to decide which samples are in an item (packing, groups,
+// filters, flat maps, iter maps) cannot be recomputed without that function.
 
 #pragma once
 
@@ -14,11 +14,12 @@
 
 namespace energon {
 
-/// The pipeline over `data` with the stages that stand in `config`, the configuration of a state
-/// (SavableDataLoaderState::config), and the order of `options`; its task encoder, error policies,
-/// watchdog and log are not used. Its configuration equals that of the state if data and options
-/// are those of the job. Throws Error: kUnsupported that names the first stage which cannot be
-/// told, and what can; kCorruptData if `config` is of no pipeline.
+/// The pipeline over `data` with the stages listed in `config`, the configuration of a state
+/// (SavableDataLoaderState::config), and the order from `options`. The task encoder, error
+/// policies, watchdog and log of `options` are not used. The pipeline's configuration equals that
+/// of the state if data and options are those of the job. Throws Error: kUnsupported, naming the
+/// first stage that cannot be recomputed and the alternatives; kCorruptData if `config` does not
+/// belong to a pipeline.
 PipelineFactory order_pipeline(PipelineData data, TrainOptions options, const Config& config);
 PipelineFactory order_pipeline(PipelineData data, ValOptions options, const Config& config);
 

@@ -1,4 +1,4 @@
-// The standard pipelines: how the stages are put together for training and for validation.
+// The standard pipelines for training and validation, built from the stages.
 //
 //   train: per leaf SliceOrder -> [Repeat]; [Blend | ShareBlend] -> [Repeat] -> [ShuffleBuffer] ->
 //          ReadSamples -> [cook] -> [encode | preencode] -> [Packing] -> [GroupBatch | Batch] ->
@@ -6,8 +6,8 @@
 //   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit] ->
 //          [LogSample] -> [Watchdog]
 //
-// Composition lives here and nowhere else. The order of stages is Energon's, but for cooking, which
-// it does before blending: here only references are blended and shuffled (docs/pipelines.md).
+// Stages are composed only here. Their order is Energon's, except that Energon cooks before it
+// blends: here only references are blended and shuffled (docs/pipelines.md).
 
 #pragma once
 
@@ -30,44 +30,45 @@ namespace energon {
 
 /// How a blend by weight chooses the next sample.
 enum class BlendBy : std::uint8_t {
-  kDraw,   ///< at random, as Energon
+  kDraw,   ///< at random, like Energon
   kShare,  ///< the leaf whose share so far is furthest below its weight
            ///< (wrappers/orders/share_blend.h)
 };
 
 struct TrainOptions {
   TaskEncoder task_encoder = {};
-  /// Samples (or packs) a batch, in groups of those that have no own; absent: single samples are
-  /// delivered.
+  /// Samples (or packs) per batch; with groups, for groups without their own batch size. Absent:
+  /// single samples are delivered.
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
-  /// Samples to choose packs from; absent: no packing.
+  /// Number of samples from which packs are selected; absent: no packing.
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
 
-  /// References in the shuffle buffer; 0 and 1: none.
+  /// Number of references in the shuffle buffer; 0 or 1: no shuffle buffer.
   std::int64_t shuffle_buffer_size = 0;
-  /// Longest run of neighbours of one tar; absent: a tar's part of the share.
+  /// Longest run of consecutive samples from one tar; absent: the part of a tar that is in the
+  /// share.
   std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
-  /// Times the multiplier of each leaf.
+  /// Multiplied by the multiplier of each leaf.
   ShuffleOverEpochs shuffle_over_epochs = {};
-  /// Slices that are open at a time, of each leaf that is shuffled.
+  /// Number of slices open at a time in each leaf that is shuffled.
   std::int64_t parallel_slices = 16;
 
   BlendBy blend_by = BlendBy::kDraw;
 
-  /// Batches of one epoch of a rank; 0: an epoch is a passage over the data, or endless with
-  /// `repeat`. Without `repeat` an epoch also ends with the data, so that the last one of a passage
-  /// may be shorter; the next one begins the data again.
+  /// Number of batches in one epoch of a rank; 0: an epoch is one pass over the data, or endless
+  /// with `repeat`. Without `repeat` an epoch also ends where the data ends, so the last epoch of a
+  /// pass may be shorter; the next epoch starts the data again.
   std::int64_t virtual_epoch_length = 0;
-  /// Begin the data again at its end, within the epoch. A weighted blend never ends and needs it.
+  /// Start the data again at its end, within the epoch. A weighted blend never ends and needs this.
   bool repeat = true;
 
-  /// What becomes of what fails, by stage (stage_names in wrappers/recipe/task_encoder.h).
+  /// What to do with failures, by stage (stage_names in wrappers/recipe/task_encoder.h).
   ErrorPolicies errors = {};
-  /// Reports a batch that takes too long while it is made; absent: nothing does.
+  /// Reports a batch that takes too long to make; absent: no watchdog.
   std::optional<WatchdogOptions> watchdog = std::nullopt;
-  /// Where to log each batch that a worker makes, with its restore key
-  /// (wrappers/watch/log_sample.h). Empty: nowhere.
+  /// File in which to log each batch that a worker makes, with its restore key
+  /// (wrappers/watch/log_sample.h). Empty: no log.
   std::string log_path = {};
 };
 
@@ -76,7 +77,7 @@ struct ValOptions {
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
-  /// Batches of one epoch of a rank; absent or 0: all.
+  /// Number of batches in one epoch of a rank; absent or 0: all.
   std::optional<std::int64_t> limit = std::nullopt;
   ErrorPolicies errors = {};
   std::optional<WatchdogOptions> watchdog = std::nullopt;
@@ -84,14 +85,14 @@ struct ValOptions {
 };
 
 /// Pipelines for training. Throws Error (kInvalidArgument) for functions that exclude each other
-/// and datasets no cooker is for; the factory throws it for options out of range.
+/// and for datasets without a matching cooker; the factory throws it for options out of range.
 PipelineFactory train_pipeline(PipelineData data, TrainOptions options = {});
 
-/// Pipelines over the leaves one after the other, in order, for validation.
+/// Pipelines for validation: reads the leaves one after the other, in order.
 PipelineFactory val_pipeline(PipelineData data, ValOptions options = {});
 
-/// The same over all that `path` means (wrappers/recipe/open_data.h): a dataset, plain tars, a
-/// JSONL file or a metadataset. Throw Error as open_data() too.
+/// The same over the data at `path` (wrappers/recipe/open_data.h): a dataset, plain tars, a JSONL
+/// file or a metadataset. Also throw Error like open_data().
 PipelineFactory train_dataset(const std::string& path, const DataOptions& data = {},
                               TrainOptions options = {});
 PipelineFactory val_dataset(const std::string& path, const DataOptions& data = {.split = "val"},

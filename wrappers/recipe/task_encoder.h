@@ -1,10 +1,11 @@
-// What a training recipe does between the shards and the batch: typed functions with defaults.
+// The functions that a training recipe applies between the shards and the batch, typed and with
+// defaults.
 //
 //   cook -> encode | preencode -> select to pack -> postencode -> pack -> batch -> encode batch
 //
 // Every stage is optional; docs/pipelines.md has the picture. Functions run in the workers. They
-// must give the same result for the same sample and the same CallContext::rng(), or a restored
-// sample is not the one that was delivered. Names are Energon's.
+// must give the same result for the same sample and the same CallContext::rng(); otherwise a
+// restored sample differs from the one delivered. The names are Energon's.
 
 #pragma once
 
@@ -25,33 +26,33 @@
 
 namespace energon {
 
-/// A function of one sample: none, one that gives one sample, or one that gives any number.
+/// A function of one sample: none, one that makes one sample, or one that makes any number.
 using SampleStage = std::variant<std::monostate, MapFunction, FlatMapFunction>;
 
 struct TaskEncoder {
-  /// For crude samples: the first whose labels fit a dataset's subflavors cooks its samples. None
-  /// at all: samples pass as they are.
+  /// For crude samples: the first cooker whose labels match a dataset's subflavors cooks its
+  /// samples. Empty: samples pass unchanged.
   std::vector<Cooker> cookers = {};
-  /// Of each worker, for CookContext::lazy_primary() and lazy_aux().
+  /// Cache of each worker for CookContext::lazy_primary() and lazy_aux().
   FileCacheOptions cache = {};
 
-  /// One step for pipelines that do not pack; excludes preencode and postencode.
+  /// Encodes samples in pipelines that do not pack; excludes preencode and postencode.
   SampleStage encode_sample = {};
 
-  /// Before packing: what select_samples_to_pack needs to know, such as the length.
+  /// Runs before packing and provides what select_samples_to_pack needs, such as the length.
   SampleStage preencode_sample = {};
-  /// Which samples of the packing buffer become packs.
+  /// Selects which samples of the packing buffer become packs.
   SelectStage select_samples_to_pack = {};
   /// Makes the parts that select_samples_to_pack selects, if it selects parts of samples.
   CutFunction cut_selected_sample = nullptr;
-  /// For the samples that were selected: the expensive part.
+  /// Runs on selected samples only: the expensive part of encoding.
   MapFunction postencode_sample = nullptr;
-  /// Makes one pack of the samples, or, as a generator, any number.
+  /// Makes one pack from the samples or, as a generator, any number.
   PackStage pack_selected_samples = {};
 
-  /// With a criterion samples are batched in groups: by aspect ratio, say, or by_length().
+  /// If set, samples are batched in groups, for example by aspect ratio or with by_length().
   GroupFunction batch_group_criterion = nullptr;
-  /// Makes one batch, or, as a generator, any number; then there are no groups.
+  /// Makes one batch or, as a generator, any number; a generator excludes groups.
   BatchStage batch = generic_batch;
   SampleStage encode_batch = {};
 };
@@ -70,7 +71,8 @@ inline constexpr std::string_view kBatch = "batch";
 inline constexpr std::string_view kEncodeBatch = "encode_batch";
 }  // namespace stage_names
 
-/// Throws Error (kInvalidArgument) for functions that exclude or miss each other.
+/// Throws Error (kInvalidArgument) for functions that exclude each other or need one that is
+/// missing.
 void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_buffer_size,
               std::optional<std::int64_t> batch_size);
 

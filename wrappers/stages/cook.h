@@ -1,10 +1,9 @@
-// From crude samples (the parts as they lie in the shard) to the samples of a task.
+// Turns crude samples (the parts as stored in the shard) into the samples of a task.
 //
-// A cooker says which datasets it is for by labels: the first one whose labels all stand in a
-// dataset's subflavors cooks its samples; that is settled when the pipeline is made. A cook
-// function may take more files from its own dataset (the primary store), from the auxiliary
-// datasets that the metadataset names, and through a cache on a local disk. Energon: Cooker,
-// CrudeSample.
+// Labels say which datasets a cooker is for: the first cooker whose labels are all in a dataset's
+// subflavors cooks its samples. The choice is made when the pipeline is made. A cook function may
+// read more files from its own dataset (the primary store), from the auxiliary datasets that the
+// metadataset names, and through a cache on a local disk. In Energon: Cooker, CrudeSample.
 
 #pragma once
 
@@ -27,15 +26,15 @@ namespace energon {
 
 /// The stores of one leaf, in the process that runs the pipeline.
 struct CookStores {
-  std::unique_ptr<FileStore> primary = nullptr;  ///< nothing: the dataset has no names
+  std::unique_ptr<FileStore> primary = nullptr;  ///< null: no access by name
   std::map<std::string, std::unique_ptr<FileStore>> aux = {};
 };
 
-/// For the duration of one call.
+/// What a cook function may use. Valid during one call.
 class CookContext {
  public:
-  /// `stores` and `leaf` are those of the sample's dataset; `cache` is made when it is first used.
-  /// All must outlive the context.
+  /// `stores` and `leaf` belong to the sample's dataset; `cache` is called at the first use of the
+  /// cache. All must outlive the context.
   CookContext(CallContext& call, std::string sample_key, const PipelineLeaf& leaf,
               CookStores& stores, const std::function<FileCache&()>& cache)
       : call_(call),
@@ -44,25 +43,26 @@ class CookContext {
         stores_(stores),
         cache_(cache) {}
 
-  /// Random numbers of this sample.
+  /// Random numbers for this sample.
   Mt19937& rng() { return call_.rng(); }
   const CallContext& call() const { return call_; }
 
   /// A file of the sample's own dataset; a name that begins with a dot is a part of this sample.
-  /// Throws Error (kUnsupported) for datasets that cannot be asked by name.
+  /// Throws Error (kUnsupported) for datasets without access by name.
   SharedBytes primary(std::string_view name);
 
-  /// A file of the auxiliary dataset `store`. Throws Error (kNotFound) that lists the stores.
+  /// A file of the auxiliary dataset `store`. For an unknown store, throws Error (kNotFound) with a
+  /// list of the stores.
   SharedBytes aux(std::string_view store, std::string_view name);
 
-  /// The same, read in the background into the pipeline's cache on a local disk: for large files
-  /// that only the samples of a pack need. To be resolved with LazyBytes::get() in
-  /// postencode_sample or encode_sample, because lazy fields cannot leave the worker. The sources
-  /// of a sample do not have them.
+  /// The same, but read in the background into the pipeline's cache on a local disk, for large
+  /// files that only the samples of a pack need. Resolve them with LazyBytes::get() in
+  /// postencode_sample or encode_sample, because lazy fields cannot leave the worker. They are not
+  /// listed in the sample's sources.
   LazyBytes lazy_primary(std::string_view name);
   LazyBytes lazy_aux(std::string_view store, std::string_view name);
 
-  /// Where what was taken lies; becomes part of the sample's sources.
+  /// The sources of the files read so far, to add to the sample's sources.
   std::vector<SampleSource> take_sources() { return std::move(sources_); }
 
  private:
@@ -83,13 +83,14 @@ using CookFunction = std::function<Sample(Sample crude, CookContext& context)>;
 
 struct Cooker {
   CookFunction cook = nullptr;
-  /// The dataset's subflavors must have all of these, with equal values. Empty: fits every one.
+  /// The dataset's subflavors must have all of these, with equal values. Empty: matches every
+  /// dataset.
   Config has_subflavors = Config::object();
 };
 
-/// The function of the stage "cook": takes each sample to the cooker of its leaf. Throws Error
-/// (kInvalidArgument) that names a leaf that no cooker is for, with its subflavors, and for bad
-/// options of the cache.
+/// The function of the stage "cook": calls the cooker of each sample's leaf. Throws Error
+/// (kInvalidArgument) for a leaf without a matching cooker, naming the leaf and its subflavors, and
+/// for bad options of the cache.
 MapFunction cook_function(const std::vector<Cooker>& cookers,
                           const std::vector<PipelineLeaf>& leaves,
                           const FileCacheOptions& cache = {});

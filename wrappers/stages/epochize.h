@@ -1,4 +1,4 @@
-// Cuts a stream into epochs of a given length, whatever the epochs of the inner stream are.
+// Cuts a stream into epochs of a given length, independent of the epochs of the inner stream.
 
 #pragma once
 
@@ -11,14 +11,15 @@ namespace energon {
 
 class Epochize final : public Dataset {
  public:
-  /// What becomes of an epoch when the inner stream ends before.
+  /// What happens if the inner stream ends before the epoch.
   enum class AtEnd : std::uint8_t {
-    kBeginAgain,  ///< the inner stream is passed through again from its start
-    kEndEpoch     ///< the epoch ends, too, and the next one begins the inner stream again
+    kBeginAgain,  ///< the inner stream starts again from its beginning
+    kEndEpoch     ///< the epoch ends too, and the next one starts the inner stream again
   };
 
-  /// Takes `inner`. `length`: samples (or batches) of `inner` in one epoch on this logical shard,
-  /// not negative; the next epoch goes on where this one ended. Throws Error (kInvalidArgument).
+  /// Takes ownership of `inner`. `length` is the number of samples (or batches) of `inner` in one
+  /// epoch on this logical shard, not negative. The next epoch continues where this one ended.
+  /// Throws Error (kInvalidArgument).
   Epochize(std::unique_ptr<Dataset> inner, std::int64_t length, AtEnd at_end = AtEnd::kBeginAgain);
 
   std::optional<Sample> next() override;

@@ -1,4 +1,5 @@
-// Keeps the samples that a predicate accepts. Others are nobody's failure and are not counted.
+// Keeps the samples that a predicate accepts. Rejected samples are not failures and are not counted
+// as such.
 
 #pragma once
 
@@ -14,24 +15,24 @@
 
 namespace energon {
 
-/// Runs in the worker. The context's key is the sample's own; its random numbers are those of the
-/// stage's name and the sample.
+/// Runs in the worker. The context has the sample's own key; its random numbers depend on the name
+/// of the stage and on the sample.
 using FilterFunction = std::function<bool(const Sample& sample, CallContext& context)>;
 
 class Filter final : public Dataset {
  public:
-  /// Takes `inner`. Throws Error (kInvalidArgument) without a function. What it does not keep
-  /// counts as left out (options.most_left_out): in an epoch without end a filter that keeps
-  /// nothing would search for ever.
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument) without a function. Rejected
+  /// samples count towards options.most_left_out, because in an endless epoch a filter that keeps
+  /// nothing would search forever.
   Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const StageOptions& options);
 
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
   void next_epoch() override { inner_->next_epoch(); }
-  /// Not known beforehand.
+  /// Not known in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
-  /// Keys pass through; the predicate is not asked again.
+  /// Keys pass through; the predicate is not called again.
   Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
   void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
   State save_state() const override;

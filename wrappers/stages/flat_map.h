@@ -1,9 +1,9 @@
-// Makes any number of samples of each sample.
+// Makes any number of samples from each sample.
 //
-// The function gives a generator that is asked for one output after the other, so outputs that are
-// not needed are not made. A state in the middle of a sample has its key and how many outputs were
-// given; after a restore the sample is rebuilt when the next output is wanted, and the first ones
-// are made again and dropped.
+// The function returns a generator, which is called for one output at a time, so outputs that are
+// not needed are not made. A state saved in the middle of a sample has its key and the number of
+// outputs made so far. After a restore, the next request rebuilds the sample, then makes those
+// outputs again and drops them.
 
 #pragma once
 
@@ -19,24 +19,24 @@
 
 namespace energon {
 
-/// Gives the next output, or nothing after the last one. An empty function has no outputs.
+/// Returns the next output, or nothing after the last one. An empty function has no outputs.
 using SampleGenerator = std::function<std::optional<Sample>()>;
 
-/// Runs in the worker. `context` lives as long as the generator. The random numbers are those of
-/// the call, not of each output. An output without keys gets the keys and sources of the sample.
-/// What function or generator throw is up to the policy of the stage and drops the rest of the
-/// sample.
+/// Runs in the worker. `context` lives as long as the generator. The random numbers belong to the
+/// call, not to each output. An output without keys gets the keys and sources of the sample. The
+/// policy of the stage handles what the function or the generator throws; the rest of the sample is
+/// dropped.
 using FlatMapFunction = std::function<SampleGenerator(Sample sample, CallContext& context)>;
 
 class FlatMap final : public Dataset {
  public:
-  /// Takes `inner`. Throws Error (kInvalidArgument) without a function.
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument) without a function.
   FlatMap(std::unique_ptr<Dataset> inner, FlatMapFunction function, const StageOptions& options);
   ~FlatMap() override;
 
   std::optional<Sample> next() override;
   void next_epoch() override;
-  /// Not known beforehand.
+  /// Not known in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   Sample restore_sample(const RestoreKey& key) override;
@@ -62,9 +62,9 @@ class FlatMap final : public Dataset {
   std::unique_ptr<Call> call_;
 
   // Saved state.
-  std::int64_t calls_ = 0;    // that have ended
-  RestoreKey sample_;         // whose outputs are being given; empty: none
-  std::int64_t outputs_ = 0;  // of it that were given
+  std::int64_t calls_ = 0;    // number of calls that have ended
+  RestoreKey sample_;         // its outputs are being emitted; empty: none
+  std::int64_t outputs_ = 0;  // outputs of it emitted so far
 };
 
 }  // namespace energon

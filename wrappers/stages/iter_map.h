@@ -1,12 +1,13 @@
-// A function over the stream: each call takes any number of samples and makes any number.
+// Applies a function to the stream: each call takes any number of samples and makes any number.
 //
-// The function gets `pull`, which gives the next inner sample, and gives a generator of outputs;
-// when the generator ends, the function is called anew. At the end of the inner epoch pull gives
-// nothing; what the call still gives belongs to the epoch, which then ends.
+// The function gets `pull`, which returns the next inner sample, and returns a generator of
+// outputs. When the generator ends, the function is called again. At the end of the inner epoch
+// pull returns nothing; further outputs of that call still belong to the epoch, which ends after
+// them.
 //
-// A state has the keys of the samples that the running call pulled and how many outputs it gave.
-// After a restore, when the next output is wanted, the call is made again over the same samples and
-// those outputs are dropped. So the function must keep nothing between calls.
+// A state has the keys of the samples that the running call pulled and the number of outputs it
+// made. After a restore, the next request repeats the call with the same samples and drops those
+// outputs. So the function must keep nothing between calls.
 
 #pragma once
 
@@ -27,34 +28,34 @@ namespace energon {
 /// The next inner sample; nothing at the end of the inner epoch.
 using Pull = std::function<std::optional<Sample>()>;
 
-/// Runs in the worker. `pull` and `context` live as long as the generator. The key of the context,
-/// and so its random numbers if they are first drawn then, are those of the call and the first
-/// sample it pulled. An output without keys gets the keys and sources of all samples pulled so far.
-/// What function or generator throw is up to the policy of the stage and ends the call; the samples
-/// it pulled are left out.
+/// Runs in the worker. `pull` and `context` live as long as the generator. The key of the context
+/// consists of the call and the first sample that it pulled; random numbers first drawn after that
+/// pull depend on it. An output without keys gets the keys and sources of all samples pulled so
+/// far. The policy of the stage handles what the function or the generator throws. The call then
+/// ends, and the samples it pulled are left out.
 using IterMapFunction = std::function<SampleGenerator(Pull pull, CallContext& context)>;
 
 struct IterMapOptions {
   IterMapFunction function = nullptr;
-  /// More are an Error (kResourceExhausted): every sample of the running call is in each state, in
-  /// each output's key, and is read again after a restore.
+  /// A call that pulls more is an Error (kResourceExhausted), because every sample of the running
+  /// call is in each state and in each output's key, and is read again after a restore.
   std::int64_t max_samples_per_call = 65536;
-  /// What the function depends on besides: stands in config(), so that a state of other settings is
-  /// refused. A JSON object; empty: nothing does.
+  /// Settings that the function depends on, as a JSON object; empty: none. They are part of
+  /// config(), so that a state saved under other settings is refused.
   std::string settings = {};
   StageOptions stage = {.name = "iter_map"};
 };
 
 class IterMap final : public Dataset {
  public:
-  /// Takes `inner`. Throws Error (kInvalidArgument).
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument).
   IterMap(std::unique_ptr<Dataset> inner, IterMapOptions options);
   ~IterMap() override;
 
-  /// Also throws Error (kInvalidArgument) if a call neither pulls nor gives anything.
+  /// Also throws Error (kInvalidArgument) if a call neither pulls a sample nor makes an output.
   std::optional<Sample> next() override;
   void next_epoch() override;
-  /// Not known beforehand.
+  /// Not known in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   Sample restore_sample(const RestoreKey& key) override;
@@ -76,16 +77,16 @@ class IterMap final : public Dataset {
   const IterMapOptions options_;
   StageGuard guard_;
 
-  // The running call; made again if it is missing though samples were pulled or outputs given.
+  // The running call. If missing although samples were pulled or outputs made, it is made again.
   std::unique_ptr<Call> call_;
 
   // Saved state.
-  std::int64_t calls_ = 0;          // that have ended
+  std::int64_t calls_ = 0;          // number of calls that have ended
   std::vector<RestoreKey> pulled_;  // by the running call
-  std::int64_t outputs_ = 0;        // of the running call that were given
-  bool is_inner_end_ = false;       // pull gave nothing in this epoch
+  std::int64_t outputs_ = 0;        // of the running call, emitted so far
+  bool is_inner_end_ = false;       // pull returned nothing in this epoch
 
-  // Whether outputs are made again that were given before; then nothing new may be pulled.
+  // True while outputs emitted before are made again; then nothing new may be pulled.
   bool is_repeating_ = false;
 };
 

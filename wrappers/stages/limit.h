@@ -1,4 +1,4 @@
-// The first samples of a stream; every epoch is the same.
+// Yields the first samples of a stream; every epoch is the same.
 
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace energon {
 
-/// For validation: the inner stream starts over with each epoch. Nothing beyond the limit is read.
+/// For validation: the inner stream starts over in each epoch. Nothing beyond the limit is read.
 class Limit final : public Dataset {
  public:
-  /// Takes `inner`, which must be at its start. `length`: samples (or batches) in one epoch on this
-  /// logical shard, not negative. Throws Error (kInvalidArgument).
+  /// Takes ownership of `inner`, which must be at its start. `length` is the number of samples (or
+  /// batches) in one epoch on this logical shard, not negative. Throws Error (kInvalidArgument).
   Limit(std::unique_ptr<Dataset> inner, std::int64_t length);
 
   std::optional<Sample> next() override;

@@ -14,24 +14,24 @@
 
 namespace energon {
 
-/// Runs in the worker. One sample in, one out; what it throws is up to the policy of the stage.
+/// Runs in the worker. One sample in, one out. The policy of the stage handles what it throws.
 using MapFunction = std::function<Sample(Sample sample, CallContext& context)>;
 
-/// A sample in place of the one with the key `left_out`, the last of `in_a_row` that the function
-/// left out; nothing if there is none.
+/// Returns a sample to replace the one with the key `left_out`, the last of `in_a_row` consecutive
+/// samples that the function left out; nothing if there is none.
 using ReplaceFunction =
     std::function<std::optional<Sample>(const RestoreKey& left_out, std::int64_t in_a_row)>;
 
-/// `function` of `sample`, with the key Map(call)/… that it is emitted with. A result without keys
-/// gets those of `origins`, with its sources. Throws Error (kInvalidArgument) for a field that
-/// comes twice, and what `function` throws.
+/// The result of `function` for `sample`, with the key Map(call)/… under which it is emitted. A
+/// result without keys gets the keys and sources of `origins`. Throws Error (kInvalidArgument) for
+/// duplicate fields, and what `function` throws.
 Sample call_map(const MapFunction& function, Sample sample, const Sample& origins,
                 std::uint32_t seed, std::int64_t call);
 
 class Map final : public Dataset {
  public:
-  /// Takes `inner`. With `replace`, a sample that is left out, by the function or by the policy, is
-  /// replaced by another of its leaf, and the samples of a leaf keep their order. Throws Error
+  /// Takes ownership of `inner`. With `replace`, a sample left out by the function or by the policy
+  /// is replaced by another from its leaf, and the samples of a leaf keep their order. Throws Error
   /// (kInvalidArgument) without a function.
   Map(std::unique_ptr<Dataset> inner, MapFunction function, const StageOptions& options,
       ReplaceFunction replace = nullptr);
@@ -39,7 +39,7 @@ class Map final : public Dataset {
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
   void next_epoch() override { inner_->next_epoch(); }
-  /// Samples that a policy leaves out are counted, because nobody knows them before.
+  /// Includes samples that a policy will leave out, because their number is not known in advance.
   std::optional<std::int64_t> size() const override { return inner_->size(); }
   std::int64_t skip(std::int64_t count) override;
   std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override;

@@ -14,13 +14,13 @@ namespace energon {
 /// For the thread that drives the pipeline.
 class FunctionTimer {
  public:
-  /// The time is charged to the counters of `stage`. Without a clock nothing is timed.
+  /// Charges the time to the counters of `stage`. Without a clock, times nothing.
   FunctionTimer(std::shared_ptr<PipelineClock> clock, const StageOptions& stage)
       : clock_(std::move(clock)),
         stage_(clock_ ? &clock_->add_stage(stage.name, stage.monitor.get().stage(stage.name))
                       : nullptr) {}
 
-  /// The result of `function()`; the stage around it is not charged meanwhile.
+  /// Runs `function()` and returns its result. The surrounding stage is not charged meanwhile.
   template <class Function>
   decltype(auto) operator()(Function&& function) const {
     if (stage_ == nullptr) {
@@ -30,7 +30,7 @@ class FunctionTimer {
     return std::forward<Function>(function)();
   }
 
-  /// The function gave out `samples`.
+  /// Adds to the number of samples that the function has made.
   void count(std::uint64_t samples) const {
     if (stage_ != nullptr) {
       stage_->counters().samples.fetch_add(samples, std::memory_order_relaxed);  // only a count

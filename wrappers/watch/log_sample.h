@@ -1,8 +1,8 @@
-// Logs every item that passes, one JSON object a line: for looking at orders after the fact.
+// Logs every item that passes, one JSON object per line, to inspect the order of items afterwards.
 //
 // Fields as in energon/stage/debug_log.h: t ("yield_batch"), r (rank), w (worker), idx (number of
-// the item since the pipeline was made or restored, those passed over included), keys, and besides
-// them restore_key, with which the item can be rebuilt.
+// items before this one since the pipeline was made or restored, skipped items included), keys, and
+// also restore_key, from which the item can be rebuilt.
 
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace energon {
 
-/// A system call an item.
+/// Costs one system call per item.
 class LogSample final : public Transparent {
  public:
-  /// Takes `inner`. `path` is a pattern as that of DebugLog; the file is opened with the first
-  /// item, so that only pipelines that run have one. next() throws Error (kIo) if it cannot be
+  /// Takes ownership of `inner`. `path` is a pattern as in DebugLog. The file is opened with the
+  /// first item, so only pipelines that run have a file. next() throws Error (kIo) if it cannot be
   /// written.
   LogSample(std::unique_ptr<Dataset> inner, std::string path, const WorkerConfig& config,
             int worker);

@@ -1,4 +1,4 @@
-// Times the stage inside and counts what it gives out.
+// Times the inner stage and counts its output.
 
 #pragma once
 
@@ -15,14 +15,14 @@
 
 namespace energon {
 
-/// Whether payloads are counted: costs a look at every field. For the stage that reads.
+/// Whether to count payload bytes, which visits every field. For the stage that reads.
 enum class CountBytes : std::uint8_t { kNo, kYes };
 
-/// Two readings of the clock a call; next_many() is one call.
+/// Costs two clock readings per call; next_many() is one call.
 class Measured final : public Transparent {
  public:
-  /// Takes `inner`, whose own time is charged to the counters of `name`. `clock` is that of the
-  /// pipeline; `monitor` must outlive the stage and the clock.
+  /// Takes ownership of `inner` and charges its own time to the counters of `name`. `clock` is the
+  /// clock of the pipeline; `monitor` must outlive the stage and the clock.
   Measured(std::unique_ptr<Dataset> inner, std::string_view name,
            std::shared_ptr<PipelineClock> clock, PipelineMonitor& monitor,
            CountBytes count_bytes = CountBytes::kNo);
@@ -30,7 +30,8 @@ class Measured final : public Transparent {
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
 
-  /// The result of `give()`, a sample or nothing: one that the stage inside gives in another way.
+  /// Runs `give()` and returns its result, a sample or nothing; for samples that the inner stage
+  /// provides by another function than next().
   template <class Give>
   std::optional<Sample> measure(Give&& give) {
     const PipelineClock::Section section(*clock_, stage_);

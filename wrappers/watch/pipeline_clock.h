@@ -1,9 +1,9 @@
-// Divides the time of one pipeline among its stages: at each moment the innermost stage that runs
-// is charged.
+// Divides the time of one pipeline among its stages: at each moment the innermost running stage is
+// charged.
 //
 // A stage enters when it is called and leaves when it returns; entering stops the clock of the
-// stage that called it. So nested stages get exclusive times, for one reading of the system's clock
-// at each end of a call.
+// stage that called it. So nested stages get exclusive times, at the cost of one clock reading at
+// each end of a call.
 
 #pragma once
 
@@ -22,7 +22,7 @@ namespace energon {
 /// running_stage().
 class PipelineClock {
  public:
-  /// A stage that is charged.
+  /// A stage to which time is charged.
   class Stage {
    public:
     const std::string& name() const { return name_; }
@@ -36,7 +36,7 @@ class PipelineClock {
     StageCounters& counters_;
   };
 
-  /// From construction to destruction `stage` runs, except while another section is open inside.
+  /// `stage` runs from construction to destruction, except while an inner section is open.
   class Section {
    public:
     Section(PipelineClock& clock, const Stage& stage) : clock_(clock) { clock_.enter(stage); }
@@ -52,11 +52,12 @@ class PipelineClock {
   PipelineClock(const PipelineClock&) = delete;
   PipelineClock& operator=(const PipelineClock&) = delete;
 
-  /// A stage that charges `counters`, which must outlive the clock. Valid as long as the clock.
+  /// Adds a stage that charges `counters`, which must outlive the clock. The result is valid as
+  /// long as the clock.
   const Stage& add_stage(std::string_view name, StageCounters& counters);
 
-  /// Name of the stage that runs now; empty if none does. From any thread; valid as long as the
-  /// clock.
+  /// Name of the stage that is running; empty if none is. May be called from any thread; the result
+  /// is valid as long as the clock.
   std::string_view running_stage() const;
 
  private:
@@ -72,7 +73,7 @@ class PipelineClock {
   void charge(Clock::time_point now);
 
   std::list<Stage> stages_;
-  std::vector<Call> calls_;  // that run, outermost first
+  std::vector<Call> calls_;  // running calls, outermost first
   Clock::time_point charged_until_;
   std::atomic<const Stage*> running_{nullptr};
 };

@@ -1,7 +1,7 @@
-// A stage that changes nothing: the base of those that only watch.
+// A stage that changes nothing: the base of stages that only observe.
 //
-// Items, states, configs and keys are those of the inner stage, so a pipeline with it and one
-// without it save and restore each other's states.
+// Items, states, configs and keys are those of the inner stage, so pipelines with and without such
+// a stage can restore each other's states.
 
 #pragma once
 

@@ -1,7 +1,7 @@
-// Reports when a call of next() takes too long, while it still runs.
+// Reports when a call of next() takes too long, while the call is still running.
 //
-// A thread of its own waits beside the pipeline. It is armed only during next(), fires after the
-// timeout, and again after each further one, until the call returns.
+// A separate thread watches the pipeline. It is armed only during next(). It fires after the
+// timeout, and again after each further timeout, until the call returns.
 
 #pragma once
 
@@ -24,44 +24,44 @@ namespace energon {
 struct WatchdogReport {
   std::chrono::nanoseconds elapsed{0};  ///< since the call began
   int logical_shard = 0;
-  std::int64_t items = 0;        ///< given out before this call
-  std::string stage = {};        ///< that runs; empty if the stages are not measured
-  std::int64_t times_fired = 0;  ///< in this call, this time included
+  std::int64_t items = 0;        ///< emitted before this call
+  std::string stage = {};        ///< running stage; empty if the stages are not timed
+  std::int64_t times_fired = 0;  ///< during this call, including this time
 };
 
 /// "logical shard 3 has been working on item 17 for 60.0 s, in stage 'encode'"
 std::string to_string(const WatchdogReport& report);
 
-/// Runs in the watchdog's thread, while the pipeline's thread runs or hangs. What it throws is
-/// thrown by next(), should that return; what is no Error as one (kUserFunction).
+/// Runs in the watchdog's thread while the pipeline's thread runs or hangs. If next() returns, it
+/// throws what the handler threw; an exception other than Error becomes one (kUserFunction).
 using WatchdogHandler = std::function<void(const WatchdogReport& report)>;
 
-/// After the handler.
+/// What happens after the handler.
 enum class OnTimeout : std::uint8_t {
   kGoOn,
-  kThrow,      ///< next() throws Error (kTimeout), should it return: for the caller's process
+  kThrow,      ///< next() throws Error (kTimeout) if it returns: for the caller's process
   kEndWorker,  ///< the process ends with kWatchdogExitCode: for a worker, never for the caller
 };
 
 struct WatchdogOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
-  /// Of the first call, which opens files and fills buffers. Absent: `timeout`.
+  /// Timeout of the first call, which opens files and fills buffers. Absent: `timeout`.
   std::optional<std::chrono::milliseconds> initial_timeout = std::nullopt;
   WatchdogHandler handler = nullptr;
   OnTimeout on_timeout = OnTimeout::kGoOn;
   int logical_shard = 0;
-  /// Tells which stage runs, if given.
+  /// If given, says which stage is running.
   std::shared_ptr<const PipelineClock> clock = nullptr;
 };
 
-/// The outermost stage of a pipeline, or nearly.
+/// Normally the outermost stage of a pipeline.
 class Watchdog final : public Transparent {
  public:
-  /// Takes `inner`. The thread starts with the first next(), so a pipeline may be made before a
-  /// fork. Throws Error (kInvalidArgument) for a timeout below 1 ms, or if there is nothing to do
-  /// when it fires.
+  /// Takes ownership of `inner`. The thread starts with the first next(), so a pipeline may be made
+  /// before a fork. Throws Error (kInvalidArgument) for a timeout below 1 ms, or if there is
+  /// neither a handler nor an `on_timeout` action.
   Watchdog(std::unique_ptr<Dataset> inner, WatchdogOptions options);
-  /// Waits for a handler that runs.
+  /// Waits for a running handler to return.
   ~Watchdog() override;
 
   std::optional<Sample> next() override;
@@ -80,14 +80,14 @@ class Watchdog final : public Transparent {
 
   const WatchdogOptions options_;
 
-  std::mutex mutex_;  // guards all that follows
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   bool is_stopping_ = false;
   std::optional<Clock::time_point> armed_at_;  // during a call
   std::uint64_t calls_ = 0;
   std::int64_t items_ = 0;
   std::int64_t times_fired_ = 0;  // in this call
-  std::exception_ptr thrown_;     // by the handler
+  std::exception_ptr thrown_;     // what the handler threw
   std::thread thread_;            // last: uses the others
 };
 
