@@ -1,4 +1,4 @@
-// What a loader is measured against: a loop of pread() calls that does nothing else.
+// The baseline for loader benchmarks: a loop of pread() calls and nothing else.
 
 #pragma once
 
@@ -13,19 +13,20 @@
 
 namespace energon::bench {
 
-/// The byte ranges of samples, to be read in a given order. A range is what the loader reads for
-/// the sample: headers, parts and padding.
+/// Reads the byte ranges of samples in a given order. The range of a sample is what the loader
+/// reads for it: headers, parts and padding.
 class BareReader {
  public:
-  /// `order`: samples by position in the data set. Opens the shards. Throws Error.
+  /// Opens the shards. `order` lists samples by their position in the data set. Throws Error.
   BareReader(const Webdataset& dataset, std::span<const std::int64_t> order);
 
-  /// Reads every range in turn, one pread() each, into `buffer`: the first at its beginning, each
-  /// next one behind it, from the beginning again where the rest of the buffer is too short. With a
-  /// buffer of largest_range() bytes, all into the same place. Throws Error (kIo).
+  /// Reads every range in turn with one pread() into `buffer`. Ranges are placed one after the
+  /// other; when the rest of the buffer is too small, the next range goes to its beginning again.
+  /// With a buffer of largest_range() bytes, all ranges reuse the same memory. Throws Error (kIo).
   void read_all(std::span<std::byte> buffer) const;
 
-  /// The same, and reads one word of each cache line of what was read. Returns their sum.
+  /// The same, but also reads one word of each cache line of the data. Returns the sum of these
+  /// words.
   std::uint64_t read_and_touch_all(std::span<std::byte> buffer) const;
 
   std::size_t largest_range() const { return largest_; }
@@ -43,10 +44,10 @@ class BareReader {
   std::size_t largest_ = 0;
 };
 
-/// Sum of one word of each cache line: what a consumer costs that looks at everything.
+/// Sum of one word of each cache line: the cost of a consumer that reads all data.
 std::uint64_t touch_lines(std::span<const std::byte> bytes);
 
-/// Keeps a value that nothing else uses from being optimised away.
+/// Prevents the compiler from optimising away an otherwise unused value.
 void keep(std::uint64_t value);
 
 }  // namespace energon::bench

@@ -1,6 +1,6 @@
-// The data sets that the benchmarks read: made once, the same bytes on every machine.
+// The data sets that the benchmarks read: generated once, with the same bytes on every machine.
 //
-// The content of each part follows from the number of its sample, so what a loader delivers can be
+// The content of each part is computed from the number of its sample, so delivered data can be
 // checked without reading the tars again.
 
 #pragma once
@@ -30,36 +30,38 @@ struct DataSetSpec {
   std::uint64_t payload_bytes_per_sample() const;
 };
 
-/// Samples of one part of 1 MiB, in 8 shards.
+/// Samples with one part of 1 MiB, in 8 shards.
 DataSetSpec blob_spec(std::int64_t samples);
-/// Samples of txt 600 B and json 200 B (2,560 B each in the tar), in 20 shards.
+/// Samples with the parts txt (600 B) and json (200 B), 2,560 B per sample in the tar, in 20
+/// shards.
 DataSetSpec text_spec(std::int64_t samples);
 
-/// A data set on disk, prepared.
+/// A prepared data set on disk.
 struct DataSet {
   DataSetSpec spec;
   std::string path;
 };
 
-/// Writes and prepares the data set in a folder of its own below `folder`, unless it is there.
-/// Throws Error.
+/// Writes and prepares the data set in its own folder below `folder`, unless it exists. Throws
+/// Error.
 DataSet make_data_set(const std::string& folder, const DataSetSpec& spec);
 
-/// Opens it as a job does.
+/// Opens the data set as a job does.
 std::shared_ptr<const Webdataset> open_data_set(const DataSet& data);
 
-/// Checks what loaders deliver.
+/// Checks the data that loaders deliver.
 class Verifier {
  public:
   explicit Verifier(DataSetSpec spec);
 
-  /// Compares every byte of every part of a batch. Throws Error (kInternal) that names the sample.
+  /// Compares every byte of every part of a batch. Throws Error (kInternal), naming the sample, if
+  /// one differs.
   void check(const Sample& batch);
 
-  /// Throws Error (kInternal) unless each sample came exactly `times` times.
+  /// Throws Error (kInternal) unless each sample was delivered exactly `times` times.
   void expect_each(int times) const;
 
-  /// Samples in the order in which they came.
+  /// Samples in the order of delivery.
   const std::vector<std::int64_t>& order() const { return order_; }
 
  private:

@@ -1,4 +1,4 @@
-// Loaders as the benchmarks run them.
+// Creates and runs the loaders of the benchmarks.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace energon::bench {
 
-/// What differs between the loaders that are compared.
+/// The settings that differ between compared loaders.
 struct LoaderSetup {
   int num_workers = 0;
   std::int64_t batch_size = 1;
@@ -23,31 +23,32 @@ struct LoaderSetup {
 };
 
 enum class Length {
-  kOneEpoch,  ///< next() returns the end after each passage over the data
+  kOneEpoch,  ///< next() returns nothing after each pass over the data
   kEndless,
 };
 
-/// All other settings are the defaults of the library.
+/// Makes a loader; all other settings are the library's defaults.
 std::unique_ptr<SavableDataLoader> make_loader(std::shared_ptr<const Webdataset> dataset,
                                                const LoaderSetup& setup, Length length);
 
-/// Reads one epoch, compares every byte, and that each sample comes once. Returns the order. Throws
-/// Error.
+/// Reads one epoch and checks every byte, and that each sample is delivered once. Returns the
+/// order. Throws Error.
 std::vector<std::int64_t> verify_epoch(const DataSet& data, const LoaderSetup& setup);
 
-/// What the consumer does with the batches it gets.
+/// What the consumer does with its batches.
 enum class Consumer {
-  kDrops,    ///< nothing: the bytes are there to be read, in shared memory
+  kDrops,    ///< nothing: the bytes stay in memory, ready to be read
   kTouches,  ///< reads one word of each cache line of each part
 };
 
-/// An endless loader that is kept running between repetitions.
+/// An endless loader that stays alive between repetitions.
 class LoaderRun {
  public:
   LoaderRun(std::shared_ptr<const Webdataset> dataset, const LoaderSetup& setup, Consumer consumer);
 
-  /// Takes batches of at least `samples` samples and returns samples/s. What was prefetched before
-  /// the call is not counted, and the workers rest before it returns.
+  /// Takes batches with at least `samples` samples in total and returns samples/s. Batches
+  /// prefetched before the call do not count. Waits at the end, so that the workers can refill
+  /// their queues and come to rest.
   double samples_per_second(std::int64_t samples);
 
  private:

@@ -1,4 +1,4 @@
-// What a result is worth nothing without: where it was measured, and how it was built.
+// Describes the machine and the build of a measurement, without which a result means nothing.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace energon::bench {
 /// CPU, cores, memory, kernel, compiler, build type, date and load.
 nlohmann::ordered_json describe_machine();
 
-/// Why numbers of this build must not be published; empty if they may.
+/// Why results of this build must not be published; empty if they may.
 std::string build_warning();
 
 }  // namespace energon::bench

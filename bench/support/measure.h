@@ -1,4 +1,4 @@
-// Repetitions of things that are compared, taken in turn.
+// Measures compared variants in turn.
 
 #pragma once
 
@@ -13,14 +13,14 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin);
 
-/// One of several things that are compared.
+/// One of several variants to compare.
 struct Variant {
   std::string name;
   /// One repetition; returns its value, such as samples/s.
   std::function<double()> measure;
 };
 
-/// Values of one variant, in the order in which they were taken.
+/// The values of one variant, in the order in which they were measured.
 struct Measurement {
   std::string name;
   std::vector<double> values;
@@ -30,14 +30,14 @@ struct Measurement {
   double max() const;
 };
 
-/// One round to warm up, whose values are dropped, then `repetitions` rounds. A round takes each
-/// variant once, so what else the machine does falls on all of them alike.
+/// Runs one warm-up round, whose values are dropped, then `repetitions` rounds. Each round measures
+/// every variant once, so that other load on the machine affects all variants alike.
 std::vector<Measurement> measure_in_turn(const std::vector<Variant>& variants, int repetitions);
 
-/// Ratios of two measurements, repetition by repetition.
+/// The ratios `of` / `to`, repetition by repetition.
 Measurement ratio(std::string name, const Measurement& of, const Measurement& to);
 
-/// The `p`-quantile, 0 <= p <= 1, of values that are not empty.
+/// The `p`-quantile of `values`. Requires: 0 <= p <= 1, `values` not empty.
 double quantile(std::vector<double> values, double p);
 
 }  // namespace energon::bench

@@ -1,4 +1,4 @@
-// The frame of a benchmark program: options that all have, errors as one line, the report's output.
+// The frame of a benchmark program: common options, one-line errors, output of the report.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 namespace energon::bench {
 
 struct CommonOptions {
-  /// Data sets are made and kept here.
+  /// Folder in which data sets are made and kept.
   std::string data_folder;
-  /// Rounds after the one that warms up.
+  /// Number of rounds after the warm-up round.
   int repetitions = 5;
-  /// Where the report goes; empty: nowhere.
+  /// File for the JSON report; empty: none.
   std::string json_path;
 };
 
 /// Parses the command line, runs `body`, prints and writes the report. Returns the exit code.
-/// `add_options` adds what only this program has.
+/// `add_options` adds the program's own options.
 int run_program(int argc, char** argv, const std::string& name, const std::string& question,
                 const std::function<void(CLI::App&)>& add_options,
                 const std::function<void(const CommonOptions&, Report&)>& body);

@@ -1,4 +1,4 @@
-// The result of one benchmark program: a table for people, and JSON from which the README is made.
+// The result of one benchmark program: a table for people, and JSON for the README.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace energon::bench {
 
-/// A line of the table.
+/// A row of the table.
 struct Result {
   std::string name;
   std::string unit;
   Measurement measurement;
-  /// More columns, such as {"bytes_per_second", …}: unit in the name.
+  /// More columns, such as {"bytes_per_second", …}; the name contains the unit.
   nlohmann::ordered_json more = nlohmann::ordered_json::object();
 };
 
-/// What was to be reached.
+/// A target and the value that was reached.
 struct Target {
   std::string name;
   std::string unit;
@@ -34,14 +34,14 @@ struct Target {
 
 class Report {
  public:
-  /// Takes the machine's data now. `name` is also the name of the JSON file.
+  /// Records the machine's data now. `name` is also the name of the JSON file.
   Report(std::string name, std::string question);
 
   void setting(const std::string& name, nlohmann::ordered_json value) { settings_[name] = value; }
   void add(Result result);
   void add(Target target);
 
-  /// The table, with machine, spread and targets.
+  /// The table with machine, spread and targets.
   std::string text() const;
   /// Replaces `path`. Throws Error (kIo).
   void write_json(const std::string& path) const;

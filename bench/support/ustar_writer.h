@@ -1,4 +1,4 @@
-// Writes the tars that the benchmarks read: plain ustar, short names, regular files only.
+// Writes the tars for the benchmarks: plain ustar, short names, regular files only.
 
 #pragma once
 

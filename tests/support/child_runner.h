@@ -1,7 +1,7 @@
 // Runs a body in a forked child and reports how it ended.
 //
-// Catch2's assertions are not fork-safe: children return an exit code or write to a pipe, and only
-// the parent asserts.
+// Catch2's assertions are not fork-safe. So children return an exit code or write to a pipe, and
+// only the parent asserts.
 
 #pragma once
 
@@ -16,17 +16,17 @@ struct ChildResult {
   bool exited = false;  ///< false: killed by `signal`
   int exit_code = -1;
   int signal = 0;
-  bool timed_out = false;  ///< passed the limit and was killed by the runner
+  bool timed_out = false;  ///< exceeded the limit and was killed by the runner
 };
 
-/// Forks, runs `body`, leaves by _exit(body()). An exception that escapes gives exit code 99. The
-/// leak check of a sanitizer build runs before the child leaves (exit code 98), because _exit()
-/// skips it.
+/// Forks, runs `body` in the child and ends the child with _exit(body()). An escaping exception
+/// gives exit code 99. A sanitizer build checks for leaks before the child ends (exit code 98),
+/// because _exit() skips that check. Kills the child after `limit`.
 ChildResult run_in_child(const std::function<int()>& body,
                          std::chrono::milliseconds limit = std::chrono::seconds(180));
 
-/// The two halves of run_in_child(), for several children at a time: forks and returns at once, and
-/// waits for such a child.
+/// The two halves of run_in_child(), for several children at once: start_child() forks and returns
+/// immediately, await_child() waits for such a child.
 pid_t start_child(const std::function<int()>& body);
 ChildResult await_child(pid_t child, std::chrono::milliseconds limit);
 

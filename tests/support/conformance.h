@@ -1,12 +1,12 @@
-// The suite that every stage of a pipeline passes: save at every index, resume from each.
+// The test suite for pipeline stages: saves at every index and resumes from each.
 //
 //   check_conformance<Dataset>([&] { return make_batches(); });
 //
 // It asserts: the stream is deterministic; the end is sticky; saving has no side effects and gives
-// the same state twice; from the state of every index of two epochs the rest of the stream is the
-// same; an end that was reached is restored as an end; skipping n is the same as taking n; a state
-// of another stage is refused, with its name, and changes nothing. Of datasets also: every item is
-// rebuilt from its key by another pipeline, which does not move by that.
+// the same state twice; resuming from the state at any index of two epochs gives the same rest of
+// the stream; an end that was reached is restored as an end; skipping n equals taking n; a state of
+// another stage is refused with all differences and changes nothing. For datasets also: another
+// pipeline rebuilds every item from its key without changing its own position.
 
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace energon::testing {
 
-/// What an item is told apart by.
+/// Identifies an item.
 inline std::string label(const SampleRef& ref) {
   return std::to_string(ref.leaf) + ":" + std::to_string(ref.index) + "@" +
          std::to_string(ref.repetition);
@@ -36,7 +36,7 @@ inline std::string label(const Sample& sample) {
 
 inline constexpr const char* kEndOfEpoch = "end of epoch";
 
-/// The next item's label, or kEndOfEpoch, after which the next epoch is begun.
+/// The next item's label. At the end of an epoch, begins the next one and returns kEndOfEpoch.
 template <class Stage>
 std::string step(Stage& stage) {
   if (auto item = stage.next()) {
@@ -55,7 +55,8 @@ std::vector<std::string> steps(Stage& stage, std::size_t count) {
   return labels;
 }
 
-/// `length`: steps that are looked at; more than two epochs, if epochs end.
+/// Checks the stages that `make` returns. `length`: number of steps to check; more than two epochs,
+/// if epochs end.
 template <class Stage>
 void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std::size_t length) {
   const auto reference = steps(*make(), length);

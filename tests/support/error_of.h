@@ -8,7 +8,8 @@
 
 namespace energon::testing {
 
-/// what() of the Error of `code` that `body` throws; else a text that says what came instead.
+/// what() of the Error with `code` that `body` throws; otherwise a text that says what happened
+/// instead.
 template <class Body>
 std::string error_of(const Body& body, ErrorCode code) {
   try {

@@ -1,4 +1,4 @@
-// A disk that is full, for the process of the test alone.
+// Simulates a full disk for the test's process.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace energon::testing {
 
-/// The file size limit of the process, as long as the object lives.
+/// Limits the file size of the process to `bytes` for the lifetime of the object.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -1,4 +1,4 @@
-// Notices test cases that fork and are not tagged [fork]: the tsan preset would run them, although
+// Detects test cases that fork without the tag [fork]. The tsan preset would run them, although
 // ThreadSanitizer does not follow a fork.
 
 #pragma once
@@ -8,14 +8,14 @@
 
 namespace energon::testing {
 
-/// Begins to watch; before the first test case.
+/// Starts watching. Call it before the first test case.
 void watch_forks();
 
-/// Cases without the tag in which this process called fork().
+/// Names of cases without the tag in which this process called fork().
 const std::vector<std::string>& untagged_forks();
 
-/// Whether the running case has the tag [fork]. Programs that a case without it starts may not fork
-/// either (tests/cli/energon_program.cpp takes the permission from them).
+/// Whether the running case has the tag [fork]. Programs started by a case without the tag may not
+/// fork either (tests/cli/energon_program.cpp prevents it).
 bool may_fork();
 
 }  // namespace energon::testing

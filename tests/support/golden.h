@@ -1,8 +1,9 @@
-// Files under tests/golden: what a program of some day wrote, kept so that later ones read it.
+// Files under tests/golden, written by the library at some version and kept to check that later
+// versions still read them.
 //
-// Each set is a folder. The newest set is what this program writes, byte for byte; the others were
-// written by earlier ones and are never written again. With ENERGON_RENEW_GOLDEN in the environment
-// the tests write the newest set anew: ENERGON_RENEW_GOLDEN=1 ctest -R golden.
+// Each set is a folder. The newest set is what the current version writes, byte for byte. Older
+// sets come from earlier versions and are never rewritten. With ENERGON_RENEW_GOLDEN in the
+// environment the tests rewrite the newest set: ENERGON_RENEW_GOLDEN=1 ctest -R golden.
 
 #pragma once
 
@@ -16,15 +17,16 @@ namespace energon::testing {
 const std::vector<std::string>& golden_sets();
 inline std::string newest_golden_set() { return golden_sets().back(); }
 
-/// The file `name` of `set`.
+/// Path of the file `name` in `set`, and its content.
 std::string golden_path(const std::string& set, const std::string& name);
 std::string read_golden(const std::string& set, const std::string& name);
 
-/// Checks that `content` is the file `name` of the newest set, or writes it.
+/// Checks that the file `name` of the newest set has this `content`; with ENERGON_RENEW_GOLDEN,
+/// writes it instead.
 void check_golden(const std::string& name, std::string_view content);
-/// The same, one line each.
+/// The same for text with these lines.
 void check_golden(const std::string& name, const std::vector<std::string>& lines);
-/// Lines of a file of any set.
+/// The lines of a file in any set.
 std::vector<std::string> golden_lines(const std::string& set, const std::string& name);
 
 }  // namespace energon::testing

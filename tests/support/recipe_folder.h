@@ -1,4 +1,4 @@
-// A folder of prepared datasets and of recipes (metadatasets) over them, for tests.
+// A folder with prepared datasets and recipes (metadatasets) over them, for tests.
 
 #pragma once
 
@@ -15,13 +15,14 @@ class RecipeFolder : public TempDir {
  public:
   explicit RecipeFolder(const std::vector<PreparedSpec>& datasets);
 
-  /// Writes the metadataset `name`, whose split "train" is this flow mapping; returns its path.
+  /// Writes the metadataset `name` and returns its path. `train` is the YAML flow mapping of its
+  /// split "train".
   std::string recipe(std::string_view train, std::string_view name = "m.yaml") const;
 };
 
 /// The data of Energon's test_dataset.py: 50 captions in two shards.
 inline const std::vector<PreparedSpec> kCaptions = {{.name = "ds", .counts = {30, 20}}};
-/// Those of its metadataset tests: 55 samples each, with keys 0 to 54 and 100 to 154.
+/// The data of its metadataset tests: two datasets of 55 samples, with keys 0 to 54 and 100 to 154.
 inline const std::vector<PreparedSpec> kTwoOf55 = {
     {.name = "ds1", .counts = kTens, .prefix = "a"},
     {.name = "ds2", .counts = kTens, .first = 100, .prefix = "b"}};

@@ -1,4 +1,4 @@
-// A sandbox that refuses a system call (seccomp), for a child of a test.
+// Makes a system call fail (seccomp), for use in a child process of a test.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace energon::testing {
 
-/// From now on the system call `number` fails with `error` in this process and its children. False:
-/// the machine permits no filters.
+/// From now on the system call `number` fails with `error` in this process and its children; this
+/// cannot be undone. Returns false if the machine does not permit filters.
 inline bool refuse_system_call(unsigned number, int error) {
   std::array<sock_filter, 4> rules{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

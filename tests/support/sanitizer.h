@@ -1,4 +1,4 @@
-// Whether the tests were built with AddressSanitizer: by g++'s macro or by clang's feature.
+// Detects a build with AddressSanitizer, by g++'s macro or clang's feature.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// A dataset whose next() does what a test says.
+// A dataset whose next() runs a function of the test.
 
 #pragma once
 

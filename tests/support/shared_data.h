@@ -1,4 +1,4 @@
-// Real shards and odd archives made by others, if this checkout lies beside them.
+// Finds test data outside the source tree: real shards and unusual archives made by other tools.
 
 #pragma once
 
@@ -9,11 +9,11 @@
 namespace energon::testing {
 
 /// Path of `name` in the shared test data: $ENERGON_TEST_DATA, else ../shared/data beside the
-/// source tree. Empty if the data is not there; the caller then skips its case:
+/// source tree. Nothing if the data does not exist; the caller then skips its case:
 ///   const auto path = shared_data("tar"); if (!path) return skipped();
 std::optional<std::string> shared_data(std::string_view name);
 
-/// skip_case() for want of the shared data.
+/// Calls skip_case() because the shared data is missing.
 void skipped();
 
 }  // namespace energon::testing

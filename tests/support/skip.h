@@ -1,10 +1,10 @@
-// A test case that cannot run here, because its data or a permission is not there, says so.
+// Skips test cases that cannot run here because data or a permission is missing.
 //
 //   if (!data) { return skip_case("the shared data is not there"); }
 //
-// Catch2 2 knows passed and failed only. A program that ran nothing but skipped cases exits with
-// kSkipExitCode, which ctest shows as "Skipped"; one that ran others, too, names the skipped ones
-// at its end.
+// Catch2 version 2 only has passed and failed cases. A program in which all cases were skipped
+// exits with kSkipExitCode, which ctest shows as "Skipped". A program that also ran other cases
+// lists the skipped ones at its end.
 
 #pragma once
 
@@ -14,15 +14,15 @@
 
 namespace energon::testing {
 
-/// Also what tests/CMakeLists.txt gives to ctest as SKIP_RETURN_CODE.
+/// Must equal SKIP_RETURN_CODE in tests/CMakeLists.txt.
 inline constexpr int kSkipExitCode = 77;
 
-/// Marks the running test case as skipped and prints the reason; the case then returns. One that
-/// failed before or fails afterwards is failed. To be called by the process of the test itself, not
-/// by a forked child.
+/// Marks the running test case as skipped and prints the reason; the case should then return. A
+/// case that failed before, or fails afterwards, counts as failed. Call it only in the test's own
+/// process, not in a forked child.
 void skip_case(std::string_view reason);
 
-/// Names and reasons of the cases that were skipped so far.
+/// Names and reasons of the cases skipped so far.
 const std::vector<std::string>& skipped_cases();
 
 }  // namespace energon::testing

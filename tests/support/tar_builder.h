@@ -1,9 +1,9 @@
-// Builds tar archives in memory, right ones and deliberately wrong ones, in a few words:
+// Builds tar archives in memory, valid ones and deliberately invalid ones:
 //
 //   const std::string tar = TarBuilder().file("a.txt", "hello").directory("d/").end().text();
 //
-// Every verb appends to what is there. Whatever the verbs cannot say is said with header(), whose
-// fields may be set freely, and raw().
+// Every function appends to the archive. For anything else use header(), whose fields may be set
+// freely, and raw().
 
 #pragma once
 
@@ -19,7 +19,7 @@ inline constexpr std::string_view kUstarMagic{"ustar\00000", 8};
 inline constexpr std::string_view kGnuMagic{"ustar  \0", 8};
 inline constexpr std::string_view kV7Magic{"\0\0\0\0\0\0\0\0", 8};
 
-/// One header block. What is not given is as tar would write it.
+/// One header block. Fields that are not set are as tar would write them.
 struct TarHeaderSpec {
   std::string name;
   std::uint64_t size = 0;
@@ -28,16 +28,16 @@ struct TarHeaderSpec {
   std::string prefix = {};
   std::string link = {};
   std::string size_field = {};      ///< the field's bytes, instead of `size` in octal
-  std::string checksum_field = {};  ///< the field's bytes, instead of the right ones
+  std::string checksum_field = {};  ///< the field's bytes, instead of the valid checksum
 };
 
 using PaxPairs = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-/// A block whose checksum is right, unless the spec gives one.
+/// A header block with a valid checksum, unless the spec sets one.
 std::string tar_header(const TarHeaderSpec& spec);
-/// `block` with its checksum made right again, after a change.
+/// `block` with its checksum recomputed, for use after a change.
 std::string with_checksum(std::string block);
-/// GNU's number of twelve bytes for the size field.
+/// `value` as a 12-byte GNU base-256 number for the size field.
 std::string base256(std::int64_t value);
 /// "<length> key=value\n"
 std::string pax_record(std::string_view key, std::string_view value);
@@ -45,7 +45,7 @@ std::string pax_record(std::string_view key, std::string_view value);
 class TarBuilder {
  public:
   TarBuilder& header(const TarHeaderSpec& spec);
-  /// `bytes` filled up to whole blocks.
+  /// Appends `bytes`, padded to whole blocks.
   TarBuilder& data(std::string_view bytes);
   TarBuilder& raw(std::string_view bytes);
 
@@ -57,15 +57,15 @@ class TarBuilder {
   TarBuilder& symbolic_link(std::string_view name, std::string_view target);
   TarBuilder& fifo(std::string_view name);
 
-  /// A GNU long name ('L'); the member must follow.
+  /// Appends a GNU long name ('L'); the member itself must follow.
   TarBuilder& gnu_long_name(std::string_view name);
   TarBuilder& gnu_long_link(std::string_view target);
-  /// A pax header; the member must follow.
+  /// Appends a pax header; the member itself must follow.
   TarBuilder& pax(PaxPairs records);
   TarBuilder& pax_raw(std::string_view body);
   TarBuilder& pax_global(PaxPairs records);
 
-  /// 1,024 stored bytes with a GNU sparse header of 5,000 logical ones.
+  /// Appends a GNU sparse file with 1,024 stored bytes and a logical size of 5,000 bytes.
   TarBuilder& gnu_sparse_file(std::string_view name);
 
   TarBuilder& zero_blocks(int count);

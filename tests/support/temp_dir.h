@@ -1,4 +1,4 @@
-// A folder that is removed at the end of its scope.
+// A temporary folder that the destructor removes with its content.
 
 #pragma once
 
