@@ -32,7 +32,7 @@ struct ShardRule {
   bool drop_last = false;
 };
 
-/// Throws Error (kInvalidArgument) that names field and value.
+/// Throws Error (kInvalidArgument), naming field and value.
 void validate(const ShardRule& rule);
 
 using Indexes = std::vector<std::int64_t>;

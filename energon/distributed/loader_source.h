@@ -11,7 +11,7 @@
 
 namespace energon {
 
-/// For one thread at a time. Errors are those of the loader.
+/// For one thread at a time. Throws the errors of the loader.
 class LoaderSource final : public BatchSource {
  public:
   /// Shares ownership of `loader`; nothing else may draw from it. Starts no worker.

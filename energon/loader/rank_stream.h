@@ -100,7 +100,7 @@ class RankStream {
   std::optional<Error> lost_position_;  // set after a failure if the position is unknown
   std::optional<Config> config_;        // made at the first use
 
-  // Position, saved.
+  // Saved position.
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts
   std::vector<std::int64_t> delivered_;          // batches of each stream, over all epochs
   std::vector<Certificate> certificates_;        // of each stream

@@ -4,7 +4,7 @@
 //   SavableDataLoader loader(train_pipeline({dataset}, {.batch_size = 64}),
 //                            {.worker_config = {.num_workers = 2}});
 //   while (auto batch = loader.next()) { … }                           // one epoch
-//   write_loader_state("rank0.state", loader.save_state_rank());       // at any moment
+//   write_loader_state("rank0.state", loader.save_state_rank());       // at any time
 //
 // With workers, batches are made in forked processes and handed over in shared memory without a
 // copy. A batch keeps its memory until its last value (or tensor) is destroyed, even after the

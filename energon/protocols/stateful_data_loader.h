@@ -4,10 +4,10 @@
 //   StatefulDataLoader loader(pipeline, {.worker_config = {.num_workers = 2}});
 //   loader.iterate();
 //   while (auto batch = loader.next()) { … }            // a pass: one epoch
-//   const auto dict = loader.state_dict();              // at any moment
+//   const auto dict = loader.state_dict();              // at any time
 //   …
 //   other.load_state_dict(dict);                        // in another process, perhaps
-//   other.iterate();                                    // goes on with the rest of that epoch
+//   other.iterate();                                    // continues with the rest of that epoch
 //
 // It wraps a batch source and saves that source's position, so restoring replays no batches. A
 // state taken after the last batch of an epoch continues with the end of that epoch; a state taken

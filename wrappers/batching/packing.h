@@ -135,7 +135,7 @@ class Packing final : public Dataset {
   SampleBuffer selected_;             // the samples of the selected packs, one after the other
   std::deque<std::int64_t> lengths_;  // number of samples in each of these packs
   RestoreKey running_;                // selected pack whose packs are being emitted; empty: none
-  std::int64_t outputs_ = 0;          // packs of it emitted so far
+  std::int64_t outputs_ = 0;          // packs of running_ emitted so far
 
   std::unique_ptr<PackCall> call_;  // makes the packs of running_; made again if missing
 

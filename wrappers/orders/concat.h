@@ -1,4 +1,4 @@
-// One order after the other.
+// Concatenates several orders.
 
 #pragma once
 

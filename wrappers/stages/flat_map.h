@@ -64,7 +64,7 @@ class FlatMap final : public Dataset {
   // Saved state.
   std::int64_t calls_ = 0;    // number of calls that have ended
   RestoreKey sample_;         // its outputs are being emitted; empty: none
-  std::int64_t outputs_ = 0;  // outputs of it emitted so far
+  std::int64_t outputs_ = 0;  // outputs of sample_ emitted so far
 };
 
 }  // namespace energon
