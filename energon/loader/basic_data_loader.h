@@ -58,6 +58,7 @@ class BasicDataLoader {
   Sample restore_sample(const RestoreKey& key);
   std::optional<std::int64_t> size() const;
   Config config() const;
+  const LoaderOptions& options() const { return options_; }
   /// Statistics of the newest iteration, even after it is destroyed. All zero before the first one.
   /// Call it in the thread that drives that iteration.
   LoaderStatistics stats() const;

@@ -58,7 +58,10 @@ class RankStream {
   const std::optional<BatchPlace>& last_place() const { return last_place_; }
 
   /// The settings that the order depends on: state_config().
-  const Config& config();
+  const Config& config() const;
+
+  const PipelineFactory& make_pipeline() const { return make_pipeline_; }
+  const LoaderOptions& options() const { return options_; }
 
   bool running() const { return group_ != nullptr && group_->running(); }
   std::vector<int> worker_pids() const;
@@ -97,8 +100,8 @@ class RankStream {
 
   std::optional<Error> failure_;
   std::optional<BatchPlace> last_place_;
-  std::optional<Error> lost_position_;  // set after a failure if the position is unknown
-  std::optional<Config> config_;        // made at the first use
+  std::optional<Error> lost_position_;    // set after a failure if the position is unknown
+  mutable std::optional<Config> config_;  // made at the first use
 
   // Saved position.
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts

@@ -26,6 +26,9 @@
 
 namespace energon {
 
+class RankStream;
+class SampleRestorer;
+
 /// For one thread at a time. If the process that made a loader with workers forks, then in the
 /// child the calls that deliver, save or count throw Error (kCancelled), and the destructor does
 /// nothing.
@@ -75,11 +78,14 @@ class SavableDataLoader {
   Sample restore_sample(const RestoreKey& key);
 
   /// Number of batches in one epoch of this rank; nothing if the epoch never ends.
-  std::optional<std::int64_t> size();
+  std::optional<std::int64_t> size() const;
 
   /// Settings of the loader and the pipeline, as JSON. Loaders with equal configs deliver equal
   /// batches.
-  Config config();
+  Config config() const;
+
+  /// The options that the loader was made with.
+  const LoaderOptions& options() const;
 
   /// What limits the loader, which side waits, and what was left out. Totals since the loader was
   /// made; stop() and restore_state_rank() do not reset them. May be called at any time; cheap.

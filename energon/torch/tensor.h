@@ -29,6 +29,10 @@ at::Tensor to_torch(const Tensor& tensor);
 /// The bytes of a part as a uint8 tensor of shape (N,).
 at::Tensor to_torch(const SharedBytes& bytes);
 
+/// The tensors among the fields of a batch, by name; those inside a mapping as "mapping.field".
+/// Other fields are left out.
+std::map<std::string, at::Tensor> to_torch(const Sample& batch);
+
 /// A Tensor over the memory of `tensor`, which must be on the CPU; a non-contiguous tensor is
 /// copied. Throws Error (kInvalidArgument, kUnsupported) for other devices, layouts and dtypes.
 Tensor from_torch(at::Tensor tensor);

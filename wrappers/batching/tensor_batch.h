@@ -21,8 +21,9 @@ struct NewTensor {
   std::span<std::byte> bytes;  ///< of tensor.data
 };
 
-/// A new tensor; its memory is not cleared. Throws Error (kInvalidArgument) if a dimension is
-/// negative or the size overflows.
+/// A new tensor; its memory is not cleared. Debug builds fill it with 0xFF (floating point: not a
+/// number), so that elements that are never written stand out. Throws Error (kInvalidArgument) if a
+/// dimension is negative or the size overflows.
 NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape);
 
 /// The tensors of one field and the names of their owners, for errors. Both spans have the same
