@@ -69,8 +69,8 @@ class SavableDataLoader {
 
   /// Ends the workers and keeps the position; the next call of next() starts them again from there.
   /// If a worker had died, throws Error (kWorkerDied) after ending the others; the position is
-  /// still kept. If the position cannot be read, throws Error (kCorruptData), and so does each
-  /// later next() until restore_state_rank().
+  /// still kept. If the position cannot be read, throws Error (kCorruptData, kResourceExhausted),
+  /// as does each later next() until restore_state_rank().
   void stop();
 
   /// Rebuilds the batch that any rank of this job delivered with `key`. Reads in the caller's

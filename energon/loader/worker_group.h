@@ -16,13 +16,13 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/loader/failure_log.h"
 #include "energon/process/fork_server.h"
-#include "energon/process/owner_process.h"
 #include "energon/process/worker_channel.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 #include "io/error.h"
+#include "io/owner_process.h"
 
 namespace energon {
 

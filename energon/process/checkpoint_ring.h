@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "energon/process/owner_process.h"
 #include "energon/process/shared_memory.h"
 #include "io/bytes.h"
+#include "io/owner_process.h"
 
 namespace energon {
 

@@ -27,11 +27,11 @@
 
 #include "energon/process/liveness.h"
 #include "energon/process/oom_kills.h"
-#include "energon/process/owner_process.h"
 #include "energon/process/process_handle.h"
 #include "energon/process/wait.h"
 #include "io/bytes.h"
 #include "io/error.h"
+#include "io/owner_process.h"
 #include "io/unique_fd.h"
 
 namespace energon {

@@ -32,10 +32,10 @@
 #include <string>
 
 #include "energon/process/doorbell.h"
-#include "energon/process/owner_process.h"
 #include "energon/process/shared_memory.h"
 #include "energon/process/wait.h"
 #include "io/bytes.h"
+#include "io/owner_process.h"
 
 namespace energon {
 

@@ -79,7 +79,7 @@ void remove_left_behind(const std::string& parent) {
 
 }  // namespace
 
-CacheFolder::CacheFolder(const std::string& parent_folder) : owner_(::getpid()) {
+CacheFolder::CacheFolder(const std::string& parent_folder) {
   std::error_code error;
   const std::string parent = fs::absolute(parent_folder, error).string();
   if (!error) {
@@ -112,7 +112,7 @@ CacheFolder::CacheFolder(const std::string& parent_folder) : owner_(::getpid()) 
 }
 
 CacheFolder::~CacheFolder() {
-  if (::getpid() == owner_) {
+  if (owner_.is_current()) {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }

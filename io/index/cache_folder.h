@@ -8,10 +8,9 @@
 
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
+#include "io/owner_process.h"
 #include "io/unique_fd.h"
 
 namespace energon {
@@ -29,7 +28,7 @@ class CacheFolder {
   const std::string& path() const { return path_; }
 
  private:
-  const pid_t owner_;
+  const OwnerProcess owner_;
   std::string path_;
   UniqueFd lock_;
 };

@@ -75,7 +75,6 @@ struct SampleIndex::Connection {
 
 SampleIndex::SampleIndex(std::string path)
     : path_(std::move(path)),
-      owner_(::getpid()),
       connection_(std::make_unique<Connection>(path_)),
       has_parts_(has_table(connection_->db.get(), "sample_parts", path_)) {
   sqlite3* db = connection_->db.get();
@@ -90,7 +89,7 @@ SampleIndex::SampleIndex(std::string path)
 }
 
 SampleIndex::~SampleIndex() {
-  if (::getpid() != owner_) {
+  if (!owner_.is_current()) {
     // Closing would touch state that the parent owns; the memory goes with the process. It stays in
     // reach, which tells leak checkers that it is meant.
     static std::mutex mutex;
@@ -101,7 +100,7 @@ SampleIndex::~SampleIndex() {
 }
 
 SampleIndex::Connection& SampleIndex::connection() const {
-  if (::getpid() != owner_) {
+  if (!owner_.is_current()) {
     throw Error(ErrorCode::kCancelled,
                 "index database: opened before fork(), used after it; open it in the child",
                 {.path = path_});

@@ -7,8 +7,6 @@
 
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "io/index/tar_index.h"
+#include "io/owner_process.h"
 
 namespace energon {
 
@@ -86,7 +85,7 @@ class SampleIndex {
   void require_parts() const;
 
   const std::string path_;
-  const pid_t owner_;
+  const OwnerProcess owner_;
   std::unique_ptr<Connection> connection_;
   bool has_parts_ = false;
 };

@@ -92,7 +92,6 @@ std::optional<SharedBytes> read_cached(const std::string& path, std::uint64_t si
 
 FileCacheCore::FileCacheCore(const FileCacheOptions& options)
     : options_(options),
-      owner_(::getpid()),
       folder_(std::in_place, parent_folder(options)),
       folder_path_(folder_->path()) {
   waiting_.reserve(static_cast<std::size_t>(options.threads));
@@ -131,7 +130,7 @@ void FileCacheCore::close() noexcept {
   folder_.reset();
 }
 
-bool FileCacheCore::is_of_this_process() const noexcept { return ::getpid() == owner_; }
+bool FileCacheCore::is_of_this_process() const noexcept { return owner_.is_current(); }
 
 void FileCacheCore::check_process() const {
   if (!is_of_this_process()) {

@@ -13,8 +13,6 @@
 
 #pragma once
 
-#include <sys/types.h>
-
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -30,6 +28,7 @@
 #include <vector>
 
 #include "io/index/cache_folder.h"
+#include "io/owner_process.h"
 #include "io/store/file_cache.h"
 #include "io/store/file_store.h"
 #include "io/store/store_pool.h"
@@ -99,7 +98,7 @@ class FileCacheCore {
   void serve();  // a thread
 
   const FileCacheOptions options_;
-  const pid_t owner_;
+  const OwnerProcess owner_;
   std::optional<CacheFolder> folder_;  // until close()
   const std::string folder_path_;
   StorePool stores_;

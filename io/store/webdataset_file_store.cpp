@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +10,7 @@
 #include "io/index/index_cache.h"
 #include "io/index/read_bytes.h"
 #include "io/index/tar_index.h"
+#include "io/owner_process.h"
 #include "io/path_exists.h"
 #include "io/store/file_store.h"
 #include "io/tar/member_name.h"
@@ -92,7 +91,7 @@ struct WebdatasetFileStore::Opened {
         records(ShardRecords::load(path + "/.nv-meta", info)),
         index(path + "/.nv-meta/index.sqlite") {}
 
-  const pid_t process = ::getpid();
+  const OwnerProcess process;
   const DatasetInfo info;
   const std::optional<ShardRecords> records;
   const SampleIndex index;
@@ -105,7 +104,7 @@ WebdatasetFileStore::WebdatasetFileStore(std::string path, std::optional<std::st
 WebdatasetFileStore::~WebdatasetFileStore() = default;
 
 WebdatasetFileStore::Opened& WebdatasetFileStore::opened() {
-  if (!opened_ || opened_->process != ::getpid()) {
+  if (!opened_ || !opened_->process.is_current()) {
     std::unique_ptr<Opened> now;
     read_committed(path(), [&] { now = std::make_unique<Opened>(path()); });
     opened_ = std::move(now);

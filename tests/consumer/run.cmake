@@ -1,5 +1,5 @@
-# Installs the build tree, builds the consumer against the install tree and runs it on two samples.
-#   cmake -D BUILD_DIR=… -D SOURCE_DIR=… -D WORK_DIR=… -D COMPILER=… -D FLAGS=… -P run.cmake
+# Builds a consumer against the install tree PREFIX and runs it on two samples.
+#   cmake -D PREFIX=… -D SOURCE_DIR=… -D WORK_DIR=… -D COMPILER=… -D FLAGS=… -D HOW=find_package|torch|pkg_config -P run.cmake
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -9,11 +9,18 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR})
-file(MAKE_DIRECTORY ${WORK_DIR}/data)
-run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
-run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -G Ninja -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix
-  -D CMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_FLAGS=${FLAGS}")
-run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+file(MAKE_DIRECTORY ${WORK_DIR}/data ${WORK_DIR}/build)
+if(HOW STREQUAL "pkg_config")
+  file(GLOB_RECURSE pc ${PREFIX}/energon.pc)
+  get_filename_component(pc_dir "${pc}" DIRECTORY)
+  run(sh -c "PKG_CONFIG_PATH='${pc_dir}' pkg-config --define-variable=prefix='${PREFIX}' --static --cflags --libs energon")
+  string(STRIP "${output}" flags)
+  run(sh -c "'${COMPILER}' ${FLAGS} -o '${WORK_DIR}/build/consumer' '${SOURCE_DIR}/main.cpp' ${flags}")
+else()
+  run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -G Ninja -D CMAKE_PREFIX_PATH=${PREFIX}
+    -D CMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_FLAGS=${FLAGS}" -D CONSUMER=${HOW})
+  run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+endif()
 file(WRITE ${WORK_DIR}/data/a.txt "first")
 file(WRITE ${WORK_DIR}/data/b.txt "second")
 execute_process(COMMAND ${CMAKE_COMMAND} -E tar cf shard.tar --format=paxr a.txt b.txt

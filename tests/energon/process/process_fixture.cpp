@@ -9,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/process/owner_process.h"
+#include "io/owner_process.h"
 
 namespace energon::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "energon/process/owner_process.h"
+#include "io/owner_process.h"
 
 #include <pthread.h>
 
