@@ -128,6 +128,7 @@ RingUnit RingReader::read(const Wait& wait) {
 }
 
 bool RingReader::prepare_wait() {
+  owner_.check("a shared ring");
   header_->reader_sleeps.store(1, std::memory_order_seq_cst);  // Note [Sleeping]
   if (try_read().status == RingStatus::kTimedOut) {
     return true;

@@ -1,7 +1,5 @@
 #include "io/index/sample_index.h"
 
-#include <unistd.h>
-
 #include <memory>
 #include <mutex>
 #include <utility>
