@@ -17,6 +17,7 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/process/os_error.h"
+#include "energon/read/leaf_readers.h"
 #include "energon/read/read_helper.h"
 #include "energon/stage/debug_log.h"
 #include "energon/worker/loader_monitor.h"
