@@ -241,6 +241,17 @@ class Dump {
         output().flush();
       }
       saver_->count_batch();
+      warn_of_uncounted();
+    }
+  }
+
+  // Once of each: only a save of this step can have found it.
+  void warn_of_uncounted() const {
+    const auto& checkpoint = saver_->last_uncounted();
+    if (checkpoint && checkpoint->step == saver_->step()) {
+      print_warning(
+          fmt::format("the checkpoint of step {} does not count, no run can go on from it: {}: {}",
+                      checkpoint->step, checkpoint->path, checkpoint->reason));
     }
   }
 

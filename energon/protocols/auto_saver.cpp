@@ -322,9 +322,13 @@ void AutoSaver::finish_checkpoint(const SavableDataLoaderState& state) {
   if (!mark.complete && mark != own) {
     const auto known = void_ids_.find(step_);
     if (known == void_ids_.end() || known->second != mark.id) {
+      last_uncounted_ = {step_, path, mark.reason};
       return;  // set aside after this start: another one is running
     }
     replace_mark(path, own);
+  }
+  if (!own.complete) {
+    last_uncounted_ = {step_, path, own.reason};
   }
   if (own.complete && options_.keep) {
     remove_old_checkpoints(options_.folder, *options_.keep);

@@ -67,6 +67,13 @@ struct AutoSaveOptions {
 /// Throws Error (kInvalidArgument), naming option, value and range.
 void validate(const AutoSaveOptions& options);
 
+/// A checkpoint that no run can continue from, though the files of all ranks are there.
+struct UncountedCheckpoint {
+  std::int64_t step = 0;
+  std::string path;
+  std::string reason;  ///< may be of several lines
+};
+
 /// Saves the position of a loader from which the caller takes the batches. For one thread at a
 /// time.
 class AutoSaver {
@@ -111,6 +118,10 @@ class AutoSaver {
   /// Checkpoints that the constructor skipped because they are not complete or were marked as not
   /// counting: path and reason. Worth a warning. With a Comm, only rank 0 has them.
   const std::vector<std::string>& ignored() const { return ignored_; }
+  /// The newest checkpoint that this rank completed but that does not count: the ranks began at
+  /// different steps or drifted apart, or a later start had declared it unfinished. Worth a warning.
+  /// Only the rank that wrote the last file knows.
+  const std::optional<UncountedCheckpoint>& last_uncounted() const { return last_uncounted_; }
 
  private:
   void make_folder() const;
@@ -132,6 +143,7 @@ class AutoSaver {
   std::int64_t saved_step_ = 0;
   std::optional<std::string> restored_from_;
   std::vector<std::string> ignored_;
+  std::optional<UncountedCheckpoint> last_uncounted_;
   bool is_agreement_due_ = false;  // compare again through the folder at the first save
   // Checkpoints left by an earlier start, by step: the ids of marks that do not count, and the rank
   // files that existed then.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,6 +26,16 @@ constexpr std::uint64_t kLongestMark = std::uint64_t{1} << 20;
 
 std::string mark_path(const std::string& checkpoint) { return checkpoint + "/" + kMarkName; }
 
+// printable(), but line by line: JSON can say where a line ends.
+std::string printable_lines(std::string_view text) {
+  std::string lines;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    lines += printable(text.substr(0, end)) + "\n";
+    text.remove_prefix(end + 1);
+  }
+  return lines + printable(text);
+}
+
 std::string to_text(const CheckpointMark& mark) {
   nlohmann::ordered_json json = {{"version", kVersion}, {"complete", mark.complete}};
   if (mark.complete) {
@@ -39,7 +50,7 @@ std::string to_text(const CheckpointMark& mark) {
       json["step_in_epoch"] = mark.step_in_epoch.value_or(0);
     }
   } else {
-    json["reason"] = printable(mark.reason);
+    json["reason"] = printable_lines(mark.reason);
   }
   if (!mark.id.empty()) {
     json["id"] = mark.id;

@@ -165,9 +165,9 @@ std::string CheckpointCandidates::describe_complete(std::int64_t but) const {
       complete.push_back(step);
     }
   }
-  return complete.empty()
-             ? "no other is complete"
-             : fmt::format("complete are those of the steps {}", fmt::join(complete, ", "));
+  return complete.empty() ? "no other is complete"
+                          : fmt::format("checkpoints of these steps are complete: {}",
+                                        fmt::join(complete, ", "));
 }
 
 CheckpointStart start_of(const std::string& load_from, std::vector<std::string>& ignored) {

@@ -168,7 +168,7 @@ TEST_CASE("IBM-22 dumps of three ranks that save by themselves go on from their 
   CHECK(refused.exit_code == 1);
   CHECK_THAT(refused.err, Catch::Contains("the checkpoint of step 20 is complete, but rank 1") &&
                               Catch::Contains("--at-step") &&
-                              Catch::Contains("complete are those of the steps 10"));
+                              Catch::Contains("checkpoints of these steps are complete: 10"));
   CHECK(nlohmann::json::parse(save(1, {"--at-step", "10"}).out).at("index") == 10);
   const auto after = save(0, {});
   CHECK(nlohmann::json::parse(after.out).at("index") == 10);
@@ -204,6 +204,29 @@ TEST_CASE("a dump that saves by itself and is killed goes on where its checkpoin
   CHECK(index >= 350);  // what was printed after it is printed again
   CHECK(rest ==
         from(dump(folder.path(), flags + Words{"--limit", std::to_string(index + 20)}), index));
+}
+
+TEST_CASE("a dump that completes a checkpoint which does not count says so", "[cli][dump]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {5, 4});  // an epoch of rank 0 has a batch more than one of rank 1
+  const std::string saved = folder.file("saved");
+  const auto save = [&](const std::string& rank) {
+    return run_energon({"dump", folder.path(), "--world-size", "2", "--rank", rank, "--num-workers",
+                        "0", "--epochs", "2", "--auto-save", saved, "--every", "2"});
+  };
+  CHECK(save("0").err.empty());
+  const auto last = save("1");
+  CHECK(last.exit_code == 0);
+  const auto warning = [&](const std::string& step) {
+    return fmt::format(
+        "energon: warning: the checkpoint of step {0} does not count, no run can go on from it: "
+        "{1}/step_{0}: these states are not of one job at one step:\n  different steps of epoch 1",
+        step, saved);
+  };
+  const std::string text = last.err;
+  CHECK_THAT(text, Catch::StartsWith(warning("6")) && Catch::Contains("\n" + warning("8")));
+  CHECK(text.find(warning("6")) == text.rfind(warning("6")));
+  CHECK_THAT(text, !Catch::Contains("step_2") && !Catch::Contains("\\x0a"));
 }
 
 TEST_CASE("a job that saved by itself says which flags it needs on other workers",

@@ -282,7 +282,7 @@ TEST_CASE("a run begins at the step that is asked for, and later checkpoints do 
   whole.take(3);
   options.at_step = 4;
   CHECK_THAT(error_of([&] { Job(fixture, layout, options); }, ErrorCode::kNotFound),
-             Catch::Contains("complete are those of the steps 9, 6, 3"));
+             Catch::Contains("checkpoints of these steps are complete: 9, 6, 3"));
   options.at_step = 3;
   Job back(fixture, layout, options);
   CHECK(back.steps() == std::vector<std::int64_t>(2, 3));
@@ -769,16 +769,52 @@ TEST_CASE("where ranks drift apart, nothing that can be continued from is remove
     step();
   }
   CHECK(energon::read_mark(options.folder + "/step_20")->complete);
+  // Who completed it knows at once.
+  CHECK_FALSE(job.rank(0).saver().last_uncounted());
+  const auto& uncounted = job.rank(1).saver().last_uncounted();
+  REQUIRE(uncounted);
+  CHECK(uncounted->step == 50);
+  CHECK(uncounted->path == options.folder + "/step_50");
+  CHECK_THAT(uncounted->reason, Catch::Contains("different steps of epoch 1"));
   for (const char* name : {"/step_30", "/step_40", "/step_50"}) {
     const auto mark = energon::read_mark(options.folder + name);
     REQUIRE(mark);
     CHECK_FALSE(mark->complete);
-    CHECK_THAT(mark->reason, Catch::Contains("different steps of epoch 1"));
+    CHECK_THAT(mark->reason, Catch::Contains(":\n  different steps of epoch 1"));
   }
   Job resumed(fixture, {.world_size = 2}, options);
   CHECK(resumed.steps() == std::vector<std::int64_t>(2, 20));
   REQUIRE(resumed.saver().ignored().size() == 3);
   CHECK_THAT(resumed.saver().ignored().front(), Catch::Contains("different steps of epoch 1"));
+}
+
+TEST_CASE("a rank knows that another start has set its checkpoint aside", "[protocols]") {
+  const LoaderFixture fixture(kOptions);
+  const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
+  Job job(fixture, {.world_size = 2}, options);
+  job.take(3);
+  for (int i = 0; i < 3; ++i) {
+    job.rank(0).next();
+  }
+  // A start while rank 1 is still to write its file.
+  CHECK(Job(fixture, {.world_size = 2}, options).steps() == std::vector<std::int64_t>(2, 3));
+  for (int i = 0; i < 3; ++i) {
+    job.rank(1).next();
+  }
+  CHECK_FALSE(energon::read_mark(options.folder + "/step_6")->complete);
+  const auto& uncounted = job.rank(1).saver().last_uncounted();
+  REQUIRE(uncounted);
+  CHECK(uncounted->step == 6);
+  CHECK_THAT(uncounted->reason, Catch::Contains("the file of rank 1 of 2 is missing"));
+  job.take(3);
+  CHECK(energon::read_mark(options.folder + "/step_9")->complete);
+  CHECK(uncounted->step == 6);
+}
+
+TEST_CASE("the reason of a mark keeps its lines, and no other control characters", "[protocols]") {
+  const TempDir folder;
+  energon::publish_mark(folder.path(), energon::void_mark("two:\n  a\x1b[2J\n  b\xff"));
+  CHECK(energon::read_mark(folder.path())->reason == "two:\n  a\\x1b[2J\n  b\\xff");
 }
 
 TEST_CASE("ranks that set a checkpoint aside at the same time know it again", "[protocols]") {
