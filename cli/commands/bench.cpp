@@ -20,6 +20,7 @@
 #include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
 #include "cli/job/no_samples.h"
+#include "cli/job/seconds.h"
 #include "cli/show/output.h"
 #include "cli/show/process_usage.h"
 #include "cli/show/progress_line.h"
@@ -208,7 +209,7 @@ void add_bench(CLI::App& app, Run& run) {
   command
       ->add_option("--seconds", flags->seconds,
                    "Measure so long; default: 10, unless --batches or --epochs end it")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(seconds());
   command->add_option("--batches", flags->batches, "Measure so many batches")->check(at_least(1));
   command->add_option("--warmup-batches", flags->warmup_batches, "Batches before measuring begins")
       ->capture_default_str()

@@ -9,8 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "cli/command.h"
 #include "cli/job/at_least.h"
 #include "cli/job/open_dataset.h"
+#include "cli/job/seconds.h"
 #include "cli/job/strict_tars.h"
 #include "cli/show/list_parts.h"
 #include "cli/show/outcome.h"
@@ -103,7 +105,7 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
       .add_option("--timeout", flags.timeout_seconds,
                   "Seconds without progress of a worker that are an error")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(seconds());
   command.add_option("--prefetch-factor", flags.prefetch_factor, "Batches a worker may be ahead")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

@@ -119,8 +119,8 @@ class AutoSaver {
   /// counting: path and reason. Worth a warning. With a Comm, only rank 0 has them.
   const std::vector<std::string>& ignored() const { return ignored_; }
   /// The newest checkpoint that this rank completed but that does not count: the ranks began at
-  /// different steps or drifted apart, or a later start had declared it unfinished. Worth a warning.
-  /// Only the rank that wrote the last file knows.
+  /// different steps or drifted apart, or a later start had declared it unfinished. Worth a
+  /// warning. Only the rank that wrote the last file knows.
   const std::optional<UncountedCheckpoint>& last_uncounted() const { return last_uncounted_; }
 
  private:

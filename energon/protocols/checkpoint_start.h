@@ -45,8 +45,8 @@ class CheckpointCandidates {
 
   /// Checkpoints that next() skipped: path and reason.
   const std::vector<std::string>& ignored() const { return ignored_; }
-  /// Text for messages, such as "checkpoints of these steps are complete: 6, 3": at most 20 steps, without
-  /// `but`. Decides none.
+  /// Text for messages, such as "checkpoints of these steps are complete: 6, 3": at most 20 steps,
+  /// without `but`. Decides none.
   std::string describe_complete(std::int64_t but) const;
 
  private:

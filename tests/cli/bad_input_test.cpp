@@ -60,6 +60,15 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"dump", path, "--verify-checksums", "maybe"}, 2, "maybe");
   check_refused({"dump", path, "--rank", "2", "--world-size", "2"}, 2, "from 0 to 1");
   check_refused({"dump", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
+  for (const std::string value : {"nan", "inf", "-inf", "-1", "1e999", "5s"}) {
+    check_refused(
+        {"dump", path, "--timeout", value}, 2,
+        fmt::format("--timeout: '{}' is not a number of seconds from 0.001 to 1e9", value));
+    check_refused({"bench", path, "--seconds", value}, 2, "is not a number of seconds");
+    check_refused({"prepare", path, "--split-ratio", "8,1," + value}, 2, "three numbers");
+  }
+  check_refused({"dump", path, "--timeout", "0"}, 2, "'0' is not a number of seconds");
+  check_refused({"bench", path, "--seconds", "1e10"}, 2, "'1e10' is not a number of seconds");
   check_refused({"dump", path, "--world-size", "2147483647"}, 1, "--world-size");
   // As of a shell variable that is not set.
   for (const std::string option :
