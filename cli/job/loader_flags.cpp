@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/command.h"
 #include "cli/job/at_least.h"
 #include "cli/job/open_dataset.h"
 #include "cli/job/seconds.h"

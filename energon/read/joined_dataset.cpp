@@ -180,6 +180,7 @@ JoinRow JoinedReader::row(std::int64_t index) const {
 
 void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                         std::vector<Sample>& samples) {
+  joining_.clear();
   std::vector<JoinRow> rows;
   rows.reserve(indexes.size());
   for (const std::int64_t index : indexes) {
@@ -227,6 +228,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
         sample.sources.push_back(std::move(source));
       }
     }
+    joining_ = sample.keys.front();
     sample.fields = dataset_->function() ? dataset_->function()(std::move(columns))
                                          : merge_columns(std::move(columns));
     result.push_back(std::move(sample));
@@ -246,6 +248,9 @@ FailedSample JoinedReader::describe(std::int64_t index) {
     sample = readers_[column].describe(readers_[column].index_at(shard, place.bytes));
   } catch (const Error&) {
     // Then only its place is known.
+  }
+  if (sample.key.empty()) {
+    sample.key = joining_;
   }
   return sample;
 }

@@ -102,6 +102,7 @@ class JoinedReader final : public LeafReader {
 
   const std::shared_ptr<const JoinedDataset> dataset_;
   std::size_t reading_ = 0;  // the column read last: after an Error, the one that failed
+  std::string joining_;      // the key of the sample that is being joined, or failed to be
   std::vector<WebdatasetReader> readers_;   // by column
   mutable std::optional<JoinIndex> index_;  // opened at the first row, in the reading process
 };

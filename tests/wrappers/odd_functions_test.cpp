@@ -2,9 +2,11 @@
 // in a batch; none in a crash.
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "energon/sample/field_names.h"
 #include "io/error.h"
@@ -42,10 +44,14 @@ Sample with_field_twice(Sample sample, CallContext& /*context*/) {
 /// The 55 numbered samples through one task encoder.
 class OddPipeline {
  public:
-  explicit OddPipeline(TaskEncoder encoder, energon::ErrorPolicies errors = {})
+  explicit OddPipeline(TaskEncoder encoder, energon::ErrorPolicies errors = {},
+                       std::optional<std::int64_t> packing_buffer_size = std::nullopt)
       : pipeline_(energon::val_pipeline(
-            dataset_, {.task_encoder = std::move(encoder), .batch_size = 10, .errors = errors})(
-            {.memory = memory_, .monitor = monitor_})) {}
+            dataset_,
+            {.task_encoder = std::move(encoder),
+             .batch_size = packing_buffer_size ? std::nullopt : std::optional<std::int64_t>(10),
+             .packing_buffer_size = packing_buffer_size,
+             .errors = errors})({.memory = memory_, .monitor = monitor_})) {}
 
   Dataset& stream() { return *pipeline_; }
   RecordingMonitor& monitor() { return monitor_; }
@@ -91,6 +97,40 @@ class LeafWithFieldTwice final : public energon::LeafDataset {
   };
 
   const std::vector<std::int64_t> counts_ = {8};
+  const std::vector<std::int64_t> excluded_;
+};
+
+// A leaf whose samples 2 and 5 cannot be read.
+class UnreadableLeaf final : public energon::LeafDataset {
+ public:
+  const std::vector<std::int64_t>& shard_counts() const override { return counts_; }
+  std::int64_t sample_count() const override { return counts_[0]; }
+  const std::vector<std::int64_t>& excluded() const override { return excluded_; }
+  energon::Config config() const override { return {}; }
+  std::unique_ptr<energon::LeafReader> open_reader() const override {
+    return std::make_unique<Reader>();
+  }
+
+ private:
+  class Reader final : public energon::LeafReader {
+   public:
+    void read(std::span<const std::int64_t> indexes, energon::BufferAllocator& /*allocator*/,
+              std::vector<Sample>& samples) override {
+      for (const std::int64_t index : indexes) {
+        if (index % 3 == 2) {
+          throw energon::Error(ErrorCode::kCorruptData, "odd", {.sample_key = "said by the error"});
+        }
+        samples.emplace_back().keys = {"sample"};
+      }
+    }
+    energon::FailedSample describe(std::int64_t index) override {
+      return {.key = index == 5 ? "known to the reader" : ""};
+    }
+    std::optional<std::int64_t> broken_file(std::int64_t /*index*/) override { return {}; }
+    bool needs_file(std::int64_t /*index*/, std::int64_t /*file*/) const override { return false; }
+  };
+
+  const std::vector<std::int64_t> counts_ = {7};
   const std::vector<std::int64_t> excluded_;
 };
 
@@ -192,6 +232,64 @@ TEST_CASE("a sample with a field twice is left out by the policy", "[wrappers][o
   CHECK(batch->keys.size() == 10);
   CHECK(std::ranges::count(batch->keys, "000003") == 0);
   CHECK(odd.monitor().reports().at(0).samples.at(0).key == "000003");
+}
+
+TEST_CASE("batches and packs with a field twice are reported with their samples",
+          "[wrappers][odd_functions]") {
+  const auto twice_at = [](std::span<const Sample> samples, const std::string& key) {
+    Mapping fields = {{"f", std::int64_t{1}}};
+    if (std::ranges::any_of(samples, [&](const Sample& sample) { return sample.keys[0] == key; })) {
+      fields.emplace_back("f", std::int64_t{2});
+    }
+    return fields;
+  };
+  TaskEncoder encoder{
+      .batch = [&](std::span<Sample> samples) { return twice_at(samples, "000012"); }};
+  std::string stage = "batch";
+  std::optional<std::int64_t> packing_buffer_size;
+  SECTION("batch") {}
+  SECTION("group batch") {
+    encoder.batch_group_criterion = [](const Sample&) { return energon::BatchGroup{"all"}; };
+  }
+  SECTION("pack") {
+    encoder = {};
+    encoder.select_samples_to_pack = energon::SelectFunction([](std::span<const Sample> samples) {
+      std::vector<std::size_t> all(samples.size());
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      return std::vector<std::vector<std::size_t>>{all};
+    });
+    encoder.pack_selected_samples = energon::PackFunction(
+        [&](std::span<Sample> samples, CallContext&) { return twice_at(samples, "000012"); });
+    stage = "pack_selected_samples";
+    packing_buffer_size = 10;
+  }
+  OddPipeline odd(encoder, {.standard = energon::testing::kSkipFailures}, packing_buffer_size);
+  while (odd.stream().next()) {
+  }
+  REQUIRE(odd.monitor().reports().size() == 1);
+  const energon::FailureReport& report = odd.monitor().reports()[0];
+  CHECK(report.stage == stage);
+  CHECK_THAT(report.cause, Catch::Contains("field 'f' comes twice in the batch of '000010'"));
+  REQUIRE(report.samples.size() == 10);
+  for (std::size_t i = 0; i < 10; ++i) {
+    CHECK(report.samples[i].key == fmt::format("{:06}", 10 + i));
+    CHECK(report.samples[i].shard_name == "shard-001.tar");
+    CHECK(report.samples[i].index_in_shard == static_cast<std::int64_t>(i));
+  }
+}
+
+TEST_CASE("a sample that cannot be read is reported with the key that the error names",
+          "[wrappers][odd_functions]") {
+  energon::HeapBufferPool memory;
+  RecordingMonitor monitor;
+  const auto stream = energon::val_pipeline(
+      std::make_shared<const UnreadableLeaf>(),
+      {.batch_size = 8, .errors = {.standard = energon::testing::kSkipFailures}})(
+      {.memory = memory, .monitor = monitor});
+  CHECK(stream->next());
+  REQUIRE(monitor.reports().size() == 2);
+  CHECK(monitor.reports()[0].samples.at(0).key == "said by the error");
+  CHECK(monitor.reports()[1].samples.at(0).key == "known to the reader");
 }
 
 TEST_CASE("a function that gives an empty sample leaves key and sources as they were",

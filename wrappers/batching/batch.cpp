@@ -18,6 +18,7 @@ Sample call_batch(const BatchFunction& function, std::span<Sample> samples, Rest
   Sample batch;
   batch.restore_key = std::move(key);
   batch.fields = function(samples);
+  check_fields_of(samples, batch.fields);
   move_origins(samples, batch);
   check_made(batch);
   return batch;

@@ -325,6 +325,7 @@ Sample Packing::make_pack(std::span<Sample> samples, std::int64_t number) const 
   pack.restore_key = RestoreKey::list(Stage::kPacking, {number}, restore_keys(samples));
   CallContext context(options_.pack_stage.seed, pack.restore_key, number);
   pack.fields = std::get<PackFunction>(options_.pack)(samples, context);
+  check_fields_of(samples, pack.fields);
   move_origins(samples, pack);
   check_made(pack);
   return pack;

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "energon/field_names.h"
+
 namespace energon {
 
 Sample origins_of(const Sample& sample) {
@@ -29,6 +31,18 @@ void move_origins(std::span<Sample> samples, Sample& item) {
     }
     std::move(sample.keys.begin(), sample.keys.end(), std::back_inserter(item.keys));
   }
+}
+
+void check_fields_of(std::span<const Sample> samples, const Mapping& fields) {
+  if (!find_twice(fields)) {
+    return;
+  }
+  Sample made;
+  made.fields = fields;
+  for (const Sample& sample : samples) {
+    made.keys.insert(made.keys.end(), sample.keys.begin(), sample.keys.end());
+  }
+  check_made(made);
 }
 
 std::vector<RestoreKey> restore_keys(std::span<const Sample> samples) {

@@ -27,6 +27,10 @@ void set_origins(Sample& made, const Sample& origins);
 /// Moves the keys and sources of `samples`, in order, to the end of those of `item`.
 void move_origins(std::span<Sample> samples, Sample& item);
 
+/// Throws as check_made() if `fields`, which a function made of `samples`, have a name twice. To be
+/// asked before move_origins(), so that a report still finds keys and sources where they were.
+void check_fields_of(std::span<const Sample> samples, const Mapping& fields);
+
 /// The restore keys of `samples`, in order.
 std::vector<RestoreKey> restore_keys(std::span<const Sample> samples);
 

@@ -10,6 +10,27 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
+
+// What a report says of a sample that could not be read: the reader knows its place, the error its
+// key if the reading came so far.
+FailedSample describe_failed(LeafReader& reader, std::int64_t index,
+                             const std::exception_ptr& thrown) {
+  FailedSample failed = reader.describe(index);
+  if (failed.key.empty()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      failed.key = error.context().sample_key.value_or("");
+    } catch (...) {
+      // Of a function of the user: it says nothing of the kind.
+    }
+  }
+  return failed;
+}
+
+}  // namespace
+
 ReadSamples::ReadSamples(std::unique_ptr<Order> order,
                          std::vector<std::shared_ptr<const LeafDataset>> leaves,
                          BufferAllocator& allocator, const StageOptions& options,
@@ -121,7 +142,7 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
     } catch (...) {
       const std::exception_ptr thrown = std::current_exception();
       const std::optional<std::int64_t> broken = reader.broken_file(index);
-      guard_.handle(thrown, {reader.describe(index)}, broken.has_value());
+      guard_.handle(thrown, {describe_failed(reader, index, thrown)}, broken.has_value());
       if (broken) {
         broken_files_.insert({leaf, *broken});
       }

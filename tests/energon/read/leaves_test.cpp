@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -208,6 +209,24 @@ TEST_CASE("a join function sees the columns by name", "[energon][join]") {
   const auto samples = read(*dataset, {0, 40});
   CHECK(std::get<std::int64_t>(samples[0].at("has_two").base()) == 0);
   CHECK(std::get<std::int64_t>(samples[1].at("has_two").base()) == 1);
+}
+
+TEST_CASE("a join function that fails is reported with the key of its sample", "[energon][join]") {
+  const Join join;
+  const auto dataset = join.open([](std::vector<JoinedColumn> columns) -> Mapping {
+    const std::string key = columns.at(0).sample->keys.at(0);
+    columns.clear();
+    throw std::runtime_error("no " + key);
+  });
+  HeapBufferPool memory;
+  std::vector<Sample> samples;
+  const auto reader = dataset->open_reader();
+  CHECK(reader->describe(7).key.empty());
+  CHECK_THROWS(reader->read(Indexes{7}, memory, samples));
+  const energon::FailedSample failed = reader->describe(7);
+  CHECK(failed.key == "000037");
+  CHECK(failed.shard_name == "parts/data-3.tar");
+  CHECK(failed.index_in_shard == 7);
 }
 
 TEST_CASE("a join that was not prepared, or whose datasets changed, is refused",
