@@ -3,8 +3,11 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -16,6 +19,7 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "tests/energon/loader/loader_fixture.h"
+#include "tests/support/child_runner.h"
 
 using energon::CallContext;
 using energon::ErrorPolicies;
@@ -293,6 +297,40 @@ TEST_CASE("a quarantine line that a crash cut off does not swallow the next one"
   CHECK_FALSE(nlohmann::json::parse(lines[2]).contains("index"));
   CHECK_THROWS_WITH(energon::QuarantineWriter(folder.file("none/bad.jsonl")).append(report),
                     Catch::Contains("none/bad.jsonl"));
+}
+
+TEST_CASE("two processes write one quarantine file, and every line is whole",
+          "[loader][drops][fork]") {
+  constexpr int kLines = 400;
+  const TempDir folder;
+  const std::string path = folder.file("bad.jsonl");
+  // Lines of several pages, of different lengths.
+  const auto write = [&](const std::string& shard) {
+    energon::QuarantineWriter writer(path);
+    energon::FailureReport report{.stage = "read"};
+    for (int i = 0; i < kLines; ++i) {
+      report.cause = std::string(static_cast<std::size_t>(i) * 37 % 9000, shard.front());
+      report.samples = {{.dataset_path = "/d", .shard_name = shard, .index_in_shard = i}};
+      writer.append(report);
+    }
+    return 0;
+  };
+  const pid_t other = energon::testing::start_child([&] { return write("a.tar"); });
+  write("b.tar");
+  REQUIRE(energon::testing::await_child(other, std::chrono::seconds(60)).exit_code == 0);
+  std::map<std::string, std::vector<std::int64_t>> indexes;
+  std::ifstream file(path);
+  for (std::string text; std::getline(file, text);) {
+    const auto line = nlohmann::json::parse(text);
+    const auto index = line.at("index").get<std::int64_t>();
+    indexes[line.at("shard").get<std::string>()].push_back(index);
+    CHECK(line.at("cause").get<std::string>().size() ==
+          static_cast<std::size_t>(index * 37 % 9000));
+  }
+  std::vector<std::int64_t> all(kLines);
+  std::iota(all.begin(), all.end(), 0);
+  CHECK(indexes["a.tar"] == all);
+  CHECK(indexes["b.tar"] == all);
 }
 
 TEST_CASE("the quarantine file has a line for each sample that was left out",

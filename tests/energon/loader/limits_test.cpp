@@ -2,9 +2,13 @@
 // address space taken.
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 
 #include <catch2/catch.hpp>
@@ -15,6 +19,7 @@
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/error_of.h"
+#include "tests/support/refused_call.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/skip.h"
 
@@ -26,6 +31,7 @@ using energon::Error;
 using energon::ErrorCode;
 using energon::fit_into;
 using energon::LoaderOptions;
+using energon::SavableDataLoader;
 using energon::testing::error_of;
 using energon::testing::LoaderFixture;
 using energon::testing::take;
@@ -135,4 +141,94 @@ TEST_CASE("what stops a worker before its first batch is told with its text",
   }
   CHECK_THAT(error_under(fixture, RLIMIT_NOFILE, 12),
              Catch::Contains("worker: 0") && Catch::Contains("Too many open files"));
+}
+
+namespace {
+
+std::size_t descriptors_of(pid_t pid) {
+  const std::filesystem::directory_iterator entries("/proc/" + std::to_string(pid) + "/fd");
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+}  // namespace
+
+TEST_CASE("a worker takes six descriptors in the trainer and two in the fork server",
+          "[loader][limits][fork]") {
+  const LoaderFixture fixture({.batch_size = 2});
+  struct Taken {
+    std::size_t trainer = 0;
+    std::size_t fork_server = 0;
+  };
+  const auto with = [&](int workers) {
+    Taken taken;
+    const std::string file = fixture.folder().file("taken");
+    const auto child = energon::testing::run_in_child([&] {
+      const auto before = descriptors_of(::getpid());
+      const auto loader = fixture.loader(workers);
+      take(*loader, 40);
+      std::ofstream(file) << descriptors_of(::getpid()) - before << ' '
+                          << descriptors_of(fork_server());
+      return 0;
+    });
+    CHECK(child.exit_code == 0);
+    std::ifstream(file) >> taken.trainer >> taken.fork_server;
+    return taken;
+  };
+  const Taken one = with(1);
+  const Taken five = with(5);
+  CHECK(five.trainer - one.trainer == 4 * 6);
+  CHECK(five.fork_server - one.fork_server == 4 * 2);
+}
+
+TEST_CASE("a worker has no more descriptors after many epochs than after the first",
+          "[loader][limits][fork]") {
+  const energon::testing::TempDir folder;
+  const auto dataset = energon::testing::numbered_dataset(folder, std::vector<std::int64_t>(40, 2),
+                                                          0, {.open_shards = 3});
+  SavableDataLoader loader(energon::val_pipeline(dataset, {.batch_size = 2}),
+                           {.worker_config = {.num_workers = 2, .logical_shards = 8}});
+  const auto taken = [&] {
+    std::vector<std::size_t> counts;
+    for (const int pid : loader.worker_pids()) {
+      counts.push_back(descriptors_of(pid));
+    }
+    return counts;
+  };
+  const auto pass = [&] {
+    while (loader.next()) {
+    }
+  };
+  pass();
+  const auto first = taken();
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    pass();
+    CHECK(taken() == first);
+  }
+}
+
+TEST_CASE("without workers a loader needs nothing that a sandbox may refuse",
+          "[loader][limits][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
+  const auto expected = take(*fixture.loader(0), 60);
+  const auto child = energon::testing::run_in_child([&] {
+    for (const int call : {SYS_memfd_create, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_waitid,
+                           SYS_eventfd2, SYS_clone, SYS_clone3, SYS_fork, SYS_vfork}) {
+      if (!energon::testing::refuse_system_call(static_cast<unsigned>(call), EPERM)) {
+        return 77;
+      }
+    }
+    const auto loader = fixture.loader(0);
+    auto found = take(*loader, 20);
+    const auto resumed = energon::testing::resumed(fixture, 0, loader->save_state_rank());
+    for (std::string& label : take(*resumed, 40)) {
+      found.push_back(std::move(label));
+    }
+    const bool is_counted = loader->stats().consumer.batches == 20;
+    loader->stop();
+    return found == expected && is_counted ? 0 : 1;
+  });
+  if (child.exit_code == 77) {
+    return energon::testing::skip_case("the machine permits no filters of system calls");
+  }
+  CHECK(child.exit_code == 0);
 }

@@ -86,6 +86,29 @@ TEST_CASE("the state of data of the same names, counts and sizes is refused", "[
   }
 }
 
+TEST_CASE("the state of a prepared dataset is refused when only the digest of an index differs",
+          "[loader][state]") {
+  const TempDir here;
+  const TempDir there;
+  write_shard(here, {100, 900, 100}, 'x');
+  write_shard(there, {900, 100, 100}, 'x');
+  for (const TempDir* folder : {&here, &there}) {
+    class Silent final : public energon::ProgressSink {
+      void on_progress(const energon::PrepareProgress& /*progress*/) override {}
+    } silent;
+    energon::prepare(folder->path(), {.split_ratios = {{.part = "train", .weight = 1}}}, silent);
+  }
+  const auto pipeline = [](const TempDir& folder) { return energon::train_dataset(folder.path()); };
+  SavableDataLoaderState state = state_of(pipeline(here));
+  CHECK(restored(pipeline(here), state) == "no error");
+  CHECK_THAT(restored(pipeline(there), state),
+             Catch::Contains("config.pipeline.leaves[0].indexes: "));
+  // Nothing else differs.
+  state.config["pipeline"]["leaves"][0]["indexes"] =
+      state_of(pipeline(there)).config["pipeline"]["leaves"][0]["indexes"];
+  CHECK(restored(pipeline(there), state) == "no error");
+}
+
 TEST_CASE("a state is of all parts or of those that dataset.yaml chose", "[loader][state]") {
   const TempDir folder;
   write_shard(folder, {100, 900}, 'x');

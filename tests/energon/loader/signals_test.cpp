@@ -2,20 +2,27 @@
 // it.
 
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "io/error.h"
 #include "io/unique_fd.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -188,4 +195,92 @@ TEST_CASE_METHOD(ProcessFixture, "a job that is stopped for longer than the time
   std::this_thread::sleep_for(std::chrono::seconds(4));
   REQUIRE(::kill(-trainer, SIGCONT) == 0);
   CHECK(energon::testing::await_child(trainer, std::chrono::seconds(60)).exit_code == 0);
+}
+
+TEST_CASE("a handler that a function installs in a worker is called there",
+          "[loader][signals][fork]") {
+  energon::TrainOptions options;
+  options.task_encoder.encode_sample = energon::MapFunction([](Sample sample, CallContext&) {
+    static const auto before = std::signal(SIGUSR1, [](int number) { signal_that_came = number; });
+    sample.fields = {{"was_ignored", std::int64_t{before == SIG_IGN}},
+                     {"came", static_cast<std::int64_t>(signal_that_came)}};
+    return sample;
+  });
+  const LoaderFixture fixture(options);
+  const auto loader = fixture.loader(1);
+  const auto field = [](const Sample& sample, const char* name) {
+    return std::get<std::int64_t>(sample.at(name).base());
+  };
+  const auto first = loader->next();
+  CHECK(field(*first, "was_ignored") == 1);
+  CHECK(field(*first, "came") == 0);
+  REQUIRE(::kill(loader->worker_pids().at(0), SIGUSR1) == 0);
+  CHECK(eventually([&] { return field(*loader->next(), "came") == SIGUSR1; }));
+  CHECK(signal_that_came == 0);  // in the trainer
+}
+
+TEST_CASE("a program that a function starts in a worker inherits what is ignored",
+          "[loader][signals][fork]") {
+  const std::string kill_itself = "sh -c 'kill -TERM $$; exit 7'";
+  const std::string with_default = "env --default-signal=TERM ";
+  if (std::system((with_default + "true 2> /dev/null").c_str()) != 0) {
+    return energon::testing::skip_case("env has no --default-signal here");
+  }
+  energon::TrainOptions options;
+  options.task_encoder.encode_sample = energon::MapFunction([&](Sample sample, CallContext&) {
+    const int ignored = std::system(kill_itself.c_str());
+    const int ended = std::system((with_default + kill_itself + " 2> /dev/null").c_str());
+    sample.fields = {{"goes_on", std::int64_t{WIFEXITED(ignored) && WEXITSTATUS(ignored) == 7}},
+                     {"ends", std::int64_t{!WIFEXITED(ended) || WEXITSTATUS(ended) != 7}}};
+    return sample;
+  });
+  const LoaderFixture fixture(options);
+  const auto sample = fixture.loader(1)->next();
+  CHECK(std::get<std::int64_t>(sample->at("goes_on").base()) == 1);
+  CHECK(std::get<std::int64_t>(sample->at("ends").base()) == 1);
+}
+
+TEST_CASE_METHOD(ProcessFixture, "handlers, dispositions and mask of the trainer stay as they are",
+                 "[loader][signals][fork]") {
+  const LoaderFixture fixture(busy_options());
+  const auto child = energon::testing::run_in_child([&] {
+    std::signal(SIGTERM, [](int number) { signal_that_came = number; });
+    std::signal(SIGUSR2, SIG_IGN);
+    sigset_t blocked{};
+    ::sigaddset(&blocked, SIGHUP);
+    ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
+    const auto dispositions = [] {
+      std::vector<std::uint64_t> all;
+      for (int signal = 1; signal < NSIG; ++signal) {
+        struct sigaction action {};
+        ::sigaction(signal, nullptr, &action);
+        all.push_back(reinterpret_cast<std::uintptr_t>(action.sa_handler));
+        all.push_back(static_cast<std::uint64_t>(action.sa_flags));
+      }
+      sigset_t mask{};
+      ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+      for (int signal = 1; signal < NSIG; ++signal) {
+        all.push_back(static_cast<std::uint64_t>(::sigismember(&mask, signal)));
+      }
+      return all;
+    };
+    const auto before = dispositions();
+    const auto loader = fixture.loader(2);
+    take(*loader, 5);
+    if (dispositions() != before) {
+      return 1;
+    }
+    ::kill(loader->worker_pids().at(0), SIGKILL);
+    try {
+      take(*loader, 20);
+      return 2;
+    } catch (const energon::Error&) {
+    }
+    if (dispositions() != before) {
+      return 3;
+    }
+    loader->stop();
+    return dispositions() == before ? 0 : 4;
+  });
+  CHECK(child.exit_code == 0);
 }
