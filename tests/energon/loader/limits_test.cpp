@@ -10,6 +10,8 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -206,13 +208,17 @@ TEST_CASE("a worker has no more descriptors after many epochs than after the fir
   }
 }
 
-TEST_CASE("without workers a loader needs nothing that a sandbox may refuse",
+TEST_CASE("without workers a loader needs no process, pidfd, eventfd or memfd",
           "[loader][limits][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   const auto expected = take(*fixture.loader(0), 60);
   const auto child = energon::testing::run_in_child([&] {
-    for (const int call : {SYS_memfd_create, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_waitid,
-                           SYS_eventfd2, SYS_clone, SYS_clone3, SYS_fork, SYS_vfork}) {
+    std::vector<int> calls = {SYS_memfd_create, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_waitid,
+                              SYS_eventfd2};
+    if (!ENERGON_ADDRESS_SANITIZER) {  // its leak check has a process of its own
+      calls.insert(calls.end(), {SYS_clone, SYS_clone3});
+    }
+    for (const int call : calls) {
       if (!energon::testing::refuse_system_call(static_cast<unsigned>(call), EPERM)) {
         return 77;
       }
