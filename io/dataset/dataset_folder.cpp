@@ -294,8 +294,8 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
                 {.path = folder});
   }
   ShardSet set = open_plain(list, options);
-  if (auto warning = found.warning()) {
-    set.warnings.push_back(std::move(*warning));
+  for (std::string& warning : found.warnings()) {
+    set.warnings.push_back(std::move(warning));
   }
   return set;
 }

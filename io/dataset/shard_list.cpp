@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "io/dataset/brace_expansion.h"
 #include "io/error.h"
 #include "io/index/index_cache.h"
+#include "io/index/tar_index.h"
 #include "io/path_exists.h"
 
 namespace energon {
@@ -68,6 +70,7 @@ class ShardSearch {
   }
 
   FoundShards found;
+  std::vector<std::string> indices;
 
  private:
   void visit(const fs::directory_entry& entry, const std::string& prefix) {
@@ -84,6 +87,8 @@ class ShardSearch {
       } else {
         enter(entry.path().string(), prefix + name + "/");
       }
+    } else if (name.ends_with(".tar.idx") && !is_hidden) {
+      indices.push_back(prefix + name);
     } else if (is_shard_name(name)) {
       if (is_hidden) {
         note_hidden(prefix + name, found.hidden_shards);
@@ -108,6 +113,18 @@ class ShardSearch {
   std::vector<std::pair<dev_t, ino_t>> ancestors_;  // of the folder that is listed, itself included
 };
 
+// Those of `indices` that are of none of `shards`, sorted.
+std::vector<std::string> find_orphans(std::vector<std::string> indices,
+                                      const std::vector<std::string>& shards) {
+  std::unordered_set<std::string> known;
+  for (const std::string& shard : shards) {
+    known.insert(tar_index_path(shard));
+  }
+  std::erase_if(indices, [&](const std::string& index) { return known.contains(index); });
+  std::sort(indices.begin(), indices.end(), is_before);
+  return indices;
+}
+
 FoundShards search(const std::string& folder, bool stops_at_first) {
   ShardSearch search(stops_at_first);
   try {
@@ -115,19 +132,35 @@ FoundShards search(const std::string& folder, bool stops_at_first) {
   } catch (const fs::filesystem_error& error) {
     throw io_error("cannot list folder", error.code().value(), {.path = folder});
   }
+  if (!stops_at_first) {
+    search.found.orphan_indices = find_orphans(std::move(search.indices), search.found.names);
+  }
   return std::move(search.found);
 }
 
 }  // namespace
 
-std::optional<std::string> FoundShards::warning() const {
-  if (hidden_shards + hidden_folders == 0) {
-    return std::nullopt;
+std::vector<std::string> FoundShards::warnings() const {
+  std::vector<std::string> texts;
+  if (hidden_shards + hidden_folders > 0) {
+    texts.push_back(fmt::format(
+        "names that begin with a dot are passed over: {} shard{} and {} folder{}; the first is "
+        "'{}'",
+        hidden_shards, hidden_shards == 1 ? "" : "s", hidden_folders,
+        hidden_folders == 1 ? "" : "s", printable(first_hidden)));
   }
-  return fmt::format(
-      "names that begin with a dot are passed over: {} shard{} and {} folder{}; the first is '{}'",
-      hidden_shards, hidden_shards == 1 ? "" : "s", hidden_folders, hidden_folders == 1 ? "" : "s",
-      printable(first_hidden));
+  if (orphan_indices.size() == 1) {
+    texts.push_back(fmt::format(
+        "the index '{}' has no shard beside it: this process cannot see the shard, or it was "
+        "deleted; if that was on purpose, remove the index",
+        printable(orphan_indices.front())));
+  } else if (!orphan_indices.empty()) {
+    texts.push_back(fmt::format(
+        "{} indices have no shard beside them, the first is '{}': this process cannot see the "
+        "shards, or they were deleted; if that was on purpose, remove the indices",
+        orphan_indices.size(), printable(orphan_indices.front())));
+  }
+  return texts;
 }
 
 FoundShards find_shards(const std::string& folder) {

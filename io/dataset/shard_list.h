@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +15,11 @@ struct FoundShards {
   std::int64_t hidden_shards = 0;
   std::int64_t hidden_folders = 0;
   std::string first_hidden;  ///< relative to the folder
+  /// Indices of tars that are not there; relative to the folder, sorted as the shards.
+  std::vector<std::string> orphan_indices;
 
-  /// Says what was skipped; empty if nothing was.
-  std::optional<std::string> warning() const;
+  /// What was passed over, and whose index alone is there; empty if there is nothing to say.
+  std::vector<std::string> warnings() const;
 };
 
 /// Shards in `folder` and below it. Follows links to folders, except to a folder that already

@@ -113,8 +113,8 @@ Dataset find_dataset(const std::string& path, const LintOptions& options, LintRe
           {.message = ".nv-meta/.info.json is missing: the dataset is not prepared completely"});
     }
     FoundShards found = find_shards(path);
-    if (auto warning = found.warning()) {
-      report.warnings.push_back(std::move(*warning));
+    for (std::string& warning : found.warnings()) {
+      report.warnings.push_back(std::move(warning));
     }
     dataset.shards = std::move(found.names);
     if (dataset.shards.empty()) {

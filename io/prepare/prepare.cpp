@@ -156,8 +156,8 @@ class Preparation {
     if (problems_.any()) {
       problems_.raise(path_);
     }
-    if (auto warning = found_.warning()) {
-      report_.warnings.push_back(std::move(*warning));
+    for (std::string& warning : found_.warnings()) {
+      report_.warnings.push_back(std::move(warning));
     }
     write_meta_files();
     commit();

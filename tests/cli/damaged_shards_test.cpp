@@ -71,6 +71,25 @@ TEST_CASE("dump, info, prepare and lint tell of a tar without its end, or fail i
   }
 }
 
+TEST_CASE("dump, info, get, lint and prepare tell of an index without its shard", "[cli][damage]") {
+  const TempDir folder;
+  folder.write("a.tar", three_samples("a").end().text());
+  folder.write("b.tar", three_samples("b").end().text());
+  REQUIRE(run_energon({"info", folder.path()}).exit_code == 0);
+  REQUIRE(fs::remove(folder.file("b.tar")));
+  for (const Words& command : {Words{"dump", folder.path(), "--mode", "val"},
+                               {"info", folder.path()},
+                               {"get", folder.path(), "a1"},
+                               {"lint", folder.path()},
+                               {"prepare", folder.path(), "--split-ratio", "1,0,0"}}) {
+    CAPTURE(command);
+    const ProgramResult result = run_energon(command);
+    CHECK(result.exit_code == 0);
+    CHECK_THAT(result.err, Catch::Contains("warning") &&
+                               Catch::Contains("the index 'b.tar.idx' has no shard beside it"));
+  }
+}
+
 TEST_CASE("get compares a sample with the parts that the database lists", "[cli][damage][get]") {
   const TempDir folder;
   folder.write("a.tar", three_samples("a").end().text());

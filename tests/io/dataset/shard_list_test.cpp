@@ -56,7 +56,7 @@ TEST_CASE("hidden shards and folders are passed over and counted", "[io][formats
   folder.write(".nv-meta/x.tar", "");
   folder.write(".nv-meta.prepare/x.tar", "");
   folder.write(".notes", "");
-  CHECK_FALSE(find_shards(folder.path()).warning());
+  CHECK(find_shards(folder.path()).warnings().empty());
   CHECK_FALSE(has_shards(folder.path()));
   folder.write(".trash/x.tar", "");
   folder.write("d/._0.tar", "");
@@ -68,7 +68,26 @@ TEST_CASE("hidden shards and folders are passed over and counted", "[io][formats
   CHECK(found.names == Names{"d/0.tar"});
   CHECK(found.hidden_shards == 2);
   CHECK(found.hidden_folders == 1);
-  CHECK(found.warning() ==
-        "names that begin with a dot are passed over: 2 shards and 1 folder; the first is "
-        "'.trash'");
+  CHECK(found.warnings() ==
+        Names{"names that begin with a dot are passed over: 2 shards and 1 folder; the first is "
+              "'.trash'"});
+}
+
+TEST_CASE("an index whose shard is not there is told", "[io][formats][shards]") {
+  const TempDir folder;
+  for (const char* name : {"a.tar", "a.tar.idx", "b.tgz", "b.tar.idx", "c.tar.gz", "c.tar.tar.idx",
+                           "x.jsonl.idx", "d/.e.tar.idx", "a.tar.idx.tmp.0"}) {
+    folder.write(name, "");
+  }
+  CHECK(find_shards(folder.path()).warnings().empty());
+  folder.write("d/2.tar.idx", "");
+  CHECK(find_shards(folder.path()).warnings() ==
+        Names{"the index 'd/2.tar.idx' has no shard beside it: this process cannot see the shard, "
+              "or it was deleted; if that was on purpose, remove the index"});
+  folder.write("d-e/1.tar.idx", "");
+  folder.write("d/10.tar.idx", "");
+  CHECK(find_shards(folder.path()).warnings() ==
+        Names{"3 indices have no shard beside them, the first is 'd/10.tar.idx': this process "
+              "cannot see the shards, or they were deleted; if that was on purpose, remove the "
+              "indices"});
 }
