@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/commands/command.h"
 #include "cli/job/interrupt.h"
 #include "cli/show/outcome.h"
 #include "cli/show/output.h"
 #include "io/dataset/dataset_kind.h"
+#include "io/error.h"
 #include "io/prepare/prepare_join.h"
 
 namespace energon::cli {
@@ -19,7 +21,11 @@ void print_jsonl(const std::string& path) {
   output().write("Preparing jsonl dataset…\n");
   output().flush();
   const StopOnInterrupt interrupt;
-  output().print("Done. Found {} samples.\n", prepare_jsonl(path, interrupt.token()));
+  const JsonlReport report = prepare_jsonl(path, interrupt.token());
+  for (const std::string& warning : report.warnings) {
+    print_warning(fmt::format("{}: {}", printable(path), warning));
+  }
+  output().print("Done. Found {} samples.\n", report.samples);
 }
 
 void print_join(const JoinReport& join) {

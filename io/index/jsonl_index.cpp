@@ -121,6 +121,26 @@ bool is_valid_index(const std::string& index_path, const FileSource& jsonl) {
   }
 }
 
+// Offsets of an index that may be of another file's content; empty if it is no index at all.
+std::vector<std::uint64_t> read_old_entries(const std::string& index_path) {
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+  std::vector<std::uint64_t> entries;
+  try {
+    const FileSource file(index_path);
+    if (file.size() % kEntryBytes != 0 || file.size() > kLimitBytes) {
+      return {};
+    }
+    entries.resize(file.size() / kEntryBytes);
+    file.read_at(0, std::as_writable_bytes(std::span(entries)));
+  } catch (const Error&) {
+    return {};
+  }
+  const bool grows =
+      std::adjacent_find(entries.begin(), entries.end(), std::greater_equal<>()) == entries.end();
+  return entries.size() >= 2 && entries.front() == 0 && grows ? entries
+                                                              : std::vector<std::uint64_t>();
+}
+
 }  // namespace
 
 JsonlIndex JsonlIndex::load(const std::string& index_path, std::uint64_t jsonl_size) {
@@ -236,6 +256,18 @@ std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index
   return samples;
 }
 
+std::optional<std::string> jsonl_proof_of_shrinking(const std::string& old_index_path,
+                                                    std::uint64_t jsonl_size) {
+  const std::vector<std::uint64_t> old = read_old_entries(old_index_path);
+  if (old.empty() || old.back() <= jsonl_size) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "the file has {} bytes, but its index says that its {} samples end at byte {}: the file was "
+      "cut after it was indexed",
+      jsonl_size, old.size() - 1, old.back());
+}
+
 std::string ensure_jsonl_indexed(const std::string& jsonl_path,
                                  const std::optional<std::string>& cache_dir) {
   const FileSource jsonl(jsonl_path);
@@ -249,6 +281,13 @@ std::string ensure_jsonl_indexed(const std::string& jsonl_path,
     if (is_valid_index(cached, jsonl)) {
       return cached;
     }
+  }
+  if (const auto proof = jsonl_proof_of_shrinking(beside, jsonl.size())) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}; if that was on purpose, remove '{}' or run energon prepare on the "
+                            "file",
+                            *proof, printable(beside)),
+                {.path = jsonl_path});
   }
   try {
     write_jsonl_index(jsonl, beside);

@@ -126,6 +126,13 @@ class JsonlLinter {
       return;
     }
     try {
+      if (const auto proof = jsonl_proof_of_shrinking(path, file_.size())) {
+        add(
+            fmt::format("{}; if that was on purpose, remove '{}' or run energon prepare on the "
+                        "file",
+                        *proof, printable(path)));
+        return;
+      }
       if (!has_time_of(path, file_.identity())) {
         report_.warnings.push_back(
             fmt::format("{} has another modification time than the file; the index is built anew "

@@ -294,8 +294,16 @@ std::vector<std::string> remove_unused(const std::string& folder,
 
 }  // namespace
 
-std::int64_t prepare_jsonl(const std::string& path, std::stop_token stop) {
-  return write_jsonl_index(FileSource(path), jsonl_index_path(path), std::move(stop));
+JsonlReport prepare_jsonl(const std::string& path, std::stop_token stop) {
+  const FileSource jsonl(path);
+  const std::string index_path = jsonl_index_path(path);
+  JsonlReport report;
+  // Who prepares wants what is there now, but hears of it.
+  if (auto proof = jsonl_proof_of_shrinking(index_path, jsonl.size())) {
+    report.warnings.push_back(std::move(*proof));
+  }
+  report.samples = write_jsonl_index(jsonl, index_path, std::move(stop));
+  return report;
 }
 
 JoinReport prepare_join(const LeafReference& join, std::stop_token stop) {

@@ -12,9 +12,14 @@
 
 namespace energon {
 
-/// Writes the index beside the file, replacing an existing one. Returns the number of samples.
-/// Throws Error as write_jsonl_index(), kCancelled if `stop` was requested.
-std::int64_t prepare_jsonl(const std::string& path, std::stop_token stop = {});
+struct JsonlReport {
+  std::int64_t samples = 0;
+  std::vector<std::string> warnings = {};  ///< that the replaced index proves that the file shrank
+};
+
+/// Writes the index beside the file, replacing an existing one. Throws Error as
+/// write_jsonl_index(), kCancelled if `stop` was requested.
+JsonlReport prepare_jsonl(const std::string& path, std::stop_token stop = {});
 
 struct JoinReport {
   std::string index_path = {};

@@ -54,6 +54,13 @@ TEST_CASE("prepare indexes a JSONL file, blank lines and all", "[cli][prepare]")
   CHECK(result.err.empty());
   CHECK(energon::read_file(path + ".idx").size() == 11 * 8);
 
+  folder.write("x.jsonl", "{}\n");
+  CHECK_THAT(run_energon({"info", path}).err, Catch::Contains("cut after it was indexed"));
+  const auto again = run_energon({"prepare", path});
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.err, Catch::Contains("warning") && Catch::Contains("cut after it was indexed"));
+  CHECK(run_energon({"info", path}).err.empty());
+
   folder.write("x.jsonl", "{}\nnot json\n");
   const auto bad = run_energon({"prepare", path});
   CHECK(bad.exit_code == 1);

@@ -13,6 +13,7 @@
 
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/shared_folder.h"
 #include "tests/io/shards.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/temp_dir.h"
@@ -173,6 +174,32 @@ TEST_CASE("an index of another content is built again", "[io][formats][jsonl]") 
   const FileSource jsonl(path);
   CHECK(JsonlIndex::load(path + ".idx", jsonl.size()).range(1).offset == 3);
   CHECK(FileSource(path + ".idx").identity().mtime_ns == jsonl.identity().mtime_ns);
+}
+
+TEST_CASE("a file that is shorter than its index says is an error, and the index stays",
+          "[io][formats][jsonl]") {
+  const TempDir folder;
+  const std::string path = folder.write("x.jsonl", "{}\n{}\n{}\n");
+  const std::string index = path + ".idx";
+  ensure_jsonl_indexed(path, folder.file("cache"));
+  const std::string before = energon::read_file(index);
+  folder.write("x.jsonl", "{}\n{}\n");
+  if (GENERATE(false, true)) {  // as an index that lies about its time
+    REQUIRE(energon::give_time_of(index, FileSource(path).identity()));
+  }
+  const auto [code, text] = error_of([&] { ensure_jsonl_indexed(path, folder.file("cache")); });
+  CHECK(code == ErrorCode::kCorruptData);
+  CHECK(contains(text,
+                 "the file has 6 bytes, but its index says that its 3 samples end at byte 9: the "
+                 "file was cut after it was indexed; if that was on purpose, remove '" +
+                     index + "' or run energon prepare on the file [path: " + path));
+  CHECK(energon::read_file(index) == before);
+  CHECK_FALSE(std::filesystem::exists(folder.file("cache")));
+
+  // What is no index proves nothing.
+  folder.write("x.jsonl.idx", before.substr(8));
+  ensure_jsonl_indexed(path, folder.file("cache"));
+  CHECK(JsonlIndex::load(index, 6).sample_count() == 2);
 }
 
 TEST_CASE("what is read is one whole line of the file", "[io][formats][jsonl]") {

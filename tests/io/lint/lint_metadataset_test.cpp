@@ -182,3 +182,13 @@ TEST_CASE("lint compares the index of a JSONL file", "[io][formats][lint]") {
   damage(3 * 8);  // the end
   CHECK(contains(lint(path).problems.at(0).message, "x.jsonl.idx"));
 }
+
+TEST_CASE("lint tells that a JSONL file is shorter than its index says", "[io][formats][lint]") {
+  const TempDir folder;
+  const std::string path = folder.write("x.jsonl", "{}\n{}\n");
+  energon::write_jsonl_index(energon::FileSource(path), path + ".idx");
+  folder.write("x.jsonl", "{}\n");
+  const LintReport report = lint(path);
+  REQUIRE(report.problems.size() == 1);
+  CHECK(contains(report.problems[0].message, "cut after it was indexed"));
+}

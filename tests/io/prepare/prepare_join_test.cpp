@@ -363,8 +363,14 @@ TEST_CASE("a JSONL file is prepared", "[io][formats][jsonl][prepare]") {
   for (int i = 0; i < 10; ++i) {
     content += fmt::format("{{\"i\": {}}}\n{}", i, i % 4 == 0 ? "\n  \n" : "");
   }
-  CHECK(prepare_jsonl(folder.write("x.jsonl", content)) == 10);
+  CHECK(prepare_jsonl(folder.write("x.jsonl", content)).samples == 10);
   CHECK(energon::read_file(folder.file("x.jsonl.idx")).size() == 11 * 8);
+  CHECK(prepare_jsonl(folder.file("x.jsonl")).warnings.empty());
+  const auto report = prepare_jsonl(folder.write("x.jsonl", content.substr(0, 10)));
+  CHECK(report.samples == 1);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(contains(report.warnings[0], "its index says that its 10 samples end at byte"));
+  CHECK(energon::read_file(folder.file("x.jsonl.idx")).size() == 2 * 8);
   CHECK(error_of([&] { prepare_jsonl(folder.file("absent.jsonl")); }).first ==
         ErrorCode::kNotFound);
 }
