@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cli/commands/command.h"
 #include "cli/job/interrupt.h"
 #include "cli/show/outcome.h"
 #include "cli/show/output.h"

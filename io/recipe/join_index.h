@@ -61,7 +61,7 @@ class JoinIndex {
   JoinRow decode(std::int64_t i, std::span<const std::int64_t> numbers) const;
   [[noreturn]] void fail(std::int64_t row, std::size_t column, const std::string& problem) const;
 
-  const FileSource file_;
+  FileSource file_;
   const std::size_t columns_;
   std::int64_t rows_ = 0;
 };

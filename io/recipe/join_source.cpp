@@ -9,10 +9,12 @@
 
 #include "io/dataset/brace_expansion.h"
 #include "io/dataset/dataset_info.h"
+#include "io/dataset/excluded_samples.h"
 #include "io/dataset/read_committed.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/index/sample_index.h"
 #include "io/path_exists.h"
 
 namespace energon {
@@ -78,6 +80,7 @@ JoinSource read_source(const JoinColumn& column) {
                   {.path = meta});
     }
     source.tar_file_ids.push_back(id->second);
+    source.sample_counts.push_back(info->shards[static_cast<std::size_t>(id->second)].sample_count);
   }
   source.excludes = expand_all(config.exclude);
   std::sort(source.excludes.begin(), source.excludes.end());
@@ -118,6 +121,39 @@ JoinFiles locate_join(const LeafReference& join) {
   return files;
 }
 
+std::optional<std::int64_t> expected_rows(const JoinFiles& files) {
+  const auto skips = [](const JoinSource& source) { return source.nonmatch == Nonmatch::kSkip; };
+  if (std::any_of(files.sources.begin() + 1, files.sources.end(), skips)) {
+    return std::nullopt;
+  }
+  const JoinSource& first = files.sources.front();
+  std::int64_t rows = 0;
+  std::unordered_map<std::string, std::int64_t> ids;  // of shards that are not excluded
+  for (std::size_t i = 0; i < first.shards.size(); ++i) {
+    if (!first.is_shard_excluded(i)) {
+      rows += first.sample_counts[i];
+      ids.emplace(first.shards[i], first.tar_file_ids[i]);
+    }
+  }
+  std::optional<SampleIndex> index;
+  for (const std::string& entry : first.excludes) {
+    const auto sample = split_exclude_entry(entry, ids);
+    if (!sample) {
+      continue;
+    }
+    if (!index) {
+      const std::string path = first.dataset_path + "/.nv-meta/index.sqlite";
+      if (!path_exists(path)) {
+        return std::nullopt;
+      }
+      index.emplace(path);
+    }
+    const auto location = index->find_sample(sample->key);
+    rows -= location && location->tar_file_id == ids.at(sample->shard) ? 1 : 0;
+  }
+  return rows;
+}
+
 JoinIndex open_join_index(const JoinFiles& files, const LeafReference& join) {
   if (!path_exists(files.index_path)) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -126,7 +162,18 @@ JoinIndex open_join_index(const JoinFiles& files, const LeafReference& join) {
                             printable(join.path)),
                 {.path = files.index_path});
   }
-  return JoinIndex(files.index_path, files.sources.size());
+  JoinIndex index(files.index_path, files.sources.size());
+  if (const auto rows = expected_rows(files); rows && *rows != index.row_count()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the join index has {} rows, but the split part '{}' of the first "
+                            "dataset has {} samples that are not excluded, each of which has one: "
+                            "the index was cut, or the split file was changed; run: energon "
+                            "prepare {}",
+                            index.row_count(), printable(files.sources.front().split_part), *rows,
+                            printable(join.path)),
+                {.path = files.index_path});
+  }
+  return index;
 }
 
 }  // namespace energon

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct JoinSource {
   std::string uuid = {};
   /// Shards of the split part before exclusion. JoinPlace::shard is a position in this list.
   std::vector<std::string> shards = {};
-  std::vector<std::int64_t> tar_file_ids = {};  ///< of each shard, in index.sqlite
-  std::vector<std::string> excludes = {};       ///< expanded, sorted, without duplicates
+  std::vector<std::int64_t> tar_file_ids = {};   ///< of each shard, in index.sqlite
+  std::vector<std::int64_t> sample_counts = {};  ///< of each shard, by .info.json
+  std::vector<std::string> excludes = {};        ///< expanded, sorted, without duplicates
 
   /// Whether the shard at this position is excluded as a whole.
   bool is_shard_excluded(std::size_t position) const;
@@ -46,8 +48,13 @@ std::vector<std::string> dataset_paths(const LeafReference& join);
 /// unknown or names a shard twice; kCorruptData, kIo.
 JoinFiles locate_join(const LeafReference& join);
 
+/// The number of rows that the index of this join must have: one for each sample of the first
+/// dataset that is not excluded. Nothing if it is unknown: with nonmatch: skip only the join itself
+/// knows what is skipped, and excluded samples are counted with index.sqlite, which may be missing.
+std::optional<std::int64_t> expected_rows(const JoinFiles& files);
+
 /// Throws Error as JoinIndex; kInvalidArgument, with the command to run, if the join is not
-/// prepared.
+/// prepared; kCorruptData if the number of rows is not expected_rows().
 JoinIndex open_join_index(const JoinFiles& files, const LeafReference& join);
 
 }  // namespace energon

@@ -273,6 +273,34 @@ TEST_CASE("a changed metadataset must be prepared again and leaves exactly two f
   CHECK(f.open().row_count() == 55);
 }
 
+TEST_CASE("a join index that was cut by whole rows is an error", "[io][formats][join][prepare]") {
+  const Fixture f;
+  const std::string nonmatch = GENERATE("error", "none", "skip");
+  const bool has_excludes = GENERATE(false, true);
+  if (has_excludes) {
+    f.split("one",
+            "split_parts: {train: ['parts/data-{0..5}.tar']}\n"
+            "exclude: ['parts/data-0.tar/00000{3..4}', parts/data-0.tar/absent, "
+            "parts/data-1.tar, parts/data-1.tar/000012]\n");
+  }
+  f.join("path: two, nonmatch: " + nonmatch);
+  f.prepare();
+  CHECK(f.open().row_count() == (has_excludes ? 43 : 55));
+  const std::string index = f.path + ".cache/" + files_below(f.path + ".cache").at(0);
+  constexpr std::uintmax_t kRowBytes = 48;
+  std::filesystem::resize_file(index, std::filesystem::file_size(index) - 3 * kRowBytes);
+  if (nonmatch == "skip") {
+    CHECK(f.open().row_count() == (has_excludes ? 40 : 52));  // nobody knows
+    return;
+  }
+  const auto [code, message] = error_of([&] { f.open(); });
+  CHECK(code == ErrorCode::kCorruptData);
+  CHECK(contains(message, fmt::format("the join index has {} rows, but the split part 'train' of "
+                                      "the first dataset has {} samples that are not excluded",
+                                      has_excludes ? 40 : 52, has_excludes ? 43 : 55)));
+  CHECK(contains(message, "run: energon prepare " + f.path + " [path: " + index));
+}
+
 TEST_CASE("the same datasets joined in two splits have two indices",
           "[io][formats][join][prepare]") {
   const Fixture f;
