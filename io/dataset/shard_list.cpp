@@ -49,8 +49,9 @@ class ShardSearch {
  public:
   explicit ShardSearch(bool stops_at_first) : stops_at_first_(stops_at_first) {}
 
-  /// `prefix` is that of the names found: empty, or it ends with a slash.
-  void enter(const std::string& folder, const std::string& prefix) {
+  /// `prefix` is that of the names found: empty, or it ends with a slash. `is_below_link`: the path
+  /// from where the search began has a link in it.
+  void enter(const std::string& folder, const std::string& prefix, bool is_below_link) {
     struct stat status {};
     if (::stat(folder.c_str(), &status) != 0) {
       throw io_error("cannot list folder", errno, {.path = folder});
@@ -59,9 +60,19 @@ class ShardSearch {
     if (std::find(ancestors_.begin(), ancestors_.end(), identity) != ancestors_.end()) {
       return;  // a link back
     }
+    // Folders with links to each other are entered once for each order of them.
+    constexpr std::int64_t kMostBelowLinks = 100'000;
+    if (is_below_link && ++folders_below_links_ > kMostBelowLinks) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("links to folders lead to more than {} folders, the same ones again "
+                              "and again perhaps: remove links between folders, or name a folder "
+                              "without them",
+                              kMostBelowLinks),
+                  {.path = folder});
+    }
     ancestors_.push_back(identity);
     for (const auto& entry : fs::directory_iterator(folder)) {
-      visit(entry, prefix);
+      visit(entry, prefix, is_below_link);
       if (stops_at_first_ && !found.names.empty()) {
         break;
       }
@@ -73,7 +84,7 @@ class ShardSearch {
   std::vector<std::string> indices;
 
  private:
-  void visit(const fs::directory_entry& entry, const std::string& prefix) {
+  void visit(const fs::directory_entry& entry, const std::string& prefix, bool is_below_link) {
     const std::string name = entry.path().filename().string();
     const bool is_hidden = name.starts_with('.');
     std::error_code ignored;  // of a link that leads nowhere
@@ -85,7 +96,7 @@ class ShardSearch {
       if (is_hidden) {
         note_hidden(prefix + name, found.hidden_folders);
       } else {
-        enter(entry.path().string(), prefix + name + "/");
+        enter(entry.path().string(), prefix + name + "/", is_below_link || entry.is_symlink());
       }
     } else if (name.ends_with(".tar.idx") && !is_hidden) {
       indices.push_back(prefix + name);
@@ -110,6 +121,7 @@ class ShardSearch {
   }
 
   const bool stops_at_first_;
+  std::int64_t folders_below_links_ = 0;
   std::vector<std::pair<dev_t, ino_t>> ancestors_;  // of the folder that is listed, itself included
 };
 
@@ -128,7 +140,7 @@ std::vector<std::string> find_orphans(std::vector<std::string> indices,
 FoundShards search(const std::string& folder, bool stops_at_first) {
   ShardSearch search(stops_at_first);
   try {
-    search.enter(folder, "");
+    search.enter(folder, "", false);
   } catch (const fs::filesystem_error& error) {
     throw io_error("cannot list folder", error.code().value(), {.path = folder});
   }

@@ -10,6 +10,7 @@
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 
+using energon::ErrorCode;
 using energon::find_shards;
 using energon::FoundShards;
 using energon::has_shards;
@@ -42,6 +43,25 @@ TEST_CASE("links to folders are followed once on a path", "[io][formats][shards]
   fs::create_directory_symlink("loop", folder.file("loop"));
   fs::create_symlink(folder.file("a/0.tar"), folder.file("file.tar"));
   CHECK(find_shards(folder.path()).names == Names{"a/0.tar", "b/0.tar", "file.tar"});
+}
+
+TEST_CASE("links between folders do not take time without end", "[io][formats][shards]") {
+  const TempDir folder;
+  constexpr int kFolders = 20;  // 2^20 ways
+  for (int i = 0; i < kFolders; ++i) {
+    const std::string name = "d/" + std::to_string(i);
+    fs::create_directories(folder.file(name));
+    for (const char* link : {"/a", "/b"}) {
+      fs::create_directory_symlink(folder.file("d/" + std::to_string(i + 1)),
+                                   folder.file(name + link));
+    }
+  }
+  folder.write("d/20/x.tar", "");
+  const auto [code, message] = error_of([&] { find_shards(folder.path()); });
+  CHECK(code == ErrorCode::kInvalidArgument);
+  CHECK(contains(message, "links to folders lead to more than 100000 folders"));
+  CHECK(contains(message, "[path: " + folder.file("d/")));
+  CHECK(find_shards(folder.file("d/15")).names.size() == 32);
 }
 
 TEST_CASE("a link that should be a shard but leads nowhere is an error", "[io][formats][shards]") {
