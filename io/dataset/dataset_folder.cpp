@@ -14,6 +14,7 @@
 
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/excluded_samples.h"
+#include "io/dataset/expanded_copy.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/quarantined_samples.h"
 #include "io/dataset/read_committed.h"
@@ -231,13 +232,16 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
   const auto open = [&](ShardFile& shard, std::size_t i) {
     const std::string original = list.folder + "/" + shard.name;
     shard.tar_path = ensure_expanded(original, options.cache_dir);
-    IndexedTar indexed = index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
-    shard.index_path = indexed.index_path;
-    warnings.of(i) = std::move(indexed.warnings);
-    if (auto odd = measure_shard(shard, FileSource(shard.tar_path), options.strictness);
-        odd && !indexed.is_new) {
-      warnings.of(i).push_back(std::move(*odd));
-    }
+    read_copy(original, shard.tar_path, [&] {
+      IndexedTar indexed =
+          index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
+      shard.index_path = indexed.index_path;
+      warnings.of(i) = std::move(indexed.warnings);
+      if (auto odd = measure_shard(shard, FileSource(shard.tar_path), options.strictness);
+          odd && !indexed.is_new) {
+        warnings.of(i).push_back(std::move(*odd));
+      }
+    });
     // Checksums follow an index beside the data; one in the cache never has any.
     const std::string checksums = checksum_path(shard.index_path);
     shard.checksum_path = path_exists(checksums) ? checksums : "";

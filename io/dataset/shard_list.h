@@ -22,10 +22,10 @@ struct FoundShards {
   std::vector<std::string> warnings() const;
 };
 
-/// Shards in `folder` and below it. Links to folders are followed, except to a folder that the path
-/// is in already; more than 100,000 folders below links are an Error (kInvalidArgument). Passed
-/// over and counted: shards and folders whose name begins with a dot; what begins with .nv-meta is
-/// not counted. Throws Error (kIo, kNotFound).
+/// Shards in `folder` and below it. Follows links to folders, except to a folder that already
+/// contains the link. Skips and counts shards and folders whose name begins with a dot; skips names
+/// that begin with .nv-meta without counting them. Throws Error: kIo, kNotFound; kInvalidArgument
+/// for more than 100,000 folders below links.
 FoundShards find_shards(const std::string& folder);
 
 /// Whether find_shards() would find any; stops at the first.

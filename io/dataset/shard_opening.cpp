@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "io/dataset/expanded_copy.h"
 #include "io/file_source.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
@@ -86,7 +87,8 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
     expanded.emplace(shard.tar_path);
   }
   const FileSource& tar = expanded ? *expanded : file;
-  std::optional<std::string> oddity = measure_shard(shard, tar, options.strictness);
+  std::optional<std::string> oddity = read_copy(
+      original, shard.tar_path, [&] { return measure_shard(shard, tar, options.strictness); });
   if (shard.sample_count != count_in_info) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("shard '{}' has {} samples by .info.json, but {} by its index; prepare "
@@ -95,7 +97,9 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
                 {.path = shard.index_path});
   }
   if (const ShardRecord* const record = records ? records->find(shard.name) : nullptr) {
-    check_recorded_once(*record, file, tar, shard.index_path, options.cache_dir);
+    read_copy(original, shard.tar_path, [&] {
+      check_recorded_once(*record, file, tar, shard.index_path, options.cache_dir);
+    });
     shard.index_digest = record->index_digest;
   }
   if (const std::string checksums = checksum_path(shard.index_path); path_exists(checksums)) {

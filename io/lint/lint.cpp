@@ -12,6 +12,7 @@
 
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/dataset_kind.h"
+#include "io/dataset/expanded_copy.h"
 #include "io/dataset/read_committed.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_list.h"
@@ -203,7 +204,9 @@ class Linter {
     const std::string original = dataset_.folder + "/" + name(i);
     const FileSource tar(ensure_expanded(original, options_.cache_dir));
     try {
-      ShardScan scan = scan_shard(tar, {.strictness = options_.strictness});
+      ShardScan scan = read_copy(original, tar.path(), [&] {
+        return scan_shard(tar, {.strictness = options_.strictness});
+      });
       ScannedShard shard{.scan = std::move(scan), .tar_size = tar.size()};
       check_index(i, tar, shard.scan, tar_index_path(original));
       check_parts(i, tar, shard.scan);

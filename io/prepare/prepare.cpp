@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_info.h"
+#include "io/dataset/expanded_copy.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_list.h"
@@ -180,7 +181,8 @@ class Preparation {
     const FileSource tar(ensure_expanded(original, options_.cache_dir));
     const std::string old_index = tar_index_path(original);
     check_not_shrunk(proof_of_shrinking(old_index, tar.size()), old_index, nullptr);
-    ShardScan scan = scan_shard(tar, {.strictness = options_.strictness});
+    ShardScan scan = read_copy(
+        original, tar.path(), [&] { return scan_shard(tar, {.strictness = options_.strictness}); });
     ScannedShard shard{.scan = std::move(scan), .tar_size = tar.size()};
     std::vector<std::uint64_t> entries;
     for (const ScannedSample& sample : shard.scan.samples) {

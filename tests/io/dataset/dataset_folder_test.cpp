@@ -5,10 +5,12 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/index/tar_index.h"
+#include "io/lint/lint.h"
 #include "tests/io/shards.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temp_dir.h"
@@ -361,6 +363,35 @@ TEST_CASE("a prepared compressed shard opens", "[io][formats][open]") {
   const ShardSet set = fixture.open();
   CHECK(set.shards[0].index_path == fixture.data + "/a.tar.idx");
   CHECK(set.shards[0].sample_count == 3);
+}
+
+TEST_CASE("an expanded copy that was cut is named with its shard and what to do",
+          "[io][formats][open]") {
+  const Fixture fixture;
+  fixture.write("a.tgz", gzip(make_shard(0, 3)));
+  const bool is_prepared = GENERATE(false, true);
+  const energon::PrepareOptions options{.cache_dir = fixture.root.file("cache")};
+  if (is_prepared) {
+    prepare_folder(fixture.data, options);
+  }
+  const std::string copy = fixture.open().shards[0].tar_path;
+  std::filesystem::resize_file(copy, 3000);
+  const std::string expected = fmt::format(
+      "read from '{}', the expanded copy of '{}': if the shard is whole, remove the copy, and it "
+      "is made again",
+      copy, fixture.data + "/a.tgz");
+  const auto [code, message] = error_of([&] { fixture.open(); });
+  CHECK(code == ErrorCode::kCorruptData);
+  CHECK(contains(message, expected));
+  if (!is_prepared) {
+    CHECK(contains(error_of([&] { prepare_folder(fixture.data, options); }).second, expected));
+  }
+  const energon::LintReport report =
+      energon::lint(fixture.data, {.cache_dir = fixture.root.file("cache")});
+  REQUIRE_FALSE(report.problems.empty());
+  CHECK(contains(report.problems[0].message, expected));
+  REQUIRE(std::filesystem::remove(copy));
+  CHECK(fixture.open().shards[0].sample_count == 3);
 }
 
 TEST_CASE("progress is reported per shard", "[io][formats][open]") {
