@@ -101,6 +101,18 @@ struct InflateEnd {
   }
 };
 
+// gzip(1) takes zeros behind the last member, with which tapes are filled up. Nothing may follow.
+void skip_padding(Input& input, const Output& output) {
+  for (ByteView pending; !(pending = input.pending()).empty();) {
+    const auto other =
+        std::find_if(pending.begin(), pending.end(), [](std::byte b) { return b != std::byte{0}; });
+    input.consume(static_cast<std::size_t>(other - pending.begin()));
+    if (other != pending.end()) {
+      throw output.corrupt(input.position(), "data behind the zeros that fill up the gzip stream");
+    }
+  }
+}
+
 // zlib compares CRC-32 and length of each member itself when it reads the gzip wrapper.
 void expand_gzip(Input& input, Output& output) {
   const std::unique_ptr<z_stream, InflateEnd> stream(new z_stream{});
@@ -111,6 +123,10 @@ void expand_gzip(Input& input, Output& output) {
   bool inside_member = true;
   for (ByteView pending; !(pending = input.pending()).empty();) {
     if (!inside_member) {
+      if (pending.front() == std::byte{0}) {
+        skip_padding(input, output);
+        return;
+      }
       inflateReset(stream.get());
       inside_member = true;
     }
