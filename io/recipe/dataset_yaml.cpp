@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "io/dataset/read_committed.h"
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
 #include "io/file_source.h"
@@ -143,14 +144,11 @@ class Reader {
   std::vector<std::string> not_applied_;
 };
 
-}  // namespace
-
-DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std::string>& name) {
+DatasetYaml read_file_of_loader(const std::string& path, bool is_named) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
-  const std::string path = fmt::format("{}/.nv-meta/{}", folder, name.value_or("dataset.yaml"));
   DatasetYaml result;
   if (!path_exists(path)) {
-    if (name) {
+    if (is_named) {
       throw Error(ErrorCode::kNotFound, "the dataset_config does not exist", {.path = path});
     }
     return result;
@@ -160,6 +158,15 @@ DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std
     reader.read(key, value);
   }
   reader.finish(path);
+  return result;
+}
+
+}  // namespace
+
+DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std::string>& name) {
+  const std::string path = fmt::format("{}/.nv-meta/{}", folder, name.value_or("dataset.yaml"));
+  DatasetYaml result;
+  read_committed(folder, [&] { result = read_file_of_loader(path, name.has_value()); });
   return result;
 }
 

@@ -1,9 +1,11 @@
 #include "io/recipe/dataset_yaml.h"
 
+#include <filesystem>
 #include <utility>
 
 #include <catch2/catch.hpp>
 
+#include "io/dataset/prepare_commit.h"
 #include "io/error.h"
 #include "io/recipe/recipe.h"
 #include "tests/support/temp_dir.h"
@@ -99,4 +101,17 @@ TEST_CASE("a file that is named must be there", "[io][formats][dataset_yaml]") {
   CHECK(read_dataset_yaml(folder.path(), std::nullopt).warnings.empty());
   CHECK_THROWS_WITH(read_dataset_yaml(folder.path(), "crude.yaml"),
                     Catch::Contains("does not exist") && Catch::Contains("crude.yaml"));
+}
+
+TEST_CASE("dataset.yaml of a prepare that was stopped is read when that is finished",
+          "[io][formats][dataset_yaml]") {
+  const TempDir folder;
+  folder.write(".nv-meta/dataset.yaml", "subflavors: {of: old}\n");
+  const std::string staging = ".nv-meta.prepare.0123456789abcdef";
+  folder.write(staging + "/0123456789abcdef/new", "subflavors: {of: new}\n");
+  folder.write(staging + "/0123456789abcdef/journal",
+               energon::encode_journal({{.from = "new", .to = ".nv-meta/dataset.yaml"}}));
+  energon::publish_commit(folder.path(), folder.file(staging));
+  CHECK(read_dataset_yaml(folder.path(), std::nullopt).subflavors.dump() == R"({"of":"new"})");
+  CHECK_FALSE(std::filesystem::exists(energon::commit_folder(folder.path())));
 }
