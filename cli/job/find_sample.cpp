@@ -14,6 +14,7 @@
 
 #include "cli/job/interrupt.h"
 #include "cli/job/open_dataset.h"
+#include "cli/show/output.h"
 #include "energon/read/jsonl_dataset.h"
 #include "energon/read/webdataset.h"
 #include "energon/sample/buffer_allocator.h"
@@ -28,6 +29,7 @@
 #include "io/index/sample_index.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/recipe.h"
+#include "io/tar/archive_tail.h"
 #include "io/tar/member_name.h"
 #include "io/tar/tar_walker.h"
 
@@ -56,6 +58,16 @@ struct SplitPart {
   std::optional<std::string> name = std::nullopt;    // absent: everywhere
   std::optional<std::string> config = std::nullopt;  // its split file; absent: the usual one
 };
+
+// The only oddity that opening tells of, too, if tars are not strict.
+std::vector<std::string> warnings_of_end(const ShardFile& shard) {
+  const TarIndexSummary summary = summarize_tar_index(shard.index_path, shard.tar_size);
+  if (summary.end_offset < shard.tar_size) {
+    return {};
+  }
+  return {fmt::format("shard '{}': {}", printable(shard.name),
+                      describe(ArchiveTail::kNoEnd, summary.end_offset))};
+}
 
 Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const std::string& key,
                        const SplitPart& part, const OpenOptions& open) {
@@ -88,10 +100,11 @@ Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const
                             printable(key), printable(shard_name), printable(*part.name)),
                 {.path = folder});
   }
+  const ShardFile file = open_prepared_shard(folder, info, static_cast<std::size_t>(shard), open);
   return {.shard = {.dataset_path = folder,
                     .kind = "prepared",
-                    .shards = {open_prepared_shard(folder, info, static_cast<std::size_t>(shard),
-                                                   open)}},
+                    .shards = {file},
+                    .warnings = warnings_of_end(file)},
           .sample = location->sample_index,
           .parts = index.has_parts() ? std::optional(index.parts_of(key)) : std::nullopt};
 }
@@ -325,9 +338,12 @@ std::vector<FoundSample> find_in(const std::string& path, const std::string& key
       break;
   }
   std::vector<FoundSample> found;
+  std::vector<std::string> warnings;  // not told yet
   const auto read_all = [&](const std::vector<Place>& places) {
     found.clear();
+    warnings.clear();
     for (const Place& place : places) {
+      warnings.insert(warnings.end(), place.shard.warnings.begin(), place.shard.warnings.end());
       found.push_back(read_sample(place, key));
     }
   };
@@ -342,6 +358,9 @@ std::vector<FoundSample> find_in(const std::string& path, const std::string& key
     read_all(info ? std::vector{find_in_prepared(folder, *info, key, part, open)}
                   : find_in_plain(path, key, matches, open));
   });
+  for (const std::string& warning : warnings) {
+    print_warning(warning);
+  }
   return found;
 }
 
