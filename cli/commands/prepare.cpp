@@ -254,7 +254,9 @@ void add_prepare(CLI::App& app, Run& run) {
                     "Store a digest of every sample; reads all data once");
   add_strict_tars(*command, flags->has_strict_tars);
   command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask");
-  command->add_flag("--force-overwrite", flags->is_overwriting, "Prepare again what is prepared");
+  command->add_flag(
+      "--force-overwrite", flags->is_overwriting,
+      "Prepare again what is prepared, also where a tar is shorter than its index says");
   command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
                     "Show a progress bar [on]");
   command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
