@@ -44,7 +44,7 @@ class CookContext {
         cache_(cache) {}
 
   /// Random numbers for this sample.
-  Mt19937& rng() { return call_.rng(); }
+  CallRng& rng() { return call_.rng(); }
   const CallContext& call() const { return call_; }
 
   /// A file of the sample's own dataset; a name that begins with a dot is a part of this sample.
