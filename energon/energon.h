@@ -1,12 +1,12 @@
-// Everything a training job needs, in one header. Its target is energon::energon.
+// Everything a training job needs, in one header. Link the target energon::energon.
 //
 //   const PipelineFactory pipeline = train_dataset("recipe.yaml", {}, {.batch_size = 64});
 //   SavableDataLoader loader(pipeline, {.worker_config = {.num_workers = 2}});
 //   while (const auto batch = loader.next()) { … }
 //
-// Tensors of torch over a batch are in energon/torch/tensor.h (energon::torch), adapters for ranks
-// that talk in energon/distributed (energon::distributed), the interfaces of other systems in
-// energon/protocols (energon::protocols).
+// Not included: torch tensors over a batch (energon/torch/tensor.h, energon::torch), adapters for
+// ranks that communicate (energon/distributed, energon::distributed), and most interfaces of other
+// systems (energon/protocols, energon::protocols).
 
 #pragma once
 
