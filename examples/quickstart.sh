@@ -32,7 +32,8 @@ if [[ -z $build ]]; then
   cmake=/usr/bin/cmake
   [[ -x $cmake ]] || cmake=cmake
   build=$root/build/quickstart  # the release preset as a user builds it: no tests, and warnings are only that
-  options=(-D ENERGON_DEVELOPER_MODE=OFF -D ENERGON_BUILD_TESTS=OFF -D ENERGON_BUILD_BENCH=OFF -D ENERGON_BUILD_EXAMPLES=ON)
+  options=(-D ENERGON_DEVELOPER_MODE=OFF -D ENERGON_BUILD_TESTS=OFF -D ENERGON_BUILD_BENCH=OFF -D ENERGON_BUILD_EXAMPLES=ON
+    -D ENERGON_TORCH=OFF -D CMAKE_UNITY_BUILD=ON)
   if ! (cd "$root" && "$cmake" --preset release -B "$build" "${options[@]}" &&
     "$cmake" --build "$build" --target energon make_demo_data) >"$log" 2>&1; then
     tail -n 40 "$log" >&2

@@ -1,11 +1,10 @@
 #include "energon/process/worker_status.h"
 
+#include "io/relaxed.h"
+
 namespace energon {
 
-void WorkerStatus::advance() {
-  // Relaxed: one writer, and readers want no more than a recent value.
-  progress.store(progress.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
+void WorkerStatus::advance() { add_relaxed(progress, 1); }
 
 void WorkerStatus::set_item(WorkItem item) {
   const std::uint64_t odd = item_sequence.load(std::memory_order_relaxed) | 1;  // only writer
@@ -15,9 +14,7 @@ void WorkerStatus::set_item(WorkItem item) {
   item_sequence.store(odd + 1, std::memory_order_release);    // after both
 }
 
-std::uint64_t WorkerStatus::progress_count() const {
-  return progress.load(std::memory_order_relaxed);  // as in advance()
-}
+std::uint64_t WorkerStatus::progress_count() const { return load_relaxed(progress); }
 
 std::optional<WorkItem> WorkerStatus::item() const {
   const std::uint64_t before = item_sequence.load(std::memory_order_acquire);  // item after it

@@ -21,7 +21,7 @@
 namespace energon {
 namespace {
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kMarkVersion = 1;
 constexpr std::uint64_t kLongestMark = std::uint64_t{1} << 20;
 
 std::string mark_path(const std::string& checkpoint) { return checkpoint + "/" + kMarkName; }
@@ -37,7 +37,7 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string to_text(const CheckpointMark& mark) {
-  nlohmann::ordered_json json = {{"version", kVersion}, {"complete", mark.complete}};
+  nlohmann::ordered_json json = {{"version", kMarkVersion}, {"complete", mark.complete}};
   if (mark.complete) {
     json["world_size"] = mark.world_size;
     json["digest"] = mark.digest;
@@ -69,9 +69,10 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
   }
   try {
     const JsonReader reader(json, kMarkName);
-    if (const std::int64_t version = reader.member("version").integer(); version != kVersion) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the mark has version {}, this program knows {}", version, kVersion));
+    if (const std::int64_t version = reader.member("version").integer(); version != kMarkVersion) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("the mark has version {}, this program knows {}", version, kMarkVersion));
     }
     CheckpointMark mark{.complete = reader.member("complete").boolean()};
     if (const auto id = reader.find("id")) {

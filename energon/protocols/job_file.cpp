@@ -19,12 +19,12 @@
 namespace energon {
 namespace {
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kJobFileVersion = 1;
 constexpr std::size_t kMostLines = 40;
 
 std::string to_text(const Config& common) {
   nlohmann::ordered_json json;
-  json["version"] = kVersion;
+  json["version"] = kJobFileVersion;
   json["digest"] = agreement_digest(common);
   json["config"] = common;
   return json.dump() + "\n";
@@ -40,9 +40,10 @@ Config read_common(const std::string& path) {
       throw Error(ErrorCode::kCorruptData, "not the JOB file of a folder of checkpoints");
     }
     const JsonReader reader(json, kJobFileName);
-    if (const std::int64_t version = reader.member("version").integer(); version != kVersion) {
+    if (const std::int64_t version = reader.member("version").integer();
+        version != kJobFileVersion) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("version {}, this program knows {}", version, kVersion));
+                  fmt::format("version {}, this program knows {}", version, kJobFileVersion));
     }
     return Config(reader.member("config").json());
   } catch (Error& error) {

@@ -12,7 +12,7 @@
 namespace energon {
 namespace {
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kMapStateVersion = 1;
 
 void require_at_least_1(const char* option, std::int64_t value) {
   if (value < 1) {
@@ -127,7 +127,7 @@ StateDict RestartableMap::aggregate_state_dict(std::span<const StateDict> states
     sum = std::min(sum + count_in(states[worker], "samples_streamed"), kMostSamples);
   }
   refuse_differences(differences);
-  return {{"__version__", kVersion}, {"samples_streamed", sum}, {"dataset", settings()}};
+  return {{"__version__", kMapStateVersion}, {"samples_streamed", sum}, {"dataset", settings()}};
 }
 
 StateDict RestartableMap::deaggregate_state_dict(const StateDict& state,
@@ -163,10 +163,10 @@ void RestartableMap::load_state_dict(const StateDict& state, Strictness strictne
                 fmt::format("a state of a map is an object, not {}", state.type_name()));
   }
   const StateDict version = state.value("__version__", StateDict(0));
-  if (version != 0 && version != kVersion) {
+  if (version != 0 && version != kMapStateVersion) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("the state has version {}, this library reads 0 and {}",
-                            to_text(version, "the version"), kVersion));
+                            to_text(version, "the version"), kMapStateVersion));
   }
   if (strictness == Strictness::kStrict) {
     check_settings(state);

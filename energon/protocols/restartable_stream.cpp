@@ -15,7 +15,7 @@
 namespace energon {
 namespace {
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kStreamStateVersion = 1;
 
 // Nothing else may be in it: a state of something else is not taken for one of this.
 void require_keys(const StateDict& state, const std::vector<std::string>& keys) {
@@ -155,16 +155,18 @@ StateDict RestartableStream::aggregate_state_dict(std::span<const StateDict> sta
     }
   }
   refuse_differences(differences);
-  return {
-      {"__version__", kVersion}, {"all_worker_states", by_shard}, {"dataset", pipeline_->config()}};
+  return {{"__version__", kStreamStateVersion},
+          {"all_worker_states", by_shard},
+          {"dataset", pipeline_->config()}};
 }
 
 StateDict RestartableStream::deaggregate_state_dict(const StateDict& state,
                                                     Strictness strictness) const {
   require_keys(state, {"__version__", "all_worker_states", "dataset"});
-  if (state.at("__version__") != kVersion) {
-    refuse_differences({fmt::format("version {}, this library reads {}",
-                                    to_text(state.at("__version__"), "the version"), kVersion)});
+  if (state.at("__version__") != kStreamStateVersion) {
+    refuse_differences(
+        {fmt::format("version {}, this library reads {}",
+                     to_text(state.at("__version__"), "the version"), kStreamStateVersion)});
   }
   const StateDict& shards = state.at("all_worker_states");
   const auto workers = static_cast<std::size_t>(worker_.total_workers());

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kStateDictVersion = 1;
 
 std::shared_ptr<LoaderSource> make_source(PipelineFactory make_pipeline, LoaderOptions options,
                                           const StatefulOptions& stateful) {
@@ -118,7 +118,7 @@ void StatefulDataLoader::load_state_dict(const ordered_json& dict) {
 }
 
 ordered_json StatefulDataLoader::to_json(const Position& position) {
-  ordered_json dict = {{"version", kVersion},
+  ordered_json dict = {{"version", kStateDictVersion},
                        {"steps", position.steps},
                        {"source", source_state_to_json(position.source)}};
   if (position.epoch_start) {
@@ -130,10 +130,10 @@ ordered_json StatefulDataLoader::to_json(const Position& position) {
 StatefulDataLoader::Position StatefulDataLoader::from_json(const ordered_json& dict) {
   const JsonReader reader(dict, "state_dict");
   const std::int64_t version = reader.member("version").count();
-  if (version != kVersion) {
+  if (version != kStateDictVersion) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the state_dict has version {}, this program reads version {}", version,
-                            kVersion));
+                            kStateDictVersion));
   }
   reader.require_only({"version", "steps", "source", "epoch_start"});
   const auto source_state = [](const JsonReader& json) {

@@ -12,7 +12,7 @@ namespace energon {
 namespace {
 
 constexpr std::size_t kShownLength = 80;
-constexpr int kMaxDepth = 512;
+constexpr int kMaxJsonDepth = 512;
 
 // The value as an integer; nothing if it is none or does not fit.
 std::optional<std::int64_t> as_integer(const nlohmann::ordered_json& json) {
@@ -47,7 +47,7 @@ void check_depth(const nlohmann::ordered_json& json, const std::string& path) {
   while (!open.empty()) {
     const auto [value, depth] = open.back();
     open.pop_back();
-    if (depth > kMaxDepth) {
+    if (depth > kMaxJsonDepth) {
       throw Error(ErrorCode::kCorruptData, fmt::format("{}: too deeply nested", path));
     }
     for (const auto& element : *value) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/state/byte_codec.h"
+#include "energon/state/state_depth.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/hash.h"
@@ -13,8 +14,6 @@
 
 namespace energon {
 namespace {
-
-constexpr int kMaxDepth = 64;
 
 // Kinds of values in the byte form. Frozen: append, never renumber. The order is that of
 // StateValue.
@@ -90,7 +89,7 @@ std::size_t encoded_size(const State& state) {
 }
 
 State decode_from(ByteReader& reader, int depth) {
-  if (depth > kMaxDepth) {
+  if (depth > kMaxStateDepth) {
     reader.fail("too deeply nested");
   }
   State state;

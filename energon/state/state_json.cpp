@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/state/json_reader.h"
+#include "energon/state/state_depth.h"
 #include "io/base64.h"
 #include "io/error.h"
 
@@ -15,8 +16,6 @@ namespace energon {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int kMaxDepth = 64;
 
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
@@ -66,7 +65,7 @@ StateValue value_from_json(const JsonReader& value) {
 }
 
 State state_from(const JsonReader& json, int depth) {
-  if (depth > kMaxDepth) {
+  if (depth > kMaxStateDepth) {
     json.fail("too deeply nested");
   }
   json.require_only({"type", "fields", "inner"});

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "io/error.h"
+#include "io/relaxed.h"
 
 namespace energon {
 namespace {
@@ -14,14 +15,10 @@ namespace {
 constexpr std::uint64_t kStatisticsMagic = 0x3154415453474E45;  // "ENGSTAT1"
 constexpr std::uint32_t kStatisticsVersion = 3;
 
-std::uint64_t load(const std::atomic<std::uint64_t>& counter) {
-  return counter.load(std::memory_order_relaxed);  // a recent value is enough
-}
-
 std::chrono::nanoseconds load_time(const std::atomic<std::uint64_t>& counter) {
   // A scribbled counter must not become a negative time.
   constexpr std::uint64_t kMax = INT64_MAX;
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(load(counter), kMax)));
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(load_relaxed(counter), kMax)));
 }
 
 }  // namespace
@@ -78,7 +75,7 @@ std::optional<NotedWork> noted_work(std::span<std::byte> memory) {
 }
 
 WorkerStatistics read_statistics(const StatisticsBlock& block) {
-  WorkerStatistics worker{.batches = load(block.batches),
+  WorkerStatistics worker{.batches = load_relaxed(block.batches),
                           .busy = load_time(block.busy_ns),
                           .consumer_wait = load_time(block.consumer_wait_ns),
                           .cpu = load_time(block.cpu_ns),
@@ -90,12 +87,12 @@ WorkerStatistics read_statistics(const StatisticsBlock& block) {
     const std::size_t size = std::min<std::size_t>(stage.name_size.load(std::memory_order_relaxed),
                                                    kStageNameBytes);  // published above
     worker.stages.push_back({.name = printable(std::string(stage.name.data(), size)),
-                             .samples = load(stage.counters.samples),
-                             .bytes = load(stage.counters.bytes),
+                             .samples = load_relaxed(stage.counters.samples),
+                             .bytes = load_relaxed(stage.counters.bytes),
                              .busy = load_time(stage.counters.busy_ns),
                              .input_wait = load_time(stage.counters.input_wait_ns),
-                             .skipped = load(stage.counters.skipped),
-                             .failed = load(stage.counters.failed)});
+                             .skipped = load_relaxed(stage.counters.skipped),
+                             .failed = load_relaxed(stage.counters.failed)});
   }
   return worker;
 }

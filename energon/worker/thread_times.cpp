@@ -6,6 +6,7 @@
 
 #include "energon/stage/thread_cpu_time.h"
 #include "energon/stage/thread_cpu_wait.h"
+#include "io/relaxed.h"
 
 namespace energon {
 namespace {
@@ -17,12 +18,6 @@ constexpr std::chrono::milliseconds kInterval(1);
 constexpr std::chrono::milliseconds kWaitInterval(10);  // opens a file
 
 double to_double(std::chrono::nanoseconds time) { return static_cast<double>(time.count()); }
-
-void add(std::atomic<std::uint64_t>& counter, std::chrono::nanoseconds time) {
-  // The only writer: a load and a store are cheaper than a locked add.
-  counter.store(counter.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(time.count()),
-                std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -57,16 +52,17 @@ BusyTime::~BusyTime() {
   const std::chrono::nanoseconds ring_wait(static_cast<std::int64_t>(
       block_.consumer_wait_ns.load(std::memory_order_relaxed) - ring_wait_ns_));
   const std::chrono::nanoseconds busy = end - begin_ - arena_wait - ring_wait;
-  add(block_.busy_ns, busy);
-  add(block_.consumer_wait_ns, arena_wait);
+  add_relaxed(block_.busy_ns, busy);
+  add_relaxed(block_.consumer_wait_ns, arena_wait);
   cpu_.last_call_ = busy;
   add_cpu_wait(busy, end);
   if (!cpu_begin_) {
-    add(block_.cpu_ns, std::chrono::nanoseconds(std::llround(cpu_.share_ * to_double(busy))));
+    add_relaxed(block_.cpu_ns,
+                std::chrono::nanoseconds(std::llround(cpu_.share_ * to_double(busy))));
     return;
   }
   const std::chrono::nanoseconds used = thread_cpu_time() - *cpu_begin_;
-  add(block_.cpu_ns, used);
+  add_relaxed(block_.cpu_ns, used);
   cpu_.asked_at_ = end;
   if (busy > std::chrono::nanoseconds(0)) {
     cpu_.share_ = std::min(1.0, to_double(used) / to_double(busy));
@@ -82,27 +78,24 @@ void BusyTime::add_cpu_wait(std::chrono::nanoseconds busy, Clock::time_point end
     waited = thread_cpu_wait();
   }
   if (!waited) {
-    add(block_.cpu_wait_ns,
-        std::chrono::nanoseconds(std::llround(cpu_.wait_share_ * to_double(busy))));
+    add_relaxed(block_.cpu_wait_ns,
+                std::chrono::nanoseconds(std::llround(cpu_.wait_share_ * to_double(busy))));
     return;
   }
   *waited = std::clamp(*waited - *wait_begin_, std::chrono::nanoseconds(0),
                        std::max(busy, std::chrono::nanoseconds(0)));
-  add(block_.cpu_wait_ns, *waited);
+  add_relaxed(block_.cpu_wait_ns, *waited);
   cpu_.wait_share_ = busy.count() > 0 ? to_double(*waited) / to_double(busy) : 0;
 }
 
 ConsumerWait::ConsumerWait(StatisticsBlock& block) : block_(block), begin_(Clock::now()) {}
 
-ConsumerWait::~ConsumerWait() { add(block_.consumer_wait_ns, Clock::now() - begin_); }
+ConsumerWait::~ConsumerWait() { add_relaxed(block_.consumer_wait_ns, Clock::now() - begin_); }
 
-void count_batch(StatisticsBlock& block) {
-  block.batches.store(block.batches.load(std::memory_order_relaxed) + 1,
-                      std::memory_order_relaxed);  // as in add()
-}
+void count_batch(StatisticsBlock& block) { add_relaxed(block.batches, 1); }
 
 void count_helper(StatisticsBlock& block, std::chrono::nanoseconds cpu_time) {
-  add(block.helper_cpu_ns, cpu_time);
+  add_relaxed(block.helper_cpu_ns, cpu_time);
 }
 
 }  // namespace energon

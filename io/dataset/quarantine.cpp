@@ -16,7 +16,7 @@ namespace energon {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Line = nlohmann::json;
 
 // The number that a key of a JSONL file is, as decimal text without leading zeros.
 std::optional<std::int64_t> index_of_key(const std::string& key) {
@@ -26,7 +26,7 @@ std::optional<std::int64_t> index_of_key(const std::string& key) {
                                                                             : std::nullopt;
 }
 
-std::string text_field(const std::string& name, const Json& value) {
+std::string text_field(const std::string& name, const Line& value) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' must be a text", name));
   }
@@ -35,7 +35,7 @@ std::string text_field(const std::string& name, const Json& value) {
 
 // Fields that are only for people are looked at all the same: a typing error in an optional field
 // would otherwise turn a sample into a whole shard.
-void read_field(const std::string& name, const Json& value, QuarantineEntry& entry) {
+void read_field(const std::string& name, const Line& value, QuarantineEntry& entry) {
   if (name == "dataset") {
     entry.dataset_path = text_field(name, value);
   } else if (name == "shard") {
@@ -60,7 +60,7 @@ void read_field(const std::string& name, const Json& value, QuarantineEntry& ent
 }
 
 QuarantineEntry parse_line(std::string_view text) {
-  const Json object = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Line object = Line::parse(text.begin(), text.end(), nullptr, false);
   if (!object.is_object()) {
     throw Error(ErrorCode::kInvalidArgument, "it is no JSON object");
   }

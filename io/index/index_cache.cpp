@@ -13,6 +13,7 @@
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/index/expand_turn.h"
+#include "io/index/old_index.h"
 #include "io/index/tar_index.h"
 #include "io/path_exists.h"
 #include "io/shared_folder.h"
@@ -22,6 +23,8 @@
 
 namespace energon {
 namespace {
+
+constexpr std::uint64_t kTarBlock = 512;  // a sample begins at a block
 
 namespace fs = std::filesystem;
 
@@ -80,30 +83,6 @@ bool write_index_beside(const std::string& index_path, std::span<const std::uint
     return false;
   }
   return has_time_of(index_path, tar);
-}
-
-// Offsets of an index that may be stale or damaged; empty if it is no index at all.
-std::vector<std::uint64_t> read_old_entries(const std::string& index_path) {
-  constexpr std::uint64_t kEntryBytes = 8;
-  constexpr std::uint64_t kTarBlock = 512;
-  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
-  std::vector<std::uint64_t> entries;
-  try {
-    const FileSource file(index_path);
-    if (file.size() % kEntryBytes != 0 || file.size() > kLimitBytes) {
-      return {};
-    }
-    entries.resize(file.size() / kEntryBytes);
-    file.read_at(0, std::as_writable_bytes(std::span(entries)));
-  } catch (const Error&) {
-    return {};
-  }
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i] % kTarBlock != 0 || (i > 0 && entries[i] <= entries[i - 1])) {
-      return {};
-    }
-  }
-  return entries;
 }
 
 void check_not_shrunk(const std::string& index_path, const FileSource& tar,
@@ -218,7 +197,7 @@ std::string ensure_expanded(const FileSource& shard, const std::optional<std::st
 std::optional<std::string> proof_of_shrinking(const std::string& old_index_path,
                                               std::uint64_t tar_size,
                                               std::span<const std::uint64_t> entries) {
-  const std::vector<std::uint64_t> old = read_old_entries(old_index_path);
+  const std::vector<std::uint64_t> old = read_old_index(old_index_path, kTarBlock);
   if (old.size() < 2) {
     return std::nullopt;
   }

@@ -10,6 +10,7 @@
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/index/index_cache.h"
+#include "io/index/old_index.h"
 #include "io/shared_folder.h"
 
 namespace energon {
@@ -18,8 +19,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "indices are little-endian and are read and written as they are");
 
-constexpr std::uint64_t kEntryBytes = sizeof(std::uint64_t);
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::uint64_t kOffsetBytes = sizeof(std::uint64_t);
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
 // What Python's bytes.strip() removes.
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -112,7 +113,7 @@ class LineScanner {
   char last_ = '\0';
 };
 
-bool is_valid_index(const std::string& index_path, const FileSource& jsonl) {
+bool is_valid_jsonl_index(const std::string& index_path, const FileSource& jsonl) {
   try {
     JsonlIndex::load(index_path, jsonl.size());
     return true;
@@ -121,39 +122,19 @@ bool is_valid_index(const std::string& index_path, const FileSource& jsonl) {
   }
 }
 
-// Offsets of an index that may be of another file's content; empty if it is no index at all.
-std::vector<std::uint64_t> read_old_entries(const std::string& index_path) {
-  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
-  std::vector<std::uint64_t> entries;
-  try {
-    const FileSource file(index_path);
-    if (file.size() % kEntryBytes != 0 || file.size() > kLimitBytes) {
-      return {};
-    }
-    entries.resize(file.size() / kEntryBytes);
-    file.read_at(0, std::as_writable_bytes(std::span(entries)));
-  } catch (const Error&) {
-    return {};
-  }
-  const bool grows =
-      std::adjacent_find(entries.begin(), entries.end(), std::greater_equal<>()) == entries.end();
-  return entries.size() >= 2 && entries.front() == 0 && grows ? entries
-                                                              : std::vector<std::uint64_t>();
-}
-
 }  // namespace
 
 JsonlIndex JsonlIndex::load(const std::string& index_path, std::uint64_t jsonl_size) {
   const FileSource file(index_path);
   // Each sample has at least the two braces and, but for the last, an end of line.
-  const std::uint64_t most = (jsonl_size / 3 + 2) * kEntryBytes;
-  if (file.size() % kEntryBytes != 0 || file.size() < 2 * kEntryBytes || file.size() > most) {
+  const std::uint64_t most = (jsonl_size / 3 + 2) * kOffsetBytes;
+  if (file.size() % kOffsetBytes != 0 || file.size() < 2 * kOffsetBytes || file.size() > most) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("not the index of a JSONL file of {} bytes: it has {} bytes",
                             jsonl_size, file.size()),
                 {.path = index_path});
   }
-  std::vector<std::uint64_t> entries(file.size() / kEntryBytes);
+  std::vector<std::uint64_t> entries(file.size() / kOffsetBytes);
   file.read_at(0, std::as_writable_bytes(std::span(entries)));
   return from_entries(std::move(entries), jsonl_size, index_path);
 }
@@ -236,13 +217,13 @@ std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index
   LineScanner scanner(jsonl.path(), [&](std::uint64_t entry) {
     index.append(std::as_bytes(std::span(&entry, 1)));
   });
-  std::string block(kBlockBytes, '\0');
+  std::string block(kReadBytes, '\0');
   for (std::uint64_t offset = 0; offset < jsonl.size(); offset += block.size()) {
     if (stop.stop_requested()) {
       throw Error(ErrorCode::kCancelled, "indexing was stopped; an earlier index is as it was",
                   {.path = jsonl.path()});
     }
-    block.resize(std::min<std::uint64_t>(kBlockBytes, jsonl.size() - offset));
+    block.resize(std::min<std::uint64_t>(kReadBytes, jsonl.size() - offset));
     jsonl.read_at(offset, std::as_writable_bytes(std::span(block)));
     scanner.feed(block);
   }
@@ -258,8 +239,8 @@ std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index
 
 std::optional<std::string> jsonl_proof_of_shrinking(const std::string& old_index_path,
                                                     std::uint64_t jsonl_size) {
-  const std::vector<std::uint64_t> old = read_old_entries(old_index_path);
-  if (old.empty() || old.back() <= jsonl_size) {
+  const std::vector<std::uint64_t> old = read_old_index(old_index_path, 1);
+  if (old.empty() || old.front() != 0 || old.back() <= jsonl_size) {
     return std::nullopt;
   }
   return fmt::format(
@@ -272,13 +253,13 @@ std::string ensure_jsonl_indexed(const std::string& jsonl_path,
                                  const std::optional<std::string>& cache_dir) {
   const FileSource jsonl(jsonl_path);
   std::string beside = jsonl_index_path(jsonl_path);
-  if (has_time_of(beside, jsonl.identity()) && is_valid_index(beside, jsonl)) {
+  if (has_time_of(beside, jsonl.identity()) && is_valid_jsonl_index(beside, jsonl)) {
     return beside;
   }
   const std::string name = cache_name(jsonl_path, jsonl.identity()) + ".idx";
   if (const auto folder = find_folder_in_cache(cache_dir, "index")) {
     std::string cached = fmt::format("{}/{}", *folder, name);
-    if (is_valid_index(cached, jsonl)) {
+    if (is_valid_jsonl_index(cached, jsonl)) {
       return cached;
     }
   }

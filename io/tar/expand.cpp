@@ -17,12 +17,12 @@
 namespace energon {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+constexpr std::size_t kWriteBytes = std::size_t{256} << 10;
 
 // The compressed file, chunk by chunk.
 class Input {
  public:
-  explicit Input(const FileSource& file) : file_(file), chunk_(kChunkBytes) {}
+  explicit Input(const FileSource& file) : file_(file), chunk_(kWriteBytes) {}
 
   /// The bytes not consumed yet; empty only at the end of the file.
   ByteView pending() {
@@ -49,7 +49,7 @@ class Input {
 class Output {
  public:
   Output(const FileSource& file, int fd, const ExpandLimits& limits)
-      : file_(file), limits_(limits), fd_(fd), chunk_(kChunkBytes) {}
+      : file_(file), limits_(limits), fd_(fd), chunk_(kWriteBytes) {}
 
   std::span<std::byte> chunk() { return chunk_; }
   std::uint64_t written() const { return written_; }

@@ -2,17 +2,9 @@
 
 #include <cstdint>
 
+#include "io/relaxed.h"
+
 namespace energon {
-namespace {
-
-void add(std::atomic<std::uint64_t>& counter, std::chrono::nanoseconds time) {
-  // The only writer: a load and a store are cheaper than a locked add.
-  counter.store(counter.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(time.count()),
-                std::memory_order_relaxed);
-}
-
-}  // namespace
-
 const PipelineClock::Stage& PipelineClock::add_stage(std::string_view name,
                                                      StageCounters& counters) {
   stages_.push_back(Stage(name, counters));
@@ -28,7 +20,7 @@ void PipelineClock::charge(Clock::time_point now) {
   if (!calls_.empty()) {
     const std::chrono::nanoseconds time = now - charged_until_;
     calls_.back().own += time;
-    add(calls_.back().stage->counters().busy_ns, time);
+    add_relaxed(calls_.back().stage->counters().busy_ns, time);
   }
   charged_until_ = now;
 }
@@ -44,7 +36,7 @@ void PipelineClock::leave() {
   const Clock::time_point now = Clock::now();
   charge(now);
   const Call& call = calls_.back();
-  add(call.stage->counters().input_wait_ns, now - call.entered_at - call.own);
+  add_relaxed(call.stage->counters().input_wait_ns, now - call.entered_at - call.own);
   calls_.pop_back();
   running_.store(calls_.empty() ? nullptr : calls_.back().stage,
                  std::memory_order_release);  // as above
