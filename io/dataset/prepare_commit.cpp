@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "energon prepare commit 1";
+constexpr std::string_view kJournalMagic = "energon prepare commit 1";
 constexpr std::string_view kEnd = "end";
 constexpr std::string_view kRemove = "remove";
 constexpr std::string_view kMove = "move";
@@ -73,7 +73,7 @@ std::vector<CommitStep> decode_journal(std::string_view text, const std::string&
     text.remove_prefix(end + 1);
     return token;
   };
-  if (next() != kMagic) {
+  if (next() != kJournalMagic) {
     fail("it does not begin as one");
   }
   std::vector<CommitStep> steps;
@@ -236,7 +236,7 @@ std::string published_commit(const std::string& dataset_path) {
 std::string encode_journal(const std::vector<CommitStep>& steps) {
   std::string text;
   const auto add = [&](std::string_view token) { text.append(token).push_back('\0'); };
-  add(kMagic);
+  add(kJournalMagic);
   for (const CommitStep& step : steps) {
     switch (step.kind) {
       case CommitStep::Kind::kMove:

@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "shard records are little-endian and are read and written as they are");
 
-constexpr std::string_view kMagic = "EGNSHRD\n";
+constexpr std::string_view kRecordMagic = "EGNSHRD\n";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kHasChecksums = 1;  // bit of the flags
 constexpr std::size_t kDigestBytes = 8;     // of the digest at the end
@@ -101,7 +101,7 @@ const ShardRecord* ShardRecords::find(const std::string& name) const {
 }
 
 std::string ShardRecords::encode() const {
-  std::string out(kMagic);
+  std::string out(kRecordMagic);
   append_u64(out, kVersion);
   append_u64(out, has_checksums_ ? kHasChecksums : 0);
   append_text(out, uuid_);
@@ -118,7 +118,7 @@ std::string ShardRecords::encode() const {
 }
 
 ShardRecords ShardRecords::parse(std::string_view content, const std::string& path) {
-  if (content.size() < kMagic.size() + kDigestBytes || !content.starts_with(kMagic)) {
+  if (content.size() < kRecordMagic.size() + kDigestBytes || !content.starts_with(kRecordMagic)) {
     throw Error(ErrorCode::kCorruptData,
                 "not a record of shards: it is too short or begins with other bytes; prepare the "
                 "dataset again",
@@ -131,7 +131,7 @@ ShardRecords ShardRecords::parse(std::string_view content, const std::string& pa
                 "dataset again",
                 {.path = path});
   }
-  Reader reader(checked.substr(kMagic.size()), path);
+  Reader reader(checked.substr(kRecordMagic.size()), path);
   if (const std::uint64_t version = reader.u64(); version != kVersion) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the record of the shards has version {}, this library reads version "

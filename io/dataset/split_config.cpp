@@ -20,7 +20,7 @@
 namespace energon {
 namespace {
 
-[[noreturn]] void fail(const std::string& problem, const std::string& path = {}) {
+[[noreturn]] void fail_split(const std::string& problem, const std::string& path = {}) {
   throw Error(ErrorCode::kInvalidArgument, problem,
               path.empty() ? ErrorContext{} : ErrorContext{.path = path});
 }
@@ -147,9 +147,9 @@ std::string join_surrogates(std::string_view text, const std::string& path) {
     }
     const auto second = unicode_escape(text, std::min(i + 6, text.size()));
     if (*first >= kLow || !second || *second < kLow || *second >= kEnd) {
-      fail(fmt::format("the escape {} at byte {} is half of a character; it comes in pairs",
-                       text.substr(i, 6), i),
-           path);
+      fail_split(fmt::format("the escape {} at byte {} is half of a character; it comes in pairs",
+                             text.substr(i, 6), i),
+                 path);
     }
     const unsigned code = 0x10000 + ((*first - kHigh) << 10) + (*second - kLow);
     out += static_cast<char>(0xF0 | code >> 18);
@@ -171,7 +171,7 @@ SplitConfig parse_split_json(const std::string& text, const std::string& path) {
   // JSON is YAML, but the reverse must not pass for JSON.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || text[first] != '{') {
-    fail("not a JSON object", path);
+    fail_split("not a JSON object", path);
   }
   return parse_split_yaml(join_surrogates(text, path), path);
 }
@@ -190,7 +190,7 @@ SplitConfig read_split_config(const std::string& meta_folder,
   if (path.ends_with(".json")) {
     return parse_split_json(read_file(path, kLimitBytes), path);
   }
-  fail("the name of a split file must end in .yaml or .json", path);
+  fail_split("the name of a split file must end in .yaml or .json", path);
 }
 
 std::string to_split_yaml(const SplitConfig& config) {
@@ -208,14 +208,14 @@ SplitConfig split_by_ratio(std::span<const std::string> shards,
   std::optional<std::size_t> last_weighted;
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     if (!(ratios[i].weight >= 0) || !std::isfinite(ratios[i].weight)) {
-      fail(fmt::format("the ratio of split part '{}' is {}, but must be a number not below 0",
-                       printable(ratios[i].part), ratios[i].weight));
+      fail_split(fmt::format("the ratio of split part '{}' is {}, but must be a number not below 0",
+                             printable(ratios[i].part), ratios[i].weight));
     }
     total += ratios[i].weight;
     last_weighted = ratios[i].weight > 0 ? std::optional(i) : last_weighted;
   }
   if (!last_weighted) {
-    fail("no split part has a ratio above 0");
+    fail_split("no split part has a ratio above 0");
   }
   SplitConfig config;
   double cumulative = 0;
@@ -240,8 +240,8 @@ SplitConfig split_by_pattern(std::span<const std::string> shards,
       try {
         regexes.emplace_back(text);
       } catch (const std::regex_error& error) {
-        fail(fmt::format("split pattern '{}' of part '{}' is not a regular expression: {}",
-                         printable(text), printable(pattern.part), error.what()));
+        fail_split(fmt::format("split pattern '{}' of part '{}' is not a regular expression: {}",
+                               printable(text), printable(pattern.part), error.what()));
       }
     }
     std::vector<std::string> names;
@@ -255,7 +255,7 @@ SplitConfig split_by_pattern(std::span<const std::string> shards,
       }
     }
     if (names.empty()) {
-      fail(fmt::format(
+      fail_split(fmt::format(
           "split pattern '{}' of part '{}' matches none of the {} shards; it is a regular "
           "expression matched from the start of the name, not a glob (write '.*' where "
           "a glob has '*'){}",
@@ -271,8 +271,8 @@ SplitConfig split_by_pattern(std::span<const std::string> shards,
 SelectedShards select_shards(const SplitConfig& config, const std::string& part,
                              const std::string& path) {
   if (config.parts.empty()) {
-    fail(fmt::format("the split file has no split parts, so it has no '{}'", printable(part)),
-         path);
+    fail_split(fmt::format("the split file has no split parts, so it has no '{}'", printable(part)),
+               path);
   }
   const auto found =
       std::find_if(config.parts.begin(), config.parts.end(),
@@ -282,8 +282,9 @@ SelectedShards select_shards(const SplitConfig& config, const std::string& part,
     for (const SplitConfig::Part& candidate : config.parts) {
       known.push_back(printable(candidate.name));
     }
-    fail(fmt::format("unknown split part '{}'; known: {}", printable(part), fmt::join(known, ", ")),
-         path);
+    fail_split(
+        fmt::format("unknown split part '{}'; known: {}", printable(part), fmt::join(known, ", ")),
+        path);
   }
   try {
     SelectedShards result;
@@ -307,8 +308,8 @@ SelectedShards select_shards(const SplitConfig& config, const std::string& part,
     std::erase_if(result.exclude_entries,
                   [&](const std::string& entry) { return dropped.contains(entry); });
     if (result.names.empty()) {
-      fail(fmt::format("split part '{}' has no shards{}", printable(part),
-                       dropped.empty() ? "" : " that are not excluded"));
+      fail_split(fmt::format("split part '{}' has no shards{}", printable(part),
+                             dropped.empty() ? "" : " that are not excluded"));
     }
     return result;
   } catch (Error& error) {

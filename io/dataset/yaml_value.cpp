@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Far above what a description of datasets needs, far below what aliases of aliases can make.
-constexpr int kMaxDepth = 64;
+constexpr int kMaxYamlDepth = 64;
 constexpr std::int64_t kMaxNodes = 100'000;
 
 // Without aliases the values and their text are less than twice the bytes of the document, and
@@ -202,8 +202,8 @@ std::int64_t YamlValue::integer() const {
 Json YamlValue::json() const {
   std::int64_t nodes = 0;
   const auto convert = [&](const auto& self, const YAML::Node& node, int depth) -> Json {
-    if (depth > kMaxDepth || ++nodes > kMaxNodes) {
-      fail(fmt::format("is nested deeper than {} levels or has more than {} values", kMaxDepth,
+    if (depth > kMaxYamlDepth || ++nodes > kMaxNodes) {
+      fail(fmt::format("is nested deeper than {} levels or has more than {} values", kMaxYamlDepth,
                        kMaxNodes));
     }
     if (node.IsSequence()) {
