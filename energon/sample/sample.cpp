@@ -95,11 +95,11 @@ const Kind& get_as(const Value& value, std::string_view name, std::string_view w
   if (const auto* found = std::get_if<Kind>(&value.base())) {
     return *found;
   }
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format(
-          "field '{}' is {}, not {}{}", printable(name), describe(value), wanted,
-          std::holds_alternative<LazyBytes>(value.base()) ? "; fetch them with get()" : ""));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("field '{}' is {}, not {}{}", printable(name), describe(value), wanted,
+                          std::holds_alternative<LazyBytes>(value.base())
+                              ? "; fetch them with LazyBytes::get()"
+                              : ""));
 }
 
 std::string_view text_of(const Value& value, std::string_view name) {

@@ -90,7 +90,8 @@ TEST_CASE("a field that is something else is an error that says what it is", "[s
   check([&] { made.bytes_list("parts"); }, ErrorCode::kInvalidArgument,
         "field 'parts[1]' is a text of 3 bytes, not bytes");
   check([&] { made.bytes("aux"); }, ErrorCode::kInvalidArgument,
-        "field 'aux' is lazy bytes (file 'a' of nowhere), not bytes; fetch them with get()");
+        "field 'aux' is lazy bytes (file 'a' of nowhere), not bytes; fetch them with "
+        "LazyBytes::get()");
 }
 
 TEST_CASE("setting a field replaces it where it stands", "[sample]") {
