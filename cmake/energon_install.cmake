@@ -30,7 +30,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/energonConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/energonConfig.cmake ${PROJECT_BINARY_DIR}/energonConfigVersion.cmake
   DESTINATION ${config_dir})
 
-# pkg-config --static --libs energon: all libraries are static, and need each other in turn.
+# pkg-config --cflags --libs energon: our libraries are static and need each other in turn, the others are shared. It finds its
+# prefix by its own place.
+file(RELATIVE_PATH pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 set(pc_libraries "")
 foreach(library IN LISTS libraries)
   get_target_property(type ${library} TYPE)

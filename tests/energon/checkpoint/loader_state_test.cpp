@@ -70,17 +70,17 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
   CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: true or false is expected");
   CHECK(refused("/config", "x") == "state.config: an object is expected");
   CHECK(refused("/worker_states", energon::Config::array()) ==
-        "state.streams: there are none, at least one is expected");
+        "state.worker_states: there are none, at least one is expected");
   CHECK(refused("/worker_states/0/offset", -1) ==
-        "state.streams[0].offset: it must not be negative");
+        "state.worker_states[0].offset: it must not be negative");
   CHECK(refused("/worker_states/0/logical_shard", 1 << 20) ==
-        "state.streams[0].logical_shard: there are not so many logical shards");
+        "state.worker_states[0].logical_shard: there are not so many logical shards");
   CHECK(refused("/worker_states/1/certificate", "ffffffffffffffg0") ==
-        "state.streams[1].certificate: 16 hexadecimal digits are expected");
+        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
   CHECK(refused("/worker_states/1/certificate", "0xffffffffffffff") ==
-        "state.streams[1].certificate: 16 hexadecimal digits are expected");
+        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
   CHECK(refused("/worker_states/0/state/type", nullptr) ==
-        "state.streams[0].state.type: a text is expected");
+        "state.worker_states[0].state.type: a text is expected");
 }
 
 namespace {
@@ -164,12 +164,13 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
   CHECK(refused("/worker_states/0/index", 1 << 16) == "no error");
   CHECK(refused("/worker_states/0/offset", 1 << 16) == "no error");
   for (const char* name : {"/worker_states/0/index", "/worker_states/0/offset"}) {
-    CHECK_THAT(refused(name, kMost - 4), Catch::Contains("state.streams: they count 5497558138"));
+    CHECK_THAT(refused(name, kMost - 4),
+               Catch::Contains("state.worker_states: they count 5497558138"));
   }
   CHECK(refused("/worker_states/0/index", kMost - 1) ==
-        "state.streams[0].offset: it is 2, but must be in [0, 1]");
+        "state.worker_states[0].offset: it is 2, but must be in [0, 1]");
   CHECK(refused("/worker_states/0/offset", INT64_MAX) ==
-        "state.streams[0].offset: it is 9223372036854775807, but must be in "
+        "state.worker_states[0].offset: it is 9223372036854775807, but must be in "
         "[0, 549755813884]");
   CHECK_THAT(refused("/worker_states/0/samples", INT64_MAX),
              Catch::EndsWith("must be in [0, 4398046511104]"));

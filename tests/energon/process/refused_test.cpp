@@ -82,8 +82,8 @@ TEST_CASE("channels of impossible sizes are refused", "[process][channel]") {
   CHECK(refused_channel({.prefetch_units = 0}) == "prefetch_units must be at least 1");
   CHECK(refused_channel({.command_ring_bytes = std::uint64_t{1} << 41}) ==
         "a ring of 2199023255552 bytes, at most 1099511627776 are possible");
-  CHECK_THAT(refused([] { energon::WorkerEndpoint(std::vector<UniqueFd>{}); }),
-             Catch::EndsWith(" descriptors for a worker channel, not 0"));
+  CHECK(refused([] { energon::WorkerEndpoint(std::vector<UniqueFd>{}); }) ==
+        "0 descriptors for a worker channel, not 5");
 }
 
 TEST_CASE("the header of a ring is checked word by word", "[process][ring]") {

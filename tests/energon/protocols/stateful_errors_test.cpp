@@ -74,12 +74,12 @@ TEST_CASE("a damaged dictionary is refused with the path, and changes nothing", 
   CHECK(refused([](Dict& dict) {
           dict["source"]["loader"]["worker_states"][0]["state"]["fields"]["seen"][2] = 0.5;
         }) == Failure(ErrorCode::kCorruptData,
-                      "state_dict.source.loader.streams[0].state.fields.seen[2]: an integer "
+                      "state_dict.source.loader.worker_states[0].state.fields.seen[2]: an integer "
                       "of 64 bits is expected; it is 0.5"));
   CHECK(refused([](Dict& dict) {
           dict["source"]["loader"]["worker_states"][0]["certificate"] = "12";
         }).second ==
-        "state_dict.source.loader.streams[0].certificate: 16 hexadecimal digits "
+        "state_dict.source.loader.worker_states[0].certificate: 16 hexadecimal digits "
         "are expected; it is \"12\"");
   CHECK(loader->state_dict() == good);
   CHECK(take(*loader).size() == 133);
