@@ -9,5 +9,7 @@ template <class... Callables>
 struct Overloaded : Callables... {
   using Callables::operator()...;
 };
+template <class... Callables>
+Overloaded(Callables...) -> Overloaded<Callables...>;  // clang 14 deduces nothing for aggregates
 
 }  // namespace energon
