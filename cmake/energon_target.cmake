@@ -9,6 +9,9 @@ if(ENERGON_DEVELOPER_MODE)
     set(false_flow_warnings -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow)
     target_compile_options(energon_flags INTERFACE "$<$<NOT:$<CONFIG:Debug>>:${false_flow_warnings}>")
   endif()
+  if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(energon_flags INTERFACE -Wno-subobject-linkage)  # sources are included there
+  endif()
 endif()
 # Libraries and property tests of a Debug build, with all assertions: the suite's time is theirs.
 set(optimized_debug "")

@@ -33,7 +33,7 @@ if [[ -z $build ]]; then
   [[ -x $cmake ]] || cmake=cmake
   build=$root/build/quickstart  # the release preset as a user builds it: no tests, and warnings are only that
   options=(-D ENERGON_DEVELOPER_MODE=OFF -D ENERGON_BUILD_TESTS=OFF -D ENERGON_BUILD_BENCH=OFF -D ENERGON_BUILD_EXAMPLES=ON
-    -D ENERGON_TORCH=OFF -D CMAKE_UNITY_BUILD=ON)
+    -D ENERGON_TORCH=OFF -D CMAKE_UNITY_BUILD=ON "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG")
   if ! (cd "$root" && "$cmake" --preset release -B "$build" "${options[@]}" &&
     "$cmake" --build "$build" --target energon make_demo_data) >"$log" 2>&1; then
     tail -n 40 "$log" >&2

@@ -153,5 +153,7 @@ TEST_CASE("ENE-22 the basic loader has the same order, and several iterations at
       }
     }
     CHECK(loader.size() == 14);
+    CHECK(loader.config().at("type") == "BasicDataLoader");
+    CHECK(loader.options().worker_config.num_workers == workers);
   }
 }
