@@ -265,7 +265,7 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
        << mutants.count(Outcome::kNotRebuilt) << " not rebuilt");
   CHECK(mutants.count(Outcome::kRefused) > mutants.count(Outcome::kOther));
   // Measured: 12 ms of CPU time and 1 MiB.
-  constexpr bool kIsSlow = ENERGON_ADDRESS_SANITIZER != 0;
+  constexpr bool kIsSlow = ENERGON_ADDRESS_SANITIZER != 0 || ENERGON_THREAD_SANITIZER != 0;
   CHECK(mutants.slowest_seconds() < (kIsSlow ? 10 : 0.5));
   CHECK(peak_bytes() - before < std::size_t{kIsSlow ? 512 : 32} << 20);
 }
