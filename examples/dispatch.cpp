@@ -10,7 +10,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "energon/distributed/dispatch_adapter.h"
-#include "energon/distributed/loader_source.h"
+#include "energon/loader/savable_data_loader.h"
 #include "energon/read/webdataset.h"
 #include "energon/torch/c10d_comm.h"
 #include "io/error.h"
@@ -33,12 +33,12 @@ int main(int argc, char** argv) {
   }
   try {
     const int rank = std::atoi(argv[3]);
-    std::shared_ptr<LoaderSource> source;
+    std::shared_ptr<SavableDataLoader> source;
     if (rank == 0) {  // before the group, which has threads: a loader forks
       const auto dataset = std::make_shared<const Webdataset>(open_split(argv[1]));
-      source = std::make_shared<LoaderSource>(std::make_shared<SavableDataLoader>(
+      source = std::make_shared<SavableDataLoader>(
           train_pipeline(dataset, {.batch_size = 4, .repeat = false}),
-          LoaderOptions{.worker_config = {.num_workers = 2}}));
+          LoaderOptions{.worker_config = {.num_workers = 2}});
     }
     const auto comm = c10d_comm(join_group(argv[2], rank, std::atoi(argv[4])),
                                 {.timeout = std::chrono::seconds(30)});

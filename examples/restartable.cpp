@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "energon/protocols/restartable_data_loader.h"
-#include "energon/protocols/restartable_map.h"
+#include "energon/compat/restartable_data_loader.h"
+#include "energon/compat/restartable_map.h"
 
 using namespace energon;
 

@@ -25,6 +25,7 @@ rooms=(
   "energon/loader"
   "energon/distributed"
   "energon/protocols"
+  "energon/compat"
   "energon/torch"
   "wrappers/orders"
   "wrappers/held"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,13 +14,6 @@
 
 namespace energon {
 namespace {
-
-// Whether every logical shard of the rank has ended `epoch`.
-bool has_ended(const SavableDataLoaderState& rank, std::int64_t epoch) {
-  return std::all_of(
-      rank.streams.begin(), rank.streams.end(),
-      [epoch](const SavableDatasetCheckpoint& shard) { return shard.turn.epoch > epoch; });
-}
 
 void check_ranks(const std::vector<SavableDataLoaderState>& ranks,
                  std::vector<std::string>& differences) {
@@ -87,14 +81,39 @@ void check_shards(const std::vector<SavableDataLoaderState>& ranks,
   }
 }
 
+// What the adapters of a rank are: their types and settings.
+std::string adapters_of(const SavableDataLoaderState& rank) {
+  std::string text;
+  for (const State& adapter : rank.adapters) {
+    text += text.empty() ? adapter.type : " over " + adapter.type;
+    for (const auto& [name, value] : adapter.fields) {
+      if (const auto* settings = std::get_if<std::string>(&value); name == "settings" && settings) {
+        text += " " + *settings;
+      }
+    }
+  }
+  return text.empty() ? "none" : text;
+}
+
+void check_adapters(const std::vector<SavableDataLoaderState>& ranks,
+                    std::vector<std::string>& differences) {
+  const std::string expected = adapters_of(ranks.front());
+  for (const SavableDataLoaderState& rank : ranks) {
+    if (const std::string own = adapters_of(rank); own != expected) {
+      differences.push_back(fmt::format("rank {}: adapters: {}, expected {}",
+                                        rank.config.value("rank", 0), own, expected));
+    }
+  }
+}
+
 // Ranks that are in the same epoch took the same number of its batches, but for those that have
 // none left.
 void check_steps(const std::vector<SavableDataLoaderState>& ranks,
                  std::vector<std::string>& differences) {
   std::map<std::int64_t, std::map<std::int64_t, std::vector<int>>> ranks_at;  // epoch, step
   for (const SavableDataLoaderState& rank : ranks) {
-    if (!has_ended(rank, rank.epoch) && rank.step_in_epoch) {
-      ranks_at[rank.epoch][*rank.step_in_epoch].push_back(rank.config.value("rank", 0));
+    if (const std::optional<EpochStep> at = epoch_step(rank)) {
+      ranks_at[at->epoch][at->step].push_back(rank.config.value("rank", 0));
     }
   }
   for (const auto& [epoch, steps] : ranks_at) {
@@ -119,6 +138,7 @@ SavableJobState merge_states(std::vector<SavableDataLoaderState> ranks) {
   check_ranks(ranks, differences);
   check_configs(ranks, differences);
   check_shards(ranks, differences);
+  check_adapters(ranks, differences);
   check_steps(ranks, differences);
   if (!differences.empty()) {
     throw Error(ErrorCode::kMismatch,

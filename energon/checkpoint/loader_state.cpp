@@ -1,5 +1,6 @@
 #include "energon/checkpoint/loader_state.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include <fmt/format.h>
@@ -51,6 +52,26 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
   }
 }
 
+// Whether an adapter counts the batches that it handed out.
+bool is_counter(const State& adapter) {
+  return std::any_of(adapter.fields.begin(), adapter.fields.end(),
+                     [](const auto& field) { return field.first == "batches"; });
+}
+
+void check_adapters(const SavableDataLoaderState& state, const std::string& path) {
+  for (std::size_t i = 0; i < state.adapters.size(); ++i) {
+    const State& adapter = state.adapters[i];
+    const std::string here = fmt::format("{}.adapters[{}]", path, i);
+    if (!adapter.children.empty()) {
+      throw Error(ErrorCode::kCorruptData, here + ": it has inner states, none are expected");
+    }
+    if (is_counter(adapter)) {
+      check_range(adapter.integer("epoch"), 0, INT32_MAX, here + ".epoch");
+      check_range(adapter.integer("batches"), 0, kMostCounted, here + ".batches");
+    }
+  }
+}
+
 }  // namespace
 
 void check_loader_state(const SavableDataLoaderState& state, const std::string& path) {
@@ -78,13 +99,30 @@ void check_loader_state(const SavableDataLoaderState& state, const std::string& 
     check_range(worker.offset, 0, most_batches - worker.index, here + ".offset");
   }
   check_progress(state, path);
+  check_adapters(state, path);
 }
 
 bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {
   return config == other.config && streams == other.streams &&
          next_worker_id == other.next_worker_id && epoch == other.epoch &&
          epoch_finished == other.epoch_finished && batch_index == other.batch_index &&
-         step_in_epoch == other.step_in_epoch && micro_batch_size == other.micro_batch_size;
+         step_in_epoch == other.step_in_epoch && micro_batch_size == other.micro_batch_size &&
+         adapters == other.adapters;
+}
+
+std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state) {
+  for (const State& adapter : state.adapters) {
+    if (is_counter(adapter)) {
+      return EpochStep{adapter.integer("epoch"), adapter.integer("batches")};
+    }
+  }
+  const bool has_ended =
+      std::all_of(state.streams.begin(), state.streams.end(),
+                  [&](const auto& shard) { return shard.turn.epoch > state.epoch; });
+  if (has_ended || !state.step_in_epoch) {
+    return std::nullopt;
+  }
+  return EpochStep{state.epoch, *state.step_in_epoch};
 }
 
 Certificate certificate_of(const SavableDataLoaderState& state) {

@@ -52,6 +52,9 @@ struct SavableDataLoaderState {
   /// known (files of version 1).
   std::optional<std::int64_t> step_in_epoch = 0;
   std::optional<std::int64_t> micro_batch_size;  ///< samples per batch; nullopt: not batched
+  /// The positions of the adapters over the loader, outermost first; none have children. The other
+  /// members are the loader's, which an adapter may have drawn from further than it handed out.
+  std::vector<State> adapters = {};
 
   bool operator==(const SavableDataLoaderState& other) const;
 };
@@ -66,13 +69,27 @@ void check_loader_state(const SavableDataLoaderState& state, const std::string& 
 /// The certificate of everything that the rank delivered.
 Certificate certificate_of(const SavableDataLoaderState& state);
 
+/// A place in an epoch.
+struct EpochStep {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  ///< batches of the rank in that epoch
+
+  bool operator==(const EpochStep&) const = default;
+};
+
+/// Where the rank stands in an epoch: ranks of one checkpoint that are in the same epoch are at the
+/// same step of it. Nothing if the rank has no batch left in its epoch, or if its step is not
+/// known. The place is that of the outermost adapter that counts, else that of the loader.
+std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state);
+
 /// Converts the position of a pipeline (state, index, epoch, offset) to bytes and back. Used in
 /// files, in the checkpoint ring, and in messages to a worker. decode_checkpoint() throws Error
 /// (kCorruptData).
 void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint);
 SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader);
 
-/// Converts to the file form and back. decode_loader_state() reads versions 1 and 2. It throws
+/// Converts to the file form and back. A state without adapters is written as version 2, one with
+/// adapters as version 3. decode_loader_state() reads versions 1 to 3. It throws
 /// Error: kCorruptData (truncated, damaged, not a state), kUnsupported (newer version; the message
 /// has both version numbers).
 std::string encode_loader_state(const SavableDataLoaderState& state);

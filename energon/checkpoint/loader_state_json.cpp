@@ -42,6 +42,12 @@ ordered_json position_json(const SavableDataLoaderState& state, const StateForm&
          {"offset", worker.offset},
          {"state", worker.state ? state_form(*worker.state) : ordered_json(nullptr)}});
   }
+  if (!state.adapters.empty()) {
+    json["adapters"] = ordered_json::array();
+    for (const State& adapter : state.adapters) {
+      json["adapters"].push_back(state_form(adapter));
+    }
+  }
   json["config"] = state.config;
   return json;
 }
@@ -93,7 +99,7 @@ SavableDataLoaderState loader_state_from_json(const ordered_json& json, const st
   check_depth(json, path);
   const JsonReader reader(json, path);
   reader.require_only({"batch_index", "step_in_epoch", "epoch", "epoch_finished", "next_worker_id",
-                       "micro_batch_size", "worker_states", "config"});
+                       "micro_batch_size", "worker_states", "adapters", "config"});
   SavableDataLoaderState state;
   state.batch_index = reader.member("batch_index").count();
   state.step_in_epoch = count_or_null(reader.member("step_in_epoch"));
@@ -104,6 +110,11 @@ SavableDataLoaderState loader_state_from_json(const ordered_json& json, const st
     state.streams.push_back(worker_from(worker));
   }
   state.next_worker_id = reader.member("next_worker_id").count();
+  if (const auto adapters = reader.find("adapters")) {
+    for (const JsonReader& adapter : adapters->elements()) {
+      state.adapters.push_back(state_from_json(adapter.json(), adapter.path()));
+    }
+  }
   const JsonReader config = reader.member("config");
   config.member("pipeline");  // only the parts of a flat state have none
   state.config = config.json();

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/rescale_adapters.h"
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 
@@ -80,6 +82,12 @@ std::optional<std::int64_t> step_of(const SavableJobState& job, std::int64_t epo
 
 SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
   const Config& old_config = job.ranks.front().config;
+  if (has_own_position(old_config)) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the position is that of a source of its own ({}), which has no "
+                            "logical shards that could be divided among other ranks",
+                            source_kind(job.ranks.front())));
+  }
   const WorkerConfig old = layout_of(old_config);
   std::vector<SavableDatasetCheckpoint> shards;
   std::int64_t batches = 0;
@@ -136,6 +144,7 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
     state.batch_index = share_of_rank(batches, rank, layout.world_size);
     state.step_in_epoch = step;
     state.micro_batch_size = job.ranks.front().micro_batch_size;
+    state.adapters = rescale_adapters(job, layout, rank, epoch);
     rescaled.ranks.push_back(std::move(state));
   }
   return rescaled;

@@ -30,7 +30,9 @@ struct JobLayout {
 /// layout has exactly one worker per logical shard, the number stays unset, as in Energon.
 /// Otherwise WorkerConfig::logical_shards is set from now on. Throws Error: kInvalidArgument for an
 /// invalid layout, or, with numbers that would work, for more workers than logical shards or a
-/// refused uneven division; kMismatch if the micro batch size cannot change to the given one.
+/// refused uneven division; kMismatch if the micro batch size cannot change to the given one;
+/// kUnsupported if the position is not one of a loader, or for an adapter that cannot be divided
+/// anew. Adapters over the loaders get their positions on the new layout (rescale_adapters.h).
 SavableJobState rescale(const SavableJobState& job, const JobLayout& layout);
 
 }  // namespace energon

@@ -114,6 +114,11 @@ Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& wo
   return config;
 }
 
+Config common_config(Config state_config) {
+  state_config.erase("rank");
+  return state_config;
+}
+
 std::string dump_config(const Config& config) {
   try {
     return config.dump();

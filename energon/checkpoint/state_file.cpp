@@ -1,5 +1,6 @@
 // The file form of states: docs/formats/checkpoint.md.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,12 +26,15 @@ enum class Kind : std::uint8_t { kRank = 1, kJob = 2 };
 
 constexpr std::string_view kMagic = "ENRGNCKP";
 constexpr std::uint32_t kFirstVersion = 1;  // one stream a worker, no turns, no certificates
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kPlainVersion = 2;  // written if no rank has adapters
+constexpr std::uint32_t kVersion = 3;
 constexpr std::string_view kWhat = "the saved loader state";
 constexpr std::uint64_t kLongestFile = std::uint64_t{4} << 30;
 
 // Least bytes of a worker's part.
 constexpr std::size_t kShortestPart = 29;
+// Least bytes of an adapter: the length of its state, and a state without type and fields.
+constexpr std::size_t kShortestAdapter = 16;
 
 void encode_part(ByteWriter& writer, const SavableDatasetCheckpoint& part) {
   writer.u32(static_cast<std::uint32_t>(part.logical_shard));
@@ -69,7 +73,8 @@ void complete_first_version(SavableDataLoaderState& state) {
 }
 
 // All of a state but its configuration.
-void encode_position(ByteWriter& writer, const SavableDataLoaderState& state) {
+void encode_position(ByteWriter& writer, const SavableDataLoaderState& state,
+                     std::uint32_t version) {
   writer.i64(state.next_worker_id);
   writer.i64(state.epoch);
   writer.u8(state.epoch_finished ? 1 : 0);
@@ -79,6 +84,12 @@ void encode_position(ByteWriter& writer, const SavableDataLoaderState& state) {
   writer.u32(static_cast<std::uint32_t>(state.streams.size()));
   for (const SavableDatasetCheckpoint& worker : state.streams) {
     encode_part(writer, worker);
+  }
+  if (version > kPlainVersion) {
+    writer.u32(static_cast<std::uint32_t>(state.adapters.size()));
+    for (const State& adapter : state.adapters) {
+      writer.text(encode_state(adapter));
+    }
   }
 }
 
@@ -103,22 +114,31 @@ SavableDataLoaderState decode_position(ByteReader& reader, Config config, std::u
   if (version == kFirstVersion) {
     complete_first_version(state);
   }
+  if (version > kPlainVersion) {
+    state.adapters.resize(reader.count(kShortestAdapter));
+    for (State& adapter : state.adapters) {
+      adapter = decode_state(reader.text());
+    }
+  }
   check_loader_state(state, "state");
   return state;
 }
 
 std::string encode_file(Kind kind, const Config& config,
                         std::span<const SavableDataLoaderState> ranks) {
+  const bool is_plain = std::all_of(ranks.begin(), ranks.end(),
+                                    [](const auto& rank) { return rank.adapters.empty(); });
+  const std::uint32_t version = is_plain ? kPlainVersion : kVersion;
   ByteWriter body;
   body.u8(static_cast<std::uint8_t>(kind));
   body.text(dump_config(config));
   body.u32(static_cast<std::uint32_t>(ranks.size()));
   for (const SavableDataLoaderState& rank : ranks) {
-    encode_position(body, rank);
+    encode_position(body, rank, version);
   }
   ByteWriter file;
   file.raw(kMagic.data(), kMagic.size());
-  file.u32(kVersion);
+  file.u32(version);
   file.u64(body.bytes().size());
   file.raw(body.bytes().data(), body.bytes().size());
   file.u64(xxh3_64(as_bytes(file.bytes())));

@@ -1,43 +1,32 @@
-// The base of all adapters: a batch source that knows when the epoch ends, and that a
-// LoaderRegistry can list while it is iterated.
+// The base of all adapters: a batch source over another one that knows when the epoch ends.
+//
+// Its position is a node in the state of its source (SavableDataLoaderState::adapters).
 
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <string_view>
 
-#include "energon/distributed/batch_source.h"
-#include "energon/distributed/loader_registry.h"
+#include "energon/loader/batch_source.h"
 
 namespace energon {
 
 /// For one thread at a time.
-class Adapter : public BatchSource, public ActiveLoader {
+class Adapter : public BatchSource {
  public:
   /// True if the batch handed out last is the last of the epoch. May draw the next batch; if that
   /// fails, next() throws the error.
-  bool end_of_dataloader() override = 0;
-  std::optional<std::int64_t> remainder() const override = 0;
+  virtual bool end_of_dataloader() = 0;
 
-  /// Takes the adapter off its registry after a loop that was left early; the position stays. The
-  /// end of an epoch and the destructor do this automatically. Idempotent.
-  virtual void end() = 0;
-};
-
-/// Ends an adapter's iteration at the end of a scope:
-///
-///   const Iteration iteration(adapter);
-///   while (auto batch = adapter.next()) { … }
-class Iteration {
- public:
-  /// Borrows `adapter`, which must outlive this.
-  explicit Iteration(Adapter& adapter) : adapter_(adapter) {}
-  ~Iteration() { adapter_.end(); }
-  Iteration(const Iteration&) = delete;
-  Iteration& operator=(const Iteration&) = delete;
-
- private:
-  Adapter& adapter_;
+ protected:
+  /// Puts `node`, the position of an adapter, over the state of its source.
+  static SavableDataLoaderState put_over(State node, SavableDataLoaderState source);
+  /// The opposite: returns the node of an adapter and the state of its source. Throws Error
+  /// (kMismatch) if the outermost adapter in `state` is not a `type`.
+  struct Parts {
+    State node;
+    SavableDataLoaderState source;
+  };
+  static Parts take_apart(const SavableDataLoaderState& state, std::string_view type);
 };
 
 }  // namespace energon

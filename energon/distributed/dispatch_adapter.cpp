@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/own_position.h"
 #include "energon/distributed/batch_slices.h"
 #include "energon/distributed/sample_bytes.h"
 #include "energon/worker/transport.h"
@@ -16,9 +17,11 @@ namespace {
 
 enum class Kind : std::uint8_t { kBatch = 1, kSkipped, kEnd, kFailure };
 
-State dispatch_state(std::int64_t epoch, std::int64_t batches, std::int64_t full_samples,
-                     std::string first_batches, std::pair<std::string, StateValue> settings) {
-  return {"Dispatch",
+constexpr const char* kType = "Dispatch";
+
+State dispatch_node(std::int64_t epoch, std::int64_t batches, std::int64_t full_samples,
+                    std::string first_batches, std::pair<std::string, StateValue> settings) {
+  return {kType,
           {{"epoch", epoch},
            {"batches", batches},
            {"full_samples", full_samples},
@@ -76,6 +79,8 @@ struct DispatchAdapter::Part {
   bool last = false;
   std::int64_t group_samples = 0;
   std::int64_t groups = 1;  // passed, if they were skipped
+  std::int64_t epoch = 0;   // of rank 0, and what it had handed out in it
+  std::int64_t handed_out = 0;
   Sample batch = {};
   std::string failure = {};
 };
@@ -119,9 +124,6 @@ std::int64_t DispatchAdapter::skip(std::int64_t count) {
 
 // Hands out one group, or passes over at least one and at most `to_skip`.
 std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_skip) {
-  if (!registration_.active()) {
-    registration_ = Registration(options_.registry, *this);
-  }
   std::vector<Part> parts;
   if (source_) {
     try {
@@ -145,9 +147,10 @@ std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_sk
     throw decode_error(part.failure);
   }
   dealing_.reset();
+  epoch_ = part.epoch;
+  handed_out_ = part.handed_out;
   last_ = part.last;
   if (part.kind == Kind::kEnd) {
-    registration_.reset();
     ++epoch_;
     handed_out_ = 0;
     first_.clear();
@@ -282,6 +285,8 @@ DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
       note.u8(parts[rank].last ? 1 : 0);
       note.i64(parts[rank].group_samples);
       note.i64(parts[rank].groups);
+      note.i64(epoch_);
+      note.i64(handed_out_);
       note.u64(structures[rank].data_bytes);
       note.text(parts[rank].failure);
       note.raw(structures[rank].bytes.data(), structures[rank].bytes.size());
@@ -300,6 +305,8 @@ DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
     if (has_data) {
       comm_.scatter_into(data, {}, 0);
     }
+    parts.front().epoch = epoch_;
+    parts.front().handed_out = handed_out_;
     return std::move(parts.front());
   }
   ByteReader reader(note, "a part of a batch from rank 0");
@@ -308,6 +315,8 @@ DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
   part.last = reader.u8() != 0;
   part.group_samples = reader.i64();
   part.groups = reader.i64();
+  part.epoch = reader.i64();
+  part.handed_out = reader.i64();
   const std::uint64_t data_bytes = reader.u64();
   part.failure = reader.text();
   const std::string_view structure = reader.raw(reader.left());
@@ -327,37 +336,37 @@ Config DispatchAdapter::settings() const {
   return settings;
 }
 
-State DispatchAdapter::save_state() {
+SavableDataLoaderState DispatchAdapter::save_state_rank() {
   const std::int64_t full_samples = groups_ && handed_out_ > 0 ? groups_->full_samples() : 0;
-  State state =
-      last_ && handed_out_ > 0
-          ? dispatch_state(epoch_ + 1, 0, 0, FirstBatches().save(), settings_field(settings()))
-          : dispatch_state(epoch_, handed_out_, full_samples, first_.save(),
-                           settings_field(settings()));
-  if (ahead_) {
-    state.children.push_back(ahead_->state());
-  }
-  return state;
+  const bool at_end = last_ && handed_out_ > 0;
+  const EpochStep at = at_end ? EpochStep{epoch_ + 1, 0} : EpochStep{epoch_, handed_out_};
+  State node =
+      dispatch_node(at.epoch, at.step, at_end ? 0 : full_samples,
+                    at_end ? FirstBatches().save() : first_.save(), settings_field(settings()));
+  return ahead_ ? put_over(std::move(node), ahead_->state())
+                : own_state(std::move(node), at, comm_.rank(), comm_.size());
 }
 
-void DispatchAdapter::restore_state(const State& state) {
-  State expected = dispatch_state(0, 0, 0, {}, settings_field({}));
+void DispatchAdapter::restore_state_rank(const SavableDataLoaderState& state) {
+  const State expected = dispatch_node(0, 0, 0, {}, settings_field({}));
+  Parts parts;
   if (source_) {
-    expected.children.emplace_back();
+    parts = take_apart(state, kType);
+  } else {
+    parts.node = own_position_in(state, kType);
   }
-  check_settings(state, expected, settings());
+  check_settings(parts.node, expected, settings());
   FirstBatches first;
-  first.restore(state.bytes("first_batches"));
+  first.restore(parts.node.bytes("first_batches"));
   if (source_) {
-    source_->restore_state(state.children[0]);
-    groups_->restored(state.integer("full_samples"));
+    stop_and_restore(*source_, parts.source);
+    groups_->restored(parts.node.integer("full_samples"));
     ahead_->reset();
   }
-  registration_.reset();
   last_ = false;
   remainder_.reset();
-  epoch_ = state.integer("epoch");
-  handed_out_ = state.integer("batches");
+  epoch_ = parts.node.integer("epoch");
+  handed_out_ = parts.node.integer("batches");
   first_ = std::move(first);
   dealing_.reset();
 }
@@ -372,7 +381,7 @@ std::vector<std::string> DispatchAdapter::warnings() const {
   return source_ ? source_->warnings() : std::vector<std::string>();
 }
 
-std::optional<std::int64_t> DispatchAdapter::size() {
+std::optional<std::int64_t> DispatchAdapter::size() const {
   const std::optional<std::int64_t> batches = source_ ? source_->size() : std::nullopt;
   if (!batches || options_.split_batches) {
     return batches;

@@ -29,9 +29,6 @@ struct DispatchOptions {
   bool split_batches = false;
   /// Leave out a last group that is smaller than the first, instead of filling it up.
   bool drop_last = false;
-  /// Registry that lists the adapter while it is iterated; borrowed, must outlive the adapter.
-  /// Null: none.
-  LoaderRegistry* registry = nullptr;
 };
 
 /// Draws the batches of a source in groups, one group for each step of all ranks.
@@ -48,7 +45,7 @@ class BatchGroups {
   /// The next group; nothing at the end of the epoch. Throws Error of the source; kInvalidArgument
   /// if a batch has no samples or the batches of a group cannot be joined.
   std::optional<Group> next();
-  State save_state() { return ahead_.state(); }
+  SavableDataLoaderState save_state_rank() { return ahead_.state(); }
   /// Like the source's skip(), but counts groups. Requires: that many groups before the last.
   std::int64_t skip(std::int64_t count) { return ahead_.skip(count * batches_) / batches_; }
 
@@ -76,22 +73,24 @@ class DispatchAdapter final : public Adapter {
   /// the source throws; kInvalidArgument if batches cannot be joined or cut.
   std::optional<Sample> next() override;
 
-  /// On rank 0 the state has the position of the source after the group handed out last; on other
-  /// ranks only the number of batches received. A group that could not be sent because a rank died
-  /// does not count as handed out. After the last batch of an epoch the state is the position at
-  /// its end.
-  State save_state() override;
-  /// Also throws Error (kMismatch) if rank 0 gets the state of another rank, if another rank gets
-  /// the state of rank 0, or if the state was saved with other options or, with drop_last, another
-  /// number of ranks: the groups would be different.
-  void restore_state(const State& state) override;
+  /// On rank 0 the position of the source after the group handed out last: the position of the
+  /// whole job. On other ranks only the number of batches received, which no job needs: they follow
+  /// rank 0. A group that could not be sent because a rank died does not count as handed out. After
+  /// the last batch of an epoch the state is the position at its end.
+  SavableDataLoaderState save_state_rank() override;
+  /// At any time; ends the workers of the source. Also throws Error (kMismatch) if rank 0 gets the
+  /// state of another rank, if another rank gets the state of rank 0, or if the state was saved
+  /// with other options or, with drop_last, another number of ranks: the groups would be different.
+  void restore_state_rank(const SavableDataLoaderState& state) override;
+  /// True on rank 0.
+  bool keeps_position() const override { return source_ != nullptr; }
   /// These two act on rank 0 only, because only rank 0 has a source.
   void stop() override;
   std::vector<std::string> warnings() const override;
 
   /// Number of batches that each rank gets in an epoch. Known only on rank 0; exact only if all
   /// batches have the same size.
-  std::optional<std::int64_t> size() override;
+  std::optional<std::int64_t> size() const override;
   /// Sends no sample data. Rank 0 reads the last group of an epoch and the first one, which may be
   /// needed to fill up the last. The source skips the groups between them if it knows its size.
   std::int64_t skip(std::int64_t count) override;
@@ -99,7 +98,6 @@ class DispatchAdapter final : public Adapter {
   void set_epoch(std::int64_t epoch) override;
   std::optional<std::int64_t> remainder() const override { return remainder_; }
   bool end_of_dataloader() override { return last_; }
-  void end() override { registration_.reset(); }
 
  private:
   struct Part;
@@ -121,7 +119,6 @@ class DispatchAdapter final : public Adapter {
   HeapBufferPool memory_;
   std::optional<BatchGroups::Group> dealing_;  // drawn, but not yet sent to all ranks
   std::optional<FirstBatches> first_before_;   // first_ without batches of dealing_, if any
-  Registration registration_;
 
   bool last_ = false;  // the batch handed out last ends the epoch
   std::optional<std::int64_t> remainder_;

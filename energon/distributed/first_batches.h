@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "energon/distributed/batch_source.h"
+#include "energon/loader/batch_source.h"
 
 namespace energon {
 

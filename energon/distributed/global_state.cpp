@@ -7,20 +7,22 @@
 #include <fmt/format.h>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/distributed/rank_agreement.h"
 #include "energon/distributed/replies.h"
 #include "io/error.h"
 
 namespace energon {
 
-std::optional<SavableJobState> save_state_global(SavableDataLoader& loader, Comm& comm,
-                                                 int destination) {
+std::optional<SavableJobState> save_state_global(BatchSource& source, Comm& comm, int destination) {
   std::optional<Error> own_failure;
-  std::string reply;
-  try {
-    reply = success(encode_loader_state(loader.save_state_rank()));
-  } catch (const Error& error) {
-    own_failure = error;
-    reply = failure(error);
+  std::string reply = success({});
+  if (source.keeps_position()) {
+    try {
+      reply = success(encode_loader_state(source.save_state_rank()));
+    } catch (const Error& error) {
+      own_failure = error;
+      reply = failure(error);
+    }
   }
   const std::vector<std::string> replies = comm.gather(std::move(reply), destination);
   if (own_failure) {
@@ -28,7 +30,9 @@ std::optional<SavableJobState> save_state_global(SavableDataLoader& loader, Comm
   }
   std::vector<SavableDataLoaderState> states;
   for (std::size_t rank = 0; rank < replies.size(); ++rank) {
-    states.push_back(decode_loader_state(result_of(rank, replies[rank])));
+    if (const std::string_view state = result_of(rank, replies[rank]); !state.empty()) {
+      states.push_back(decode_loader_state(state));
+    }
   }
   if (comm.rank() != destination) {
     return std::nullopt;
@@ -36,29 +40,32 @@ std::optional<SavableJobState> save_state_global(SavableDataLoader& loader, Comm
   return merge_states(std::move(states));
 }
 
-void restore_state_global(SavableDataLoader& loader, Comm& comm,
-                          const std::optional<SavableJobState>& job, int source) {
+void restore_state_global(BatchSource& source, Comm& comm,
+                          const std::optional<SavableJobState>& job, int root) {
+  const std::vector<int> readers = reading_ranks(source, comm);
   std::vector<std::string> parts;
-  if (comm.rank() == source) {
-    const auto ranks = static_cast<std::size_t>(comm.size());
-    if (job && job->ranks.size() == ranks) {
-      for (const SavableDataLoaderState& state : job->ranks) {
-        parts.push_back(success(encode_loader_state(state)));
+  if (comm.rank() == root) {
+    parts.assign(static_cast<std::size_t>(comm.size()), success({}));
+    if (job && job->ranks.size() == readers.size()) {
+      for (std::size_t i = 0; i < readers.size(); ++i) {
+        parts[static_cast<std::size_t>(readers[i])] = success(encode_loader_state(job->ranks[i]));
       }
     } else {
       const Error mismatch(
           ErrorCode::kMismatch,
           job ? fmt::format("the state is of a job of {} ranks, this one has {}: rescale it first",
-                            job->ranks.size(), ranks)
-              : fmt::format("rank {} was to give the state of the job and has none", source));
-      parts.assign(ranks, failure(mismatch));
+                            job->ranks.size(), readers.size())
+              : fmt::format("rank {} was to give the state of the job and has none", root));
+      parts.assign(parts.size(), failure(mismatch));
     }
   }
-  const std::string part = comm.scatter(std::move(parts), source);
+  const std::string part = comm.scatter(std::move(parts), root);
   const std::string_view own = result_of(part);
   std::string reply;
   try {
-    loader.restore_state_rank(decode_loader_state(own));
+    if (source.keeps_position()) {
+      source.restore_state_rank(decode_loader_state(own));
+    }
     reply = success({});
   } catch (const Error& error) {
     reply = failure(error);

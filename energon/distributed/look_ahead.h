@@ -13,16 +13,15 @@
 #include <optional>
 #include <utility>
 
-#include "energon/state/state.h"
-
 namespace energon {
 
-/// `Source` has save_state() and next(), which returns an optional item (nothing at the end of an
-/// epoch). Not thread-safe.
+/// `Source` has save_state_rank() and next(), which returns an optional item (nothing at the end of
+/// an epoch). Not thread-safe.
 template <class Source>
 class LookAhead {
  public:
   using Item = typename decltype(std::declval<Source&>().next())::value_type;
+  using Position = decltype(std::declval<Source&>().save_state_rank());
 
   /// Borrows `source`, which must outlive this. Nothing else may drive the source.
   explicit LookAhead(Source& source) : source_(source) {}
@@ -57,9 +56,9 @@ class LookAhead {
   /// Draws ahead until `depth` items are held; fewer at the end of the epoch or before a failure.
   void draw(std::size_t depth) {
     while (drawn_.size() < depth && (drawn_.empty() || drawn_.back().item)) {
-      std::optional<State>& before = drawn_.empty() ? state_ : drawn_.back().state_after;
+      std::optional<Position>& before = drawn_.empty() ? state_ : drawn_.back().state_after;
       if (!before) {
-        before = source_.save_state();
+        before = source_.save_state_rank();
       }
       Drawn drawn;
       try {
@@ -84,12 +83,12 @@ class LookAhead {
   /// The position after the item handed out last. After the last item of an epoch it is the
   /// position at the end: a run that continues from there begins the next epoch. Draws nothing
   /// before the first item.
-  State state() {
+  Position state() {
     if (last()) {
-      std::optional<State>& after = drawn_.front().state_after;
-      return after ? *after : source_.save_state();
+      std::optional<Position>& after = drawn_.front().state_after;
+      return after ? *after : source_.save_state_rank();
     }
-    return state_ ? *state_ : source_.save_state();
+    return state_ ? *state_ : source_.save_state_rank();
   }
 
   /// Skips up to `count` items, at most to the end, and returns how many it skipped. Requires:
@@ -123,14 +122,14 @@ class LookAhead {
   struct Drawn {
     std::optional<Item> item;  // nothing: the end, or a failure
     std::exception_ptr failure;
-    std::optional<State> state_after;  // absent: ask the source
+    std::optional<Position> state_after;  // absent: ask the source
   };
 
   Source& source_;
   std::deque<Drawn> drawn_;
-  std::optional<State> state_;   // after the last item handed out; absent: ask the source
-  std::optional<State> before_;  // before that item, if known
-  bool handed_out_ = false;      // whether an item was, since the epoch began or reset()
+  std::optional<Position> state_;   // after the last item handed out; absent: ask the source
+  std::optional<Position> before_;  // before that item, if known
+  bool handed_out_ = false;         // whether an item was, since the epoch began or reset()
 };
 
 }  // namespace energon

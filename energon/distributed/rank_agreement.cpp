@@ -1,7 +1,7 @@
 #include "energon/distributed/rank_agreement.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,11 +18,13 @@ namespace {
 
 constexpr std::size_t kMostLines = 40;
 
-void check_place(const WorkerConfig& layout, const Comm& comm) {
-  if (layout.rank != comm.rank() || layout.world_size != comm.size()) {
+// The ranks of a job that read are numbered like those of the Comm, without the others.
+void check_place(const WorkerConfig& layout, const std::vector<int>& readers, int own_rank) {
+  const auto own = std::find(readers.begin(), readers.end(), own_rank) - readers.begin();
+  if (layout.rank != own || layout.world_size != std::ssize(readers)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the loader is of rank {} of {}, the Comm of rank {} of {}",
-                            layout.rank, layout.world_size, comm.rank(), comm.size()));
+                            layout.rank, layout.world_size, own, readers.size()));
   }
 }
 
@@ -32,11 +34,6 @@ std::string text_of(const Config& common) {
 }
 
 }  // namespace
-
-Config common_config(Config state_config) {
-  state_config.erase("rank");
-  return state_config;
-}
 
 std::string agreement_digest(const Config& common) {
   return to_hex(xxh3_64(as_bytes(text_of(common))));
@@ -69,25 +66,41 @@ void explain_disagreement(Comm& comm, const Config& common) {
                           fmt::join(lines, "\n  ")));
 }
 
-void check_ranks_agree(SavableDataLoader& loader, Comm& comm) {
+std::vector<int> reading_ranks(const BatchSource& source, Comm& comm) {
+  const std::vector<std::string> flags = comm.all_gather(source.keeps_position() ? "1" : "0");
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < flags.size(); ++rank) {
+    if (flags[rank] == "1") {
+      ranks.push_back(static_cast<int>(rank));
+    }
+  }
+  return ranks;
+}
+
+void check_ranks_agree(BatchSource& source, Comm& comm) {
+  const std::vector<int> readers = reading_ranks(source, comm);
   Config common;
-  std::string reply;
-  try {
-    Config config = loader.save_state_rank().config;
-    check_place(layout_of(config), comm);
-    common = common_config(std::move(config));
-    reply = success(agreement_digest(common));
-  } catch (const Error& error) {
-    reply = failure(error);
-  } catch (const std::exception& error) {
-    reply = failure(Error(ErrorCode::kUserFunction, error.what()));
+  std::string reply = success({});
+  if (source.keeps_position()) {
+    try {
+      Config config = source.save_state_rank().config;
+      check_place(layout_of(config), readers, comm.rank());
+      common = common_config(std::move(config));
+      reply = success(agreement_digest(common));
+    } catch (const Error& error) {
+      reply = failure(error);
+    } catch (const std::exception& error) {
+      reply = failure(Error(ErrorCode::kUserFunction, error.what()));
+    }
   }
   const std::vector<std::string> replies = comm.all_gather(std::move(reply));
-  bool agree = true;
+  std::vector<std::string> digests;
   for (std::size_t rank = 0; rank < replies.size(); ++rank) {
-    agree = result_of(rank, replies[rank]) == result_of(replies.front()) && agree;
+    digests.emplace_back(result_of(rank, replies[rank]));
   }
-  if (!agree) {
+  const bool agree = std::all_of(digests.begin(), digests.end(),
+                                 [&](const auto& digest) { return digest == digests.front(); });
+  if (!agree && readers.size() == digests.size()) {
     explain_disagreement(comm, common);
   }
 }

@@ -8,16 +8,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "energon/distributed/comm.h"
-#include "energon/loader/savable_data_loader.h"
+#include "energon/loader/batch_source.h"
 #include "energon/state/savable.h"
 
 namespace energon {
-
-/// What all ranks of a job have in common: the configuration in a state without the rank. It
-/// identifies the data, with counts, sizes and exclusions.
-Config common_config(Config state_config);
 
 /// A digest of `common` as 16 hexadecimal digits: different configurations get different digests.
 std::string agreement_digest(const Config& common);
@@ -27,10 +24,14 @@ std::string agreement_digest(const Config& common);
 /// that some ranks have and others lack, which is allowed.
 void explain_disagreement(Comm& comm, const Config& common);
 
+/// The ranks whose source keeps a position, ascending. All ranks call it.
+std::vector<int> reading_ranks(const BatchSource& source, Comm& comm);
+
 /// Throws Error on every rank, with the ranks where it failed: kMismatch with all differences if
-/// configuration or data are not the same everywhere, kInvalidArgument if a loader's rank or world
-/// size differs from that in `comm`; Errors of save_state_rank() and the Comm. All ranks call it,
-/// preferably as their first call, with a fresh loader. Each rank sends 16 bytes.
-void check_ranks_agree(SavableDataLoader& loader, Comm& comm);
+/// configuration or data are not the same everywhere, kInvalidArgument if the rank or world size of
+/// a loader differs from that in `comm`; Errors of save_state_rank() and the Comm. All ranks call
+/// it, preferably as their first call, with a fresh source. Each rank sends 16 bytes. If only one
+/// rank reads (keeps_position()), there is nothing to compare.
+void check_ranks_agree(BatchSource& source, Comm& comm);
 
 }  // namespace energon

@@ -15,15 +15,23 @@ namespace {
 
 constexpr std::int64_t kUnknown = -1;
 
-State shard_state(std::int64_t epoch, std::int64_t batches, bool source_ended,
-                  std::string first_batches, std::pair<std::string, StateValue> settings) {
-  return {"Shard",
+constexpr const char* kType = "Shard";
+constexpr const char* kRepeated = "repeated";
+
+State shard_node(std::int64_t epoch, std::int64_t batches, bool source_ended,
+                 std::string first_batches, std::pair<std::string, StateValue> settings) {
+  return {kType,
           {{"epoch", epoch},
            {"batches", batches},
            {"source_ended", source_ended ? std::int64_t{1} : std::int64_t{0}},
            {"first_batches", std::move(first_batches)},
            std::move(settings)},
-          {State()}};
+          {}};
+}
+
+bool has_repeated(const State& node) {
+  return std::any_of(node.fields.begin(), node.fields.end(),
+                     [](const auto& field) { return field.first == kRepeated; });
 }
 
 }  // namespace
@@ -41,9 +49,17 @@ void ShardAdapter::begin() {
     agree_on_size();
   }
   begun_ = true;
-  if (!registration_.active()) {
-    registration_ = Registration(options_.registry, *this);
+}
+
+// Batches of this epoch that come from the source, with those that were handed out.
+std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
+  if (source_ended_) {
+    return repeated_ ? std::optional(handed_out_ - *repeated_) : source_->size();
   }
+  if (const std::optional<std::int64_t> left = source_->batches_left()) {
+    return handed_out_ + *left;
+  }
+  return source_->size();
 }
 
 // Each rank tells how many batches it has, and what it has in common with the others; one that
@@ -56,7 +72,7 @@ void ShardAdapter::agree_on_size() {
     if (failure_) {
       std::rethrow_exception(failure_);
     }
-    own = source_->size().value_or(kUnknown);
+    own = batches_of_source().value_or(kUnknown);
     common = source_->common_settings();
     reply = success(fmt::format("{} {}", own, agreement_digest(common)));
   } catch (const Error& error) {
@@ -145,8 +161,9 @@ std::optional<Sample> ShardAdapter::next_together() {
                               handed_out_, own_, *target_));
     }
     const std::span<const Sample> first = first_.rebuild(*source_);
-    batch = first[static_cast<std::size_t>(std::max<std::int64_t>(handed_out_ - own_, 0)) %
-                  first.size()];
+    const std::int64_t repeated = std::max<std::int64_t>(handed_out_ - own_, 0);
+    batch = first[static_cast<std::size_t>(repeated) % first.size()];
+    repeated_ = repeated + 1;
   }
   if (++handed_out_ >= *target_) {
     try {
@@ -172,11 +189,11 @@ void ShardAdapter::reach_end_of_source() {
 }
 
 std::optional<Sample> ShardAdapter::finish() {
-  registration_.reset();
   ++epoch_;
   begun_ = false;
   handed_out_ = 0;
   source_ended_ = false;
+  repeated_ = 0;
   first_.clear();
   return std::nullopt;
 }
@@ -195,34 +212,50 @@ Config ShardAdapter::settings() const {
           {"ranks", together() ? Config(options_.comm->size()) : Config()}};
 }
 
-State ShardAdapter::save_state() {
-  const bool at_end = end_of_dataloader();
-  // The position after the source's last batch is that of its end, also if filling is to follow.
-  State state =
-      at_end ? shard_state(epoch_ + 1, 0, false, FirstBatches().save(), settings_field(settings()))
-             : shard_state(epoch_, handed_out_, source_ended_ || ahead_.last(), first_.save(),
-                           settings_field(settings()));
-  state.children[0] = ahead_.state();
-  return state;
+SavableDataLoaderState ShardAdapter::save_state_rank() {
+  if (end_of_dataloader()) {
+    // The position after the source's last batch is that of its end, also if filling is to follow.
+    return put_over(
+        shard_node(epoch_ + 1, 0, false, FirstBatches().save(), settings_field(settings())),
+        ahead_.state());
+  }
+  State node = shard_node(epoch_, handed_out_, source_ended_ || ahead_.last(), first_.save(),
+                          settings_field(settings()));
+  if (repeated_.value_or(0) > 0) {
+    node.fields.emplace_back(kRepeated, *repeated_);
+  }
+  return put_over(std::move(node), ahead_.state());
 }
 
-void ShardAdapter::restore_state(const State& state) {
-  check_settings(state, shard_state(0, 0, false, {}, settings_field({})), settings());
+void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
+  const Parts parts = take_apart(state, kType);
+  State expected = shard_node(0, 0, false, {}, settings_field({}));
+  if (has_repeated(parts.node)) {
+    expected.fields.emplace_back(kRepeated, std::int64_t{0});
+  }
+  check_settings(parts.node, expected, settings());
   FirstBatches first;
-  first.restore(state.bytes("first_batches"));
-  source_->restore_state(state.children[0]);
+  first.restore(parts.node.bytes("first_batches"));
+  stop_and_restore(*source_, parts.source);
   ahead_.reset();
-  registration_.reset();
   begun_ = false;
   failure_ = nullptr;
   end_failure_ = nullptr;
-  epoch_ = state.integer("epoch");
-  handed_out_ = state.integer("batches");
-  source_ended_ = state.integer("source_ended") != 0;
+  epoch_ = parts.node.integer("epoch");
+  handed_out_ = parts.node.integer("batches");
+  source_ended_ = parts.node.integer("source_ended") != 0;
+  repeated_ = 0;
+  if (has_repeated(parts.node)) {
+    repeated_ = parts.node.integer(kRepeated);
+  } else if (source_ended_) {
+    repeated_ = std::nullopt;  // of an earlier version
+  }
   first_ = std::move(first);
 }
 
-std::optional<std::int64_t> ShardAdapter::size() { return target_ ? target_ : source_->size(); }
+std::optional<std::int64_t> ShardAdapter::size() const {
+  return target_ ? target_ : source_->size();
+}
 
 std::int64_t ShardAdapter::skip(std::int64_t count) {
   if (together()) {
@@ -245,6 +278,6 @@ void ShardAdapter::set_epoch(std::int64_t epoch) {
   epoch_ = epoch;
 }
 
-Config ShardAdapter::common_settings() { return source_->common_settings(); }
+Config ShardAdapter::common_settings() const { return source_->common_settings(); }
 
 }  // namespace energon

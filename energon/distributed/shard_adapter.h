@@ -37,9 +37,6 @@ struct ShardOptions {
   /// Needed for even_batches and drop_last; borrowed, must outlive the adapter. With either option,
   /// all ranks must make the first next() of an epoch, and the first after a restore, together.
   Comm* comm = nullptr;
-  /// Registry that lists the adapter while it is iterated; borrowed, must outlive the adapter.
-  /// Null: none.
-  LoaderRegistry* registry = nullptr;
 };
 
 /// For one thread at a time. The constructor draws nothing and starts nothing.
@@ -59,28 +56,30 @@ class ShardAdapter final : public Adapter {
 
   /// After the last batch of an epoch the state is the position at its end: a run that continues
   /// from there gets the whole next epoch. May draw the next batch to find out.
-  State save_state() override;
-  void restore_state(const State& state) override;
+  SavableDataLoaderState save_state_rank() override;
+  /// At any time; ends the workers of the source.
+  void restore_state_rank(const SavableDataLoaderState& state) override;
+  bool keeps_position() const override { return source_->keeps_position(); }
 
   void stop() override { source_->stop(); }
   std::vector<std::string> warnings() const override { return source_->warnings(); }
 
   /// Number of this rank's batches in one epoch. With even_batches or drop_last, once an epoch has
   /// begun, the number that all ranks get.
-  std::optional<std::int64_t> size() override;
+  std::optional<std::int64_t> size() const override;
   std::int64_t skip(std::int64_t count) override;
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;
   std::optional<std::int64_t> remainder() const override { return source_->remainder(); }
-  Config common_settings() override;
+  Config common_settings() const override;
   Sample restore_sample(const RestoreKey& key) override { return source_->restore_sample(key); }
   bool end_of_dataloader() override;
-  void end() override { registration_.reset(); }
 
  private:
   bool together() const { return options_.even_batches || options_.drop_last; }
   Config settings() const;
   void begin();
+  std::optional<std::int64_t> batches_of_source() const;
   void agree_on_size();
   std::optional<Sample> next_together();
   std::optional<Sample> finish();
@@ -89,19 +88,19 @@ class ShardAdapter final : public Adapter {
   const std::shared_ptr<BatchSource> source_;
   const ShardOptions options_;
   LookAhead<BatchSource> ahead_;
-  Registration registration_;
 
   bool begun_ = false;                  // this object has begun this epoch
   std::optional<std::int64_t> target_;  // batches that all ranks get
-  std::int64_t own_ = 0;                // batches of the source, if there is a target
+  std::int64_t own_ = 0;                // of them from the source, if there is a target
   std::exception_ptr failure_;          // last one thrown, if there is a target
   std::exception_ptr end_failure_;      // found after the last batch, not yet thrown
 
   // Saved state.
   std::int64_t epoch_ = 0;
-  std::int64_t handed_out_ = 0;  // in this epoch
-  bool source_ended_ = false;    // in this epoch; its position is the end
-  FirstBatches first_;           // if even_batches
+  std::int64_t handed_out_ = 0;               // in this epoch
+  bool source_ended_ = false;                 // in this epoch; its position is the end
+  std::optional<std::int64_t> repeated_ = 0;  // of handed_out_; nothing: not known
+  FirstBatches first_;                        // if even_batches
 };
 
 }  // namespace energon

@@ -60,6 +60,12 @@ class RankStream {
   /// The settings that the order depends on: state_config().
   const Config& config() const;
 
+  /// Number of epochs whose end was reported.
+  std::int64_t epochs_ended() const { return turns_.epoch() + (epoch_finished_ ? 1 : 0); }
+  /// Batches still to come in this epoch, at its end those of the next one; nothing if the epoch
+  /// never ends.
+  std::optional<std::int64_t> batches_left() const;
+
   const PipelineFactory& make_pipeline() const { return make_pipeline_; }
   const LoaderOptions& options() const { return options_; }
 

@@ -2,9 +2,15 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/state_config.h"
 #include "energon/loader/loader_config.h"
 #include "energon/loader/rank_stream.h"
 #include "energon/loader/sample_restorer.h"
+#include "io/error.h"
 
 namespace energon {
 
@@ -24,6 +30,12 @@ const std::optional<BatchPlace>& SavableDataLoader::last_place() const {
 SavableDataLoaderState SavableDataLoader::save_state_rank() { return stream_->save_state(); }
 
 void SavableDataLoader::restore_state_rank(const SavableDataLoaderState& state) {
+  if (!state.adapters.empty()) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the state is of a {}: restore it into such an adapter, this is the "
+                            "loader alone",
+                            source_kind(state)));
+  }
   stream_->restore_state(state);
 }
 
@@ -33,6 +45,17 @@ Sample SavableDataLoader::restore_sample(const RestoreKey& key) { return restore
 
 std::optional<std::int64_t> SavableDataLoader::size() const {
   return epoch_size(stream_->make_pipeline(), options().worker_config);
+}
+
+std::optional<std::int64_t> SavableDataLoader::batches_left() const {
+  return stream_->batches_left();
+}
+
+std::int64_t SavableDataLoader::epoch() const { return stream_->epochs_ended(); }
+
+// The data of a job of one rank is its own.
+Config SavableDataLoader::common_settings() const {
+  return options().worker_config.world_size > 1 ? common_config(stream_->config()) : Config();
 }
 
 const LoaderOptions& SavableDataLoader::options() const { return stream_->options(); }

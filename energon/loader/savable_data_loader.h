@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/loader/batch_source.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/batch_place.h"
@@ -35,22 +36,20 @@ class SampleRestorer;
 ///
 /// Signals sent to a whole job (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that the
 /// trainer's signal handler can still save: docs/processes.md.
-class SavableDataLoader {
+class SavableDataLoader final : public BatchSource {
  public:
   /// With workers, forks the fork server now, so make the loader before the process has threads or
   /// touches a GPU. Workers start at the first next(). Throws Error (kInvalidArgument,
   /// kResourceExhausted).
   explicit SavableDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options = {});
   /// Ends the workers. Those that have not ended after 200 ms are killed.
-  ~SavableDataLoader();
-  SavableDataLoader(const SavableDataLoader&) = delete;
-  SavableDataLoader& operator=(const SavableDataLoader&) = delete;
+  ~SavableDataLoader() override;
 
   /// The next batch; nothing at the end of the epoch. The call after that begins the next epoch.
   /// Throws Error: what a pipeline threw (kCorruptData, …), kWorkerDied, kTimeout,
   /// kResourceExhausted. After that every further call throws the same Error until
   /// restore_state_rank(). The position stays after the last batch and can be saved.
-  std::optional<Sample> next();
+  std::optional<Sample> next() override;
 
   /// Place in the job of the batch that next() returned last; nothing before the first one since
   /// construction or a restore.
@@ -59,26 +58,33 @@ class SavableDataLoader {
   /// The position after the batches delivered so far. May be called at any time, even after a
   /// worker or the fork server has died or next() has thrown. Changes nothing and asks no worker.
   /// Throws Error (kCorruptData) if the memory of a worker was overwritten.
-  SavableDataLoaderState save_state_rank();
+  SavableDataLoaderState save_state_rank() override;
 
   /// Continues from `state`. With workers, call it before the first next(), after stop() or after
   /// next() has thrown; without workers, at any time. `state` may be used again. Throws Error:
   /// kInvalidArgument while workers run, kMismatch with all differences if the state belongs to
-  /// another loader or dataset; then nothing has changed.
-  void restore_state_rank(const SavableDataLoaderState& state);
+  /// another loader or dataset, or to an adapter over one; then nothing has changed.
+  void restore_state_rank(const SavableDataLoaderState& state) override;
 
   /// Ends the workers and keeps the position; the next call of next() starts them again from there.
   /// If a worker had died, throws Error (kWorkerDied) after ending the others; the position is
   /// still kept. If the position cannot be read, throws Error (kCorruptData, kResourceExhausted),
   /// as does each later next() until restore_state_rank().
-  void stop();
+  void stop() override;
 
   /// Rebuilds the batch that any rank of this job delivered with `key`. Reads in the caller's
   /// process and does not move the loader's position.
-  Sample restore_sample(const RestoreKey& key);
+  Sample restore_sample(const RestoreKey& key) override;
 
   /// Number of batches in one epoch of this rank; nothing if the epoch never ends.
-  std::optional<std::int64_t> size() const;
+  std::optional<std::int64_t> size() const override;
+  /// Exact after a restore, a rescale and with another micro batch size, too. Samples that are left
+  /// out because they are damaged are counted as if they were there.
+  std::optional<std::int64_t> batches_left() const override;
+  /// Number of epochs whose end next() has reported, in this run and those that it continues.
+  std::int64_t epoch() const override;
+  /// The configuration without the rank; null for a job of one rank.
+  Config common_settings() const override;
 
   /// Settings of the loader and the pipeline, as JSON. Loaders with equal configs deliver equal
   /// batches.

@@ -96,12 +96,15 @@ void validate(const AutoSaveOptions& options) {
   }
 }
 
-AutoSaver::AutoSaver(SavableDataLoader& loader, AutoSaveOptions options)
-    : options_(std::move(options)), loader_(loader) {
+AutoSaver::AutoSaver(BatchSource& source, AutoSaveOptions options)
+    : options_(std::move(options)), source_(source) {
   if (options_.comm != nullptr) {
     begin_together(*options_.comm);
-  } else {
+  } else if (source_.keeps_position()) {
     begin_alone();
+  } else {
+    throw Error(ErrorCode::kInvalidArgument,
+                "another rank reads for this one and knows where the job begins: set comm");
   }
 }
 
@@ -157,7 +160,7 @@ std::optional<CheckpointStart> AutoSaver::choose_fresh() {
 
 void AutoSaver::begin_alone() {
   make_folder();
-  const Config config = loader_.save_state_rank().config;
+  const Config config = source_.save_state_rank().config;
   const WorkerConfig layout = layout_of(config);
   // What the others have begun to write is then of this start: it is neither an error nor stale.
   const bool is_fresh = !options_.at_step && !options_.start_over &&
@@ -201,8 +204,10 @@ SavableDataLoaderState AutoSaver::part_of_rank(const CheckpointStart& start,
 // not, an older checkpoint is next.
 void AutoSaver::begin_together(Comm& comm) {
   check_replies(comm.all_gather(reply_of([&] { make_folder(); })));
-  check_ranks_agree(loader_, comm);
-  const WorkerConfig& layout = loader_.options().worker_config;
+  check_ranks_agree(source_, comm);
+  WorkerConfig layout;
+  check_replies(
+      comm.all_gather(reply_of([&] { layout = layout_of(source_.save_state_rank().config); })));
   std::optional<CheckpointStart> refused;  // on rank 0: by some rank
   std::string why;
   while (true) {
@@ -224,7 +229,7 @@ void AutoSaver::begin_together(Comm& comm) {
     std::optional<SavableDataLoaderState> part;
     const std::vector<std::string> replies = comm.all_gather(reply_of([&] {
       start = decode_start(where);
-      if (start) {
+      if (start && source_.keeps_position()) {
         part = part_of(*start, layout);
       }
     }));
@@ -240,7 +245,7 @@ void AutoSaver::begin_together(Comm& comm) {
     }
     check_replies(comm.all_gather(reply_of([&] {
       if (start) {
-        take(*start, *part);
+        take(*start, part);
       }
     })));
     check_replies(comm.all_gather(reply_of([&] {
@@ -248,14 +253,20 @@ void AutoSaver::begin_together(Comm& comm) {
         set_aside_rest();
       }
     })));
-    note_stale_files();
+    if (source_.keeps_position()) {
+      note_stale_files();
+    }
     return;
   }
 }
 
-void AutoSaver::take(const CheckpointStart& start, const SavableDataLoaderState& state) {
+// Without a state the rank follows the one that reads for it.
+void AutoSaver::take(const CheckpointStart& start,
+                     const std::optional<SavableDataLoaderState>& state) {
   try {
-    loader_.restore_state_rank(state);
+    if (state) {
+      source_.restore_state_rank(*state);
+    }
   } catch (Error& error) {
     error.with({.path = start.path});
     throw;
@@ -297,7 +308,11 @@ void AutoSaver::save_now() {
   if (step_ == saved_step_) {
     return;
   }
-  const SavableDataLoaderState state = loader_.save_state_rank();
+  if (!source_.keeps_position()) {
+    saved_step_ = step_;
+    return;
+  }
+  const SavableDataLoaderState state = source_.save_state_rank();
   if (is_agreement_due_) {
     agree_through_folder(options_.folder, common_config(state.config), false);
     is_agreement_due_ = false;
@@ -337,12 +352,16 @@ void AutoSaver::finish_checkpoint(const SavableDataLoaderState& state) {
 
 AutoSavingLoader::AutoSavingLoader(PipelineFactory make_pipeline, const LoaderOptions& options,
                                    AutoSaveOptions auto_save)
-    : loader_(std::move(make_pipeline), options), saver_(loader_, std::move(auto_save)) {}
+    : AutoSavingLoader(std::make_shared<SavableDataLoader>(std::move(make_pipeline), options),
+                       std::move(auto_save)) {}
+
+AutoSavingLoader::AutoSavingLoader(std::shared_ptr<BatchSource> source, AutoSaveOptions auto_save)
+    : source_(std::move(source)), saver_(*source_, std::move(auto_save)) {}
 
 std::optional<Sample> AutoSavingLoader::next() {
   if (pending_) {
     saver_.save_if_due();
-  } else if ((pending_ = loader_.next())) {
+  } else if ((pending_ = source_->next())) {
     saver_.count_batch();
   }
   return std::exchange(pending_, std::nullopt);

@@ -1,4 +1,4 @@
-// Saves the position of a loader every so many batches and continues from there after a restart,
+// Saves the position of a rank every so many batches and continues from there after a restart,
 // like IBM's CheckpointDataset.
 //
 //   AutoSavingLoader loader(pipeline, {.worker_config = {.rank = rank, .world_size = 8}},
@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,29 +75,31 @@ struct UncountedCheckpoint {
   std::string reason;  ///< may be of several lines
 };
 
-/// Saves the position of a loader from which the caller takes the batches. For one thread at a
-/// time.
+/// Saves the position of a source (a loader, an adapter over one, or one of the user's own) from
+/// which the caller takes the batches. If one rank reads for all (DispatchAdapter), it alone
+/// writes; the others count. For one thread at a time.
 class AutoSaver {
  public:
   /// Continues from the newest complete checkpoint of the folder. Continues from `load_from`
   /// instead if the folder has no entry with the name of a checkpoint, or if none is complete and
   /// this rank starts here for the first time after other ranks did. Opens only the rank's own file
   /// and the mark of the checkpoint, unless the job was saved on another layout: then it is
-  /// rescaled to the layout of `loader`, which must outlive this. Throws Error: of validate(),
+  /// rescaled to the layout of `source`, which must outlive this. Throws Error: of validate(),
   /// rescale(), restore_state_rank() and the Comm; kNotFound if there are checkpoints but none can
   /// be used (start_over starts over), the checkpoint of at_step is not complete, or there is
   /// nothing complete at `load_from`; kNotFound, kCorruptData or kMismatch if the checkpoint is
   /// complete but this rank's file is damaged (with a Comm all ranks go back to an older
   /// checkpoint); kMismatch if the ranks do not agree on configuration and data; kMismatch with the
-  /// options to set if the job has logical shards that `loader` does not have: on another layout, a
+  /// options to set if the job has logical shards that `source` does not have: on another layout, a
   /// job with the default number of logical shards keeps that number and Energon's division.
-  /// Requires without a Comm: no rank of an earlier start is still running; otherwise at most one
-  /// checkpoint may fail to become complete.
-  AutoSaver(SavableDataLoader& loader, AutoSaveOptions options);
+  /// kInvalidArgument if another rank reads for this one and there is no Comm. Requires without a
+  /// Comm: no rank of an earlier start is still running; otherwise at most one checkpoint may fail
+  /// to become complete.
+  AutoSaver(BatchSource& source, AutoSaveOptions options);
   AutoSaver(const AutoSaver&) = delete;
   AutoSaver& operator=(const AutoSaver&) = delete;
 
-  /// Counts one batch of the loader as taken and saves if a checkpoint is due. Throws as
+  /// Counts one batch of the source as taken and saves if a checkpoint is due. Throws as
   /// save_if_due(), and Error (kResourceExhausted) after kMostSteps batches.
   void count_batch();
 
@@ -133,12 +136,12 @@ class AutoSaver {
   SavableDataLoaderState part_of_rank(const CheckpointStart& start,
                                       const WorkerConfig& layout) const;
   void begin_together(Comm& comm);
-  void take(const CheckpointStart& start, const SavableDataLoaderState& state);
+  void take(const CheckpointStart& start, const std::optional<SavableDataLoaderState>& state);
   void note_stale_files();
   void finish_checkpoint(const SavableDataLoaderState& state);
 
   const AutoSaveOptions options_;
-  SavableDataLoader& loader_;
+  BatchSource& source_;
   std::int64_t step_ = 0;
   std::int64_t saved_step_ = 0;
   std::optional<std::string> restored_from_;
@@ -151,24 +154,26 @@ class AutoSaver {
   std::map<std::int64_t, RankFiles> stale_files_;
 };
 
-/// A loader with its saver. For one thread at a time.
+/// A source with its saver. For one thread at a time.
 class AutoSavingLoader {
  public:
-  /// Throws what the constructors of both throw.
+  /// Makes a SavableDataLoader. Throws what the constructors of both throw.
   AutoSavingLoader(PipelineFactory make_pipeline, const LoaderOptions& options,
                    AutoSaveOptions auto_save);
+  /// Shares ownership of `source`, which may be an adapter; nothing else may drive it.
+  AutoSavingLoader(std::shared_ptr<BatchSource> source, AutoSaveOptions auto_save);
 
-  /// Same as SavableDataLoader::next(), but writes a due checkpoint before returning its last
-  /// batch. Also throws what AutoSaver::save_if_due() throws; the next call tries again and no
-  /// batch is lost.
+  /// Same as next() of the source, but writes a due checkpoint before returning its last batch.
+  /// Also throws what AutoSaver::save_if_due() throws; the next call tries again and no batch is
+  /// lost.
   std::optional<Sample> next();
 
   const AutoSaver& saver() const { return saver_; }
-  /// Access to the loader's other functions. Do not call its next(): that bypasses the saver.
-  SavableDataLoader& loader() { return loader_; }
+  /// Access to the source's other functions. Do not call its next(): that bypasses the saver.
+  BatchSource& source() { return *source_; }
 
  private:
-  SavableDataLoader loader_;
+  const std::shared_ptr<BatchSource> source_;
   AutoSaver saver_;
   std::optional<Sample> pending_;  // taken and counted, but not returned: the save failed
 };

@@ -124,12 +124,6 @@ bool may_be_one_job(const CheckpointMark& mark, const CheckpointMark& other) {
          });
 }
 
-bool has_ended_epoch(const SavableDataLoaderState& state) {
-  return std::all_of(
-      state.streams.begin(), state.streams.end(),
-      [&](const SavableDatasetCheckpoint& shard) { return shard.turn.epoch > state.epoch; });
-}
-
 }  // namespace
 
 CheckpointMark complete_mark(const SavableDataLoaderState& state) {
@@ -144,9 +138,9 @@ CheckpointMark complete_mark(const SavableDataLoaderState& state) {
       mark.younger.emplace(name, agreement_digest(values));
     }
   }
-  if (state.step_in_epoch && !has_ended_epoch(state)) {
-    mark.epoch = state.epoch;
-    mark.step_in_epoch = state.step_in_epoch;
+  if (const std::optional<EpochStep> at = epoch_step(state)) {
+    mark.epoch = at->epoch;
+    mark.step_in_epoch = at->step;
   }
   return mark;
 }

@@ -6,6 +6,7 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/loader_state_json.h"
+#include "energon/checkpoint/source_tree.h"
 #include "energon/state/json_reader.h"
 #include "energon/state/state_json.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kLoader = "Loader";  // the node of LoaderSource
+constexpr const char* kLoader = "Loader";
 
 void show_loaders(const State& state, ordered_json& json) {
   if (state.type == kLoader) {
@@ -51,17 +52,18 @@ void hide_loaders(ordered_json& json, const std::string& path) {
 
 }  // namespace
 
-ordered_json source_state_to_json(const State& state) {
-  ordered_json json = state_to_json(state);
-  show_loaders(state, json);
+ordered_json source_state_to_json(const SavableDataLoaderState& state) {
+  const State tree = to_tree(state);
+  ordered_json json = state_to_json(tree);
+  show_loaders(tree, json);
   return json;
 }
 
-State source_state_from_json(const ordered_json& json, const std::string& path) {
+SavableDataLoaderState source_state_from_json(const ordered_json& json, const std::string& path) {
   check_depth(json, path);
   ordered_json plain = json;
   hide_loaders(plain, path);
-  return state_from_json(plain, path);
+  return from_tree(state_from_json(plain, path));
 }
 
 }  // namespace energon

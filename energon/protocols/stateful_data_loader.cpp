@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/distributed/loader_source.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/protocols/source_state_json.h"
 #include "energon/state/json_reader.h"
@@ -19,8 +18,8 @@ using nlohmann::ordered_json;
 
 constexpr std::int64_t kStateDictVersion = 1;
 
-std::shared_ptr<LoaderSource> make_source(PipelineFactory make_pipeline, LoaderOptions options,
-                                          const StatefulOptions& stateful) {
+std::shared_ptr<BatchSource> make_source(PipelineFactory make_pipeline, LoaderOptions options,
+                                         const StatefulOptions& stateful) {
   if (options.checkpoint_every_batches) {
     throw Error(ErrorCode::kInvalidArgument,
                 "checkpoint_every_batches is set; set snapshot_every_n_steps instead");
@@ -33,8 +32,7 @@ std::shared_ptr<LoaderSource> make_source(PipelineFactory make_pipeline, LoaderO
   // Each stream counts its own batches, and they take turns.
   const std::int64_t streams = std::max(1, options.worker_config.stream_count());
   options.checkpoint_every_batches = steps == 0 ? 0 : std::max<std::int64_t>(1, steps / streams);
-  return std::make_shared<LoaderSource>(
-      std::make_shared<SavableDataLoader>(std::move(make_pipeline), options));
+  return std::make_shared<SavableDataLoader>(std::move(make_pipeline), options);
 }
 
 }  // namespace
@@ -47,29 +45,29 @@ StatefulDataLoader::StatefulDataLoader(std::shared_ptr<BatchSource> source,
                                        const StatefulOptions& options)
     : source_(std::move(source)),
       options_(options),
-      initial_{.steps = 0, .source = source_->save_state(), .epoch_start = std::nullopt} {}
+      initial_{.steps = 0, .source = source_->save_state_rank(), .epoch_start = std::nullopt} {}
 
 void StatefulDataLoader::iterate() {
   if (loaded_) {
     if (loaded_->epoch_start) {
       try {
-        source_->restore_state(*loaded_->epoch_start);  // so that a later iterate() can
+        stop_and_restore(*source_, *loaded_->epoch_start);  // so that a later iterate() can
       } catch (Error& error) {
         error.with({.path = "epoch_start"});
         throw;
       }
     }
-    source_->restore_state(loaded_->source);
+    stop_and_restore(*source_, loaded_->source);
     steps_ = loaded_->steps;
     epoch_start_ = loaded_->epoch_start.value_or(loaded_->source);
     loaded_.reset();
     begun_ = steps_ > 0;
   } else if (pass_ != Pass::kUnderWay) {
-    epoch_start_ = source_->save_state();
+    epoch_start_ = source_->save_state_rank();
     steps_ = 0;
     begun_ = false;
   } else if (begun_) {
-    source_->restore_state(epoch_start_);
+    stop_and_restore(*source_, epoch_start_);
     steps_ = 0;
     begun_ = false;
   }
@@ -103,7 +101,8 @@ StatefulDataLoader::Position StatefulDataLoader::position() {
   if (loaded_) {
     return *loaded_;
   }
-  Position position{.steps = steps_, .source = source_->save_state(), .epoch_start = std::nullopt};
+  Position position{
+      .steps = steps_, .source = source_->save_state_rank(), .epoch_start = std::nullopt};
   if (steps_ > 0) {
     position.epoch_start = epoch_start_;
   }

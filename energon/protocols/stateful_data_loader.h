@@ -24,7 +24,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "energon/distributed/batch_source.h"
+#include "energon/loader/batch_source.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
 
@@ -51,7 +51,7 @@ class StatefulDataLoader {
   explicit StatefulDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options = {},
                               const StatefulOptions& stateful = {});
   /// Shares ownership of `source` and continues from its current position; nothing else may drive
-  /// it. snapshot_every_n_steps has no effect. Throws Error of its save_state().
+  /// it. snapshot_every_n_steps has no effect. Throws Error of its save_state_rank().
   explicit StatefulDataLoader(std::shared_ptr<BatchSource> source,
                               const StatefulOptions& options = {});
 
@@ -70,7 +70,7 @@ class StatefulDataLoader {
 
   /// The position after the batches handed out so far, or the loaded state if no pass was begun
   /// since. May be called at any time and changes nothing. The result is an independent copy.
-  /// Throws Error of the source's save_state().
+  /// Throws Error of the source's save_state_rank().
   nlohmann::ordered_json state_dict();
 
   /// Ends the pass under way, if any; the state takes effect at the next iterate(). An empty
@@ -80,15 +80,15 @@ class StatefulDataLoader {
   void load_state_dict(const nlohmann::ordered_json& dict);
 
   /// The same as those of the source.
-  std::optional<std::int64_t> size() { return source_->size(); }
+  std::optional<std::int64_t> size() const { return source_->size(); }
   std::vector<std::string> warnings() const { return source_->warnings(); }
   BatchSource& source() { return *source_; }
 
  private:
   struct Position {
     std::int64_t steps = 0;  // batches handed out in the epoch
-    State source;
-    std::optional<State> epoch_start;  // start of the epoch; absent: `source`
+    SavableDataLoaderState source;
+    std::optional<SavableDataLoaderState> epoch_start;  // start of the epoch; absent: `source`
   };
   enum class Pass : std::uint8_t { kNone, kUnderWay, kEnded };
 
@@ -102,9 +102,9 @@ class StatefulDataLoader {
 
   std::optional<Position> loaded_;  // for the next iterate()
   Pass pass_ = Pass::kNone;
-  State epoch_start_;       // of the pass under way
-  std::int64_t steps_ = 0;  // batches handed out in its epoch
-  bool begun_ = false;      // next() was called in that epoch
+  SavableDataLoaderState epoch_start_;  // of the pass under way
+  std::int64_t steps_ = 0;              // batches handed out in its epoch
+  bool begun_ = false;                  // next() was called in that epoch
 };
 
 }  // namespace energon

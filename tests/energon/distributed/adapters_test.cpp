@@ -12,12 +12,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "energon/checkpoint/own_position.h"
+#include "energon/compat/loader_registry.h"
+#include "energon/compat/shared_seed.h"
+#include "energon/compat/skip_first.h"
+#include "energon/compat/state_files.h"
 #include "energon/distributed/dispatch_adapter.h"
-#include "energon/distributed/loader_source.h"
 #include "energon/distributed/shard_adapter.h"
-#include "energon/distributed/shared_seed.h"
-#include "energon/distributed/skip_first.h"
-#include "energon/distributed/state_files.h"
+#include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/energon/distributed/numbered_batches.h"
@@ -33,13 +35,13 @@ using energon::DispatchAdapter;
 using energon::IndexedOptions;
 using energon::IndexedSource;
 using energon::LoaderRegistry;
-using energon::LoaderSource;
+using energon::RegisteredLoader;
 using energon::Sample;
 using energon::SavableDataLoader;
+using energon::SavableDataLoaderState;
 using energon::ShardAdapter;
 using energon::SingleProcessComm;
 using energon::skip_first_batches;
-using energon::State;
 using energon::testing::numbered_batch;
 using energon::testing::numbered_dataset;
 using energon::testing::numbered_source;
@@ -59,28 +61,32 @@ SingleProcessComm& alone() {
   return comm;
 }
 
-// The three adapters over a source, with a registry for all of them.
+// The three adapters over a source.
 enum class Kind { kShard, kDispatch, kSkip };
 constexpr Kind kKinds[] = {Kind::kShard, Kind::kDispatch, Kind::kSkip};
 
-std::shared_ptr<Adapter> adapt(Kind kind, std::shared_ptr<BatchSource> source,
-                               LoaderRegistry* registry = nullptr) {
+std::shared_ptr<Adapter> adapt(Kind kind, std::shared_ptr<BatchSource> source) {
   switch (kind) {
     case Kind::kShard:
-      return std::make_shared<ShardAdapter>(std::move(source),
-                                            energon::ShardOptions{.registry = registry});
+      return std::make_shared<ShardAdapter>(std::move(source));
     case Kind::kDispatch:
-      return std::make_shared<DispatchAdapter>(std::move(source), alone(),
-                                               energon::DispatchOptions{.registry = registry});
+      return std::make_shared<DispatchAdapter>(std::move(source), alone());
     case Kind::kSkip:
-      return skip_first_batches(adapt(Kind::kShard, std::move(source), registry), 0);
+      return skip_first_batches(adapt(Kind::kShard, std::move(source)), 0);
   }
   return nullptr;
 }
 
+// The same, on a registry while it is iterated.
+std::shared_ptr<RegisteredLoader> adapt(Kind kind, std::shared_ptr<BatchSource> source,
+                                        LoaderRegistry& registry) {
+  return std::make_shared<RegisteredLoader>(adapt(kind, std::move(source)), registry);
+}
+
 // The state of the source below the adapters.
-const State& innermost(const State& state) {
-  return state.children.empty() ? state : innermost(state.children[0]);
+SavableDataLoaderState innermost(SavableDataLoaderState state) {
+  state.adapters.clear();
+  return state;
 }
 
 // Loaders over 64 samples, 16 batches of 4 an epoch, on one of `ranks` ranks.
@@ -99,11 +105,11 @@ class RealLoaders {
                                          .checkpoint_every_batches = checkpoint_every});
   }
   // Whose states depend on what was delivered only: workers store one at their start.
-  std::shared_ptr<LoaderSource> sparse_source(int workers) const {
-    return std::make_shared<LoaderSource>(loader(workers, 0, 1, 0, 1'000'000'000));
+  std::shared_ptr<SavableDataLoader> sparse_source(int workers) const {
+    return loader(workers, 0, 1, 0, 1'000'000'000);
   }
-  std::shared_ptr<LoaderSource> source(int workers, int rank = 0, int ranks = 1) const {
-    return std::make_shared<LoaderSource>(loader(workers, rank, ranks));
+  std::shared_ptr<SavableDataLoader> source(int workers, int rank = 0, int ranks = 1) const {
+    return loader(workers, rank, ranks);
   }
 
  private:
@@ -150,7 +156,7 @@ TEST_CASE("ACC-09 the end of an epoch is told with its last batch, in each pass"
         std::vector<bool> ends;
         while (adapter->next()) {
           if (saving) {
-            adapter->save_state();
+            adapter->save_state_rank();
           }
           ends.push_back(adapter->end_of_dataloader());
         }
@@ -213,7 +219,7 @@ TEST_CASE("ACC-12 skipping and resuming keep the number of the epoch", "[distrib
   take(*running, 2);
   CHECK_THROWS_WITH(running->set_epoch(0), Catch::Contains("within an epoch"));
   const auto resumed = make();
-  resumed->restore_state(running->save_state());
+  resumed->restore_state_rank(running->save_state_rank());
   CHECK(resumed->epoch() == 3);
   CHECK(take(*resumed) == take(*running));
   CHECK(resumed->epoch() == 4);
@@ -229,10 +235,10 @@ TEST_CASE("ACC-13 a state in the middle continues with the rest, for all adapter
     for (const Kind kind : kKinds) {
       const auto first = adapt(kind, loaders.source(workers));
       keys(*first, 2);
-      const State state = first->save_state();
+      const SavableDataLoaderState state = first->save_state_rank();
       CHECK(keys(*first) == from(values, 2));
       const auto second = adapt(kind, loaders.source(workers));
-      second->restore_state(state);
+      second->restore_state_rank(state);
       CHECK(keys(*second) == from(values, 2));
     }
   }
@@ -246,28 +252,28 @@ TEST_CASE("ACC-14 after the same batches the source below each adapter has the s
       CAPTURE(workers, consumed);
       const auto base = loaders.sparse_source(workers);
       keys(*base, consumed);
-      const State expected = base->save_state();
+      const SavableDataLoaderState expected = base->save_state_rank();
       const Texts rest = keys(*base);
       const auto resumed_base = loaders.sparse_source(workers);
-      resumed_base->restore_state(expected);
+      resumed_base->restore_state_rank(expected);
       CHECK(keys(*resumed_base) == rest);
       LoaderRegistry registry;
       for (const Kind kind : kKinds) {
-        const auto adapter = adapt(kind, loaders.sparse_source(workers), &registry);
+        const auto adapter = adapt(kind, loaders.sparse_source(workers), registry);
         keys(*adapter, consumed);
-        const State state = adapter->save_state();
+        const SavableDataLoaderState state = adapter->save_state_rank();
         // Workers store their state at a moment of their own: the position may be said in two ways.
         if (workers == 0) {
           CHECK(innermost(state) == expected);
         }
         const auto from_innermost = loaders.sparse_source(workers);
-        from_innermost->restore_state(innermost(state));
+        from_innermost->restore_state_rank(innermost(state));
         CHECK(keys(*from_innermost) == rest);
         CHECK(keys(*adapter) == rest);
-        const auto resumed = adapt(kind, loaders.sparse_source(workers), &registry);
-        resumed->restore_state(state);
+        const auto resumed = adapt(kind, loaders.sparse_source(workers), registry);
+        resumed->restore_state_rank(state);
         if (workers == 0) {
-          CHECK(innermost(resumed->save_state()) == expected);
+          CHECK(innermost(resumed->save_state_rank()) == expected);
         }
         CHECK(keys(*resumed) == rest);
         CHECK(registry.innermost() == nullptr);
@@ -303,7 +309,7 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed
           };
           const auto first = make();
           const Texts before = keys(*first, 2);
-          State state = first->save_state();
+          SavableDataLoaderState state = first->save_state_rank();
           BatchSource* const as_loaders[] = {first.get()};
           if (by_folder) {
             save_states(folder.path(), as_loaders, comm.rank());
@@ -312,7 +318,7 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed
           const auto second = make();
           BatchSource* const again[] = {second.get()};
           if (!by_folder) {
-            second->restore_state(state);
+            second->restore_state_rank(state);
           } else if (!restore_states(folder.path(), again, comm.rank()).empty()) {
             return "no file";
           }
@@ -362,7 +368,7 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
         energon::LoaderOptions{
             .worker_config = {
                 .rank = comm.rank(), .world_size = 2, .num_workers = 2, .seed_offset = seed}});
-    ShardAdapter adapter(std::make_shared<LoaderSource>(loader));
+    ShardAdapter adapter(loader);
     if (!loader->worker_pids().empty()) {
       return "constructing started workers";
     }
@@ -386,10 +392,10 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
   const RealLoaders loaders;
   for (const Kind kind : kKinds) {
     const auto loader = loaders.loader(2);
-    const auto adapter = adapt(kind, std::make_shared<LoaderSource>(loader));
+    const auto adapter = adapt(kind, loader);
     CHECK(loader->worker_pids().empty());
     CHECK_FALSE(adapter->end_of_dataloader());
-    adapter->save_state();
+    adapter->save_state_rank();
     CHECK(loader->worker_pids().empty());
     adapter->next();
     CHECK(loader->worker_pids().size() == 2);
@@ -398,7 +404,7 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
       [](std::int64_t) -> std::optional<Sample> { return std::nullopt; });
   for (const Kind kind : kKinds) {
     const auto adapter = adapt(kind, silent);
-    adapter->save_state();
+    adapter->save_state_rank();
     CHECK(silent->calls() == 0);
   }
 }
@@ -409,15 +415,15 @@ TEST_CASE("ACC-18 loading and saving at once gives what was loaded", "[distribut
     for (const Kind kind : kKinds) {
       const auto adapter = adapt(kind, loaders.source(workers));
       keys(*adapter, 3);
-      const State state = adapter->save_state();
+      const SavableDataLoaderState state = adapter->save_state_rank();
       const auto fresh = adapt(kind, loaders.source(workers));
-      fresh->restore_state(state);
-      CHECK(fresh->save_state() == state);
+      fresh->restore_state_rank(state);
+      CHECK(fresh->save_state_rank() == state);
       const auto used = adapt(kind, loaders.source(workers));
       keys(*used, 6);
       used->end_of_dataloader();
-      used->restore_state(state);
-      CHECK(used->save_state() == state);
+      used->restore_state_rank(state);
+      CHECK(used->save_state_rank() == state);
       CHECK(keys(*used) == keys(*fresh));
     }
   }
@@ -427,7 +433,7 @@ TEST_CASE("ACC-19 who is iterated stands on the stack, and nobody at the end",
           "[distributed][acc]") {
   for (const Kind kind : kKinds) {
     LoaderRegistry registry;
-    const auto outer = adapt(kind, numbered_source(16, 4), &registry);
+    const auto outer = adapt(kind, numbered_source(16, 4), registry);
     CHECK(registry.size() == 0);
     {
       const energon::Iteration left_early(*outer);
@@ -440,8 +446,8 @@ TEST_CASE("ACC-19 who is iterated stands on the stack, and nobody at the end",
     take(*outer, 1);
     {
       // A validation within training.
-      const auto inner = adapt(kind, numbered_source(8, 4), &registry);
-      energon::ActiveLoader* const training = registry.innermost();
+      const auto inner = adapt(kind, numbered_source(8, 4), registry);
+      Adapter* const training = registry.innermost();
       take(*inner, 1);
       CHECK(registry.size() == 2);
       CHECK(registry.innermost() != training);
@@ -464,9 +470,7 @@ TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distribu
     const auto before = ProcessCounts::now();
     auto loader = loaders.loader(2);
     const std::weak_ptr<SavableDataLoader> watched = loader;
-    auto source = std::make_shared<LoaderSource>(std::move(loader));
-    const std::weak_ptr<LoaderSource> watched_source = source;
-    auto adapter = adapt(kind, std::move(source));
+    auto adapter = adapt(kind, std::move(loader));
     keys(*adapter, 3);
     adapter->end_of_dataloader();
     const std::vector<int> workers = watched.lock()->worker_pids();
@@ -479,7 +483,6 @@ TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distribu
     }
     CHECK(std::chrono::steady_clock::now() - begin <= std::chrono::seconds(2));
     CHECK(watched.expired());
-    CHECK(watched_source.expired());
     CHECK(ProcessCounts::settled(before) == before);
   }
 }
@@ -491,14 +494,14 @@ TEST_CASE("ACC-21 adapters have one owner of their position: they can be neither
   STATIC_REQUIRE_FALSE(std::is_move_constructible_v<ShardAdapter>);
   STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<DispatchAdapter>);
   STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<energon::SkipFirst>);
-  STATIC_REQUIRE_FALSE(std::is_copy_assignable_v<LoaderSource>);
+  STATIC_REQUIRE_FALSE(std::is_copy_assignable_v<SavableDataLoader>);
   STATIC_REQUIRE_FALSE(std::is_base_of_v<SavableDataLoader, ShardAdapter>);
   STATIC_REQUIRE_FALSE(std::is_base_of_v<SavableDataLoader, DispatchAdapter>);
   // What is asked of a loader is asked of the loader, which stays at hand.
   const RealLoaders loaders;
   const auto source = loaders.source(0);
   const ShardAdapter adapter(source);
-  CHECK(source->loader().worker_pids().empty());
+  CHECK(source->worker_pids().empty());
 }
 
 TEST_CASE("ACC-23 at an adapter's last batch the next epoch follows, at a bare loader's its end",
@@ -512,16 +515,16 @@ TEST_CASE("ACC-23 at an adapter's last batch the next epoch follows, at a bare l
     const auto bare = loaders.source(workers);
     keys(*bare, first_epoch.size());
     const auto bare_resumed = loaders.source(workers);
-    bare_resumed->restore_state(bare->save_state());
+    bare_resumed->restore_state_rank(bare->save_state_rank());
     CHECK(keys(*bare_resumed).empty());
     CHECK(keys(*bare_resumed) == second_epoch);
 
     for (const Kind kind : kKinds) {
       const auto adapter = adapt(kind, loaders.source(workers));
       keys(*adapter, first_epoch.size());
-      const State state = adapter->save_state();
+      const SavableDataLoaderState state = adapter->save_state_rank();
       const auto resumed = adapt(kind, loaders.source(workers));
-      resumed->restore_state(state);
+      resumed->restore_state_rank(state);
       CHECK(resumed->epoch() == 1);
       CHECK(keys(*resumed) == second_epoch);
       // Having been asked changes nothing for the one who was.
@@ -575,7 +578,7 @@ TEST_CASE("ranks that end together continue exactly from each step", "[distribut
         const auto first = make();
         keys(*first, save_at);
         const auto second = make();
-        second->restore_state(first->save_state());
+        second->restore_state_rank(first->save_state_rank());
         if (save_at < epoch.size() && keys(*second) != from(epoch, save_at)) {
           return fmt::format("differs after {}", save_at);
         }
@@ -614,15 +617,15 @@ TEST_CASE("a state of an indexed source is refused under other options, with all
       .samples = 40, .batch_size = 4, .shuffle_seed = 7, .processes = 2, .process = 1};
   IndexedSource source(options, numbered_batch);
   keys(source, 3);
-  const State state = source.save_state();
+  const SavableDataLoaderState state = source.save_state_rank();
   const auto refused = [&](const IndexedOptions& other) {
     IndexedSource fresh(other, numbered_batch);
-    const State start = fresh.save_state();
+    const SavableDataLoaderState start = fresh.save_state_rank();
     try {
-      fresh.restore_state(state);
+      fresh.restore_state_rank(state);
     } catch (const energon::Error& error) {
       CHECK(error.code() == energon::ErrorCode::kMismatch);
-      CHECK(fresh.save_state() == start);
+      CHECK(fresh.save_state_rank() == start);
       return std::string(error.what());
     }
     return std::string("taken");
@@ -650,10 +653,10 @@ TEST_CASE("a state of an indexed source is refused under other options, with all
   CHECK_THAT(changed([](auto& with) { with.shuffle_seed.reset(); }),
              Catch::Contains("shuffle_seed"));
   // States of earlier versions do not say.
-  State old = state;
-  old.fields.pop_back();
+  SavableDataLoaderState old = state;
+  old.streams[0].state->fields.pop_back();
   IndexedSource resumed(options, numbered_batch);
-  resumed.restore_state(old);
+  resumed.restore_state_rank(old);
   CHECK(keys(resumed) == keys(source));
 }
 
@@ -664,12 +667,12 @@ TEST_CASE("a state of ranks that end together is refused where they do not", "[d
   };
   auto even = shard(true, false);
   even.next();
-  const State state = even.save_state();
+  const SavableDataLoaderState state = even.save_state_rank();
   auto drop = shard(false, true);
-  CHECK_THROWS_WITH(drop.restore_state(state),
+  CHECK_THROWS_WITH(drop.restore_state_rank(state),
                     Catch::Contains("even_batches") && Catch::Contains("drop_last"));
   auto same = shard(true, false);
-  same.restore_state(state);
+  same.restore_state_rank(state);
   CHECK(keys(same) == keys(even));
 }
 
@@ -679,9 +682,11 @@ TEST_CASE("what fails on one of the ranks that end together reaches the others a
   class Failing final : public BatchSource {
    public:
     std::optional<Sample> next() override { return std::nullopt; }
-    State save_state() override { return {"Failing", {}, {}}; }
-    void restore_state(const State&) override {}
-    std::optional<std::int64_t> size() override {
+    SavableDataLoaderState save_state_rank() override {
+      return energon::own_state({"Failing", {}, {}}, {});
+    }
+    void restore_state_rank(const SavableDataLoaderState& /*state*/) override {}
+    std::optional<std::int64_t> size() const override {
       throw energon::Error(energon::ErrorCode::kIo, "the disk is gone");
     }
     std::int64_t epoch() const override { return 0; }
@@ -729,7 +734,7 @@ TEST_CASE("what fails on one rank within an epoch reaches the others at the end 
                 [&](Comm& comm) -> std::string {
                   const auto source = source_of(comm);
                   ShardAdapter adapter(source, {.even_batches = true, .comm = &comm});
-                  const State start = adapter.save_state();
+                  const SavableDataLoaderState start = adapter.save_state_rank();
                   std::string text;
                   if (comm.rank() == 1) {
                     text += error_of([&] { keys(adapter); }) + "; ";
@@ -738,7 +743,7 @@ TEST_CASE("what fails on one rank within an epoch reaches the others at the end 
                   // The meeting, twice: nothing has changed, and they are still in step.
                   text += error_of([&] { adapter.next(); }) + "; ";
                   text += error_of([&] { adapter.next(); }) + "; ";
-                  adapter.restore_state(start);
+                  adapter.restore_state_rank(start);
                   return text + fmt::format("{}", fmt::join(keys(adapter, 2), " "));
                 },
                 {.timeout = std::chrono::seconds(60)});
@@ -775,8 +780,7 @@ TEST_CASE("ranks that end together have the same data and settings, or none begi
           "[distributed][fork]") {
   const RealLoaders loaders;
   const auto reports = run_group(2, [&](Comm& comm) -> std::string {
-    const auto source = std::make_shared<LoaderSource>(
-        loaders.loader(0, comm.rank(), 2, /*seed_offset=*/comm.rank()));
+    const auto source = loaders.loader(0, comm.rank(), 2, /*seed_offset=*/comm.rank());
     ShardAdapter adapter(source, {.drop_last = true, .comm = &comm});
     try {
       adapter.next();
@@ -788,4 +792,21 @@ TEST_CASE("ranks that end together have the same data and settings, or none begi
   for (const auto& report : reports) {
     CHECK_THAT(report.text, Catch::Contains("rank 1: config.seed_offset: 1, expected 0"));
   }
+}
+
+TEST_CASE("a registered loader takes off itself, wherever it stands on the stack",
+          "[distributed]") {
+  LoaderRegistry registry;
+  const auto outer = adapt(Kind::kShard, numbered_source(8, 4), registry);
+  take(*outer, 1);
+  {
+    const auto inner = adapt(Kind::kShard, numbered_source(8, 4), registry);
+    take(*inner, 1);
+    CHECK(registry.innermost() == inner.get());
+    outer->end();
+    outer->end();
+    CHECK(registry.size() == 1);
+    CHECK(registry.innermost() == inner.get());
+  }
+  CHECK(registry.innermost() == nullptr);
 }

@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/distributed/shared_seed.h"
+#include "energon/compat/shared_seed.h"
 #include "energon/process/wait.h"
 #include "io/error.h"
 #include "io/unique_fd.h"

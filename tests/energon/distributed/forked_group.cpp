@@ -1,7 +1,6 @@
 #include "tests/energon/distributed/forked_group.h"
 
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,8 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/distributed/message_comm.h"
-#include "energon/process/wait.h"
+#include "energon/distributed/socket_comm.h"
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
 #include "io/unique_fd.h"
@@ -21,53 +19,6 @@
 
 namespace energon::testing {
 namespace {
-
-class SocketComm final : public MessageComm {
- public:
-  SocketComm(int rank, std::vector<UniqueFd> sockets, const CommOptions& options)
-      : MessageComm(rank, static_cast<int>(sockets.size()), options),
-        sockets_(std::move(sockets)) {}
-
- private:
-  void send(int to, ByteView bytes, Deadline deadline) override {
-    while (!bytes.empty()) {
-      const ssize_t sent =
-          ::send(socket(to), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent >= 0) {
-        bytes = bytes.subspan(static_cast<std::size_t>(sent));
-      } else {
-        wait_or_throw(to, true, deadline);
-      }
-    }
-  }
-
-  void receive(int from, std::span<std::byte> bytes, Deadline deadline) override {
-    while (!bytes.empty()) {
-      const ssize_t received = ::recv(socket(from), bytes.data(), bytes.size(), MSG_DONTWAIT);
-      if (received > 0) {
-        bytes = bytes.subspan(static_cast<std::size_t>(received));
-      } else if (received == 0) {
-        throw Error(ErrorCode::kWorkerDied, fmt::format("rank {} is gone", from));
-      } else {
-        wait_or_throw(from, false, deadline);
-      }
-    }
-  }
-
-  void wait_or_throw(int other, bool until_writable, Deadline deadline) {
-    if (errno != EAGAIN && errno != EINTR) {
-      throw Error(ErrorCode::kWorkerDied, fmt::format("rank {} is gone", other));
-    }
-    Waitable waitable{.fd = socket(other), .until_writable = until_writable};
-    if (!wait_any(std::span(&waitable, 1), deadline)) {
-      throw Error(ErrorCode::kTimeout, fmt::format("rank {} did not answer in time", other));
-    }
-  }
-
-  int socket(int other) const { return sockets_[static_cast<std::size_t>(other)].get(); }
-
-  std::vector<UniqueFd> sockets_;
-};
 
 UniqueFd report_file() {
   UniqueFd file(::memfd_create("report", MFD_CLOEXEC));
@@ -137,30 +88,13 @@ std::vector<RankReport> run_ranks(int size, const std::function<std::string(int 
 
 std::vector<RankReport> run_group(int size, const std::function<std::string(Comm& comm)>& body,
                                   const CommOptions& options) {
-  const auto count = static_cast<std::size_t>(size);
-  std::vector<std::vector<UniqueFd>> sockets(count);
-  for (auto& row : sockets) {
-    row.resize(count);
-  }
-  for (std::size_t a = 0; a < count; ++a) {
-    for (std::size_t b = a + 1; b < count; ++b) {
-      int pair[2];
-      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        throw std::runtime_error("socketpair failed");
-      }
-      sockets[a][b].reset(pair[0]);
-      sockets[b][a].reset(pair[1]);
-    }
-  }
+  std::vector<std::vector<UniqueFd>> mesh = socket_mesh(size);
   const auto body_of_rank = [&](int rank) {
-    // Ends of the others' sockets must not stay open here: their death would go unseen.
-    std::vector<UniqueFd> own = std::move(sockets[static_cast<std::size_t>(rank)]);
-    sockets.clear();
-    SocketComm comm(rank, std::move(own), options);
+    SocketComm comm(rank, take_row(mesh, rank), options);
     return body(comm);
   };
   // The parent keeps no end: a rank's peers must see it hang up.
-  return run_forked(size, body_of_rank, [&] { sockets.clear(); });
+  return run_forked(size, body_of_rank, [&] { mesh.clear(); });
 }
 
 std::vector<std::string> texts(const std::vector<RankReport>& reports) {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "energon/checkpoint/rescale.h"
+#include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/support/dataset_builder.h"

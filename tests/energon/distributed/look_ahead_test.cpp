@@ -1,10 +1,10 @@
-// The look-ahead and the stack of active loaders.
+// The look-ahead.
 
 #include "energon/distributed/look_ahead.h"
 
 #include <catch2/catch.hpp>
 
-#include "energon/distributed/loader_registry.h"
+#include "energon/state/state.h"
 #include "io/error.h"
 
 using energon::LookAhead;
@@ -31,7 +31,7 @@ struct Counter {
     }
     return position++;
   }
-  State save_state() {
+  State save_state_rank() {
     ++saves;
     return {"Counter", {{"position", position}, {"epoch", epoch}}, {}};
   }
@@ -93,23 +93,4 @@ TEST_CASE("an end met ahead is handed out once, and the next epoch begins after 
     CHECK(ahead.last());
     CHECK_FALSE(ahead.next());
   }
-}
-
-TEST_CASE("a registration takes off its own loader, wherever it stands", "[distributed]") {
-  struct Named final : energon::ActiveLoader {
-    bool end_of_dataloader() override { return false; }
-    std::optional<std::int64_t> remainder() const override { return std::nullopt; }
-  } first, second;
-  energon::LoaderRegistry registry;
-  energon::Registration outer(&registry, first);
-  {
-    energon::Registration inner(&registry, second);
-    CHECK(registry.innermost() == &second);
-    energon::Registration moved = std::move(inner);
-    CHECK(registry.size() == 2);
-    outer.reset();
-    outer.reset();
-    CHECK(registry.innermost() == &second);
-  }
-  CHECK(registry.innermost() == nullptr);
 }

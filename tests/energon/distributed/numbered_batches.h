@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "energon/checkpoint/own_position.h"
+#include "energon/compat/indexed_source.h"
 #include "energon/distributed/adapter.h"
 #include "energon/distributed/comm.h"
-#include "energon/distributed/indexed_source.h"
 
 namespace energon::testing {
 
@@ -35,9 +36,13 @@ class ScriptedSource final : public BatchSource {
   explicit ScriptedSource(std::function<std::optional<Sample>(std::int64_t call)> next)
       : next_(std::move(next)) {}
   std::optional<Sample> next() override { return next_(calls_++); }
-  State save_state() override { return {"Scripted", {{"calls", calls_}}, {}}; }
-  void restore_state(const State& state) override { calls_ = state.integer("calls"); }
-  std::optional<std::int64_t> size() override { return std::nullopt; }
+  SavableDataLoaderState save_state_rank() override {
+    return own_state({"Scripted", {{"calls", calls_}}, {}}, {});
+  }
+  void restore_state_rank(const SavableDataLoaderState& state) override {
+    calls_ = own_position_in(state, "Scripted").integer("calls");
+  }
+  std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t epoch() const override { return 0; }
   std::int64_t calls() const { return calls_; }
 

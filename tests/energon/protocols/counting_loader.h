@@ -8,8 +8,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/protocols/restartable_data_loader.h"
-#include "tests/energon/protocols/counting_worker.h"
+#include "energon/compat/restartable_data_loader.h"
+#include "tests/energon/compat/counting_worker.h"
 
 namespace energon::testing {
 

@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "energon/compat/restartable_rank.h"
 #include "energon/loader/savable_data_loader.h"
-#include "energon/protocols/restartable_rank.h"
 #include "energon/protocols/stateful_data_loader.h"
 #include "tests/energon/protocols/stateful_fixture.h"
 #include "tests/support/error_of.h"

@@ -12,14 +12,15 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/checkpoint/own_position.h"
+#include "energon/compat/skip_first.h"
+#include "energon/compat/stateless_source.h"
 #include "energon/distributed/dispatch_adapter.h"
-#include "energon/distributed/loader_source.h"
 #include "energon/distributed/shard_adapter.h"
-#include "energon/distributed/skip_first.h"
+#include "energon/loader/savable_data_loader.h"
 #include "energon/order/rng.h"
-#include "energon/protocols/stateless_source.h"
 #include "io/error.h"
-#include "tests/energon/protocols/growing_dataset.h"
+#include "tests/energon/compat/growing_dataset.h"
 #include "tests/energon/protocols/stateful_fixture.h"
 #include "tests/support/memory_leaf.h"
 #include "wrappers/recipe/pipeline.h"
@@ -68,15 +69,18 @@ class RandomNumbers final : public BatchSource {
     batch.keys = {std::to_string(rng_.randbelow(1000))};
     return batch;
   }
-  State save_state() override {
-    return {"Random", {{"rng", rng_.save()}, {"drawn", drawn_}, {"epoch", epoch_}}, {}};
+  energon::SavableDataLoaderState save_state_rank() override {
+    return energon::own_state(
+        {"Random", {{"rng", rng_.save()}, {"drawn", drawn_}, {"epoch", epoch_}}, {}},
+        {epoch_, drawn_});
   }
-  void restore_state(const State& state) override {
-    rng_.restore(state.bytes("rng"));
-    drawn_ = state.integer("drawn");
-    epoch_ = state.integer("epoch");
+  void restore_state_rank(const energon::SavableDataLoaderState& state) override {
+    const State& position = own_position_in(state, "Random");
+    rng_.restore(position.bytes("rng"));
+    drawn_ = position.integer("drawn");
+    epoch_ = position.integer("epoch");
   }
-  std::optional<std::int64_t> size() override { return 30; }
+  std::optional<std::int64_t> size() const override { return 30; }
   std::int64_t epoch() const override { return epoch_; }
 
  private:
@@ -245,7 +249,7 @@ TEST_CASE("SDL-07 a state of another number of workers is an error at iterate()"
     const auto loader = make(uneven_workers(), to);
     loader->iterate();
     const Batches first = take(*loader, 3);
-    const State position = loader->source().save_state();
+    const auto position = loader->source().save_state_rank();
     loader->load_state_dict(saved->state_dict());
     for (int attempt = 0; attempt < 2; ++attempt) {
       const auto [code, text] = failure_of([&] { loader->iterate(); });
@@ -254,7 +258,7 @@ TEST_CASE("SDL-07 a state of another number of workers is an error at iterate()"
                                        std::to_string(to)));
       CHECK(failure_of([&] { loader->next(); }).first == ErrorCode::kInvalidArgument);
     }
-    CHECK(loader->source().save_state() == position);
+    CHECK(loader->source().save_state_rank() == position);
     resume(*loader, {});
     CHECK(take(*loader, 3) == first);
   }
@@ -495,7 +499,7 @@ TEST_CASE("adapters can be the source, pass on what is asked of it, and show its
           energon::LoaderOptions{.worker_config = {.num_workers = 2}, .prefetch_factor = 1});
     };
     const auto inner = make_loader();
-    StatefulDataLoader saved(adapter(std::make_shared<energon::LoaderSource>(inner)));
+    StatefulDataLoader saved(adapter(inner));
     saved.iterate();
     take(saved, 9);
     const Dict dict = through_text(saved.state_dict());
@@ -504,7 +508,7 @@ TEST_CASE("adapters can be the source, pass on what is asked of it, and show its
     const Batches rest = take(saved);
     CHECK(inner->worker_pids().empty());
 
-    StatefulDataLoader loader(adapter(std::make_shared<energon::LoaderSource>(make_loader())));
+    StatefulDataLoader loader(adapter(make_loader()));
     resume(loader, dict);
     CHECK(loader.state_dict() == dict);
     CHECK(take(loader) == rest);
@@ -512,8 +516,8 @@ TEST_CASE("adapters can be the source, pass on what is asked of it, and show its
 
     const auto stateless = std::make_shared<energon::StatelessSource>(
         [] { return [] { return std::optional<Sample>(); }; });
-    stateless->restore_state(
-        {"Stateless", {{"epoch", std::int64_t{0}}, {"batches", std::int64_t{1}}}, {}});
+    stateless->restore_state_rank(energon::own_state(
+        {"Stateless", {{"epoch", std::int64_t{0}}, {"batches", std::int64_t{1}}}, {}}, {0, 1}));
     CHECK(StatefulDataLoader(adapter(stateless)).warnings() == stateless->warnings());
     CHECK(stateless->warnings().size() == 1);
   }

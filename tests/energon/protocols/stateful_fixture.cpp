@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/distributed/loader_source.h"
-#include "tests/energon/protocols/growing_dataset.h"
+#include "energon/loader/savable_data_loader.h"
+#include "tests/energon/compat/growing_dataset.h"
 #include "wrappers/batching/batch.h"
 
 namespace energon::testing {
@@ -88,7 +88,7 @@ std::shared_ptr<IndexedSource> indexed(std::optional<std::uint32_t> shuffle_seed
 }
 
 std::vector<int> worker_pids(StatefulDataLoader& loader) {
-  return dynamic_cast<LoaderSource&>(loader.source()).loader().worker_pids();
+  return dynamic_cast<SavableDataLoader&>(loader.source()).worker_pids();
 }
 
 SharedCounters::SharedCounters() {

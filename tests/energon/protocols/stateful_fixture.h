@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/distributed/indexed_source.h"
+#include "energon/compat/indexed_source.h"
 #include "energon/protocols/stateful_data_loader.h"
 #include "energon/stage/pipeline.h"
 #include "io/error.h"

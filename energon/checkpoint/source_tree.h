@@ -1,0 +1,17 @@
+// The state of a source as one tree: its adapters, outermost first, each with the next one as its
+// only child, and innermost the position of the source. The node of a loader is `Loader`, with its
+// encoded state. Stateful dictionaries and adapter state files have this form.
+
+#pragma once
+
+#include "energon/checkpoint/loader_state.h"
+#include "energon/state/state.h"
+
+namespace energon {
+
+/// Converts to the tree and back. from_tree() throws Error: kMismatch if a node has several
+/// children, and those of decode_loader_state().
+State to_tree(const SavableDataLoaderState& state);
+SavableDataLoaderState from_tree(const State& tree);
+
+}  // namespace energon

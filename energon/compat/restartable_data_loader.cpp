@@ -1,0 +1,283 @@
+#include "energon/compat/restartable_data_loader.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "energon/distributed/replies.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+LoaderOptions loader_options(const RestartableOptions& options) {
+  if (options.loader.worker_config.logical_shards) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("logical_shards is {}, it must not be set: there is one worker object "
+                            "for each worker",
+                            *options.loader.worker_config.logical_shards));
+  }
+  if (options.loader.checkpoint_every_batches) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("checkpoint_every_batches is {}, it must not be set: the schedule says "
+                            "when worker objects save",
+                            *options.loader.checkpoint_every_batches));
+  }
+  if (options.keep_checkpoints < 1) {
+    throw Error(ErrorCode::kInvalidArgument, "keep_checkpoints is 0, it must be at least 1");
+  }
+  LoaderOptions loader = options.loader;
+  loader.checkpoint_every_batches = 1;  // cheap: most are empty
+  return loader;
+}
+
+PipelineFactory pipeline(AnyWorkerFactory input, const WorkerRun& run,
+                         std::shared_ptr<std::vector<std::string>> warnings) {
+  return [input = std::move(input), run,
+          warnings = std::move(warnings)](const PipelineContext& context) {
+    return std::make_unique<RestartableDataset>(input(context), worker_identity(context), run,
+                                                warnings);
+  };
+}
+
+PipelineContext parent_context(const LoaderOptions& options, int worker, HeapBufferPool& memory) {
+  return {.config = options.worker_config, .stream = worker, .memory = memory};
+}
+
+}  // namespace
+
+RestartableDataLoader::RestartableDataLoader(AnyWorkerFactory input, RestartableOptions options)
+    : input_(std::move(input)),
+      options_(std::move(options)),
+      memory_(std::make_unique<HeapBufferPool>()),
+      object_(input_(parent_context(options_.loader, 0, *memory_))),
+      load_warnings_(std::make_shared<std::vector<std::string>>()),
+      loader_(pipeline(input_, options_.run, load_warnings_), loader_options(options_)) {}
+
+std::optional<Sample> RestartableDataLoader::next() {
+  if (!pending_) {
+    pending_ = loader_.next();
+    if (!pending_) {
+      return std::nullopt;
+    }
+    ++step_;
+  }
+  if (restartable() && options_.run.schedule.contains(step_)) {
+    kept_[step_] = capture();
+    if (kept_.size() > options_.keep_checkpoints) {
+      kept_.erase(kept_.begin());
+    }
+  }
+  return std::exchange(pending_, std::nullopt);
+}
+
+std::vector<DataLoaderCheckpoint> RestartableDataLoader::capture() {
+  const SavableDataLoaderState position = loader_.save_state_rank();
+  std::vector<DataLoaderCheckpoint> checkpoints;
+  for (std::size_t worker = 0; worker < position.streams.size(); ++worker) {
+    const SavableDatasetCheckpoint& stream = position.streams[worker];
+    std::optional<DataLoaderCheckpoint> checkpoint;
+    if (stream.index + stream.offset == 0) {
+      checkpoint = checkpoint_at_start(static_cast<int>(worker), step_);
+    } else if (stream.state && stream.offset == 0) {
+      checkpoint = checkpoint_at(*stream.state, step_);
+    }
+    if (!checkpoint) {
+      return {};
+    }
+    checkpoints.push_back(std::move(*checkpoint));
+  }
+  return checkpoints;
+}
+
+DataLoaderCheckpoint RestartableDataLoader::checkpoint_at_start(int worker, std::int64_t step) {
+  const PipelineContext context = parent_context(options_.loader, worker, *memory_);
+  const std::unique_ptr<AnyWorker> object = input_(context);
+  if (loaded_) {
+    object->load_state_dict(object->deaggregate_state_dict(loaded_->state, loaded_->strictness),
+                            loaded_->strictness);
+  }
+  DataLoaderCheckpoint checkpoint{.progress = {.worker = worker_identity(context), .step = step}};
+  const WorkerStateScope scope(checkpoint.progress);
+  checkpoint.user_state_dict = object->state_dict();
+  require_text(checkpoint);
+  return checkpoint;
+}
+
+void RestartableDataLoader::require_restartable() const {
+  if (!restartable()) {
+    throw_not_restartable();
+  }
+}
+
+std::vector<DataLoaderCheckpoint> RestartableDataLoader::checkpoints_now() {
+  require_restartable();
+  if (!options_.run.schedule.contains(step_)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a state can be taken at the steps {} of the checkpoint schedule; this "
+                            "is step {}",
+                            options_.run.schedule.describe(), step_));
+  }
+  return *checkpoints(step_);
+}
+
+StateDict RestartableDataLoader::state_dict() {
+  if (options_.loader.worker_config.world_size > 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the job has {} ranks: take its state with state_dict(comm, "
+                            "destination), on all of them",
+                            options_.loader.worker_config.world_size));
+  }
+  SingleProcessComm comm;
+  return *state_dict(comm, 0);
+}
+
+std::optional<StateDict> RestartableDataLoader::state_dict(Comm& comm, int destination) {
+  require_restartable();
+  if (step_ == 0 && loaded_) {
+    return comm.rank() == destination ? std::optional(loaded_->state) : std::nullopt;
+  }
+  std::exception_ptr own_failure;
+  std::string reply;
+  try {
+    StateDict json = StateDict::array();
+    for (const DataLoaderCheckpoint& checkpoint : checkpoints_now()) {
+      json.push_back(to_json(checkpoint));
+    }
+    reply = success(json.dump());
+  } catch (const Error& error) {
+    own_failure = std::current_exception();
+    reply = failure(error);
+  } catch (const std::exception& error) {
+    own_failure = std::current_exception();
+    reply = failure(Error(ErrorCode::kInvalidArgument, error.what()));
+  } catch (...) {
+    own_failure = std::current_exception();
+    reply = failure(Error(ErrorCode::kInvalidArgument, "state_dict() threw no std::exception"));
+  }
+  const std::vector<std::string> replies = comm.gather(std::move(reply), destination);
+  if (own_failure) {
+    std::rethrow_exception(own_failure);
+  }
+  if (comm.rank() != destination) {
+    return std::nullopt;
+  }
+  if (aggregated_ && aggregated_->first == step_) {
+    return aggregated_->second;
+  }
+  std::vector<DataLoaderCheckpoint> all;
+  for (std::size_t rank = 0; rank < replies.size(); ++rank) {
+    for (const StateDict& json : StateDict::parse(result_of(rank, replies[rank]))) {
+      all.push_back(checkpoint_from_json(json));
+    }
+  }
+  aggregated_ = {step_, aggregate(std::move(all))};
+  return aggregated_->second;
+}
+
+void RestartableDataLoader::load_state_dict(const StateDict& state, Strictness strictness) {
+  require_restartable();
+  if (step_ > 0) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a state can be loaded before the first batch only; {} were taken", step_));
+  }
+  load_warnings_->clear();
+  SavableDataLoaderState position = loader_.save_state_rank();
+  for (SavableDatasetCheckpoint& worker : position.streams) {
+    worker.state = start_from(state, strictness);
+  }
+  loader_.restore_state_rank(position);
+  loaded_ = {state, strictness};
+  kept_.clear();
+  aggregated_.reset();
+  warnings_ = std::move(*load_warnings_);
+  std::sort(warnings_.begin(), warnings_.end());
+  warnings_.erase(std::unique(warnings_.begin(), warnings_.end()), warnings_.end());
+}
+
+std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoints(
+    std::int64_t step) {
+  require_restartable();
+  if (!options_.run.schedule.contains(step)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("step {} is not in the checkpoint schedule: {}", step,
+                            options_.run.schedule.describe()));
+  }
+  if (step > step_) {
+    return std::nullopt;
+  }
+  if (step == 0 && !kept_.contains(0)) {
+    std::vector<DataLoaderCheckpoint> start;
+    for (int worker = 0; worker < options_.loader.worker_config.workers_per_rank(); ++worker) {
+      start.push_back(checkpoint_at_start(worker, 0));
+    }
+    kept_[0] = std::move(start);
+  }
+  const auto found = kept_.find(step);
+  if (found == kept_.end()) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("the checkpoints of step {} are no longer kept, those of {} steps from "
+                            "{} on are (keep_checkpoints)",
+                            step, kept_.size(), kept_.begin()->first));
+  }
+  if (found->second.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("there is no state of step {}: the data of some worker of this rank "
+                            "ended before that of the others, so workers did not save in turn; "
+                            "let the run repeat, or give all workers as many batches",
+                            step));
+  }
+  return found->second;
+}
+
+StateDict RestartableDataLoader::aggregate(std::vector<DataLoaderCheckpoint> checkpoints) {
+  require_restartable();
+  std::vector<std::string> differences;
+  const WorkerIdentity own = worker_identity(parent_context(options_.loader, 0, *memory_));
+  std::map<int, int> count;  // of each global worker id
+  for (const DataLoaderCheckpoint& checkpoint : checkpoints) {
+    const WorkerIdentity& worker = checkpoint.progress.worker;
+    ++count[worker.global_worker_id()];
+    if (worker.world_size != own.world_size ||
+        worker.num_workers_per_rank != own.num_workers_per_rank) {
+      differences.push_back(
+          fmt::format("worker {}: of {} ranks with {} workers, expected {} with {}",
+                      worker.global_worker_id(), worker.world_size, worker.num_workers_per_rank,
+                      own.world_size, own.num_workers_per_rank));
+    }
+    if (checkpoint.progress.step != checkpoints.front().progress.step) {
+      differences.push_back(fmt::format("worker {}: of step {}, expected {}",
+                                        worker.global_worker_id(), checkpoint.progress.step,
+                                        checkpoints.front().progress.step));
+    }
+  }
+  for (int worker = 0; worker < own.total_workers(); ++worker) {
+    if (count[worker] != 1) {
+      differences.push_back(
+          fmt::format("worker {}: {} checkpoints, expected 1", worker, count[worker]));
+    }
+    count.erase(worker);
+  }
+  for (const auto& [worker, checkpoints_of_it] : count) {
+    differences.push_back(fmt::format("worker {}: there are only {}", worker, own.total_workers()));
+  }
+  if (!differences.empty()) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("these are not the checkpoints of all workers of the job at one step:"
+                            "\n  {}",
+                            fmt::join(differences, "\n  ")));
+  }
+  std::sort(checkpoints.begin(), checkpoints.end(), [](const auto& a, const auto& b) {
+    return a.progress.worker.global_worker_id() < b.progress.worker.global_worker_id();
+  });
+  std::vector<StateDict> states;
+  for (DataLoaderCheckpoint& checkpoint : checkpoints) {
+    states.push_back(std::move(checkpoint.user_state_dict));
+  }
+  return object_->aggregate_state_dict(states);
+}
+
+}  // namespace energon

@@ -1,0 +1,53 @@
+// Batches from functions whose state cannot be saved.
+//
+// Each epoch has its own generator. The position is a number of batches. To continue from a
+// position, that many batches are drawn and dropped, which takes as long as the first time;
+// warnings() says so once.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "energon/loader/batch_source.h"
+
+namespace energon {
+
+/// The next batch; nothing at the end of the epoch, after which the generator is not called again.
+using EpochGenerator = std::function<std::optional<Sample>()>;
+/// Makes the generator of an epoch; called at the epoch's first batch and at the first batch after
+/// a restore. The generator must return the same batches each time.
+using GeneratorFactory = std::function<EpochGenerator()>;
+
+/// For one thread at a time.
+class StatelessSource final : public BatchSource {
+ public:
+  /// Does not call `make_generator` yet.
+  explicit StatelessSource(GeneratorFactory make_generator);
+
+  /// Throws what the functions throw, and Error (kMismatch) if the generator ends before the
+  /// restored position.
+  std::optional<Sample> next() override;
+  SavableDataLoaderState save_state_rank() override;
+  /// The next call of next() draws and drops the batches.
+  void restore_state_rank(const SavableDataLoaderState& state) override;
+  std::vector<std::string> warnings() const override { return warnings_; }
+  std::optional<std::int64_t> size() const override { return std::nullopt; }
+  std::int64_t epoch() const override { return epoch_; }
+
+ private:
+  EpochGenerator begin() const;
+
+  const GeneratorFactory make_generator_;
+  EpochGenerator generator_;  // of this epoch, at the position; empty if not made yet
+  std::vector<std::string> warnings_;
+
+  // Saved state.
+  std::int64_t epoch_ = 0;
+  std::int64_t handed_out_ = 0;  // in this epoch
+};
+
+}  // namespace energon

@@ -1,0 +1,27 @@
+#include "energon/distributed/adapter.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/checkpoint/own_position.h"
+#include "io/error.h"
+
+namespace energon {
+
+SavableDataLoaderState Adapter::put_over(State node, SavableDataLoaderState source) {
+  source.adapters.insert(source.adapters.begin(), std::move(node));
+  return source;
+}
+
+Adapter::Parts Adapter::take_apart(const SavableDataLoaderState& state, std::string_view type) {
+  if (state.adapters.empty() || state.adapters.front().type != type) {
+    throw Error(ErrorCode::kMismatch, fmt::format("the state does not fit this {}: it is of a {}",
+                                                  type, source_kind(state)));
+  }
+  Parts parts{state.adapters.front(), state};
+  parts.source.adapters.erase(parts.source.adapters.begin());
+  return parts;
+}
+
+}  // namespace energon

@@ -1,0 +1,106 @@
+// What delivers the batches of a rank and can be saved and restored: loaders, adapters over them,
+// and sources of the user's own.
+//
+// All of them have one kind of position, SavableDataLoaderState, and the same verbs. So whatever
+// takes a BatchSource (adapters, AutoSaver, save_state_global(), StatefulDataLoader) takes any of
+// them. Adapters hold a source; nothing inherits from a loader.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "energon/checkpoint/loader_state.h"
+#include "energon/sample/restore_key.h"
+#include "energon/sample/sample.h"
+#include "energon/state/savable.h"
+#include "energon/state/state.h"
+
+namespace energon {
+
+/// For one thread at a time.
+class BatchSource {
+ public:
+  BatchSource() = default;
+  virtual ~BatchSource() = default;
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
+
+  /// The next batch; nothing at the end of the epoch. The call after that begins the next epoch.
+  virtual std::optional<Sample> next() = 0;
+
+  /// The position after the batches handed out so far. Has no visible effect.
+  virtual SavableDataLoaderState save_state_rank() = 0;
+  /// Continues from `state`, which may be used again. A loader refuses while its workers run; call
+  /// stop() first. Throws Error (kMismatch) if the state belongs to another source; then nothing
+  /// has changed.
+  virtual void restore_state_rank(const SavableDataLoaderState& state) = 0;
+
+  /// Whether this rank's position is a part of the job's. False if another rank reads for this one:
+  /// then only that rank saves and restores.
+  virtual bool keeps_position() const { return true; }
+
+  /// Ends worker processes, if there are any, and keeps the position. The next call of next()
+  /// starts them again.
+  virtual void stop() {}
+
+  /// Messages that the user should see about this source, each listed once. None of them is an
+  /// error.
+  virtual std::vector<std::string> warnings() const { return {}; }
+
+  /// Number of batches in one epoch; nothing if the epoch never ends or the number is not known.
+  virtual std::optional<std::int64_t> size() const = 0;
+
+  /// Number of batches still to come in this epoch, all of it at its start and at its end the
+  /// whole next one; nothing if not known.
+  virtual std::optional<std::int64_t> batches_left() const { return std::nullopt; }
+
+  /// Skips up to `count` batches, at most to the end of the epoch, and returns how many it skipped.
+  /// The default draws and drops them; overrides avoid reading data where they can.
+  virtual std::int64_t skip(std::int64_t count);
+
+  /// Number of epochs whose end was handed out.
+  virtual std::int64_t epoch() const = 0;
+  /// Sets the number of the epoch that begins next. Throws Error (kUnsupported) if the order has no
+  /// numbered epochs, kInvalidArgument within an epoch.
+  virtual void set_epoch(std::int64_t epoch);
+
+  /// Number of samples in the last batches of an epoch on all ranks together, without repeats that
+  /// fill up the end; nothing if not known.
+  virtual std::optional<std::int64_t> remainder() const { return std::nullopt; }
+
+  /// What the sources of all ranks of a job must have in common, such as data and configuration;
+  /// null if not known.
+  virtual Config common_settings() const;
+
+  /// Rebuilds the batch that was handed out with `key`; the position does not change. Throws Error
+  /// (kUnsupported) if the source cannot.
+  virtual Sample restore_sample(const RestoreKey& key);
+
+ protected:
+  /// For sources that keep a position of their own, without logical shards (own_position.h):
+  /// returns the position in `state`. Throws Error (kMismatch) if it is not of `type` or has
+  /// adapters.
+  static const State& own_position_in(const SavableDataLoaderState& state, std::string_view type);
+  /// Throws Error (kMismatch) with all differences unless `node` has the type and the fields of
+  /// `expected`.
+  static void check_node(const State& node, const State& expected);
+
+  /// The state field that holds the settings under which the position was saved.
+  static std::pair<std::string, StateValue> settings_field(const Config& settings);
+  /// Throws Error: kMismatch with all differences unless `node` has the type and the fields of
+  /// `expected`, one of which is the settings field, and was saved under `settings`; kCorruptData
+  /// if the field is not a JSON object. A state from an earlier version has no such field and skips
+  /// that check.
+  static void check_settings(const State& node, State expected, const Config& settings);
+};
+
+/// Ends the workers of `source`, whatever their end says, and continues from `state`, at any time.
+/// Throws as restore_state_rank().
+void stop_and_restore(BatchSource& source, const SavableDataLoaderState& state);
+
+}  // namespace energon

@@ -1,0 +1,173 @@
+// States of adapters and protocols that programs of earlier days wrote go on as they did; what is
+// written today is the newest set of golden files (tests/support/golden.h).
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/compat/indexed_source.h"
+#include "energon/compat/restartable_rank.h"
+#include "energon/compat/restartable_stream.h"
+#include "energon/compat/skip_first.h"
+#include "energon/compat/state_files.h"
+#include "energon/compat/stateless_source.h"
+#include "energon/distributed/dispatch_adapter.h"
+#include "energon/distributed/shard_adapter.h"
+#include "energon/loader/savable_data_loader.h"
+#include "energon/protocols/source_state_json.h"
+#include "energon/protocols/stateful_data_loader.h"
+#include "tests/support/golden.h"
+#include "tests/support/memory_leaf.h"
+#include "wrappers/recipe/pipeline.h"
+
+namespace energon::testing {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Lines = std::vector<std::string>;
+
+PipelineFactory shuffled_batches() {
+  TrainOptions options;
+  options.batch_size = 3;
+  options.shuffle_buffer_size = 9;
+  options.repeat = false;
+  return train_pipeline(std::make_shared<const MemoryLeaf>("s", std::vector<std::int64_t>{21, 17}),
+                        options);
+}
+
+std::shared_ptr<SavableDataLoader> rank_loader() {
+  return std::make_shared<SavableDataLoader>(
+      shuffled_batches(), LoaderOptions{.worker_config = {.world_size = 1, .logical_shards = 2}});
+}
+
+std::string line_of(const std::optional<Sample>& batch) {
+  return batch ? fmt::format("{} key {}", fmt::join(batch->keys, ","), batch->restore_key.text())
+               : "end of epoch";
+}
+
+template <class Loader>
+Lines take(Loader& loader, std::size_t count) {
+  Lines lines;
+  for (std::size_t i = 0; i < count; ++i) {
+    lines.push_back(line_of(loader.next()));
+  }
+  return lines;
+}
+
+// Five batches, saved, and what follows; then the states of all sets.
+void check_adapter(const std::string& name,
+                   const std::function<std::shared_ptr<BatchSource>()>& make) {
+  constexpr std::size_t kBefore = 5;
+  constexpr std::size_t kAfter = 14;
+  const auto source = make();
+  take(*source, kBefore);
+  const SavableDataLoaderState state = source->save_state_rank();
+  check_golden(name + ".bin", encode_state_file(state, 1, 0));
+  check_golden(name + ".json", source_state_to_json(state).dump() + "\n");
+  check_golden(name + ".next", take(*source, kAfter));
+  for (const std::string& set : golden_sets()) {
+    INFO("set " << set << ", adapter " << name);
+    const Lines next = golden_lines(set, name + ".next");
+    const auto from_file = make();
+    from_file->restore_state_rank(decode_state_file(read_golden(set, name + ".bin"), 1, 0));
+    CHECK(take(*from_file, kAfter) == next);
+    const auto from_json = make();
+    const Json json = Json::parse(read_golden(set, name + ".json"));
+    from_json->restore_state_rank(source_state_from_json(json, "state"));
+    CHECK(take(*from_json, kAfter) == next);
+  }
+}
+
+std::shared_ptr<BatchSource> indexed_source() {
+  const IndexedOptions options{
+      .samples = 40, .batch_size = 4, .shuffle_seed = 7, .processes = 2, .process = 1};
+  return std::make_shared<IndexedSource>(options, [](std::span<const std::int64_t> indexes) {
+    Sample batch;
+    for (const std::int64_t index : indexes) {
+      batch.keys.push_back(std::to_string(index));
+    }
+    return batch;
+  });
+}
+
+std::shared_ptr<BatchSource> stateless_source() {
+  return std::make_shared<StatelessSource>([] {
+    return [number = 0]() mutable -> std::optional<Sample> {
+      Sample sample;
+      sample.keys = {std::to_string(number)};
+      return number++ < 9 ? std::optional(sample) : std::nullopt;
+    };
+  });
+}
+
+}  // namespace
+
+TEST_CASE("golden: states of adapters go on", "[protocols][golden]") {
+  static SingleProcessComm comm;
+  check_adapter("shard_of_loader", [] {
+    return skip_first_batches(std::make_shared<ShardAdapter>(
+                                  rank_loader(), ShardOptions{.even_batches = true, .comm = &comm}),
+                              2);
+  });
+  check_adapter("dispatch", [] { return std::make_shared<DispatchAdapter>(rank_loader(), comm); });
+  check_adapter("indexed", indexed_source);
+  check_adapter("stateless", stateless_source);
+}
+
+TEST_CASE("golden: dictionaries of a stateful loader go on", "[protocols][golden]") {
+  constexpr std::size_t kAfter = 10;
+  const auto make = [] {
+    return std::make_unique<StatefulDataLoader>(shuffled_batches(), LoaderOptions{});
+  };
+  const auto loader = make();
+  loader->iterate();
+  take(*loader, 4);
+  check_golden("stateful.json", loader->state_dict().dump() + "\n");
+  check_golden("stateful.next", take(*loader, kAfter));
+  for (const std::string& set : golden_sets()) {
+    INFO("set " << set);
+    const auto resumed = make();
+    resumed->load_state_dict(Json::parse(read_golden(set, "stateful.json")));
+    resumed->iterate();
+    CHECK(take(*resumed, kAfter) == golden_lines(set, "stateful.next"));
+  }
+}
+
+TEST_CASE("golden: dictionaries of restartable loaders go on", "[protocols][golden]") {
+  constexpr std::size_t kAfter = 10;
+  RestartableRank rank(rank_loader());
+  take(rank, 7);
+  check_golden("restartable_rank.json",
+               rank.aggregate_state_dict(std::vector{rank.state_dict()}).dump() + "\n");
+  check_golden("restartable_rank.next", take(rank, kAfter));
+
+  HeapBufferPool memory;
+  const PipelineContext context{.config = {.seed_offset = 5}, .memory = memory};
+  RestartableStream stream(context, shuffled_batches());
+  take(stream, 7);
+  check_golden("restartable_stream.json",
+               stream.aggregate_state_dict(std::vector{stream.state_dict()}).dump() + "\n");
+  check_golden("restartable_stream.next", take(stream, kAfter));
+
+  for (const std::string& set : golden_sets()) {
+    INFO("set " << set);
+    RestartableRank resumed_rank(rank_loader());
+    const Json job = Json::parse(read_golden(set, "restartable_rank.json"));
+    resumed_rank.load_state_dict(resumed_rank.deaggregate_state_dict(job, Strictness::kStrict),
+                                 Strictness::kStrict);
+    CHECK(take(resumed_rank, kAfter) == golden_lines(set, "restartable_rank.next"));
+    RestartableStream resumed(context, shuffled_batches());
+    const Json streams = Json::parse(read_golden(set, "restartable_stream.json"));
+    resumed.load_state_dict(resumed.deaggregate_state_dict(streams, Strictness::kStrict),
+                            Strictness::kStrict);
+    CHECK(take(resumed, kAfter) == golden_lines(set, "restartable_stream.next"));
+  }
+}
+
+}  // namespace energon::testing
