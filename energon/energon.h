@@ -5,8 +5,8 @@
 //   while (const auto batch = loader.next()) { … }
 //
 // Not included: torch tensors over a batch (energon/torch/tensor.h, energon::torch), adapters for
-// ranks that communicate (energon/distributed, energon::distributed), and most interfaces of other
-// systems (energon/protocols, energon::protocols).
+// ranks that communicate (energon/distributed, energon::distributed), and interfaces of other
+// systems (energon/protocols, energon::protocols; energon/compat, energon::compat).
 
 #pragma once
 

@@ -17,6 +17,7 @@
 #include "cli/show/state_diff.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/own_position.h"
 #include "energon/checkpoint/rescale.h"
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"
@@ -47,6 +48,9 @@ std::string describe_batch_size(const SavableDataLoaderState& state) {
 }
 
 void print_shards(const SavableDataLoaderState& state) {
+  if (has_own_position(state.config)) {
+    return;  // its batches are not counted by logical shard
+  }
   for (std::size_t i = 0; i < state.streams.size(); ++i) {
     const SavableDatasetCheckpoint& worker = state.streams[i];
     output().print("  logical shard {}: {} delivered ({}), epoch {}\n", worker.logical_shard,
@@ -65,9 +69,21 @@ void print_rank(const SavableDataLoaderState& state) {
   print_shards(state);
 }
 
+// What continues from the state, if it is not a loader alone.
+bool is_loader(const SavableDataLoaderState& state) {
+  return state.adapters.empty() && !has_own_position(state.config);
+}
+
+void print_kind(const SavableDataLoaderState& state) {
+  if (!is_loader(state)) {
+    output().print("state of:    {}\n", source_kind(state));
+  }
+}
+
 void print_summary(const SavedState& saved, const std::string& file) {
   if (const auto* rank = std::get_if<SavableDataLoaderState>(&saved)) {
     output().print("saved loader state: {}\n", printable(file));
+    print_kind(*rank);
     output().print("batch size:  {}\n", describe_batch_size(*rank));
     output().print("certificate: {}\n", to_hex(certificate_of(*rank).digest));
     print_rank(*rank);
@@ -75,6 +91,7 @@ void print_summary(const SavedState& saved, const std::string& file) {
   }
   const auto& job = std::get<SavableJobState>(saved);
   output().print("saved state of a job of {} ranks: {}\n", job.ranks.size(), printable(file));
+  print_kind(job.ranks.front());
   output().print("batch size:  {}\n", describe_batch_size(job.ranks.front()));
   output().print("certificate: {}\n", to_hex(certificate_of(job).digest));
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
@@ -160,6 +177,10 @@ int run_rescale(const RescaleFlags& flags) {
   const WorkerConfig config = layout_of(job.ranks.front().config);
   output().print("{}: {} ranks with {} workers, certificate {}\n", printable(flags.output),
                  layout.world_size, layout.num_workers, to_hex(certificate_of(job).digest));
+  if (!is_loader(job.ranks.front())) {
+    output().print("restore it into a {} of that layout\n", source_kind(job.ranks.front()));
+    return kExitOk;
+  }
   output().print(
       "restore it with --world-size {} --num-workers {}{}{}{}{}{}\n", layout.world_size,
       layout.num_workers,

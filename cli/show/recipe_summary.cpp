@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/show/output.h"
 #include "io/error.h"
@@ -92,8 +93,8 @@ class Tree {
     if (recipe_.mixing == Mixing::kEpochized) {
       fmt::format_to(out, ", {} an epoch", with_separators(repeated_samples(leaf)));
     }
-    if (!reference.subflavors.empty()) {
-      fmt::format_to(out, ", {}", printable(reference.subflavors.dump()));
+    if (!reference.subflavors->empty()) {
+      fmt::format_to(out, ", {}", printable(reference.subflavors->dump()));
     }
     for (const JoinColumn& column : reference.columns) {
       fmt::format_to(out, "; {}{} [{}], nonmatch: {}",

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/state_config.h"
 #include "energon/checkpoint/turns.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"
@@ -50,14 +51,14 @@ void check_configs(const std::vector<SavableDataLoaderState>& ranks,
         fmt::format("rank {}: config.pipeline: not set", expected.value("rank", 0)));
   }
   for (const SavableDataLoaderState& rank : ranks) {
-    expected["rank"] = rank.config.value("rank", 0);
+    expected["rank"] = rank.config->value("rank", 0);
     std::vector<std::string> found;
     compare_configs(rank.config, expected, "", found);
     if (rank.micro_batch_size != ranks.front().micro_batch_size) {
       found.push_back("another micro batch size");
     }
     for (const std::string& difference : found) {
-      differences.push_back(fmt::format("rank {}: {}", rank.config.value("rank", 0), difference));
+      differences.push_back(fmt::format("rank {}: {}", rank.config->value("rank", 0), difference));
     }
   }
 }
@@ -101,7 +102,7 @@ void check_adapters(const std::vector<SavableDataLoaderState>& ranks,
   for (const SavableDataLoaderState& rank : ranks) {
     if (const std::string own = adapters_of(rank); own != expected) {
       differences.push_back(fmt::format("rank {}: adapters: {}, expected {}",
-                                        rank.config.value("rank", 0), own, expected));
+                                        rank.config->value("rank", 0), own, expected));
     }
   }
 }
@@ -113,7 +114,7 @@ void check_steps(const std::vector<SavableDataLoaderState>& ranks,
   std::map<std::int64_t, std::map<std::int64_t, std::vector<int>>> ranks_at;  // epoch, step
   for (const SavableDataLoaderState& rank : ranks) {
     if (const std::optional<EpochStep> at = epoch_step(rank)) {
-      ranks_at[at->epoch][at->step].push_back(rank.config.value("rank", 0));
+      ranks_at[at->epoch][at->step].push_back(rank.config->value("rank", 0));
     }
   }
   for (const auto& [epoch, steps] : ranks_at) {
@@ -146,7 +147,7 @@ SavableJobState merge_states(std::vector<SavableDataLoaderState> ranks) {
                             fmt::join(differences, "\n  ")));
   }
   std::sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.config.value("rank", 0) < b.config.value("rank", 0);
+    return a.config->value("rank", 0) < b.config->value("rank", 0);
   });
   return {std::move(ranks)};
 }

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/state_config.h"
 #include "energon/order/worker_config.h"
@@ -40,7 +41,7 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
     check_range(worker.epoch, 0, worker.turn.epoch + 1, here + ".epoch");
     delivered += worker.index + worker.offset;
   }
-  if (!state.config.contains("pipeline")) {
+  if (!state.config->contains("pipeline")) {
     return;  // a part of a flat state: of a job of unknown size
   }
   const std::int64_t most = (state.batch_index + 1) * layout_of(state.config).world_size +

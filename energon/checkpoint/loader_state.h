@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/state/byte_codec.h"
 #include "energon/state/savable.h"
 #include "energon/state/state.h"
+#include "io/boxed_json.h"
 
 namespace energon {
 
@@ -39,7 +40,7 @@ struct SavableDatasetCheckpoint {
 struct SavableDataLoaderState {
   /// The settings and data that the position belongs to: SavableDataLoader::config() without the
   /// members that do not affect the order.
-  Config config;
+  BoxedJson config;  // a Config
   /// One per logical shard of the rank, in order; by default one per worker.
   std::vector<SavableDatasetCheckpoint> streams;
   /// Index in `streams` of the logical shard whose turn is next. Derived from the turns.
@@ -53,7 +54,7 @@ struct SavableDataLoaderState {
   std::optional<std::int64_t> step_in_epoch = 0;
   std::optional<std::int64_t> micro_batch_size;  ///< samples per batch; nullopt: not batched
   /// The positions of the adapters over the loader, outermost first; none have children. The other
-  /// members are the loader's, which an adapter may have drawn from further than it handed out.
+  /// members are the position of the loader, which the adapters continue from.
   std::vector<State> adapters = {};
 
   bool operator==(const SavableDataLoaderState& other) const;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/state_config.h"
 #include "energon/order/worker_config.h"
@@ -10,18 +11,19 @@
 
 namespace energon {
 
-SavableDataLoaderState own_state(State position, const EpochStep& at, int rank, int world_size) {
+SavableDataLoaderState own_state(State position, const EpochStep& at, const OwnPlace& place) {
   if (!position.children.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the position of a source has no inner states, that of {} has {}",
                             position.type, position.children.size()));
   }
   SavableDataLoaderState state;
-  state.config = layout_config({.rank = rank, .world_size = world_size});
-  state.config["source"] = position.type;
-  state.config["pipeline"] = Config::object();
+  state.config = layout_config({.rank = place.rank, .world_size = place.world_size});
+  (*state.config)["source"] = position.type;
+  (*state.config)["pipeline"] =
+      place.common_settings->is_null() ? Config::object() : *place.common_settings;
   state.streams.resize(1);
-  state.streams[0].logical_shard = rank;
+  state.streams[0].logical_shard = place.rank;
   state.streams[0].turn = {at.epoch, at.step};
   state.streams[0].epoch = at.epoch;
   state.streams[0].state = std::move(position);

@@ -14,10 +14,17 @@
 
 namespace energon {
 
-/// Makes the state of rank `rank` of `world_size` from the position of its source, which stands at
-/// `at`. `position` has no children. Throws Error (kInvalidArgument).
-SavableDataLoaderState own_state(State position, const EpochStep& at, int rank = 0,
-                                 int world_size = 1);
+/// Whose position it is.
+struct OwnPlace {
+  int rank = 0;
+  int world_size = 1;
+  /// What the sources of all ranks must have in common, an object; null: nothing.
+  BoxedJson common_settings = {};
+};
+
+/// Makes a state from the position of a source, which stands at `at`; batches are counted in this
+/// epoch only. `position` has no children. Throws Error (kInvalidArgument).
+SavableDataLoaderState own_state(State position, const EpochStep& at, const OwnPlace& place = {});
 
 /// Whether `config` is the configuration of such a state.
 bool has_own_position(const Config& config);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/own_position.h"
 #include "energon/checkpoint/rescale_adapters.h"
@@ -132,7 +133,7 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
     fitted.rank = rank;
     SavableDataLoaderState state;
     state.config = config;
-    state.config["rank"] = rank;
+    (*state.config)["rank"] = rank;
     std::vector<Turn> turns;
     for (int stream = 0; stream < fitted.stream_count(); ++stream) {
       state.streams.push_back(shards[static_cast<std::size_t>(fitted.logical_shard(stream))]);

@@ -36,6 +36,13 @@ std::int64_t batches_in(const SavableJobState& job, std::size_t adapter, std::in
   return batches;
 }
 
+// As many batches of the new size.
+std::int64_t batches_of_size(const SavableJobState& job, const JobLayout& layout,
+                             std::int64_t batches) {
+  const std::int64_t old_size = job.ranks.front().micro_batch_size.value_or(1);
+  return batches * old_size / layout.micro_batch_size.value_or(old_size);
+}
+
 // Of old rank `rank`, counted round, or of the first that has some.
 std::string first_batches_of(const SavableJobState& job, std::size_t adapter, int rank) {
   constexpr std::size_t kNone = sizeof(std::uint32_t);  // bytes of an empty list
@@ -50,14 +57,20 @@ std::string first_batches_of(const SavableJobState& job, std::size_t adapter, in
 State rescale_shard(const SavableJobState& job, std::size_t adapter, const JobLayout& layout,
                     int rank, std::int64_t epoch) {
   State node = job.ranks.front().adapters[adapter];
-  const std::int64_t batches =
-      batches_in(job, adapter, epoch) * std::ssize(job.ranks) / layout.world_size;
+  const std::int64_t batches = batches_of_size(job, layout, batches_in(job, adapter, epoch)) *
+                               std::ssize(job.ranks) / layout.world_size;
   field(node, "epoch") = epoch;
   field(node, "batches") = batches;
   field(node, "source_ended") = std::int64_t{0};  // a loader without batches says so itself
   field(node, "first_batches") = first_batches_of(job, adapter, rank);
   std::erase_if(node.fields, [](const auto& field) { return field.first == "repeated"; });
-  Config settings = Config::parse(node.bytes("settings"), nullptr, false);
+  const bool has_settings =
+      std::any_of(node.fields.begin(), node.fields.end(),
+                  [](const auto& field) { return field.first == "settings"; });
+  Config settings;  // states of earlier versions have none
+  if (has_settings) {
+    settings = Config::parse(node.bytes("settings"), nullptr, false);
+  }
   if (settings.is_object() && settings.contains("ranks") && !settings["ranks"].is_null()) {
     settings["ranks"] = layout.world_size;
     field(node, "settings") = settings.dump();
@@ -74,15 +87,11 @@ State rescale_dispatch(const SavableJobState& job, std::size_t adapter, const Jo
                             layout.world_size));
   }
   State node = job.ranks.front().adapters[adapter];
-  std::int64_t batches = batches_in(job, adapter, epoch);
-  std::int64_t full_samples = node.integer("full_samples");
   const std::int64_t old_size = job.ranks.front().micro_batch_size.value_or(1);
   const std::int64_t new_size = layout.micro_batch_size.value_or(old_size);
-  batches = batches * old_size / new_size;
-  full_samples = full_samples * new_size / old_size;
   field(node, "epoch") = epoch;
-  field(node, "batches") = batches;
-  field(node, "full_samples") = full_samples;
+  field(node, "batches") = batches_of_size(job, layout, batches_in(job, adapter, epoch));
+  field(node, "full_samples") = node.integer("full_samples") / old_size * new_size;
   return node;
 }
 

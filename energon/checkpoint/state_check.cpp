@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/start_rules.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"

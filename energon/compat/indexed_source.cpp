@@ -145,8 +145,9 @@ Config IndexedSource::common_settings() const {
 }
 
 SavableDataLoaderState IndexedSource::save_state_rank() {
-  return own_state(indexed_position(epoch_, handed_out_, settings_field(settings())),
-                   {epoch_, handed_out_}, options_.process, options_.processes);
+  return own_state(
+      indexed_position(epoch_, handed_out_, settings_field(settings())), {epoch_, handed_out_},
+      {.rank = options_.process, .world_size = options_.processes, .common_settings = settings()});
 }
 
 void IndexedSource::restore_state_rank(const SavableDataLoaderState& state) {

@@ -59,7 +59,7 @@ class RegisteredLoader final : public Adapter {
   std::int64_t epoch() const override { return source_->epoch(); }
   void set_epoch(std::int64_t epoch) override { source_->set_epoch(epoch); }
   std::optional<std::int64_t> remainder() const override { return source_->remainder(); }
-  Config common_settings() const override { return source_->common_settings(); }
+  Config common_settings() const override;
   Sample restore_sample(const RestoreKey& key) override { return source_->restore_sample(key); }
   bool end_of_dataloader() override { return source_->end_of_dataloader(); }
 

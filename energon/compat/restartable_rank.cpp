@@ -24,7 +24,7 @@ void RestartableRank::load_state_dict(const StateDict& state, Strictness strictn
     // The workers are ended all the same, and the state replaces the position.
   }
   if (strictness == Strictness::kLenient) {
-    position.config["pipeline"] = loader_->config().at("stream").at("pipeline");
+    (*position.config)["pipeline"] = loader_->config().at("stream").at("pipeline");
   }
   loader_->restore_state_rank(position);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/compat/settings_check.h"
 #include "energon/distributed/rank_agreement.h"

@@ -27,7 +27,7 @@ SkipFirst::SkipFirst(std::shared_ptr<Adapter> source, std::int64_t count)
 }
 
 std::optional<Sample> SkipFirst::next() {
-  if (left_ > 0) {
+  if (left_ > 0 && source_->keeps_position()) {  // else the rank that reads skips
     const std::int64_t count = std::exchange(left_, 0);
     if (source_->skip(count) < count) {
       return ended(std::nullopt);
@@ -54,6 +54,11 @@ void SkipFirst::restore_state_rank(const SavableDataLoaderState& state) {
   source_->restore_state_rank(parts.source);
   shortened_by_ = parts.node.integer("shortened_by");
   left_ = parts.node.integer("left");
+}
+
+std::optional<std::int64_t> SkipFirst::batches_left() const {
+  const std::optional<std::int64_t> left = source_->batches_left();
+  return left ? std::optional(std::max<std::int64_t>(*left - left_, 0)) : left;
 }
 
 std::optional<std::int64_t> SkipFirst::size() const {

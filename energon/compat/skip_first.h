@@ -30,6 +30,7 @@ class SkipFirst final : public Adapter {
   std::vector<std::string> warnings() const override { return source_->warnings(); }
   /// Number of batches in the shortened pass until that pass ends; then in a whole one.
   std::optional<std::int64_t> size() const override;
+  std::optional<std::int64_t> batches_left() const override;
   std::int64_t skip(std::int64_t count) override;
   std::int64_t epoch() const override { return source_->epoch(); }
   void set_epoch(std::int64_t epoch) override { source_->set_epoch(epoch); }

@@ -18,8 +18,8 @@ State stateless_position(std::int64_t epoch, std::int64_t batches) {
 
 }  // namespace
 
-StatelessSource::StatelessSource(GeneratorFactory make_generator)
-    : make_generator_(std::move(make_generator)) {}
+StatelessSource::StatelessSource(GeneratorFactory make_generator, int rank, int world_size)
+    : make_generator_(std::move(make_generator)), rank_(rank), world_size_(world_size) {}
 
 EpochGenerator StatelessSource::begin() const {
   EpochGenerator generator = make_generator_();
@@ -50,7 +50,8 @@ std::optional<Sample> StatelessSource::next() {
 }
 
 SavableDataLoaderState StatelessSource::save_state_rank() {
-  return own_state(stateless_position(epoch_, handed_out_), {epoch_, handed_out_});
+  return own_state(stateless_position(epoch_, handed_out_), {epoch_, handed_out_},
+                   {.rank = rank_, .world_size = world_size_});
 }
 
 void StatelessSource::restore_state_rank(const SavableDataLoaderState& state) {

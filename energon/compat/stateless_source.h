@@ -25,8 +25,9 @@ using GeneratorFactory = std::function<EpochGenerator()>;
 /// For one thread at a time.
 class StatelessSource final : public BatchSource {
  public:
-  /// Does not call `make_generator` yet.
-  explicit StatelessSource(GeneratorFactory make_generator);
+  /// Does not call `make_generator` yet. `rank` of `world_size` is in saved states; the generators
+  /// divide the data.
+  explicit StatelessSource(GeneratorFactory make_generator, int rank = 0, int world_size = 1);
 
   /// Throws what the functions throw, and Error (kMismatch) if the generator ends before the
   /// restored position.
@@ -42,6 +43,8 @@ class StatelessSource final : public BatchSource {
   EpochGenerator begin() const;
 
   const GeneratorFactory make_generator_;
+  const int rank_;
+  const int world_size_;
   EpochGenerator generator_;  // of this epoch, at the position; empty if not made yet
   std::vector<std::string> warnings_;
 

@@ -104,6 +104,9 @@ DispatchAdapter::DispatchAdapter(std::shared_ptr<BatchSource> source, Comm& comm
 
 std::optional<Sample> DispatchAdapter::next() {
   std::optional<Part> part = advance(0);
+  while (part && part->kind == Kind::kSkipped) {
+    part = advance(0);  // rank 0 skips, and this rank follows it
+  }
   if (!part) {
     return std::nullopt;
   }
@@ -165,12 +168,9 @@ std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_sk
 std::int64_t DispatchAdapter::groups_to_skip_unread(std::int64_t count) {
   const bool knows_first = comm_.size() == 1 || first_.samples() >= comm_.size();
   const bool knows_full = !options_.drop_last || groups_->full_samples() > 0;
-  const std::optional<std::int64_t> batches = source_->size();
-  if (!batches || !knows_first || !knows_full) {
-    return 0;
-  }
-  return std::clamp<std::int64_t>(*batches / groups_->batches_in_group() - 1 - handed_out_, 0,
-                                  count);
+  const std::optional<std::int64_t> left =
+      knows_first && knows_full ? source_->batches_left() : std::nullopt;
+  return left ? std::clamp<std::int64_t>(*left / groups_->batches_in_group() - 1, 0, count) : 0;
 }
 
 // On rank 0: the next group as a part for each rank.
@@ -343,8 +343,9 @@ SavableDataLoaderState DispatchAdapter::save_state_rank() {
   State node =
       dispatch_node(at.epoch, at.step, at_end ? 0 : full_samples,
                     at_end ? FirstBatches().save() : first_.save(), settings_field(settings()));
-  return ahead_ ? put_over(std::move(node), ahead_->state())
-                : own_state(std::move(node), at, comm_.rank(), comm_.size());
+  return ahead_
+             ? put_over(std::move(node), ahead_->state())
+             : own_state(std::move(node), at, {.rank = comm_.rank(), .world_size = comm_.size()});
 }
 
 void DispatchAdapter::restore_state_rank(const SavableDataLoaderState& state) {

@@ -60,8 +60,9 @@ class BatchGroups {
   std::int64_t full_samples_ = 0;  // of the epoch's first group; 0 before it
 };
 
-/// For one thread at a time. All ranks must call next() and skip() together. The constructor draws
-/// nothing and starts nothing.
+/// For one thread at a time. All ranks must call next() and skip() together; where rank 0 skips,
+/// next() of another rank follows it to the batch after that. The constructor draws nothing and
+/// starts nothing.
 class DispatchAdapter final : public Adapter {
  public:
   /// Shares ownership of `source` on rank 0; on other ranks it must be null. Borrows `comm`, which

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -109,6 +110,12 @@ class LookAhead {
       skipped += more;
     }
     return skipped;
+  }
+
+  /// Number of items that were drawn ahead.
+  std::int64_t drawn() const {
+    return std::count_if(drawn_.begin(), drawn_.end(),
+                         [](const Drawn& drawn) { return drawn.item.has_value(); });
   }
 
   /// Discards what was drawn; call it after restoring the source.

@@ -59,7 +59,7 @@ std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
   if (const std::optional<std::int64_t> left = source_->batches_left()) {
     return handed_out_ + *left;
   }
-  return source_->size();
+  return handed_out_ == 0 ? source_->size() : std::nullopt;
 }
 
 // Each rank tells how many batches it has, and what it has in common with the others; one that
@@ -95,11 +95,12 @@ void ShardAdapter::agree_on_size() {
     const std::int64_t size = std::stoll(told[rank].substr(0, space));
     agree = agree && told[rank].substr(space) == told.front().substr(told.front().find(' '));
     if (size == kUnknown) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("rank {} does not know how many batches its epoch has, so the ranks "
-                              "cannot be made to end together: give epochs a length "
-                              "(virtual_epoch_length) or leave out even_batches and drop_last",
-                              rank));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("rank {} does not know how many batches its epoch has left, so the ranks "
+                      "cannot be made to end together: give epochs a length "
+                      "(virtual_epoch_length) or leave out even_batches and drop_last",
+                      rank));
     }
     fewest = rank == 0 ? size : std::min(fewest, size);
     most = std::max(most, size);
@@ -255,6 +256,14 @@ void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
 
 std::optional<std::int64_t> ShardAdapter::size() const {
   return target_ ? target_ : source_->size();
+}
+
+std::optional<std::int64_t> ShardAdapter::batches_left() const {
+  if (target_ && begun_) {
+    return *target_ - handed_out_;
+  }
+  const std::optional<std::int64_t> left = source_->batches_left();
+  return left ? std::optional(*left + ahead_.drawn()) : left;
 }
 
 std::int64_t ShardAdapter::skip(std::int64_t count) {

@@ -67,6 +67,7 @@ class ShardAdapter final : public Adapter {
   /// Number of this rank's batches in one epoch. With even_batches or drop_last, once an epoch has
   /// begun, the number that all ranks get.
   std::optional<std::int64_t> size() const override;
+  std::optional<std::int64_t> batches_left() const override;
   std::int64_t skip(std::int64_t count) override;
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;

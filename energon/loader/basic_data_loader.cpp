@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/loader_config.h"
 #include "energon/loader/rank_stream.h"

@@ -55,8 +55,8 @@ class BatchSource {
   /// Number of batches in one epoch; nothing if the epoch never ends or the number is not known.
   virtual std::optional<std::int64_t> size() const = 0;
 
-  /// Number of batches still to come in this epoch, all of it at its start and at its end the
-  /// whole next one; nothing if not known.
+  /// Number of batches still to come in this epoch; once its end was handed out, those of the whole
+  /// next one. Nothing if not known.
   virtual std::optional<std::int64_t> batches_left() const { return std::nullopt; }
 
   /// Skips up to `count` batches, at most to the end of the epoch, and returns how many it skipped.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/start_rules.h"
 #include "energon/checkpoint/state_config.h"

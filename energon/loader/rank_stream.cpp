@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/state_check.h"
 #include "energon/checkpoint/state_config.h"
@@ -47,6 +48,8 @@ std::int64_t RankStream::delivered_by(int worker) const {
   }
   return sum;
 }
+
+void RankStream::log(std::string_view event) { log(event, Config::object()); }
 
 void RankStream::log(std::string_view event, const Config& more) {
   if (!log_.enabled()) {

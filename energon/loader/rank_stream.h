@@ -30,6 +30,7 @@
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 #include "energon/worker/thread_times.h"
+#include "io/boxed_json.h"
 
 namespace energon {
 
@@ -80,7 +81,8 @@ class RankStream {
   std::optional<Sample> read_in_process(std::size_t stream);
   void take_reports();
   std::int64_t delivered_by(int worker) const;
-  void log(std::string_view event, const Config& more = Config::object());
+  void log(std::string_view event);
+  void log(std::string_view event, const Config& more);
   void log_yield(std::size_t stream, const Sample& batch);
   void start();
   void start_epoch();
@@ -106,8 +108,8 @@ class RankStream {
 
   std::optional<Error> failure_;
   std::optional<BatchPlace> last_place_;
-  std::optional<Error> lost_position_;    // set after a failure if the position is unknown
-  mutable std::optional<Config> config_;  // made at the first use
+  std::optional<Error> lost_position_;       // set after a failure if the position is unknown
+  mutable std::optional<BoxedJson> config_;  // made at the first use
 
   // Saved position.
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts

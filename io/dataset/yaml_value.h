@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <yaml-cpp/yaml.h>
 
 namespace energon {

@@ -12,14 +12,13 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "io/boxed_json.h"
 #include "io/recipe/metadataset.h"
 
 namespace energon {
 
 struct DatasetYaml {
-  nlohmann::ordered_json subflavors = nlohmann::ordered_json::object();
+  BoxedJson subflavors = {};  ///< a JSON object
   /// Name of the split file. Here and below, absent means not set in the file.
   std::optional<std::string> split_config = std::nullopt;
   /// The parts that samples keep.

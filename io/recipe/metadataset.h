@@ -14,8 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "io/boxed_json.h"
 #include "io/recipe/subset.h"
 
 namespace energon {
@@ -62,7 +61,7 @@ struct JoinColumn {
   std::string split_part = {};
   std::optional<std::string> split_config = std::nullopt;
   std::optional<std::string> dataset_config = std::nullopt;
-  nlohmann::ordered_json subflavors = nlohmann::ordered_json::object();
+  BoxedJson subflavors = {};             ///< a JSON object
   Nonmatch nonmatch = Nonmatch::kError;  ///< kError in the first column
 };
 
@@ -94,7 +93,7 @@ struct MetadatasetEntry {
   std::variant<MetadatasetPath, MetadatasetJoin> source = {};
   double factor = 1;  ///< weight or repetitions, as written; above 0
   std::optional<std::string> split_part = std::nullopt;  ///< absent: the name of the split
-  nlohmann::ordered_json subflavors = nlohmann::ordered_json::object();
+  BoxedJson subflavors = {};                             ///< a JSON object
   ShuffleMultiplier shuffle = {};
   std::optional<Subset> subset = std::nullopt;
 };

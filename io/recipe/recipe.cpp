@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "io/dataset/dataset_kind.h"
 #include "io/dataset/yaml_value.h"

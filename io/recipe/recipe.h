@@ -13,8 +13,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "io/boxed_json.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/metadataset.h"
 #include "io/recipe/subset.h"
@@ -37,7 +36,7 @@ struct LeafReference {
   DatasetYaml yaml = {};  ///< for a prepared dataset
 
   /// A mapping. Metadatasets override dataset.yaml; outer metadatasets override inner ones.
-  nlohmann::ordered_json subflavors = nlohmann::ordered_json::object();
+  BoxedJson subflavors = {};  ///< a JSON object
   ShuffleMultiplier shuffle = {};
   Subset subset = {};  ///< of the samples of the split part
   std::vector<AuxReference> aux = {};

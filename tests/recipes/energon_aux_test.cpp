@@ -54,7 +54,7 @@ const LoaderOptions kTwoWorkers{.worker_config = {.num_workers = 2}, .checkpoint
 // Every sample is a pack.
 TaskEncoder packing_encoder(const energon::CookFunction& cook) {
   TaskEncoder encoder;
-  encoder.cookers = {{.cook = cook, .has_subflavors = {{"crude_type", "aux_random_access"}}}};
+  encoder.cookers = {{.cook = cook, .has_subflavors = R"({"crude_type": "aux_random_access"})"}};
   encoder.select_samples_to_pack = [](std::span<const Sample> samples) {
     std::vector<std::vector<std::size_t>> packs;
     for (std::size_t i = 0; i < samples.size(); ++i) {

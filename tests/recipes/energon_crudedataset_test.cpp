@@ -72,14 +72,14 @@ TaskEncoder cookers() {
                                        {"next", context.primary("000100.txt")}};
                                    return cooked;
                                  },
-                             .has_subflavors = {{"crude_type", "image"}}});
+                             .has_subflavors = R"({"crude_type": "image"})"});
   encoder.cookers.push_back({.cook =
                                  [](Sample crude, CookContext& context) {
                                    crude.fields.emplace_back(
                                        "noise", static_cast<std::int64_t>(context.rng()()));
                                    return crude;
                                  },
-                             .has_subflavors = {{"crude_type", "text"}}});
+                             .has_subflavors = R"({"crude_type": "text"})"});
   return encoder;
 }
 

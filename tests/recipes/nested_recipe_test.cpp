@@ -65,7 +65,7 @@ splits:
 
   PipelineFactory pipeline() const {
     TaskEncoder encoder;
-    encoder.cookers = {{.cook = cook, .has_subflavors = {{"kind", "pair"}}}, {.cook = cook}};
+    encoder.cookers = {{.cook = cook, .has_subflavors = R"({"kind": "pair"})"}, {.cook = cook}};
     encoder.preencode_sample = [](Sample sample, CallContext& context) {
       const auto length = static_cast<std::int64_t>(1 + context.rng()() % 40);
       sample.fields.emplace_back("length", length);

@@ -41,7 +41,7 @@ class Opener {
                       .weight = reference.weight,
                       .repetitions = reference.repetitions,
                       .shuffle = reference.shuffle,
-                      .subflavors = reference.subflavors.dump()};
+                      .subflavors = reference.subflavors->dump()};
     switch (reference.kind) {
       case LeafReference::Kind::kWebdataset: {
         auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,

@@ -70,11 +70,21 @@ class Kitchen {
     }
   };
 
+  static Config wanted_by(const Cooker& cooker) {
+    Config wanted = Config::parse(cooker.has_subflavors, nullptr, false);
+    if (!wanted.is_object()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("has_subflavors of a cooker is {}, a JSON object is expected",
+                              printable(cooker.has_subflavors)));
+    }
+    return wanted;
+  }
+
   static CookFunction choose(const std::vector<Cooker>& cookers, const PipelineLeaf& leaf) {
     const Config subflavors = Config::parse(leaf.subflavors);
     for (const Cooker& cooker : cookers) {
       bool fits = true;
-      for (const auto& [label, value] : cooker.has_subflavors.items()) {
+      for (const auto& [label, value] : wanted_by(cooker).items()) {
         fits = fits && subflavors.contains(label) && subflavors[label] == value;
       }
       if (fits && !cooker.cook) {

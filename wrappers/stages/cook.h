@@ -83,9 +83,9 @@ using CookFunction = std::function<Sample(Sample crude, CookContext& context)>;
 
 struct Cooker {
   CookFunction cook = nullptr;
-  /// The dataset's subflavors must have all of these, with equal values. Empty: matches every
-  /// dataset.
-  Config has_subflavors = Config::object();
+  /// A JSON object. The dataset's subflavors must have all of its members, with equal values.
+  /// Empty: matches every dataset.
+  std::string has_subflavors = "{}";
 };
 
 /// The function of the stage "cook": calls the cooker of each sample's leaf. Throws Error

@@ -13,6 +13,7 @@
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/sample/sample_ref.h"
 #include "io/error.h"
@@ -250,7 +251,7 @@ TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene]
   for (const auto& [ranks, workers] : {std::pair(1, 4), {4, 1}, {2, 2}}) {
     CAPTURE(ranks, workers);
     const SavableJobState rescaled = rescale(state, {.world_size = ranks, .num_workers = workers});
-    CHECK_FALSE(rescaled.ranks.front().config.contains("logical_shards"));
+    CHECK_FALSE(rescaled.ranks.front().config->contains("logical_shards"));
     Job job(fixture.pipeline(), {.world_size = ranks, .num_workers = workers});
     job.restore(rescaled);
     CHECK(global_batches(job, 30, 4 / ranks) == expected);
@@ -542,7 +543,7 @@ TEST_CASE("X-06 what becomes of a state after it was loaded, or saved, changes n
         stream.turn = {};
       }
       ruined.streams.pop_back();
-      ruined.config = "another";
+      ruined.config = energon::Config("another");
       ruined.epoch = ruined.batch_index = 99;
     };
     energon::SavableDataLoader second(pipeline, settings);

@@ -120,6 +120,24 @@ TEST_CASE("golden: states of adapters go on", "[protocols][golden]") {
   check_adapter("stateless", stateless_source);
 }
 
+TEST_CASE("golden: a state file with adapters goes on", "[protocols][golden]") {
+  constexpr std::size_t kAfter = 14;
+  static SingleProcessComm comm;
+  const auto make = [] {
+    return skip_first_batches(std::make_shared<ShardAdapter>(
+                                  rank_loader(), ShardOptions{.even_batches = true, .comm = &comm}),
+                              2);
+  };
+  const auto source = make();
+  take(*source, 5);
+  check_golden("adapters.state", encode_loader_state(source->save_state_rank()));
+  check_golden("adapters.next", take(*source, kAfter));
+  const auto resumed = make();
+  resumed->restore_state_rank(
+      decode_loader_state(read_golden(newest_golden_set(), "adapters.state")));
+  CHECK(take(*resumed, kAfter) == golden_lines(newest_golden_set(), "adapters.next"));
+}
+
 TEST_CASE("golden: dictionaries of a stateful loader go on", "[protocols][golden]") {
   constexpr std::size_t kAfter = 10;
   const auto make = [] {

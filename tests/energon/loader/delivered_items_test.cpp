@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
@@ -127,7 +128,7 @@ TEST_CASE("the items of a stream are those of the rules that it began with", "[l
   SavableDataLoaderState at_start = start;
   at_start.streams[0].state.reset();
   CHECK(first_of(at_start) == 0);
-  at_start.config.erase("draws");
+  at_start.config->erase("draws");
   CHECK(first_of(at_start) == 9);
 
   loader.next();

@@ -203,7 +203,7 @@ TEST_CASE("golden: a stream that had no state yet begins with the rules of its t
   };
   CHECK(goes_on(start) == golden_lines("second", "tie_of_slices.next"));
   SavableDataLoaderState old = start;
-  old.config.erase("draws");
+  old.config->erase("draws");
   CHECK(goes_on(old) == golden_lines("first", "tie_of_slices.next"));
   const energon::SavableJobState job = rescale(energon::merge_states({old}), {.world_size = 1});
   CHECK(goes_on(job.ranks.front()) == golden_lines("first", "tie_of_slices.next"));

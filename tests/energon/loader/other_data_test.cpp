@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/job_state.h"
 #include "energon/loader/savable_data_loader.h"
@@ -80,7 +81,7 @@ TEST_CASE("the state of data of the same names, counts and sizes is refused", "[
   }
   SECTION("a state that was saved before indexes were compared is taken") {
     SavableDataLoaderState old = state;
-    old.config["pipeline"]["leaves"][0].erase("indexes");
+    (*old.config)["pipeline"]["leaves"][0].erase("indexes");
     CHECK(restored(pipeline_over(here), old) == "no error");
     CHECK(restored(pipeline_over(there), old) == "no error");
   }
@@ -104,8 +105,8 @@ TEST_CASE("the state of a prepared dataset is refused when only the digest of an
   CHECK_THAT(restored(pipeline(there), state),
              Catch::Contains("config.pipeline.leaves[0].indexes: "));
   // Nothing else differs.
-  state.config["pipeline"]["leaves"][0]["indexes"] =
-      state_of(pipeline(there)).config["pipeline"]["leaves"][0]["indexes"];
+  (*state.config)["pipeline"]["leaves"][0]["indexes"] =
+      (*state_of(pipeline(there)).config)["pipeline"]["leaves"][0]["indexes"];
   CHECK(restored(pipeline(there), state) == "no error");
 }
 

@@ -18,8 +18,10 @@
 #include "energon/checkpoint/rescale.h"
 #include "energon/compat/indexed_source.h"
 #include "energon/compat/skip_first.h"
+#include "energon/compat/stateless_source.h"
 #include "energon/distributed/dispatch_adapter.h"
 #include "energon/distributed/global_state.h"
+#include "energon/distributed/rank_agreement.h"
 #include "energon/distributed/shard_adapter.h"
 #include "energon/protocols/auto_saver.h"
 #include "io/error.h"
@@ -390,4 +392,90 @@ TEST_CASE("what cannot be rescaled or merged behind adapters is refused with the
                  },
                  ErrorCode::kMismatch),
              Catch::Contains("rank 1: adapters: Shard") && Catch::Contains("expected none"));
+}
+
+TEST_CASE("ranks that do not read follow the one that does, where it skips, too",
+          "[protocols][fork]") {
+  const Data data;
+  const TempDir folder;
+  const std::string path = folder.file("job.state");
+  const Texts all = take(*data.loader(0, 1));
+  const auto make = [&](Comm& comm) {
+    return energon::skip_first_batches(data.dispatching(comm), 3);
+  };
+  const auto saved = run_group(2, [&](Comm& comm) -> std::string {
+    const auto source = make(comm);
+    const std::string text = fmt::format("{}", fmt::join(take(*source, 2), " "));
+    if (const auto job = save_state_global(*source, comm, 0)) {
+      write_job_state(path, *job);
+    }
+    return text;
+  });
+  CHECK(texts(saved) == Texts{all[6] + " " + all[8], all[7] + " " + all[9]});
+  const auto resumed = run_group(2, [&](Comm& comm) -> std::string {
+    const auto source = make(comm);
+    std::optional<SavableJobState> job;
+    if (comm.rank() == 0) {
+      job = std::get<SavableJobState>(energon::read_saved_state(path));
+    }
+    restore_state_global(*source, comm, job, 0);
+    return fmt::format("{} {}", fmt::join(take(*source, 2), " "),
+                       source->save_state_rank().step_in_epoch.value());
+  });
+  CHECK(resumed[0].text.starts_with(all[10] + " " + all[12]));
+  CHECK(resumed[1].text == all[11] + " " + all[13] + " 7");
+}
+
+TEST_CASE("sources with a position of their own are merged, compared and saved rank by rank",
+          "[protocols][fork]") {
+  const auto stateless = [](int rank) {
+    return energon::StatelessSource(
+        [] {
+          return [left = 9]() mutable {
+            return left-- > 0 ? std::optional<energon::Sample>(energon::Sample()) : std::nullopt;
+          };
+        },
+        rank, 2);
+  };
+  auto first = stateless(0);
+  auto second = stateless(1);
+  first.next();
+  second.next();
+  CHECK(energon::merge_states({second.save_state_rank(), first.save_state_rank()}).ranks.size() ==
+        2);
+  second.next();
+  CHECK_THAT(error_of(
+                 [&] {
+                   energon::merge_states({second.save_state_rank(), first.save_state_rank()});
+                 },
+                 ErrorCode::kMismatch),
+             Catch::Contains("different steps of epoch 0"));
+
+  const auto reports = run_group(2, [](Comm& comm) -> std::string {
+    energon::IndexedSource source(
+        {.samples = 8, .batch_size = comm.rank() + 1, .processes = 2, .process = comm.rank()},
+        [](std::span<const std::int64_t>) { return energon::Sample(); });
+    try {
+      check_ranks_agree(source, comm);
+      return "agree";
+    } catch (const energon::Error& error) {
+      return error.what();
+    }
+  });
+  for (const auto& report : reports) {
+    CHECK_THAT(report.text, Catch::Contains("batch_size: 2, expected 1"));
+  }
+}
+
+TEST_CASE("adapters over adapters know how many batches are left", "[protocols]") {
+  const Data data;
+  SingleProcessComm comm;
+  const auto inner = std::make_shared<ShardAdapter>(data.loader(0, 1));
+  take(*inner, 5);
+  inner->end_of_dataloader();  // draws one ahead
+  CHECK(inner->batches_left() == inner->size().value() - 5);
+  ShardAdapter outer(inner, {.even_batches = true, .comm = &comm});
+  const auto skipping = energon::skip_first_batches(inner, 2);
+  CHECK(skipping->batches_left() == inner->size().value() - 7);
+  CHECK(std::ssize(take(outer)) == inner->size().value() - 5);
 }

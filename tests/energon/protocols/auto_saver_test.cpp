@@ -429,7 +429,7 @@ TEST_CASE("files of ranks of different versions are of one job where what both h
     return loader.saver().step();
   };
   SavableDataLoaderState state = energon::read_loader_state(file);
-  REQUIRE(state.config.contains("draws"));
+  REQUIRE(state.config->contains("draws"));
   REQUIRE(energon::values_of_member(state.config, "indexes").size() == 1);
   SECTION("a file of an earlier version") {
     state.config = energon::without_younger_members(state.config);

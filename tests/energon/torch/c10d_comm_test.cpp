@@ -2,7 +2,6 @@
 
 #include "energon/torch/c10d_comm.h"
 
-
 // Under clang in C++20 mode, ATen's headers of libtorch 1.13 compile only after this one.
 #include <ATen/core/ivalue.h>
 //

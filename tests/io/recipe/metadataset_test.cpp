@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "tests/io/shards.h"
@@ -74,7 +75,7 @@ TEST_CASE("a metadataset of version 1 is read with all its fields", "[io][format
   const auto& train = file.split("train").entries;
   CHECK(path_of(train[0]).path == "/data/a");
   CHECK(train[0].factor == 4);
-  CHECK(train[0].subflavors.dump() == R"({"__subflavor__":"old","x":1})");
+  CHECK(train[0].subflavors->dump() == R"({"__subflavor__":"old","x":1})");
   CHECK(train[0].place == "splits.train.datasets[0]");
   CHECK_FALSE(train[0].split_part);
   CHECK(path_of(train[1]).path == "/abs/b");
@@ -84,7 +85,7 @@ TEST_CASE("a metadataset of version 1 is read with all its fields", "[io][format
   CHECK_FALSE(path_of(train[1]).split_config);  // the usual one
   CHECK(train[1].shuffle == ShuffleMultiplier{.epochs = 3});
   CHECK(path_of(file.split("val").entries[0]).path == "/c.jsonl");
-  CHECK(file.split("val").entries[0].subflavors.dump() == R"({"__subflavor__":"new"})");
+  CHECK(file.split("val").entries[0].subflavors->dump() == R"({"__subflavor__":"new"})");
 }
 
 TEST_CASE("the class decides the version", "[io][formats][metadataset]") {
@@ -152,7 +153,7 @@ TEST_CASE("joins are read as lists and as mappings", "[io][formats][metadataset]
   CHECK(list.columns[0].nonmatch == Nonmatch::kError);
   CHECK(list.columns[1].nonmatch == Nonmatch::kSkip);
   CHECK(list.columns[1].split_config == "mine.yaml");
-  CHECK(list.columns[1].subflavors.dump() == R"({"s":"b"})");
+  CHECK(list.columns[1].subflavors->dump() == R"({"s":"b"})");
   CHECK(list.joiner ==
         Joiner{.kind = Joiner::Kind::kClass, .module = "my.module", .name = "Joined"});
   const auto& val = file.split("val").entries.at(0);
@@ -198,7 +199,7 @@ TEST_CASE("scalars have the types that Energon gives them", "[io][formats][metad
       "      b: [yes, NO, True, false, null, ~, , Null]\n"
       "      c: [text, 1.2.3, 0x10, e, 1 2, nan, .inf]\n"
       "      d: {e: {f: g}}\n");
-  CHECK(file.split("train").entries[0].subflavors.dump() ==
+  CHECK(file.split("train").entries[0].subflavors->dump() ==
         R"({"a":[1,-2,3,1.5,1000.0,0.5,"1","yes"],)"
         R"("b":[true,false,true,false,null,null,null,null],)"
         R"("c":["text","1.2.3","0x10","e","1 2","nan",".inf"],"d":{"e":{"f":"g"}}})");

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "tests/io/shards.h"
@@ -199,11 +200,11 @@ TEST_CASE("outer subflavors win over inner ones, and all over dataset.yaml",
   f.write("inner.yaml",
           "splits: {train: {blend: [{path: a, subflavors: {x: inner, y: inner, z: inner}}]}}");
   const Recipe recipe = f.load("{path: inner.yaml, subflavors: {y: outer, w: outer}}");
-  CHECK(recipe.leaves.at(0).subflavors.dump() ==
+  CHECK(recipe.leaves.at(0).subflavors->dump() ==
         R"({"own":1,"x":"inner","y":"outer","z":"inner","w":"outer"})");
-  CHECK(f.load("{path: a, dataset_config: other.yaml}").leaves.at(0).subflavors.dump() ==
+  CHECK(f.load("{path: a, dataset_config: other.yaml}").leaves.at(0).subflavors->dump() ==
         R"({"other":2})");
-  CHECK(load_recipe(f.folder.file("b"), "train").leaves.at(0).subflavors.dump() == "{}");
+  CHECK(load_recipe(f.folder.file("b"), "train").leaves.at(0).subflavors->dump() == "{}");
   const auto [code, message] = f.error("{path: a, dataset_config: absent.yaml}");
   CHECK(code == ErrorCode::kNotFound);
   CHECK(contains(message, "the dataset_config does not exist"));
@@ -353,8 +354,8 @@ TEST_CASE("a join is one leaf whose columns have their split parts", "[io][forma
   CHECK(join.joiner.name == "C");
   CHECK(join.columns.at(0).split_part == "train");
   CHECK(join.columns.at(1).split_part == "val");
-  CHECK(join.columns.at(1).subflavors.dump() == R"({"own":"b","s":"join"})");
-  CHECK(join.subflavors.dump() == R"({"s":"join"})");
+  CHECK(join.columns.at(1).subflavors->dump() == R"({"own":"b","s":"join"})");
+  CHECK(join.subflavors->dump() == R"({"s":"join"})");
   CHECK_FALSE(join.is_split_in_index_name);
   CHECK(contains(f.error("{join: [{path: a}, {path: plain}], joiner: {__class__: C}}").second,
                  "splits.train in " + f.folder.file("m.yaml") +
