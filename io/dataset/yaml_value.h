@@ -46,9 +46,9 @@ class YamlValue {
   [[noreturn]] void fail(const std::string& problem) const;
 
  private:
-  YamlValue(YAML::Node node, std::string place, const std::string& path,
+  YamlValue(const YAML::Node& node, std::string place, const std::string& path,
             std::shared_ptr<std::int64_t> left)
-      : node_(std::move(node)), place_(std::move(place)), path_(&path), left_(std::move(left)) {}
+      : node_(node), place_(std::move(place)), path_(&path), left_(std::move(left)) {}
 
   YamlValue inner(const YAML::Node& node, std::string place) const;
   void take(std::size_t size) const;
