@@ -132,7 +132,7 @@ class Dump {
         end_epoch();
         continue;
       }
-      end_epochs_before_batch();
+      end_epochs_before(*batch);
       append_line(line, *batch, options_.worker_config, index_);
       if (flags_.with_certificate) {
         append_certificate(line, *batch);
@@ -160,7 +160,7 @@ class Dump {
   }
 
   void append_certificate(std::string& line, const Sample& batch) {
-    const BatchPlace place = loader_.last_place().value();
+    const BatchPlace place = batch.place.value();
     Certificate& certificate = certificates_[place.logical_shard];
     extend(certificate, batch);
     fmt::format_to(std::back_inserter(line), R"(,"logical_shard":{},"certificate":"{}")",
@@ -169,15 +169,15 @@ class Dump {
       turns_[place.logical_shard] = {place.epoch, place.turn + 1};
       fmt::format_to(std::back_inserter(line),
                      R"(,"logical_shards":{},"epoch":{},"micro_batch":{},"batch_certificate":"{}")",
-                     *shards, place.epoch, place.turn * *shards + place.logical_shard,
+                     *shards, place.epoch, place.micro_batch(*shards),
                      to_hex(certificate_of_batch(batch).digest));
     }
   }
 
   // Epochs that ended without a word (epoch policy loop), before the batch that was just delivered.
-  void end_epochs_before_batch() {
+  void end_epochs_before(const Sample& batch) {
     if (flags_.with_certificate && options_.worker_config.logical_shards) {
-      for (const std::int64_t epoch = loader_.last_place().value().epoch; epoch_ < epoch;) {
+      for (const std::int64_t epoch = batch.place.value().epoch; epoch_ < epoch;) {
         write_end_of_epoch();
       }
     }

@@ -10,17 +10,19 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/command.h"
-#include "cli/job/find_sample.h"
 #include "cli/job/loader_flags.h"
-#include "cli/job/referenced_samples.h"
+#include "cli/job/open_dataset.h"
 #include "cli/job/save_parts.h"
 #include "cli/show/list_parts.h"
 #include "cli/show/output.h"
 #include "energon/loader/basic_data_loader.h"
+#include "energon/read/find_sample.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
 #include "io/hash.h"
+#include "io/tar/member_name.h"
 #include "wrappers/held/combine.h"
+#include "wrappers/recipe/referenced_samples.h"
 
 namespace energon::cli {
 namespace {
@@ -41,6 +43,19 @@ void print_json(const Json& json) {
 }
 
 // --- A sample or part by its key ---
+
+// A parsed request: "key" or "key.part". No key has a dot in its last component.
+struct WantedSample {
+  std::string key;
+  std::optional<std::string> part;
+};
+
+WantedSample parse_wanted(std::string_view text) {
+  if (const auto name = split_member_name(text)) {
+    return {std::string(name->key), std::string(name->part)};
+  }
+  return {std::string(text), std::nullopt};
+}
 
 Json source_json(const SampleSource& source) {
   return {{"shard", source.shard->shard_name}, {"index", source.index_in_shard}};
@@ -89,10 +104,10 @@ int run_get_by_key(const GetFlags& flags) {
   if (flags.output == "-" && !wanted.part) {
     throw UsageError{"--output - takes one part: name it, as KEY.part"};
   }
-  FoundSample found =
-      find_sample(flags.loader.path, wanted.key,
-                  flags.is_split_given ? std::optional(flags.loader.split) : std::nullopt,
-                  key_lookup_options(flags.loader));
+  FoundSample found = look_up_sample(
+      flags.loader.path, wanted.key,
+      {.open = key_lookup_options(flags.loader),
+       .split = flags.is_split_given ? std::optional(flags.loader.split) : std::nullopt});
   if (wanted.part) {
     keep_part(found, *wanted.part);
   }

@@ -1,18 +1,9 @@
-// energon which-step, which-keys: when a sample was delivered, and what a step delivered. Computed
-// from a saved state and the order, without a log and without reading what was passed over. The
-// state may be of any program whose functions make one sample of one
-// (wrappers/recipe/order_pipeline.h).
-//
-// Steps are those of the state's layout, from the beginning of the run. A job that was rescaled
-// counts as if it always had that layout: with logical shards set by the user its batches are the
-// same, whatever ranks they went to.
+// energon which-step, which-keys: when a sample was delivered, and what a step delivered
+// (wrappers/recipe/delivered_samples.h). The state may be of any program whose functions make one
+// sample of one (wrappers/recipe/order_pipeline.h).
 
 #include <cstdint>
-#include <filesystem>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -22,15 +13,15 @@
 
 #include "cli/commands/command.h"
 #include "cli/job/at_least.h"
-#include "cli/job/find_sample.h"
 #include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
-#include "cli/job/referenced_samples.h"
+#include "cli/job/open_dataset.h"
 #include "cli/show/output.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/delivered_items.h"
 #include "io/error.h"
+#include "wrappers/recipe/delivered_samples.h"
 
 namespace energon::cli {
 namespace {
@@ -60,66 +51,23 @@ DeliveredItems items_of(const SavableDataLoaderState& rank, const LoaderFlags& f
   }
 }
 
-std::optional<DeliveredItem> next_of(DeliveredItems& items) {
-  if (interrupt_signal() != 0) {
-    throw Error(ErrorCode::kCancelled, "interrupted");
-  }
-  return items.next();
-}
-
-// Whichever way a path was written.
-std::filesystem::path shard_path(const std::string& dataset, const std::string& shard) {
-  return std::filesystem::weakly_canonical(std::filesystem::path(dataset) / shard);
-}
-
-using Samples = std::set<std::pair<std::uint32_t, std::int64_t>>;  // leaf, index
-
-// All samples with the key that `flags` ask for, in the leaves of the pipeline.
-Samples samples_with_key(const WhichFlags& flags, const PipelineData& data) {
-  std::multimap<std::filesystem::path, std::int64_t> places;  // shards, and indices in them
-  for (const FoundSample& found :
-       find_samples(flags.loader.path, flags.key, key_lookup_options(flags.loader))) {
-    const SampleSource& source = source_of(found.sample, 0);
-    places.emplace(shard_path(source.shard->dataset_path, source.shard->shard_name),
-                   source.index_in_shard);
-  }
-  Samples samples;
-  for (std::size_t leaf = 0; leaf < data.leaves.size(); ++leaf) {
-    const auto reader = data.leaves[leaf].dataset->open_reader();
-    std::int64_t first = 0;
-    for (const std::int64_t count : data.leaves[leaf].dataset->shard_counts()) {
-      if (count > 0) {
-        const FailedSample begin = reader->describe(first);
-        const auto [from, to] =
-            places.equal_range(shard_path(begin.dataset_path, begin.shard_name));
-        for (auto place = from; place != to; ++place) {
-          samples.emplace(static_cast<std::uint32_t>(leaf), first + place->second);
-        }
-      }
-      first += count;
-    }
-  }
-  return samples;
-}
-
 int run_which_step(const WhichFlags& flags) {
   const std::vector<SavableDataLoaderState> ranks = ranks_in(flags.state);
   const PipelineData data = open_loader_data(flags.loader);
-  const Samples wanted = samples_with_key(flags, data);
+  const auto wanted = locate_samples(
+      look_up_samples(flags.loader.path, flags.key, {.open = key_lookup_options(flags.loader)}),
+      data);
   bool is_found = false;
+  const auto print = [&](const Delivery& delivery) {
+    output().print(R"({{"key":{},"step":{},"rank":{},"position":{},"restore_key":{}}})"
+                   "\n",
+                   quoted_json(flags.key), delivery.step, delivery.rank, delivery.position,
+                   quoted_json(delivery.restore_key.text()));
+    is_found = true;
+  };
   for (const SavableDataLoaderState& rank : ranks) {
     DeliveredItems items = items_of(rank, flags.loader, data, flags.state);
-    for (auto item = next_of(items); item && item->step < rank.batch_index; item = next_of(items)) {
-      for (std::size_t i = 0; i < item->samples.size(); ++i) {
-        if (wanted.contains({item->samples[i].leaf, item->samples[i].index})) {
-          output().print(R"({{"key":{},"step":{},"rank":{},"position":{},"restore_key":{}}})"
-                         "\n",
-                         quoted_json(flags.key), item->step, layout_of(rank.config).rank, i,
-                         quoted_json(item->restore_key.text()));
-          is_found = true;
-        }
-      }
-    }
+    for_each_delivery(items, wanted, print, check_interrupt);
   }
   if (!is_found) {
     print_warning(
@@ -139,23 +87,14 @@ int run_which_keys(const WhichFlags& flags) {
   }
   for (const SavableDataLoaderState& rank : ranks) {
     DeliveredItems items = items_of(rank, flags.loader, data, flags.state);
-    std::optional<DeliveredItem> item;
-    for (std::int64_t step = 0; step <= flags.step; ++step) {
-      item = next_of(items);
-      if (!item) {
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("rank {} has no step {}: its data ends at {}",
-                                layout_of(rank.config).rank, flags.step, step));
-      }
-    }
+    const DeliveredStep step = keys_of_step(items, data, flags.step, check_interrupt);
     std::string keys;
-    for (const Sample& sample : read_samples(item->samples, data)) {
-      keys += (keys.empty() ? "" : ",") + quoted_json(sample.keys.at(0));
+    for (const std::string& key : step.keys) {
+      keys += (keys.empty() ? "" : ",") + quoted_json(key);
     }
     output().print(R"({{"step":{},"rank":{},"keys":[{}],"restore_key":{}}})"
                    "\n",
-                   flags.step, layout_of(rank.config).rank, keys,
-                   quoted_json(item->restore_key.text()));
+                   flags.step, step.rank, keys, quoted_json(step.restore_key.text()));
   }
   return kExitOk;
 }

@@ -73,7 +73,7 @@ void DeliveredJob::add(const Json& line) {
   const std::int64_t number = number_in(line, "micro_batch");
   const Certificate certificate{.digest = digest_in(line, "batch_certificate"),
                                 .samples = std::ssize(keys_in(line))};
-  const auto [place, is_new] = epochs_[epoch].micro_batches.try_emplace(number, certificate);
+  const auto [place, is_new] = epoch_of(epoch).micro_batches.try_emplace(number, certificate);
   if (!is_new && place->second != certificate) {
     throw Error(
         ErrorCode::kMismatch,
@@ -81,6 +81,12 @@ void DeliveredJob::add(const Json& line) {
                     "are not dumps of one job",
                     number, epoch));
   }
+}
+
+DeliveredEpoch& DeliveredJob::epoch_of(std::int64_t epoch) {
+  return epochs_
+      .try_emplace(epoch, DeliveredEpoch{.epoch = epoch, .logical_shards = logical_shards()})
+      .first->second;
 }
 
 void DeliveredJob::add_end_of_epoch(const Json& line) {
@@ -92,7 +98,7 @@ void DeliveredJob::add_end_of_epoch(const Json& line) {
                 fmt::format("there are {} numbers in 'micro_batches' for {} logical shards",
                             counts.size(), shards.size()));
   }
-  DeliveredEpoch& delivered = epochs_[epoch];
+  DeliveredEpoch& delivered = epoch_of(epoch);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i] >= logical_shards() || counts[i] > kLargestNumber / logical_shards()) {
       throw Error(ErrorCode::kInvalidArgument,

@@ -10,14 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/certificate.h"
+#include "energon/checkpoint/global_batches.h"
 
 namespace energon::cli {
-
-struct DeliveredEpoch {
-  std::map<std::int64_t, Certificate> micro_batches;  ///< by their number in the epoch
-  std::map<std::int64_t, std::int64_t> ended;  ///< micro batches of each logical shard that ended
-};
 
 /// All numbers are at most kLargestNumber (cli/show/json_lines.h), including the numbers of later
 /// micro batches.
@@ -33,6 +28,7 @@ class DeliveredJob {
 
  private:
   void add(const nlohmann::json& line);
+  DeliveredEpoch& epoch_of(std::int64_t epoch);
   void add_end_of_epoch(const nlohmann::json& line);
 
   std::optional<std::int64_t> logical_shards_;

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <csignal>
 
+#include "io/error.h"
+
 namespace energon::cli {
 namespace {
 
@@ -57,6 +59,12 @@ void grant_interrupt_grace(std::chrono::seconds grace) {
 }
 
 int interrupt_signal() { return g_signal.load(std::memory_order_relaxed); }
+
+void check_interrupt() {
+  if (interrupt_signal() != 0) {
+    throw Error(ErrorCode::kCancelled, "interrupted");
+  }
+}
 
 StopOnInterrupt::StopOnInterrupt() : watcher_([this] { watch(); }) {
   g_stopping.fetch_add(1, std::memory_order_relaxed);

@@ -24,6 +24,8 @@ void grant_interrupt_grace(std::chrono::seconds grace);
 
 /// The number of the signal that arrived; 0 if none did.
 int interrupt_signal();
+/// Throws Error (kCancelled) if a signal arrived.
+void check_interrupt();
 
 /// Requests its stop token when a signal arrives; further signals are ignored while an object
 /// exists. Starts a thread, so it is not for commands that fork.

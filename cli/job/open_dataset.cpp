@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "cli/job/interrupt.h"
 #include "cli/show/output.h"
 #include "cli/show/progress_line.h"
 
@@ -35,6 +36,12 @@ void print_warnings(const std::vector<std::string>& warnings) {
   }
 }
 
+void watch_search(FindOptions& options, OpenProgressLine& progress) {
+  progress.watch(options.open);
+  options.check_cancelled = check_interrupt;
+  options.warn = [](const std::string& warning) { print_warning(warning); };
+}
+
 }  // namespace
 
 ShardSet open_shards(const std::string& path, OpenOptions options) {
@@ -51,6 +58,19 @@ PipelineData open_pipeline_data(const std::string& path, DataOptions options) {
   PipelineData data = open_data(path, options);
   print_warnings(data.warnings);
   return data;
+}
+
+FoundSample look_up_sample(const std::string& path, const std::string& key, FindOptions options) {
+  OpenProgressLine progress;
+  watch_search(options, progress);
+  return find_sample(path, key, options);
+}
+
+std::vector<FoundSample> look_up_samples(const std::string& path, const std::string& key,
+                                         FindOptions options) {
+  OpenProgressLine progress;
+  watch_search(options, progress);
+  return find_samples(path, key, options);
 }
 
 }  // namespace energon::cli

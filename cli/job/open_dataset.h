@@ -1,10 +1,12 @@
-// Opens the data that the user named and shows warnings, and a progress bar while plain tars are
-// indexed for the first time.
+// Opens the data that the user named, or finds samples in it, and shows warnings, and a progress
+// bar while plain tars are indexed for the first time.
 
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "energon/read/find_sample.h"
 #include "io/dataset/dataset_folder.h"
 #include "wrappers/recipe/open_data.h"
 
@@ -15,5 +17,10 @@ ShardSet open_shards(const std::string& path, OpenOptions options);
 
 /// The same for any kind of data at `path`. Throws Error as open_data().
 PipelineData open_pipeline_data(const std::string& path, DataOptions options);
+
+/// As find_sample() and find_samples(). Throws Error as those, and kCancelled if a signal arrives.
+FoundSample look_up_sample(const std::string& path, const std::string& key, FindOptions options);
+std::vector<FoundSample> look_up_samples(const std::string& path, const std::string& key,
+                                         FindOptions options);
 
 }  // namespace energon::cli

@@ -15,11 +15,11 @@
 namespace energon {
 namespace {
 
-constexpr const char* kType = "Indexed";
+constexpr const char* kIndexedType = "Indexed";
 
 State indexed_position(std::int64_t epoch, std::int64_t batches,
                        std::pair<std::string, StateValue> settings) {
-  return {kType, {{"epoch", epoch}, {"batches", batches}, std::move(settings)}, {}};
+  return {kIndexedType, {{"epoch", epoch}, {"batches", batches}, std::move(settings)}, {}};
 }
 
 // The batches of one epoch of the whole job.
@@ -151,7 +151,7 @@ SavableDataLoaderState IndexedSource::save_state_rank() {
 }
 
 void IndexedSource::restore_state_rank(const SavableDataLoaderState& state) {
-  const State& position = own_position_in(state, kType);
+  const State& position = own_position_in(state, kIndexedType);
   check_settings(position, indexed_position(0, 0, settings_field({})), settings());
   const std::int64_t epoch = position.integer("epoch");
   const std::int64_t batches = position.integer("batches");

@@ -10,10 +10,10 @@
 namespace energon {
 namespace {
 
-constexpr const char* kType = "Stateless";
+constexpr const char* kStatelessType = "Stateless";
 
 State stateless_position(std::int64_t epoch, std::int64_t batches) {
-  return {kType, {{"epoch", epoch}, {"batches", batches}}, {}};
+  return {kStatelessType, {{"epoch", epoch}, {"batches", batches}}, {}};
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ SavableDataLoaderState StatelessSource::save_state_rank() {
 }
 
 void StatelessSource::restore_state_rank(const SavableDataLoaderState& state) {
-  const State& position = own_position_in(state, kType);
+  const State& position = own_position_in(state, kStatelessType);
   check_node(position, stateless_position(0, 0));
   const std::int64_t epoch = position.integer("epoch");
   const std::int64_t batches = position.integer("batches");

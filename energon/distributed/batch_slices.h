@@ -17,7 +17,7 @@ namespace energon {
 std::int64_t sample_count(const Sample& batch);
 
 /// Samples [begin, end) of `batch`. Payloads are not copied. Only a slice of the whole batch keeps
-/// the restore key; other slices have none.
+/// the restore key and the place; other slices have none.
 Sample slice_batch(const Sample& batch, std::int64_t begin, std::int64_t end);
 
 /// The batches one after the other; tensors are copied unless there is only one batch. Throws Error

@@ -11,6 +11,7 @@ void FirstBatches::add(const Sample& batch) {
   keys_.push_back({batch.restore_key.bytes(), sample_count(batch)});
   if (batches_.size() + 1 == keys_.size()) {
     batches_.push_back(batch);
+    batches_.back().place.reset();  // like those that are rebuilt
   }
 }
 

@@ -25,8 +25,8 @@ class FirstBatches {
   /// Number of samples in all kept batches.
   std::int64_t samples() const;
 
-  /// The batches, in order; valid until a call of any other function. Throws Error of
-  /// BatchSource::restore_sample().
+  /// The batches, in order, without places; valid until a call of any other function. Throws Error
+  /// of BatchSource::restore_sample().
   std::span<const Sample> rebuild(BatchSource& source);
 
   std::string save() const;

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::int64_t kUnknown = -1;
 
-constexpr const char* kType = "Shard";
+constexpr const char* kShardType = "Shard";
 constexpr const char* kRepeated = "repeated";
 
 State shard_node(std::int64_t epoch, std::int64_t batches, bool source_ended,
                  std::string first_batches, std::pair<std::string, StateValue> settings) {
-  return {kType,
+  return {kShardType,
           {{"epoch", epoch},
            {"batches", batches},
            {"source_ended", source_ended ? std::int64_t{1} : std::int64_t{0}},
@@ -229,7 +229,7 @@ SavableDataLoaderState ShardAdapter::save_state_rank() {
 }
 
 void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
-  const Parts parts = take_apart(state, kType);
+  const Parts parts = take_apart(state, kShardType);
   State expected = shard_node(0, 0, false, {}, settings_field({}));
   if (has_repeated(parts.node)) {
     expected.fields.emplace_back(kRepeated, std::int64_t{0});

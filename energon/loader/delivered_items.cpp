@@ -15,7 +15,7 @@
 namespace energon {
 
 DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, const PipelineFactory& pipeline)
-    : layout_(layout_of(rank.config)) {
+    : layout_(layout_of(rank.config)), delivered_(rank.batch_index) {
   std::vector<std::string> differences;
   compare_configs(state_config(pipeline, layout_), rank.config, "", differences);
   if (!differences.empty()) {

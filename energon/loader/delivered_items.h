@@ -51,8 +51,13 @@ class DeliveredItems {
   /// the pipeline throws.
   std::optional<DeliveredItem> next();
 
+  int rank() const { return layout_.rank; }
+  /// How many items the rank had delivered when its state was saved.
+  std::int64_t delivered() const { return delivered_; }
+
  private:
   const WorkerConfig layout_;
+  const std::int64_t delivered_;
   HeapBufferPool memory_;
   std::vector<std::unique_ptr<PositionedDataset>> streams_;
   Turns turns_;

@@ -243,7 +243,7 @@ std::optional<Sample> RankStream::advance() {
           log_yield(*stream, *batch);
           last_stream_ = *stream;
           const Turn& turn = turns_.of(*stream);
-          last_place_ = {start_[*stream].logical_shard, turn.epoch, turn.count};
+          batch->place = {start_[*stream].logical_shard, turn.epoch, turn.count};
           turns_.take(*stream);
           ++delivered_[*stream];
           extend(certificates_[*stream], *batch);
@@ -333,7 +333,6 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   in_process_.clear();
   failure_.reset();
   lost_position_.reset();
-  last_place_.reset();
   start_ = std::move(fitted.streams);
   std::vector<Turn> turns;
   for (std::size_t i = 0; i < start_.size(); ++i) {

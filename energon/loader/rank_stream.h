@@ -24,7 +24,6 @@
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/debug_log.h"
 #include "energon/stage/pipeline.h"
-#include "energon/worker/batch_place.h"
 #include "energon/worker/kept_position.h"
 #include "energon/worker/loader_monitor.h"
 #include "energon/worker/loader_options.h"
@@ -40,7 +39,8 @@ class RankStream {
   /// `type` is the loader's name in the debug log.
   RankStream(std::string_view type, PipelineFactory make_pipeline, const LoaderOptions& options);
 
-  /// The next batch; nothing once at the end of each epoch, after which the next epoch begins.
+  /// The next batch, with its place in the job; nothing once at the end of each epoch, after which
+  /// the next epoch begins.
   /// Whatever a pipeline throws becomes an Error (pipeline_failure()); every further call throws
   /// the same Error.
   std::optional<Sample> next();
@@ -53,10 +53,6 @@ class RankStream {
   void restore_state(const SavableDataLoaderState& state);
   /// Ends the workers and keeps the position.
   void stop();
-
-  /// Place of the batch that next() returned last; nothing before the first one since the start or
-  /// a restore.
-  const std::optional<BatchPlace>& last_place() const { return last_place_; }
 
   /// The settings that the order depends on: state_config().
   const Config& config() const;
@@ -107,7 +103,6 @@ class RankStream {
   std::uint64_t drops_ = 0;                                     // drops that kept_ already covers
 
   std::optional<Error> failure_;
-  std::optional<BatchPlace> last_place_;
   std::optional<Error> lost_position_;       // set after a failure if the position is unknown
   mutable std::optional<BoxedJson> config_;  // made at the first use
 

@@ -30,6 +30,7 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
     }
     Sample sample = pipeline->restore_sample(parts.inner[0]);
     sample.restore_key = key;
+    sample.place.reset();
     return sample;
   } catch (...) {
     throw pipeline_failure(std::current_exception());

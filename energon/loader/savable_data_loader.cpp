@@ -23,10 +23,6 @@ SavableDataLoader::~SavableDataLoader() = default;
 
 std::optional<Sample> SavableDataLoader::next() { return stream_->next(); }
 
-const std::optional<BatchPlace>& SavableDataLoader::last_place() const {
-  return stream_->last_place();
-}
-
 SavableDataLoaderState SavableDataLoader::save_state_rank() { return stream_->save_state(); }
 
 void SavableDataLoader::restore_state_rank(const SavableDataLoaderState& state) {

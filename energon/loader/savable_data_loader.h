@@ -21,7 +21,6 @@
 #include "energon/loader/batch_source.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/pipeline.h"
-#include "energon/worker/batch_place.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 
@@ -45,15 +44,12 @@ class SavableDataLoader final : public BatchSource {
   /// Ends the workers. Those that have not ended after 200 ms are killed.
   ~SavableDataLoader() override;
 
-  /// The next batch; nothing at the end of the epoch. The call after that begins the next epoch.
+  /// The next batch, with its place in the job (Sample::place); nothing at the end of the epoch.
+  /// The call after that begins the next epoch.
   /// Throws Error: what a pipeline threw (kCorruptData, …), kWorkerDied, kTimeout,
   /// kResourceExhausted. After that every further call throws the same Error until
   /// restore_state_rank(). The position stays after the last batch and can be saved.
   std::optional<Sample> next() override;
-
-  /// Place in the job of the batch that next() returned last; nothing before the first one since
-  /// construction or a restore.
-  const std::optional<BatchPlace>& last_place() const;
 
   /// The position after the batches delivered so far. May be called at any time, even after a
   /// worker or the fork server has died or next() has thrown. Changes nothing and asks no worker.
@@ -72,8 +68,8 @@ class SavableDataLoader final : public BatchSource {
   /// as does each later next() until restore_state_rank().
   void stop() override;
 
-  /// Rebuilds the batch that any rank of this job delivered with `key`. Reads in the caller's
-  /// process and does not move the loader's position.
+  /// Rebuilds the batch that any rank of this job delivered with `key`, without its place. Reads in
+  /// the caller's process and does not move the loader's position.
   Sample restore_sample(const RestoreKey& key) override;
 
   /// Number of batches in one epoch of this rank; nothing if the epoch never ends.

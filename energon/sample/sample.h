@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "energon/sample/batch_place.h"
 #include "energon/sample/lazy_bytes.h"
 #include "energon/sample/restore_key.h"
 #include "io/bytes.h"
@@ -94,6 +96,11 @@ struct Sample {
   Mapping fields;
   /// In the order of `keys`, at least one per key.
   std::vector<SampleSource> sources;
+  /// Which micro batch of the job this is. Loaders set it on the batches that next() returns.
+  /// Samples inside a pipeline and results of restore_sample() have none. Neither have batches that
+  /// an adapter cut, joined or repeated, or that another rank sent. It is no part of the content:
+  /// digests and certificates leave it out.
+  std::optional<BatchPlace> place = std::nullopt;
 
   // Access by name and type. Throws Error: kNotFound that lists the existing fields if there is no
   // field `name`; kInvalidArgument that says what the field holds if it is of another type. The
@@ -131,7 +138,7 @@ std::string describe(const Value& value);
 const SampleSource& source_of(const Sample& sample, std::size_t position);
 
 /// XXH3-64 over names and contents of all fields, in order: equal digests mean equal data. Excludes
-/// keys and sources. Fetches lazy bytes and hashes them like other bytes.
+/// keys, sources and the place. Fetches lazy bytes and hashes them like other bytes.
 std::uint64_t digest(const Sample& sample);
 
 /// Total bytes of all payloads in memory (parts, tensors, texts). Lazy bytes count as 0.

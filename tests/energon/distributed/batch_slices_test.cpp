@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/distributed/first_batches.h"
 #include "energon/distributed/sample_bytes.h"
 #include "io/error.h"
 #include "tests/energon/distributed/numbered_batches.h"
@@ -29,11 +30,24 @@ TEST_CASE("a slice of a batch shares its memory", "[distributed]") {
   CHECK(show(energon::slice_batch(whole, 2, 2)) == "[]");
 }
 
-TEST_CASE("only the whole batch keeps its restore key", "[distributed]") {
+TEST_CASE("only the whole batch keeps its restore key and its place", "[distributed]") {
   Sample whole = batch({1, 2});
   whole.restore_key = energon::RestoreKey::leaf(energon::Stage::kWebdataset, {0, 1});
+  whole.place = energon::BatchPlace{.logical_shard = 1, .epoch = 0, .turn = 4};
   CHECK(energon::slice_batch(whole, 0, 2).restore_key == whole.restore_key);
+  CHECK(energon::slice_batch(whole, 0, 2).place == whole.place);
   CHECK(energon::slice_batch(whole, 0, 1).restore_key.empty());
+  CHECK_FALSE(energon::slice_batch(whole, 0, 1).place);
+  CHECK_FALSE(energon::concatenate_batches(std::vector{whole, whole}).place);
+}
+
+TEST_CASE("batches that fill up an epoch have no place", "[distributed]") {
+  energon::FirstBatches first;
+  Sample whole = batch({1, 2});
+  whole.place = energon::BatchPlace{.logical_shard = 1, .epoch = 0, .turn = 4};
+  first.add(whole);
+  energon::testing::ScriptedSource unused([](std::int64_t) { return std::nullopt; });
+  CHECK_FALSE(first.rebuild(unused)[0].place);
 }
 
 TEST_CASE("batches are joined, and cut where it does not matter what they were", "[distributed]") {

@@ -58,7 +58,7 @@ TEST_CASE("passages of a logical shard overlap by less than its shuffle buffer, 
   std::map<int, Passages> shards;
   for (int batch = 0; batch < 55 * 60; ++batch) {
     const auto sample = loader.next();
-    shards[loader.last_place()->logical_shard].add(numbers(*sample).front());
+    shards[sample->place->logical_shard].add(numbers(*sample).front());
   }
   CAPTURE(buffer);
   REQUIRE(shards.size() == 3);

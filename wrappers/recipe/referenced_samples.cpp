@@ -1,4 +1,4 @@
-#include "cli/job/referenced_samples.h"
+#include "wrappers/recipe/referenced_samples.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "energon/sample/restore_key.h"
 #include "io/error.h"
 
-namespace energon::cli {
+namespace energon {
 
 std::vector<Sample> read_samples(std::span<const SampleRef> references, const PipelineData& data) {
   HeapBufferPool memory;
@@ -27,4 +27,4 @@ std::vector<Sample> read_samples(std::span<const SampleRef> references, const Pi
   return samples;
 }
 
-}  // namespace energon::cli
+}  // namespace energon

@@ -1,25 +1,16 @@
-#include "cli/job/find_sample.h"
+#include "energon/read/find_in_shards.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <iterator>
 #include <memory>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cli/job/interrupt.h"
-#include "cli/job/open_dataset.h"
-#include "cli/show/output.h"
-#include "energon/read/jsonl_dataset.h"
 #include "energon/read/webdataset.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/dataset_kind.h"
 #include "io/dataset/read_committed.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
@@ -27,36 +18,22 @@
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/sample_index.h"
-#include "io/recipe/dataset_yaml.h"
-#include "io/recipe/recipe.h"
+#include "io/index/tar_index.h"
 #include "io/tar/archive_tail.h"
 #include "io/tar/member_name.h"
 #include "io/tar/tar_walker.h"
 
-namespace energon::cli {
+namespace energon {
 namespace {
 
 namespace fs = std::filesystem;
 
-enum class Matches { kFirst, kAll };
-
 // The shard that has the sample, and which of its samples it is.
-struct Place {
+struct SampleInShard {
   ShardSet shard;  // one
   std::int64_t sample = 0;
   /// What index.sqlite says of the sample's parts; absent: it lists none.
   std::optional<std::vector<PartLocation>> parts = std::nullopt;
-};
-
-[[noreturn]] void fail_not_found(const std::string& path, const std::string& key) {
-  throw Error(ErrorCode::kNotFound, fmt::format("no sample has the key '{}'", printable(key)),
-              {.path = path});
-}
-
-// Where samples are looked for.
-struct SplitPart {
-  std::optional<std::string> name = std::nullopt;    // absent: everywhere
-  std::optional<std::string> config = std::nullopt;  // its split file; absent: the usual one
 };
 
 // The only oddity that opening tells of, too, if tars are not strict.
@@ -69,8 +46,9 @@ std::vector<std::string> warnings_of_end(const ShardFile& shard) {
                       describe(ArchiveTail::kNoEnd, summary.end_offset))};
 }
 
-Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const std::string& key,
-                       const SplitPart& part, const OpenOptions& open) {
+SampleInShard find_in_prepared(const std::string& folder, const DatasetInfo& info,
+                               const std::string& key, const SplitPart& part,
+                               const OpenOptions& open) {
   const std::string meta = folder + "/.nv-meta";
   std::vector<std::string> shards_of_part;
   if (part.name) {
@@ -80,7 +58,7 @@ Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const
   const SampleIndex index(index_path);
   const auto location = index.find_sample(key);
   if (!location) {
-    fail_not_found(folder, key);
+    fail_key_not_found(folder, key);
   }
   const std::int64_t shard = location->tar_file_id;
   if (shard < 0 || shard >= static_cast<std::int64_t>(info.shards.size())) {
@@ -110,12 +88,13 @@ Place find_in_prepared(const std::string& folder, const DatasetInfo& info, const
 }
 
 // The number of the sample `key` in a shard, by its headers.
-std::optional<std::int64_t> number_in_shard(const ShardFile& shard, const std::string& key) {
+std::optional<std::int64_t> number_in_shard(const ShardFile& shard, const std::string& key,
+                                            const FindOptions& options) {
   const FileSource tar(shard.tar_path);
   TarFileWalker walker(tar);
   while (const auto member = walker.next()) {
-    if (interrupt_signal() != 0) {
-      throw Error(ErrorCode::kCancelled, "interrupted");
+    if (options.check_cancelled) {
+      options.check_cancelled();
     }
     const auto name =
         member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
@@ -129,30 +108,40 @@ std::optional<std::int64_t> number_in_shard(const ShardFile& shard, const std::s
   return std::nullopt;
 }
 
-std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::string& key) {
+std::optional<std::int64_t> find_in_shard(const ShardFile& shard, const std::string& key,
+                                          const FindOptions& options) {
   try {
-    return number_in_shard(shard, key);
+    return number_in_shard(shard, key, options);
   } catch (Error& error) {
     throw error.with({.path = shard.tar_path});
   }
 }
 
-std::vector<Place> find_in_plain(const std::string& path, const std::string& key, Matches matches,
-                                 const OpenOptions& open) {
-  const ShardSet shards = open_shards(path, open);
-  std::vector<Place> places;
+void tell(const std::vector<std::string>& warnings, const FindOptions& options) {
+  for (const std::string& warning : warnings) {
+    if (options.warn) {
+      options.warn(warning);
+    }
+  }
+}
+
+std::vector<SampleInShard> find_in_plain(const std::string& path, const std::string& key,
+                                         KeyMatches matches, const FindOptions& options) {
+  const ShardSet shards = open_split(path, options.open);
+  tell(shards.warnings, options);
+  std::vector<SampleInShard> places;
   for (const ShardFile& shard : shards.shards) {
-    if (const auto sample = find_in_shard(shard, key)) {
+    if (const auto sample = find_in_shard(shard, key, options)) {
       places.push_back(
           {.shard = {.dataset_path = shards.dataset_path, .kind = shards.kind, .shards = {shard}},
            .sample = *sample});
-      if (matches == Matches::kFirst) {
+      if (matches == KeyMatches::kFirst) {
         break;
       }
     }
   }
   if (places.empty()) {
-    fail_not_found(path, key);
+    fail_key_not_found(path, key);
   }
   return places;
 }
@@ -202,7 +191,7 @@ void check_parts(const std::vector<PartLocation>& listed, const std::vector<Foun
                   names[0] == names[1] ? "the same names, other places" : list_names(names[1])));
 }
 
-FoundSample read_sample_at(const Place& place, const std::string& key) {
+FoundSample read_sample_at(const SampleInShard& place, const std::string& key) {
   const ShardFile& shard = place.shard.shards.front();
   FoundSample found;
   found.bytes = TarIndex::load(shard.index_path, shard.tar_size).range(place.sample);
@@ -225,7 +214,7 @@ FoundSample read_sample_at(const Place& place, const std::string& key) {
   return found;
 }
 
-FoundSample read_sample(const Place& place, const std::string& key) {
+FoundSample read_sample(const SampleInShard& place, const std::string& key) {
   const ShardFile& shard = place.shard.shards.front();
   try {
     return read_sample_at(place, key);
@@ -239,145 +228,37 @@ FoundSample read_sample(const Place& place, const std::string& key) {
 
 }  // namespace
 
-WantedSample parse_wanted(std::string_view text) {
-  if (const auto name = split_member_name(text)) {
-    return {std::string(name->key), std::string(name->part)};
-  }
-  return {std::string(text), std::nullopt};
-}
-
-namespace {
-
-// The line of a JSONL file.
-FoundSample find_line(const std::string& path, const std::string& key, const OpenOptions& open) {
-  const auto dataset = std::make_shared<const JsonlDataset>(path, open.cache_dir);
-  std::int64_t index = -1;
-  const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (error != std::errc() || stop != key.data() + key.size() || index < 0 ||
-      index >= dataset->sample_count()) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("no sample has the key '{}'; keys are the numbers of the lines, from 0 "
-                            "to {}",
-                            printable(key), dataset->sample_count() - 1),
-                {.path = path});
-  }
-  HeapBufferPool memory;
-  std::vector<Sample> samples;
-  dataset->open_reader()->read({&index, 1}, memory, samples);
-  const ByteRange bytes = dataset->index().range(index);
-  return {.sample = std::move(samples.at(0)), .bytes = bytes, .parts = {{"json", bytes}}};
-}
-
-std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
-                                 const SplitPart& part, Matches matches, const OpenOptions& open);
-
-// The datasets of a leaf and, if only a split is asked for, what of them is in it.
-std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& leaf,
-                                                         bool is_split_wanted) {
-  std::vector<std::pair<std::string, SplitPart>> places;
-  const auto add = [&](const std::string& path, const std::string& part,
-                       const std::optional<std::string>& config) {
-    places.emplace_back(path, is_split_wanted ? SplitPart{part, config} : SplitPart());
-  };
-  if (leaf.kind != LeafReference::Kind::kJoin) {
-    add(leaf.path, leaf.split_part, leaf.split_config);
-  }
-  for (const JoinColumn& column : leaf.columns) {
-    add(column.path, column.split_part, column.split_config);
-  }
-  return places;
-}
-
-// In the datasets of a metadataset, in order: of one of its splits, or of all.
-std::vector<FoundSample> find_in_metadataset(const std::string& path, const std::string& key,
-                                             const std::optional<std::string>& wanted_split,
-                                             Matches matches, const OpenOptions& open) {
-  std::vector<FoundSample> found;
-  const Metadataset metadataset = read_metadataset(path);
-  const std::vector<MetadatasetSplit> splits =
-      wanted_split ? std::vector{metadataset.split(*wanted_split)} : metadataset.splits;
-  std::set<std::tuple<std::string, std::optional<std::string>, std::optional<std::string>>>
-      searched;
-  for (const MetadatasetSplit& split : splits) {
-    for (const LeafReference& leaf : load_recipe(path, split.name).leaves) {
-      for (const auto& [dataset, part] : places_of(leaf, wanted_split.has_value())) {
-        if (!searched.insert({dataset, part.name, part.config}).second) {
-          continue;
-        }
-        try {
-          auto here = find_in(dataset, key, part, matches, open);
-          std::move(here.begin(), here.end(), std::back_inserter(found));
-        } catch (const Error& error) {
-          if (error.code() != ErrorCode::kNotFound) {
-            throw;
-          }
-        }
-        if (!found.empty() && matches == Matches::kFirst) {
-          return found;
-        }
-      }
-    }
-  }
-  if (found.empty()) {
-    fail_not_found(path, key);
-  }
-  return found;
-}
-
-// At least one; throws kNotFound if there is none.
-std::vector<FoundSample> find_in(const std::string& path, const std::string& key,
-                                 const SplitPart& part, Matches matches, const OpenOptions& open) {
-  switch (detect_dataset_kind(path)) {
-    case DatasetKind::kJsonl:
-      return {find_line(path, key, open)};
-    case DatasetKind::kMetadataset:
-      return find_in_metadataset(path, key, part.name, matches, open);
-    case DatasetKind::kPrepared:
-    case DatasetKind::kPlainTars:
-    case DatasetKind::kFolder:
-      break;
-  }
+std::vector<FoundSample> find_in_shards(const std::string& path, const std::string& key,
+                                        const SplitPart& part, KeyMatches matches,
+                                        const FindOptions& options) {
   std::vector<FoundSample> found;
   std::vector<std::string> warnings;  // not told yet
-  const auto read_all = [&](const std::vector<Place>& places) {
+  const auto read_all = [&](const std::vector<SampleInShard>& places) {
     found.clear();
     warnings.clear();
-    for (const Place& place : places) {
+    for (const SampleInShard& place : places) {
       warnings.insert(warnings.end(), place.shard.warnings.begin(), place.shard.warnings.end());
       found.push_back(read_sample(place, key));
     }
   };
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    read_all(find_in_plain(path, key, matches, open));
+    read_all(find_in_plain(path, key, matches, options));
     return found;
   }
   const std::string folder = fs::canonical(path).string();
   read_committed(folder, [&] {
     const auto info = read_dataset_info(folder + "/.nv-meta");
-    read_all(info ? std::vector{find_in_prepared(folder, *info, key, part, open)}
-                  : find_in_plain(path, key, matches, open));
+    read_all(info ? std::vector{find_in_prepared(folder, *info, key, part, options.open)}
+                  : find_in_plain(path, key, matches, options));
   });
-  for (const std::string& warning : warnings) {
-    print_warning(warning);
-  }
+  tell(warnings, options);
   return found;
 }
 
-}  // namespace
-
-FoundSample find_sample(const std::string& path, const std::string& key,
-                        const std::optional<std::string>& split, const OpenOptions& open) {
-  SplitPart part{.name = split};
-  if (split && detect_dataset_kind(path) == DatasetKind::kPrepared) {
-    part.config = read_dataset_yaml(path, std::nullopt).split_config;
-  }
-  return std::move(find_in(path, key, part, Matches::kFirst, open).front());
+void fail_key_not_found(const std::string& path, const std::string& key) {
+  throw Error(ErrorCode::kNotFound, fmt::format("no sample has the key '{}'", printable(key)),
+              {.path = path});
 }
 
-std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
-                                      const OpenOptions& open) {
-  return find_in(path, key, {}, Matches::kAll, open);
-}
-
-}  // namespace energon::cli
+}  // namespace energon

@@ -1,4 +1,4 @@
-// Reads samples, as stored in the data, by their references in restore keys.
+// Reads samples, as stored in the data, by their references (samples_in() of a restore key).
 
 #pragma once
 
@@ -9,10 +9,10 @@
 #include "energon/sample/sample_ref.h"
 #include "wrappers/orders/pipeline_leaf.h"
 
-namespace energon::cli {
+namespace energon {
 
 /// The samples that `references` name in the leaves of `data`, in that order. Throws Error:
 /// kInvalidArgument for a reference to no sample, and as LeafReader::read().
 std::vector<Sample> read_samples(std::span<const SampleRef> references, const PipelineData& data);
 
-}  // namespace energon::cli
+}  // namespace energon
