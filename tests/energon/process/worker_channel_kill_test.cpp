@@ -58,6 +58,9 @@ TEST_CASE_METHOD(ProcessFixture, "a worker killed at any protocol state loses no
 
 TEST_CASE_METHOD(ProcessFixture, "a worker killed between a command and its answer is noticed",
                  "[process][channel][kill][fork]") {
+  if (!energon::has_fail_points()) {
+    return skip_case("built without fail points");
+  }
   ForkServer server([](WorkerStart& start) {
     return run_worker(start, "command.received", FailAction::kKill, 3);
   });
