@@ -12,12 +12,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "io/error.h"
 #include "io/hash.h"
+#include "io/mutex.h"
 #include "io/write_all.h"
 
 namespace energon {
@@ -268,10 +268,10 @@ void remove_abandoned(const std::string& folder, bool (*is_ours)(std::string_vie
 }
 
 void remove_abandoned_once(const std::string& folder, bool (*is_ours)(std::string_view target)) {
-  static std::mutex mutex;
-  static std::set<std::string> done;
+  static Mutex mutex;
+  static std::set<std::string> done ENERGON_GUARDED_BY(mutex);
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!done.insert(folder).second) {
       return;
     }

@@ -184,7 +184,7 @@ void save_batch(const Sample& batch, const std::string& folder) {
 bool is_batch_of_dump(const RestoreKey& key) {
   try {
     const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
-    for (const RestoreKey& sample : split_key(shard.inner[0], Stage::kBatch, 1, -1).inner) {
+    for (const RestoreKey& sample : split_key(shard.inner[0], Stage::kBatch, 1).inner) {
       split_key(sample, Stage::kWebdataset, 2, 0);
     }
     return true;

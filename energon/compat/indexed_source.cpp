@@ -191,7 +191,7 @@ std::optional<std::int64_t> IndexedSource::remainder() const {
 }
 
 Sample IndexedSource::restore_sample(const RestoreKey& key) {
-  const RestoreKeyParts parts = split_key(key, Stage::kBatch, 1, -1);
+  const RestoreKeyParts parts = split_key(key, Stage::kBatch, 1);
   Indexes indexes;
   for (const RestoreKey& inner : parts.inner) {
     const std::int64_t index = split_key(inner, Stage::kWebdataset, 2, 0).integers[1];

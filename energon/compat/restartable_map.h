@@ -83,7 +83,7 @@ class RestartableMap {
   std::int64_t samples_streamed_ = 0;  // by this worker in this run
 
   std::vector<std::int64_t> order_;  // of pass order_pass_
-  std::int64_t order_pass_ = -1;
+  std::optional<std::int64_t> order_pass_;
 };
 
 }  // namespace energon

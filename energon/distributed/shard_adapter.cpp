@@ -13,8 +13,6 @@
 namespace energon {
 namespace {
 
-constexpr std::int64_t kUnknown = -1;
-
 constexpr const char* kShardType = "Shard";
 constexpr const char* kRepeated = "repeated";
 
@@ -65,16 +63,17 @@ std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
 // Each rank tells how many batches it has, and what it has in common with the others; one that
 // cannot say so, or failed in the epoch before, tells that instead, so that nobody waits for it.
 void ShardAdapter::agree_on_size() {
-  std::int64_t own = kUnknown;
+  std::optional<std::int64_t> own;
   Config common;
   std::string reply;
   try {
     if (failure_) {
       std::rethrow_exception(failure_);
     }
-    own = batches_of_source().value_or(kUnknown);
+    own = batches_of_source();
     common = source_->common_settings();
-    reply = success(fmt::format("{} {}", own, agreement_digest(common)));
+    const std::string number = own ? std::to_string(*own) : "";
+    reply = success(fmt::format("{} {}", number, agreement_digest(common)));
   } catch (const Error& error) {
     reply = failure(error);
   } catch (const std::exception& error) {
@@ -92,9 +91,8 @@ void ShardAdapter::agree_on_size() {
   bool agree = true;
   for (std::size_t rank = 0; rank < told.size(); ++rank) {
     const std::size_t space = told[rank].find(' ');
-    const std::int64_t size = std::stoll(told[rank].substr(0, space));
     agree = agree && told[rank].substr(space) == told.front().substr(told.front().find(' '));
-    if (size == kUnknown) {
+    if (space == 0) {  // no number
       throw Error(
           ErrorCode::kInvalidArgument,
           fmt::format("rank {} does not know how many batches its epoch has left, so the ranks "
@@ -102,6 +100,7 @@ void ShardAdapter::agree_on_size() {
                       "(virtual_epoch_length) or leave out even_batches and drop_last",
                       rank));
     }
+    const std::int64_t size = std::stoll(told[rank].substr(0, space));
     fewest = rank == 0 ? size : std::min(fewest, size);
     most = std::max(most, size);
   }
@@ -113,7 +112,7 @@ void ShardAdapter::agree_on_size() {
                 "a rank has no batch at all, so there is nothing it could repeat: there is less "
                 "data than ranks; use fewer, smaller batches, or drop_last");
   }
-  own_ = own;
+  own_ = *own;
   target_ = options_.drop_last ? fewest : most;
 }
 

@@ -31,8 +31,8 @@ std::string line_of(const FailureReport& report) {
   Config line = {
       {"time", utc_now()}, {"dataset", sample.dataset_path}, {"shard", sample.shard_name}};
   if (!report.is_shard_broken) {
-    if (sample.index_in_shard >= 0) {
-      line["index"] = sample.index_in_shard;
+    if (sample.index_in_shard) {
+      line["index"] = *sample.index_in_shard;
     }
     if (!sample.key.empty()) {
       line["key"] = sample.key;
@@ -53,7 +53,7 @@ bool names_one_place(const FailureReport& report) {
   }
   const FailedSample& sample = report.samples.front();
   return report.is_shard_broken ||
-         (report.samples.size() == 1 && (sample.index_in_shard >= 0 || !sample.key.empty()));
+         (report.samples.size() == 1 && (sample.index_in_shard || !sample.key.empty()));
 }
 
 // What tells a place apart: 8 bytes, so that a run in which millions fail keeps little.
@@ -64,7 +64,9 @@ std::uint64_t place_of(const FailureReport& report) {
   stream.update_field(as_bytes(sample.shard_name));
   if (!report.is_shard_broken) {
     stream.update_field(as_bytes(sample.key));
-    stream.update_field(std::as_bytes(std::span(&sample.index_in_shard, 1)));
+    if (sample.index_in_shard) {
+      stream.update_field(std::as_bytes(std::span(&*sample.index_in_shard, 1)));
+    }
   }
   return stream.digest();
 }

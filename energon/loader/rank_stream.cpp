@@ -35,7 +35,7 @@ RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
   if (options_.worker_config.num_workers > 0) {
     group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_, failures_);
   }
-  log_ = DebugLog(options_.debug_log_path, options_.worker_config, -1);
+  log_ = DebugLog(options_.debug_log_path, options_.worker_config, std::nullopt);
   log("__init__");
 }
 
@@ -71,7 +71,7 @@ void RankStream::log_yield(std::size_t stream, const Sample& batch) {
   log("yield", {{"worker_id", worker},
                 {"worker_idx", delivered_by(worker)},
                 {"idx", batch_index_},
-                {"iter_idx", iter_index_},
+                {"iter_idx", *iter_index_},
                 {"global_idx", global_index_},
                 {"keys", batch.keys}});
 }
@@ -176,19 +176,19 @@ std::optional<Sample> RankStream::next() {
   if (returned_at_) {
     consumer_.own_time += Clock::now() - *returned_at_;
   }
-  if (iter_index_ < 0) {
+  if (!iter_index_) {
     iter_index_ = 0;
     log("iter");
   }
   std::optional<Sample> batch = advance();
   if (batch) {
-    ++iter_index_;
+    ++*iter_index_;
     ++global_index_;
     ++consumer_.batches;
     consumer_.samples += std::max<std::size_t>(batch->keys.size(), 1);
     consumer_.bytes += payload_bytes(*batch);
   } else {
-    iter_index_ = -1;
+    iter_index_.reset();
   }
   returned_at_ = Clock::now();
   return batch;

@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <mutex>
+#include <optional>
 #include <string>
 
 #include "io/error.h"
+#include "io/mutex.h"
 
 namespace energon {
 namespace fail_point_detail {
@@ -21,25 +22,27 @@ struct Armed {
   std::uint64_t passes_left = 0;
 };
 
-std::mutex mutex;
-Armed point;
+Mutex mutex;
+Armed point ENERGON_GUARDED_BY(mutex);
 
-bool take(std::string_view site) {
-  const std::lock_guard lock(mutex);
+// What the armed point does if this is the passage it waits for.
+std::optional<FailAction> take(std::string_view site) {
+  const MutexLock lock(mutex);
   if (point.site != site || point.passes_left == 0 || --point.passes_left > 0) {
-    return false;
+    return std::nullopt;
   }
   armed.store(false, std::memory_order_relaxed);  // under the mutex; see the macro
-  return true;
+  return point.action;
 }
 
 }  // namespace
 
 void pass(std::string_view site) {
-  if (!take(site)) {
+  const std::optional<FailAction> action = take(site);
+  if (!action) {
     return;
   }
-  switch (point.action) {
+  switch (*action) {
     case FailAction::kKill:
       std::raise(SIGKILL);
       return;
@@ -63,7 +66,7 @@ void arm_fail_point(std::string_view site, FailAction action, std::uint64_t nth)
   if (!has_fail_points()) {
     throw Error(ErrorCode::kUnsupported, "fail points are not compiled in");
   }
-  const std::lock_guard lock(fail_point_detail::mutex);
+  const MutexLock lock(fail_point_detail::mutex);
   fail_point_detail::point = {std::string(site), action, nth};
   fail_point_detail::armed.store(true, std::memory_order_relaxed);  // see the macro
 }

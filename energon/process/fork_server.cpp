@@ -62,7 +62,7 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) 
                 fmt::format("{} descriptors for a worker, at most {} can be passed",
                             request.descriptors.size(), kMaxFrameDescriptors));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (alive()) {
     oom_kills_.mark();  // those before this worker are not its end
   }
@@ -165,7 +165,7 @@ ProcessEnd ForkServer::exit_of(const WorkerProcess& worker, Deadline deadline) {
                 fmt::format("worker process {} still runs", worker.process.pid()),
                 {.worker = worker.worker_id});
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Deadline report_by = deadline_after(kReportComesWithin);
   try {
     while (ends_.count(worker.request) == 0 && receive(report_by) != nullptr) {
@@ -190,7 +190,7 @@ Error ForkServer::death_of(const WorkerProcess& worker, Deadline deadline,
       throw;
     }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const ProcessEnd without_server{.kind = ProcessEnd::Kind::kExited, .value = kExitParentGone};
   if (!alive() && (end.kind == ProcessEnd::Kind::kUnknown || end == without_server)) {
     return server_gone(worker.worker_id);
@@ -246,7 +246,7 @@ void ForkServer::stop(std::chrono::milliseconds grace) {
   if (!owner_.is_current()) {
     return;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) {
     return;
   }

@@ -19,7 +19,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +30,7 @@
 #include "energon/process/wait.h"
 #include "io/bytes.h"
 #include "io/error.h"
+#include "io/mutex.h"
 #include "io/owner_process.h"
 #include "io/unique_fd.h"
 
@@ -117,10 +117,11 @@ class ForkServer {
   bool alive() const { return !server_.ended(); }
 
  private:
-  void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline);
-  std::unique_ptr<ReceivedFrame> receive(Deadline deadline);
-  Error server_gone(int worker_id);
-  std::string note_of(const ProcessEnd& end) const;
+  void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline)
+      ENERGON_REQUIRES(mutex_);
+  std::unique_ptr<ReceivedFrame> receive(Deadline deadline) ENERGON_REQUIRES(mutex_);
+  Error server_gone(int worker_id) ENERGON_REQUIRES(mutex_);
+  std::string note_of(const ProcessEnd& end) const ENERGON_REQUIRES(mutex_);
 
   /// What the fork server reported about a worker.
   struct Ended {
@@ -133,13 +134,13 @@ class ForkServer {
   Lifeline lifeline_;
   ProcessHandle server_;
 
-  std::mutex mutex_;  // guards everything below, and the order of messages on the socket
-  UniqueFd socket_;
-  std::uint64_t requests_ = 0;
-  std::map<std::uint64_t, Ended> ends_;  // by request
-  std::optional<ProcessEnd> server_end_;
-  OomKills oom_kills_;
-  bool stopped_ = false;
+  Mutex mutex_;  // held during a whole exchange of messages on the socket
+  UniqueFd socket_ ENERGON_GUARDED_BY(mutex_);
+  std::uint64_t requests_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, Ended> ends_ ENERGON_GUARDED_BY(mutex_);  // by request
+  std::optional<ProcessEnd> server_end_ ENERGON_GUARDED_BY(mutex_);
+  OomKills oom_kills_ ENERGON_GUARDED_BY(mutex_);
+  bool stopped_ ENERGON_GUARDED_BY(mutex_) = false;
 };
 
 /// The Error for a worker that ended unexpectedly: "worker 3 (pid 17, generation 0) killed by

@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "energon/process/arena.h"
 #include "io/error.h"
+#include "io/mutex.h"
 
 namespace energon {
 
@@ -22,7 +22,7 @@ struct ArenaReader::ReturnLane {
     }
     leases.fetch_sub(1, std::memory_order_relaxed);  // a count for people, orders nothing
     try {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       // Has room: the worker never has more slots outside than the ring takes. If the worker is
       // dead or damaged its ring, there is nobody to give it back to.
       const RingSpace space = returns->try_begin(sizeof(reference));
@@ -34,10 +34,13 @@ struct ArenaReader::ReturnLane {
     }
   }
 
+  // Not analysed: RingWriter::close() may be called by any thread at any time.
+  void close() ENERGON_NO_THREAD_SAFETY_ANALYSIS { returns->close(); }
+
   const OwnerProcess owner;
   std::atomic<std::uint64_t> leases{0};
-  std::mutex mutex;  // makes many threads one producer; guards the ring's private state
-  const std::unique_ptr<RingWriter> returns;
+  Mutex mutex;  // makes many threads one producer
+  const std::unique_ptr<RingWriter> returns ENERGON_PT_GUARDED_BY(mutex);
 };
 
 /// One slot on loan.
@@ -74,7 +77,7 @@ SlotLease ArenaReader::lease(const SlotReference& reference) {
           std::make_shared<const Lease>(range_.memory, lane_, reference)};
 }
 
-void ArenaReader::close() { lane_->returns->close(); }
+void ArenaReader::close() { lane_->close(); }
 
 std::uint64_t ArenaReader::leases() const {
   return lane_->leases.load(std::memory_order_relaxed);  // a count for people, orders nothing

@@ -47,14 +47,16 @@ void ReadHelper::read(std::span<const FileRead> reads) {
   }
   next_.store(0, std::memory_order_relaxed);  // published with is_wanted_
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_wanted_ = true;
     changed_.notify_all();
   }
   const Failure own = read_parts();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   is_wanted_ = false;
-  changed_.wait(lock, [this] { return !is_reading_; });
+  while (is_reading_) {
+    changed_.wait(mutex_);
+  }
   const Failure helpers = std::exchange(failure_, {});
   // Each thread stops at its first failure, and all parts before it were taken: so the first of
   // both is what reading alone would have met.
@@ -64,7 +66,7 @@ void ReadHelper::read(std::span<const FileRead> reads) {
 }
 
 std::chrono::nanoseconds ReadHelper::take_cpu_time() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(cpu_time_, std::chrono::nanoseconds(0));
 }
 
@@ -81,15 +83,23 @@ bool ReadHelper::start() {
 }
 
 void ReadHelper::serve(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [this] { return is_wanted_; })) {
+  const MutexLock lock(mutex_);
+  while (true) {
+    while (!is_wanted_) {
+      if (!changed_.wait(mutex_, stop)) {
+        return;
+      }
+    }
     is_wanted_ = false;
     is_reading_ = true;
-    lock.unlock();
-    const std::chrono::nanoseconds begin = thread_cpu_time();
-    Failure failure = read_parts();
-    const std::chrono::nanoseconds used = thread_cpu_time() - begin;
-    lock.lock();
+    Failure failure;
+    std::chrono::nanoseconds used{0};
+    {
+      const MutexUnlock unlocked(mutex_);
+      const std::chrono::nanoseconds begin = thread_cpu_time();
+      failure = read_parts();
+      used = thread_cpu_time() - begin;
+    }
     failure_ = std::move(failure);
     cpu_time_ += used;
     is_reading_ = false;

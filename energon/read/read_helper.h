@@ -9,12 +9,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <span>
 #include <stop_token>
 #include <thread>
@@ -22,6 +20,7 @@
 
 #include "io/bytes.h"
 #include "io/file_source.h"
+#include "io/mutex.h"
 
 namespace energon {
 
@@ -77,12 +76,12 @@ class ReadHelper {
   std::vector<Part> parts_;           // not changed while a thread may read them
   std::atomic<std::size_t> next_{0};  // first part that is not taken
 
-  std::mutex mutex_;  // guards all below
-  std::condition_variable_any changed_;
-  bool is_wanted_ = false;   // there are parts the helper has not seen
-  bool is_reading_ = false;  // the helper
-  Failure failure_;          // the helper's
-  std::chrono::nanoseconds cpu_time_{0};
+  Mutex mutex_;
+  StoppableCondition changed_;
+  bool is_wanted_ ENERGON_GUARDED_BY(mutex_) = false;   // there are parts the helper has not seen
+  bool is_reading_ ENERGON_GUARDED_BY(mutex_) = false;  // the helper
+  Failure failure_ ENERGON_GUARDED_BY(mutex_);          // the helper's
+  std::chrono::nanoseconds cpu_time_ ENERGON_GUARDED_BY(mutex_){0};
 
   std::jthread thread_;  // last, so that it is joined before the members it uses are destroyed
 };

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <mutex>
 #include <new>
 #include <vector>
+
+#include "io/mutex.h"
 
 namespace energon {
 namespace {
@@ -28,7 +29,7 @@ class HeapBufferPool::FreeList {
  public:
   Memory take(std::size_t size_class) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       auto& free = free_[size_class];
       if (!free.empty()) {
         Memory memory = std::move(free.back());
@@ -41,7 +42,7 @@ class HeapBufferPool::FreeList {
   }
 
   void give_back(Memory memory, std::size_t size_class) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (kept_bytes_ + size_class <= kKeptBytes) {
       kept_bytes_ += size_class;
       free_[size_class].push_back(std::move(memory));
@@ -49,9 +50,9 @@ class HeapBufferPool::FreeList {
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::size_t, std::vector<Memory>> free_;
-  std::size_t kept_bytes_ = 0;
+  Mutex mutex_;
+  std::map<std::size_t, std::vector<Memory>> free_ ENERGON_GUARDED_BY(mutex_);
+  std::size_t kept_bytes_ ENERGON_GUARDED_BY(mutex_) = 0;
 };
 
 HeapBufferPool::HeapBufferPool() : free_list_(std::make_shared<FreeList>()) {}

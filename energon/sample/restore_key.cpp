@@ -312,7 +312,7 @@ std::string RestoreKey::text() const {
 }
 
 RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
-                          int inner_count) {
+                          std::optional<std::size_t> inner_count) {
   ByteParser parser(key.bytes());
   ByteParser::Head head = parser.head();
   RestoreKeyParts parts{head.stage, std::move(head.integers), {}};
@@ -330,7 +330,7 @@ RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t intege
     }
   }
   if (parts.stage != stage || parts.integers.size() != integer_count ||
-      (inner_count >= 0 && parts.inner.size() != static_cast<std::size_t>(inner_count))) {
+      (inner_count && parts.inner.size() != *inner_count)) {
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format(

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,10 +81,9 @@ struct RestoreKeyParts {
 };
 
 /// Splits off the outermost stage. Throws Error (kInvalidArgument) unless the key starts with
-/// `stage`, has `integer_count` integers and, if `inner_count` is not negative, that many inner
-/// keys.
+/// `stage`, has `integer_count` integers and, if `inner_count` is given, that many inner keys.
 RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
-                          int inner_count);
+                          std::optional<std::size_t> inner_count = std::nullopt);
 
 /// Returns the samples that the item of `key` was made of, in order: the innermost keys, through
 /// all stages. Their repetitions are 0. Throws Error (kInvalidArgument) if an innermost key is not

@@ -22,11 +22,13 @@ void replace(std::string& text, std::string_view what, int value) {
 
 }  // namespace
 
-DebugLog::DebugLog(std::string_view path, const WorkerConfig& config, int worker) : path_(path) {
+DebugLog::DebugLog(std::string_view path, const WorkerConfig& config, std::optional<int> worker)
+    : path_(path) {
   if (path_.empty()) {
     return;
   }
-  replace(path_, "{worker_id}", config.rank * (config.num_workers + 1) + worker + 1);
+  const int number = worker ? *worker + 1 : 0;
+  replace(path_, "{worker_id}", config.rank * (config.num_workers + 1) + number);
   replace(path_, "{pid}", ::getpid());
   file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!enabled()) {

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,8 +25,9 @@ class DebugLog {
   DebugLog() = default;
   /// Opens the file `path` for appending. In `path`, "{pid}" is replaced by the process id and
   /// "{worker_id}" by a number that is unique in the job: rank * (workers + 1) for the parent, rank
-  /// * (workers + 1) + worker + 1 for a worker. `worker` is -1 in the parent. Throws Error (kIo).
-  DebugLog(std::string_view path, const WorkerConfig& config, int worker);
+  /// * (workers + 1) + worker + 1 for a worker. `worker` is absent in the parent. Throws Error
+  /// (kIo).
+  DebugLog(std::string_view path, const WorkerConfig& config, std::optional<int> worker);
 
   bool enabled() const { return file_.valid(); }
   /// Writes `line` with one system call. Throws Error (kIo).

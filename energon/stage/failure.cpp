@@ -12,7 +12,7 @@ std::vector<FailedSample> failed_samples(const Sample& sample) {
     failed[i].key = sample.keys[i];
   }
   for (const SampleSource& source : sample.sources) {
-    if (source.sample < failed.size() && failed[source.sample].index_in_shard < 0 && source.shard) {
+    if (source.sample < failed.size() && !failed[source.sample].index_in_shard && source.shard) {
       FailedSample& entry = failed[source.sample];
       entry.dataset_path = source.shard->dataset_path;
       entry.shard_name = source.shard->shard_name;

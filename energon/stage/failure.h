@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,8 +43,8 @@ struct FailedSample {
   std::string key = {};  ///< empty if the failure occurred before it was known
   std::string dataset_path = {};
   std::string shard_name = {};
-  std::int64_t index_in_shard = -1;  ///< -1: not known
-  ByteRange bytes = {};              ///< size 0: not known
+  std::optional<std::int64_t> index_in_shard = std::nullopt;  ///< absent: not known
+  ByteRange bytes = {};                                       ///< size 0: not known
 };
 
 /// Describes a sample, or each sample of a batch.

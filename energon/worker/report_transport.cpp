@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kMessageBytes = 256 * 1024;
 constexpr std::size_t kLongestText = 64 * 1024;
+constexpr std::int64_t kUnknownIndex = -1;  // in a message
 
 void write_text(ByteWriter& writer, std::string_view text) {
   writer.text(text.substr(0, kLongestText));
@@ -19,7 +20,7 @@ std::string encode_sample(const FailedSample& sample) {
   write_text(writer, sample.key);
   write_text(writer, sample.dataset_path);
   write_text(writer, sample.shard_name);
-  writer.i64(sample.index_in_shard);
+  writer.i64(sample.index_in_shard.value_or(kUnknownIndex));
   writer.u64(sample.bytes.offset);
   writer.u64(sample.bytes.size);
   return writer.take();
@@ -52,7 +53,9 @@ FailedSample read_sample(ByteReader& reader) {
   sample.key = reader.text();
   sample.dataset_path = reader.text();
   sample.shard_name = reader.text();
-  sample.index_in_shard = reader.i64();
+  if (const std::int64_t index = reader.i64(); index >= 0) {
+    sample.index_in_shard = index;
+  }
   sample.bytes.offset = reader.u64();
   sample.bytes.size = reader.u64();
   return sample;

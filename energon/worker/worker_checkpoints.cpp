@@ -12,7 +12,7 @@ void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint) {
   const auto index = static_cast<std::uint64_t>(checkpoint.index);
   ring_.write(index, as_bytes(writer_.bytes()));
   interval_.stored(checkpoint.index, writer_.bytes().size());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   indexes_.push_back(index);
   if (indexes_.size() > slots_) {
     indexes_.pop_front();
@@ -20,7 +20,7 @@ void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint) {
 }
 
 std::optional<std::uint64_t> WorkerCheckpoints::newest_not_after(std::uint64_t delivered) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto after = std::upper_bound(indexes_.begin(), indexes_.end(), delivered);
   return after == indexes_.begin() ? std::nullopt : std::optional(*(after - 1));
 }

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/process/checkpoint_ring.h"
 #include "energon/state/byte_codec.h"
 #include "energon/worker/checkpoint_interval.h"
+#include "io/mutex.h"
 
 namespace energon {
 
@@ -44,8 +44,8 @@ class WorkerCheckpoints {
   CheckpointInterval interval_;
   ByteWriter writer_;  // reused to avoid allocations
 
-  mutable std::mutex mutex_;           // guards everything below; both threads are in this process
-  std::deque<std::uint64_t> indexes_;  // of the stored checkpoints, ascending
+  mutable Mutex mutex_;  // both threads are in this process
+  std::deque<std::uint64_t> indexes_ ENERGON_GUARDED_BY(mutex_);  // of the stored ones, ascending
 };
 
 }  // namespace energon

@@ -1,11 +1,9 @@
 #include "energon/worker/worker_main.h"
 
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -28,6 +26,7 @@
 #include "energon/worker/transport.h"
 #include "energon/worker/worker_checkpoints.h"
 #include "io/error.h"
+#include "io/mutex.h"
 
 namespace energon {
 namespace {
@@ -52,31 +51,35 @@ WorkerBeginning decode_beginning(std::string_view bytes) {
 class EpochGate {
  public:
   void start_epoch(std::int64_t epoch) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     epoch_ = epoch;
     changed_.notify_all();
   }
   void close() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     changed_.notify_all();
   }
   /// Waits until epoch `epoch` may start. False: the channel was closed.
   bool wait_for_epoch(std::int64_t epoch) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || epoch_ >= epoch; });
+    const MutexLock lock(mutex_);
+    while (!closed_ && epoch_ < epoch) {
+      changed_.wait(mutex_);
+    }
     return !closed_;
   }
   void wait_for_close() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_; });
+    const MutexLock lock(mutex_);
+    while (!closed_) {
+      changed_.wait(mutex_);
+    }
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::int64_t epoch_ = 0;
-  bool closed_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::int64_t epoch_ ENERGON_GUARDED_BY(mutex_) = 0;
+  bool closed_ ENERGON_GUARDED_BY(mutex_) = false;
 };
 
 /// The checkpoints of all streams of a worker, by the stream's number in the rank.

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
@@ -27,6 +26,7 @@
 #include "io/index/index_cache.h"
 #include "io/index/parallel_for.h"
 #include "io/index/tar_index.h"
+#include "io/mutex.h"
 #include "io/path_exists.h"
 
 namespace energon {
@@ -100,21 +100,36 @@ void exclude_broken(ShardSet& set) {
   }
 }
 
+// Counts opened shards and reports them to the user, from one thread at a time.
+class OpenCounter {
+ public:
+  OpenCounter(const OpenOptions& options, std::int64_t total)
+      : options_(options), progress_{.shards_done = 0, .shards_total = total} {}
+
+  void add_shard() {
+    const MutexLock lock(mutex_);
+    ++progress_.shards_done;
+    if (options_.progress) {
+      options_.progress(progress_);
+    }
+  }
+
+ private:
+  const OpenOptions& options_;
+  Mutex mutex_;
+  OpenProgress progress_ ENERGON_GUARDED_BY(mutex_);
+};
+
 // Runs `open` for each shard of `set` in parallel and reports progress.
 void open_shards(ShardSet& set, const OpenOptions& options,
                  const std::function<void(ShardFile&, std::size_t)>& open,
                  const CountOfBroken& count_of_broken) {
   const auto total = static_cast<std::int64_t>(set.shards.size());
-  std::mutex progress_mutex;
-  OpenProgress progress{.shards_done = 0, .shards_total = total};
+  OpenCounter counter(options, total);
   const auto errors =
       parallel_for(total, thread_count(options.index_threads, total), [&](std::int64_t i) {
         open(set.shards[static_cast<std::size_t>(i)], static_cast<std::size_t>(i));
-        const std::lock_guard lock(progress_mutex);
-        ++progress.shards_done;
-        if (options.progress) {
-          options.progress(progress);
-        }
+        counter.add_shard();
       });
   if (options.broken_shards == BrokenShards::kSkip) {
     mark_broken(set, errors, count_of_broken);

@@ -30,16 +30,17 @@ ScanPipeline::ScanPipeline(std::int64_t shards, int threads, std::stop_token sto
 
 ScanPipeline::~ScanPipeline() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_abandoned_ = true;
   }
   changed_.notify_all();
 }
 
 ScannedShard ScanPipeline::next() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   auto& slot = slots_[static_cast<std::size_t>(handed_out_ % window_)];
-  changed_.wait(lock, stop_, [&] { return slot.has_value(); });
+  while (!slot.has_value() && changed_.wait(mutex_, stop_)) {
+  }
   if (stop_.stop_requested()) {
     throw Error(ErrorCode::kCancelled, "stopped while the shards were being scanned");
   }
@@ -53,24 +54,27 @@ ScannedShard ScanPipeline::next() {
 
 void ScanPipeline::work() {
   while (true) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop_, [&] {
-      return is_abandoned_ || taken_ == shards_ || taken_ < handed_out_ + window_;
-    });
-    if (is_abandoned_ || stop_.stop_requested() || taken_ == shards_) {
-      return;
+    std::int64_t i = 0;
+    {
+      const MutexLock lock(mutex_);
+      while (!is_abandoned_ && taken_ < shards_ && taken_ >= handed_out_ + window_ &&
+             changed_.wait(mutex_, stop_)) {
+      }
+      if (is_abandoned_ || stop_.stop_requested() || taken_ == shards_) {
+        return;
+      }
+      i = taken_++;
     }
-    const std::int64_t i = taken_++;
-    lock.unlock();
     ScannedShard shard;
     try {
       shard = scan_(i);
     } catch (...) {
       shard.error = std::current_exception();
     }
-    lock.lock();
-    slots_[static_cast<std::size_t>(i % window_)] = std::move(shard);
-    lock.unlock();
+    {
+      const MutexLock lock(mutex_);
+      slots_[static_cast<std::size_t>(i % window_)] = std::move(shard);
+    }
     changed_.notify_all();
   }
 }

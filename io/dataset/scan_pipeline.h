@@ -5,17 +5,16 @@
 
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "io/dataset/shard_record.h"
+#include "io/mutex.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -50,13 +49,13 @@ class ScanPipeline {
   const std::stop_token stop_;
   const Scan scan_;
 
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  // Guarded by mutex_.
-  std::vector<std::optional<ScannedShard>> slots_;  // shard i is in slot i % window_
-  std::int64_t taken_ = 0;
-  std::int64_t handed_out_ = 0;
-  bool is_abandoned_ = false;
+  Mutex mutex_;
+  StoppableCondition changed_;
+  // Shard i is in slot i % window_.
+  std::vector<std::optional<ScannedShard>> slots_ ENERGON_GUARDED_BY(mutex_);
+  std::int64_t taken_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::int64_t handed_out_ ENERGON_GUARDED_BY(mutex_) = 0;
+  bool is_abandoned_ ENERGON_GUARDED_BY(mutex_) = false;
 
   std::vector<std::jthread> pool_;  // last: joined before the members that it uses are destroyed
 };

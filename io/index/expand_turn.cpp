@@ -6,6 +6,7 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -16,15 +17,15 @@
 namespace energon {
 namespace {
 
-// Bytes that the holder of `lock` has written: -1 if nobody knows.
-off_t progress_of(int lock, const std::string& folder) {
+// Bytes that the holder of `lock` has written: nothing if nobody knows.
+std::optional<off_t> progress_of(int lock, const std::string& folder) {
   std::array<char, 256> name{};
   const ssize_t size = ::pread(lock, name.data(), name.size(), 0);
   const std::string_view announced(name.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   struct stat status {};
   if (announced.empty() || announced.find('/') != std::string_view::npos ||
       ::stat((folder + "/" + std::string(announced)).c_str(), &status) != 0) {
-    return -1;
+    return std::nullopt;
   }
   return status.st_size;
 }
@@ -35,7 +36,7 @@ ExpandTurn::ExpandTurn(const std::string& copy_path) : path_(copy_path + ".tmp.0
   constexpr std::chrono::milliseconds kBetweenLooks{20};
   const std::string folder = folder_of(copy_path);
   auto deadline = std::chrono::steady_clock::now() + kExpandStallLimit;
-  off_t last = -1;
+  std::optional<off_t> last;
   while (!path_exists(copy_path) && std::chrono::steady_clock::now() < deadline) {
     UniqueFd lock(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.valid()) {
@@ -54,7 +55,7 @@ ExpandTurn::ExpandTurn(const std::string& copy_path) : path_(copy_path + ".tmp.0
       lock_.reset();  // its last holder has removed it
       continue;
     }
-    if (const off_t size = progress_of(lock.get(), folder); size != last) {
+    if (const std::optional<off_t> size = progress_of(lock.get(), folder); size != last) {
       last = size;
       deadline = std::chrono::steady_clock::now() + kExpandStallLimit;
     }

@@ -1,7 +1,6 @@
 #include "io/index/sample_index.h"
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/index/sqlite_handle.h"
+#include "io/mutex.h"
 #include "io/tar/member_name.h"
 
 namespace energon {
@@ -90,9 +90,10 @@ SampleIndex::~SampleIndex() {
   if (!owner_.is_current()) {
     // Closing would touch state that the parent owns; the memory goes with the process. It stays in
     // reach, which tells leak checkers that it is meant.
-    static std::mutex mutex;
-    static auto& inherited = *new std::vector<std::unique_ptr<Connection>>();
-    const std::lock_guard lock(mutex);
+    static Mutex mutex;
+    static auto& inherited ENERGON_GUARDED_BY(mutex) =
+        *new std::vector<std::unique_ptr<Connection>>();
+    const MutexLock lock(mutex);
     inherited.push_back(std::move(connection_));
   }
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
-#include <mutex>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -29,6 +29,7 @@
 #include "io/lint/lint_jsonl.h"
 #include "io/lint/lint_metadataset.h"
 #include "io/lint/lint_parts.h"
+#include "io/mutex.h"
 #include "io/path_exists.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/tar/tar_walker.h"
@@ -164,8 +165,10 @@ class Linter {
     }
     report_.shards = total;
     warn_of_repeated_keys();
+    add_found();
     if (sqlite_ && report_.ok() && sqlite_->sample_count() != report_.samples) {
-      add({.message = fmt::format("index.sqlite has {} samples, the shards have {}",
+      report_.problems.push_back(
+          {.message = fmt::format("index.sqlite has {} samples, the shards have {}",
                                   sqlite_->sample_count(), report_.samples)});
     }
     std::stable_sort(report_.problems.begin(), report_.problems.end(),
@@ -179,8 +182,15 @@ class Linter {
   }
 
   void add(LintProblem problem) {
-    const std::lock_guard lock(mutex_);
-    report_.problems.push_back(std::move(problem));
+    const MutexLock lock(mutex_);
+    problems_.push_back(std::move(problem));
+  }
+
+  // Moves what all threads found into the report.
+  void add_found() {
+    const MutexLock lock(mutex_);
+    std::ranges::move(problems_, std::back_inserter(report_.problems));
+    report_.samples_checksummed = samples_checksummed_;
   }
 
   void open_sqlite() {
@@ -320,8 +330,8 @@ class Linter {
              .message = different_bytes(k)});
       }
     }
-    const std::lock_guard lock(mutex_);
-    report_.samples_checksummed += index.sample_count();
+    const MutexLock lock(mutex_);
+    samples_checksummed_ += index.sample_count();
   }
 
   // On the caller's thread: what concerns the dataset as a whole.
@@ -414,8 +424,11 @@ class Linter {
   std::optional<SampleIndex> sqlite_;
   std::vector<std::pair<std::uint64_t, std::int64_t>> keys_;  // XXH3-64, and the shard
 
-  std::mutex mutex_;
-  LintReport report_;  // its problems and samples_checksummed are guarded by mutex_
+  LintReport report_;  // of the caller's thread
+
+  Mutex mutex_;
+  std::vector<LintProblem> problems_ ENERGON_GUARDED_BY(mutex_);
+  std::int64_t samples_checksummed_ ENERGON_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "io/store/file_cache.h"
 
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/mutex.h"
 #include "io/store/file_cache_core.h"
 
 namespace energon {
@@ -15,9 +15,10 @@ namespace {
 // In a forked child the threads are not there, and the mutex and the condition variables are as the
 // parent had them: to destroy those can wait for ever. So they stay.
 void keep_for_ever(std::shared_ptr<FileCacheCore> core) {
-  static std::mutex mutex;
-  static auto* const kept = new std::vector<std::shared_ptr<FileCacheCore>>();
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static auto* const kept ENERGON_PT_GUARDED_BY(mutex) =
+      new std::vector<std::shared_ptr<FileCacheCore>>();
+  const MutexLock lock(mutex);
   kept->push_back(std::move(core));
 }
 

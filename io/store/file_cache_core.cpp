@@ -116,7 +116,7 @@ FileCacheCore::FileCacheCore(const FileCacheOptions& options)
 
 void FileCacheCore::close() noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_closed_ = true;
   }
   work_.notify_all();
@@ -146,7 +146,7 @@ FileCacheCore::Entry FileCacheCore::request(const std::string& store_id,
   auto entry = std::make_shared<CacheEntry>(
       CacheEntry{.store_id = store_id, .name = std::move(name), .open_store = open_store});
   std::list<Entry> request{entry};
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_closed_) {
     refuse_closed();
   }
@@ -166,7 +166,7 @@ void FileCacheCore::drop_reference(const Entry& entry) noexcept {
   if (!is_of_this_process()) {
     return;
   }
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (--entry->references > 0) {
     return;
   }
@@ -178,10 +178,10 @@ void FileCacheCore::drop_reference(const Entry& entry) noexcept {
     case CachePhase::kRequested:
       requests_.erase(entry->request);
       break;
-    case CachePhase::kOnDisk:
-      lock.unlock();
+    case CachePhase::kOnDisk: {
+      const MutexUnlock unlocked(mutex_);
       ::unlink(entry->path.c_str());
-      lock.lock();
+    }
       give_room_back(*entry);
       break;
     case CachePhase::kInMemory:
@@ -197,8 +197,10 @@ void FileCacheCore::drop_reference(const Entry& entry) noexcept {
 
 FileStoreItem FileCacheCore::get(const CacheEntry& entry) {
   check_process();
-  Lock lock(mutex_);
-  done_.wait(lock, [&] { return is_closed_ || entry.phase != CachePhase::kReading; });
+  MutexLock lock(mutex_);
+  while (!is_closed_ && entry.phase == CachePhase::kReading) {
+    done_.wait(mutex_);
+  }
   if (is_closed_) {
     refuse_closed();
   }
@@ -230,7 +232,7 @@ FileStoreItem FileCacheCore::read_store(const std::string& store_id, const Store
 
 FileCacheUsage FileCacheCore::usage() const {
   check_process();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {.bytes = used_bytes_,
           .files = used_files_,
           .requested = static_cast<std::int64_t>(requests_.size()),
@@ -240,8 +242,10 @@ FileCacheUsage FileCacheCore::usage() const {
 
 void FileCacheCore::wait_until_settled() const {
   check_process();
-  Lock lock(mutex_);
-  settled_.wait(lock, [this] { return is_closed_ || is_settled(); });
+  const MutexLock lock(mutex_);
+  while (!is_closed_ && !is_settled()) {
+    settled_.wait(mutex_);
+  }
 }
 
 // Threads that have been woken, but have not come to it yet, count by what woke them.
@@ -254,46 +258,48 @@ bool FileCacheCore::is_settled() const {
 }
 
 void FileCacheCore::serve() {
-  Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return is_closed_ || !requests_.empty(); });
+    while (!is_closed_ && requests_.empty()) {
+      work_.wait(mutex_);
+    }
     if (is_closed_) {
       return;
     }
     Entry entry = std::move(requests_.front());
     requests_.pop_front();
     ++busy_;
-    fetch(entry, lock);
+    fetch(entry);
     --busy_;
     settled_.notify_all();
     // Perhaps the last that holds it, and with it a function of the user.
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     entry.reset();
-    lock.lock();
   }
 }
 
-void FileCacheCore::fetch(const Entry& entry, Lock& lock) {
-  if (read(*entry, lock) && wait_for_room(*entry, lock)) {
-    write(*entry, lock);
+void FileCacheCore::fetch(const Entry& entry) {
+  if (read(*entry) && wait_for_room(*entry)) {
+    write(*entry);
   }
 }
 
 // Whether there is something to write.
-bool FileCacheCore::read(CacheEntry& entry, Lock& lock) {
+bool FileCacheCore::read(CacheEntry& entry) {
   entry.phase = CachePhase::kReading;
   const std::int64_t number = next_file_++;
-  lock.unlock();
   FileStoreItem item;
   std::string path;
   std::exception_ptr error;
-  try {
-    item = read_store(entry.store_id, entry.open_store, entry.name);
-    path = fmt::format("{}/{}", folder_path_, number);
-  } catch (...) {
-    error = std::current_exception();
+  {
+    const MutexUnlock unlocked(mutex_);
+    try {
+      item = read_store(entry.store_id, entry.open_store, entry.name);
+      path = fmt::format("{}/{}", folder_path_, number);
+    } catch (...) {
+      error = std::current_exception();
+    }
   }
-  lock.lock();
   done_.notify_all();
   if (error != nullptr) {
     entry.error = std::move(error);
@@ -308,7 +314,7 @@ bool FileCacheCore::read(CacheEntry& entry, Lock& lock) {
 }
 
 // False if it will have none: its file is too large, nobody wants it any more, or the cache ends.
-bool FileCacheCore::wait_for_room(CacheEntry& entry, Lock& lock) {
+bool FileCacheCore::wait_for_room(CacheEntry& entry) {
   if (entry.size_bytes > options_.max_bytes) {
     entry.phase = CachePhase::kUncached;
     entry.item.bytes = {};
@@ -317,12 +323,13 @@ bool FileCacheCore::wait_for_room(CacheEntry& entry, Lock& lock) {
   waiting_.push_back(&entry);  // allocates nothing: there is a place for each thread
   --busy_;
   settled_.notify_all();
-  const auto is_unwanted = [&] { return is_closed_ || entry.references == 0; };
-  room_.wait(lock, [&] { return is_unwanted() || (waiting_.front() == &entry && fits(entry)); });
+  while (!is_unwanted(entry) && !(waiting_.front() == &entry && fits(entry))) {
+    room_.wait(mutex_);
+  }
   ++busy_;
   std::erase(waiting_, &entry);
   room_.notify_all();  // another is the first now
-  if (is_unwanted()) {
+  if (is_unwanted(entry)) {
     return false;
   }
   used_bytes_ += entry.size_bytes;
@@ -330,11 +337,13 @@ bool FileCacheCore::wait_for_room(CacheEntry& entry, Lock& lock) {
   return true;
 }
 
-void FileCacheCore::write(CacheEntry& entry, Lock& lock) {
+void FileCacheCore::write(CacheEntry& entry) {
   const SharedBytes bytes = entry.item.bytes;
-  lock.unlock();
-  const bool is_written = write_new_file(entry.path, bytes.view);
-  lock.lock();
+  bool is_written = false;
+  {
+    const MutexUnlock unlocked(mutex_);
+    is_written = write_new_file(entry.path, bytes.view);
+  }
   entry.item.bytes = {};
   if (is_written && entry.references > 0) {
     entry.phase = CachePhase::kOnDisk;
@@ -342,13 +351,16 @@ void FileCacheCore::write(CacheEntry& entry, Lock& lock) {
   }
   entry.phase = CachePhase::kUncached;
   if (is_written) {
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     ::unlink(entry.path.c_str());
-    lock.lock();
   } else {
     ++failed_writes_;
   }
   give_room_back(entry);
+}
+
+bool FileCacheCore::is_unwanted(const CacheEntry& entry) const {
+  return is_closed_ || entry.references == 0;
 }
 
 bool FileCacheCore::fits(const CacheEntry& entry) const {

@@ -13,13 +13,11 @@
 
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +26,7 @@
 #include <vector>
 
 #include "io/index/cache_folder.h"
+#include "io/mutex.h"
 #include "io/owner_process.h"
 #include "io/store/file_cache.h"
 #include "io/store/file_store.h"
@@ -84,16 +83,16 @@ class FileCacheCore {
   void wait_until_settled() const;
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  // These release the mutex temporarily.
+  void fetch(const Entry& entry) ENERGON_REQUIRES(mutex_);
+  bool read(CacheEntry& entry) ENERGON_REQUIRES(mutex_);
+  bool wait_for_room(CacheEntry& entry) ENERGON_REQUIRES(mutex_);
+  void write(CacheEntry& entry) ENERGON_REQUIRES(mutex_);
 
-  // All of these require the mutex; those that take the lock may release it temporarily.
-  void fetch(const Entry& entry, Lock& lock);
-  bool read(CacheEntry& entry, Lock& lock);
-  bool wait_for_room(CacheEntry& entry, Lock& lock);
-  void write(CacheEntry& entry, Lock& lock);
-  bool fits(const CacheEntry& entry) const;
-  void give_room_back(const CacheEntry& entry);
-  bool is_settled() const;
+  bool is_unwanted(const CacheEntry& entry) const ENERGON_REQUIRES(mutex_);
+  bool fits(const CacheEntry& entry) const ENERGON_REQUIRES(mutex_);
+  void give_room_back(const CacheEntry& entry) ENERGON_REQUIRES(mutex_);
+  bool is_settled() const ENERGON_REQUIRES(mutex_);
 
   void serve();  // a thread
 
@@ -103,22 +102,24 @@ class FileCacheCore {
   const std::string folder_path_;
   StorePool stores_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable work_;             // there is a request
-  std::condition_variable done_;             // a read has ended
-  std::condition_variable room_;             // there may be room, or another fetch is first in line
-  mutable std::condition_variable settled_;  // is_settled() may have become true
+  mutable Mutex mutex_;
+  Condition work_;             // there is a request
+  Condition done_;             // a read has ended
+  Condition room_;             // there may be room, or another fetch is first in line
+  mutable Condition settled_;  // is_settled() may have become true
 
-  // Guarded by mutex_.
-  bool is_closed_ = false;
-  std::map<std::pair<std::string_view, std::string_view>, Entry> entries_;  // keys view the entry
-  std::list<Entry> requests_;                                               // in request order
-  std::vector<const CacheEntry*> waiting_;  // for room, in order; at most one per thread
-  int busy_ = 0;                            // threads that read or write
-  std::int64_t next_file_ = 0;
-  std::uint64_t used_bytes_ = 0;
-  std::int64_t used_files_ = 0;
-  std::int64_t failed_writes_ = 0;
+  bool is_closed_ ENERGON_GUARDED_BY(mutex_) = false;
+  // Keys view the entry.
+  std::map<std::pair<std::string_view, std::string_view>, Entry> entries_
+      ENERGON_GUARDED_BY(mutex_);
+  std::list<Entry> requests_ ENERGON_GUARDED_BY(mutex_);  // in request order
+  // For room, in order; at most one per thread.
+  std::vector<const CacheEntry*> waiting_ ENERGON_GUARDED_BY(mutex_);
+  int busy_ ENERGON_GUARDED_BY(mutex_) = 0;  // threads that read or write
+  std::int64_t next_file_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::uint64_t used_bytes_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::int64_t used_files_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::int64_t failed_writes_ ENERGON_GUARDED_BY(mutex_) = 0;
 
   std::vector<std::thread> threads_;  // started last; joined by close()
 };

@@ -8,14 +8,10 @@ namespace energon {
 class StorePool::Lease {
  public:
   Lease(StorePool& pool, const std::string& store_id, const StoreFactory& open_store)
-      : mutex_(pool.mutex_) {
-    {
-      const std::lock_guard lock(mutex_);
-      idle_ = &pool.idle_[store_id];
-      if (!idle_->empty()) {
-        store_.splice(store_.begin(), *idle_, idle_->begin());
-        return;
-      }
+      : pool_(pool) {
+    take_idle(store_id);
+    if (!store_.empty()) {
+      return;
     }
     store_.push_back(open_store());
     if (store_.front() == nullptr) {
@@ -24,19 +20,30 @@ class StorePool::Lease {
     }
   }
   // Also after an error: a name that is not there does a store no harm.
-  ~Lease() {
-    const std::lock_guard lock(mutex_);
-    idle_->splice(idle_->begin(), store_);
-  }
+  ~Lease() { give_back(); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
   FileStore& store() { return *store_.front(); }
 
  private:
-  std::mutex& mutex_;
-  Stores* idle_ = nullptr;  // a map's elements stay where they are
-  Stores store_;            // one
+  void take_idle(const std::string& store_id) {
+    const MutexLock lock(pool_.mutex_);
+    idle_ = &pool_.idle_[store_id];
+    if (!idle_->empty()) {
+      store_.splice(store_.begin(), *idle_, idle_->begin());
+    }
+  }
+
+  void give_back() {
+    const MutexLock lock(pool_.mutex_);
+    idle_->splice(idle_->begin(), store_);
+  }
+
+  StorePool& pool_;
+  // A map's elements stay where they are.
+  Stores* idle_ ENERGON_PT_GUARDED_BY(pool_.mutex_) = nullptr;
+  Stores store_;  // one
 };
 
 FileStoreItem StorePool::get(const std::string& store_id, const StoreFactory& open_store,

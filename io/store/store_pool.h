@@ -5,11 +5,11 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "io/mutex.h"
 #include "io/store/file_store.h"
 
 namespace energon {
@@ -30,8 +30,8 @@ class StorePool {
   class Lease;
   using Stores = std::list<std::unique_ptr<FileStore>>;
 
-  std::mutex mutex_;
-  std::unordered_map<std::string, Stores> idle_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<std::string, Stores> idle_ ENERGON_GUARDED_BY(mutex_);
 };
 
 }  // namespace energon

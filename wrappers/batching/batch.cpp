@@ -79,14 +79,14 @@ std::int64_t Batch::skip_batches(std::int64_t count, std::int64_t batch_size) {
 }
 
 Sample Batch::restore_sample(const RestoreKey& key) {
-  const RestoreKeyParts parts = split_key(key, Stage::kBatch, 1, -1);
+  const RestoreKeyParts parts = split_key(key, Stage::kBatch, 1);
   std::vector<Sample> samples = restore_samples(*inner_, parts.inner);
   const StageGuard::Work work = guard_.work_on(samples);
   return make_batch(samples, parts.integers[0]);
 }
 
 void Batch::check_key(const RestoreKey& key) const {
-  for (const RestoreKey& inner : split_key(key, Stage::kBatch, 1, -1).inner) {
+  for (const RestoreKey& inner : split_key(key, Stage::kBatch, 1).inner) {
     inner_->check_key(inner);
   }
 }

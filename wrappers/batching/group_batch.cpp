@@ -181,7 +181,7 @@ void GroupBatch::next_epoch() {
 }
 
 Sample GroupBatch::restore_sample(const RestoreKey& key) {
-  const RestoreKeyParts parts = split_key(key, Stage::kGroupBatch, 1, -1);
+  const RestoreKeyParts parts = split_key(key, Stage::kGroupBatch, 1);
   std::vector<Sample> samples = restore_samples(*inner_, parts.inner);
   const StageGuard::Work work = batch_guard_.work_on(samples);
   return make_batch(samples, parts.integers[0]);
@@ -232,7 +232,7 @@ std::vector<GroupBatch::SavedBucket> GroupBatch::decode_buckets(std::string_view
 }
 
 void GroupBatch::check_key(const RestoreKey& key) const {
-  for (const RestoreKey& inner : split_key(key, Stage::kGroupBatch, 1, -1).inner) {
+  for (const RestoreKey& inner : split_key(key, Stage::kGroupBatch, 1).inner) {
     inner_->check_key(inner);
   }
 }

@@ -341,7 +341,7 @@ void Packing::begin_call(std::vector<Sample> samples, std::int64_t number) {
 // After a restore: the call that was running when the state was saved.
 void Packing::begin_call_again() {
   try {
-    const RestoreKeyParts parts = split_key(running_, Stage::kPacking, 1, -1);
+    const RestoreKeyParts parts = split_key(running_, Stage::kPacking, 1);
     auto call = std::make_unique<PackCall>(std::get<PackGenerator>(options_.pack),
                                            restore_samples_of_pack(parts.inner),
                                            options_.pack_stage.seed, parts.integers[0]);
@@ -414,12 +414,12 @@ std::vector<Sample> Packing::restore_samples_of_pack(std::span<const RestoreKey>
 
 Sample Packing::restore_sample(const RestoreKey& key) {
   if (!is_generating()) {
-    const RestoreKeyParts parts = split_key(key, Stage::kPacking, 1, -1);
+    const RestoreKeyParts parts = split_key(key, Stage::kPacking, 1);
     std::vector<Sample> samples = restore_samples_of_pack(parts.inner);
     const StageGuard::Work work = pack_guard_.work_on(samples);
     return make_pack(samples, parts.integers[0]);
   }
-  const RestoreKeyParts parts = split_key(key, Stage::kPacking, 2, -1);
+  const RestoreKeyParts parts = split_key(key, Stage::kPacking, 2);
   PackCall call(std::get<PackGenerator>(options_.pack), restore_samples_of_pack(parts.inner),
                 options_.pack_stage.seed, parts.integers[0]);
   call.pass_over(parts.integers[1]);
@@ -434,7 +434,7 @@ Sample Packing::restore_sample(const RestoreKey& key) {
 
 void Packing::check_key(const RestoreKey& key) const {
   const std::size_t integers = is_generating() ? 2 : 1;
-  check_keys_of_pack(split_key(key, Stage::kPacking, integers, -1).inner);
+  check_keys_of_pack(split_key(key, Stage::kPacking, integers).inner);
 }
 
 void Packing::check_keys_of_pack(std::span<const RestoreKey> keys) const {
@@ -473,7 +473,7 @@ void Packing::check_running(const State& state, std::vector<std::string>& differ
   }
   if (!running.empty()) {
     const RestoreKey key = RestoreKey::from_bytes(running);
-    check_keys_of_pack(split_key(key, Stage::kPacking, 1, -1).inner);
+    check_keys_of_pack(split_key(key, Stage::kPacking, 1).inner);
   }
 }
 

@@ -80,7 +80,8 @@ void Repeat::check_state(const State& state, std::vector<std::string>& differenc
   const std::int64_t repetition = state.integer("repetition");
   if (repetition < 0 || repetition > (repetitions_ ? whole_passes_ : kMostInState)) {
     differences.push_back(
-        fmt::format("Repeat: in repetition {} of {}", repetition, repetitions_.value_or(-1)));
+        fmt::format("Repeat: in repetition {} of {}", repetition,
+                    repetitions_ ? fmt::format("{}", *repetitions_) : "any number"));
   }
   const bool is_last = repetitions_ && repetition == whole_passes_;
   const std::int64_t most = is_last ? last_pass_length_ : inner_->size().value_or(kMostInState);

@@ -252,7 +252,7 @@ void IterMap::next_epoch() {
 }
 
 Sample IterMap::restore_sample(const RestoreKey& key) {
-  const RestoreKeyParts parts = split_key(key, Stage::kIterMap, 2, -1);
+  const RestoreKeyParts parts = split_key(key, Stage::kIterMap, 2);
   Call call(options_, guard_, parts.integers[0],
             [&](std::size_t position) -> std::optional<Sample> {
               if (position < parts.inner.size()) {
@@ -271,7 +271,7 @@ Sample IterMap::restore_sample(const RestoreKey& key) {
 }
 
 void IterMap::check_key(const RestoreKey& key) const {
-  for (const RestoreKey& inner : split_key(key, Stage::kIterMap, 2, -1).inner) {
+  for (const RestoreKey& inner : split_key(key, Stage::kIterMap, 2).inner) {
     inner_->check_key(inner);
   }
 }

@@ -50,7 +50,7 @@ Watchdog::Watchdog(std::unique_ptr<Dataset> inner, WatchdogOptions options)
 
 Watchdog::~Watchdog() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
     changed_.notify_all();
   }
@@ -87,13 +87,13 @@ void Watchdog::watch(const Call& call) {
     throw;
   }
   disarm();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   items_ += items;
   throw_if_fired();
 }
 
 void Watchdog::arm() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!thread_.joinable()) {
     thread_ = std::thread([this] { run(); });
   }
@@ -104,7 +104,7 @@ void Watchdog::arm() {
 }
 
 void Watchdog::disarm() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   armed_at_.reset();
 }
 
@@ -138,18 +138,19 @@ void Watchdog::throw_if_fired() {
 }
 
 void Watchdog::run() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!is_stopping_) {
     if (!armed_at_) {
-      changed_.wait(lock);
+      changed_.wait(mutex_);
       continue;
     }
     const std::uint64_t call = calls_;
     const auto first =
         call == 1 ? options_.initial_timeout.value_or(options_.timeout) : options_.timeout;
     const Clock::time_point due = after(after(*armed_at_, first), times_fired_ * options_.timeout);
-    if (changed_.wait_until(lock, due, [&] { return is_stopping_ || calls_ != call; }) ||
-        !armed_at_) {
+    while (!is_stopping_ && calls_ == call && changed_.wait_until(mutex_, due)) {
+    }
+    if (is_stopping_ || calls_ != call || !armed_at_) {
       continue;
     }
     const WatchdogReport report{
@@ -158,9 +159,8 @@ void Watchdog::run() {
         .items = items_,
         .stage = options_.clock ? std::string(options_.clock->running_stage()) : std::string(),
         .times_fired = ++times_fired_};
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     fire(report);
-    lock.lock();
   }
 }
 
@@ -170,7 +170,7 @@ void Watchdog::fire(const WatchdogReport& report) {
       options_.handler(report);
     }
   } catch (...) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     thrown_ = std::current_exception();
   }
   if (options_.on_timeout == OnTimeout::kEndWorker) {

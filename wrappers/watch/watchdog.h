@@ -6,16 +6,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "io/mutex.h"
 #include "wrappers/watch/pipeline_clock.h"
 #include "wrappers/watch/transparent.h"
 
@@ -75,20 +74,21 @@ class Watchdog final : public Transparent {
   template <class Call>
   void watch(const Call& call);
   void run();
-  void fire(const WatchdogReport& report);
-  void throw_if_fired();
+  void fire(const WatchdogReport& report) ENERGON_EXCLUDES(mutex_);
+  void throw_if_fired() ENERGON_REQUIRES(mutex_);
 
   const WatchdogOptions options_;
 
-  std::mutex mutex_;  // guards all members below
-  std::condition_variable changed_;
-  bool is_stopping_ = false;
-  std::optional<Clock::time_point> armed_at_;  // during a call
-  std::uint64_t calls_ = 0;
-  std::int64_t items_ = 0;
-  std::int64_t times_fired_ = 0;  // in this call
-  std::exception_ptr thrown_;     // what the handler threw
-  std::thread thread_;            // last: uses the others
+  Mutex mutex_;
+  Condition changed_;
+  bool is_stopping_ ENERGON_GUARDED_BY(mutex_) = false;
+  std::optional<Clock::time_point> armed_at_ ENERGON_GUARDED_BY(mutex_);  // during a call
+  std::uint64_t calls_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::int64_t items_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::int64_t times_fired_ ENERGON_GUARDED_BY(mutex_) = 0;  // in this call
+  std::exception_ptr thrown_ ENERGON_GUARDED_BY(mutex_);     // what the handler threw
+
+  std::thread thread_;  // of the caller's thread; last: uses the others
 };
 
 }  // namespace energon

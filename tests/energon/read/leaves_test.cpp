@@ -65,7 +65,7 @@ class Join {
     for (const auto& column : recipe.leaves.at(0).columns) {
       columns.push_back(std::make_shared<const Webdataset>(
           energon::open_split(column.path, {.split_part = column.split_part}),
-          energon::WebdatasetOptions{.subflavors = recipe.leaves.at(0).subflavors.dump()}));
+          energon::WebdatasetOptions{.subflavors = recipe.leaves.at(0).subflavors->dump()}));
     }
     return std::make_shared<const JoinedDataset>(recipe.leaves.at(0), columns, std::move(function));
   }

@@ -36,7 +36,7 @@ TEST_CASE("a restore key has a text form and a byte form that read back",
 TEST_CASE("keys come apart level by level", "[energon][restore_key]") {
   const auto outer = split_key(batch_key(), Stage::kLogicalShard, 2, 1);
   CHECK(outer.integers == std::vector<std::int64_t>{3, 17});
-  const auto batch = split_key(outer.inner[0], Stage::kBatch, 1, -1);
+  const auto batch = split_key(outer.inner[0], Stage::kBatch, 1);
   REQUIRE(batch.inner.size() == 2);
   CHECK(batch.inner[1] == leaf(40));
   CHECK_THROWS_AS(split_key(leaf(1), Stage::kMap, 1, 1), energon::Error);

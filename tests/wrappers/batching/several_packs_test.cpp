@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "tests/support/conformance.h"
