@@ -3,6 +3,7 @@
 #include "energon/checkpoint/flat_state.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "io/bytes.h"
 #include "io/error.h"
@@ -60,7 +61,8 @@ TEST_CASE("IBM-18 twelve ranks find their own states by name, in whatever order 
 
 TEST_CASE("IBM-19 nothing is coerced on the way through a flat map or a file", "[loader][ibm]") {
   energon::SavableDataLoaderState state;
-  state.config = {{"rank", 0}, {"world_size", 1}, {"num_workers", 0}, {"pipeline", {{"x", 0.1}}}};
+  state.config = energon::Config{
+      {"rank", 0}, {"world_size", 1}, {"num_workers", 0}, {"pipeline", {{"x", 0.1}}}};
   energon::SavableDatasetCheckpoint& shard = state.streams.emplace_back();
   shard.index = 3;
   shard.state =

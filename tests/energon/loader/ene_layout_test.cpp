@@ -4,6 +4,7 @@
 #include <set>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/job_state.h"
 #include "io/error.h"
