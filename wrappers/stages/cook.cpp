@@ -83,8 +83,9 @@ class Kitchen {
   static CookFunction choose(const std::vector<Cooker>& cookers, const PipelineLeaf& leaf) {
     const Config subflavors = Config::parse(leaf.subflavors);
     for (const Cooker& cooker : cookers) {
+      const Config wanted = wanted_by(cooker);
       bool fits = true;
-      for (const auto& [label, value] : wanted_by(cooker).items()) {
+      for (const auto& [label, value] : wanted.items()) {
         fits = fits && subflavors.contains(label) && subflavors[label] == value;
       }
       if (fits && !cooker.cook) {
