@@ -33,7 +33,7 @@ State dispatch_node(std::int64_t epoch, std::int64_t batches, std::int64_t full_
 }  // namespace
 
 BatchGroups::BatchGroups(BatchSource& source, std::int64_t batches, bool drop_last)
-    : batches_(batches), drop_last_(drop_last), ahead_(source) {}
+    : source_(source), batches_(batches), drop_last_(drop_last), ahead_(source) {}
 
 std::optional<BatchGroups::Group> BatchGroups::next() {
   Group group;
@@ -66,6 +66,11 @@ std::optional<BatchGroups::Group> BatchGroups::next() {
     return std::nullopt;
   }
   return group;
+}
+
+std::optional<std::int64_t> BatchGroups::batches_left() const {
+  const std::optional<std::int64_t> left = source_.batches_left();
+  return left ? std::optional(ahead_.left(*left)) : left;
 }
 
 void BatchGroups::restored(std::int64_t full_samples) {
@@ -169,8 +174,12 @@ std::int64_t DispatchAdapter::groups_to_skip_unread(std::int64_t count) {
   const bool knows_first = comm_.size() == 1 || first_.samples() >= comm_.size();
   const bool knows_full = !options_.drop_last || groups_->full_samples() > 0;
   const std::optional<std::int64_t> left =
-      knows_first && knows_full ? source_->batches_left() : std::nullopt;
-  return left ? std::clamp<std::int64_t>(*left / groups_->batches_in_group() - 1, 0, count) : 0;
+      knows_first && knows_full ? groups_->batches_left() : std::nullopt;
+  if (!left) {
+    return 0;
+  }
+  const std::int64_t groups = ahead_->left(*left / groups_->batches_in_group());
+  return std::clamp<std::int64_t>(groups - 1, 0, count);
 }
 
 // On rank 0: the next group as a part for each rank.

@@ -49,11 +49,15 @@ class BatchGroups {
   /// Like the source's skip(), but counts groups. Requires: that many groups before the last.
   std::int64_t skip(std::int64_t count) { return ahead_.skip(count * batches_) / batches_; }
 
+  /// Batches still to come in this epoch, with those that were drawn; nothing if not known.
+  std::optional<std::int64_t> batches_left() const;
+
   std::int64_t batches_in_group() const { return batches_; }
   std::int64_t full_samples() const { return full_samples_; }
   void restored(std::int64_t full_samples);
 
  private:
+  const BatchSource& source_;
   const std::int64_t batches_;
   const bool drop_last_;
   LookAhead<BatchSource> ahead_;

@@ -112,10 +112,13 @@ class LookAhead {
     return skipped;
   }
 
-  /// Number of items that were drawn ahead.
-  std::int64_t drawn() const {
-    return std::count_if(drawn_.begin(), drawn_.end(),
-                         [](const Drawn& drawn) { return drawn.item.has_value(); });
+  /// Number of items still to come before the end, if the source has `of_source` to come.
+  std::int64_t left(std::int64_t of_source) const {
+    const std::int64_t items = std::count_if(
+        drawn_.begin(), drawn_.end(), [](const Drawn& drawn) { return drawn.item.has_value(); });
+    // Behind the end the source is in the next epoch.
+    const bool has_end = !drawn_.empty() && !drawn_.back().item && !drawn_.back().failure;
+    return has_end ? items : items + of_source;
   }
 
   /// Discards what was drawn; call it after restoring the source.

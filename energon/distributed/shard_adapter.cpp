@@ -55,7 +55,7 @@ std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
     return repeated_ ? std::optional(handed_out_ - *repeated_) : source_->size();
   }
   if (const std::optional<std::int64_t> left = source_->batches_left()) {
-    return handed_out_ + *left;
+    return handed_out_ + ahead_.left(*left);
   }
   return handed_out_ == 0 ? source_->size() : std::nullopt;
 }
@@ -262,7 +262,7 @@ std::optional<std::int64_t> ShardAdapter::batches_left() const {
     return *target_ - handed_out_;
   }
   const std::optional<std::int64_t> left = source_->batches_left();
-  return left ? std::optional(*left + ahead_.drawn()) : left;
+  return left ? std::optional(ahead_.left(*left)) : left;
 }
 
 std::int64_t ShardAdapter::skip(std::int64_t count) {

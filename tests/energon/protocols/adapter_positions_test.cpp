@@ -419,7 +419,8 @@ TEST_CASE("ranks that do not read follow the one that does, where it skips, too"
       job = std::get<SavableJobState>(energon::read_saved_state(path));
     }
     restore_state_global(*source, comm, job, 0);
-    return fmt::format("{} {}", fmt::join(take(*source, 2), " "),
+    const Texts batches = take(*source, 2);
+    return fmt::format("{} {}", fmt::join(batches, " "),
                        source->save_state_rank().step_in_epoch.value());
   });
   CHECK(resumed[0].text.starts_with(all[10] + " " + all[12]));
@@ -474,6 +475,12 @@ TEST_CASE("adapters over adapters know how many batches are left", "[protocols]"
   take(*inner, 5);
   inner->end_of_dataloader();  // draws one ahead
   CHECK(inner->batches_left() == inner->size().value() - 5);
+  {
+    ShardAdapter at_end(data.loader(0, 1));
+    take(at_end, static_cast<std::size_t>(at_end.size().value()));
+    CHECK(at_end.end_of_dataloader());  // the loader is in the next epoch
+    CHECK(at_end.batches_left() == 0);
+  }
   ShardAdapter outer(inner, {.even_batches = true, .comm = &comm});
   const auto skipping = energon::skip_first_batches(inner, 2);
   CHECK(skipping->batches_left() == inner->size().value() - 7);
