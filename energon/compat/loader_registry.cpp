@@ -35,6 +35,8 @@ std::int64_t RegisteredLoader::skip(std::int64_t count) {
   return skipped;
 }
 
+Config RegisteredLoader::state_config() { return source_->state_config(); }
+
 Config RegisteredLoader::common_settings() const { return source_->common_settings(); }
 
 void RegisteredLoader::restore_state_rank(const SavableDataLoaderState& state) {

@@ -51,6 +51,7 @@ class RegisteredLoader final : public Adapter {
 
   SavableDataLoaderState save_state_rank() override { return source_->save_state_rank(); }
   void restore_state_rank(const SavableDataLoaderState& state) override;
+  Config state_config() override;
   bool keeps_position() const override { return source_->keeps_position(); }
   void stop() override { source_->stop(); }
   std::vector<std::string> warnings() const override { return source_->warnings(); }

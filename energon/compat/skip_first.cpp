@@ -79,6 +79,8 @@ std::shared_ptr<SkipFirst> skip_first_batches(std::shared_ptr<Adapter> source, s
   return std::make_shared<SkipFirst>(std::move(source), count);
 }
 
+Config SkipFirst::state_config() { return source_->state_config(); }
+
 Config SkipFirst::common_settings() const { return source_->common_settings(); }
 
 }  // namespace energon

@@ -25,6 +25,7 @@ class SkipFirst final : public Adapter {
   std::optional<Sample> next() override;
   SavableDataLoaderState save_state_rank() override;
   void restore_state_rank(const SavableDataLoaderState& state) override;
+  Config state_config() override;
   bool keeps_position() const override { return source_->keeps_position(); }
   void stop() override { source_->stop(); }
   std::vector<std::string> warnings() const override { return source_->warnings(); }

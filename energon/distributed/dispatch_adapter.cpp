@@ -381,6 +381,10 @@ void DispatchAdapter::restore_state_rank(const SavableDataLoaderState& state) {
   dealing_.reset();
 }
 
+Config DispatchAdapter::state_config() {
+  return source_ ? source_->state_config() : BatchSource::state_config();
+}
+
 void DispatchAdapter::stop() {
   if (source_) {
     source_->stop();

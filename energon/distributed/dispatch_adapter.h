@@ -87,6 +87,7 @@ class DispatchAdapter final : public Adapter {
   /// state of another rank, if another rank gets the state of rank 0, or if the state was saved
   /// with other options or, with drop_last, another number of ranks: the groups would be different.
   void restore_state_rank(const SavableDataLoaderState& state) override;
+  Config state_config() override;
   /// True on rank 0.
   bool keeps_position() const override { return source_ != nullptr; }
   /// These two act on rank 0 only, because only rank 0 has a source.

@@ -83,7 +83,7 @@ void check_ranks_agree(BatchSource& source, Comm& comm) {
   std::string reply = success({});
   if (source.keeps_position()) {
     try {
-      Config config = source.save_state_rank().config;
+      Config config = source.state_config();
       check_place(layout_of(config), readers, comm.rank());
       common = common_config(std::move(config));
       reply = success(agreement_digest(common));

@@ -286,6 +286,8 @@ void ShardAdapter::set_epoch(std::int64_t epoch) {
   epoch_ = epoch;
 }
 
+Config ShardAdapter::state_config() { return source_->state_config(); }
+
 Config ShardAdapter::common_settings() const { return source_->common_settings(); }
 
 }  // namespace energon

@@ -59,6 +59,7 @@ class ShardAdapter final : public Adapter {
   SavableDataLoaderState save_state_rank() override;
   /// At any time; ends the workers of the source.
   void restore_state_rank(const SavableDataLoaderState& state) override;
+  Config state_config() override;
   bool keeps_position() const override { return source_->keeps_position(); }
 
   void stop() override { source_->stop(); }

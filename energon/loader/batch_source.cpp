@@ -43,6 +43,8 @@ std::int64_t BatchSource::skip(std::int64_t count) {
   return skipped;
 }
 
+Config BatchSource::state_config() { return save_state_rank().config; }
+
 Config BatchSource::common_settings() const { return nullptr; }
 
 void BatchSource::set_epoch(std::int64_t epoch) {

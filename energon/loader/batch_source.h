@@ -40,6 +40,10 @@ class BatchSource {
   /// has changed.
   virtual void restore_state_rank(const SavableDataLoaderState& state) = 0;
 
+  /// The configuration that saved states have: rank and layout, settings, data. The default saves a
+  /// state to learn it; overrides need not.
+  virtual Config state_config();
+
   /// Whether this rank's position is a part of the job's. False if another rank reads for this one:
   /// then only that rank saves and restores.
   virtual bool keeps_position() const { return true; }

@@ -49,6 +49,8 @@ std::optional<std::int64_t> SavableDataLoader::batches_left() const {
 
 std::int64_t SavableDataLoader::epoch() const { return stream_->epochs_ended(); }
 
+Config SavableDataLoader::state_config() { return stream_->config(); }
+
 // The data of a job of one rank is its own.
 Config SavableDataLoader::common_settings() const {
   return options().worker_config.world_size > 1 ? common_config(stream_->config()) : Config();

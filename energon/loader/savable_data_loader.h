@@ -79,6 +79,7 @@ class SavableDataLoader final : public BatchSource {
   std::optional<std::int64_t> batches_left() const override;
   /// Number of epochs whose end next() has reported, in this run and those that it continues.
   std::int64_t epoch() const override;
+  Config state_config() override;
   /// The configuration without the rank; null for a job of one rank.
   Config common_settings() const override;
 

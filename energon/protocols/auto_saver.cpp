@@ -161,7 +161,7 @@ std::optional<CheckpointStart> AutoSaver::choose_fresh() {
 
 void AutoSaver::begin_alone() {
   make_folder();
-  const Config config = source_.save_state_rank().config;
+  const Config config = source_.state_config();
   const WorkerConfig layout = layout_of(config);
   // What the others have begun to write is then of this start: it is neither an error nor stale.
   const bool is_fresh = !options_.at_step && !options_.start_over &&
@@ -207,8 +207,7 @@ void AutoSaver::begin_together(Comm& comm) {
   check_replies(comm.all_gather(reply_of([&] { make_folder(); })));
   check_ranks_agree(source_, comm);
   WorkerConfig layout;
-  check_replies(
-      comm.all_gather(reply_of([&] { layout = layout_of(source_.save_state_rank().config); })));
+  check_replies(comm.all_gather(reply_of([&] { layout = layout_of(source_.state_config()); })));
   std::optional<CheckpointStart> refused;  // on rank 0: by some rank
   std::string why;
   while (true) {
