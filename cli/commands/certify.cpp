@@ -78,7 +78,9 @@ int run_certify(const CertifyFlags& flags) {
   const std::int64_t first_epoch = job.epochs().begin()->first;
   const std::int64_t last_epoch = job.epochs().rbegin()->first;
   std::int64_t expected = first_epoch;
-  for (const auto& [epoch, delivered] : job.epochs()) {
+  for (const auto& entry : job.epochs()) {
+    const std::int64_t epoch = entry.first;
+    const DeliveredEpoch& delivered = entry.second;
     if (epoch != expected++) {
       throw Error(ErrorCode::kMismatch,
                   fmt::format("there is nothing of epoch {}; give all dumps", expected - 1));
