@@ -49,13 +49,13 @@ void ShardAdapter::begin() {
   begun_ = true;
 }
 
-// Batches of this epoch that come from the source, with those that were handed out.
+// Batches of this epoch that come from the source, with those of them that were handed out.
 std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
   if (source_ended_) {
     return repeated_ ? std::optional(handed_out_ - *repeated_) : source_->size();
   }
   if (const std::optional<std::int64_t> left = source_->batches_left()) {
-    return handed_out_ + ahead_.left(*left);
+    return handed_out_ - repeated_.value_or(0) + ahead_.left(*left);
   }
   return handed_out_ == 0 ? source_->size() : std::nullopt;
 }

@@ -63,6 +63,7 @@ class Data {
                                             int workers = 0) const {
     energon::WorkerConfig layout = {.rank = rank, .world_size = ranks, .num_workers = workers};
     layout.logical_shards = 12;
+    layout.division = energon::Division::kEnergon;  // neighbours, so that the ranks differ most
     return std::make_shared<SavableDataLoader>(
         energon::train_pipeline(
             dataset_, {.batch_size = batch_size, .shuffle_buffer_size = 7, .repeat = false}),
@@ -259,6 +260,42 @@ TEST_CASE("a rank that repeats batches at the end continues with the repetition 
     return "exact";
   });
   CHECK(texts(reports) == Texts(3, "exact"));
+}
+
+TEST_CASE("repetitions go on where they were after a rescale at the end of an epoch, too",
+          "[protocols][fork]") {
+  const Data data;
+  // Of the three ranks only the first has batches left: one each in logical shards 3, 6 and 9. Of
+  // six ranks one gets two of them, so that others repeat two.
+  const auto saved = run_group(3, [&](Comm& comm) {
+    const auto source = data.ending(comm, End::kRepeat);
+    take(*source, 21);
+    return save(*source);
+  });
+  const SavableJobState job = rescale(merged(saved), {.world_size = 6});
+  const auto reports = run_group(6, [&](Comm& comm) -> std::string {
+    const auto begin = [&] {
+      auto source = data.ending(comm, End::kRepeat);
+      source->restore_state_rank(state_of_rank(job, comm.rank()));
+      return source;
+    };
+    const Texts epoch = take(*begin());
+    if (epoch.size() < 2) {
+      return "too short";
+    }
+    for (std::size_t at = 1; at < epoch.size(); ++at) {
+      const auto first = begin();
+      take(*first, at);
+      const auto second = data.ending(comm, End::kRepeat);
+      second->restore_state_rank(first->save_state_rank());
+      const Texts rest = take(*second);
+      if (rest != Texts(epoch.begin() + static_cast<std::ptrdiff_t>(at), epoch.end())) {
+        return fmt::format("at {}: {} instead of {}", at, rest, epoch);
+      }
+    }
+    return "exact";
+  });
+  CHECK(texts(reports) == Texts(6, "exact"));
 }
 
 TEST_CASE("the state of a dispatched job is that of one rank, and any number of ranks continues it",
