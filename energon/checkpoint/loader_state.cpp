@@ -59,16 +59,22 @@ bool is_counter(const State& adapter) {
                      [](const auto& field) { return field.first == "batches"; });
 }
 
-void check_adapters(const SavableDataLoaderState& state, const std::string& path) {
+void check_adapters(const SavableDataLoaderState& state, std::int64_t most_batches,
+                    const std::string& path) {
   for (std::size_t i = 0; i < state.adapters.size(); ++i) {
     const State& adapter = state.adapters[i];
     const std::string here = fmt::format("{}.adapters[{}]", path, i);
     if (!adapter.children.empty()) {
       throw Error(ErrorCode::kCorruptData, here + ": it has inner states, none are expected");
     }
+    // All of their numbers are counts; those of samples are below those of batches times the size.
+    for (const auto& [name, value] : adapter.fields) {
+      if (const auto* count = std::get_if<std::int64_t>(&value)) {
+        check_range(*count, 0, most_batches, here + "." + name);
+      }
+    }
     if (is_counter(adapter)) {
       check_range(adapter.integer("epoch"), 0, INT32_MAX, here + ".epoch");
-      check_range(adapter.integer("batches"), 0, kMostCounted, here + ".batches");
     }
   }
 }
@@ -100,7 +106,7 @@ void check_loader_state(const SavableDataLoaderState& state, const std::string& 
     check_range(worker.offset, 0, most_batches - worker.index, here + ".offset");
   }
   check_progress(state, path);
-  check_adapters(state, path);
+  check_adapters(state, most_batches, path);
 }
 
 bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {

@@ -234,6 +234,12 @@ void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
     expected.fields.emplace_back(kRepeated, std::int64_t{0});
   }
   check_settings(parts.node, expected, settings());
+  if (has_repeated(parts.node) && (parts.node.integer(kRepeated) < 0 ||
+                                   parts.node.integer(kRepeated) > parts.node.integer("batches"))) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the state of a {} has {} repetitions among {} batches", kShardType,
+                            parts.node.integer(kRepeated), parts.node.integer("batches")));
+  }
   FirstBatches first;
   first.restore(parts.node.bytes("first_batches"));
   stop_and_restore(*source_, parts.source);

@@ -138,6 +138,15 @@ TEST_CASE("a state with adapters goes through a file, JSON and names, and one wi
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CHECK_THROWS_AS(energon::decode_loader_state(bytes.substr(0, size)), energon::Error);
   }
+  SavableDataLoaderState impossible = state;
+  impossible.adapters[1].fields[1].second = std::int64_t{1} << 60;
+  CHECK_THAT(error_of([&] { energon::decode_loader_state(encode_loader_state(impossible)); },
+                      ErrorCode::kCorruptData),
+             Catch::Contains("state.adapters[1].batches"));
+  impossible.adapters[1].fields[1].second = std::int64_t{-1};
+  CHECK_THAT(error_of([&] { energon::decode_loader_state(encode_loader_state(impossible)); },
+                      ErrorCode::kCorruptData),
+             Catch::Contains("state.adapters[1].batches"));
   SavableDataLoaderState bare = state;
   bare.adapters.clear();
   CHECK(encode_loader_state(bare)[8] == 2);
