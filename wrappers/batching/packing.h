@@ -32,7 +32,7 @@
 #include "wrappers/batching/pack_selection.h"
 #include "wrappers/held/sample_buffer.h"
 #include "wrappers/stages/map.h"
-#include "wrappers/watch/function_timer.h"
+#include "wrappers/watch/pipeline_clock.h"
 
 namespace energon {
 
@@ -69,10 +69,14 @@ struct PackingOptions {
   std::shared_ptr<PipelineClock> clock = nullptr;
 };
 
+class PackMaker;
+class PackSelector;
+
 class Packing final : public Dataset {
  public:
   /// Takes ownership of `inner`. Throws Error (kInvalidArgument).
   Packing(std::unique_ptr<Dataset> inner, PackingOptions options);
+  ~Packing() override;
 
   /// Also throws Error (kInvalidArgument) if a selection has a position out of range or, for a
   /// SelectFunction, a position twice.
@@ -91,55 +95,25 @@ class Packing final : public Dataset {
 
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
-  void check_running(const State& state, std::vector<std::string>& differences) const;
-  void check_keys_of_pack(std::span<const RestoreKey> keys) const;
-  void check_selected(const RestoreKey& key) const;
+  void check_buffer(const State& state, std::vector<std::string>& differences) const;
   void apply_state(const State& state) override;
   bool fill();
-  using Selection = std::vector<std::vector<SelectedPart>>;
-
-  bool selects_parts() const {
-    return std::holds_alternative<SelectPartsFunction>(options_.select);
-  }
-  bool is_generating() const { return std::holds_alternative<PackGenerator>(options_.pack); }
   void select();
-  Selection run_select(std::vector<Sample>& samples);
-  Selection call_select(const std::vector<Sample>& samples);
-  std::optional<Sample> cut(Sample sample, const SamplePart& part);
-  Sample call_cut(Sample sample, const SamplePart& part) const;
-  Sample rebuild_selected(const RestoreKey& key);
-  Sample restore_selected(const RestoreKey& key);
-  std::optional<Sample> next_pack();
-  std::vector<Sample> postencode(std::vector<Sample> samples);
-  std::vector<Sample> restore_samples_of_pack(std::span<const RestoreKey> keys);
-  Sample make_pack(std::span<Sample> samples, std::int64_t number) const;
-  void begin_call(std::vector<Sample> samples, std::int64_t number);
-  void begin_call_again();
-  std::optional<Sample> next_output();
-  void end_call();
+  void count_empty_selection();
 
   const std::unique_ptr<Dataset> inner_;
   const PackingOptions options_;
-  StageGuard select_guard_;
-  StageGuard postencode_guard_;
-  StageGuard pack_guard_;
-  const FunctionTimer select_timer_;
-  const FunctionTimer postencode_timer_;
+  const std::unique_ptr<PackSelector> selector_;
+  const std::unique_ptr<PackMaker> maker_;  // has a part of the saved state
   PayloadBudget budget_;
 
   // Saved state.
-  std::int64_t selections_ = 0;       // these three count calls so far, failed ones included
-  std::int64_t postencodes_ = 0;      // of single samples
-  std::int64_t packs_ = 0;            // of selected packs
+  std::int64_t selections_ = 0;       // calls of select so far, failed ones included
   SampleBuffer waiting_;              // samples that wait for a selection
   SampleBuffer selected_;             // the samples of the selected packs, one after the other
   std::deque<std::int64_t> lengths_;  // number of samples in each of these packs
-  RestoreKey running_;                // selected pack whose packs are being emitted; empty: none
-  std::int64_t outputs_ = 0;          // packs of running_ emitted so far
 
-  std::unique_ptr<PackCall> call_;  // makes the packs of running_; made again if missing
-
-  std::int64_t empty_selections_ = 0;  // in a row; 0 after a pack was emitted
+  std::int64_t empty_selections_ = 0;  // in a row; 0 after a pack was selected
 };
 
 }  // namespace energon
