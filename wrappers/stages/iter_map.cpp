@@ -1,122 +1,17 @@
 #include "wrappers/stages/iter_map.h"
 
-#include <algorithm>
 #include <exception>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/sample/field_names.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"
 #include "wrappers/held/saved_samples.h"
+#include "wrappers/stages/iter_call.h"
 
 namespace energon {
-
-/// One call of the function and its generator, over samples that `source` gives by their position
-/// in the call.
-class IterMap::Call {
- public:
-  using Source = std::function<std::optional<Sample>(std::size_t position)>;
-
-  Call(const IterMapOptions& options, StageGuard& guard, std::int64_t number, Source source)
-      : function_(options.function),
-        guard_(guard),
-        source_(std::move(source)),
-        number_(number),
-        key_(RestoreKey::list(Stage::kIterMap, {number}, {})),
-        context_(options.stage.seed, key_, number) {}
-
-  /// The next output with its key, or nothing after the last one. Throws what the function throws,
-  /// and what the source threw even if the function caught it.
-  std::optional<Sample> next_output() {
-    const StageGuard::Work work = guard_.work_on(last_origins());
-    std::optional<Sample> output;
-    try {
-      if (!std::exchange(has_begun_, true)) {
-        generator_ = function_([this] { return pull(); }, context_);
-      }
-      output = generator_ ? generator_() : std::nullopt;
-    } catch (...) {
-      if (!source_error_) {
-        throw;
-      }
-    }
-    if (source_error_) {
-      std::rethrow_exception(source_error_);
-    }
-    if (output) {
-      output->restore_key = RestoreKey::list(Stage::kIterMap, {number_, outputs_++}, keys_);
-      if (output->keys.empty()) {
-        for (const Sample& origins : origins_) {
-          Sample copy = origins;
-          move_origins({&copy, 1}, *output);
-        }
-      }
-      check_made(*output);
-    }
-    return output;
-  }
-
-  /// Makes outputs again that were given before.
-  void pass_over(std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (!next_output()) {
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("call {} of the function gives {} outputs, before it gave {} or "
-                                "more: it must be a function of what it pulls and its context",
-                                number_, i, count));
-      }
-    }
-  }
-
-  bool has_source_failed() const { return source_error_ != nullptr; }
-  /// Keys and sources of the samples that were pulled.
-  std::span<const Sample> origins() const { return origins_; }
-
- private:
-  std::optional<Sample> pull() {
-    if (source_error_) {
-      std::rethrow_exception(source_error_);
-    }
-    try {
-      std::optional<Sample> sample = source_(keys_.size());
-      if (sample) {
-        keys_.push_back(sample->restore_key);
-        origins_.push_back(origins_of(*sample));
-        if (keys_.size() == 1) {
-          key_ = RestoreKey::list(Stage::kIterMap, {number_}, keys_);
-        }
-      }
-      guard_.note_work(last_origins());  // no longer what the stages before worked on
-      return sample;
-    } catch (...) {
-      source_error_ = std::current_exception();
-      throw;
-    }
-  }
-
-  // What the function is most likely to work on.
-  std::span<const Sample> last_origins() const {
-    constexpr std::size_t kMost = 64;
-    return std::span(origins_).last(std::min(origins_.size(), kMost));
-  }
-
-  const IterMapFunction& function_;
-  StageGuard& guard_;
-  const Source source_;
-  const std::int64_t number_;
-  RestoreKey key_;  // IterMap(call)[first sample pulled]
-  CallContext context_;
-  std::vector<RestoreKey> keys_;
-  std::vector<Sample> origins_;
-  std::exception_ptr source_error_;
-  bool has_begun_ = false;
-  SampleGenerator generator_;  // may refer to the context and to this
-  std::int64_t outputs_ = 0;
-};
 
 IterMap::IterMap(std::unique_ptr<Dataset> inner, IterMapOptions options)
     : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {
@@ -136,7 +31,7 @@ IterMap::~IterMap() = default;
 std::optional<Sample> IterMap::next() {
   while (true) {
     if (!call_) {
-      if (is_inner_end_ && pulled_.empty() && outputs_ == 0) {
+      if (is_inner_end_ && !has_begun_call()) {
         return std::nullopt;
       }
       begin_call();
@@ -147,7 +42,8 @@ std::optional<Sample> IterMap::next() {
   }
 }
 
-// What the running call pulls: first, after a restore, what it had pulled before.
+// Sample `position` of the running call. After a restore, the first ones are rebuilt: those that
+// the call had pulled before.
 std::optional<Sample> IterMap::sample_at(std::size_t position) {
   if (position < pulled_.size()) {
     return rebuild_sample(*inner_, pulled_[position]);
@@ -178,8 +74,8 @@ std::optional<Sample> IterMap::sample_at(std::size_t position) {
 }
 
 void IterMap::begin_call() {
-  auto call = std::make_unique<Call>(options_, guard_, calls_,
-                                     [this](std::size_t position) { return sample_at(position); });
+  auto call = std::make_unique<IterCall>(
+      options_, guard_, calls_, [this](std::size_t position) { return sample_at(position); });
   is_repeating_ = true;
   try {
     call->pass_over(outputs_);
@@ -191,35 +87,46 @@ void IterMap::begin_call() {
   call_ = std::move(call);
 }
 
-// Nothing: the call has no more.
+// Nothing: the call failed or has no more.
 std::optional<Sample> IterMap::next_output() {
   std::optional<Sample> output;
   try {
     output = call_->next_output();
   } catch (...) {
-    if (call_->has_source_failed()) {
-      // Not the function's fault. What was pulled is not lost: the call is made again over it.
-      call_.reset();
-      throw;
-    }
-    const bool can_repeat = pulled_.empty() && outputs_ == 0 && !is_inner_end_;
-    std::vector<FailedSample> failed = failed_samples(call_->origins());
-    end_call();
-    guard_.handle(std::current_exception(), std::move(failed), false);
-    if (can_repeat) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("stage '{}' failed before it pulled a sample; there is none that "
-                              "could be left out",
-                              guard_.name()));
-    }
+    end_failed_call();
     return std::nullopt;
   }
-  if (output) {
-    guard_.succeed();
-    ++outputs_;
-    return output;
+  if (!output) {
+    end_finished_call();
+    return std::nullopt;
   }
-  if (pulled_.empty() && outputs_ == 0 && !is_inner_end_) {
+  guard_.succeed();
+  ++outputs_;
+  return output;
+}
+
+// Leaves out what the call pulled, if the policy allows it. Requires: called in an exception
+// handler.
+void IterMap::end_failed_call() {
+  if (call_->has_source_failed()) {
+    // Not the function's fault. The pulled samples are not lost: the call is made again over them.
+    call_.reset();
+    throw;
+  }
+  const bool would_repeat = !has_begun_call() && !is_inner_end_;
+  std::vector<FailedSample> failed = failed_samples(call_->origins());
+  end_call();
+  guard_.handle(std::current_exception(), std::move(failed), false);
+  if (would_repeat) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("stage '{}' failed before it pulled a sample; there is none that "
+                            "could be left out",
+                            guard_.name()));
+  }
+}
+
+void IterMap::end_finished_call() {
+  if (!has_begun_call() && !is_inner_end_) {
     call_.reset();
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a call of stage '{}' pulled no sample and gave none, although there "
@@ -233,7 +140,6 @@ std::optional<Sample> IterMap::next_output() {
   } else {
     guard_.succeed();
   }
-  return std::nullopt;
 }
 
 void IterMap::end_call() {
@@ -244,7 +150,7 @@ void IterMap::end_call() {
 }
 
 void IterMap::next_epoch() {
-  if (call_ || !pulled_.empty() || outputs_ > 0) {
+  if (call_ || has_begun_call()) {
     end_call();
   }
   is_inner_end_ = false;
@@ -253,13 +159,13 @@ void IterMap::next_epoch() {
 
 Sample IterMap::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kIterMap, 2);
-  Call call(options_, guard_, parts.integers[0],
-            [&](std::size_t position) -> std::optional<Sample> {
-              if (position < parts.inner.size()) {
-                return inner_->restore_sample(parts.inner[position]);
-              }
-              return std::nullopt;
-            });
+  IterCall call(options_, guard_, parts.integers[0],
+                [&](std::size_t position) -> std::optional<Sample> {
+                  if (position < parts.inner.size()) {
+                    return inner_->restore_sample(parts.inner[position]);
+                  }
+                  return std::nullopt;
+                });
   call.pass_over(parts.integers[1]);
   std::optional<Sample> output = call.next_output();
   if (!output || output->restore_key != key) {

@@ -46,6 +46,8 @@ struct IterMapOptions {
   StageOptions stage = {.name = "iter_map"};
 };
 
+class IterCall;
+
 class IterMap final : public Dataset {
  public:
   /// Takes ownership of `inner`. Throws Error (kInvalidArgument).
@@ -64,13 +66,14 @@ class IterMap final : public Dataset {
   Config config() const override;
 
  private:
-  class Call;
-
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
   std::optional<Sample> sample_at(std::size_t position);
   void begin_call();
   std::optional<Sample> next_output();
+  bool has_begun_call() const { return !pulled_.empty() || outputs_ > 0; }
+  void end_failed_call();
+  void end_finished_call();
   void end_call();
 
   const std::unique_ptr<Dataset> inner_;
@@ -78,7 +81,7 @@ class IterMap final : public Dataset {
   StageGuard guard_;
 
   // The running call. If missing although samples were pulled or outputs made, it is made again.
-  std::unique_ptr<Call> call_;
+  std::unique_ptr<IterCall> call_;
 
   // Saved state.
   std::int64_t calls_ = 0;          // number of calls that have ended
