@@ -1,0 +1,166 @@
+#include "wrappers/recipe/sample_order.h"
+
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "energon/order/sharder.h"
+#include "energon/order/slice_order.h"
+#include "wrappers/orders/blend.h"
+#include "wrappers/orders/concat.h"
+#include "wrappers/orders/repeat.h"
+#include "wrappers/orders/share_blend.h"
+#include "wrappers/orders/shuffle_buffer.h"
+#include "wrappers/recipe/pass_length.h"
+
+namespace energon {
+namespace {
+
+using Mode = ShuffleOverEpochs::Mode;
+
+ShuffleOverEpochs multiplied(const ShuffleOverEpochs& shuffle,
+                             const ShuffleMultiplier& multiplier) {
+  if (shuffle.mode == Mode::kNone || multiplier.mode == ShuffleMultiplier::Mode::kNone) {
+    return {.mode = Mode::kNone};
+  }
+  if (shuffle.mode == Mode::kReplacement ||
+      multiplier.mode == ShuffleMultiplier::Mode::kReplacement) {
+    return {.mode = Mode::kReplacement};
+  }
+  std::int64_t epochs = 0;
+  if (__builtin_mul_overflow(shuffle.epochs, multiplier.epochs, &epochs)) {
+    epochs = std::numeric_limits<std::int64_t>::max();  // refused by SliceOrder
+  }
+  return {.mode = Mode::kEpochs, .epochs = epochs};
+}
+
+/// Makes the orders of the leaves of one logical shard, each with the rotation that it has in
+/// Energon, where consecutive datasets give their remainders to different logical shards.
+class LeafOrders {
+ public:
+  LeafOrders(const PipelineData& data, const PipelineContext& context)
+      : data_(data), context_(context) {}
+
+  std::unique_ptr<Order> next(SliceOrderOptions options,
+                              std::optional<std::int64_t> max_samples_per_sequence = std::nullopt) {
+    const PipelineLeaf& leaf = data_.leaves[leaf_];
+    SharderInput input{.shard_counts = leaf.dataset->shard_counts(),
+                       .logical_shard_count = context_.config.logical_shard_count(),
+                       .division = context_.config.effective_division(),
+                       .rotation_offset = samples_before_ % context_.config.logical_shard_count(),
+                       .max_samples_per_sequence = max_samples_per_sequence};
+    if (leaf.range) {
+      input.begin = leaf.range->begin;
+      input.end = leaf.range->end;
+    }
+    options.seed = context_.seed();
+    options.leaf = static_cast<std::uint32_t>(leaf_++);
+    samples_before_ += leaf.length;
+    return std::make_unique<SliceOrder>(slice_bounds(input, context_.logical_shard()),
+                                        leaf.dataset->excluded(), options);
+  }
+
+ private:
+  const PipelineData& data_;
+  const PipelineContext& context_;
+  std::size_t leaf_ = 0;
+  std::int64_t samples_before_ = 0;
+};
+
+SliceOrderOptions slice_options_of(const PipelineLeaf& leaf, const TrainOptions& options) {
+  const LeafSlicing& own = leaf.slicing;
+  const auto shuffle =
+      own.shuffle_over_epochs.value_or(multiplied(options.shuffle_over_epochs, leaf.shuffle));
+  // A leaf that its metadataset keeps in order is read slice by slice.
+  const bool is_in_order = own.shuffle_over_epochs
+                               ? shuffle.mode == Mode::kNone
+                               : leaf.shuffle.mode == ShuffleMultiplier::Mode::kNone;
+  const std::int64_t parallel = own.parallel_slices.value_or(options.parallel_slices);
+  return {.shuffle_over_epochs = shuffle, .parallel_slices = is_in_order ? 1 : parallel};
+}
+
+std::unique_ptr<Order> repeated(std::unique_ptr<Order> order, std::optional<double> repetitions) {
+  return std::make_unique<Repeat>(std::move(order), repetitions);
+}
+
+template <class BlendOrder>
+SampleOrder with_replacement(std::unique_ptr<BlendOrder> blend) {
+  Replacement* const replacement = blend.get();
+  return {.order = std::move(blend), .replacement = replacement};
+}
+
+SampleOrder blend(std::vector<std::unique_ptr<Order>> orders, const std::vector<double>& weights,
+                  const PipelineData& data, const TrainOptions& options,
+                  const PipelineContext& context) {
+  if (data.mixing == Mixing::kWeighted && options.blend_by == BlendBy::kShare) {
+    std::vector<SharedOrder> inners;
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      inners.push_back({std::move(orders[i]), weights[i], data.leaves[i].length_of_sample});
+    }
+    return with_replacement(std::make_unique<ShareBlend>(std::move(inners)));
+  }
+  std::vector<WeightedOrder> inners;
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    inners.push_back({std::move(orders[i]), weights[i]});
+  }
+  return with_replacement(std::make_unique<Blend>(std::move(inners), context.seed()));
+}
+
+// All leaves, before the whole is repeated and shuffled. Adds them to `pass`.
+SampleOrder mixed_order(const PipelineData& data, const TrainOptions& options,
+                        const PipelineContext& context, PassLength& pass) {
+  LeafOrders orders(data, context);
+  std::vector<std::unique_ptr<Order>> inners;
+  std::vector<double> weights;
+  for (const PipelineLeaf& leaf : data.leaves) {
+    const SliceOrderOptions slicing = slice_options_of(leaf, options);
+    auto order = orders.next(
+        slicing, leaf.slicing.max_samples_per_sequence.value_or(options.max_samples_per_sequence));
+    pass.add(*order, leaf, slicing.shuffle_over_epochs, data.mixing);
+    if (data.mixing == Mixing::kWeighted) {
+      order = repeated(std::move(order), std::nullopt);
+      weights.push_back(leaf.weight);
+    } else {
+      if (leaf.repetitions != 1) {
+        order = repeated(std::move(order), leaf.repetitions);
+      }
+      weights.push_back(static_cast<double>(leaf.length) * leaf.repetitions);
+    }
+    inners.push_back(std::move(order));
+  }
+  return inners.size() == 1 ? SampleOrder{.order = std::move(inners.front())}
+                            : blend(std::move(inners), weights, data, options, context);
+}
+
+}  // namespace
+
+SampleOrder train_order(const PipelineData& data, const TrainOptions& options,
+                        const PipelineContext& context) {
+  PassLength pass;
+  SampleOrder train = mixed_order(data, options, context, pass);
+  if (options.repeat && data.mixing != Mixing::kWeighted) {
+    train.order = repeated(std::move(train.order), std::nullopt);
+  }
+  if (options.shuffle_buffer_size > 1) {
+    train.order = std::make_unique<ShuffleBuffer>(std::move(train.order),
+                                                  options.shuffle_buffer_size, context.seed());
+  }
+  if (options.repeat) {
+    train.most_left_out = pass.most_left_out(options.shuffle_buffer_size);
+  }
+  return train;
+}
+
+SampleOrder val_order(const PipelineData& data, const PipelineContext& context) {
+  LeafOrders orders(data, context);
+  std::vector<std::unique_ptr<Order>> inners;
+  for (std::size_t i = 0; i < data.leaves.size(); ++i) {
+    inners.push_back(
+        orders.next({.shuffle_over_epochs = {.mode = Mode::kNone}, .parallel_slices = 1}));
+  }
+  return {.order = inners.size() == 1 ? std::move(inners.front())
+                                      : std::make_unique<Concat>(std::move(inners))};
+}
+
+}  // namespace energon
