@@ -31,6 +31,25 @@ std::vector<Sample> pull_group(const Pull& pull, std::int64_t batch_size) {
   return samples;
 }
 
+SampleGenerator batches_of(std::vector<Sample> samples, const BatchGenerator& function,
+                           CallContext& context) {
+  for (const Sample& sample : samples) {
+    check_made(sample);
+  }
+  const auto group = std::make_shared<Group>();
+  group->samples = std::move(samples);
+  group->next = function(group->samples, context);
+  return [group]() -> std::optional<Sample> {
+    std::optional<Mapping> fields = group->next ? group->next() : std::nullopt;
+    if (!fields) {
+      return std::nullopt;
+    }
+    Sample batch;
+    batch.fields = std::move(*fields);
+    return batch;
+  };
+}
+
 }  // namespace
 
 std::unique_ptr<Dataset> generated_batches(std::unique_ptr<Dataset> inner,
@@ -47,25 +66,12 @@ std::unique_ptr<Dataset> generated_batches(std::unique_ptr<Dataset> inner,
   const bool drops = options.remainder == BatchOptions::Remainder::kDrop;
   const auto make_batches = [function = std::move(options.function), batch_size, drops](
                                 const Pull& pull, CallContext& context) -> SampleGenerator {
-    const auto group = std::make_shared<Group>();
-    group->samples = pull_group(pull, batch_size);
-    const bool is_full = static_cast<std::int64_t>(group->samples.size()) == batch_size;
-    if (group->samples.empty() || (drops && !is_full)) {
+    std::vector<Sample> samples = pull_group(pull, batch_size);
+    const bool is_full = static_cast<std::int64_t>(samples.size()) == batch_size;
+    if (samples.empty() || (drops && !is_full)) {
       return nullptr;
     }
-    for (const Sample& sample : group->samples) {
-      check_made(sample);
-    }
-    group->next = function(group->samples, context);
-    return [group]() -> std::optional<Sample> {
-      std::optional<Mapping> fields = group->next ? group->next() : std::nullopt;
-      if (!fields) {
-        return std::nullopt;
-      }
-      Sample batch;
-      batch.fields = std::move(*fields);
-      return batch;
-    };
+    return batches_of(std::move(samples), function, context);
   };
   return std::make_unique<IterMap>(
       std::move(inner),

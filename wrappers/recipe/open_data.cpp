@@ -25,7 +25,7 @@ LeafSlicing slicing_of(const DatasetYaml& yaml) {
                                    .epochs = shuffle->epochs};
   }
   if (yaml.parallel_shard_iters) {
-    constexpr std::int64_t kStandard = 16;  // of Energon in training
+    constexpr std::int64_t kStandard = 16;  // Energon's default in training
     slicing.parallel_slices = yaml.parallel_shard_iters->value_or(kStandard);
   }
   return slicing;
@@ -43,30 +43,12 @@ class Opener {
                       .shuffle = reference.shuffle,
                       .subflavors = reference.subflavors->dump()};
     switch (reference.kind) {
-      case LeafReference::Kind::kWebdataset: {
-        auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
-                                  leaf.subflavors, reference.yaml);
-        leaf.slicing = slicing_of(reference.yaml);
-        leaf.length = dataset->sample_count();
-        if (dataset->shards().kind == "prepared") {
-          leaf.primary = webdataset_store(dataset->shards().dataset_path);
-        }
-        leaf.dataset = std::move(dataset);
+      case LeafReference::Kind::kWebdataset:
+        open_webdataset(reference, leaf);
         break;
-      }
-      case LeafReference::Kind::kJsonl: {
-        auto dataset = std::make_shared<const JsonlDataset>(
-            reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files,
-            options_.max_sample_bytes);
-        data_.warnings.insert(data_.warnings.end(), dataset->warnings().begin(),
-                              dataset->warnings().end());
-        leaf.length = dataset->sample_count();
-        leaf.dataset = std::move(dataset);
-        leaf.primary = [path = reference.path, cache_dir = options_.open.cache_dir] {
-          return std::make_unique<JsonlFileStore>(path, cache_dir);
-        };
+      case LeafReference::Kind::kJsonl:
+        open_jsonl(reference, leaf);
         break;
-      }
       case LeafReference::Kind::kJoin:
         open_join(reference, leaf);
         break;
@@ -81,6 +63,30 @@ class Opener {
   }
 
  private:
+  void open_webdataset(const LeafReference& reference, PipelineLeaf& leaf) {
+    auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
+                              leaf.subflavors, reference.yaml);
+    leaf.slicing = slicing_of(reference.yaml);
+    leaf.length = dataset->sample_count();
+    if (dataset->shards().kind == "prepared") {
+      leaf.primary = webdataset_store(dataset->shards().dataset_path);
+    }
+    leaf.dataset = std::move(dataset);
+  }
+
+  void open_jsonl(const LeafReference& reference, PipelineLeaf& leaf) {
+    auto dataset = std::make_shared<const JsonlDataset>(
+        reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files,
+        options_.max_sample_bytes);
+    data_.warnings.insert(data_.warnings.end(), dataset->warnings().begin(),
+                          dataset->warnings().end());
+    leaf.length = dataset->sample_count();
+    leaf.dataset = std::move(dataset);
+    leaf.primary = [path = reference.path, cache_dir = options_.open.cache_dir] {
+      return std::make_unique<JsonlFileStore>(path, cache_dir);
+    };
+  }
+
   std::shared_ptr<const Webdataset> webdataset(const std::string& path, const std::string& split,
                                                const std::optional<std::string>& split_config,
                                                const std::string& subflavors,
