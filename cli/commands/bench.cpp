@@ -1,7 +1,7 @@
 // energon bench: how fast the loader delivers the user's own data.
 //
-// Batches are taken and dropped at once, as by a trainer that costs nothing. Measured is what
-// follows the warm-up.
+// Batches are taken and dropped at once, as by a trainer that takes no time. The measurement begins
+// after the warm-up.
 
 #include <unistd.h>
 
@@ -19,6 +19,7 @@
 #include "cli/job/at_least.h"
 #include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
+#include "cli/job/loader_from_flags.h"
 #include "cli/job/no_samples.h"
 #include "cli/job/seconds.h"
 #include "cli/show/output.h"

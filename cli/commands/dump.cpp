@@ -20,6 +20,7 @@
 #include "cli/job/at_least.h"
 #include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
+#include "cli/job/loader_from_flags.h"
 #include "cli/job/no_samples.h"
 #include "cli/job/writable_target.h"
 #include "cli/show/output.h"

@@ -11,6 +11,7 @@
 
 #include "cli/commands/command.h"
 #include "cli/job/loader_flags.h"
+#include "cli/job/loader_from_flags.h"
 #include "cli/job/open_dataset.h"
 #include "cli/job/save_parts.h"
 #include "cli/show/list_parts.h"
@@ -94,7 +95,7 @@ void print_text(const FoundSample& found, bool is_of_several) {
 }
 
 void keep_part(FoundSample& found, const std::string& name) {
-  found.sample.at(name);  // throws, naming the parts there are
+  found.sample.at(name);  // throws an Error that lists the parts
   std::erase_if(found.sample.fields, [&](const auto& field) { return field.first != name; });
   std::erase_if(found.parts, [&](const FoundPart& part) { return part.name != name; });
 }
@@ -180,7 +181,7 @@ void save_batch(const Sample& batch, const std::string& folder) {
   }
 }
 
-// Whether a dump gives batches with such keys. Those of programs with functions have more stages.
+// Whether dump prints such keys. A program with functions of its own has more stages in its keys.
 bool is_batch_of_dump(const RestoreKey& key) {
   try {
     const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
@@ -198,7 +199,7 @@ Sample restore_batch(const RestoreKey& key, const GetFlags& flags) {
       .restore_sample(key);
 }
 
-// What the item of any program was made of, whatever its functions made of it.
+// The samples that the item with this key was made of, before any function of its program.
 Sample samples_of(const RestoreKey& key, const GetFlags& flags) {
   std::vector<Sample> samples = read_samples(samples_in(key), open_loader_data(flags.loader));
   Sample batch;

@@ -1,6 +1,6 @@
 // energon which-step, which-keys: when a sample was delivered, and what a step delivered
-// (wrappers/recipe/delivered_samples.h). The state may be of any program whose functions make one
-// sample of one (wrappers/recipe/order_pipeline.h).
+// (wrappers/recipe/delivered_samples.h). The state may come from any program whose functions make
+// one sample from each sample (wrappers/recipe/order_pipeline.h).
 
 #include <cstdint>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "cli/job/at_least.h"
 #include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
+#include "cli/job/loader_from_flags.h"
 #include "cli/job/open_dataset.h"
 #include "cli/show/output.h"
 #include "energon/checkpoint/job_state.h"

@@ -1,23 +1,11 @@
 #include "cli/job/loader_flags.h"
 
-#include <charconv>
-#include <chrono>
 #include <map>
-#include <memory>
-#include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "cli/job/at_least.h"
-#include "cli/job/open_dataset.h"
 #include "cli/job/seconds.h"
 #include "cli/job/strict_tars.h"
-#include "cli/show/list_parts.h"
-#include "cli/show/outcome.h"
-#include "energon/loader/quarantine_writer.h"
-#include "wrappers/recipe/order_pipeline.h"
-#include "wrappers/recipe/pipeline.h"
 
 namespace energon::cli {
 namespace {
@@ -40,11 +28,12 @@ const std::map<std::string, EpochPolicy> kEpochPolicies = {{"strict", EpochPolic
 const std::map<std::string, OnError> kOnErrors = {{"fail", OnError::kFail},
                                                   {"skip", OnError::kSkip}};
 
-// Option values are names of `values`; CLI::Transformer would accept their numbers, too.
+// The option takes the names in `values`. CLI::Transformer would also accept their numbers.
 template <class Value>
 void add_choice(CLI::App& command, const std::string& name, Value& target,
                 const std::map<std::string, Value>& values, const std::string& help) {
   std::vector<std::string> names;
+  names.reserve(values.size());
   for (const auto& [text, value] : values) {
     names.push_back(text);
   }
@@ -52,6 +41,33 @@ void add_choice(CLI::App& command, const std::string& name, Value& target,
       .add_option_function<std::string>(
           name, [&target, &values](const std::string& text) { target = values.at(text); }, help)
       ->check(CLI::IsMember(names));
+}
+
+void add_layout_flags(CLI::App& command, LoaderFlags& flags) {
+  command
+      .add_option("--num-workers", flags.num_workers,
+                  "Worker processes of this rank; 0: everything in this process")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command.add_option("--world-size", flags.world_size, "Data-parallel ranks")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command.add_option("--rank", flags.rank, "Rank to play")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command
+      .add_option(
+          "--logical-shards", flags.logical_shards,
+          "Parts of the data with their own order, so that it does not depend on ranks and\n"
+          "workers; a multiple of --world-size. Default: one for each worker of the job")
+      ->check(at_least(1));
+  add_choice(command, "--division", flags.division, kDivisions,
+             "With --logical-shards: which of them get a sample more; energon for a job that began "
+             "without [even]");
+  command.add_flag("--uneven", flags.allow_uneven,
+                   "Allow --logical-shards that is no multiple of --world-size");
+  add_choice(command, "--epoch-policy", flags.epoch_policy, kEpochPolicies,
+             "At the end of an epoch: report it, or go on with the next one [strict]");
 }
 
 void add_order_flags(CLI::App& command, LoaderFlags& flags) {
@@ -82,6 +98,9 @@ void add_order_flags(CLI::App& command, LoaderFlags& flags) {
       "so far is furthest below its weight [draw]");
   command.add_option("--seed-offset", flags.seed_offset, "Another order of the same data")
       ->capture_default_str();
+}
+
+void add_epoch_flags(CLI::App& command, LoaderFlags& flags) {
   command
       .add_option("--virtual-epoch-length", flags.virtual_epoch_length,
                   "Batches of this rank after which an epoch ends; 0: the data's own end")
@@ -152,21 +171,6 @@ void add_failure_flags(CLI::App& command, LoaderFlags& flags) {
       ->allow_extra_args(false);  // or it would take PATH, too
 }
 
-// What a validation stream does not have must not be asked for.
-void refuse_train_flags(const LoaderFlags& flags) {
-  const bool contradicts =
-      flags.shuffle_buffer_size > 1 || flags.max_samples_per_sequence.has_value() ||
-      flags.parallel_slices.value_or(1) != 1 || flags.blend_by != BlendBy::kDraw ||
-      flags.virtual_epoch_length != 0 || !flags.repeat ||
-      (flags.shuffle_over_epochs != "1" && flags.shuffle_over_epochs != "none");
-  if (contradicts) {
-    throw UsageError{
-        "--mode val reads the data in order, once: --shuffle-buffer-size, "
-        "--max-samples-per-sequence, --shuffle-over-epochs, --parallel-slices, --blend-by, "
-        "--virtual-epoch-length and --no-repeat are for --mode train"};
-  }
-}
-
 }  // namespace
 
 void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths) {
@@ -176,189 +180,11 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths) {
       ->capture_default_str();
   add_choice(command, "--mode", flags.mode, kModes,
              "Shuffled and endless, or in order and once [train]");
-  command
-      .add_option("--num-workers", flags.num_workers,
-                  "Worker processes of this rank; 0: everything in this process")
-      ->capture_default_str()
-      ->check(at_least(0));
-  command.add_option("--world-size", flags.world_size, "Data-parallel ranks")
-      ->capture_default_str()
-      ->check(at_least(1));
-  command.add_option("--rank", flags.rank, "Rank to play")
-      ->capture_default_str()
-      ->check(at_least(0));
-  command
-      .add_option(
-          "--logical-shards", flags.logical_shards,
-          "Parts of the data with their own order, so that it does not depend on ranks and\n"
-          "workers; a multiple of --world-size. Default: one for each worker of the job")
-      ->check(at_least(1));
-  add_choice(command, "--division", flags.division, kDivisions,
-             "With --logical-shards: which of them get a sample more; energon for a job that began "
-             "without [even]");
-  command.add_flag("--uneven", flags.allow_uneven,
-                   "Allow --logical-shards that is no multiple of --world-size");
-  add_choice(command, "--epoch-policy", flags.epoch_policy, kEpochPolicies,
-             "At the end of an epoch: report it, or go on with the next one [strict]");
+  add_layout_flags(command, flags);
   add_order_flags(command, flags);
+  add_epoch_flags(command, flags);
   add_loader_settings(command, flags);
   add_failure_flags(command, flags);
-}
-
-ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text) {
-  if (text == "none") {
-    return {.mode = ShuffleOverEpochs::Mode::kNone};
-  }
-  std::int64_t epochs = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, epochs);
-  if (error == std::errc() && stop == end && epochs == -1) {
-    return {.mode = ShuffleOverEpochs::Mode::kReplacement};
-  }
-  if (error != std::errc() || stop != end || epochs < 1) {
-    throw UsageError{fmt::format(
-        "--shuffle-over-epochs is '{}', expected none, -1 or a number of epochs of at least 1",
-        text)};
-  }
-  return {.mode = ShuffleOverEpochs::Mode::kEpochs, .epochs = epochs};
-}
-
-DataOptions data_options(const LoaderFlags& flags) {
-  return {.split = flags.split,
-          .open = {.exclude_files = flags.exclude_files,
-                   .broken_shards =
-                       flags.on_error == OnError::kSkip ? BrokenShards::kSkip : BrokenShards::kFail,
-                   .strictness = strictness(flags.has_strict_tars),
-                   .cache_dir = flags.cache_dir},
-          .verify_checksums = flags.verify_checksums,
-          .max_sample_bytes = flags.max_sample_bytes};
-}
-
-OpenOptions key_lookup_options(const LoaderFlags& flags) {
-  return {.strictness = strictness(flags.has_strict_tars),
-          .needs_checksums = flags.verify_checksums != VerifyChecksums::kOff,
-          .cache_dir = flags.cache_dir};
-}
-
-namespace {
-
-// What the policy lets pass of the failures at opening goes where those of the loader go.
-PipelineData open_with_policy(const LoaderFlags& flags) {
-  PipelineData data = open_pipeline_data(flags.path, data_options(flags));
-  QuarantineWriter writer(flags.quarantine);
-  for (const FailureReport& report : data.broken) {
-    writer.append(report);
-  }
-  return data;
-}
-
-ErrorPolicies error_policies(const LoaderFlags& flags) {
-  return {.standard = {.action = flags.on_error == OnError::kSkip ? FailureAction::kSkip
-                                                                  : FailureAction::kFail,
-                       .tolerance = flags.tolerance}};
-}
-
-void check_mode(const LoaderFlags& flags, const ShuffleOverEpochs& shuffle) {
-  if (flags.mode == Mode::kVal) {
-    refuse_train_flags(flags);
-  } else if (flags.epochs && flags.virtual_epoch_length == 0 &&
-             shuffle.mode == ShuffleOverEpochs::Mode::kReplacement) {
-    throw UsageError{
-        "with --shuffle-over-epochs -1 an epoch never ends: --epochs needs --virtual-epoch-length"};
-  }
-}
-
-ValOptions val_options(const LoaderFlags& flags) {
-  return {.task_encoder = {.batch = list_parts},
-          .batch_size = flags.batch_size,
-          .errors = error_policies(flags)};
-}
-
-TrainOptions train_options(const LoaderFlags& flags, const ShuffleOverEpochs& shuffle,
-                           Mixing mixing) {
-  const bool is_ordered = shuffle.mode == ShuffleOverEpochs::Mode::kNone;
-  TrainOptions options;
-  options.task_encoder = {.batch = list_parts};
-  options.batch_size = flags.batch_size;
-  options.errors = error_policies(flags);
-  options.shuffle_buffer_size = flags.shuffle_buffer_size;
-  options.max_samples_per_sequence = flags.max_samples_per_sequence;
-  options.shuffle_over_epochs = shuffle;
-  options.parallel_slices =
-      flags.parallel_slices.value_or(is_ordered ? 1 : options.parallel_slices);
-  options.blend_by = flags.blend_by;
-  options.virtual_epoch_length = flags.virtual_epoch_length;
-  options.repeat = flags.repeat && (!flags.epochs || flags.virtual_epoch_length > 0);
-  if (mixing == Mixing::kWeighted && !options.repeat) {
-    throw UsageError{flags.repeat ? "a blend by weight never ends: --epochs needs "
-                                    "--virtual-epoch-length, or use --limit"
-                                  : "a blend by weight never ends: --no-repeat is for others"};
-  }
-  return options;
-}
-
-}  // namespace
-
-PipelineData open_loader_data(const LoaderFlags& flags) { return open_with_policy(flags); }
-
-PipelineFactory make_pipeline(const LoaderFlags& flags) {
-  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
-  check_mode(flags, shuffle);
-  PipelineData data = open_with_policy(flags);
-  if (flags.mode == Mode::kVal) {
-    return val_pipeline(std::move(data), val_options(flags));
-  }
-  TrainOptions options = train_options(flags, shuffle, data.mixing);
-  return train_pipeline(std::move(data), std::move(options));
-}
-
-PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
-                                    const Config& config) {
-  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
-  check_mode(flags, shuffle);
-  if (flags.mode == Mode::kVal) {
-    return order_pipeline(std::move(data), val_options(flags), config);
-  }
-  TrainOptions options = train_options(flags, shuffle, data.mixing);
-  return order_pipeline(std::move(data), std::move(options), config);
-}
-
-LoaderOptions loader_options(const LoaderFlags& flags) {
-  if (flags.rank >= flags.world_size) {
-    throw UsageError{
-        fmt::format("--rank {} does not exist: with --world-size {} ranks go from 0 to {}",
-                    flags.rank, flags.world_size, flags.world_size - 1)};
-  }
-  if (flags.epoch_policy == EpochPolicy::kLoop && (flags.epochs || flags.mode == Mode::kVal)) {
-    throw UsageError{
-        "with --epoch-policy loop the epochs of a rank have no end: use --mode train and, instead "
-        "of --epochs, count batches"};
-  }
-  LoaderOptions options;
-  options.worker_config = {.rank = flags.rank,
-                           .world_size = flags.world_size,
-                           .num_workers = flags.num_workers,
-                           .seed_offset = flags.seed_offset,
-                           .logical_shards = flags.logical_shards,
-                           .division = flags.division,
-                           .allow_uneven = flags.allow_uneven};
-  options.epoch_policy = flags.epoch_policy;
-  options.prefetch_factor = flags.prefetch_factor;
-  options.checkpoint_every_batches = flags.checkpoint_every_batches;
-  options.arena_limit_bytes = flags.arena_limit_mib << 20;
-  options.checkpoint_slot_bytes = flags.checkpoint_slot_mib << 20;
-  options.debug_log_path = flags.debug_log;
-  options.quarantine_file = flags.quarantine;
-  options.timeout =
-      std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout_seconds * 1000));
-  return options;
-}
-
-std::optional<std::int64_t> epoch_limit(const LoaderFlags& flags) {
-  if (!flags.epochs && flags.mode == Mode::kVal) {
-    return 1;
-  }
-  return flags.epochs;
 }
 
 }  // namespace energon::cli

@@ -10,10 +10,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/job/path_option.h"
-#include "energon/order/slice_order.h"
+#include "energon/order/worker_config.h"
 #include "energon/read/webdataset.h"
 #include "energon/stage/failure.h"
-#include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
 #include "wrappers/recipe/open_data.h"
 #include "wrappers/recipe/pipeline.h"
@@ -67,32 +66,5 @@ struct LoaderFlags {
 
 /// Declares PATH and the options above. `flags` must live as long as `command`.
 void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths);
-
-/// How to open the data, according to the flags.
-DataOptions data_options(const LoaderFlags& flags);
-
-/// How to open the data to look up single samples, according to the flags. Nothing is left out.
-OpenOptions key_lookup_options(const LoaderFlags& flags);
-
-/// Opens the data; broken shards go to the quarantine file. Throws Error as open_split(),
-/// UsageError if options contradict each other.
-PipelineFactory make_pipeline(const LoaderFlags& flags);
-
-/// Opens the data only.
-PipelineData open_loader_data(const LoaderFlags& flags);
-/// A pipeline in the order that the flags describe, with the stages of a saved state's `config`; it
-/// reads no data (wrappers/recipe/order_pipeline.h).
-PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
-                                    const Config& config);
-
-/// Throws UsageError if there is no such rank, or if the flags count epochs but an epoch never
-/// ends.
-LoaderOptions loader_options(const LoaderFlags& flags);
-
-/// The number of epochs after which the stream ends; absent: never.
-std::optional<std::int64_t> epoch_limit(const LoaderFlags& flags);
-
-/// Converts the text form of shuffle_over_epochs to the pipeline's. Throws UsageError.
-ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text);
 
 }  // namespace energon::cli

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/job/loader_from_flags.h"
 #include "cli/show/output.h"
 #include "wrappers/recipe/open_data.h"
 

@@ -20,13 +20,13 @@ std::string_view common_folder(const std::vector<std::string>& patterns) {
   folder = folder.substr(0, folder.find('{'));
   for (const std::string& pattern : patterns) {
     while (!pattern.starts_with(folder) || !folder.ends_with('/')) {
-      folder.remove_suffix(1);  // at the latest, the root is left
+      folder.remove_suffix(1);  // ends at the root at the latest
     }
   }
   return folder;
 }
 
-// Between braces a comma separates names; collapse_names() leaves those of a name as they are.
+// Between braces a comma separates names, but collapse_names() does not escape the commas in names.
 std::string with_escaped_commas(std::string_view pattern) {
   std::string escaped;
   for (const char c : pattern) {
@@ -55,6 +55,7 @@ std::string join_tars(std::vector<std::string> paths) {
   }
   const std::string_view folder = common_folder(patterns);
   std::vector<std::string> rest;
+  rest.reserve(patterns.size());
   for (const std::string& pattern : patterns) {
     rest.push_back(with_escaped_commas(std::string_view(pattern).substr(folder.size())));
   }
