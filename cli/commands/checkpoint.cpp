@@ -1,8 +1,6 @@
-// energon checkpoint: what saved states say, and their way to another layout.
+// energon checkpoint: shows, checks, compares, merges and rescales saved states.
 
-#include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "cli/job/open_dataset.h"
 #include "cli/show/output.h"
 #include "cli/show/state_diff.h"
+#include "cli/show/state_summary.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/own_position.h"
@@ -26,79 +25,12 @@
 namespace energon::cli {
 namespace {
 
-std::string batches(std::int64_t count) {
-  return count == 1 ? "1 batch" : with_separators(count) + " batches";
-}
-
 // --- show ---
 
 struct ShowFlags {
   std::string file;
   bool is_json = false;
 };
-
-std::string describe_batch_size(const SavableDataLoaderState& state) {
-  if (!state.micro_batch_size) {
-    return "not batched";
-  }
-  const auto wanted = micro_batch_size(state.config).value_or(*state.micro_batch_size);
-  return wanted == *state.micro_batch_size
-             ? std::to_string(wanted)
-             : fmt::format("{}, from now on {}", *state.micro_batch_size, wanted);
-}
-
-void print_shards(const SavableDataLoaderState& state) {
-  if (has_own_position(state.config)) {
-    return;  // its batches are not counted by logical shard
-  }
-  for (std::size_t i = 0; i < state.streams.size(); ++i) {
-    const SavableDatasetCheckpoint& worker = state.streams[i];
-    output().print("  logical shard {}: {} delivered ({}), epoch {}\n", worker.logical_shard,
-                   batches(worker.index + worker.offset),
-                   worker.state
-                       ? fmt::format("state after {}, {} to skip", worker.index, worker.offset)
-                       : fmt::format("from the start, {} to skip", worker.offset),
-                   worker.turn.epoch);
-  }
-}
-
-void print_rank(const SavableDataLoaderState& state) {
-  output().print("delivered:   {} of this rank\n", batches(state.batch_index));
-  output().print("epoch:       {}{}\n", state.epoch, state.epoch_finished ? ", finished" : "");
-  output().print("next worker: {} of {}\n", state.next_worker_id, state.streams.size());
-  print_shards(state);
-}
-
-// What continues from the state, if it is not a loader alone.
-bool is_loader(const SavableDataLoaderState& state) {
-  return state.adapters.empty() && !has_own_position(state.config);
-}
-
-void print_kind(const SavableDataLoaderState& state) {
-  if (!is_loader(state)) {
-    output().print("state of:    {}\n", source_kind(state));
-  }
-}
-
-void print_summary(const SavedState& saved, const std::string& file) {
-  if (const auto* rank = std::get_if<SavableDataLoaderState>(&saved)) {
-    output().print("saved loader state: {}\n", printable(file));
-    print_kind(*rank);
-    output().print("batch size:  {}\n", describe_batch_size(*rank));
-    output().print("certificate: {}\n", to_hex(certificate_of(*rank).digest));
-    print_rank(*rank);
-    return;
-  }
-  const auto& job = std::get<SavableJobState>(saved);
-  output().print("saved state of a job of {} ranks: {}\n", job.ranks.size(), printable(file));
-  print_kind(job.ranks.front());
-  output().print("batch size:  {}\n", describe_batch_size(job.ranks.front()));
-  output().print("certificate: {}\n", to_hex(certificate_of(job).digest));
-  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-    output().print("rank {}\n", rank);
-    print_rank(job.ranks[rank]);
-  }
-}
 
 nlohmann::ordered_json describe(const SavedState& saved) {
   const auto* job = std::get_if<SavableJobState>(&saved);
@@ -109,7 +41,7 @@ nlohmann::ordered_json describe(const SavedState& saved) {
 int run_show(const ShowFlags& flags) {
   const SavedState saved = read_saved_state(flags.file);
   if (!flags.is_json) {
-    print_summary(saved, flags.file);
+    output().write(summarize_state(saved, flags.file));
     output().write("\n");
   }
   output().write(describe(saved).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -156,8 +88,8 @@ struct RescaleFlags {
   std::string output;
 };
 
-// Flag for the epochs of a rank, so that each logical shard keeps its number of batches in one;
-// empty without virtual epochs.
+// The flag with the virtual epoch length of a rank that keeps the number of batches per epoch of
+// each logical shard; empty without virtual epochs.
 std::string epoch_length_flag(const Config& config) {
   for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
        node = &node->at("inner")) {
@@ -177,7 +109,7 @@ int run_rescale(const RescaleFlags& flags) {
   const WorkerConfig config = layout_of(job.ranks.front().config);
   output().print("{}: {} ranks with {} workers, certificate {}\n", printable(flags.output),
                  layout.world_size, layout.num_workers, to_hex(certificate_of(job).digest));
-  if (!is_loader(job.ranks.front())) {
+  if (!is_state_of_loader(job.ranks.front())) {
     output().print("restore it into a {} of that layout\n", source_kind(job.ranks.front()));
     return kExitOk;
   }

@@ -70,8 +70,8 @@ void print_summary(const std::string& path, std::string_view kind, std::int64_t 
   output().print("shards:    {}\n", with_separators(static_cast<std::int64_t>(shards)));
 }
 
-// What is odd about the end of a prepared shard, whose index says where its samples end. Compressed
-// ones are not expanded for it.
+// A warning if a prepared shard does not end after its last sample as it should. Where that sample
+// ends is in the index. Compressed shards are not checked, because they would have to be expanded.
 std::optional<std::string> check_end(const std::string& shard_path, const InfoFlags& flags) {
   if (!shard_path.ends_with(".tar")) {
     return std::nullopt;
@@ -184,6 +184,23 @@ void print_metadataset(const std::string& path, const InfoFlags& flags) {
   }
 }
 
+void print_tars(const std::string& path, const InfoFlags& flags) {
+  std::optional<PreparedSummary> summary;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    read_committed(path, [&] {
+      auto info = read_dataset_info(path + "/.nv-meta");
+      summary =
+          info ? std::optional(summarize_prepared(path, std::move(*info), flags)) : std::nullopt;
+    });
+  }
+  if (summary) {
+    print_prepared(path, *summary);
+  } else {
+    print_plain(path, flags);
+  }
+}
+
 int run_info(const InfoFlags& flags) {
   std::error_code ignored;
   std::string path = fs::absolute(flags.path, ignored).lexically_normal().string();
@@ -201,27 +218,15 @@ int run_info(const InfoFlags& flags) {
   switch (kind) {
     case DatasetKind::kJsonl:
       print_jsonl(path, flags);
-      return kExitOk;
+      break;
     case DatasetKind::kMetadataset:
       print_metadataset(path, flags);
-      return kExitOk;
+      break;
     case DatasetKind::kPrepared:
     case DatasetKind::kPlainTars:
     case DatasetKind::kFolder:
+      print_tars(path, flags);
       break;
-  }
-  std::optional<PreparedSummary> summary;
-  if (fs::is_directory(path, ignored)) {
-    read_committed(path, [&] {
-      auto info = read_dataset_info(path + "/.nv-meta");
-      summary =
-          info ? std::optional(summarize_prepared(path, std::move(*info), flags)) : std::nullopt;
-    });
-  }
-  if (summary) {
-    print_prepared(path, *summary);
-  } else {
-    print_plain(path, flags);
   }
   return kExitOk;
 }
