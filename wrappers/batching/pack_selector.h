@@ -33,9 +33,9 @@ class PackSelector {
 
   /// Calls the select function for selection `number`, repeatedly until no sample is unpackable.
   /// Unpackable samples are removed from `samples`. If the function fails, all samples are removed
-  /// and none is selected.
-  /// Throws Error: what the policy does not let pass; kInvalidArgument for a position out of range
-  /// or, unless parts are selected, twice; kResourceExhausted for more than kMaxBufferSize samples.
+  /// and none is selected. Throws Error: what the policy does not let pass; kInvalidArgument for a
+  /// position out of range or, unless parts are selected, twice; kResourceExhausted for more than
+  /// kMaxBufferSize positions.
   Selection select(std::vector<Sample>& samples, std::int64_t number);
 
   /// The selected part of `sample`, with its key; the whole sample unless parts are selected.
