@@ -82,11 +82,13 @@ class Joiner {
 
   Mapping join(const std::string& path, const std::vector<const Mapping*>& mappings,
                const std::vector<std::int64_t>& samples) const {
-    Mapping joined;
     const Mapping& first = *mappings.front();
+    Mapping joined;
+    joined.reserve(first.size());
     for (std::size_t place = 0; place < first.size(); ++place) {
       const std::string field = path.empty() ? first[place].first : path + "." + first[place].first;
       std::vector<Piece> pieces;
+      pieces.reserve(mappings.size());
       for (std::size_t i = 0; i < mappings.size(); ++i) {
         const Mapping& mapping = *mappings[i];
         if (mapping.size() != first.size() || mapping[place].first != first[place].first) {
@@ -115,6 +117,7 @@ class Joiner {
     }
     if (std::holds_alternative<Mapping>(first)) {
       std::vector<const Mapping*> mappings;
+      mappings.reserve(pieces.size());
       for (const Piece& piece : pieces) {
         mappings.push_back(&std::get<Mapping>(piece.value->base()));
       }
@@ -194,6 +197,8 @@ class Joiner {
 Mapping join_fields(std::span<const Sample> batches, bool copy) {
   std::vector<const Mapping*> mappings;
   std::vector<std::int64_t> samples;
+  mappings.reserve(batches.size());
+  samples.reserve(batches.size());
   for (const Sample& batch : batches) {
     mappings.push_back(&batch.fields);
     samples.push_back(sample_count(batch));
