@@ -11,6 +11,7 @@
 #include "energon/distributed/dispatch_adapter.h"
 #include "energon/distributed/shard_adapter.h"
 #include "io/error.h"
+#include "tests/energon/distributed/adapter_fixture.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/energon/distributed/numbered_batches.h"
 
@@ -24,17 +25,18 @@ using energon::ErrorCode;
 using energon::Sample;
 using energon::SavableDataLoaderState;
 using energon::SingleProcessComm;
+using energon::testing::alone;
+using energon::testing::error_of;
 using energon::testing::numbered_batch;
 using energon::testing::numbered_source;
 using energon::testing::run_group;
 using energon::testing::ScriptedSource;
 using energon::testing::show;
 using energon::testing::take;
+using energon::testing::Texts;
 using energon::testing::texts;
 
 namespace {
-
-using Texts = std::vector<std::string>;
 
 std::shared_ptr<BatchSource> on_rank_0(const Comm& comm, std::shared_ptr<BatchSource> source) {
   return comm.rank() == 0 ? std::move(source) : nullptr;
@@ -61,20 +63,6 @@ Texts dispatch(int ranks, std::int64_t count, std::int64_t size, const DispatchO
     }
     return text;
   }));
-}
-
-SingleProcessComm& alone() {
-  static SingleProcessComm comm;
-  return comm;
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return fmt::format("{}: {}", to_string(error.code()), error.what());
-  }
-  return "no error";
 }
 
 Sample batch_of_width(std::int64_t width) {
@@ -119,6 +107,7 @@ TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples
             const std::int64_t first = call * 6;
             Sample batch = numbered_batch(std::vector<std::int64_t>{
                 first, first + 1, first + 2, first + 3, first + 4, first + 5});
+            batch.place = energon::BatchPlace{.turn = call};
             const auto shard = std::make_shared<energon::SourceShard>();
             shard->shard_name = "a.tar";
             for (std::uint32_t i = 0; i < 6; ++i) {
@@ -130,10 +119,11 @@ TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples
       std::string text;
       while (const auto batch = adapter.next()) {
         text += show(*batch) + std::get<std::string>(batch->at("kind").base());
+        text += batch->place ? fmt::format(" of turn {}; ", batch->place->turn) : "; ";
         for (std::size_t i = 0; i < batch->keys.size(); ++i) {
-          const auto& place = source_of(*batch, i);
-          if (place.shard->shard_name != "a.tar" ||
-              std::to_string(place.index_in_shard) != batch->keys[i]) {
+          const auto& origin = source_of(*batch, i);
+          if (origin.shard->shard_name != "a.tar" ||
+              std::to_string(origin.index_in_shard) != batch->keys[i]) {
             return std::string("wrong source");
           }
         }
@@ -141,9 +131,9 @@ TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples
       return text;
     });
     if (split) {
-      CHECK(reports[1].text == "[2,3]numbers[8,9]numbers[14,15]numbers[20,21]numbers");
+      CHECK(reports[1].text == "[2,3]numbers; [8,9]numbers; [14,15]numbers; [20,21]numbers; ");
     } else {
-      CHECK(reports[1].text == "[6,7,8,9,10,11]numbers[20,21]numbers");
+      CHECK(reports[1].text == "[6,7,8,9,10,11]numbers of turn 1; [20,21]numbers; ");
     }
   }
 }

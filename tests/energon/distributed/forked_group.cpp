@@ -105,6 +105,15 @@ std::vector<std::string> texts(const std::vector<RankReport>& reports) {
   return all;
 }
 
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", to_string(error.code()), error.what());
+  }
+  return "no error";
+}
+
 std::string exercise(Comm& comm) {
   std::string seen;
   const std::string mine = fmt::format("r{}", comm.rank());

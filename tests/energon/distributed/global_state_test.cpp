@@ -8,13 +8,13 @@
 
 #include "energon/checkpoint/rescale.h"
 #include "energon/loader/savable_data_loader.h"
-#include "io/error.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/recipe/pipeline.h"
 
 using energon::Comm;
 using energon::SavableDataLoader;
+using energon::testing::error_of;
 using energon::testing::numbered_dataset;
 using energon::testing::run_group;
 using energon::testing::TempDir;
@@ -44,15 +44,6 @@ std::string take(SavableDataLoader& loader, int count) {
     keys += fmt::format("{} ", fmt::join(loader.next()->keys, ","));
   }
   return keys;
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const energon::Error& error) {
-    return fmt::format("{}: {}", to_string(error.code()), error.what());
-  }
-  return "no error";
 }
 
 }  // namespace
