@@ -26,7 +26,7 @@ SkipFirst::SkipFirst(std::shared_ptr<Adapter> source, std::int64_t count)
 }
 
 std::optional<Sample> SkipFirst::next() {
-  if (left_ > 0 && source_->keeps_position()) {  // else the rank that reads skips
+  if (left_ > 0 && source_->keeps_position()) {  // else the reading rank skips
     const std::int64_t count = std::exchange(left_, 0);
     if (source_->skip(count) < count) {
       return ended(std::nullopt);

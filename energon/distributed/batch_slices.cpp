@@ -29,7 +29,7 @@ bool counts_samples(const Tensor& tensor, std::int64_t samples) {
   return !tensor.shape.empty() && tensor.shape[0] == samples;
 }
 
-// Bytes of one row: what lies under one index of the first dimension.
+// Bytes under one index of the first dimension.
 std::size_t row_bytes(const Tensor& tensor) {
   std::size_t bytes = size_of(tensor.dtype);
   for (std::size_t i = 1; i < tensor.shape.size(); ++i) {
@@ -63,7 +63,7 @@ Mapping slice_fields(const Mapping& fields, std::int64_t samples, std::int64_t b
   return sliced;
 }
 
-// One field of each batch, and how many samples that batch has.
+// A field of one batch, and the number of samples in that batch.
 struct Piece {
   const Value* value;
   std::int64_t samples;
@@ -77,7 +77,7 @@ std::uint64_t digest_of(const Value& value) {
 
 class Joiner {
  public:
-  // Without `copy` everything is checked and nothing is made.
+  // Without `copy` it only checks, and the result is meaningless.
   explicit Joiner(bool copy) : copy_(copy) {}
 
   Mapping join(const std::string& path, const std::vector<const Mapping*>& mappings,

@@ -50,7 +50,7 @@ DispatchAdapter::DispatchAdapter(std::shared_ptr<BatchSource> source, Comm& comm
 std::optional<Sample> DispatchAdapter::next() {
   std::optional<DispatchPart> part = advance(0);
   while (part && part->kind == DispatchKind::kSkipped) {
-    part = advance(0);  // rank 0 skips, and this rank follows it
+    part = advance(0);  // rank 0 has skipped; this rank follows
   }
   if (!part) {
     return std::nullopt;
@@ -74,8 +74,8 @@ std::int64_t DispatchAdapter::skip(std::int64_t count) {
 std::optional<DispatchPart> DispatchAdapter::advance(std::int64_t to_skip) {
   DispatchPart part;
   try {
-    part = source_ ? send_parts(deal_or_fail(to_skip), comm_, memory_)
-                   : receive_part(comm_, memory_);
+    part =
+        source_ ? send_parts(deal_or_fail(to_skip), comm_, memory_) : receive_part(comm_, memory_);
   } catch (const Error&) {
     take_back_group();
     throw;
@@ -162,7 +162,8 @@ std::vector<DispatchPart> DispatchAdapter::deal(std::int64_t to_skip) {
   return parts;
 }
 
-// Keeps the first batches of an epoch, as many as fill up its last group.
+// Draws the next group into dealing_. Keeps the first batches of an epoch, as many as its last
+// group may need to be filled up.
 void DispatchAdapter::draw_group() {
   ahead_->draw(1);
   dealing_ = ahead_->next();

@@ -75,8 +75,7 @@ void check_all_numbers_known(const std::vector<ToldShare>& shares) {
 
 EpochLengths agree_on_epoch(Comm& comm, const std::function<EpochShare()>& own_share) {
   EpochShare share;
-  const std::vector<ToldShare> shares =
-      told_shares(comm.all_gather(epoch_reply(own_share, share)));
+  const std::vector<ToldShare> shares = told_shares(comm.all_gather(epoch_reply(own_share, share)));
   check_all_numbers_known(shares);
   const bool agree = std::all_of(shares.begin(), shares.end(), [&](const ToldShare& other) {
     return other.digest == shares.front().digest;

@@ -53,7 +53,7 @@ void ShardAdapter::begin() {
   begun_ = true;
 }
 
-// Batches of this epoch that come from the source, with those of them that were handed out.
+// Batches of the source in this epoch, including those already handed out.
 std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
   if (source_ended_) {
     return repeated_ ? std::optional(handed_out_ - *repeated_) : source_->size();
@@ -120,7 +120,7 @@ std::optional<Sample> ShardAdapter::next_together() {
   return batch;
 }
 
-// Nothing if this rank has handed out its own batches, or the source ends before that.
+// Nothing if this rank has handed out all of its own batches, or if the source has ended early.
 std::optional<Sample> ShardAdapter::next_of_source() {
   if (handed_out_ >= own_) {
     return std::nullopt;
@@ -131,8 +131,7 @@ std::optional<Sample> ShardAdapter::next_of_source() {
   }
   if (!batch) {
     source_ended_ = true;
-  } else if (options_.even_batches &&
-             first_.count() < std::max<std::int64_t>(*target_ - own_, 1)) {
+  } else if (options_.even_batches && first_.count() < std::max<std::int64_t>(*target_ - own_, 1)) {
     first_.add(*batch);
   }
   return batch;
@@ -152,7 +151,7 @@ Sample ShardAdapter::next_repeated() {
   return first[static_cast<std::size_t>(repeated) % first.size()];
 }
 
-// Drops the batches that this rank has and others lack.
+// Drops the batches that are left because other ranks have fewer.
 void ShardAdapter::reach_end_of_source() {
   for (std::int64_t left_out = own_ - handed_out_; !source_ended_; --left_out) {
     source_ended_ = !ahead_.next();
@@ -183,7 +182,7 @@ bool ShardAdapter::end_of_dataloader() {
   return target_ ? handed_out_ >= *target_ : ahead_.last();
 }
 
-// Ranks count only where they end together.
+// The number of ranks matters only if they end together.
 Config ShardAdapter::settings() const {
   return {{"even_batches", options_.even_batches},
           {"drop_last", options_.drop_last},
@@ -191,8 +190,9 @@ Config ShardAdapter::settings() const {
 }
 
 SavableDataLoaderState ShardAdapter::save_state_rank() {
+  // After the last batch of the source, ahead_.state() is the end of the epoch, even if repetitions
+  // follow.
   if (end_of_dataloader()) {
-    // The position after the source's last batch is that of its end, also if filling is to follow.
     return put_over(
         shard_node(epoch_ + 1, 0, false, FirstBatches().save(), settings_field(settings())),
         ahead_.state());
@@ -232,7 +232,7 @@ void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
   if (has_repeated(parts.node)) {
     repeated_ = parts.node.integer(kRepeated);
   } else if (source_ended_) {
-    repeated_ = std::nullopt;  // of an earlier version
+    repeated_ = std::nullopt;  // earlier versions did not save it
   }
   first_ = std::move(first);
 }

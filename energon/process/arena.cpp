@@ -252,8 +252,8 @@ void ArenaWriter::wait_for_return(std::uint64_t size_bytes, const Wait& wait,
   } else if (now >= starved_at) {
     refuse(size_bytes, "the consumer waits for the next sample while it holds all earlier ones");
   }
-  // Neither slots that another thread of this process releases nor a consumer that begins to wait
-  // end this wait, so it is short.
+  // Two events do not end this wait, so it is short: another thread of this process releases a
+  // slot, or the consumer begins to wait.
   const Deadline until = std::min({wait.deadline, starved_at, deadline_after(kCheckPeriod)});
   const RingStatus status = returned_->read({until, wait.peer_gone}).status;
   waited_ += std::chrono::steady_clock::now() - now;

@@ -20,7 +20,7 @@ namespace energon {
 namespace {
 
 constexpr std::chrono::seconds kServerEndsWithin{1};
-constexpr std::chrono::seconds kReportComesWithin{10};  // of a server that lives
+constexpr std::chrono::seconds kReportComesWithin{10};  // while the server is alive
 
 constexpr std::chrono::milliseconds kLongestGrace{std::numeric_limits<std::int32_t>::max()};
 
@@ -144,7 +144,7 @@ void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
   }
 }
 
-/// The next frame; nullptr at the deadline. Keeps reports of ends on the way.
+/// The next frame; nullptr at the deadline. Records the ends of workers that it reads about.
 std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline) {
   auto received = std::make_unique<ReceivedFrame>();
   for (;;) {
@@ -237,7 +237,7 @@ Error ForkServer::server_gone(int worker_id) {
                {.worker = worker_id});
 }
 
-/// What else is known about an end.
+/// A note on the cause of `end`; empty if nothing is known.
 std::string ForkServer::note_of(const ProcessEnd& end) const {
   if (end != ProcessEnd{.kind = ProcessEnd::Kind::kKilled, .value = SIGKILL}) {
     return {};

@@ -1,11 +1,12 @@
 // The settings in the state of an indexed source.
 
+#include "energon/compat/indexed_source.h"
+
 #include <functional>
 #include <string>
 
 #include <catch2/catch.hpp>
 
-#include "energon/compat/indexed_source.h"
 #include "io/error.h"
 #include "tests/energon/distributed/adapter_fixture.h"
 #include "tests/energon/distributed/numbered_batches.h"
@@ -36,7 +37,7 @@ TEST_CASE("a state of an indexed source is refused under other options, with all
     return std::string("taken");
   };
   IndexedOptions other = options;
-  other.process = 0;  // ranks may share the state of one
+  other.process = 0;  // a state of another rank is accepted
   CHECK(refused(other) == "taken");
   other.processes = 4;
   other.batch_size = 2;
@@ -57,7 +58,7 @@ TEST_CASE("a state of an indexed source is refused under other options, with all
              Catch::Contains("split_batches"));
   CHECK_THAT(changed([](auto& with) { with.shuffle_seed.reset(); }),
              Catch::Contains("shuffle_seed"));
-  // States of earlier versions do not say.
+  // States of earlier versions have no settings.
   SavableDataLoaderState old = state;
   old.streams[0].state->fields.pop_back();
   IndexedSource resumed(options, numbered_batch);

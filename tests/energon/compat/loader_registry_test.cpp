@@ -1,10 +1,11 @@
 // ACC-19: the stack of the loaders that are being iterated.
 
+#include "energon/compat/loader_registry.h"
+
 #include <memory>
 
 #include <catch2/catch.hpp>
 
-#include "energon/compat/loader_registry.h"
 #include "tests/energon/distributed/adapter_fixture.h"
 #include "tests/energon/distributed/numbered_batches.h"
 

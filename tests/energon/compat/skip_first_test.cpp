@@ -1,5 +1,7 @@
 // ACC-11 and ACC-12: the first batches of one pass are skipped.
 
+#include "energon/compat/skip_first.h"
+
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -10,7 +12,6 @@
 #include <catch2/catch.hpp>
 
 #include "energon/compat/indexed_source.h"
-#include "energon/compat/skip_first.h"
 #include "tests/energon/distributed/adapter_fixture.h"
 #include "tests/energon/distributed/numbered_batches.h"
 

@@ -49,6 +49,16 @@ Texts from(const Texts& all, std::size_t begin) {
   return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.end()};
 }
 
+Texts split(const std::string& text, char separator) {
+  Texts parts;
+  std::string part;
+  for (const char c : text) {
+    c == separator ? parts.push_back(std::exchange(part, {})) : part.push_back(c);
+  }
+  parts.push_back(part);
+  return parts;
+}
+
 std::shared_ptr<SavableDataLoader> RealLoaders::loader(int workers, int rank, int ranks,
                                                        std::int64_t seed_offset,
                                                        std::int64_t checkpoint_every) const {

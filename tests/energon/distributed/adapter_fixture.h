@@ -24,7 +24,7 @@ using Texts = std::vector<std::string>;
 /// The Comm of a job with one process.
 SingleProcessComm& alone();
 
-/// The kinds of adapters; a kSkip is one that skips nothing, over a kShard.
+/// Kinds of adapters. kSkip is a SkipFirst that skips nothing, over a kShard.
 enum class AdapterKind { kShard, kDispatch, kSkip };
 inline constexpr AdapterKind kAdapterKinds[] = {AdapterKind::kShard, AdapterKind::kDispatch,
                                                 AdapterKind::kSkip};
@@ -40,6 +40,9 @@ Texts keys(BatchSource& source, std::size_t limit = SIZE_MAX);
 
 /// All texts from number `begin` on.
 Texts from(const Texts& all, std::size_t begin);
+
+/// The parts of `text` between the separators.
+Texts split(const std::string& text, char separator);
 
 /// Loaders over 64 samples: 16 batches of 4 in an epoch.
 class RealLoaders {

@@ -83,7 +83,7 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
   CHECK(seen.size() == 96);
   CHECK(std::set<std::string>(seen.begin(), seen.end()).size() == 96);
 
-  // A loader with workers: adapters start none, and asking them does not either.
+  // Adapters do not start the workers of a loader, and neither do questions to them.
   const RealLoaders loaders;
   for (const AdapterKind kind : kAdapterKinds) {
     const auto loader = loaders.loader(2);
@@ -129,7 +129,7 @@ TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distribu
 
 TEST_CASE("ACC-21 adapters have one owner of their position: they can be neither copied nor moved",
           "[distributed][acc]") {
-  // Attribute forwarding and pickling are for the Python package; here the compiler says no.
+  // In Python this is about attribute forwarding and pickling; in C++ the compiler refuses copies.
   STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<ShardAdapter>);
   STATIC_REQUIRE_FALSE(std::is_move_constructible_v<ShardAdapter>);
   STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<DispatchAdapter>);
@@ -137,7 +137,7 @@ TEST_CASE("ACC-21 adapters have one owner of their position: they can be neither
   STATIC_REQUIRE_FALSE(std::is_copy_assignable_v<SavableDataLoader>);
   STATIC_REQUIRE_FALSE(std::is_base_of_v<SavableDataLoader, ShardAdapter>);
   STATIC_REQUIRE_FALSE(std::is_base_of_v<SavableDataLoader, DispatchAdapter>);
-  // What is asked of a loader is asked of the loader, which stays at hand.
+  // Functions that only a loader has are called on the loader itself.
   const RealLoaders loaders;
   const auto source = loaders.loader(0);
   const ShardAdapter adapter(source);

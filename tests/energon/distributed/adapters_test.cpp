@@ -108,7 +108,7 @@ TEST_CASE("ACC-14 after the same batches the source below each adapter has the s
         const auto adapter = adapt(kind, loaders.sparse_loader(workers), registry);
         keys(*adapter, consumed);
         const SavableDataLoaderState state = adapter->save_state_rank();
-        // Workers store their state at a moment of their own: the position may be said in two ways.
+        // Workers save at times of their own, so two different states may stand for one position.
         if (workers == 0) {
           CHECK(innermost(state) == expected);
         }
@@ -174,7 +174,7 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed
           }
           return fmt::format("{} {}", fmt::join(before, " "), fmt::join(resumed, " "));
         });
-        // Over both ranks each sample came once, before and after.
+        // Before and after the save, on both ranks together, each sample came once.
         std::map<std::string, int> seen;
         for (const auto& report : reports) {
           std::string key;
@@ -239,7 +239,7 @@ TEST_CASE("ACC-23 at an adapter's last batch the next epoch follows, at a bare l
       resumed->restore_state_rank(state);
       CHECK(resumed->epoch() == 1);
       CHECK(keys(*resumed) == second_epoch);
-      // Having been asked changes nothing for the one who was.
+      // Saving has not changed the adapter that was saved.
       CHECK(keys(*adapter).empty());
       CHECK(keys(*adapter) == second_epoch);
     }

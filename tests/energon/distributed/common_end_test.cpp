@@ -49,8 +49,7 @@ TEST_CASE("ranks end together: with what the longest has, or the shortest", "[di
       for (int pass = 0; pass < 2; ++pass) {
         std::string batches_of_pass;
         while (const auto batch = adapter.next()) {
-          batches_of_pass +=
-              show(*batch) + (adapter.end_of_dataloader() ? "!" : "");
+          batches_of_pass += show(*batch) + (adapter.end_of_dataloader() ? "!" : "");
         }
         text += (pass == 0 ? "" : " ") + batches_of_pass;
       }
@@ -68,7 +67,7 @@ TEST_CASE("ranks that end together continue exactly from each step", "[distribut
     const auto reports = run_group(3, [&](Comm& comm) -> std::string {
       const std::int64_t batches = comm.rank() == 0 ? 4 : comm.rank();
       const auto make = [&] {
-        // Shuffled, so that each epoch is another.
+        // Shuffled, so that epochs differ.
         return std::make_unique<ShardAdapter>(
             std::make_shared<IndexedSource>(
                 IndexedOptions{.samples = 20 * batches, .batch_size = 20, .shuffle_seed = 1},
@@ -133,7 +132,7 @@ TEST_CASE("a state of ranks that end together is refused where they do not", "[d
 
 TEST_CASE("what fails on one of the ranks that end together reaches the others at once",
           "[distributed][fork]") {
-  // A source of which one rank cannot say how much there is.
+  // A source whose size() fails.
   class Failing final : public BatchSource {
    public:
     std::optional<Sample> next() override { return std::nullopt; }
@@ -161,7 +160,7 @@ TEST_CASE("what fails on one of the ranks that end together reaches the others a
                   } catch (const energon::Error& error) {
                     text = error.what();
                   }
-                  comm.barrier();  // and they are still in step
+                  comm.barrier();  // the ranks are still in step
                   return text;
                 },
                 {.timeout = std::chrono::seconds(60)});
@@ -173,7 +172,7 @@ TEST_CASE("what fails on one of the ranks that end together reaches the others a
 
 TEST_CASE("what fails on one rank within an epoch reaches the others at the end of that epoch",
           "[distributed][fork]") {
-  // Eight batches, of which those from the third on cannot be read: on rank 1.
+  // Eight batches. Rank 1 cannot read those from the third on.
   const auto source_of = [](const Comm& comm) {
     return std::make_shared<IndexedSource>(
         IndexedOptions{.samples = 32, .batch_size = 4},
@@ -195,7 +194,8 @@ TEST_CASE("what fails on one rank within an epoch reaches the others at the end 
                     text += error_of([&] { keys(adapter); }) + "; ";
                   }
                   text += fmt::format("{} batches; ", comm.rank() == 1 ? 2 : keys(adapter).size());
-                  // The meeting, twice: nothing has changed, and they are still in step.
+                  // Two meetings of all ranks: both throw the same error, and the ranks stay in
+                  // step.
                   text += error_of([&] { adapter.next(); }) + "; ";
                   text += error_of([&] { adapter.next(); }) + "; ";
                   adapter.restore_state_rank(start);
@@ -211,7 +211,7 @@ TEST_CASE("what fails on one rank within an epoch reaches the others at the end 
     CHECK(report.took < std::chrono::seconds(30));
   }
 
-  // One that ends instead is named as gone, as fast.
+  // A rank that ends instead is reported as gone, equally fast.
   const auto left =
       run_group(3,
                 [&](Comm& comm) -> std::string {

@@ -89,7 +89,8 @@ TEST_CASE("ACC-07 the parts of each rank, and what remains in the last group",
   CHECK(dispatch(2, 10, 4, {.split_batches = true}) ==
         Texts{"[0,1][4,5][8] ..! rem 2", "[2,3][6,7][9] ..! rem 2"});
   CHECK(dispatch(2, 10, 4, {.drop_last = true}) == Texts{"[0,1,2,3] ! rem 8", "[4,5,6,7] ! rem 8"});
-  // Fewer samples than ranks: repeated around, where accelerate hands out empty batches.
+  // With fewer samples than ranks, samples are repeated cyclically; accelerate hands out empty
+  // batches.
   CHECK(dispatch(4, 1, 4, {}) == Texts(4, "[0] ! rem 1"));
   CHECK(dispatch(3, 2, 1, {}) == Texts{"[0] ! rem 2", "[1] ! rem 2", "[0] ! rem 2"});
   CHECK(dispatch(3, 0, 1, {}) == Texts(3, "  rem -1"));
@@ -152,7 +153,7 @@ TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every ran
                                 Catch::Contains("split_batches") &&
                                 Catch::Contains("ShardAdapter"));
   }
-  // The counterpart of "no device to dispatch to": somebody has to read, and nobody else may.
+  // The counterpart of "no device to dispatch to": rank 0 must read, and no other rank may.
   SingleProcessComm comm;
   CHECK_THAT(error_of([&] { DispatchAdapter(nullptr, comm); }),
              Catch::Contains("invalid_argument") && Catch::Contains("rank 0 reads for all ranks"));
@@ -166,7 +167,7 @@ TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every ran
 
 TEST_CASE("ACC-10 gathering over an epoch gives each sample once, in order",
           "[distributed][acc][fork]") {
-  // All keys that the ranks gave, trimmed where the loader knows what is filling.
+  // All keys of the ranks, without the repeats that fill up the end, if the loader knows them.
   const auto gather = [](Comm& comm, const std::shared_ptr<Adapter>& source) {
     energon::LoaderRegistry registry;
     energon::RegisteredLoader adapter(source, registry);
@@ -188,7 +189,7 @@ TEST_CASE("ACC-10 gathering over an epoch gives each sample once, in order",
           return gather(comm, std::make_shared<DispatchAdapter>(
                                   on_rank_0(comm, numbered_source(9, 5)), comm));
         })) == Texts(2, "012345678"));
-  // A source without a length: the last batch is known, what of it is filling is not.
+  // For a source without a length the last batch is known, but not the number of repeats in it.
   CHECK(texts(run_group(2, [&](Comm& comm) {
           const auto source = std::make_shared<ScriptedSource>(
               [rank = comm.rank()](std::int64_t call) -> std::optional<Sample> {
@@ -214,7 +215,7 @@ TEST_CASE("a state of a dispatcher is refused under other settings, with all dif
              Catch::StartsWith("mismatch") && Catch::Contains("split_batches") &&
                  Catch::Contains("drop_last"));
   CHECK(take(split, 1) == "[0,1,2,3]");
-  // Groups of one rank are none of two.
+  // The groups of one rank differ from those of two.
   for (const auto& report : run_group(2, [&](Comm& comm) {
          DispatchAdapter adapter(on_rank_0(comm, numbered_source(40, 4)), comm,
                                  {.drop_last = true});
@@ -223,7 +224,7 @@ TEST_CASE("a state of a dispatcher is refused under other settings, with all dif
        })) {
     CHECK_THAT(report.text, Catch::Contains("ranks: 1, expected 2"));
   }
-  // States of earlier versions do not say.
+  // States of earlier versions have no settings.
   SavableDataLoaderState old = state;
   old.adapters[0].fields.pop_back();
   DispatchAdapter same(numbered_source(40, 4), alone(), {.drop_last = true});
@@ -261,7 +262,7 @@ TEST_CASE("ACC-16 a dispatcher saved after every batch continues exactly",
           if (second->epoch() != (at_end ? 1 : 0)) {
             return fmt::format("the epoch at {} is {}", save_at, second->epoch());
           }
-          // At the last batch the state is that of the end: the whole next epoch follows.
+          // After the last batch the state is the end of the epoch: the whole next epoch follows.
           const std::vector<std::string> expected(
               epoch.begin() + static_cast<std::ptrdiff_t>(at_end ? 0 : save_at), epoch.end());
           if (const std::string rest = take(*second);
@@ -322,7 +323,7 @@ TEST_CASE("skipping in a dispatcher continues as if nothing had been skipped",
 }
 
 TEST_CASE("groups before the last are never filled up", "[distributed][fork]") {
-  // Batches of 4, 3, 4, 4, 1: loaders with several workers end so.
+  // Batches of 4, 3, 4, 4, 1, as a loader with several workers may end.
   const auto source = [] {
     return std::make_shared<ScriptedSource>([](std::int64_t call) -> std::optional<Sample> {
       const std::vector<std::vector<std::int64_t>> batches = {
@@ -383,7 +384,7 @@ TEST_CASE("a group that could not be dealt out is in the state that is saved the
       DispatchAdapter adapter(on_rank_0(comm, numbered_source(6000, 2)), comm);
       std::int64_t steps = 0;
       SavableDataLoaderState before = adapter.save_state_rank();
-      // What was sent before the others see that rank 2 is gone counts as handed out.
+      // Batches sent before the others notice that rank 2 is gone count as handed out.
       while (error_of([&] { adapter.next(); }) == "no error") {
         before = adapter.save_state_rank();
         if (++steps == leaves_at && comm.rank() == 2) {

@@ -72,7 +72,7 @@ TEST_CASE("ENE-14 gathered to rank 0, restored by scattering and from the whole 
     if (take(*own, 20) != rest) {
       return "another order from the list";
     }
-    // The list on every rank may be given to scatter, too: that of rank 0 counts.
+    // Every rank may pass the list to the restore; only that of rank 0 is used.
     const auto both = job.loader(comm);
     restore_state_global(*both, comm, std::get<energon::SavableJobState>(list), 0);
     return take(*both, 20) == rest ? "continued" : "another order from both";
