@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 namespace energon {
 
 Adapter* LoaderRegistry::innermost() const { return loaders_.empty() ? nullptr : loaders_.back(); }
 
 RegisteredLoader::RegisteredLoader(std::shared_ptr<Adapter> source, LoaderRegistry& registry)
-    : source_(std::move(source)), registry_(registry) {}
+    : ForwardingAdapter(std::move(source)), registry_(registry) {}
 
 RegisteredLoader::~RegisteredLoader() { end(); }
 
@@ -34,10 +32,6 @@ std::int64_t RegisteredLoader::skip(std::int64_t count) {
   skipped == count ? begin() : end();
   return skipped;
 }
-
-Config RegisteredLoader::state_config() { return source_->state_config(); }
-
-Config RegisteredLoader::common_settings() const { return source_->common_settings(); }
 
 void RegisteredLoader::restore_state_rank(const SavableDataLoaderState& state) {
   source_->restore_state_rank(state);

@@ -9,10 +9,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "energon/distributed/adapter.h"
+#include "energon/distributed/forwarding_adapter.h"
 
 namespace energon {
 
@@ -35,9 +34,9 @@ class LoaderRegistry {
 };
 
 /// An adapter that is on a registry from its first batch until the epoch ends, end() is called, a
-/// state is restored or it is destroyed. Everything else is that of its source. For one thread at a
-/// time.
-class RegisteredLoader final : public Adapter {
+/// state is restored or it is destroyed. It answers everything else as its source does. For one
+/// thread at a time.
+class RegisteredLoader final : public ForwardingAdapter<Adapter> {
  public:
   /// Shares ownership of `source`; borrows `registry`, which must outlive this.
   RegisteredLoader(std::shared_ptr<Adapter> source, LoaderRegistry& registry);
@@ -51,23 +50,11 @@ class RegisteredLoader final : public Adapter {
 
   SavableDataLoaderState save_state_rank() override { return source_->save_state_rank(); }
   void restore_state_rank(const SavableDataLoaderState& state) override;
-  Config state_config() override;
-  bool keeps_position() const override { return source_->keeps_position(); }
-  void stop() override { source_->stop(); }
-  std::vector<std::string> warnings() const override { return source_->warnings(); }
-  std::optional<std::int64_t> size() const override { return source_->size(); }
-  std::optional<std::int64_t> batches_left() const override { return source_->batches_left(); }
-  std::int64_t epoch() const override { return source_->epoch(); }
-  void set_epoch(std::int64_t epoch) override { source_->set_epoch(epoch); }
-  std::optional<std::int64_t> remainder() const override { return source_->remainder(); }
-  Config common_settings() const override;
-  Sample restore_sample(const RestoreKey& key) override { return source_->restore_sample(key); }
   bool end_of_dataloader() override { return source_->end_of_dataloader(); }
 
  private:
   void begin();
 
-  const std::shared_ptr<Adapter> source_;
   LoaderRegistry& registry_;
 };
 

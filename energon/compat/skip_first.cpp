@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 
@@ -20,14 +19,14 @@ State skip_node(std::int64_t shortened_by, std::int64_t left) {
 }  // namespace
 
 SkipFirst::SkipFirst(std::shared_ptr<Adapter> source, std::int64_t count)
-    : source_(std::move(source)), shortened_by_(count), left_(count) {
+    : ForwardingAdapter(std::move(source)), shortened_by_(count), left_(count) {
   if (count < 0) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{} batches cannot be skipped", count));
   }
 }
 
 std::optional<Sample> SkipFirst::next() {
-  if (left_ > 0 && source_->keeps_position()) {  // else the rank that reads skips
+  if (left_ > 0 && source_->keeps_position()) {  // else the reading rank skips
     const std::int64_t count = std::exchange(left_, 0);
     if (source_->skip(count) < count) {
       return ended(std::nullopt);
@@ -78,9 +77,5 @@ std::int64_t SkipFirst::skip(std::int64_t count) {
 std::shared_ptr<SkipFirst> skip_first_batches(std::shared_ptr<Adapter> source, std::int64_t count) {
   return std::make_shared<SkipFirst>(std::move(source), count);
 }
-
-Config SkipFirst::state_config() { return source_->state_config(); }
-
-Config SkipFirst::common_settings() const { return source_->common_settings(); }
 
 }  // namespace energon

@@ -8,15 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "energon/distributed/adapter.h"
+#include "energon/distributed/forwarding_adapter.h"
 
 namespace energon {
 
 /// For one thread at a time.
-class SkipFirst final : public Adapter {
+class SkipFirst final : public ForwardingAdapter<Adapter> {
  public:
   /// Shares ownership of `source`. Draws nothing yet. Throws Error (kInvalidArgument) for a
   /// negative count.
@@ -25,25 +23,14 @@ class SkipFirst final : public Adapter {
   std::optional<Sample> next() override;
   SavableDataLoaderState save_state_rank() override;
   void restore_state_rank(const SavableDataLoaderState& state) override;
-  Config state_config() override;
-  bool keeps_position() const override { return source_->keeps_position(); }
-  void stop() override { source_->stop(); }
-  std::vector<std::string> warnings() const override { return source_->warnings(); }
   /// Number of batches in the shortened pass until that pass ends; then in a whole one.
   std::optional<std::int64_t> size() const override;
   std::optional<std::int64_t> batches_left() const override;
   std::int64_t skip(std::int64_t count) override;
-  std::int64_t epoch() const override { return source_->epoch(); }
-  void set_epoch(std::int64_t epoch) override { source_->set_epoch(epoch); }
-  std::optional<std::int64_t> remainder() const override { return source_->remainder(); }
-  Config common_settings() const override;
-  Sample restore_sample(const RestoreKey& key) override { return source_->restore_sample(key); }
   bool end_of_dataloader() override { return source_->end_of_dataloader(); }
 
  private:
   std::optional<Sample> ended(std::optional<Sample> batch);
-
-  const std::shared_ptr<Adapter> source_;
 
   // Saved state.
   std::int64_t shortened_by_ = 0;  // in this pass

@@ -29,7 +29,7 @@ bool counts_samples(const Tensor& tensor, std::int64_t samples) {
   return !tensor.shape.empty() && tensor.shape[0] == samples;
 }
 
-// Bytes of one row: what lies under one index of the first dimension.
+// Bytes under one index of the first dimension.
 std::size_t row_bytes(const Tensor& tensor) {
   std::size_t bytes = size_of(tensor.dtype);
   for (std::size_t i = 1; i < tensor.shape.size(); ++i) {
@@ -63,7 +63,7 @@ Mapping slice_fields(const Mapping& fields, std::int64_t samples, std::int64_t b
   return sliced;
 }
 
-// One field of each batch, and how many samples that batch has.
+// A field of one batch, and the number of samples in that batch.
 struct Piece {
   const Value* value;
   std::int64_t samples;
@@ -77,16 +77,18 @@ std::uint64_t digest_of(const Value& value) {
 
 class Joiner {
  public:
-  // Without `copy` everything is checked and nothing is made.
+  // Without `copy` it only checks, and the result is meaningless.
   explicit Joiner(bool copy) : copy_(copy) {}
 
   Mapping join(const std::string& path, const std::vector<const Mapping*>& mappings,
                const std::vector<std::int64_t>& samples) const {
-    Mapping joined;
     const Mapping& first = *mappings.front();
+    Mapping joined;
+    joined.reserve(first.size());
     for (std::size_t place = 0; place < first.size(); ++place) {
       const std::string field = path.empty() ? first[place].first : path + "." + first[place].first;
       std::vector<Piece> pieces;
+      pieces.reserve(mappings.size());
       for (std::size_t i = 0; i < mappings.size(); ++i) {
         const Mapping& mapping = *mappings[i];
         if (mapping.size() != first.size() || mapping[place].first != first[place].first) {
@@ -115,6 +117,7 @@ class Joiner {
     }
     if (std::holds_alternative<Mapping>(first)) {
       std::vector<const Mapping*> mappings;
+      mappings.reserve(pieces.size());
       for (const Piece& piece : pieces) {
         mappings.push_back(&std::get<Mapping>(piece.value->base()));
       }
@@ -194,6 +197,8 @@ class Joiner {
 Mapping join_fields(std::span<const Sample> batches, bool copy) {
   std::vector<const Mapping*> mappings;
   std::vector<std::int64_t> samples;
+  mappings.reserve(batches.size());
+  samples.reserve(batches.size());
   for (const Sample& batch : batches) {
     mappings.push_back(&batch.fields);
     samples.push_back(sample_count(batch));

@@ -8,14 +8,12 @@
 
 #include "energon/checkpoint/own_position.h"
 #include "energon/distributed/batch_slices.h"
-#include "energon/distributed/sample_bytes.h"
+#include "energon/distributed/dispatch_part.h"
 #include "energon/worker/transport.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
-
-enum class Kind : std::uint8_t { kBatch = 1, kSkipped, kEnd, kFailure };
 
 constexpr const char* kType = "Dispatch";
 
@@ -31,64 +29,6 @@ State dispatch_node(std::int64_t epoch, std::int64_t batches, std::int64_t full_
 }
 
 }  // namespace
-
-BatchGroups::BatchGroups(BatchSource& source, std::int64_t batches, bool drop_last)
-    : source_(source), batches_(batches), drop_last_(drop_last), ahead_(source) {}
-
-std::optional<BatchGroups::Group> BatchGroups::next() {
-  Group group;
-  while (static_cast<std::int64_t>(group.batches.size()) < batches_) {
-    // A group that is not full must not draw the end: that is for the next call.
-    if (!group.batches.empty() && ahead_.last()) {
-      break;
-    }
-    std::optional<Sample> batch = ahead_.next();
-    if (!batch) {
-      full_samples_ = 0;
-      return std::nullopt;
-    }
-    if (sample_count(*batch) == 0) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "a batch without samples (its list of keys is empty) cannot be dispatched");
-    }
-    group.samples += sample_count(*batch);
-    group.batches.push_back(std::move(*batch));
-  }
-  check_concatenation(group.batches);
-  if (full_samples_ == 0) {
-    full_samples_ = group.samples;
-  }
-  const bool incomplete =
-      static_cast<std::int64_t>(group.batches.size()) < batches_ || group.samples < full_samples_;
-  if (drop_last_ && incomplete && ahead_.last()) {
-    ahead_.next();
-    full_samples_ = 0;
-    return std::nullopt;
-  }
-  return group;
-}
-
-std::optional<std::int64_t> BatchGroups::batches_left() const {
-  const std::optional<std::int64_t> left = source_.batches_left();
-  return left ? std::optional(ahead_.left(*left)) : left;
-}
-
-void BatchGroups::restored(std::int64_t full_samples) {
-  ahead_.reset();
-  full_samples_ = full_samples;
-}
-
-// What one rank is told, and gets.
-struct DispatchAdapter::Part {
-  Kind kind = Kind::kEnd;
-  bool last = false;
-  std::int64_t group_samples = 0;
-  std::int64_t groups = 1;  // passed, if they were skipped
-  std::int64_t epoch = 0;   // of rank 0, and what it had handed out in it
-  std::int64_t handed_out = 0;
-  Sample batch = {};
-  std::string failure = {};
-};
 
 DispatchAdapter::DispatchAdapter(std::shared_ptr<BatchSource> source, Comm& comm,
                                  const DispatchOptions& options)
@@ -108,9 +48,9 @@ DispatchAdapter::DispatchAdapter(std::shared_ptr<BatchSource> source, Comm& comm
 }
 
 std::optional<Sample> DispatchAdapter::next() {
-  std::optional<Part> part = advance(0);
-  while (part && part->kind == Kind::kSkipped) {
-    part = advance(0);  // rank 0 skips, and this rank follows it
+  std::optional<DispatchPart> part = advance(0);
+  while (part && part->kind == DispatchKind::kSkipped) {
+    part = advance(0);  // rank 0 has skipped; this rank follows
   }
   if (!part) {
     return std::nullopt;
@@ -121,7 +61,7 @@ std::optional<Sample> DispatchAdapter::next() {
 std::int64_t DispatchAdapter::skip(std::int64_t count) {
   std::int64_t skipped = 0;
   while (skipped < count) {
-    const std::optional<Part> part = advance(count - skipped);
+    const std::optional<DispatchPart> part = advance(count - skipped);
     if (!part) {
       break;
     }
@@ -130,27 +70,17 @@ std::int64_t DispatchAdapter::skip(std::int64_t count) {
   return skipped;
 }
 
-// Hands out one group, or passes over at least one and at most `to_skip`.
-std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_skip) {
-  std::vector<Part> parts;
-  if (source_) {
-    try {
-      parts = deal(to_skip);
-    } catch (const Error& error) {
-      parts = failures(error);
-    } catch (const std::exception& error) {
-      // Rank 0 must not leave the others waiting, whatever a source of the user throws.
-      parts = failures(Error(ErrorCode::kInternal, error.what()));
-    }
-  }
-  Part part;
+// Hands out one group, or skips at least one and at most `to_skip`.
+std::optional<DispatchPart> DispatchAdapter::advance(std::int64_t to_skip) {
+  DispatchPart part;
   try {
-    part = exchange(std::move(parts));
+    part =
+        source_ ? send_parts(deal_or_fail(to_skip), comm_, memory_) : receive_part(comm_, memory_);
   } catch (const Error&) {
     take_back_group();
     throw;
   }
-  if (part.kind == Kind::kFailure) {
+  if (part.kind == DispatchKind::kFailure) {
     take_back_group();
     throw decode_error(part.failure);
   }
@@ -158,7 +88,7 @@ std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_sk
   epoch_ = part.epoch;
   handed_out_ = part.handed_out;
   last_ = part.last;
-  if (part.kind == Kind::kEnd) {
+  if (part.kind == DispatchKind::kEnd) {
     ++epoch_;
     handed_out_ = 0;
     first_.clear();
@@ -169,7 +99,26 @@ std::optional<DispatchAdapter::Part> DispatchAdapter::advance(std::int64_t to_sk
   return part;
 }
 
-// How many of the next `count` groups nobody needs to see.
+// On rank 0: as deal(). A failure becomes the part of every rank, so that no rank is left waiting,
+// whatever a source of the user throws.
+std::vector<DispatchPart> DispatchAdapter::deal_or_fail(std::int64_t to_skip) {
+  const auto ranks = static_cast<std::size_t>(comm_.size());
+  std::vector<DispatchPart> parts;
+  try {
+    parts = deal(to_skip);
+  } catch (const Error& error) {
+    parts = failed_parts(ranks, error);
+  } catch (const std::exception& error) {
+    parts = failed_parts(ranks, Error(ErrorCode::kInternal, error.what()));
+  }
+  for (DispatchPart& part : parts) {
+    part.epoch = epoch_;
+    part.handed_out = handed_out_;
+  }
+  return parts;
+}
+
+// How many of the next `count` groups can be skipped without being drawn.
 std::int64_t DispatchAdapter::groups_to_skip_unread(std::int64_t count) {
   const bool knows_first = comm_.size() == 1 || first_.samples() >= comm_.size();
   const bool knows_full = !options_.drop_last || groups_->full_samples() > 0;
@@ -182,22 +131,44 @@ std::int64_t DispatchAdapter::groups_to_skip_unread(std::int64_t count) {
   return std::clamp<std::int64_t>(groups - 1, 0, count);
 }
 
-// On rank 0: the next group as a part for each rank.
-std::vector<DispatchAdapter::Part> DispatchAdapter::deal(std::int64_t to_skip) {
-  const bool wanted = to_skip == 0;
-  std::vector<Part> parts(static_cast<std::size_t>(comm_.size()));
+// On rank 0: what each rank gets of the next group, or of the groups that are skipped.
+std::vector<DispatchPart> DispatchAdapter::deal(std::int64_t to_skip) {
+  std::vector<DispatchPart> parts(static_cast<std::size_t>(comm_.size()));
   if (const std::int64_t unread = groups_to_skip_unread(to_skip); unread > 0) {
     const std::int64_t groups = ahead_->skip(unread);
-    for (Part& part : parts) {
-      part.kind = groups == unread ? Kind::kSkipped : Kind::kEnd;
+    for (DispatchPart& part : parts) {
+      part.kind = groups == unread ? DispatchKind::kSkipped : DispatchKind::kEnd;
       part.groups = groups;
     }
     return parts;
   }
+  draw_group();
+  if (!dealing_) {
+    return parts;
+  }
+  const bool last = ahead_->last();
+  for (DispatchPart& part : parts) {
+    part.kind = DispatchKind::kSkipped;
+    part.last = last;
+    part.group_samples = dealing_->samples;
+  }
+  if (to_skip == 0) {
+    std::vector<Sample> batches = cut(*dealing_, last);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      parts[rank].kind = DispatchKind::kBatch;
+      parts[rank].batch = std::move(batches[rank]);
+    }
+  }
+  return parts;
+}
+
+// Draws the next group into dealing_. Keeps the first batches of an epoch, as many as its last
+// group may need to be filled up.
+void DispatchAdapter::draw_group() {
   ahead_->draw(1);
   dealing_ = ahead_->next();
   if (!dealing_) {
-    return parts;
+    return;
   }
   first_before_.reset();
   if (first_.samples() < comm_.size()) {
@@ -208,23 +179,9 @@ std::vector<DispatchAdapter::Part> DispatchAdapter::deal(std::int64_t to_skip) {
       first_.add(batch);
     }
   }
-  const bool last = ahead_->last();
-  std::vector<Sample> batches;
-  if (wanted) {
-    batches = cut(*dealing_, last);
-  }
-  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    parts[rank].kind = wanted ? Kind::kBatch : Kind::kSkipped;
-    parts[rank].last = last;
-    parts[rank].group_samples = dealing_->samples;
-    if (wanted) {
-      parts[rank].batch = std::move(batches[rank]);
-    }
-  }
-  return parts;
 }
 
-// What was taken but not dealt out is the next group again.
+// A group that was drawn but not sent to all ranks becomes the next group again.
 void DispatchAdapter::take_back_group() {
   if (dealing_) {
     ahead_->give_back(std::move(*dealing_));
@@ -235,11 +192,7 @@ void DispatchAdapter::take_back_group() {
   }
 }
 
-std::vector<DispatchAdapter::Part> DispatchAdapter::failures(const Error& error) const {
-  return std::vector<Part>(static_cast<std::size_t>(comm_.size()),
-                           Part{.kind = Kind::kFailure, .failure = encode_error(error)});
-}
-
+// The batch of each rank. The last group is filled up from the first batches of the epoch.
 std::vector<Sample> DispatchAdapter::cut(const BatchGroups::Group& group, bool last) {
   const std::int64_t ranks = comm_.size();
   if (!last && !options_.split_batches) {
@@ -272,75 +225,10 @@ std::vector<Sample> DispatchAdapter::cut(const BatchGroups::Group& group, bool l
   return parts;
 }
 
-// Rank 0 sends each rank its part, structure first, then data; its own stays where it is.
-DispatchAdapter::Part DispatchAdapter::exchange(std::vector<Part> parts) {
-  std::vector<std::string> notes;
-  std::vector<SampleStructure> structures;
-  std::vector<Buffer> buffers;
-  if (source_) {
-    for (Part& part : parts) {
-      structures.emplace_back();
-      if (part.kind == Kind::kBatch && structures.size() > 1) {
-        try {
-          structures.back() = encode_structure(part.batch);
-        } catch (const Error& error) {
-          return exchange(failures(error));
-        }
-      }
-    }
-    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      ByteWriter note;
-      note.u8(static_cast<std::uint8_t>(parts[rank].kind));
-      note.u8(parts[rank].last ? 1 : 0);
-      note.i64(parts[rank].group_samples);
-      note.i64(parts[rank].groups);
-      note.i64(epoch_);
-      note.i64(handed_out_);
-      note.u64(structures[rank].data_bytes);
-      note.text(parts[rank].failure);
-      note.raw(structures[rank].bytes.data(), structures[rank].bytes.size());
-      notes.push_back(note.take());
-    }
-  }
-  const bool has_data = !parts.empty() && parts.front().kind == Kind::kBatch;
-  const std::string note = comm_.scatter(std::move(notes), 0);
-  if (source_) {
-    std::vector<ByteView> data;
-    for (std::size_t rank = 0; has_data && rank < parts.size(); ++rank) {
-      buffers.push_back(memory_.allocate(structures[rank].data_bytes));
-      copy_data(structures[rank], buffers.back().bytes);
-      data.push_back(buffers.back().bytes);
-    }
-    if (has_data) {
-      comm_.scatter_into(data, {}, 0);
-    }
-    parts.front().epoch = epoch_;
-    parts.front().handed_out = handed_out_;
-    return std::move(parts.front());
-  }
-  ByteReader reader(note, "a part of a batch from rank 0");
-  Part part;
-  part.kind = static_cast<Kind>(reader.u8());
-  part.last = reader.u8() != 0;
-  part.group_samples = reader.i64();
-  part.groups = reader.i64();
-  part.epoch = reader.i64();
-  part.handed_out = reader.i64();
-  const std::uint64_t data_bytes = reader.u64();
-  part.failure = reader.text();
-  const std::string_view structure = reader.raw(reader.left());
-  if (part.kind == Kind::kBatch) {
-    const Buffer data = memory_.allocate(data_bytes);
-    comm_.scatter_into({}, data.bytes, 0);
-    part.batch = decode_batch(structure, data);
-  }
-  return part;
-}
-
 Config DispatchAdapter::settings() const {
   Config settings = {{"split_batches", options_.split_batches}, {"drop_last", options_.drop_last}};
   if (options_.drop_last) {
-    settings["ranks"] = comm_.size();  // they say what is dropped; else any number may go on
+    settings["ranks"] = comm_.size();  // decides which samples are dropped
   }
   return settings;
 }

@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "energon/distributed/adapter.h"
+#include "energon/distributed/batch_groups.h"
 #include "energon/distributed/comm.h"
 #include "energon/distributed/first_batches.h"
 #include "energon/distributed/look_ahead.h"
 #include "energon/sample/buffer_allocator.h"
-#include "io/error.h"
 
 namespace energon {
+
+struct DispatchPart;
 
 struct DispatchOptions {
   /// Cut each batch of the source into a part for each rank, instead of giving each rank a whole
@@ -29,39 +31,6 @@ struct DispatchOptions {
   bool split_batches = false;
   /// Leave out a last group that is smaller than the first, instead of filling it up.
   bool drop_last = false;
-};
-
-/// Draws the batches of a source in groups, one group for each step of all ranks.
-class BatchGroups {
- public:
-  /// Borrows `source`.
-  BatchGroups(BatchSource& source, std::int64_t batches, bool drop_last);
-
-  struct Group {
-    std::vector<Sample> batches;
-    std::int64_t samples = 0;
-  };
-
-  /// The next group; nothing at the end of the epoch. Throws Error of the source; kInvalidArgument
-  /// if a batch has no samples or the batches of a group cannot be joined.
-  std::optional<Group> next();
-  SavableDataLoaderState save_state_rank() { return ahead_.state(); }
-  /// Like the source's skip(), but counts groups. Requires: that many groups before the last.
-  std::int64_t skip(std::int64_t count) { return ahead_.skip(count * batches_) / batches_; }
-
-  /// Batches still to come in this epoch, with those that were drawn; nothing if not known.
-  std::optional<std::int64_t> batches_left() const;
-
-  std::int64_t batches_in_group() const { return batches_; }
-  std::int64_t full_samples() const { return full_samples_; }
-  void restored(std::int64_t full_samples);
-
- private:
-  const BatchSource& source_;
-  const std::int64_t batches_;
-  const bool drop_last_;
-  LookAhead<BatchSource> ahead_;
-  std::int64_t full_samples_ = 0;  // of the epoch's first group; 0 before it
 };
 
 /// For one thread at a time. All ranks must call next() and skip() together; where rank 0 skips,
@@ -106,16 +75,14 @@ class DispatchAdapter final : public Adapter {
   bool end_of_dataloader() override { return last_; }
 
  private:
-  struct Part;
-
   Config settings() const;
-  std::optional<Part> advance(std::int64_t to_skip);
-  std::vector<Part> deal(std::int64_t to_skip);
+  std::optional<DispatchPart> advance(std::int64_t to_skip);
+  std::vector<DispatchPart> deal_or_fail(std::int64_t to_skip);
+  std::vector<DispatchPart> deal(std::int64_t to_skip);
   std::int64_t groups_to_skip_unread(std::int64_t count);
+  void draw_group();
   std::vector<Sample> cut(const BatchGroups::Group& group, bool last);
-  Part exchange(std::vector<Part> parts);
   void take_back_group();
-  std::vector<Part> failures(const Error& error) const;
 
   const std::shared_ptr<BatchSource> source_;  // null except on rank 0
   Comm& comm_;

@@ -98,7 +98,7 @@ std::string MessageComm::receive_message(int from, Operation operation, Deadline
 
 std::string MessageComm::broadcast(std::string bytes, int source) {
   return run<std::string>(Operation::kBroadcast, source, [&](Deadline deadline) {
-    // Place in the tree whose root is `source`: the parent's number lacks the lowest bit of ours.
+    // A binomial tree with the root `source`: a place without its lowest set bit is its parent.
     const int place = (rank_ - source + size_) % size_;
     const auto rank_at = [&](int other) { return (other + source) % size_; };
     int bit = 1;
@@ -124,10 +124,13 @@ std::vector<std::string> MessageComm::gather(std::string bytes, int destination)
       send_message(destination, Operation::kGather, bytes, deadline);
       return all;
     }
+    all.resize(static_cast<std::size_t>(size_));
     for (int from = 0; from < size_; ++from) {
-      all.push_back(from == rank_ ? std::move(bytes)
-                                  : receive_message(from, Operation::kGather, deadline));
+      if (from != rank_) {
+        all[static_cast<std::size_t>(from)] = receive_message(from, Operation::kGather, deadline);
+      }
     }
+    all[static_cast<std::size_t>(rank_)] = std::move(bytes);
     return all;
   });
 }

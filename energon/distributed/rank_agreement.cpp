@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 40;
 
-// The ranks of a job that read are numbered like those of the Comm, without the others.
+// The rank of a loader counts only the ranks of the Comm that read.
 void check_place(const WorkerConfig& layout, const std::vector<int>& readers, int own_rank) {
   const auto own = std::find(readers.begin(), readers.end(), own_rank) - readers.begin();
   if (layout.rank != own || layout.world_size != std::ssize(readers)) {
@@ -28,7 +28,7 @@ void check_place(const WorkerConfig& layout, const std::vector<int>& readers, in
   }
 }
 
-// As bytes that every rank makes alike, whatever names are in it.
+// Replaces invalid UTF-8, which file names may contain, so that all ranks get the same text.
 std::string text_of(const Config& common) {
   return common.dump(-1, ' ', false, Config::error_handler_t::replace);
 }
@@ -53,7 +53,7 @@ void explain_disagreement(Comm& comm, const Config& common) {
     }
   }
   if (lines.empty()) {
-    return;  // digests that only some ranks have
+    return;  // only some ranks have digests
   }
   const std::size_t count = lines.size();
   if (count > kMostLines) {

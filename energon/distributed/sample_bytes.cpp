@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "energon/state/byte_codec.h"
 #include "energon/worker/transport.h"
 
 namespace energon {
@@ -29,12 +31,33 @@ class Appender final : public PayloadPlacer {
   SampleStructure& structure_;
 };
 
+void encode_place(const std::optional<BatchPlace>& place, ByteWriter& writer) {
+  writer.u8(place ? 1 : 0);
+  if (place) {
+    writer.i64(place->logical_shard);
+    writer.i64(place->epoch);
+    writer.i64(place->turn);
+  }
+}
+
+std::optional<BatchPlace> decode_place(ByteReader& reader) {
+  if (reader.u8() == 0) {
+    return std::nullopt;
+  }
+  BatchPlace place;
+  place.logical_shard = static_cast<int>(reader.i64());
+  place.epoch = reader.i64();
+  place.turn = reader.i64();
+  return place;
+}
+
 }  // namespace
 
 SampleStructure encode_structure(const Sample& batch) {
   SampleStructure structure;
   Appender placer(structure);
   ByteWriter writer;
+  encode_place(batch.place, writer);
   encode_sample(batch, placer, writer);
   structure.bytes = writer.take();
   return structure;
@@ -54,7 +77,11 @@ void copy_data(const SampleStructure& structure, std::span<std::byte> data) {
 
 Sample decode_batch(std::string_view structure, const Buffer& data) {
   const SharedBytes slot{data.bytes, data.owner};
-  return decode_sample(structure, std::span(&slot, 1));
+  ByteReader reader(structure, "a batch from rank 0");
+  const std::optional<BatchPlace> place = decode_place(reader);
+  Sample batch = decode_sample(reader.raw(reader.left()), std::span(&slot, 1));
+  batch.place = place;
+  return batch;
 }
 
 }  // namespace energon

@@ -1,8 +1,9 @@
 // A batch as two byte sequences, structure and data, for sending to a process that shares no
 // memory.
 //
-// transport.h makes the structure; the data are the payloads one after the other, each aligned to
-// 64 bytes. Not a stable format: both sides must be the same build.
+// The structure is the place of the batch and what encode_sample() (transport.h) makes of it. The
+// data are the payloads one after the other, each aligned to 64 bytes. Not a stable format: both
+// sides must be the same build.
 
 #pragma once
 

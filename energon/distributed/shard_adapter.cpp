@@ -1,13 +1,14 @@
 #include "energon/distributed/shard_adapter.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/distributed/rank_agreement.h"
-#include "energon/distributed/replies.h"
+#include "energon/distributed/epoch_agreement.h"
 #include "io/error.h"
 
 namespace energon {
@@ -35,7 +36,10 @@ bool has_repeated(const State& node) {
 }  // namespace
 
 ShardAdapter::ShardAdapter(std::shared_ptr<BatchSource> source, const ShardOptions& options)
-    : source_(std::move(source)), options_(options), ahead_(*source_), epoch_(source_->epoch()) {
+    : ForwardingAdapter(std::move(source)),
+      options_(options),
+      ahead_(*source_),
+      epoch_(source_->epoch()) {
   if (together() && options.comm == nullptr) {
     throw Error(ErrorCode::kInvalidArgument,
                 "even_batches and drop_last make all ranks end together: they need a comm");
@@ -49,7 +53,7 @@ void ShardAdapter::begin() {
   begun_ = true;
 }
 
-// Batches of this epoch that come from the source, with those of them that were handed out.
+// Batches of the source in this epoch, including those already handed out.
 std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
   if (source_ended_) {
     return repeated_ ? std::optional(handed_out_ - *repeated_) : source_->size();
@@ -60,60 +64,20 @@ std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
   return handed_out_ == 0 ? source_->size() : std::nullopt;
 }
 
-// Each rank tells how many batches it has, and what it has in common with the others; one that
-// cannot say so, or failed in the epoch before, tells that instead, so that nobody waits for it.
 void ShardAdapter::agree_on_size() {
-  std::optional<std::int64_t> own;
-  Config common;
-  std::string reply;
-  try {
+  const EpochLengths lengths = agree_on_epoch(*options_.comm, [&]() -> EpochShare {
     if (failure_) {
       std::rethrow_exception(failure_);
     }
-    own = batches_of_source();
-    common = source_->common_settings();
-    const std::string number = own ? std::to_string(*own) : "";
-    reply = success(fmt::format("{} {}", number, agreement_digest(common)));
-  } catch (const Error& error) {
-    reply = failure(error);
-  } catch (const std::exception& error) {
-    reply = failure(Error(ErrorCode::kUserFunction, error.what()));
-  } catch (...) {
-    reply = failure(Error(ErrorCode::kUserFunction, "an exception that is no std::exception"));
-  }
-  const std::vector<std::string> replies = options_.comm->all_gather(std::move(reply));
-  std::vector<std::string> told;
-  for (std::size_t rank = 0; rank < replies.size(); ++rank) {
-    told.emplace_back(result_of(rank, replies[rank]));
-  }
-  std::int64_t fewest = 0;
-  std::int64_t most = 0;
-  bool agree = true;
-  for (std::size_t rank = 0; rank < told.size(); ++rank) {
-    const std::size_t space = told[rank].find(' ');
-    agree = agree && told[rank].substr(space) == told.front().substr(told.front().find(' '));
-    if (space == 0) {  // no number
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("rank {} does not know how many batches its epoch has left, so the ranks "
-                      "cannot be made to end together: give epochs a length "
-                      "(virtual_epoch_length) or leave out even_batches and drop_last",
-                      rank));
-    }
-    const std::int64_t size = std::stoll(told[rank].substr(0, space));
-    fewest = rank == 0 ? size : std::min(fewest, size);
-    most = std::max(most, size);
-  }
-  if (!agree) {
-    explain_disagreement(*options_.comm, common);
-  }
-  if (!options_.drop_last && fewest == 0 && most > 0) {
+    return {batches_of_source(), source_->common_settings()};
+  });
+  if (!options_.drop_last && lengths.fewest == 0 && lengths.most > 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 "a rank has no batch at all, so there is nothing it could repeat: there is less "
                 "data than ranks; use fewer, smaller batches, or drop_last");
   }
-  own_ = *own;
-  target_ = options_.drop_last ? fewest : most;
+  own_ = lengths.own;
+  target_ = options_.drop_last ? lengths.fewest : lengths.most;
 }
 
 std::optional<Sample> ShardAdapter::next() {
@@ -142,28 +106,9 @@ std::optional<Sample> ShardAdapter::next_together() {
     reach_end_of_source();
     return finish();
   }
-  std::optional<Sample> batch;
-  if (handed_out_ < own_ && !source_ended_) {
-    batch = ahead_.next();
-    if (batch && options_.even_batches &&
-        first_.count() < std::max<std::int64_t>(*target_ - own_, 1)) {
-      first_.add(*batch);
-    }
-  }
+  std::optional<Sample> batch = next_of_source();
   if (!batch) {
-    if (handed_out_ < own_) {
-      source_ended_ = true;
-    }
-    if (options_.drop_last || first_.count() == 0) {
-      throw Error(ErrorCode::kMismatch,
-                  fmt::format("the epoch has ended after {} of {} batches, and all ranks were to "
-                              "get {}: samples were left out (stats() counts them)",
-                              handed_out_, own_, *target_));
-    }
-    const std::span<const Sample> first = first_.rebuild(*source_);
-    const std::int64_t repeated = std::max<std::int64_t>(handed_out_ - own_, 0);
-    batch = first[static_cast<std::size_t>(repeated) % first.size()];
-    repeated_ = repeated + 1;
+    batch = next_repeated();
   }
   if (++handed_out_ >= *target_) {
     try {
@@ -175,6 +120,38 @@ std::optional<Sample> ShardAdapter::next_together() {
   return batch;
 }
 
+// Nothing if this rank has handed out all of its own batches, or if the source has ended early.
+std::optional<Sample> ShardAdapter::next_of_source() {
+  if (handed_out_ >= own_) {
+    return std::nullopt;
+  }
+  std::optional<Sample> batch;
+  if (!source_ended_) {
+    batch = ahead_.next();
+  }
+  if (!batch) {
+    source_ended_ = true;
+  } else if (options_.even_batches && first_.count() < std::max<std::int64_t>(*target_ - own_, 1)) {
+    first_.add(*batch);
+  }
+  return batch;
+}
+
+// One of the first batches of the epoch, which fill up its end.
+Sample ShardAdapter::next_repeated() {
+  if (options_.drop_last || first_.count() == 0) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the epoch has ended after {} of {} batches, and all ranks were to "
+                            "get {}: samples were left out (stats() counts them)",
+                            handed_out_, own_, *target_));
+  }
+  const std::span<const Sample> first = first_.rebuild(*source_);
+  const std::int64_t repeated = std::max<std::int64_t>(handed_out_ - own_, 0);
+  repeated_ = repeated + 1;
+  return first[static_cast<std::size_t>(repeated) % first.size()];
+}
+
+// Drops the batches that are left because other ranks have fewer.
 void ShardAdapter::reach_end_of_source() {
   for (std::int64_t left_out = own_ - handed_out_; !source_ended_; --left_out) {
     source_ended_ = !ahead_.next();
@@ -205,7 +182,7 @@ bool ShardAdapter::end_of_dataloader() {
   return target_ ? handed_out_ >= *target_ : ahead_.last();
 }
 
-// Ranks count only where they end together.
+// The number of ranks matters only if they end together.
 Config ShardAdapter::settings() const {
   return {{"even_batches", options_.even_batches},
           {"drop_last", options_.drop_last},
@@ -213,8 +190,9 @@ Config ShardAdapter::settings() const {
 }
 
 SavableDataLoaderState ShardAdapter::save_state_rank() {
+  // After the last batch of the source, ahead_.state() is the end of the epoch, even if repetitions
+  // follow.
   if (end_of_dataloader()) {
-    // The position after the source's last batch is that of its end, also if filling is to follow.
     return put_over(
         shard_node(epoch_ + 1, 0, false, FirstBatches().save(), settings_field(settings())),
         ahead_.state());
@@ -254,7 +232,7 @@ void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
   if (has_repeated(parts.node)) {
     repeated_ = parts.node.integer(kRepeated);
   } else if (source_ended_) {
-    repeated_ = std::nullopt;  // of an earlier version
+    repeated_ = std::nullopt;  // earlier versions did not save it
   }
   first_ = std::move(first);
 }
@@ -291,9 +269,5 @@ void ShardAdapter::set_epoch(std::int64_t epoch) {
   source_->set_epoch(epoch);
   epoch_ = epoch;
 }
-
-Config ShardAdapter::state_config() { return source_->state_config(); }
-
-Config ShardAdapter::common_settings() const { return source_->common_settings(); }
 
 }  // namespace energon

@@ -18,12 +18,10 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "energon/distributed/adapter.h"
 #include "energon/distributed/comm.h"
 #include "energon/distributed/first_batches.h"
+#include "energon/distributed/forwarding_adapter.h"
 #include "energon/distributed/look_ahead.h"
 
 namespace energon {
@@ -40,7 +38,7 @@ struct ShardOptions {
 };
 
 /// For one thread at a time. The constructor draws nothing and starts nothing.
-class ShardAdapter final : public Adapter {
+class ShardAdapter final : public ForwardingAdapter<BatchSource> {
  public:
   /// Shares ownership of `source`; nothing else may drive the source meanwhile. Throws Error
   /// (kInvalidArgument).
@@ -59,11 +57,6 @@ class ShardAdapter final : public Adapter {
   SavableDataLoaderState save_state_rank() override;
   /// At any time; ends the workers of the source.
   void restore_state_rank(const SavableDataLoaderState& state) override;
-  Config state_config() override;
-  bool keeps_position() const override { return source_->keeps_position(); }
-
-  void stop() override { source_->stop(); }
-  std::vector<std::string> warnings() const override { return source_->warnings(); }
 
   /// Number of this rank's batches in one epoch. With even_batches or drop_last, once an epoch has
   /// begun, the number that all ranks get.
@@ -72,9 +65,6 @@ class ShardAdapter final : public Adapter {
   std::int64_t skip(std::int64_t count) override;
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;
-  std::optional<std::int64_t> remainder() const override { return source_->remainder(); }
-  Config common_settings() const override;
-  Sample restore_sample(const RestoreKey& key) override { return source_->restore_sample(key); }
   bool end_of_dataloader() override;
 
  private:
@@ -84,10 +74,11 @@ class ShardAdapter final : public Adapter {
   std::optional<std::int64_t> batches_of_source() const;
   void agree_on_size();
   std::optional<Sample> next_together();
+  std::optional<Sample> next_of_source();
+  Sample next_repeated();
   std::optional<Sample> finish();
   void reach_end_of_source();
 
-  const std::shared_ptr<BatchSource> source_;
   const ShardOptions options_;
   LookAhead<BatchSource> ahead_;
 

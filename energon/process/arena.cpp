@@ -1,7 +1,6 @@
 #include "energon/process/arena.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -13,72 +12,9 @@
 namespace energon {
 namespace {
 
-constexpr unsigned kMinShift = 12;  // one page
-constexpr std::uint64_t kMaxLimit = std::uint64_t{1} << 40;
 constexpr std::chrono::milliseconds kCheckPeriod{50};
 
-unsigned class_of(std::uint64_t size_bytes) {
-  const auto shift =
-      static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(size_bytes, 1) - 1));
-  return std::max(shift, kMinShift) - kMinShift;
-}
-
-unsigned class_count(std::uint64_t limit_bytes) { return class_of(limit_bytes) + 1; }
-
-/// A slot in use was charged more than half its size, so no more than this many fit in the limit.
-std::uint64_t slot_limit(std::uint64_t limit_bytes, unsigned size_class) {
-  const std::uint64_t half = std::uint64_t{1} << (size_class + kMinShift - 1);
-  return std::min(limit_bytes / half + 1, 2 * kMaxSlotsHeld);
-}
-
-void check_limit(std::uint64_t limit_bytes) {
-  if (limit_bytes < kPageBytes || limit_bytes > kMaxLimit) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("arena_limit_bytes is {} bytes, must be from {} to {}", limit_bytes,
-                            kPageBytes, kMaxLimit));
-  }
-}
-
-/// Slots of each size: all that can be needed, or one of each and an equal share of the rest of the
-/// reserve. The same on both sides.
-std::vector<std::uint64_t> slots_by_class(std::uint64_t limit_bytes, std::uint64_t reserve_bytes) {
-  check_limit(limit_bytes);
-  const unsigned classes = class_count(limit_bytes);
-  const std::uint64_t least = least_arena_footprint(limit_bytes);
-  if (reserve_bytes != 0 && reserve_bytes < least) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an arena of limit {} needs at least {} bytes of address space, not {}",
-                            limit_bytes, least, reserve_bytes));
-  }
-  std::vector<std::uint64_t> slots;
-  std::uint64_t left = reserve_bytes - (reserve_bytes != 0 ? least : 0);
-  for (unsigned c = 0; c < classes; ++c) {
-    std::uint64_t count = slot_limit(limit_bytes, c);
-    if (reserve_bytes != 0) {
-      const std::uint64_t share = left / (classes - c) >> (c + kMinShift);
-      count = std::min(count, 1 + share);
-      left -= (count - 1) << (c + kMinShift);
-    }
-    slots.push_back(count);
-  }
-  return slots;
-}
-
 }  // namespace
-
-std::uint64_t arena_footprint(std::uint64_t limit_bytes, std::uint64_t reserve_bytes) {
-  const std::vector<std::uint64_t> slots = slots_by_class(limit_bytes, reserve_bytes);
-  std::uint64_t total = 0;
-  for (unsigned c = 0; c < slots.size(); ++c) {
-    total += slots[c] << (c + kMinShift);
-  }
-  return total;
-}
-
-std::uint64_t least_arena_footprint(std::uint64_t limit_bytes) {
-  check_limit(limit_bytes);
-  return ((std::uint64_t{1} << class_count(limit_bytes)) - 1) << kMinShift;
-}
 
 // --- ArenaSlot ---
 
@@ -135,20 +71,15 @@ ArenaWriter::ArenaWriter(SharedRange range, std::unique_ptr<RingReader> returned
                 fmt::format("an arena of limit {} needs {} bytes of address space, not {}",
                             options_.limit_bytes, footprint, range_.size));
   }
-  std::uint64_t base = 0;
-  for (const std::uint64_t slots : slots_by_class(options_.limit_bytes, options_.reserve_bytes)) {
-    const auto number = static_cast<unsigned>(classes_.size());
-    SizeClass& size_class = classes_.emplace_back();
-    size_class.base = base;
-    size_class.slot_bytes = std::uint64_t{1} << (number + kMinShift);
-    size_class.slot_limit = slots;
-    base += size_class.slot_limit * size_class.slot_bytes;
+  for (const SizeClassLayout& layout :
+       size_class_layouts(options_.limit_bytes, options_.reserve_bytes)) {
+    classes_.emplace_back().layout = layout;
   }
 }
 
 ArenaSlot ArenaWriter::acquire(std::uint64_t size_bytes, const Wait& wait) {
   ENERGON_FAIL_POINT("arena.acquire");
-  if (align_up(std::min(size_bytes, kMaxLimit + 1), kPageBytes) > options_.limit_bytes) {
+  if (align_up(std::min(size_bytes, kMaxArenaLimitBytes + 1), kPageBytes) > options_.limit_bytes) {
     refuse(size_bytes, "it alone is larger than the limit");
   }
   Deadline starved_at = kNever;
@@ -167,7 +98,7 @@ std::optional<ArenaSlot> ArenaWriter::try_acquire(std::uint64_t size_bytes) {
     return std::nullopt;
   }
   std::optional<std::uint32_t> taken;
-  for (unsigned c = class_of(size_bytes); !taken && c < classes_.size(); ++c) {
+  for (std::size_t c = size_class_of(size_bytes); !taken && c < classes_.size(); ++c) {
     taken = take_slot(classes_[c]);
   }
   if (!taken) {
@@ -184,11 +115,12 @@ std::optional<ArenaSlot> ArenaWriter::try_acquire(std::uint64_t size_bytes) {
   slot.slot_ = number;
   slot.data_ = range_.data() + slots_[number].offset;
   slot.size_ = size_bytes;
-  slot.capacity_ = classes_[slots_[number].size_class].slot_bytes;
+  slot.capacity_ = classes_[slots_[number].size_class].layout.slot_bytes;
   return slot;
 }
 
 std::optional<std::uint32_t> ArenaWriter::take_slot(SizeClass& size_class) {
+  const SizeClassLayout& layout = size_class.layout;
   std::uint32_t number = 0;
   if (!size_class.warm.empty()) {
     number = size_class.warm.back();
@@ -197,9 +129,9 @@ std::optional<std::uint32_t> ArenaWriter::take_slot(SizeClass& size_class) {
   } else if (!size_class.cold.empty()) {
     number = size_class.cold.back();
     size_class.cold.pop_back();
-  } else if (size_class.slot_count < size_class.slot_limit) {
+  } else if (size_class.slot_count < layout.slot_limit) {
     number = static_cast<std::uint32_t>(slots_.size());
-    slots_.push_back({.offset = size_class.base + size_class.slot_count * size_class.slot_bytes,
+    slots_.push_back({.offset = layout.base + size_class.slot_count * layout.slot_bytes,
                       .size_class = static_cast<std::uint32_t>(&size_class - classes_.data())});
     ++size_class.slot_count;
   } else {
@@ -225,7 +157,7 @@ bool ArenaWriter::charge(std::uint32_t slot, std::uint64_t size_bytes) {
 
 bool ArenaWriter::make_room(std::uint64_t extra_bytes) {
   if (extra_bytes > options_.limit_bytes || touched_ - free_ > options_.limit_bytes - extra_bytes) {
-    return false;  // not even without all free slots
+    return false;  // giving back all free slots would not be enough
   }
   while (touched_ > options_.limit_bytes - extra_bytes) {
     if (!punch_longest_unused()) {
@@ -320,7 +252,8 @@ void ArenaWriter::wait_for_return(std::uint64_t size_bytes, const Wait& wait,
   } else if (now >= starved_at) {
     refuse(size_bytes, "the consumer waits for the next sample while it holds all earlier ones");
   }
-  // What another thread of this process lets go wakes nobody, nor does a consumer that waits.
+  // Two events do not end this wait, so it is short: another thread of this process releases a
+  // slot, or the consumer begins to wait.
   const Deadline until = std::min({wait.deadline, starved_at, deadline_after(kCheckPeriod)});
   const RingStatus status = returned_->read({until, wait.peer_gone}).status;
   waited_ += std::chrono::steady_clock::now() - now;

@@ -6,10 +6,10 @@
 //
 // A batch is built in its final place. All bookkeeping is in the worker's private memory, so a
 // worker that dies leaves no shared bookkeeping to repair; its successor gets a fresh arena. Slot
-// sizes are powers of two, and each size has its own part of the reservation. The most recently
-// used slot is handed out first, so a steady state touches no new pages. `limit_bytes` bounds the
-// memory touched by slots in use and by free slots that are kept. Free slots beyond
-// `keep_free_bytes` give their pages back, the longest unused first.
+// sizes are powers of two, and each size has its own part of the reservation (arena_layout.h). The
+// most recently used slot is handed out first, so a steady state touches no new pages.
+// `limit_bytes` bounds the memory touched by slots in use and by free slots that are kept. Free
+// slots beyond `keep_free_bytes` give their pages back, the longest unused first.
 //
 // The parent's half is in slot_lease.h. Layout: docs/formats/shared_memory.md.
 
@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "energon/process/arena_layout.h"
 #include "energon/process/message_ring.h"
 #include "energon/process/shared_memory.h"
 #include "energon/process/slot_reference.h"
@@ -51,22 +52,6 @@ struct ArenaOptions {
   /// thread drops a batch.
   std::chrono::milliseconds starvation_limit = std::chrono::seconds(5);
 };
-
-/// Address space of an arena with this limit, in bytes: a multiple of the limit, because each slot
-/// size has its own part. At most `reserve_bytes`, unless that is 0. Throws Error
-/// (kInvalidArgument) for a limit below one page or above 2^40, or a reserve below
-/// least_arena_footprint().
-std::uint64_t arena_footprint(std::uint64_t limit_bytes, std::uint64_t reserve_bytes = 0);
-
-/// Minimum address space of an arena with this limit, in bytes: one slot of each size, two to four
-/// times the limit.
-std::uint64_t least_arena_footprint(std::uint64_t limit_bytes);
-
-/// Maximum number of slots outside the worker at one time. The return ring has room for all of
-/// them, so returning a slot never waits.
-inline constexpr std::uint64_t kMaxSlotsHeld = std::uint64_t{1} << 15;
-/// Capacity of the return ring.
-inline constexpr std::uint64_t kReturnRingBytes = std::uint64_t{2} << 20;
 
 class ArenaWriter;
 
@@ -162,10 +147,8 @@ class ArenaWriter {
   /// The free slots of one size: those with touched pages (most recently used last) and those
   /// without.
   struct SizeClass {
-    std::uint64_t base = 0;
-    std::uint64_t slot_bytes = 0;
+    SizeClassLayout layout;
     std::uint64_t slot_count = 0;  // created so far
-    std::uint64_t slot_limit = 0;
     std::deque<std::uint32_t> warm;
     std::vector<std::uint32_t> cold;
   };

@@ -20,7 +20,7 @@ namespace energon {
 namespace {
 
 constexpr std::chrono::seconds kServerEndsWithin{1};
-constexpr std::chrono::seconds kReportComesWithin{10};  // of a server that lives
+constexpr std::chrono::seconds kReportComesWithin{10};  // while the server is alive
 
 constexpr std::chrono::milliseconds kLongestGrace{std::numeric_limits<std::int32_t>::max()};
 
@@ -51,7 +51,7 @@ ForkServer::ForkServer(WorkerMain main, ForkServerOptions options)
 ForkServer::~ForkServer() {
   try {
     stop(options_.stop_grace);
-  } catch (const Error&) {  // nothing to tell it to
+  } catch (const Error&) {  // a destructor cannot report it
   }
 }
 
@@ -64,7 +64,7 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) 
   }
   const MutexLock lock(mutex_);
   if (alive()) {
-    oom_kills_.mark();  // those before this worker are not its end
+    oom_kills_.mark();  // earlier kills did not end this worker
   }
   const std::uint64_t number = ++requests_;
   send_request(request, number, deadline);
@@ -74,29 +74,38 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) 
       throw Error(ErrorCode::kTimeout, "the fork server did not start the worker in time",
                   {.worker = request.worker_id});
     }
-    const Frame& frame = received->frame;
-    if (frame.request != number) {
-      continue;
-    }
-    if (frame.kind == FrameKind::kSpawnFailed) {
-      throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("cannot start a worker process: {}", as_text(received->chunk)),
-                  {.worker = request.worker_id});
-    }
-    if (frame.kind == FrameKind::kSpawned && received->descriptors.size() == 1) {
-      return {request.worker_id, request.generation, number,
-              ProcessHandle(frame.pid, std::move(received->descriptors.front()))};
-    }
-    if (received->lost_descriptors) {
-      throw os_error("cannot take a descriptor of the worker", EMFILE)
-          .with({.worker = request.worker_id});
-    }
-    if (const auto ended = ends_.find(number); ended != ends_.end()) {
-      throw Error(ErrorCode::kWorkerDied,
-                  "the worker " + ended->second.end.describe() + " while it was started",
-                  {.worker = request.worker_id});
+    if (received->frame.request == number) {
+      if (std::optional<WorkerProcess> worker = started_worker(request, *received)) {
+        return std::move(*worker);
+      }
     }
   }
+}
+
+/// The worker that `answer`, a frame about `request`, reports as started; nothing if it reports
+/// nothing yet. Throws Error if the worker was not started or has ended.
+std::optional<WorkerProcess> ForkServer::started_worker(const SpawnRequest& request,
+                                                        ReceivedFrame& answer) {
+  const Frame& frame = answer.frame;
+  if (frame.kind == FrameKind::kSpawnFailed) {
+    throw Error(ErrorCode::kResourceExhausted,
+                fmt::format("cannot start a worker process: {}", as_text(answer.chunk)),
+                {.worker = request.worker_id});
+  }
+  if (frame.kind == FrameKind::kSpawned && answer.descriptors.size() == 1) {
+    return WorkerProcess{request.worker_id, request.generation, frame.request,
+                         ProcessHandle(frame.pid, std::move(answer.descriptors.front()))};
+  }
+  if (answer.lost_descriptors) {
+    throw os_error("cannot take a descriptor of the worker", EMFILE)
+        .with({.worker = request.worker_id});
+  }
+  if (const auto ended = ends_.find(frame.request); ended != ends_.end()) {
+    throw Error(ErrorCode::kWorkerDied,
+                "the worker " + ended->second.end.describe() + " while it was started",
+                {.worker = request.worker_id});
+  }
+  return std::nullopt;
 }
 
 void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
@@ -135,11 +144,11 @@ void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
   }
 }
 
-/// The next frame; nullptr at the deadline. Keeps reports of ends on the way.
+/// The next frame; nullptr at the deadline. Records the ends of workers that it reads about.
 std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline) {
   auto received = std::make_unique<ReceivedFrame>();
   for (;;) {
-    const bool gone = stopped_ || !alive();  // looked at first: then nothing comes after the rest
+    const bool gone = stopped_ || !alive();  // read first: then no frame can follow what is there
     const SocketStatus status = receive_frame(socket_.get(), *received);
     if (status == SocketStatus::kDone) {
       if (received->frame.kind == FrameKind::kExited) {
@@ -228,7 +237,7 @@ Error ForkServer::server_gone(int worker_id) {
                {.worker = worker_id});
 }
 
-/// What else is known about an end.
+/// A note on the cause of `end`; empty if nothing is known.
 std::string ForkServer::note_of(const ProcessEnd& end) const {
   if (end != ProcessEnd{.kind = ProcessEnd::Kind::kKilled, .value = SIGKILL}) {
     return {};
@@ -255,12 +264,12 @@ void ForkServer::stop(std::chrono::milliseconds grace) {
   Frame frame;
   frame.kind = FrameKind::kStop;
   frame.value = static_cast<std::int32_t>(grace.count());
-  // If there is no room or nobody there, the end of the lifeline and the socket says the same.
+  // If the message cannot be sent, the end of the lifeline says the same.
   if (alive() && send_frame(socket_.get(), frame, {}, {}) != SocketStatus::kDone) {
     lifeline_.write_end.reset();
   }
   if (!server_.wait_ended(deadline_after(grace + kServerEndsWithin))) {
-    server_.send_signal(SIGKILL);  // its workers see it and end
+    server_.send_signal(SIGKILL);  // its workers notice its end, and exit
     server_.wait_ended(deadline_after(kServerEndsWithin));
   }
   server_.reap();

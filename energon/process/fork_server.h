@@ -119,6 +119,8 @@ class ForkServer {
  private:
   void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline)
       ENERGON_REQUIRES(mutex_);
+  std::optional<WorkerProcess> started_worker(const SpawnRequest& request, ReceivedFrame& answer)
+      ENERGON_REQUIRES(mutex_);
   std::unique_ptr<ReceivedFrame> receive(Deadline deadline) ENERGON_REQUIRES(mutex_);
   Error server_gone(int worker_id) ENERGON_REQUIRES(mutex_);
   std::string note_of(const ProcessEnd& end) const ENERGON_REQUIRES(mutex_);

@@ -98,8 +98,8 @@ struct Sample {
   std::vector<SampleSource> sources;
   /// Which micro batch of the job this is. Loaders set it on the batches that next() returns.
   /// Samples inside a pipeline and results of restore_sample() have none. Neither have batches that
-  /// an adapter cut, joined or repeated, or that another rank sent. It is no part of the content:
-  /// digests and certificates leave it out.
+  /// an adapter cut, joined or repeated. It is no part of the content: digests and certificates
+  /// leave it out.
   std::optional<BatchPlace> place = std::nullopt;
 
   // Access by name and type. Throws Error: kNotFound that lists the existing fields if there is no

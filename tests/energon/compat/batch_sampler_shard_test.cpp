@@ -11,7 +11,6 @@
 #include "io/error.h"
 
 using energon::BatchSamplerShard;
-using energon::Error;
 using energon::Indexes;
 using energon::shard_size;
 using energon::ShardRule;
@@ -165,7 +164,7 @@ TEST_CASE("ACC-05 splitting needs a known batch size that the processes divide",
 }
 
 TEST_CASE("ACC-24 dropping the end of a sampler without a length", "[distributed][acc]") {
-  // A sampler that says nothing but "here is a batch" and "that was all".
+  // A sampler that yields batches and ends, and has no size.
   for (const std::int64_t count : {0, 1, 5, 6, 7, 11, 12, 13}) {
     std::vector<std::size_t> sizes;
     for (int process = 0; process < 2; ++process) {

@@ -103,7 +103,8 @@ TEST_CASE("what does not fit is named", "[distributed]") {
 }
 
 TEST_CASE("a batch goes through bytes whole", "[distributed]") {
-  const Sample original = batch({3, 1, 2});
+  Sample original = batch({3, 1, 2});
+  original.place = energon::BatchPlace{.logical_shard = 1, .epoch = 2, .turn = 3};
   const auto structure = energon::encode_structure(original);
   energon::HeapBufferPool memory;
   const energon::Buffer data = memory.allocate(structure.data_bytes);
@@ -111,6 +112,7 @@ TEST_CASE("a batch goes through bytes whole", "[distributed]") {
   const Sample copy = energon::decode_batch(structure.bytes, data);
   CHECK(show(copy) == "[3,1,2]");
   CHECK(digest(copy) == digest(original));
+  CHECK(copy.place == original.place);
   CHECK_THROWS_AS(energon::decode_batch(structure.bytes, {data.bytes.first(5), data.owner}),
                   energon::Error);
 }

@@ -11,6 +11,7 @@
 #include "energon/distributed/dispatch_adapter.h"
 #include "energon/distributed/shard_adapter.h"
 #include "io/error.h"
+#include "tests/energon/distributed/adapter_fixture.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/energon/distributed/numbered_batches.h"
 
@@ -24,17 +25,18 @@ using energon::ErrorCode;
 using energon::Sample;
 using energon::SavableDataLoaderState;
 using energon::SingleProcessComm;
+using energon::testing::alone;
+using energon::testing::error_of;
 using energon::testing::numbered_batch;
 using energon::testing::numbered_source;
 using energon::testing::run_group;
 using energon::testing::ScriptedSource;
 using energon::testing::show;
 using energon::testing::take;
+using energon::testing::Texts;
 using energon::testing::texts;
 
 namespace {
-
-using Texts = std::vector<std::string>;
 
 std::shared_ptr<BatchSource> on_rank_0(const Comm& comm, std::shared_ptr<BatchSource> source) {
   return comm.rank() == 0 ? std::move(source) : nullptr;
@@ -63,20 +65,6 @@ Texts dispatch(int ranks, std::int64_t count, std::int64_t size, const DispatchO
   }));
 }
 
-SingleProcessComm& alone() {
-  static SingleProcessComm comm;
-  return comm;
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return fmt::format("{}: {}", to_string(error.code()), error.what());
-  }
-  return "no error";
-}
-
 Sample batch_of_width(std::int64_t width) {
   Sample batch = numbered_batch(std::vector<std::int64_t>{0, 1});
   auto& tensor = std::get<energon::Tensor>(batch.fields[0].second.base());
@@ -101,7 +89,8 @@ TEST_CASE("ACC-07 the parts of each rank, and what remains in the last group",
   CHECK(dispatch(2, 10, 4, {.split_batches = true}) ==
         Texts{"[0,1][4,5][8] ..! rem 2", "[2,3][6,7][9] ..! rem 2"});
   CHECK(dispatch(2, 10, 4, {.drop_last = true}) == Texts{"[0,1,2,3] ! rem 8", "[4,5,6,7] ! rem 8"});
-  // Fewer samples than ranks: repeated around, where accelerate hands out empty batches.
+  // With fewer samples than ranks, samples are repeated cyclically; accelerate hands out empty
+  // batches.
   CHECK(dispatch(4, 1, 4, {}) == Texts(4, "[0] ! rem 1"));
   CHECK(dispatch(3, 2, 1, {}) == Texts{"[0] ! rem 2", "[1] ! rem 2", "[0] ! rem 2"});
   CHECK(dispatch(3, 0, 1, {}) == Texts(3, "  rem -1"));
@@ -119,6 +108,7 @@ TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples
             const std::int64_t first = call * 6;
             Sample batch = numbered_batch(std::vector<std::int64_t>{
                 first, first + 1, first + 2, first + 3, first + 4, first + 5});
+            batch.place = energon::BatchPlace{.turn = call};
             const auto shard = std::make_shared<energon::SourceShard>();
             shard->shard_name = "a.tar";
             for (std::uint32_t i = 0; i < 6; ++i) {
@@ -130,10 +120,11 @@ TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples
       std::string text;
       while (const auto batch = adapter.next()) {
         text += show(*batch) + std::get<std::string>(batch->at("kind").base());
+        text += batch->place ? fmt::format(" of turn {}; ", batch->place->turn) : "; ";
         for (std::size_t i = 0; i < batch->keys.size(); ++i) {
-          const auto& place = source_of(*batch, i);
-          if (place.shard->shard_name != "a.tar" ||
-              std::to_string(place.index_in_shard) != batch->keys[i]) {
+          const auto& origin = source_of(*batch, i);
+          if (origin.shard->shard_name != "a.tar" ||
+              std::to_string(origin.index_in_shard) != batch->keys[i]) {
             return std::string("wrong source");
           }
         }
@@ -141,9 +132,9 @@ TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples
       return text;
     });
     if (split) {
-      CHECK(reports[1].text == "[2,3]numbers[8,9]numbers[14,15]numbers[20,21]numbers");
+      CHECK(reports[1].text == "[2,3]numbers; [8,9]numbers; [14,15]numbers; [20,21]numbers; ");
     } else {
-      CHECK(reports[1].text == "[6,7,8,9,10,11]numbers[20,21]numbers");
+      CHECK(reports[1].text == "[6,7,8,9,10,11]numbers of turn 1; [20,21]numbers; ");
     }
   }
 }
@@ -162,7 +153,7 @@ TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every ran
                                 Catch::Contains("split_batches") &&
                                 Catch::Contains("ShardAdapter"));
   }
-  // The counterpart of "no device to dispatch to": somebody has to read, and nobody else may.
+  // The counterpart of "no device to dispatch to": rank 0 must read, and no other rank may.
   SingleProcessComm comm;
   CHECK_THAT(error_of([&] { DispatchAdapter(nullptr, comm); }),
              Catch::Contains("invalid_argument") && Catch::Contains("rank 0 reads for all ranks"));
@@ -176,7 +167,7 @@ TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every ran
 
 TEST_CASE("ACC-10 gathering over an epoch gives each sample once, in order",
           "[distributed][acc][fork]") {
-  // All keys that the ranks gave, trimmed where the loader knows what is filling.
+  // All keys of the ranks, without the repeats that fill up the end, if the loader knows them.
   const auto gather = [](Comm& comm, const std::shared_ptr<Adapter>& source) {
     energon::LoaderRegistry registry;
     energon::RegisteredLoader adapter(source, registry);
@@ -198,7 +189,7 @@ TEST_CASE("ACC-10 gathering over an epoch gives each sample once, in order",
           return gather(comm, std::make_shared<DispatchAdapter>(
                                   on_rank_0(comm, numbered_source(9, 5)), comm));
         })) == Texts(2, "012345678"));
-  // A source without a length: the last batch is known, what of it is filling is not.
+  // For a source without a length the last batch is known, but not the number of repeats in it.
   CHECK(texts(run_group(2, [&](Comm& comm) {
           const auto source = std::make_shared<ScriptedSource>(
               [rank = comm.rank()](std::int64_t call) -> std::optional<Sample> {
@@ -224,7 +215,7 @@ TEST_CASE("a state of a dispatcher is refused under other settings, with all dif
              Catch::StartsWith("mismatch") && Catch::Contains("split_batches") &&
                  Catch::Contains("drop_last"));
   CHECK(take(split, 1) == "[0,1,2,3]");
-  // Groups of one rank are none of two.
+  // The groups of one rank differ from those of two.
   for (const auto& report : run_group(2, [&](Comm& comm) {
          DispatchAdapter adapter(on_rank_0(comm, numbered_source(40, 4)), comm,
                                  {.drop_last = true});
@@ -233,7 +224,7 @@ TEST_CASE("a state of a dispatcher is refused under other settings, with all dif
        })) {
     CHECK_THAT(report.text, Catch::Contains("ranks: 1, expected 2"));
   }
-  // States of earlier versions do not say.
+  // States of earlier versions have no settings.
   SavableDataLoaderState old = state;
   old.adapters[0].fields.pop_back();
   DispatchAdapter same(numbered_source(40, 4), alone(), {.drop_last = true});
@@ -271,7 +262,7 @@ TEST_CASE("ACC-16 a dispatcher saved after every batch continues exactly",
           if (second->epoch() != (at_end ? 1 : 0)) {
             return fmt::format("the epoch at {} is {}", save_at, second->epoch());
           }
-          // At the last batch the state is that of the end: the whole next epoch follows.
+          // After the last batch the state is the end of the epoch: the whole next epoch follows.
           const std::vector<std::string> expected(
               epoch.begin() + static_cast<std::ptrdiff_t>(at_end ? 0 : save_at), epoch.end());
           if (const std::string rest = take(*second);
@@ -332,7 +323,7 @@ TEST_CASE("skipping in a dispatcher continues as if nothing had been skipped",
 }
 
 TEST_CASE("groups before the last are never filled up", "[distributed][fork]") {
-  // Batches of 4, 3, 4, 4, 1: loaders with several workers end so.
+  // Batches of 4, 3, 4, 4, 1, as a loader with several workers may end.
   const auto source = [] {
     return std::make_shared<ScriptedSource>([](std::int64_t call) -> std::optional<Sample> {
       const std::vector<std::vector<std::int64_t>> batches = {
@@ -393,7 +384,7 @@ TEST_CASE("a group that could not be dealt out is in the state that is saved the
       DispatchAdapter adapter(on_rank_0(comm, numbered_source(6000, 2)), comm);
       std::int64_t steps = 0;
       SavableDataLoaderState before = adapter.save_state_rank();
-      // What was sent before the others see that rank 2 is gone counts as handed out.
+      // Batches sent before the others notice that rank 2 is gone count as handed out.
       while (error_of([&] { adapter.next(); }) == "no error") {
         before = adapter.save_state_rank();
         if (++steps == leaves_at && comm.rank() == 2) {

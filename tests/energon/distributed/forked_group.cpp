@@ -93,7 +93,7 @@ std::vector<RankReport> run_group(int size, const std::function<std::string(Comm
     SocketComm comm(rank, take_row(mesh, rank), options);
     return body(comm);
   };
-  // The parent keeps no end: a rank's peers must see it hang up.
+  // The parent keeps no end of the sockets, so that the peers of a rank notice when it ends.
   return run_forked(size, body_of_rank, [&] { mesh.clear(); });
 }
 
@@ -103,6 +103,15 @@ std::vector<std::string> texts(const std::vector<RankReport>& reports) {
     all.push_back(report.exited ? report.text : "rank did not exit: " + report.text);
   }
   return all;
+}
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", to_string(error.code()), error.what());
+  }
+  return "no error";
 }
 
 std::string exercise(Comm& comm) {

@@ -34,6 +34,9 @@ std::vector<RankReport> run_group(int size, const std::function<std::string(Comm
 /// The texts alone.
 std::vector<std::string> texts(const std::vector<RankReport>& reports);
 
+/// "<code>: <message>" of the Error that `body` throws, else "no error".
+std::string error_of(const std::function<void()>& body);
+
 /// One of each collective with every root; what this rank saw, and what it should see.
 std::string exercise(Comm& comm);
 std::string expected_exercise(int rank, int size);

@@ -8,13 +8,13 @@
 
 #include "energon/checkpoint/rescale.h"
 #include "energon/loader/savable_data_loader.h"
-#include "io/error.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/recipe/pipeline.h"
 
 using energon::Comm;
 using energon::SavableDataLoader;
+using energon::testing::error_of;
 using energon::testing::numbered_dataset;
 using energon::testing::run_group;
 using energon::testing::TempDir;
@@ -46,15 +46,6 @@ std::string take(SavableDataLoader& loader, int count) {
   return keys;
 }
 
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const energon::Error& error) {
-    return fmt::format("{}: {}", to_string(error.code()), error.what());
-  }
-  return "no error";
-}
-
 }  // namespace
 
 TEST_CASE("ENE-14 gathered to rank 0, restored by scattering and from the whole list",
@@ -81,7 +72,7 @@ TEST_CASE("ENE-14 gathered to rank 0, restored by scattering and from the whole 
     if (take(*own, 20) != rest) {
       return "another order from the list";
     }
-    // The list on every rank may be given to scatter, too: that of rank 0 counts.
+    // Every rank may pass the list to the restore; only that of rank 0 is used.
     const auto both = job.loader(comm);
     restore_state_global(*both, comm, std::get<energon::SavableJobState>(list), 0);
     return take(*both, 20) == rest ? "continued" : "another order from both";

@@ -17,7 +17,6 @@ using energon::RestartableRank;
 using energon::StatefulDataLoader;
 using energon::testing::Dict;
 using energon::testing::error_of;
-using energon::testing::take;
 using energon::testing::uneven_workers;
 
 namespace {

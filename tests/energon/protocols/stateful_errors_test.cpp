@@ -1,6 +1,10 @@
-// Calls out of turn and damaged dictionaries of a stateful loader.
+// SDL-10, calls out of turn and damaged dictionaries of a stateful loader.
+
+#include <unistd.h>
 
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -8,17 +12,59 @@
 
 #include "energon/protocols/stateful_data_loader.h"
 #include "io/error.h"
+#include "tests/energon/compat/growing_dataset.h"
 #include "tests/energon/protocols/stateful_fixture.h"
 
+using energon::Error;
 using energon::ErrorCode;
+using energon::PipelineContext;
 using energon::StatefulDataLoader;
 using energon::testing::Dict;
 using energon::testing::failure_of;
+using energon::testing::GrowingDataset;
 using energon::testing::indexed;
 using energon::testing::make;
 using energon::testing::resume;
 using energon::testing::take;
 using energon::testing::uneven_workers;
+
+TEST_CASE("SDL-10 an error of a worker's start and of a pipeline arrive as they were",
+          "[protocols][sdl][fork]") {
+  const auto broken_start = [parent = ::getpid()](const PipelineContext& context) {
+    if (::getpid() != parent && context.stream == 1) {
+      throw Error(ErrorCode::kNotFound, "the disk of worker 1 is not mounted");
+    }
+    return std::make_unique<GrowingDataset>("", 5);
+  };
+  const auto at_start = make(broken_start, 2);
+  at_start->iterate();
+  const auto [start_code, start_text] = failure_of([&] { take(*at_start); });
+  CHECK(start_code == ErrorCode::kNotFound);
+  CHECK_THAT(start_text, Catch::StartsWith("the disk of worker 1 is not mounted"));
+
+  for (const int workers : {0, 2}) {
+    for (const bool foreign : {false, true}) {
+      const auto broken_item = [foreign](const PipelineContext&) {
+        return std::make_unique<GrowingDataset>("", 5, [foreign](std::int64_t item) {
+          if (item == 3 && foreign) {
+            throw std::runtime_error("item 3 is odd");
+          }
+          if (item == 3) {
+            throw Error(ErrorCode::kCorruptData, "item 3 is odd");
+          }
+        });
+      };
+      const auto loader = make(broken_item, workers);
+      loader->iterate();
+      CHECK(take(*loader, 3).size() == 3);
+      const auto [code, text] = failure_of([&] { take(*loader); });
+      CHECK(code == (foreign ? ErrorCode::kUserFunction : ErrorCode::kCorruptData));
+      CHECK_THAT(text, Catch::Contains("item 3 is odd"));
+      loader->iterate();  // begins the epoch again
+      CHECK(take(*loader, 3).size() == 3);
+    }
+  }
+}
 
 TEST_CASE("a load ends the pass, and calls out of turn are errors", "[protocols]") {
   StatefulDataLoader loader(indexed(std::nullopt));

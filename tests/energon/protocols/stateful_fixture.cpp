@@ -10,7 +10,9 @@
 
 #include "energon/loader/savable_data_loader.h"
 #include "tests/energon/compat/growing_dataset.h"
+#include "tests/support/memory_leaf.h"
 #include "wrappers/batching/batch.h"
+#include "wrappers/recipe/pipeline.h"
 
 namespace energon::testing {
 
@@ -37,6 +39,10 @@ Batches after(const Batches& batches, std::size_t count) {
   return {batches.begin() + static_cast<std::ptrdiff_t>(count), batches.end()};
 }
 
+const Dict& worker_states(const Dict& dict) {
+  return dict.at("source").at("loader").at("worker_states");
+}
+
 Dict through_text(const Dict& dict) { return Dict::parse(dict.dump()); }
 
 PipelineFactory uneven_workers(std::optional<std::int64_t> batch_size) {
@@ -53,6 +59,12 @@ PipelineFactory uneven_workers(std::optional<std::int64_t> batch_size) {
     }
     return std::make_unique<Batch>(std::move(samples), BatchOptions{.batch_size = *batch_size});
   };
+}
+
+PipelineFactory shuffled_batches() {
+  return train_pipeline(
+      std::make_shared<const MemoryLeaf>("", std::vector<std::int64_t>{30, 20, 50}),
+      {.batch_size = 4, .shuffle_buffer_size = 10, .repeat = false});
 }
 
 std::unique_ptr<StatefulDataLoader> make(PipelineFactory pipeline, int workers,
@@ -98,7 +110,7 @@ SharedCounters::SharedCounters() {
   if (memory == MAP_FAILED) {
     throw std::bad_alloc();
   }
-  // Zeroed pages are counters at 0.
+  // The pages are zeroed, so the counters are 0.
   counters_ = {static_cast<std::atomic<std::int64_t>*>(memory),
                [](std::atomic<std::int64_t>* counters) { ::munmap(counters, kBytes); }};
 }

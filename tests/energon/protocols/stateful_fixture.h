@@ -32,12 +32,18 @@ Batches pass(StatefulDataLoader& loader);
 /// All but the first `count`.
 Batches after(const Batches& batches, std::size_t count);
 
+/// The states of the workers in the state of a loader over pipelines.
+const Dict& worker_states(const Dict& dict);
+
 /// What `dict` is after it was written as text and read again.
 Dict through_text(const Dict& dict);
 
 /// GrowingDatasets: without workers one of 137 samples, of three workers 0, 100 and 37, else 20
 /// each. In batches, or single.
 PipelineFactory uneven_workers(std::optional<std::int64_t> batch_size = std::nullopt);
+
+/// Shuffled batches of four of 100 samples, which end.
+PipelineFactory shuffled_batches();
 
 /// A loader over `pipeline` on that many workers.
 std::unique_ptr<StatefulDataLoader> make(PipelineFactory pipeline, int workers,
