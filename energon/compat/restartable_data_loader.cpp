@@ -210,8 +210,10 @@ std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoi
     return std::nullopt;
   }
   if (step == 0 && !kept_.contains(0)) {
+    const int workers = options_.loader.worker_config.workers_per_rank();
     std::vector<DataLoaderCheckpoint> start;
-    for (int worker = 0; worker < options_.loader.worker_config.workers_per_rank(); ++worker) {
+    start.reserve(static_cast<std::size_t>(workers));
+    for (int worker = 0; worker < workers; ++worker) {
       start.push_back(checkpoint_at_start(worker, 0));
     }
     kept_[0] = std::move(start);
@@ -274,6 +276,7 @@ StateDict RestartableDataLoader::aggregate(std::vector<DataLoaderCheckpoint> che
     return a.progress.worker.global_worker_id() < b.progress.worker.global_worker_id();
   });
   std::vector<StateDict> states;
+  states.reserve(checkpoints.size());
   for (DataLoaderCheckpoint& checkpoint : checkpoints) {
     states.push_back(std::move(checkpoint.user_state_dict));
   }
