@@ -56,6 +56,59 @@ Config config_of(const FlatState& state) {
   return config;
 }
 
+// The configuration of `rank`, with the members in the order of a rank's own state.
+Config config_of_rank(const Config& job_config, int rank) {
+  Config config = {{"rank", rank}};
+  config.update(job_config);
+  config["rank"] = rank;
+  return config;
+}
+
+// The logical shards of the rank of `layout`, each as the state of a rank that has only this one.
+std::vector<SavableDataLoaderState> shards_of_rank(const FlatState& state,
+                                                   const WorkerConfig& layout) {
+  std::vector<std::string> missing;
+  std::vector<SavableDataLoaderState> shards;
+  for (int stream = 0; stream < layout.stream_count(); ++stream) {
+    const std::string name = shard_name(layout.logical_shard(stream));
+    const auto found = state.find(name);
+    if (found == state.end()) {
+      missing.push_back(name);
+      continue;
+    }
+    try {
+      shards.push_back(decode_loader_state(as_text(found->second.data.view)));
+    } catch (Error& error) {
+      error.with({.path = name});
+      throw;
+    }
+  }
+  if (!missing.empty()) {
+    throw Error(ErrorCode::kMismatch, fmt::format("names of rank {} are missing: {}", layout.rank,
+                                                  fmt::join(missing, ", ")));
+  }
+  return shards;
+}
+
+// Joins the logical shards of `rank`, which must be of one step.
+SavableDataLoaderState join_shards(const std::vector<SavableDataLoaderState>& shards, int rank) {
+  SavableDataLoaderState whole = shards.front();
+  whole.streams.clear();
+  std::vector<Turn> turns;
+  for (const SavableDataLoaderState& shard : shards) {
+    if (shard.batch_index != whole.batch_index || shard.epoch != whole.epoch) {
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("logical shards of rank {} are of different steps: {} and {}", rank,
+                              whole.batch_index, shard.batch_index));
+    }
+    whole.streams.push_back(shard.streams.front());
+    turns.push_back(whole.streams.back().turn);
+  }
+  whole.next_worker_id =
+      static_cast<std::int64_t>(Turns(std::move(turns), whole.epoch).next().value_or(0));
+  return whole;
+}
+
 }  // namespace
 
 FlatState flatten_state(const SavableDataLoaderState& rank) {
@@ -81,44 +134,8 @@ SavableDataLoaderState unflatten_state(const FlatState& state, int rank) {
                             layout.world_size, rank));
   }
   layout.rank = rank;
-  Config config = {{"rank", rank}};
-  config.update(job_config);
-  config["rank"] = rank;
-  std::vector<std::string> missing;
-  std::vector<SavableDataLoaderState> shards;
-  for (int stream = 0; stream < layout.stream_count(); ++stream) {
-    const std::string name = shard_name(layout.logical_shard(stream));
-    const auto found = state.find(name);
-    if (found == state.end()) {
-      missing.push_back(name);
-      continue;
-    }
-    try {
-      shards.push_back(decode_loader_state(as_text(found->second.data.view)));
-    } catch (Error& error) {
-      error.with({.path = name});
-      throw;
-    }
-  }
-  if (!missing.empty()) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("names of rank {} are missing: {}", rank, fmt::join(missing, ", ")));
-  }
-  SavableDataLoaderState whole = shards.front();
-  whole.config = std::move(config);
-  whole.streams.clear();
-  std::vector<Turn> turns;
-  for (const SavableDataLoaderState& shard : shards) {
-    if (shard.batch_index != whole.batch_index || shard.epoch != whole.epoch) {
-      throw Error(ErrorCode::kMismatch,
-                  fmt::format("logical shards of rank {} are of different steps: {} and {}", rank,
-                              whole.batch_index, shard.batch_index));
-    }
-    whole.streams.push_back(shard.streams.front());
-    turns.push_back(whole.streams.back().turn);
-  }
-  whole.next_worker_id =
-      static_cast<std::int64_t>(Turns(std::move(turns), whole.epoch).next().value_or(0));
+  SavableDataLoaderState whole = join_shards(shards_of_rank(state, layout), rank);
+  whole.config = config_of_rank(job_config, rank);
   check_loader_state(whole, "state");
   return whole;
 }

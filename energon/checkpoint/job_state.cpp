@@ -68,6 +68,7 @@ void check_shards(const std::vector<SavableDataLoaderState>& ranks,
   for (const SavableDataLoaderState& rank : ranks) {
     const WorkerConfig layout = layout_of(rank.config);
     std::vector<int> shards;
+    shards.reserve(rank.streams.size());
     for (const SavableDatasetCheckpoint& shard : rank.streams) {
       shards.push_back(shard.logical_shard);
     }

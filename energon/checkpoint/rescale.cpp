@@ -56,14 +56,14 @@ void check(const JobLayout& layout, int shards) {
   }
 }
 
-// Of what the job has in all, the part of rank `rank`: whole rounds, and a batch more for the first
-// ranks.
+// The part of `total` batches of the job that counts for `rank`: whole rounds, and one batch more
+// for the first ranks.
 std::int64_t share_of_rank(std::int64_t total, int rank, int world_size) {
   return (total - rank + world_size - 1) / world_size;
 }
 
-// Steps of `epoch` on a layout of `world_size` ranks that the job's steps come to; nothing if they
-// are not known.
+// The job's steps of `epoch`, converted to steps of `world_size` ranks; nothing if they are not
+// known.
 std::optional<std::int64_t> step_of(const SavableJobState& job, std::int64_t epoch,
                                     int world_size) {
   std::int64_t steps = 0;
@@ -79,6 +79,79 @@ std::optional<std::int64_t> step_of(const SavableJobState& job, std::int64_t epo
   return steps * std::ssize(job.ranks) / world_size;
 }
 
+// The logical shards of the job, in order.
+std::vector<SavableDatasetCheckpoint> shards_of(const SavableJobState& job) {
+  std::vector<SavableDatasetCheckpoint> shards;
+  for (const SavableDataLoaderState& rank : job.ranks) {
+    shards.insert(shards.end(), rank.streams.begin(), rank.streams.end());
+  }
+  std::sort(shards.begin(), shards.end(),
+            [](const auto& a, const auto& b) { return a.logical_shard < b.logical_shard; });
+  return shards;
+}
+
+std::int64_t batches_of(const SavableJobState& job) {
+  std::int64_t batches = 0;
+  for (const SavableDataLoaderState& rank : job.ranks) {
+    batches += rank.batch_index;
+  }
+  return batches;
+}
+
+// `old` on the new layout, for any rank.
+WorkerConfig fit(const WorkerConfig& old, const JobLayout& layout, int shards) {
+  WorkerConfig fitted = old;
+  fitted.world_size = layout.world_size;
+  fitted.num_workers = layout.num_workers;
+  if (old.logical_shards || layout.world_size * fitted.workers_per_rank() != shards) {
+    fitted.division = old.effective_division();
+    fitted.logical_shards = shards;
+  }
+  return fitted;
+}
+
+// The configuration of the job on the layout `fitted`, for any rank. Throws Error (kMismatch) if
+// the micro batch size cannot change to the one asked for.
+Config fit_config(const SavableJobState& job, const WorkerConfig& fitted, const JobLayout& layout) {
+  const Config& old = job.ranks.front().config;
+  Config config = layout_config(fitted);
+  if (const auto draws = old.find("draws"); draws != old.end()) {
+    config["draws"] = *draws;
+  }
+  config["pipeline"] = old.at("pipeline");
+  if (layout.micro_batch_size) {
+    std::vector<std::string> differences;
+    set_micro_batch_size(config, *layout.micro_batch_size);
+    check_micro_batch(job.ranks.front().micro_batch_size, layout.micro_batch_size, config,
+                      differences);
+    if (!differences.empty()) {
+      throw Error(ErrorCode::kMismatch, fmt::format("{}", fmt::join(differences, "; ")));
+    }
+  }
+  return config;
+}
+
+// The epoch that the job is in: that of the logical shard which is furthest behind.
+std::int64_t epoch_of(const std::vector<SavableDatasetCheckpoint>& shards) {
+  std::int64_t epoch = shards.front().turn.epoch;
+  for (const SavableDatasetCheckpoint& shard : shards) {
+    epoch = std::min(epoch, shard.turn.epoch);
+  }
+  return epoch;
+}
+
+// Gives `state` the logical shards of the rank of `layout`, and says whose turn is next.
+void assign_shards(const std::vector<SavableDatasetCheckpoint>& shards, const WorkerConfig& layout,
+                   std::int64_t epoch, SavableDataLoaderState& state) {
+  std::vector<Turn> turns;
+  for (int stream = 0; stream < layout.stream_count(); ++stream) {
+    state.streams.push_back(shards[static_cast<std::size_t>(layout.logical_shard(stream))]);
+    turns.push_back(state.streams.back().turn);
+  }
+  state.next_worker_id =
+      static_cast<std::int64_t>(Turns(std::move(turns), epoch).next().value_or(0));
+}
+
 }  // namespace
 
 SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
@@ -90,43 +163,13 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
                             source_kind(job.ranks.front())));
   }
   const WorkerConfig old = layout_of(old_config);
-  std::vector<SavableDatasetCheckpoint> shards;
-  std::int64_t batches = 0;
-  for (const SavableDataLoaderState& rank : job.ranks) {
-    shards.insert(shards.end(), rank.streams.begin(), rank.streams.end());
-    batches += rank.batch_index;
-  }
-  std::sort(shards.begin(), shards.end(),
-            [](const auto& a, const auto& b) { return a.logical_shard < b.logical_shard; });
+  const std::vector<SavableDatasetCheckpoint> shards = shards_of(job);
   const int count = static_cast<int>(shards.size());
   check(layout, count);
-
-  WorkerConfig fitted = old;
-  fitted.world_size = layout.world_size;
-  fitted.num_workers = layout.num_workers;
-  if (old.logical_shards || layout.world_size * fitted.workers_per_rank() != count) {
-    fitted.division = old.effective_division();
-    fitted.logical_shards = count;
-  }
-  Config config = layout_config(fitted);
-  if (const auto draws = old_config.find("draws"); draws != old_config.end()) {
-    config["draws"] = *draws;
-  }
-  config["pipeline"] = old_config.at("pipeline");
-  if (layout.micro_batch_size) {
-    std::vector<std::string> differences;
-    set_micro_batch_size(config, *layout.micro_batch_size);
-    check_micro_batch(job.ranks.front().micro_batch_size, layout.micro_batch_size, config,
-                      differences);
-    if (!differences.empty()) {
-      throw Error(ErrorCode::kMismatch, fmt::format("{}", fmt::join(differences, "; ")));
-    }
-  }
-
-  std::int64_t epoch = shards.front().turn.epoch;
-  for (const SavableDatasetCheckpoint& shard : shards) {
-    epoch = std::min(epoch, shard.turn.epoch);
-  }
+  WorkerConfig fitted = fit(old, layout, count);
+  const Config config = fit_config(job, fitted, layout);
+  const std::int64_t batches = batches_of(job);
+  const std::int64_t epoch = epoch_of(shards);
   const std::optional<std::int64_t> step = step_of(job, epoch, layout.world_size);
   SavableJobState rescaled;
   for (int rank = 0; rank < layout.world_size; ++rank) {
@@ -134,13 +177,7 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
     SavableDataLoaderState state;
     state.config = config;
     (*state.config)["rank"] = rank;
-    std::vector<Turn> turns;
-    for (int stream = 0; stream < fitted.stream_count(); ++stream) {
-      state.streams.push_back(shards[static_cast<std::size_t>(fitted.logical_shard(stream))]);
-      turns.push_back(state.streams.back().turn);
-    }
-    state.next_worker_id =
-        static_cast<std::int64_t>(Turns(std::move(turns), epoch).next().value_or(0));
+    assign_shards(shards, fitted, epoch, state);
     state.epoch = epoch;
     state.batch_index = share_of_rank(batches, rank, layout.world_size);
     state.step_in_epoch = step;

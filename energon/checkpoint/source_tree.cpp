@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kLoader = "Loader";
 
-// The node of a source without a loader says where it stands, if it counts.
+// A count in the position of a source that is no loader; 0 if the source does not count.
 std::int64_t counter(const State& node, std::string_view name) {
   const auto found = std::find_if(node.fields.begin(), node.fields.end(),
                                   [name](const auto& field) { return field.first == name; });
@@ -64,6 +64,7 @@ SavableDataLoaderState from_tree(const State& tree) {
     throw Error(ErrorCode::kMismatch, "the state of the innermost loader has adapters");
   }
   state.adapters = std::move(adapters);
+  check_loader_state(state, "state");
   return state;
 }
 

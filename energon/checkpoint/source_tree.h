@@ -9,9 +9,10 @@
 
 namespace energon {
 
-/// Converts to the tree and back. The tree of a source with a position of its own does not say
-/// whose it is: it comes back as that of rank 0 of 1. from_tree() throws Error: kMismatch if a node
-/// has several children, and those of decode_loader_state().
+/// Converts to the tree and back. The tree of a source with a position of its own does not name the
+/// rank: it comes back as the position of rank 0 of 1. from_tree() throws Error:
+/// kMismatch if a node has several children, and those of decode_loader_state() and
+/// check_loader_state(), whose paths begin with "state" as for a state file.
 State to_tree(const SavableDataLoaderState& state);
 SavableDataLoaderState from_tree(const State& tree);
 

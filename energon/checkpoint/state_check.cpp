@@ -81,6 +81,7 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
   }
   compare_configs(saved, expected, "", differences);
   std::vector<int> saved_shards;
+  saved_shards.reserve(state.streams.size());
   for (const SavableDatasetCheckpoint& stream : state.streams) {
     saved_shards.push_back(stream.logical_shard);
   }

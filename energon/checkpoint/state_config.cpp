@@ -36,7 +36,7 @@ AnyConfig* find_batch(AnyConfig& config) {
 std::string stage_around_batches(const Config& config) {
   for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
        node = &node->at("inner")) {
-    const std::string type = node->value("type", "");
+    std::string type = node->value("type", "");
     if (type == "Batch") {
       break;
     }

@@ -1,7 +1,6 @@
 #include "energon/compat/restartable_data_loader.h"
 
 #include <algorithm>
-#include <exception>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,6 +43,46 @@ PipelineFactory pipeline(AnyWorkerFactory input, const WorkerRun& run,
 
 PipelineContext parent_context(const LoaderOptions& options, int worker, HeapBufferPool& memory) {
   return {.config = options.worker_config, .stream = worker, .memory = memory};
+}
+
+// Throws Error (kMismatch) unless `checkpoints` are of all workers of the job, each once, at one
+// step. `own` is any worker of the job.
+void check_all_workers(const std::vector<DataLoaderCheckpoint>& checkpoints,
+                       const WorkerIdentity& own) {
+  std::vector<std::string> differences;
+  std::map<int, int> count;  // of each global worker id
+  for (const DataLoaderCheckpoint& checkpoint : checkpoints) {
+    const WorkerIdentity& worker = checkpoint.progress.worker;
+    ++count[worker.global_worker_id()];
+    if (worker.world_size != own.world_size ||
+        worker.num_workers_per_rank != own.num_workers_per_rank) {
+      differences.push_back(
+          fmt::format("worker {}: of {} ranks with {} workers, expected {} with {}",
+                      worker.global_worker_id(), worker.world_size, worker.num_workers_per_rank,
+                      own.world_size, own.num_workers_per_rank));
+    }
+    if (checkpoint.progress.step != checkpoints.front().progress.step) {
+      differences.push_back(fmt::format("worker {}: of step {}, expected {}",
+                                        worker.global_worker_id(), checkpoint.progress.step,
+                                        checkpoints.front().progress.step));
+    }
+  }
+  for (int worker = 0; worker < own.total_workers(); ++worker) {
+    if (count[worker] != 1) {
+      differences.push_back(
+          fmt::format("worker {}: {} checkpoints, expected 1", worker, count[worker]));
+    }
+    count.erase(worker);
+  }
+  for (const auto& [worker, checkpoints_of_it] : count) {
+    differences.push_back(fmt::format("worker {}: there are only {}", worker, own.total_workers()));
+  }
+  if (!differences.empty()) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("these are not the checkpoints of all workers of the job at one step:"
+                            "\n  {}",
+                            fmt::join(differences, "\n  ")));
+  }
 }
 
 }  // namespace
@@ -134,32 +173,35 @@ StateDict RestartableDataLoader::state_dict() {
   return *state_dict(comm, 0);
 }
 
-std::optional<StateDict> RestartableDataLoader::state_dict(Comm& comm, int destination) {
-  require_restartable();
-  if (step_ == 0 && loaded_) {
-    return comm.rank() == destination ? std::optional(loaded_->state) : std::nullopt;
-  }
-  std::exception_ptr own_failure;
-  std::string reply;
+// What this rank tells the destination: its checkpoints at this step, or why it has none.
+RestartableDataLoader::OwnReply RestartableDataLoader::reply() {
   try {
     StateDict json = StateDict::array();
     for (const DataLoaderCheckpoint& checkpoint : checkpoints_now()) {
       json.push_back(to_json(checkpoint));
     }
-    reply = success(json.dump());
+    return {.text = success(json.dump()), .failure = nullptr};
   } catch (const Error& error) {
-    own_failure = std::current_exception();
-    reply = failure(error);
+    return {.text = failure(error), .failure = std::current_exception()};
   } catch (const std::exception& error) {
-    own_failure = std::current_exception();
-    reply = failure(Error(ErrorCode::kInvalidArgument, error.what()));
+    return {.text = failure(Error(ErrorCode::kInvalidArgument, error.what())),
+            .failure = std::current_exception()};
   } catch (...) {
-    own_failure = std::current_exception();
-    reply = failure(Error(ErrorCode::kInvalidArgument, "state_dict() threw no std::exception"));
+    return {
+        .text = failure(Error(ErrorCode::kInvalidArgument, "state_dict() threw no std::exception")),
+        .failure = std::current_exception()};
   }
-  const std::vector<std::string> replies = comm.gather(std::move(reply), destination);
-  if (own_failure) {
-    std::rethrow_exception(own_failure);
+}
+
+std::optional<StateDict> RestartableDataLoader::state_dict(Comm& comm, int destination) {
+  require_restartable();
+  if (step_ == 0 && loaded_) {
+    return comm.rank() == destination ? std::optional(loaded_->state) : std::nullopt;
+  }
+  OwnReply own = reply();
+  const std::vector<std::string> replies = comm.gather(std::move(own.text), destination);
+  if (own.failure) {
+    std::rethrow_exception(own.failure);
   }
   if (comm.rank() != destination) {
     return std::nullopt;
@@ -210,8 +252,10 @@ std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoi
     return std::nullopt;
   }
   if (step == 0 && !kept_.contains(0)) {
+    const int workers = options_.loader.worker_config.workers_per_rank();
     std::vector<DataLoaderCheckpoint> start;
-    for (int worker = 0; worker < options_.loader.worker_config.workers_per_rank(); ++worker) {
+    start.reserve(static_cast<std::size_t>(workers));
+    for (int worker = 0; worker < workers; ++worker) {
       start.push_back(checkpoint_at_start(worker, 0));
     }
     kept_[0] = std::move(start);
@@ -235,45 +279,12 @@ std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoi
 
 StateDict RestartableDataLoader::aggregate(std::vector<DataLoaderCheckpoint> checkpoints) {
   require_restartable();
-  std::vector<std::string> differences;
-  const WorkerIdentity own = worker_identity(parent_context(options_.loader, 0, *memory_));
-  std::map<int, int> count;  // of each global worker id
-  for (const DataLoaderCheckpoint& checkpoint : checkpoints) {
-    const WorkerIdentity& worker = checkpoint.progress.worker;
-    ++count[worker.global_worker_id()];
-    if (worker.world_size != own.world_size ||
-        worker.num_workers_per_rank != own.num_workers_per_rank) {
-      differences.push_back(
-          fmt::format("worker {}: of {} ranks with {} workers, expected {} with {}",
-                      worker.global_worker_id(), worker.world_size, worker.num_workers_per_rank,
-                      own.world_size, own.num_workers_per_rank));
-    }
-    if (checkpoint.progress.step != checkpoints.front().progress.step) {
-      differences.push_back(fmt::format("worker {}: of step {}, expected {}",
-                                        worker.global_worker_id(), checkpoint.progress.step,
-                                        checkpoints.front().progress.step));
-    }
-  }
-  for (int worker = 0; worker < own.total_workers(); ++worker) {
-    if (count[worker] != 1) {
-      differences.push_back(
-          fmt::format("worker {}: {} checkpoints, expected 1", worker, count[worker]));
-    }
-    count.erase(worker);
-  }
-  for (const auto& [worker, checkpoints_of_it] : count) {
-    differences.push_back(fmt::format("worker {}: there are only {}", worker, own.total_workers()));
-  }
-  if (!differences.empty()) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("these are not the checkpoints of all workers of the job at one step:"
-                            "\n  {}",
-                            fmt::join(differences, "\n  ")));
-  }
+  check_all_workers(checkpoints, worker_identity(parent_context(options_.loader, 0, *memory_)));
   std::sort(checkpoints.begin(), checkpoints.end(), [](const auto& a, const auto& b) {
     return a.progress.worker.global_worker_id() < b.progress.worker.global_worker_id();
   });
   std::vector<StateDict> states;
+  states.reserve(checkpoints.size());
   for (DataLoaderCheckpoint& checkpoint : checkpoints) {
     states.push_back(std::move(checkpoint.user_state_dict));
   }

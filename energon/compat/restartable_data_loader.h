@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -91,6 +92,13 @@ class RestartableDataLoader {
   StateDict aggregate(std::vector<DataLoaderCheckpoint> checkpoints);
 
  private:
+  // A reply for the gathering of states, and what this rank throws after it.
+  struct OwnReply {
+    std::string text;
+    std::exception_ptr failure;
+  };
+  OwnReply reply();
+
   // Empty if not all workers are at their batches of this step.
   std::vector<DataLoaderCheckpoint> capture();
   DataLoaderCheckpoint checkpoint_at_start(int worker, std::int64_t step);

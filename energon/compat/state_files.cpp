@@ -67,7 +67,7 @@ SavableDataLoaderState decode_state_file(std::string_view bytes, std::size_t loa
 
 void save_states(const std::string& folder, std::span<BatchSource* const> loaders, int rank) {
   for (std::size_t i = 0; i < loaders.size(); ++i) {
-    write_file_atomically(folder + "/" + state_file_name(i, rank),
+    write_file_atomically(fmt::format("{}/{}", folder, state_file_name(i, rank)),
                           as_bytes(encode_state_file(loaders[i]->save_state_rank(), i, rank)));
   }
 }
@@ -76,9 +76,10 @@ std::vector<std::string> restore_states(const std::string& folder,
                                         std::span<BatchSource* const> loaders, int rank) {
   std::vector<std::string> missing;
   std::vector<std::optional<SavableDataLoaderState>> states;
+  states.reserve(loaders.size());
   for (std::size_t i = 0; i < loaders.size(); ++i) {
     const std::string name = state_file_name(i, rank);
-    const std::string path = folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", folder, name);
     states.emplace_back();
     try {
       states.back() = decode_state_file(read_file(path, kLongestFile), i, rank);

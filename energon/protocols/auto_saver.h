@@ -8,9 +8,9 @@
 // Ranks share the folder (energon/protocols/checkpoint_folder.h) and do not wait for each other to
 // save. They must save at the same step of an epoch, so the epochs of all ranks must have the same
 // number of batches, as with repeated data, virtual epochs, or ranks that end together
-// (ShardAdapter). If ranks save at different steps of
-// one epoch, the checkpoint is unusable. If ranks are in different epochs, their steps cannot be
-// compared; the checkpoint is usable, and each rank continues where it was.
+// (ShardAdapter). If ranks save at different steps of one epoch, the checkpoint is unusable. If
+// ranks are in different epochs, their steps cannot be compared; the checkpoint is usable, and each
+// rank continues where it was.
 //
 // All ranks continue from the same step. With a Comm, rank 0 chooses the step and tells the others.
 // Without one, the mark of each checkpoint (energon/protocols/checkpoint_mark.h) decides; the first
@@ -137,6 +137,10 @@ class AutoSaver {
   SavableDataLoaderState part_of_rank(const CheckpointStart& start,
                                       const WorkerConfig& layout) const;
   void begin_together(Comm& comm);
+  struct Beginning;
+  Beginning choose_together(Comm& comm, const WorkerConfig& layout);
+  std::string tell_choice(Comm& comm, std::optional<CheckpointStart>& refused,
+                          const std::string& why);
   void take(const CheckpointStart& start, const std::optional<SavableDataLoaderState>& state);
   void note_stale_files();
   void finish_checkpoint(const SavableDataLoaderState& state);

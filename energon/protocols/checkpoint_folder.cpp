@@ -1,7 +1,6 @@
 #include "energon/protocols/checkpoint_folder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <string_view>
@@ -17,9 +16,6 @@
 
 namespace energon {
 namespace {
-
-constexpr std::string_view kStepPrefix = "step_";
-constexpr std::string_view kPositionPrefix = "position_";
 
 Error filesystem_error(std::string_view operation, const std::error_code& code,
                        const std::string& path) {
@@ -57,47 +53,18 @@ std::variant<SavableJobState, std::string> try_read(const std::string& path) {
   }
 }
 
-// Skips the digits that `text` begins with; false if there are none.
-bool skip_number(std::string_view& text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  text.remove_prefix(digits);
-  return digits > 0;
-}
-
-bool skip(std::string_view& text, std::string_view prefix) {
-  const bool is_there = text.starts_with(prefix);
-  text.remove_prefix(is_there ? prefix.size() : 0);
-  return is_there;
-}
-
-bool is_rank_file(std::string_view name) {
-  return skip(name, "rank_") && skip_number(name) && name == ".state";
-}
-
-bool is_position(std::string_view name) {
-  return skip(name, kPositionPrefix) && name.size() == 16 &&
-         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-// Whether `name` is that of a file of ours, or of one that was not finished.
-bool is_our_file(std::string_view name) {
-  const std::string_view target = target_of_temporary(name);
-  name = target.empty() ? name : target;
-  return name == kMarkName || is_rank_file(name) || is_position(name);
-}
-
 bool is_folder(const std::filesystem::path& path) {
   std::error_code is_unknown;
   return std::filesystem::is_directory(path, is_unknown);
 }
 
-// Our files, whole or temporary, and the folder unless others have files in it.
+// Removes our files, whole or temporary, and the folder unless it has other files.
 void remove_checkpoint(const std::string& path) {
   if (!is_folder(path)) {
     return;
   }
   for (const std::filesystem::path& entry : entries_of(path)) {
-    if (!is_our_file(entry.filename().string()) || is_folder(entry)) {
+    if (!is_checkpoint_file(entry.filename().string()) || is_folder(entry)) {
       continue;
     }
     std::error_code code;
@@ -110,8 +77,8 @@ void remove_checkpoint(const std::string& path) {
   std::filesystem::remove(path, is_in_use);
 }
 
-// Throws Error (kCorruptData) if there is something at `path` that can be no checkpoint, so that it
-// is not taken for one that the system does not let us read.
+// Throws Error (kCorruptData) if `path` or `rank_file` is of the wrong kind. Reading it would fail
+// as if the system did not permit it, which says nothing about the checkpoint.
 void check_kinds(const std::string& path, const std::string& rank_file) {
   std::error_code is_unknown;
   if (std::filesystem::is_regular_file(path, is_unknown)) {
@@ -124,15 +91,6 @@ void check_kinds(const std::string& path, const std::string& rank_file) {
   }
 }
 
-// Whether `name` is that of a checkpoint of more than kMostSteps.
-bool is_beyond(std::string_view name) {
-  name.remove_prefix(kStepPrefix.size());
-  const std::string most = std::to_string(kMostSteps);
-  return !name.empty() && name.front() != '0' &&
-         name.find_first_not_of("0123456789") == std::string_view::npos &&
-         (name.size() > most.size() || (name.size() == most.size() && name > most));
-}
-
 // The first rank of `world_size` that has no file; nothing if all have.
 std::optional<int> missing_rank(const std::set<std::string>& files, int world_size) {
   for (int rank = 0; rank < world_size; ++rank) {
@@ -143,8 +101,8 @@ std::optional<int> missing_rank(const std::set<std::string>& files, int world_si
   return std::nullopt;
 }
 
-// The job in a checkpoint without a mark, or what is wrong with it. Says what is missing before it
-// reads the files of all ranks.
+// The job in a checkpoint without a mark, or what is wrong with it. Looks for missing files before
+// it reads the files of all ranks.
 std::variant<SavableJobState, std::string> try_read_unmarked(const std::string& path) {
   const std::string first = path + "/" + rank_file_name(0);
   int world_size = 1;
@@ -166,7 +124,7 @@ std::variant<SavableJobState, std::string> try_read_unmarked(const std::string& 
 
 void note_position(const std::string& path, const SavableDataLoaderState& state) {
   const std::string name =
-      fmt::format("{}/{}{}", path, kPositionPrefix, summary_of(complete_mark(state)));
+      fmt::format("{}/{}", path, position_file_name(summary_of(complete_mark(state))));
   std::error_code is_unknown;
   if (!std::filesystem::exists(name, is_unknown)) {
     NewFile(name).publish_once();
@@ -179,26 +137,17 @@ std::string as_ignored(const std::string& path, const std::string& reason) {
 
 }  // namespace
 
-std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{}", kStepPrefix, step); }
-
-std::string rank_file_name(int rank) { return fmt::format("rank_{}.state", rank); }
-
 std::vector<std::int64_t> checkpoint_steps(const std::string& folder) {
   std::vector<std::int64_t> steps;
   for (const std::filesystem::path& entry : entries_of(folder)) {
     const std::string name = entry.filename().string();
-    if (!name.starts_with(kStepPrefix)) {
-      continue;
-    }
-    std::int64_t step = 0;
-    std::from_chars(name.data() + kStepPrefix.size(), name.data() + name.size(), step);
-    if (is_beyond(name)) {
+    if (is_beyond_steps(name)) {
       throw Error(ErrorCode::kCorruptData,
                   fmt::format("no run takes more than {} steps: rename or remove it", kMostSteps),
                   {.path = entry.string()});
     }
-    if (name == checkpoint_name(step) && step > 0) {
-      steps.push_back(step);
+    if (const auto step = step_in(name)) {
+      steps.push_back(*step);
     }
   }
   std::sort(steps.begin(), steps.end(), std::greater<>());
@@ -281,7 +230,7 @@ CheckpointFiles checkpoint_files(const std::string& path) {
     const std::string name = entry.filename().string();
     if (is_rank_file(name)) {
       files.ranks.insert(name);
-    } else if (is_position(name)) {
+    } else if (is_position_file(name)) {
       files.positions.insert(name);
     }
   }
@@ -323,7 +272,7 @@ void remove_old_checkpoints(const std::string& folder, std::int64_t keep) {
     }
     std::optional<CheckpointMark> mark = read_mark(path);
     if (!mark) {
-      // Of an earlier version, or still being written: only the former is decided here.
+      // Written by an earlier version, or still being written: only the former is decided here.
       mark = judge_checkpoint(path);
       if (mark->complete) {
         mark = publish_mark(path, *mark);

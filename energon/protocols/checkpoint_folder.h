@@ -24,17 +24,10 @@
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
 #include "energon/protocols/checkpoint_mark.h"
+#include "energon/protocols/checkpoint_names.h"
 #include "io/file_source.h"
 
 namespace energon {
-
-/// An upper bound for the number of steps of a run.
-inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 42;
-
-/// The name of a checkpoint's folder, such as "step_100", and of a rank's file in it, such as
-/// "rank_3.state".
-std::string checkpoint_name(std::int64_t step);
-std::string rank_file_name(int rank);
 
 /// The steps for which `folder` has an entry with the name of a checkpoint, from 1 on, newest
 /// first. None if the folder does not exist. Throws Error (kIo; kCorruptData for a step above

@@ -26,7 +26,7 @@ constexpr std::uint64_t kLongestMark = std::uint64_t{1} << 20;
 
 std::string mark_path(const std::string& checkpoint) { return checkpoint + "/" + kMarkName; }
 
-// printable(), but line by line: JSON can say where a line ends.
+// printable() for each line: JSON keeps the ends of lines.
 std::string printable_lines(std::string_view text) {
   std::string lines;
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
@@ -58,15 +58,45 @@ std::string to_text(const CheckpointMark& mark) {
   return json.dump() + "\n";
 }
 
-CheckpointMark from_text(const std::string& text, const std::string& path) {
-  nlohmann::ordered_json json;
+nlohmann::ordered_json parse_mark(const std::string& text, const std::string& path) {
   try {
-    json = nlohmann::ordered_json::parse(text);
+    return nlohmann::ordered_json::parse(text);
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::kCorruptData,
                 "not the mark of a checkpoint; remove it, and the files of the ranks decide",
                 {.path = path});
   }
+}
+
+void read_void(const JsonReader& reader, CheckpointMark& mark) {
+  mark.reason = reader.member("reason").text();
+  reader.member("id");  // required here
+}
+
+void read_complete(const JsonReader& reader, CheckpointMark& mark) {
+  const JsonReader world_size = reader.member("world_size");
+  if (world_size.integer() < 1 || world_size.integer() > kMaxLogicalShards) {
+    world_size.fail("no number of ranks");
+  }
+  mark.world_size = static_cast<int>(world_size.integer());
+  mark.digest = reader.member("digest").text();
+  if (const auto core = reader.find("core")) {
+    mark.core = core->text();
+    const JsonReader younger = reader.member("younger");
+    for (const std::string_view name : kYoungerMembers) {
+      if (const auto digest = younger.find(name)) {
+        mark.younger.emplace(name, digest->text());
+      }
+    }
+  }
+  if (const auto epoch = reader.find("epoch")) {
+    mark.epoch = epoch->integer();
+    mark.step_in_epoch = reader.member("step_in_epoch").integer();
+  }
+}
+
+CheckpointMark from_text(const std::string& text, const std::string& path) {
+  const nlohmann::ordered_json json = parse_mark(text, path);
   try {
     const JsonReader reader(json, kMarkName);
     if (const std::int64_t version = reader.member("version").integer(); version != kMarkVersion) {
@@ -78,30 +108,7 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
     if (const auto id = reader.find("id")) {
       mark.id = id->text();
     }
-    if (!mark.complete) {
-      mark.reason = reader.member("reason").text();
-      reader.member("id");  // which it must have
-      return mark;
-    }
-    const JsonReader world_size = reader.member("world_size");
-    if (world_size.integer() < 1 || world_size.integer() > kMaxLogicalShards) {
-      world_size.fail("no number of ranks");
-    }
-    mark.world_size = static_cast<int>(world_size.integer());
-    mark.digest = reader.member("digest").text();
-    if (const auto core = reader.find("core")) {
-      mark.core = core->text();
-      const JsonReader younger = reader.member("younger");
-      for (const std::string_view name : kYoungerMembers) {
-        if (const auto digest = younger.find(name)) {
-          mark.younger.emplace(name, digest->text());
-        }
-      }
-    }
-    if (const auto epoch = reader.find("epoch")) {
-      mark.epoch = epoch->integer();
-      mark.step_in_epoch = reader.member("step_in_epoch").integer();
-    }
+    mark.complete ? read_complete(reader, mark) : read_void(reader, mark);
     return mark;
   } catch (Error& error) {
     error.with({.path = path});
@@ -109,7 +116,7 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
   }
 }
 
-// Whether configurations may be those of one job: what both have is the same.
+// Whether both may be of one job: the members that both configurations have are equal.
 bool may_be_one_job(const CheckpointMark& mark, const CheckpointMark& other) {
   if (mark.digest == other.digest) {
     return true;

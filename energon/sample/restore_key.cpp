@@ -1,242 +1,43 @@
 #include "energon/sample/restore_key.h"
 
-#include <array>
-#include <bit>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "energon/sample/key_bytes.h"
+#include "energon/sample/key_text.h"
 #include "io/error.h"
 
 namespace energon {
+
 namespace {
 
-// Byte form of a stage: its number, its integers, then kEnd, or kList, the inner keys and kEnd, or
-// kInner and the inner key. An integer is (kInteger + number of significant bytes), then these
-// bytes, most significant first.
-constexpr char kEnd = 0x00;
-constexpr char kInner = 0x01;
-constexpr char kList = 0x02;
-constexpr unsigned char kInteger = 0x10;
-constexpr int kMaxDepth = 64;
+using key_form::append_head;
+using key_form::ByteParser;
+using key_form::fail_at;
+using key_form::kEnd;
+using key_form::kInner;
+using key_form::kList;
 
-constexpr std::array kStages = {Stage::kWebdataset,   Stage::kMap,     Stage::kBatch,
-                                Stage::kLogicalShard, Stage::kFlatMap, Stage::kIterMap,
-                                Stage::kGroupBatch,   Stage::kPacking};
-
-std::optional<Stage> stage_of(unsigned char number) {
-  for (const Stage stage : kStages) {
-    if (static_cast<unsigned char>(stage) == number) {
-      return stage;
-    }
-  }
-  return std::nullopt;
-}
-
-void append_head(std::string& bytes, Stage stage, std::span<const std::int64_t> integers) {
-  bytes.push_back(static_cast<char>(stage));
-  for (const std::int64_t integer : integers) {
-    if (integer < 0) {
-      throw Error(ErrorCode::kInternal,
-                  fmt::format("restore key with negative number {}", integer));
-    }
-    const auto value = static_cast<std::uint64_t>(integer);
-    const int length = (std::bit_width(value) + 7) / 8;
-    bytes.push_back(static_cast<char>(kInteger + length));
-    for (int i = length - 1; i >= 0; --i) {
-      bytes.push_back(static_cast<char>(value >> (8 * i)));
-    }
-  }
-}
-
-[[noreturn]] void fail_at(std::size_t position, std::string_view what) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("restore key breaks at position {}: {}", position, what));
-}
-
-// Walks the byte form of one key; a visitor sees its stages and integers.
-class ByteParser {
- public:
-  explicit ByteParser(std::string_view bytes) : bytes_(bytes) {}
-
-  struct Head {
-    Stage stage;
-    std::vector<std::int64_t> integers;
-    char tail;
-  };
-
-  Head head() {
-    Head head{};
-    const auto stage = stage_of(static_cast<unsigned char>(take()));
-    if (!stage) {
-      fail_at(position_ - 1, "unknown stage");
-    }
-    head.stage = *stage;
-    while (position_ < bytes_.size() && static_cast<unsigned char>(bytes_[position_]) >= kInteger &&
-           static_cast<unsigned char>(bytes_[position_]) <= kInteger + 8) {
-      head.integers.push_back(integer());
-    }
-    head.tail = take();
-    if (head.tail != kEnd && head.tail != kInner && head.tail != kList) {
-      fail_at(position_ - 1, "expected the end or the inner key of a stage");
-    }
-    return head;
-  }
-
-  // Skips one whole key and returns where it ended.
-  std::size_t skip(int depth = 0) {
-    if (depth > kMaxDepth) {
-      fail_at(position_, "too deeply nested");
-    }
-    const Head outer = head();
-    if (outer.tail == kInner) {
-      skip(depth + 1);
-    } else if (outer.tail == kList) {
-      while (!at_list_end()) {
-        skip(depth + 1);
-      }
-    }
-    return position_;
-  }
-
-  // True at the end mark of a list, which is then passed over.
-  bool at_list_end() {
-    if (position_ < bytes_.size() && bytes_[position_] == kEnd) {
-      ++position_;
-      return true;
-    }
-    return false;
-  }
-
-  std::size_t position() const { return position_; }
-
- private:
-  char take() {
-    if (position_ >= bytes_.size()) {
-      fail_at(position_, "it ends too early");
-    }
-    return bytes_[position_++];
-  }
-
-  std::int64_t integer() {
-    const int length = static_cast<unsigned char>(take()) - kInteger;
-    std::uint64_t value = 0;
-    for (int i = 0; i < length; ++i) {
-      value = value << 8 | static_cast<unsigned char>(take());
-    }
-    if (value >> 63 != 0) {
-      fail_at(position_, "number out of range");
-    }
-    return static_cast<std::int64_t>(value);
-  }
-
-  std::string_view bytes_;
-  std::size_t position_ = 0;
-};
-
-void append_text(std::string& text, ByteParser& parser) {
+void append_samples(ByteParser& parser, const RestoreKey& key, std::vector<SampleRef>& samples) {
   const ByteParser::Head head = parser.head();
-  text += to_string(head.stage);
-  text += fmt::format("({})", fmt::join(head.integers, ","));
   if (head.tail == kInner) {
-    text.push_back('/');
-    append_text(text, parser);
+    append_samples(parser, key, samples);
   } else if (head.tail == kList) {
-    text.push_back('[');
-    bool first = true;
     while (!parser.at_list_end()) {
-      if (!std::exchange(first, false)) {
-        text.push_back(',');
-      }
-      append_text(text, parser);
+      append_samples(parser, key, samples);
     }
-    text.push_back(']');
+  } else if (head.stage == Stage::kWebdataset && head.integers.size() == 2 &&
+             head.integers[0] <= UINT32_MAX) {
+    samples.push_back(
+        {.index = head.integers[1], .leaf = static_cast<std::uint32_t>(head.integers[0])});
+  } else {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("restore key '{}' ends in {}, which is no sample that was read",
+                            key.text(), to_string(head.stage)));
   }
 }
-
-class TextParser {
- public:
-  explicit TextParser(std::string_view text) : text_(text) {}
-
-  std::string parse() {
-    std::string bytes;
-    key(bytes, 0);
-    if (position_ != text_.size()) {
-      fail_at(position_, "unexpected text after the key");
-    }
-    return bytes;
-  }
-
- private:
-  void key(std::string& bytes, int depth) {
-    if (depth > kMaxDepth) {
-      fail_at(position_, "too deeply nested");
-    }
-    const std::size_t name_end = text_.find('(', position_);
-    if (name_end == std::string_view::npos) {
-      fail_at(position_, "expected a stage such as Webdataset(0,812)");
-    }
-    const std::string_view name = text_.substr(position_, name_end - position_);
-    const Stage stage = stage_named(name);
-    position_ = name_end + 1;
-    append_head(bytes, stage, integers());
-    if (take_if('/')) {
-      bytes.push_back(kInner);
-      key(bytes, depth + 1);
-    } else if (take_if('[')) {
-      bytes.push_back(kList);
-      while (!take_if(']')) {
-        key(bytes, depth + 1);
-        if (!take_if(',') && (position_ >= text_.size() || text_[position_] != ']')) {
-          fail_at(position_, "expected , or ]");
-        }
-      }
-      bytes.push_back(kEnd);
-    } else {
-      bytes.push_back(kEnd);
-    }
-  }
-
-  Stage stage_named(std::string_view name) {
-    for (const Stage stage : kStages) {
-      if (to_string(stage) == name) {
-        return stage;
-      }
-    }
-    fail_at(position_, fmt::format("unknown stage '{}'", printable(name)));
-  }
-
-  std::vector<std::int64_t> integers() {
-    std::vector<std::int64_t> result;
-    while (!take_if(')')) {
-      std::int64_t value = 0;
-      const char* begin = text_.data() + position_;
-      const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-      if (error != std::errc() || value < 0) {
-        fail_at(position_, "expected a number that is not negative");
-      }
-      position_ += static_cast<std::size_t>(end - begin);
-      result.push_back(value);
-      if (!take_if(',') && (position_ >= text_.size() || text_[position_] != ')')) {
-        fail_at(position_, "expected , or )");
-      }
-    }
-    return result;
-  }
-
-  bool take_if(char expected) {
-    if (position_ < text_.size() && text_[position_] == expected) {
-      ++position_;
-      return true;
-    }
-    return false;
-  }
-
-  std::string_view text_;
-  std::size_t position_ = 0;
-};
 
 }  // namespace
 
@@ -291,7 +92,7 @@ RestoreKey RestoreKey::list(Stage stage, std::initializer_list<std::int64_t> int
 }
 
 RestoreKey RestoreKey::from_text(std::string_view text) {
-  return RestoreKey(TextParser(text).parse());
+  return RestoreKey(key_form::parse_text(text));
 }
 
 RestoreKey RestoreKey::from_bytes(std::string_view bytes) {
@@ -302,14 +103,7 @@ RestoreKey RestoreKey::from_bytes(std::string_view bytes) {
   return RestoreKey(std::string(bytes));
 }
 
-std::string RestoreKey::text() const {
-  std::string text;
-  if (!bytes_.empty()) {
-    ByteParser parser(bytes_);
-    append_text(text, parser);
-  }
-  return text;
-}
+std::string RestoreKey::text() const { return empty() ? std::string() : key_form::to_text(bytes_); }
 
 RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
                           std::optional<std::size_t> inner_count) {
@@ -339,29 +133,6 @@ RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t intege
   }
   return parts;
 }
-
-namespace {
-
-void append_samples(ByteParser& parser, const RestoreKey& key, std::vector<SampleRef>& samples) {
-  const ByteParser::Head head = parser.head();
-  if (head.tail == kInner) {
-    append_samples(parser, key, samples);
-  } else if (head.tail == kList) {
-    while (!parser.at_list_end()) {
-      append_samples(parser, key, samples);
-    }
-  } else if (head.stage == Stage::kWebdataset && head.integers.size() == 2 &&
-             head.integers[0] <= UINT32_MAX) {
-    samples.push_back(
-        {.index = head.integers[1], .leaf = static_cast<std::uint32_t>(head.integers[0])});
-  } else {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' ends in {}, which is no sample that was read",
-                            key.text(), to_string(head.stage)));
-  }
-}
-
-}  // namespace
 
 std::vector<SampleRef> samples_in(const RestoreKey& key) {
   std::vector<SampleRef> samples;

@@ -1,7 +1,6 @@
 #include "io/dataset/dataset_folder.h"
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "io/dataset/broken_shards.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/excluded_samples.h"
 #include "io/dataset/expanded_copy.h"
@@ -34,70 +34,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Without a slash at the end, so that names can be put behind it.
+// Without a slash at the end, so that names can be appended.
 std::string absolute_folder(const std::string& path) {
   const fs::path folder = fs::absolute(path).lexically_normal();
   return folder.has_filename() ? folder.string() : folder.parent_path().string();
-}
-
-// What a shard may be blamed for. The rest says something about the machine or the caller: with too
-// many open files or a server that fails (kIo) every shard looks broken for a while.
-bool is_about_shard(ErrorCode code) {
-  return code == ErrorCode::kNotFound || code == ErrorCode::kCorruptData ||
-         code == ErrorCode::kUnsupported || code == ErrorCode::kInvalidArgument;
-}
-
-// How many samples a shard has that cannot be opened. Throws Error if nothing says so.
-using CountOfBroken = std::function<std::int64_t(const ShardFile&)>;
-
-// Marks the shards with errors as broken. Throws the first error that no shard is to blame for, or
-// if no shard is left.
-void mark_broken(ShardSet& set, const std::vector<std::exception_ptr>& errors,
-                 const CountOfBroken& count) {
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    if (!errors[i]) {
-      continue;
-    }
-    try {
-      std::rethrow_exception(errors[i]);
-    } catch (const Error& error) {
-      if (!is_about_shard(error.code())) {
-        throw;
-      }
-      const std::string name = set.shards[i].name;
-      set.shards[i] = {.name = name, .is_broken = true};
-      try {
-        set.shards[i].sample_count = count(set.shards[i]);
-      } catch (const Error& unknown) {
-        throw Error(error.code(),
-                    fmt::format("shard '{}' cannot be read, and cannot be skipped either: how many "
-                                "samples it has is not known ({}), so ranks that can read it would "
-                                "divide the data in another way. Run: energon prepare; or name the "
-                                "shard in a file for --exclude. The shard: {}",
-                                printable(name), unknown.message(), error.message()),
-                    error.context());
-      }
-      set.broken.push_back({.name = name, .code = error.code(), .cause = error.what()});
-      set.warnings.push_back(fmt::format("shard '{}' is broken, its {} samples are left out: {}",
-                                         printable(name), set.shards[i].sample_count,
-                                         error.what()));
-    }
-  }
-  if (set.broken.size() == set.shards.size()) {
-    rethrow_first(errors);
-  }
-}
-
-// Excludes the samples of broken shards: the others keep their positions.
-void exclude_broken(ShardSet& set) {
-  for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
-    if (!set.shards[shard].is_broken) {
-      continue;
-    }
-    for (std::int64_t sample = 0; sample < set.shards[shard].sample_count; ++sample) {
-      set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
-    }
-  }
 }
 
 // Counts opened shards and reports them to the user, from one thread at a time.
@@ -178,21 +118,21 @@ SplitConfig read_split(const std::string& path, const std::string& meta,
   }
 }
 
-ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
-  const std::string meta = path + "/.nv-meta";
-  const auto info = read_dataset_info(meta);
-  if (!info) {
-    fail_unprepared(path, ".nv-meta/.info.json is missing");
-  }
-  const SplitConfig config = read_split(path, meta, options);
-  const SelectedShards selected = select_shards(config, options.split_part, meta);
+// Sample counts by shard, as in .info.json.
+using ShardCounts = std::unordered_map<std::string, std::int64_t>;
 
-  std::unordered_map<std::string, std::int64_t> counts;
-  for (const ShardCount& shard : info->shards) {
+ShardCounts counts_of(const DatasetInfo& info) {
+  ShardCounts counts;
+  for (const ShardCount& shard : info.shards) {
     counts.emplace(shard.name, shard.sample_count);
   }
-  ShardSet set{.dataset_path = path, .kind = "prepared"};
-  for (const std::string& name : selected.names) {
+  return counts;
+}
+
+// Adds the shards `names` of the split part, which .info.json must list.
+void add_shards(const std::vector<std::string>& names, const ShardCounts& counts,
+                const std::string& meta, const OpenOptions& options, ShardSet& set) {
+  for (const std::string& name : names) {
     check_shard_name(name, meta);
     if (!counts.contains(name)) {
       throw Error(ErrorCode::kInvalidArgument,
@@ -203,16 +143,40 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
     }
     set.shards.push_back({.name = name});
   }
-  std::vector<std::string> entries;
-  std::vector<std::string> exclude_files = options.exclude_files;
-  for (const std::string& entry : selected.exclude_entries) {
+}
+
+// What the split file and the options exclude.
+struct Excludes {
+  std::vector<std::string> entries;  // shards and samples
+  std::vector<std::string> files;    // quarantine files
+};
+
+Excludes sort_excludes(const std::string& path, const std::vector<std::string>& split_entries,
+                       const OpenOptions& options) {
+  Excludes excludes{.entries = {}, .files = options.exclude_files};
+  for (const std::string& entry : split_entries) {
     if (entry.ends_with(".jsonl")) {
-      exclude_files.push_back((fs::path(path) / entry).string());
+      excludes.files.push_back((fs::path(path) / entry).string());
     } else {
-      entries.push_back(entry);
+      excludes.entries.push_back(entry);
     }
   }
-  const QuarantinedSamples quarantined = take_quarantined(exclude_files, set);
+  return excludes;
+}
+
+ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
+  const std::string meta = path + "/.nv-meta";
+  const auto info = read_dataset_info(meta);
+  if (!info) {
+    fail_unprepared(path, ".nv-meta/.info.json is missing");
+  }
+  const SplitConfig config = read_split(path, meta, options);
+  const SelectedShards selected = select_shards(config, options.split_part, meta);
+  const ShardCounts counts = counts_of(*info);
+  ShardSet set{.dataset_path = path, .kind = "prepared"};
+  add_shards(selected.names, counts, meta, options, set);
+  Excludes excludes = sort_excludes(path, selected.exclude_entries, options);
+  const QuarantinedSamples quarantined = take_quarantined(excludes.files, set);
   const std::optional<ShardRecords> records = ShardRecords::load(meta, *info);
   ShardWarnings warnings(set);
   const auto open = [&](ShardFile& shard, std::size_t i) {
@@ -231,9 +195,9 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
   exclude_broken(set);
   exclude_by_index(quarantined, set);
   for (std::string& entry : quarantined.entries()) {
-    entries.push_back(std::move(entry));
+    excludes.entries.push_back(std::move(entry));
   }
-  resolve_excludes(entries, *info, meta + "/index.sqlite", set);
+  resolve_excludes(excludes.entries, *info, meta + "/index.sqlite", set);
   return set;
 }
 

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -26,80 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kJournalMagic = "energon prepare commit 1";
-constexpr std::string_view kEnd = "end";
-constexpr std::string_view kRemove = "remove";
-constexpr std::string_view kMove = "move";
-constexpr std::string_view kMoveTemporary = "move-temporary";
-
-// Nothing to do any more: another process has done the step, or the whole commit.
+// Another process has done the step, or the whole commit: nothing is left to do.
 bool is_done_by_others(int error) { return error == ENOENT || error == ENOTDIR; }
 
 bool is_denied(int error) { return error == EACCES || error == EPERM || error == EROFS; }
 
-// A dataset may come from anyone, and its journal is carried out: it may name nothing but the files
-// that prepare writes.
-void check_target(const std::string& path, const std::string& journal) {
-  const fs::path target(path);
-  const bool is_inside =
-      target.is_relative() && std::none_of(target.begin(), target.end(), [](const fs::path& name) {
-        return name == ".." || name == ".";
-      });
-  const bool is_ours = path.ends_with(".idx") || path.ends_with(".xxh3") ||
-                       (path.starts_with(".nv-meta/") && path.find('/') == path.rfind('/'));
-  if (!is_inside || !is_ours) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the journal of a prepare names '{}', which prepare does not write; "
-                            "remove the folder .nv-meta.commit and prepare the dataset again",
-                            printable(path)),
-                {.path = journal});
-  }
-}
-
-std::vector<CommitStep> decode_journal(std::string_view text, const std::string& journal) {
-  const auto fail = [&](std::string_view problem) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("not the journal of a prepare: {}; remove the folder .nv-meta.commit "
-                            "and prepare the dataset again",
-                            problem),
-                {.path = journal});
-  };
-  const auto next = [&] {
-    const std::size_t end = text.find('\0');
-    if (end == std::string_view::npos) {
-      fail("it is cut off");
-    }
-    std::string token(text.substr(0, end));
-    text.remove_prefix(end + 1);
-    return token;
-  };
-  if (next() != kJournalMagic) {
-    fail("it does not begin as one");
-  }
-  std::vector<CommitStep> steps;
-  for (std::string verb = next(); verb != kEnd; verb = next()) {
-    CommitStep& step = steps.emplace_back();
-    if (verb == kRemove) {
-      step.kind = CommitStep::Kind::kRemove;
-    } else if (verb == kMove || verb == kMoveTemporary) {
-      step.kind = verb == kMove ? CommitStep::Kind::kMove : CommitStep::Kind::kMoveTemporary;
-      step.from = next();
-    } else {
-      fail(fmt::format("it has '{}'", printable(verb)));
-    }
-    step.to = next();
-    check_target(step.to, journal);
-    if ((step.kind == CommitStep::Kind::kMove &&
-         (step.from.find('/') != std::string::npos || step.from == "..")) ||
-        (step.kind == CommitStep::Kind::kMoveTemporary &&
-         target_of_temporary(step.from) != step.to)) {
-      fail(fmt::format("it moves '{}'", printable(step.from)));
-    }
-  }
-  return steps;
-}
-
-// This process may not carry the commit out.
+// This process is not permitted to carry out the commit.
 class Denied : public Error {
  public:
   using Error::Error;
@@ -192,7 +123,8 @@ class Commit {
     if (::rename(from.c_str(), to.c_str()) == 0 || is_done_by_others(errno)) {
       return;
     }
-    // On another file system. Not if another process has finished, and the next one has begun.
+    // Across file systems. If another process has finished this commit, the file may be of the next
+    // one, and stays.
     if (errno != EXDEV ||
         (path_exists(folder_) && ::unlink(from.c_str()) != 0 && !is_done_by_others(errno))) {
       fail_step(from, errno);
@@ -231,30 +163,6 @@ std::string published_commit(const std::string& dataset_path) {
   std::error_code error;
   fs::directory_iterator entry(commit_folder(dataset_path), error);
   return error || entry == fs::directory_iterator() ? std::string() : entry->path().string();
-}
-
-std::string encode_journal(const std::vector<CommitStep>& steps) {
-  std::string text;
-  const auto add = [&](std::string_view token) { text.append(token).push_back('\0'); };
-  add(kJournalMagic);
-  for (const CommitStep& step : steps) {
-    switch (step.kind) {
-      case CommitStep::Kind::kMove:
-        add(kMove);
-        add(step.from);
-        break;
-      case CommitStep::Kind::kMoveTemporary:
-        add(kMoveTemporary);
-        add(step.from);
-        break;
-      case CommitStep::Kind::kRemove:
-        add(kRemove);
-        break;
-    }
-    add(step.to);
-  }
-  add(kEnd);
-  return text;
 }
 
 void publish_commit(const std::string& dataset_path, const std::string& staging) {

@@ -20,23 +20,12 @@
 
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "io/dataset/commit_journal.h"
 
 namespace energon {
-
-struct CommitStep {
-  enum class Kind : std::uint8_t {
-    kMove,           ///< `from` is the name of a file in <id>/
-    kMoveTemporary,  ///< `from` is a temporary file of `to`, beside it (io/shared_folder.h)
-    kRemove,         ///< `to` need not exist
-  };
-  Kind kind = Kind::kMove;
-  std::string from = {};
-  std::string to = {};  ///< relative to the dataset's folder, like a temporary `from`
-};
 
 /// The content of .info.json while a commit is carried out.
 std::string_view unfinished_note();
@@ -46,9 +35,6 @@ std::string commit_folder(const std::string& dataset_path);
 
 /// The published commit itself, a folder in commit_folder(); empty if there is none.
 std::string published_commit(const std::string& dataset_path);
-
-/// The bytes of <id>/journal.
-std::string encode_journal(const std::vector<CommitStep>& steps);
 
 /// Publishes `staging` (`.nv-meta.prepare.<id>`, with `<id>/` in it), after completing any commit
 /// that another process published before. Throws Error (kIo); nothing is published then.

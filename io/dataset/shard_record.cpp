@@ -82,6 +82,33 @@ class Reader {
               {.path = tar_path});
 }
 
+// What follows the version. Throws Error unless magic bytes, digest and version are right.
+std::string_view checked_body(std::string_view content, const std::string& path) {
+  if (content.size() < kRecordMagic.size() + kDigestBytes || !content.starts_with(kRecordMagic)) {
+    throw Error(ErrorCode::kCorruptData,
+                "not a record of shards: it is too short or begins with other bytes; prepare the "
+                "dataset again",
+                {.path = path});
+  }
+  const std::string_view checked = content.substr(0, content.size() - kDigestBytes);
+  if (Reader(content.substr(checked.size()), path).u64() != xxh3_64(as_bytes(checked))) {
+    throw Error(ErrorCode::kCorruptData,
+                "the record of the shards is damaged: its own digest does not match; prepare the "
+                "dataset again",
+                {.path = path});
+  }
+  std::string_view body = checked.substr(kRecordMagic.size());
+  if (const std::uint64_t version = Reader(body, path).u64(); version != kVersion) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the record of the shards has version {}, this library reads version "
+                            "{}; prepare the dataset again",
+                            version, kVersion),
+                {.path = path});
+  }
+  body.remove_prefix(sizeof(std::uint64_t));
+  return body;
+}
+
 }  // namespace
 
 std::string shard_record_path(const std::string& meta_folder) {
@@ -118,27 +145,7 @@ std::string ShardRecords::encode() const {
 }
 
 ShardRecords ShardRecords::parse(std::string_view content, const std::string& path) {
-  if (content.size() < kRecordMagic.size() + kDigestBytes || !content.starts_with(kRecordMagic)) {
-    throw Error(ErrorCode::kCorruptData,
-                "not a record of shards: it is too short or begins with other bytes; prepare the "
-                "dataset again",
-                {.path = path});
-  }
-  const std::string_view checked = content.substr(0, content.size() - kDigestBytes);
-  if (Reader(content.substr(checked.size()), path).u64() != xxh3_64(as_bytes(checked))) {
-    throw Error(ErrorCode::kCorruptData,
-                "the record of the shards is damaged: its own digest does not match; prepare the "
-                "dataset again",
-                {.path = path});
-  }
-  Reader reader(checked.substr(kRecordMagic.size()), path);
-  if (const std::uint64_t version = reader.u64(); version != kVersion) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("the record of the shards has version {}, this library reads version "
-                            "{}; prepare the dataset again",
-                            version, kVersion),
-                {.path = path});
-  }
+  Reader reader(checked_body(content, path), path);
   const std::uint64_t flags = reader.u64();
   std::string uuid = reader.text();
   const std::uint64_t count = reader.u64();
@@ -164,7 +171,7 @@ std::optional<ShardRecords> ShardRecords::load(const std::string& meta_folder,
   constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
   constexpr std::uint64_t kUuidLimitBytes = 1024;
   const std::string path = shard_record_path(meta_folder);
-  // Energon may have prepared the folder since; it does not know this file.
+  // Energon, which does not know this file, may have prepared the folder again.
   if (!is_written_by_us(info) || !path_exists(path)) {
     return std::nullopt;
   }
@@ -190,7 +197,7 @@ std::uint64_t header_digest(const FileSource& tar, const TarIndex& index) {
 }
 
 bool has_recorded_time(const ShardRecord& record, const FileIdentity& shard) {
-  // Finest last: what file systems and archives keep of nanoseconds.
+  // The precisions that file systems and archives keep, finest last.
   constexpr std::array<std::int64_t, 5> kSteps = {1'000'000'000, 1'000'000, 1'000, 100, 1};
   return std::any_of(kSteps.begin(), kSteps.end(), [&](std::int64_t step) {
     return shard.mtime_ns == record.mtime_ns - record.mtime_ns % step;
@@ -217,7 +224,7 @@ void check_recorded(const ShardRecord& record, const FileIdentity& shard, const 
 void check_recorded_once(const ShardRecord& record, const FileSource& shard, const FileSource& tar,
                          const std::string& index_path,
                          const std::optional<std::string>& cache_dir) {
-  // A file without content, so that it need not be written in one step.
+  // The mark is an empty file, so it need not be written atomically.
   const auto folder = find_folder_in_cache(cache_dir, "compared");
   const std::string mark =
       folder ? fmt::format("{}/{}.{}", *folder, cache_name(shard.path(), shard.identity()),
@@ -233,7 +240,7 @@ void check_recorded_once(const ShardRecord& record, const FileSource& shard, con
     try {
       make_cache_folder(*folder);
       std::ofstream(mark, std::ios::app);
-    } catch (const Error&) {  // then the next one compares again
+    } catch (const Error&) {  // then the next check compares again
     }
   }
 }

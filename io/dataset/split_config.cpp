@@ -1,17 +1,13 @@
 #include "io/dataset/split_config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
-#include <cmath>
 #include <optional>
-#include <regex>
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "io/dataset/brace_collapse.h"
-#include "io/dataset/brace_expansion.h"
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
 #include "io/file_source.h"
@@ -20,7 +16,7 @@
 namespace energon {
 namespace {
 
-[[noreturn]] void fail_split(const std::string& problem, const std::string& path = {}) {
+[[noreturn]] void fail_split(const std::string& problem, const std::string& path) {
   throw Error(ErrorCode::kInvalidArgument, problem,
               path.empty() ? ErrorContext{} : ErrorContext{.path = path});
 }
@@ -64,8 +60,7 @@ SplitConfig from_yaml(const YamlValue& root) {
   return config;
 }
 
-// As PyYAML chooses between plain and quoted, on the safe side: what it would write plain but we
-// quote reads the same.
+// Plain or quoted as PyYAML chooses. In doubt the text is quoted, which reads the same.
 std::string yaml_scalar(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./{},+=@()[]\\";
@@ -130,8 +125,8 @@ std::optional<unsigned> unicode_escape(std::string_view text, std::size_t at) {
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-// JSON writes characters above U+FFFF as two escapes, which YAML takes for two characters. Here
-// they become the bytes of the one.
+// JSON writes a character above U+FFFF as two escapes, which YAML takes for two characters. Each
+// such pair is replaced with the bytes of its character.
 std::string join_surrogates(std::string_view text, const std::string& path) {
   constexpr unsigned kHigh = 0xD800;
   constexpr unsigned kLow = 0xDC00;
@@ -200,122 +195,6 @@ std::string to_split_yaml(const SplitConfig& config) {
   }
   append_list(out, "exclude", config.exclude, "");
   return out;
-}
-
-SplitConfig split_by_ratio(std::span<const std::string> shards,
-                           std::span<const SplitRatio> ratios) {
-  double total = 0;
-  std::optional<std::size_t> last_weighted;
-  for (std::size_t i = 0; i < ratios.size(); ++i) {
-    if (!(ratios[i].weight >= 0) || !std::isfinite(ratios[i].weight)) {
-      fail_split(fmt::format("the ratio of split part '{}' is {}, but must be a number not below 0",
-                             printable(ratios[i].part), ratios[i].weight));
-    }
-    total += ratios[i].weight;
-    last_weighted = ratios[i].weight > 0 ? std::optional(i) : last_weighted;
-  }
-  if (!last_weighted) {
-    fail_split("no split part has a ratio above 0");
-  }
-  SplitConfig config;
-  double cumulative = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < ratios.size(); ++i) {
-    cumulative += ratios[i].weight / total;
-    const auto cut = static_cast<std::size_t>(static_cast<double>(shards.size()) * cumulative);
-    const std::size_t end = i >= *last_weighted ? shards.size() : std::min(cut, shards.size());
-    config.parts.push_back({ratios[i].part, collapse_names(shards.subspan(begin, end - begin))});
-    begin = end;
-  }
-  return config;
-}
-
-SplitConfig split_by_pattern(std::span<const std::string> shards,
-                             std::span<const SplitPattern> patterns) {
-  SplitConfig config;
-  for (const SplitPattern& pattern : patterns) {
-    std::vector<std::regex> regexes;
-    for (const std::string& text :
-         expand_braces(pattern.regex, {.escapes = Escapes::kKeep, .max_results = 100'000})) {
-      try {
-        regexes.emplace_back(text);
-      } catch (const std::regex_error& error) {
-        fail_split(fmt::format("split pattern '{}' of part '{}' is not a regular expression: {}",
-                               printable(text), printable(pattern.part), error.what()));
-      }
-    }
-    std::vector<std::string> names;
-    for (const std::string& shard : shards) {
-      const bool matches =
-          std::any_of(regexes.begin(), regexes.end(), [&](const std::regex& regex) {
-            return std::regex_search(shard, regex, std::regex_constants::match_continuous);
-          });
-      if (matches) {
-        names.push_back(shard);
-      }
-    }
-    if (names.empty()) {
-      fail_split(fmt::format(
-          "split pattern '{}' of part '{}' matches none of the {} shards; it is a regular "
-          "expression matched from the start of the name, not a glob (write '.*' where "
-          "a glob has '*'){}",
-          printable(pattern.regex), printable(pattern.part), shards.size(),
-          shards.empty() ? ""
-                         : fmt::format("; the first shard is '{}'", printable(shards.front()))));
-    }
-    config.parts.push_back({pattern.part, collapse_names(names)});
-  }
-  return config;
-}
-
-SelectedShards select_shards(const SplitConfig& config, const std::string& part,
-                             const std::string& path) {
-  if (config.parts.empty()) {
-    fail_split(fmt::format("the split file has no split parts, so it has no '{}'", printable(part)),
-               path);
-  }
-  const auto found =
-      std::find_if(config.parts.begin(), config.parts.end(),
-                   [&](const SplitConfig::Part& candidate) { return candidate.name == part; });
-  if (found == config.parts.end()) {
-    std::vector<std::string> known;
-    for (const SplitConfig::Part& candidate : config.parts) {
-      known.push_back(printable(candidate.name));
-    }
-    fail_split(
-        fmt::format("unknown split part '{}'; known: {}", printable(part), fmt::join(known, ", ")),
-        path);
-  }
-  try {
-    SelectedShards result;
-    std::unordered_set<std::string> excluded;
-    for (const std::string& pattern : config.exclude) {
-      for (std::string& entry : expand_braces(pattern)) {
-        excluded.insert(entry);
-        result.exclude_entries.push_back(std::move(entry));
-      }
-    }
-    std::unordered_set<std::string> dropped;
-    for (const std::string& pattern : found->patterns) {
-      for (std::string& name : expand_braces(pattern)) {
-        if (excluded.contains(name)) {
-          dropped.insert(std::move(name));
-        } else {
-          result.names.push_back(std::move(name));
-        }
-      }
-    }
-    std::erase_if(result.exclude_entries,
-                  [&](const std::string& entry) { return dropped.contains(entry); });
-    if (result.names.empty()) {
-      fail_split(fmt::format("split part '{}' has no shards{}", printable(part),
-                             dropped.empty() ? "" : " that are not excluded"));
-    }
-    return result;
-  } catch (Error& error) {
-    error.with({.path = path});
-    throw;
-  }
 }
 
 }  // namespace energon

@@ -3,64 +3,31 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "io/dataset/dataset_kind.h"
-#include "io/dataset/yaml_value.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/path_exists.h"
-#include "io/recipe/dataset_yaml.h"
+#include "io/recipe/leaf_reference.h"
+#include "io/recipe/metadataset_files.h"
 
 namespace energon {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMaxDepth = 32;
-constexpr std::size_t kMaxLeaves = 100'000;
 
 // Leaves are drawn with floats, and passes are counted in 64 bits.
 constexpr double kLeastShare = 1e-37;
 constexpr double kLeastRepetitions = 1e-15;
 constexpr double kMostRepetitions = 1e15;
 
-// Python's {**inner, **outer}.
-Json merged(Json inner, const Json& outer) {
-  inner.update(outer);
-  return inner;
-}
-
-// Two joins whose index Energon would give one name, although their rows differ.
-bool differ_in_split_only(const MetadatasetJoin& a, const std::string& split_a,
-                          const MetadatasetJoin& b, const std::string& split_b) {
-  if (a.columns.size() != b.columns.size()) {
-    return false;
-  }
-  bool differ = false;
-  for (std::size_t i = 0; i < a.columns.size(); ++i) {
-    const JoinColumn& x = a.columns[i];
-    const JoinColumn& y = b.columns[i];
-    if (x.path != y.path || x.nonmatch != y.nonmatch) {
-      return false;
-    }
-    differ = differ || x.split_config != y.split_config ||
-             (x.split_part.empty() ? split_a : x.split_part) !=
-                 (y.split_part.empty() ? split_b : y.split_part);
-  }
-  return differ;
-}
-
 class RecipeLoader {
  public:
   Recipe load(const std::string& path, const std::string& split_part) {
     if (is_metadataset(path)) {
-      check_leaf_count(path, split_part);
+      files_.check_leaf_count(path, split_part);
     }
     Recipe recipe;
     const auto [mixing, node] = load_path({.path = path}, split_part, "", recipe.leaves);
@@ -72,64 +39,13 @@ class RecipeLoader {
  private:
   using Leaves = std::vector<LeafReference>;
 
-  // What a part of the hierarchy is mixed by, and how it is shown.
+  // How a part of the hierarchy is mixed, and how it is shown.
   struct Loaded {
     Mixing mixing = Mixing::kSingle;
     RecipeNode node;
   };
 
-  // Each reference to a file is followed again, so that a few files can name any number of leaves:
-  // they are counted, each file once, before anything is loaded.
-  void check_leaf_count(const std::string& path, const std::string& split_part) {
-    if (count_leaves(path, split_part, 0) > kMaxLeaves) {
-      throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("the metadatasets name more than {} datasets, counted as often as "
-                              "they are referred to; do they multiply each other?",
-                              kMaxLeaves),
-                  {.path = path});
-    }
-  }
-
-  // At most kMaxLeaves + 1. What is wrong with a file counts nothing here: loading it says so.
-  std::size_t count_leaves(const std::string& reference, const std::string& split_part,
-                           std::size_t depth) {
-    if (!is_metadataset(reference)) {
-      return 1;
-    }
-    const std::string path = fs::absolute(reference).lexically_normal().string();
-    const auto [known, is_new] = leaf_counts_.try_emplace({path, split_part}, 0);
-    if (!is_new || depth == kMaxDepth) {  // known, or in a circle
-      return known->second;
-    }
-    std::size_t count = 0;
-    try {
-      const Metadataset& file = read(path);
-      const MetadatasetSplit& split = file.split(split_part);
-      for (const MetadatasetEntry& entry : split.entries) {
-        const auto* const inner = std::get_if<MetadatasetPath>(&entry.source);
-        count += inner == nullptr
-                     ? 1
-                     : count_leaves(inner->path, entry.split_part.value_or(split.name), depth + 1);
-        if (count > kMaxLeaves) {
-          count = kMaxLeaves + 1;
-          break;
-        }
-      }
-    } catch (const Error&) {
-      count = 0;
-    }
-    return known->second = count;
-  }
-
-  const Metadataset& read(const std::string& path) {
-    auto file = files_.find(path);
-    if (file == files_.end()) {
-      file = files_.emplace(path, read_metadataset(path)).first;
-    }
-    return file->second;
-  }
-
-  // `place` says where the reference stands; empty if the user gave the path.
+  // `place` says in errors where the reference is; empty if the user gave the path.
   Loaded load_path(const MetadatasetPath& reference, const std::string& split_part,
                    const std::string& place, Leaves& leaves) {
     DatasetKind kind;
@@ -160,20 +76,7 @@ class RecipeLoader {
     if (kind == DatasetKind::kFolder) {
       fail("there are no shards in this folder; it can only be an aux of a dataset");
     }
-    check_aux(reference.aux, place);
-    LeafReference leaf{.kind = kind == DatasetKind::kJsonl ? LeafReference::Kind::kJsonl
-                                                           : LeafReference::Kind::kWebdataset,
-                       .path = path,
-                       .split_part = split_part,
-                       .split_config = reference.split_config,
-                       .dataset_config = reference.dataset_config,
-                       .aux = reference.aux};
-    if (kind == DatasetKind::kPrepared) {
-      leaf.yaml = read_dataset_yaml(path, reference.dataset_config);
-      leaf.subflavors = leaf.yaml.subflavors;
-      prefer_split_config(leaf.yaml, leaf.split_config);
-    }
-    return add_leaf(std::move(leaf), path, leaves);
+    return add_leaf(leaf_of_dataset(reference, kind, path, split_part, place), path, leaves);
   }
 
   Loaded load_metadataset(const std::string& path, const std::string& split_name, Leaves& leaves) {
@@ -188,12 +91,13 @@ class RecipeLoader {
                               printable(circle), printable(path)),
                   {.path = path});
     }
-    if (open_.size() == kMaxDepth) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("metadatasets are nested deeper than {} levels", kMaxDepth),
-                  {.path = path});
+    if (open_.size() == kMaxMetadatasetDepth) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("metadatasets are nested deeper than {} levels", kMaxMetadatasetDepth),
+          {.path = path});
     }
-    const Metadataset& file = read(path);
+    const Metadataset& file = files_.read(path);
     open_.push_back(path);
     Loaded split = load_split(file, file.split(split_name), leaves);
     open_.pop_back();
@@ -212,28 +116,12 @@ class RecipeLoader {
         .mixing = split.mixing,
         .node = {.kind = is_weighted ? RecipeNode::Kind::kBlend : RecipeNode::Kind::kBlendEpochized,
                  .label = split.name}};
-    double sum = 0;
-    for (const MetadatasetEntry& entry : split.entries) {
-      sum += entry.factor;
-    }
-    if (!std::isfinite(sum)) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("splits.{}: the sum of the weights or repetitions is too large",
-                              printable(split.name)),
-                  {.path = file.path});
-    }
+    const double sum = sum_of_factors(file, split);
     const std::size_t first_of_split = leaves.size();
     for (const MetadatasetEntry& entry : split.entries) {
       const std::size_t first = leaves.size();
       Loaded inner = load_entry(file, split, entry, leaves);
-      if (inner.mixing != Mixing::kSingle && inner.mixing != split.mixing) {
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} is a {} within a {}; one hierarchy can only have one of the two",
-                        entry.place, is_weighted ? "blend_epochized" : "blend",
-                        is_weighted ? "blend" : "blend_epochized"),
-            {.path = file.path});
-      }
+      check_mixing(inner.mixing, file, split, entry);
       for (std::size_t i = first; i < leaves.size(); ++i) {
         double& share = is_weighted ? leaves[i].weight : leaves[i].repetitions;
         share = is_weighted ? share * entry.factor / sum : share * entry.factor;
@@ -248,7 +136,34 @@ class RecipeLoader {
     return result;
   }
 
-  // `share` has been multiplied up to `entry`.
+  static double sum_of_factors(const Metadataset& file, const MetadatasetSplit& split) {
+    double sum = 0;
+    for (const MetadatasetEntry& entry : split.entries) {
+      sum += entry.factor;
+    }
+    if (!std::isfinite(sum)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("splits.{}: the sum of the weights or repetitions is too large",
+                              printable(split.name)),
+                  {.path = file.path});
+    }
+    return sum;
+  }
+
+  // Throws Error if `inner`, the mixing below `entry`, is another one than that of the split.
+  static void check_mixing(Mixing inner, const Metadataset& file, const MetadatasetSplit& split,
+                           const MetadatasetEntry& entry) {
+    if (inner != Mixing::kSingle && inner != split.mixing) {
+      const bool is_weighted = split.mixing == Mixing::kWeighted;
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} is a {} within a {}; one hierarchy can only have one of the two",
+                              entry.place, is_weighted ? "blend_epochized" : "blend",
+                              is_weighted ? "blend" : "blend_epochized"),
+                  {.path = file.path});
+    }
+  }
+
+  // `share` is the product of the factors from the leaf up to `entry`.
   static void check_share(double share, const LeafReference& leaf, const MetadatasetEntry& entry,
                           const Metadataset& file, bool is_weighted) {
     std::string problem;
@@ -274,13 +189,14 @@ class RecipeLoader {
     const std::string split_part = entry.split_part.value_or(split.name);
     const std::string place = fmt::format("{} in {}", entry.place, file.path);
     const auto* const join = std::get_if<MetadatasetJoin>(&entry.source);
-    Loaded loaded = join != nullptr ? load_join(file, *join, split_part, place, leaves)
-                                    : load_path(std::get<MetadatasetPath>(entry.source), split_part,
-                                                place, leaves);
+    Loaded loaded =
+        join != nullptr
+            ? add_leaf(leaf_of_join(file, *join, split_part, place), "join", leaves)
+            : load_path(std::get<MetadatasetPath>(entry.source), split_part, place, leaves);
     for (std::size_t i = first; i < leaves.size(); ++i) {
-      leaves[i].subflavors = merged(std::move(leaves[i].subflavors), entry.subflavors);
+      leaves[i].subflavors = merged_subflavors(std::move(leaves[i].subflavors), entry.subflavors);
       for (JoinColumn& column : leaves[i].columns) {
-        column.subflavors = merged(std::move(column.subflavors), entry.subflavors);
+        column.subflavors = merged_subflavors(std::move(column.subflavors), entry.subflavors);
       }
       try {
         leaves[i].shuffle = combine(leaves[i].shuffle, entry.shuffle);
@@ -296,7 +212,7 @@ class RecipeLoader {
     return loaded;
   }
 
-  // Of everything below a blend or a reference to a metadataset.
+  // Applies the subset of a blend, or of a reference to a metadataset, to all leaves below it.
   static void apply_subset(const Subset& subset, const Metadataset& file, const std::string& place,
                            std::size_t first, Leaves& leaves) {
     for (std::size_t i = first; i < leaves.size(); ++i) {
@@ -309,84 +225,10 @@ class RecipeLoader {
     }
   }
 
-  Loaded load_join(const Metadataset& file, const MetadatasetJoin& join,
-                   const std::string& split_part, const std::string& place, Leaves& leaves) {
-    LeafReference leaf{.kind = LeafReference::Kind::kJoin,
-                       .path = file.path,
-                       .split_part = split_part,
-                       .columns = join.columns,
-                       .joiner = join.joiner};
-    for (JoinColumn& column : leaf.columns) {
-      if (!path_exists(column.path)) {
-        throw Error(ErrorCode::kNotFound, fmt::format("{}: no such dataset", place),
-                    {.path = column.path});
-      }
-      if (detect_dataset_kind(column.path) != DatasetKind::kPrepared) {
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("{}: only prepared datasets can be joined, this is none: {}", place,
-                                to_string(detect_dataset_kind(column.path))),
-                    {.path = column.path});
-      }
-      column.split_part = column.split_part.empty() ? split_part : column.split_part;
-      DatasetYaml yaml = read_dataset_yaml(column.path, column.dataset_config);
-      column.subflavors = merged(yaml.subflavors, column.subflavors);
-      prefer_split_config(yaml, column.split_config);
-      leaf.column_yaml.push_back(std::move(yaml));
-    }
-    leaf.is_split_in_index_name = is_ambiguous(file, join, split_part);
-    return add_leaf(std::move(leaf), "join", leaves);
-  }
-
-  // As in Energon, the dataset's own file wins over who refers to it.
-  static void prefer_split_config(DatasetYaml& yaml, std::optional<std::string>& split_config) {
-    if (!yaml.split_config) {
-      return;
-    }
-    if (split_config && split_config != yaml.split_config) {
-      yaml.warnings.push_back(fmt::format(
-          "the split file '{}' of dataset.yaml is taken, not '{}', which the metadataset names",
-          printable(*yaml.split_config), printable(*split_config)));
-    }
-    split_config = yaml.split_config;
-  }
-
-  static bool is_ambiguous(const Metadataset& file, const MetadatasetJoin& join,
-                           const std::string& split_part) {
-    for (const MetadatasetSplit& split : file.splits) {
-      for (const MetadatasetEntry& entry : split.entries) {
-        const auto* const other = std::get_if<MetadatasetJoin>(&entry.source);
-        if (other != nullptr &&
-            differ_in_split_only(join, split_part, *other, entry.split_part.value_or(split.name))) {
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  static void check_aux(const std::vector<AuxReference>& aux, const std::string& place) {
-    for (const AuxReference& reference : aux) {
-      const auto fail = [&](ErrorCode code, std::string_view problem) {
-        throw Error(code,
-                    fmt::format("{}: aux '{}': {}", place, printable(reference.name), problem),
-                    {.path = reference.path});
-      };
-      if (!path_exists(reference.path)) {
-        fail(ErrorCode::kNotFound, "no such file or folder");
-      }
-      if (reference.kind == AuxReference::Kind::kWebdataset &&
-          !path_exists(reference.path + "/.nv-meta/index.sqlite")) {
-        fail(ErrorCode::kInvalidArgument,
-             "not a prepared dataset; run energon prepare on it, or name a plain folder as "
-             "filesystem://…");
-      }
-    }
-  }
-
   static Loaded add_leaf(LeafReference leaf, const std::string& label, Leaves& leaves) {
-    if (leaves.size() == kMaxLeaves) {
+    if (leaves.size() == kMaxRecipeLeaves) {
       throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("the metadatasets name more than {} datasets", kMaxLeaves),
+                  fmt::format("the metadatasets name more than {} datasets", kMaxRecipeLeaves),
                   {.path = leaf.path});
     }
     leaves.push_back(std::move(leaf));
@@ -394,10 +236,9 @@ class RecipeLoader {
             .node = {.kind = RecipeNode::Kind::kLeaf, .label = label, .leaf = leaves.size() - 1}};
   }
 
-  // Paths are compared as text. A circle over links to folders ends at kMaxDepth.
-  std::vector<std::string> open_;             // files on the way to where we are
-  std::map<std::string, Metadataset> files_;  // by path
-  std::map<std::pair<std::string, std::string>, std::size_t> leaf_counts_;  // by path and split
+  // Paths are compared as text. A circle over links to folders ends at kMaxMetadatasetDepth.
+  std::vector<std::string> open_;  // from the outermost file to the current one
+  MetadatasetFiles files_;
 };
 
 }  // namespace

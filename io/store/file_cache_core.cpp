@@ -1,6 +1,5 @@
 #include "io/store/file_cache_core.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,10 +10,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/index/read_bytes.h"
-#include "io/unique_fd.h"
-#include "io/write_all.h"
+#include "io/store/cached_file.h"
 
 namespace energon {
 namespace {
@@ -32,7 +28,8 @@ std::string parent_folder(const FileCacheOptions& options) {
   return folder.string();
 }
 
-// Threads that are started meanwhile take no signals: those are for the threads of the user.
+// Threads that start during its lifetime receive no signals, which are meant for the user's
+// threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -48,33 +45,8 @@ class SignalsBlocked {
   sigset_t before_ = {};
 };
 
-// Not brought to the disk: nobody reads it after a crash.
-bool write_new_file(const std::string& path, ByteView content) noexcept {
-  const UniqueFd fd(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) {
-    return false;
-  }
-  if (try_write_all(fd.get(), content) != 0) {
-    ::unlink(path.c_str());
-    return false;
-  }
-  return true;
-}
-
-// Nothing if the file is not as it was written: someone cleaned the folder of temporary files.
-std::optional<SharedBytes> read_cached(const std::string& path, std::uint64_t size_bytes) {
-  try {
-    const FileSource file(path);
-    if (file.size() == size_bytes) {
-      return read_bytes(file, {.offset = 0, .size = size_bytes});
-    }
-  } catch (const Error&) {  // its store has it still
-  }
-  return std::nullopt;
-}
-
-// Each catcher gets an Error of its own, because Error::with() changes it. Others are shared.
+// An Error is copied for each catcher, because Error::with() changes it. Other exceptions are
+// shared.
 [[noreturn]] void rethrow(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -142,7 +114,7 @@ void FileCacheCore::check_process() const {
 FileCacheCore::Entry FileCacheCore::request(const std::string& store_id,
                                             const StoreFactory& open_store, std::string name) {
   check_process();
-  // Made before the lock is taken: what may fail or take its time.
+  // Allocations may fail or take long, so they come before the lock.
   auto entry = std::make_shared<CacheEntry>(
       CacheEntry{.store_id = store_id, .name = std::move(name), .open_store = open_store});
   std::list<Entry> request{entry};
@@ -185,7 +157,7 @@ void FileCacheCore::drop_reference(const Entry& entry) noexcept {
       give_room_back(*entry);
       break;
     case CachePhase::kInMemory:
-      room_.notify_all();  // its thread waits there, or writes and looks afterwards
+      room_.notify_all();  // its thread waits for room, or writes and looks afterwards
       break;
     case CachePhase::kReading:
     case CachePhase::kUncached:
@@ -248,7 +220,7 @@ void FileCacheCore::wait_until_settled() const {
   }
 }
 
-// Threads that have been woken, but have not come to it yet, count by what woke them.
+// A thread that was woken but does not run yet counts by what woke it.
 bool FileCacheCore::is_settled() const {
   const bool all_wait_for_room = waiting_.size() == static_cast<std::size_t>(options_.threads);
   return busy_ == 0 && (requests_.empty() || all_wait_for_room) &&
@@ -272,7 +244,7 @@ void FileCacheCore::serve() {
     fetch(entry);
     --busy_;
     settled_.notify_all();
-    // Perhaps the last that holds it, and with it a function of the user.
+    // This may be the last reference, and destroys a function of the user with the entry.
     const MutexUnlock unlocked(mutex_);
     entry.reset();
   }
@@ -284,7 +256,7 @@ void FileCacheCore::fetch(const Entry& entry) {
   }
 }
 
-// Whether there is something to write.
+// True if the file is in memory and is to be written.
 bool FileCacheCore::read(CacheEntry& entry) {
   entry.phase = CachePhase::kReading;
   const std::int64_t number = next_file_++;
@@ -313,7 +285,8 @@ bool FileCacheCore::read(CacheEntry& entry) {
   return true;
 }
 
-// False if it will have none: its file is too large, nobody wants it any more, or the cache ends.
+// False if there will be no room: the file is too large, nobody wants it any more, or the cache
+// ends.
 bool FileCacheCore::wait_for_room(CacheEntry& entry) {
   if (entry.size_bytes > options_.max_bytes) {
     entry.phase = CachePhase::kUncached;
@@ -342,7 +315,7 @@ void FileCacheCore::write(CacheEntry& entry) {
   bool is_written = false;
   {
     const MutexUnlock unlocked(mutex_);
-    is_written = write_new_file(entry.path, bytes.view);
+    is_written = write_cached(entry.path, bytes.view);
   }
   entry.item.bytes = {};
   if (is_written && entry.references > 0) {

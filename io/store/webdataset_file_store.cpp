@@ -20,7 +20,8 @@
 namespace energon {
 namespace {
 
-// Beyond that many open shards all are closed; opening one again is cheap beside looking up a part.
+// When so many shards are open, all are closed. Opening one again costs little compared with
+// looking up a part.
 constexpr std::size_t kMaxOpenShards = 128;
 
 DatasetInfo read_info(const std::string& path) {
@@ -35,7 +36,7 @@ DatasetInfo read_info(const std::string& path) {
   return std::move(*info);
 }
 
-// The content and the block before it.
+// The content of a part and the block before it, the header.
 SharedBytes read_with_header(const FileSource& file, const ByteRange& content) {
   if (content.offset < kTarBlockBytes) {
     throw Error(ErrorCode::kCorruptData,
@@ -48,7 +49,8 @@ SharedBytes read_with_header(const FileSource& file, const ByteRange& content) {
       file, {.offset = content.offset - kTarBlockBytes, .size = content.size + kTarBlockBytes});
 }
 
-// True if the header alone says so. Long names and sizes stand in extension headers before it.
+// Whether the block is the header of the part. False also if the name or the size is in extension
+// headers before the block.
 bool is_header_of(TarBlock block, std::string_view name, const PartLocation& part) {
   try {
     const TarHeader header = parse_tar_header(block, 0);
@@ -65,7 +67,7 @@ bool is_header_of(TarBlock block, std::string_view name, const PartLocation& par
   }
 }
 
-// Whether a walk over the sample comes by the part.
+// Whether a walk over the sample of the part finds the part at its place.
 bool is_in_its_sample(const FileSource& file, const SampleIndex& index, std::string_view name,
                       const PartLocation& part) {
   const auto key = split_member_name(name);
@@ -91,12 +93,51 @@ struct WebdatasetFileStore::Opened {
         records(ShardRecords::load(path + "/.nv-meta", info)),
         index(path + "/.nv-meta/index.sqlite") {}
 
+  const std::string& shard_of(const PartLocation& part) const;
+  const FileSource& tar_of(const PartLocation& part, const std::string& folder,
+                           const std::optional<std::string>& cache_dir);
+
   const OwnerProcess process;
   const DatasetInfo info;
   const std::optional<ShardRecords> records;
   const SampleIndex index;
   std::unordered_map<std::int64_t, FileSource> tars;  // by tar_file_id
 };
+
+// The name of the shard that has the part.
+const std::string& WebdatasetFileStore::Opened::shard_of(const PartLocation& part) const {
+  if (part.tar_file_id >= static_cast<std::int64_t>(info.shards.size())) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the part is in shard {}, but .info.json names {} shards; prepare the "
+                            "dataset again",
+                            part.tar_file_id, info.shards.size()));
+  }
+  return info.shards[static_cast<std::size_t>(part.tar_file_id)].name;
+}
+
+// The uncompressed tar that has the part. Opens it and checks it against its record if need be.
+const FileSource& WebdatasetFileStore::Opened::tar_of(const PartLocation& part,
+                                                      const std::string& folder,
+                                                      const std::optional<std::string>& cache_dir) {
+  if (const auto tar = tars.find(part.tar_file_id); tar != tars.end()) {
+    return tar->second;
+  }
+  const std::string& shard = shard_of(part);
+  check_shard_name(shard, folder);
+  if (tars.size() == kMaxOpenShards) {
+    tars.clear();
+  }
+  const std::string original = folder + "/" + shard;
+  FileSource file(original);
+  std::optional<FileSource> copy;
+  if (const std::string tar_path = ensure_expanded(file, cache_dir); tar_path != original) {
+    copy.emplace(tar_path);
+  }
+  if (const ShardRecord* const record = records ? records->find(shard) : nullptr) {
+    check_recorded_once(*record, file, copy ? *copy : file, tar_index_path(original), cache_dir);
+  }
+  return tars.emplace(part.tar_file_id, copy ? std::move(*copy) : std::move(file)).first->second;
+}
 
 WebdatasetFileStore::WebdatasetFileStore(std::string path, std::optional<std::string> cache_dir)
     : FileStore(std::move(path)), cache_dir_(std::move(cache_dir)) {}
@@ -123,7 +164,7 @@ FileStoreItem WebdatasetFileStore::get(std::string_view name) {
     }
     return read(name, *part);
   } catch (const Error& error) {
-    // Of what went wrong deeper, the file is named in the message: the path is the store's.
+    // The path of the new error is the store's; the file of the old one goes into its message.
     const auto& where = error.context();
     const bool is_elsewhere = where.path && *where.path != path();
     throw Error(
@@ -138,31 +179,8 @@ FileStoreItem WebdatasetFileStore::get(std::string_view name) {
 
 FileStoreItem WebdatasetFileStore::read(std::string_view name, const PartLocation& part) {
   Opened& open = opened();
-  if (part.tar_file_id >= static_cast<std::int64_t>(open.info.shards.size())) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the part is in shard {}, but .info.json names {} shards; prepare the "
-                            "dataset again",
-                            part.tar_file_id, open.info.shards.size()));
-  }
-  const std::string& shard = open.info.shards[static_cast<std::size_t>(part.tar_file_id)].name;
-  auto tar = open.tars.find(part.tar_file_id);
-  if (tar == open.tars.end()) {
-    check_shard_name(shard, path());
-    if (open.tars.size() == kMaxOpenShards) {
-      open.tars.clear();
-    }
-    const std::string original = path() + "/" + shard;
-    FileSource file(original);
-    std::optional<FileSource> copy;
-    if (const std::string tar_path = ensure_expanded(file, cache_dir_); tar_path != original) {
-      copy.emplace(tar_path);
-    }
-    if (const ShardRecord* const record = open.records ? open.records->find(shard) : nullptr) {
-      check_recorded_once(*record, file, copy ? *copy : file, tar_index_path(original), cache_dir_);
-    }
-    tar = open.tars.emplace(part.tar_file_id, copy ? std::move(*copy) : std::move(file)).first;
-  }
-  const FileSource& file = tar->second;
+  const std::string& shard = open.shard_of(part);
+  const FileSource& file = open.tar_of(part, path(), cache_dir_);
   if (part.content.offset > file.size() || part.content.size > file.size() - part.content.offset) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("the part ends at byte {}, the shard at byte {}; it was changed after "

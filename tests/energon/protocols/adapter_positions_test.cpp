@@ -11,6 +11,7 @@
 
 #include "energon/checkpoint/flat_state.h"
 #include "energon/checkpoint/loader_state_json.h"
+#include "energon/checkpoint/source_tree.h"
 #include "energon/compat/indexed_source.h"
 #include "energon/compat/skip_first.h"
 #include "energon/compat/stateless_source.h"
@@ -49,14 +50,17 @@ TEST_CASE("a state with adapters goes through a file, JSON and names, and one wi
     CHECK_THROWS_AS(energon::decode_loader_state(bytes.substr(0, size)), energon::Error);
   }
   SavableDataLoaderState impossible = state;
-  impossible.adapters[1].fields[1].second = std::int64_t{1} << 60;
-  CHECK_THAT(error_of([&] { energon::decode_loader_state(encode_loader_state(impossible)); },
-                      ErrorCode::kCorruptData),
-             Catch::Contains("state.adapters[1].batches"));
-  impossible.adapters[1].fields[1].second = std::int64_t{-1};
-  CHECK_THAT(error_of([&] { energon::decode_loader_state(encode_loader_state(impossible)); },
-                      ErrorCode::kCorruptData),
-             Catch::Contains("state.adapters[1].batches"));
+  for (const std::int64_t batches : {std::int64_t{1} << 60, std::int64_t{-1}}) {
+    CAPTURE(batches);
+    impossible.adapters[1].fields[1].second = batches;
+    CHECK_THAT(error_of([&] { energon::decode_loader_state(encode_loader_state(impossible)); },
+                        ErrorCode::kCorruptData),
+               Catch::Contains("state.adapters[1].batches"));
+    CHECK_THAT(error_of([&] { energon::from_tree(energon::to_tree(impossible)); },
+                        ErrorCode::kCorruptData),
+               Catch::Contains("state.adapters[1].batches"));
+  }
+  CHECK(energon::from_tree(energon::to_tree(state)) == state);
   SavableDataLoaderState bare = state;
   bare.adapters.clear();
   CHECK(encode_loader_state(bare)[8] == 2);
