@@ -8,6 +8,7 @@
 
 #include "bench/support/bare_read.h"
 #include "bench/support/measure.h"
+#include "energon/worker/channel_sizes.h"
 #include "io/error.h"
 #include "wrappers/recipe/pipeline.h"
 
@@ -78,7 +79,8 @@ std::int64_t LoaderRun::take() {
 }
 
 double LoaderRun::samples_per_second(std::int64_t samples) {
-  const int prefetched = setup_.num_workers * (LoaderOptions().prefetch_factor + 1) + 1;
+  const auto ahead = static_cast<int>(most_batches_ahead(loader_options(setup_)));
+  const int prefetched = setup_.num_workers * (ahead + 1) + 1;
   for (int i = 0; i < prefetched; ++i) {
     take();
   }

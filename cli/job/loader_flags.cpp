@@ -124,9 +124,20 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
                   "Seconds without progress of a worker that are an error")
       ->capture_default_str()
       ->check(seconds());
-  command.add_option("--prefetch-factor", flags.prefetch_factor, "Batches a worker may be ahead")
+  command
+      .add_option("--starvation-limit", flags.starvation_seconds,
+                  "Seconds that a worker without memory waits while the trainer waits for it")
       ->capture_default_str()
+      ->check(seconds());
+  command
+      .add_option("--prefetch-factor", flags.prefetch_factor,
+                  "Batches a worker may be ahead; default: by their bytes")
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--prefetch-kib", flags.prefetch_kib,
+                  "KiB of batches a worker may be ahead without --prefetch-factor")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 30));
   command
       .add_option("--checkpoint-every-batches", flags.checkpoint_every_batches,
                   "A worker stores its state every so many batches; default: by its size")

@@ -48,7 +48,9 @@ struct LoaderFlags {
   std::optional<std::int64_t> epochs = std::nullopt;
 
   double timeout_seconds = 60;
-  int prefetch_factor = 2;
+  double starvation_seconds = 5;
+  std::optional<int> prefetch_factor = std::nullopt;
+  std::uint64_t prefetch_kib = LoaderOptions().prefetch_bytes >> 10;
   std::uint64_t arena_limit_mib = LoaderOptions().arena_limit_bytes >> 20;
   std::uint64_t checkpoint_slot_mib = LoaderOptions().checkpoint_slot_bytes >> 20;
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;

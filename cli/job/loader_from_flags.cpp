@@ -168,11 +168,14 @@ LoaderOptions loader_options(const LoaderFlags& flags) {
                            .allow_uneven = flags.allow_uneven};
   options.epoch_policy = flags.epoch_policy;
   options.prefetch_factor = flags.prefetch_factor;
+  options.prefetch_bytes = flags.prefetch_kib << 10;
   options.checkpoint_every_batches = flags.checkpoint_every_batches;
   options.arena_limit_bytes = flags.arena_limit_mib << 20;
   options.checkpoint_slot_bytes = flags.checkpoint_slot_mib << 20;
   options.debug_log_path = flags.debug_log;
   options.quarantine_file = flags.quarantine;
+  options.starvation_limit =
+      std::chrono::milliseconds(static_cast<std::int64_t>(flags.starvation_seconds * 1000));
   options.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout_seconds * 1000));
   return options;

@@ -1,5 +1,6 @@
 #include "energon/distributed/dispatch_part.h"
 
+#include <exception>
 #include <utility>
 
 #include "energon/distributed/sample_bytes.h"
@@ -61,6 +62,9 @@ DispatchPart send_parts(std::vector<DispatchPart> parts, Comm& comm, BufferAlloc
     structures = encode_batches(parts);
   } catch (const Error& error) {
     parts = failed_parts(parts.size(), error);
+    structures.resize(parts.size());
+  } catch (const std::exception& error) {  // such as no memory: no rank is left waiting
+    parts = failed_parts(parts.size(), Error(ErrorCode::kInternal, error.what()));
     structures.resize(parts.size());
   }
   std::vector<std::string> notes;

@@ -9,8 +9,8 @@ namespace energon {
 Config loader_config(std::string_view type, const LoaderOptions& options,
                      const Config& stream_config) {
   Config config = {{"type", type}, {"prefetch_factor", nullptr}, {"stream", stream_config}};
-  if (options.worker_config.num_workers > 0) {
-    config["prefetch_factor"] = options.prefetch_factor;
+  if (options.worker_config.num_workers > 0 && options.prefetch_factor) {
+    config["prefetch_factor"] = *options.prefetch_factor;
   }
   return config;
 }

@@ -12,7 +12,7 @@
 namespace energon {
 
 /// Settings of a loader of type `type`, including `stream_config` (state_config()). prefetch_factor
-/// is null without workers.
+/// is null without workers and where it is absent.
 Config loader_config(std::string_view type, const LoaderOptions& options,
                      const Config& stream_config);
 

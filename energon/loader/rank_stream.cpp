@@ -246,6 +246,9 @@ std::optional<Sample> RankStream::advance() {
           batch->place = {start_[*stream].logical_shard, turn.epoch, turn.count};
           turns_.take(*stream);
           ++delivered_[*stream];
+          if (group_) {
+            group_->take(*stream);
+          }
           extend(certificates_[*stream], *batch);
           ++batch_index_;
           if (step_in_epoch_) {

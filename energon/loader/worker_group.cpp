@@ -12,10 +12,12 @@
 #include "energon/process/patience.h"
 #include "energon/stage/worker_exit.h"
 #include "energon/worker/arena_reserve.h"
+#include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/transport.h"
+#include "energon/worker/worker_beginning.h"
 #include "energon/worker/worker_main.h"
 #include "io/error.h"
 
@@ -106,7 +108,7 @@ std::vector<WorkerStatistics> WorkerGroup::statistics() const {
     // Both counters are only roughly of the same moment.
     const std::uint64_t made = std::clamp<std::uint64_t>(
         run.batches, worker.taken,
-        worker.taken + static_cast<std::uint64_t>(options_.prefetch_factor));
+        worker.taken + static_cast<std::uint64_t>(most_batches_ahead(options_)));
     run.queue_depth = static_cast<std::int64_t>(made - worker.taken);
     add_run(sums[i], run);
   }
@@ -192,17 +194,20 @@ const WorkerGroup::Worker& WorkerGroup::worker_of(std::size_t stream) const {
   return workers_[stream % workers_.size()];
 }
 
-std::optional<Sample> WorkerGroup::read(std::size_t stream) {
-  check_alive();
-  Worker& worker = worker_of(stream);
-  const int worker_id = worker.process.worker_id;
+// Waits for the next message. What the worker committed before it died is read first.
+RingUnit WorkerGroup::next_message(Worker& worker) {
+  RingUnit unit = worker.channel->samples().try_read();
+  if (unit.status == RingStatus::kItem) {
+    return unit;
+  }
   const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
   std::uint64_t progress = worker.channel->status().progress_count();
   Patience patience(options_.timeout);
   while (true) {
-    const RingUnit unit =
-        worker.channel->samples().read({.deadline = patience.look(), .peer_gone = peer_gone});
+    unit = worker.channel->samples().read({.deadline = patience.look(), .peer_gone = peer_gone});
     switch (unit.status) {
+      case RingStatus::kItem:
+        return unit;
       case RingStatus::kTimedOut: {
         const std::uint64_t now = worker.channel->status().progress_count();
         if (std::exchange(progress, now) != now) {
@@ -210,18 +215,24 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
         } else if (patience.is_over()) {
           throw_stuck(worker, "a batch");
         }
-        continue;
+        break;
       }
       case RingStatus::kClosed:
       case RingStatus::kPeerDied:
         throw_dead(worker);
-      case RingStatus::kItem:
-        break;
     }
+  }
+}
+
+std::optional<Sample> WorkerGroup::read(std::size_t stream) {
+  owner_.check("a loader");
+  Worker& worker = worker_of(stream);
+  const ErrorContext of_worker{.worker = worker.process.worker_id};
+  while (true) {
+    const RingUnit unit = next_message(worker);
     BatchHead head;
     if (unit.bytes.size() < sizeof(head)) {
-      throw Error(ErrorCode::kCorruptData, "a message from a worker is too short",
-                  {.worker = worker_id});
+      throw Error(ErrorCode::kCorruptData, "a message from a worker is too short", of_worker);
     }
     std::memcpy(&head, unit.bytes.data(), sizeof(head));
     const bool is_of_a_stream =
@@ -230,19 +241,15 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
       throw Error(ErrorCode::kInternal,
                   fmt::format("a worker sent stream {} when it was the turn of stream {}",
                               head.stream, stream),
-                  {.worker = worker_id});
+                  of_worker);
     }
     switch (head.kind) {
       case SampleMessage::kBatch: {
         const Received received = receive(worker, unit.bytes);
-        Sample sample = decode_sample(received.encoded, received.slots);
-        worker.channel->samples().release();  // not before it is whole here: see position()
-        ++worker.taken;
-        return sample;
+        return decode_sample(received.encoded, received.slots);  // released by take()
       }
       case SampleMessage::kReports:
         receive_reports(worker, unit.bytes);
-        patience.renew();
         continue;
       case SampleMessage::kEpochEnd:
         worker.channel->samples().release();
@@ -250,14 +257,17 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
       case SampleMessage::kFailure: {
         const std::string encoded(as_text(unit.bytes.subspan(sizeof(head))));
         worker.channel->samples().release();
-        Error error = decode_error(encoded);
-        error.with({.worker = worker_id});
-        throw error;
+        throw decode_error(encoded).with({.worker = worker.process.worker_id});
       }
     }
-    throw Error(ErrorCode::kCorruptData, "a message from a worker has an unknown kind",
-                {.worker = worker_id});
+    throw Error(ErrorCode::kCorruptData, "a message from a worker has an unknown kind", of_worker);
   }
+}
+
+void WorkerGroup::take(std::size_t stream) {
+  Worker& worker = worker_of(stream);
+  worker.channel->samples().release();
+  ++worker.taken;
 }
 
 WorkerGroup::Received WorkerGroup::receive(Worker& worker, ByteView unit) {
@@ -330,9 +340,9 @@ std::vector<SavableDatasetCheckpoint> WorkerGroup::positions(
   return positions;
 }
 
-// From the newest checkpoint of `stream` not after `index` (nothing: none is stored). A checkpoint
-// is whole before the batch it precedes can be read, and it is not overwritten before the worker is
-// prefetch_factor batches further, so the one to take is there, whatever the worker does or did.
+// From the newest checkpoint of `stream` not after `index` (nothing: none is stored). The one to
+// take is there, whatever the worker does or did: Note [Kept checkpoints] in
+// energon/worker/batch_sender.h.
 SavableDatasetCheckpoint WorkerGroup::position(std::size_t stream, std::int64_t delivered,
                                                std::optional<std::uint64_t> index) const {
   const Worker& worker = worker_of(stream);

@@ -47,8 +47,12 @@ class WorkerGroup {
 
   /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
   /// the end of its epoch. Throws Error: what the worker's pipeline threw, with the worker's id;
-  /// kWorkerDied if any worker is dead; kTimeout.
+  /// kWorkerDied if this worker is dead and has sent nothing more; kTimeout. A batch is returned
+  /// again by the next call unless take() was called.
   std::optional<Sample> read(std::size_t stream);
+  /// Records that the batch which read() returned is delivered: from now on positions() may be
+  /// asked for the one after it only.
+  void take(std::size_t stream);
 
   /// Tells all workers to start epoch `epoch`. Requires: all workers have reported the end of the
   /// epoch before.
@@ -82,6 +86,7 @@ class WorkerGroup {
     std::string_view encoded;
   };
 
+  RingUnit next_message(Worker& worker);
   Received receive(Worker& worker, ByteView unit);
   void receive_reports(Worker& worker, ByteView unit);
   void check_alive();

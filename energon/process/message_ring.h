@@ -25,6 +25,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -73,8 +74,13 @@ std::uint64_t ring_footprint(std::uint64_t capacity_bytes);
 void format_ring(const SharedRange& range, std::uint64_t capacity_bytes);
 
 struct RingWriterOptions {
-  /// Maximum number of unreleased units: the depth of the queue. 0: limited only by bytes.
+  /// Maximum number of unreleased units: the depth of the queue. 0: limited only by bytes. A writer
+  /// that finds a queue of 16 or more units full sleeps until it is half empty.
   std::uint64_t max_units = 0;
+
+  /// The queue is also full with two or more unreleased units that together weigh this much
+  /// (commit()). 0: no limit. Needs `max_units`.
+  std::uint64_t max_weight = 0;
 
   /// The advice in the error about a message that is too large.
   std::string remedy = "use a larger ring";
@@ -104,10 +110,10 @@ class RingWriter {
   RingSpace begin(std::uint64_t size_bytes, const Wait& wait);
 
   /// Publishes the begun unit, or its first `size_bytes`, and wakes the reader if it sleeps.
-  /// Requires: a unit was begun, and `size_bytes` is not larger than its size. Throws Error
-  /// (kInternal) otherwise.
+  /// `weight` counts against RingWriterOptions::max_weight. Requires: a unit was begun, and
+  /// `size_bytes` is not larger than its size. Throws Error (kInternal) otherwise.
   void commit();
-  void commit(std::uint64_t size_bytes);
+  void commit(std::uint64_t size_bytes, std::uint64_t weight = 0);
 
   /// Drops the begun unit, if any.
   void abort() noexcept { begun_ = false; }
@@ -119,13 +125,31 @@ class RingWriter {
   /// Whether the reader has released all units and sleeps until the next one.
   bool reader_waits() const;
 
+  /// Waits until the reader has released the first `count` units. Returns kItem; kTimedOut,
+  /// kClosed or kPeerDied. A begun unit stays begun. Requires: RingWriterOptions::max_units, and
+  /// `count` units were committed.
+  RingStatus wait_released(std::uint64_t count, const Wait& wait);
+
   std::uint64_t max_unit_bytes() const;
   std::uint64_t units_committed() const { return sequence_; }
+  /// Number of units that the reader has released. Requires: RingWriterOptions::max_units.
+  std::uint64_t units_released();
+  /// System calls made so far to sleep and to wake the reader.
+  std::uint64_t system_calls() const { return system_calls_; }
 
  private:
+  /// A committed unit that was not released when load_released() last looked.
+  struct Unreleased {
+    std::uint64_t end;  // cursor
+    std::uint64_t weight;
+  };
+
   bool closed() const;
   std::uint64_t load_released();
-  bool sleep(const Wait& wait, RingStatus& otherwise);
+  bool is_full() const;
+  std::uint64_t cursor_with_room(std::uint64_t max_units, std::uint64_t max_weight) const;
+  std::uint64_t cursor_to_sleep_for() const;
+  bool sleep(const Wait& wait, std::uint64_t wanted, RingStatus& otherwise);
 
   const SharedRange range_;
   RingHeader* const header_;
@@ -140,11 +164,23 @@ class RingWriter {
   std::uint64_t head_ = 0;      // end of the last committed unit
   std::uint64_t released_ = 0;  // last valid value read
   std::uint64_t sequence_ = 0;
-  std::deque<std::uint64_t> unit_ends_;  // ends of unreleased units, if max_units is set
-  std::uint64_t wanted_ = 0;             // `released` at which the last refused begin() has room
+  std::deque<Unreleased> unreleased_;  // oldest first; only if max_units is set
+  std::uint64_t unreleased_weight_ = 0;
+  std::uint64_t system_calls_ = 0;
+  std::uint64_t wanted_ = 0;  // `released` at which the last refused begin() has room
   bool begun_ = false;
   std::uint64_t begun_size_ = 0;
   std::uint64_t begun_padding_ = 0;
+};
+
+struct RingReaderOptions {
+  /// Whether read() spins for some microseconds before it sleeps. Pays while a core is free for it.
+  bool spins = true;
+
+  /// Whether read() naps for up to 0.2 ms before it sleeps, while units arrive that fast. A nap is
+  /// one system call, and none of the writer, for all units that come meanwhile; a sleep costs both
+  /// sides four for one unit.
+  bool naps = false;
 };
 
 /// The reading end; one per ring. Not thread-safe, except close(). In a forked child of the process
@@ -155,7 +191,7 @@ class RingReader {
   /// The writer polls `wake_writer`; this side polls `own`. Throws Error (kCorruptData) if `range`
   /// holds no ring.
   RingReader(SharedRange range, std::shared_ptr<const Doorbell> wake_writer,
-             std::shared_ptr<const Doorbell> own);
+             std::shared_ptr<const Doorbell> own, RingReaderOptions options = {});
   RingReader(const RingReader&) = delete;
   RingReader& operator=(const RingReader&) = delete;
 
@@ -183,11 +219,17 @@ class RingReader {
   int doorbell_fd() const { return own_->fd(); }
 
   std::uint64_t units_released() const { return sequence_; }
+  /// System calls made so far to nap, to sleep and to wake the writer. Those of a caller of
+  /// prepare_wait() are not known.
+  std::uint64_t system_calls() const { return system_calls_; }
 
  private:
   std::uint64_t load_published();
   UnitHeader read_header(std::uint64_t cursor) const;
+  bool has_more() const;
   bool spin();
+  bool nap(const Wait& wait);
+  bool sleep(const Wait& wait, RingStatus& otherwise);
 
   const SharedRange range_;
   RingHeader* const header_;
@@ -195,6 +237,7 @@ class RingReader {
   const std::uint64_t capacity_;
   const std::shared_ptr<const Doorbell> wake_writer_;
   const std::shared_ptr<const Doorbell> own_;
+  const RingReaderOptions options_;
   const OwnerProcess owner_;
 
   // The authoritative values, as in the writer.
@@ -205,6 +248,12 @@ class RingReader {
   std::uint64_t held_stride_ = 0;
   ByteView held_bytes_;
   unsigned spins_ = 0;  // how long to spin before sleeping; grows while spinning succeeds
+
+  // Naps are taken while units arrive faster than they pay for a sleep.
+  bool naps_pay_ = false;
+  std::chrono::nanoseconds nap_{0};
+  std::uint64_t napped_at_ = 0;  // sequence_ at the last nap
+  std::uint64_t system_calls_ = 0;
 };
 
 }  // namespace energon

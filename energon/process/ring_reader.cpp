@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "energon/process/message_ring.h"
@@ -12,6 +13,11 @@ namespace {
 constexpr unsigned kMinSpins = 16;
 constexpr unsigned kMaxSpins = 1024;
 
+// A nap should bring about as many units as this.
+constexpr std::uint64_t kUnitsPerNap = 8;
+constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(20);
+constexpr std::chrono::nanoseconds kLongestNap = std::chrono::microseconds(200);
+
 void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -23,14 +29,16 @@ void pause_cpu() {
 }  // namespace
 
 RingReader::RingReader(SharedRange range, std::shared_ptr<const Doorbell> wake_writer,
-                       std::shared_ptr<const Doorbell> own)
+                       std::shared_ptr<const Doorbell> own, RingReaderOptions options)
     : range_(std::move(range)),
       header_(header_of(range_)),
       units_(range_.data() + sizeof(RingHeader)),
       capacity_(checked_capacity(range_)),
       wake_writer_(std::move(wake_writer)),
       own_(std::move(own)),
-      spins_(kMaxSpins) {}
+      options_(options),
+      spins_(kMaxSpins),
+      nap_(kShortestNap) {}
 
 std::uint64_t RingReader::load_published() {
   // Acquire: units before it are whole. seq_cst: see Note [Sleeping].
@@ -92,10 +100,17 @@ RingUnit RingReader::try_read() {
   return {RingStatus::kItem, held_bytes_, sequence_};
 }
 
+// Relaxed: only a hint that try_read() will find something.
+bool RingReader::has_more() const {
+  return header_->published.load(std::memory_order_relaxed) != cursor_;
+}
+
 bool RingReader::spin() {
+  if (!options_.spins) {
+    return false;
+  }
   for (unsigned i = 0; i < spins_; ++i) {
-    // Relaxed: only a hint that try_read() will find something.
-    if (header_->published.load(std::memory_order_relaxed) != cursor_) {
+    if (has_more()) {
       spins_ = std::min(kMaxSpins, spins_ * 2);
       return true;
     }
@@ -105,20 +120,43 @@ bool RingReader::spin() {
   return false;
 }
 
+bool RingReader::nap(const Wait& wait) {
+  if (!naps_pay_ || wait.deadline == kNow) {
+    return false;
+  }
+  const std::uint64_t units = sequence_ - napped_at_;
+  nap_ = std::clamp(units < kUnitsPerNap       ? nap_ * 2
+                    : units > 2 * kUnitsPerNap ? nap_ / 2
+                                               : nap_,
+                    kShortestNap, kLongestNap);
+  napped_at_ = sequence_;
+  std::this_thread::sleep_for(nap_);
+  ++system_calls_;
+  naps_pay_ = has_more();
+  return naps_pay_;
+}
+
+// True: to be tried again.
+bool RingReader::sleep(const Wait& wait, RingStatus& otherwise) {
+  const auto begin = std::chrono::steady_clock::now();
+  bool timed_out = false;
+  const bool peer_gone = poll_doorbell(*own_, wait, timed_out);
+  finish_wait();
+  system_calls_ += 2;
+  otherwise = peer_gone ? RingStatus::kPeerDied : RingStatus::kTimedOut;
+  const bool is_woken = !peer_gone && !timed_out;
+  naps_pay_ = options_.naps && is_woken && std::chrono::steady_clock::now() - begin < kLongestNap;
+  return is_woken;
+}
+
 RingUnit RingReader::read(const Wait& wait) {
   RingUnit unit = try_read();
-  if (unit.status == RingStatus::kTimedOut && spin()) {
+  if (unit.status == RingStatus::kTimedOut && (spin() || nap(wait))) {
     unit = try_read();
   }
   RingStatus otherwise = RingStatus::kTimedOut;
   for (bool again = true; again && unit.status == RingStatus::kTimedOut;) {
-    if (prepare_wait()) {
-      bool timed_out = false;
-      const bool peer_gone = poll_doorbell(*own_, wait, timed_out);
-      again = !peer_gone && !timed_out;
-      otherwise = peer_gone ? RingStatus::kPeerDied : RingStatus::kTimedOut;
-      finish_wait();
-    }
+    again = !prepare_wait() || sleep(wait, otherwise);
     unit = try_read();  // also after death: what was committed is not lost
   }
   if (unit.status == RingStatus::kTimedOut) {
@@ -155,6 +193,7 @@ void RingReader::release() {
   const std::uint64_t wanted = header_->writer_wants.load(std::memory_order_seq_cst);  // as above
   if (wanted != 0 && cursor_ >= wanted &&
       header_->writer_wants.exchange(0, std::memory_order_relaxed) != 0) {  // ring once per sleep
+    ++system_calls_;
     wake_writer_->ring();
   }
 }

@@ -10,6 +10,18 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
+
+// A full queue of this many units or more is refilled once it is half empty; a shorter one at once.
+constexpr std::uint64_t kLongQueue = 16;
+
+// Two units are always allowed, one to read and one to write. A limit of 0 weighs nothing.
+bool is_full_with(std::uint64_t units, std::uint64_t weight, std::uint64_t max_units,
+                  std::uint64_t max_weight) {
+  return units >= max_units || (max_weight > 0 && units >= 2 && weight >= max_weight);
+}
+
+}  // namespace
 
 RingWriter::RingWriter(SharedRange range, std::shared_ptr<const Doorbell> wake_reader,
                        std::shared_ptr<const Doorbell> own, RingWriterOptions options)
@@ -36,10 +48,43 @@ std::uint64_t RingWriter::load_released() {
     throw_corrupt("release cursor", released, released_, head_);
   }
   released_ = released;
-  while (!unit_ends_.empty() && unit_ends_.front() <= released_) {
-    unit_ends_.pop_front();
+  while (!unreleased_.empty() && unreleased_.front().end <= released_) {
+    unreleased_weight_ -= unreleased_.front().weight;
+    unreleased_.pop_front();
   }
   return released;
+}
+
+bool RingWriter::is_full() const {
+  return is_full_with(unreleased_.size(), unreleased_weight_, options_.max_units,
+                      options_.max_weight);
+}
+
+// The `released` cursor from which on the queue has room within these limits.
+std::uint64_t RingWriter::cursor_with_room(std::uint64_t max_units,
+                                           std::uint64_t max_weight) const {
+  std::uint64_t units = unreleased_.size();
+  std::uint64_t weight = unreleased_weight_;
+  std::uint64_t cursor = released_;
+  for (const Unreleased& unit : unreleased_) {
+    if (!is_full_with(units, weight, max_units, max_weight)) {
+      break;
+    }
+    --units;
+    weight -= unit.weight;
+    cursor = unit.end;
+  }
+  return cursor;
+}
+
+// Later than needed, so that a full queue does not cost a wake-up per unit.
+std::uint64_t RingWriter::cursor_to_sleep_for() const {
+  if (options_.max_units == 0) {
+    return head_ - std::min(head_, capacity_ / 8 * 7);  // an eighth of the ring
+  }
+  return unreleased_.size() < kLongQueue
+             ? wanted_
+             : cursor_with_room(options_.max_units / 2, options_.max_weight / 2);
 }
 
 RingSpace RingWriter::try_begin(std::uint64_t size_bytes) {
@@ -61,10 +106,10 @@ RingSpace RingWriter::try_begin(std::uint64_t size_bytes) {
   const std::uint64_t end = head_ + padding + stride;
   wanted_ = end > capacity_ ? end - capacity_ : 0;
   const bool counts = options_.max_units > 0;
-  if (released_ < wanted_ || (counts && unit_ends_.size() >= options_.max_units)) {
+  if (released_ < wanted_ || (counts && is_full())) {
     load_released();
-    if (counts && unit_ends_.size() >= options_.max_units) {
-      wanted_ = std::max(wanted_, unit_ends_[unit_ends_.size() - options_.max_units]);
+    if (counts) {
+      wanted_ = std::max(wanted_, cursor_with_room(options_.max_units, options_.max_weight));
     }
     if (released_ < wanted_) {
       return {RingStatus::kTimedOut};
@@ -77,15 +122,12 @@ RingSpace RingWriter::try_begin(std::uint64_t size_bytes) {
   return {RingStatus::kItem, {units_ + start + sizeof(UnitHeader), size_bytes}};
 }
 
-bool RingWriter::sleep(const Wait& wait, RingStatus& otherwise) {
-  // Wait for an eighth of the ring, so that a full ring does not cost a wake-up per unit.
-  const std::uint64_t batch =
-      options_.max_units > 0 ? 0 : head_ - std::min(head_, capacity_ / 8 * 7);
-  const std::uint64_t wanted = std::max(wanted_, batch);
+bool RingWriter::sleep(const Wait& wait, std::uint64_t wanted, RingStatus& otherwise) {
   header_->writer_wants.store(wanted, std::memory_order_seq_cst);  // Note [Sleeping]
   const bool ready = load_released() >= wanted || closed();
   bool timed_out = false;
   const bool peer_gone = !ready && poll_doorbell(*own_, wait, timed_out);
+  system_calls_ += ready ? 0 : 2;                             // with the clearing of the doorbell
   header_->writer_wants.store(0, std::memory_order_relaxed);  // awake: a ring too many is harmless
   if (!ready && !timed_out) {
     own_->clear();
@@ -99,7 +141,7 @@ RingSpace RingWriter::begin(std::uint64_t size_bytes, const Wait& wait) {
   RingStatus otherwise = RingStatus::kTimedOut;
   for (bool again = true; again && space.status == RingStatus::kTimedOut;) {
     ENERGON_FAIL_POINT("waiting.for_space");
-    again = sleep(wait, otherwise);
+    again = sleep(wait, std::max(wanted_, cursor_to_sleep_for()), otherwise);
     space = try_begin(size_bytes);
   }
   if (space.status == RingStatus::kTimedOut) {
@@ -108,9 +150,31 @@ RingSpace RingWriter::begin(std::uint64_t size_bytes, const Wait& wait) {
   return space;
 }
 
+RingStatus RingWriter::wait_released(std::uint64_t count, const Wait& wait) {
+  owner_.check("a shared ring");
+  RingStatus otherwise = RingStatus::kTimedOut;
+  for (bool again = true; units_released() < count;) {
+    if (closed()) {
+      return RingStatus::kClosed;
+    }
+    if (!again) {
+      return otherwise;
+    }
+    ENERGON_FAIL_POINT("waiting.for_space");
+    const std::uint64_t wanted = unreleased_.at(count - (sequence_ - unreleased_.size()) - 1).end;
+    again = sleep(wait, wanted, otherwise);
+  }
+  return RingStatus::kItem;
+}
+
+std::uint64_t RingWriter::units_released() {
+  load_released();
+  return sequence_ - unreleased_.size();
+}
+
 void RingWriter::commit() { commit(begun_size_); }
 
-void RingWriter::commit(std::uint64_t size_bytes) {
+void RingWriter::commit(std::uint64_t size_bytes, std::uint64_t weight) {
   owner_.check("a shared ring");
   if (!begun_ || size_bytes > begun_size_) {
     throw Error(ErrorCode::kInternal,
@@ -129,7 +193,8 @@ void RingWriter::commit(std::uint64_t size_bytes) {
   ++sequence_;
   begun_ = false;
   if (options_.max_units > 0) {
-    unit_ends_.push_back(head_);
+    unreleased_.push_back({head_, weight});
+    unreleased_weight_ += weight;
   }
   ENERGON_FAIL_POINT("ring.before_publish");
   // Release: the unit is whole before it is visible. seq_cst: Note [Sleeping].
@@ -137,6 +202,7 @@ void RingWriter::commit(std::uint64_t size_bytes) {
   ENERGON_FAIL_POINT("ring.after_publish");
   if (header_->reader_sleeps.load(std::memory_order_seq_cst) != 0 &&         // Note [Sleeping]
       header_->reader_sleeps.exchange(0, std::memory_order_relaxed) != 0) {  // ring once per sleep
+    ++system_calls_;
     wake_reader_->ring();
   }
 }

@@ -18,6 +18,7 @@ struct ChannelHeader {
   std::atomic<std::uint32_t> closing;
   std::uint64_t total_bytes;
   std::uint64_t prefetch_units;
+  std::uint64_t prefetch_bytes;
   std::uint64_t sample_ring_bytes;
   std::uint64_t command_ring_bytes;
   std::uint64_t result_ring_bytes;
@@ -34,7 +35,7 @@ struct ChannelHeader {
 namespace {
 
 constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
-constexpr std::uint32_t kChannelVersion = 4;
+constexpr std::uint32_t kChannelVersion = 5;
 static_assert(sizeof(ChannelHeader) == 192 && sizeof(ChannelHeader) <= kPageBytes);
 
 /// One per waiting thread; their order is that of the descriptors, after the memory.
@@ -128,6 +129,7 @@ ChannelOptions options_of(const SharedMemory& memory) {
   }
   ChannelOptions options;
   options.prefetch_units = header.prefetch_units;
+  options.prefetch_bytes = header.prefetch_bytes;
   options.sample_ring_bytes = header.sample_ring_bytes;
   options.command_ring_bytes = header.command_ring_bytes;
   options.result_ring_bytes = header.result_ring_bytes;
@@ -162,6 +164,7 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   header_->version = kChannelVersion;
   header_->total_bytes = memory_->size();
   header_->prefetch_units = options.prefetch_units;
+  header_->prefetch_bytes = options.prefetch_bytes;
   header_->sample_ring_bytes = options.sample_ring_bytes;
   header_->command_ring_bytes = options.command_ring_bytes;
   header_->result_ring_bytes = options.result_ring_bytes;
@@ -183,8 +186,9 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
                                            RingWriterOptions{});
   results_ = std::make_unique<RingReader>(formatted(layout.results, options.result_ring_bytes),
                                           doorbells_[kWorkerCommands], doorbells_[kParentCommands]);
-  samples_ = std::make_unique<RingReader>(formatted(layout.samples, options.sample_ring_bytes),
-                                          doorbells_[kWorkerMain], doorbells_[kParentSamples]);
+  samples_ = std::make_unique<RingReader>(
+      formatted(layout.samples, options.sample_ring_bytes), doorbells_[kWorkerMain],
+      doorbells_[kParentSamples], RingReaderOptions{.spins = options.parent_spins, .naps = true});
   auto returns = std::make_unique<RingWriter>(formatted(layout.returns, kReturnRingBytes),
                                               doorbells_[kWorkerMain], doorbells_[kParentSamples]);
   arena_ = std::make_unique<ArenaReader>(
@@ -247,6 +251,7 @@ WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors) {
       std::make_unique<RingWriter>(ring_range(memory_, layout.samples, options.sample_ring_bytes),
                                    doorbells_[kParentSamples], doorbells_[kWorkerMain],
                                    RingWriterOptions{.max_units = options.prefetch_units,
+                                                     .max_weight = options.prefetch_bytes,
                                                      .remedy = "make batches of fewer samples"});
   auto returned =
       std::make_unique<RingReader>(ring_range(memory_, layout.returns, kReturnRingBytes),

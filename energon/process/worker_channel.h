@@ -46,6 +46,13 @@ struct ChannelOptions {
   /// Number of samples (ring units) that the worker may be ahead of the parent. At least 1.
   std::uint64_t prefetch_units = 4;
 
+  /// Weight of samples (their bytes in the arena) that the worker may be ahead, but at least 2
+  /// samples. 0: only `prefetch_units` counts.
+  std::uint64_t prefetch_bytes = 0;
+
+  /// Whether the parent spins before it sleeps until the next sample (RingReaderOptions::spins).
+  bool parent_spins = true;
+
   /// Bytes of sample messages in flight, without payloads, which are in the arena.
   std::uint64_t sample_ring_bytes = std::uint64_t{1} << 20;
 

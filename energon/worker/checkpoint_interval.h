@@ -10,9 +10,13 @@ namespace energon {
 /// Not thread-safe.
 class CheckpointInterval {
  public:
+  /// After this many batches a checkpoint is due even if they are small.
+  static constexpr std::int64_t kMostBatches = 16;
+
   /// `every_batches`: 0 means after the first batch of each epoch. Absent: as soon as the batches
-  /// since the last checkpoint have eight times as many bytes as that checkpoint. This is after
-  /// each batch, unless batches are small or shuffle buffers are large.
+  /// since the last checkpoint have eight times as many bytes as that checkpoint, and either 64 KiB
+  /// or kMostBatches. This is after each batch, unless batches are small or shuffle buffers are
+  /// large.
   explicit CheckpointInterval(std::optional<std::int64_t> every_batches)
       : every_batches_(every_batches) {}
 

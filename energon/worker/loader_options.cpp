@@ -15,19 +15,25 @@ void validate(const LoaderOptions& options) {
     }
   };
   constexpr int kMaxPrefetchFactor = 1024;
-  if (options.prefetch_factor < 1 || options.prefetch_factor > kMaxPrefetchFactor) {
+  if (options.prefetch_factor &&
+      (*options.prefetch_factor < 1 || *options.prefetch_factor > kMaxPrefetchFactor)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("prefetch_factor is {}, it must be from 1 to {}",
-                            options.prefetch_factor, kMaxPrefetchFactor));
+                            *options.prefetch_factor, kMaxPrefetchFactor));
+  }
+  if (options.prefetch_bytes == 0) {
+    throw Error(ErrorCode::kInvalidArgument, "prefetch_bytes is 0, it must be at least 1");
   }
   if (options.checkpoint_every_batches) {
     require(*options.checkpoint_every_batches >= 0, "checkpoint_every_batches",
             *options.checkpoint_every_batches, 0);
   }
   if (options.n_checkpoints) {
-    require(*options.n_checkpoints >= options.prefetch_factor + 1, "n_checkpoints",
-            *options.n_checkpoints, options.prefetch_factor + 1);
+    const int least = options.prefetch_factor.value_or(1) + 1;
+    require(*options.n_checkpoints >= least, "n_checkpoints", *options.n_checkpoints, least);
   }
+  require(options.starvation_limit.count() >= 0, "starvation_limit in milliseconds",
+          options.starvation_limit.count(), 0);
   require(options.timeout.count() >= 1, "timeout in milliseconds", options.timeout.count(), 1);
 }
 

@@ -27,17 +27,24 @@ struct LoaderOptions {
 
   EpochPolicy epoch_policy = EpochPolicy::kStrict;
 
-  /// Number of finished batches that each worker may be ahead. From 1 to 1,024.
-  int prefetch_factor = 2;
+  /// Maximum number of finished batches that each worker may be ahead, from 1 to 1,024. Absent: as
+  /// many as `prefetch_bytes` allows.
+  std::optional<int> prefetch_factor = std::nullopt;
+
+  /// Bytes of finished batches that each worker may be ahead if `prefetch_factor` is absent: the
+  /// worker begins no further batch once it has so many, but it is always 2 batches ahead, and
+  /// never more than 256. At least 1.
+  std::uint64_t prefetch_bytes = std::uint64_t{1} << 20;
 
   /// Number of batches after which a worker stores its state. A save returns the newest stored
   /// state and the number of batches to skip. 0: only after the first batch of each epoch. Absent:
-  /// after each batch, or less often if batches are small or the state is large, so that storing it
-  /// costs about an eighth of the bytes moved.
+  /// after each batch of 64 KiB or more, after up to 16 smaller ones, or less often if the state is
+  /// large, so that storing it costs about an eighth of the bytes moved.
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 
-  /// Number of states that each worker keeps per logical shard; at least prefetch_factor + 1.
-  /// Absent: prefetch_factor + 1.
+  /// Number of states that each worker keeps per logical shard, at least 2 and, if that is set,
+  /// prefetch_factor + 1. A worker that would overwrite a state which a save may still need waits
+  /// for the trainer. Absent: prefetch_factor + 1, or enough that it seldom waits.
   std::optional<int> n_checkpoints = std::nullopt;
 
   /// Maximum size of a state that a worker can keep. A shuffle buffer needs at most 16 bytes per
@@ -52,6 +59,11 @@ struct LoaderOptions {
   /// trainer still holds. Reduced to the machine's memory if larger. Also reduced if the limit of
   /// address space (ulimit -v) leaves no room, because the arena reserves a multiple of this value.
   std::uint64_t arena_limit_bytes = std::uint64_t{2} << 30;
+
+  /// How long a worker whose arena is full waits for memory while the trainer itself waits for its
+  /// next batch, so that only another thread could give some back. Then the run ends with Error
+  /// (kResourceExhausted). At most half of `timeout` counts.
+  std::chrono::milliseconds starvation_limit = std::chrono::seconds(5);
 
   /// Path of the log of what the parent and the workers deliver (energon/stage/debug_log.h), such
   /// as "log-{worker_id}.jsonl". Empty: no log. A log costs one system call per batch.

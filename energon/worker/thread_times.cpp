@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds kShortCall(50);
+constexpr std::chrono::microseconds kShortCall(500);
 constexpr std::chrono::milliseconds kInterval(1);
 constexpr std::chrono::milliseconds kWaitInterval(10);  // opens a file
 

@@ -13,9 +13,9 @@ namespace energon {
 
 /// The share of its busy time in which a thread really runs, for one kind of call. Querying a
 /// thread's CPU time is a system call, which is a large part of the cost of a small batch. So while
-/// calls are shorter than 50 us, the CPU time is measured once per millisecond, and the other calls
-/// are assumed to have the share of the last measured call. The time spent waiting for a core is
-/// measured at most once in ten milliseconds.
+/// calls are shorter than 500 us, the CPU time is measured once per millisecond, and the other
+/// calls are assumed to have the share of the last measured call. The time spent waiting for a core
+/// is measured at most once in ten milliseconds.
 class CpuShare {
  private:
   friend class BusyTime;

@@ -19,6 +19,11 @@ void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint) {
   }
 }
 
+std::optional<std::uint64_t> WorkerCheckpoints::oldest_after_store() const {
+  const MutexLock lock(mutex_);
+  return indexes_.size() < slots_ ? std::nullopt : std::optional(indexes_[1]);
+}
+
 std::optional<std::uint64_t> WorkerCheckpoints::newest_not_after(std::uint64_t delivered) const {
   const MutexLock lock(mutex_);
   const auto after = std::upper_bound(indexes_.begin(), indexes_.end(), delivered);

@@ -30,7 +30,11 @@ class WorkerCheckpoints {
     return interval_.due(index, bytes, is_first_of_epoch);
   }
 
-  /// Stores `checkpoint` in the ring.
+  /// The index of the checkpoint that will be the oldest once another one is stored; nullopt while
+  /// there is room for one more. Called by the worker's main thread.
+  std::optional<std::uint64_t> oldest_after_store() const;
+
+  /// Stores `checkpoint` in the ring, over the oldest one.
   void store(const SavableDatasetCheckpoint& checkpoint);
 
   /// The index of the newest stored checkpoint that is at most `delivered`; nullopt if there is

@@ -9,28 +9,11 @@
 
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "energon/checkpoint/loader_state.h"
 #include "energon/process/fork_server.h"
-#include "energon/process/worker_channel.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
 
 namespace energon {
-
-/// The sizes of the channel of worker `worker`, equal on both sides.
-ChannelOptions channel_options(const LoaderOptions& options, int worker);
-
-/// The start position of a worker.
-struct WorkerBeginning {
-  std::vector<SavableDatasetCheckpoint> streams;  ///< streams of the worker, in order
-  std::int64_t epoch = 0;                         ///< the epoch to start in
-};
-
-std::string encode_beginning(const WorkerBeginning& beginning);
 
 /// Runs until the channel is closed. Returns the exit code. Sends failures of the pipeline to the
 /// parent. Throws failures that occur before the channel exists; the parent gets these from

@@ -19,6 +19,7 @@ using energon::TrainOptions;
 using energon::Uneven;
 using energon::testing::in_memory;
 using energon::testing::Job;
+using energon::testing::JobSpec;
 using energon::testing::Keys;
 using energon::testing::one_epoch;
 
@@ -33,7 +34,7 @@ TEST_CASE("layouts that cannot be are refused with those that can", "[rescale]")
   CHECK(rescale(state, {.world_size = 5, .uneven = Uneven::kSpread}).ranks.size() == 5);
 }
 
-TEST_CASE("any micro batch size can follow when batches are the last stage", "[rescale]") {
+TEST_CASE("any micro batch size can follow when batches are the last stage", "[rescale][fork]") {
   for (const std::int64_t interval : {1, 4}) {
     TrainOptions options;
     options.batch_size = 4;
@@ -44,14 +45,18 @@ TEST_CASE("any micro batch size can follow when batches are the last stage", "[r
       }
       return joined;
     };
-    Job first(in_memory({60, 40}, options), {.world_size = 1, .logical_shards = 1});
+    const JobSpec layout{.world_size = 1,
+                         .num_workers = 1,
+                         .logical_shards = 1,
+                         .checkpoint_every_batches = interval};
+    Job first(in_memory({60, 40}, options), layout);
     const std::string before = keys_of(first.steps(3));
     const SavableJobState state = first.save();
     const std::string expected = before + keys_of(first.steps(15));
     for (const std::int64_t size : {1, 3, 5, 8}) {
       CAPTURE(size, interval);
       options.batch_size = size;
-      Job second(in_memory({60, 40}, options), {.world_size = 1, .logical_shards = 1});
+      Job second(in_memory({60, 40}, options), layout);
       second.restore(rescale(state, {.world_size = 1, .micro_batch_size = size}));
       const std::string found = before + keys_of(second.steps(60 / size));
       CHECK(found == expected.substr(0, found.size()));

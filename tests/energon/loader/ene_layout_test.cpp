@@ -234,7 +234,8 @@ TEST_CASE("ENE-23 configurations differ exactly where the loaders do", "[loader]
   const LoaderFixture fixture({.batch_size = 4});
   const auto config = fixture.loader(2)->config();
   CHECK(config == fixture.loader(2)->config());
-  CHECK(config.at("prefetch_factor") == 2);
+  CHECK(config.at("prefetch_factor").is_null());
+  CHECK(fixture.loader(2, {.prefetch_factor = 2})->config().at("prefetch_factor") == 2);
   CHECK(fixture.loader(0)->config().at("prefetch_factor").is_null());
   LoaderOptions seeded;
   seeded.worker_config.seed_offset = 5;

@@ -16,7 +16,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/worker/arena_reserve.h"
-#include "energon/worker/worker_main.h"
+#include "energon/worker/channel_sizes.h"
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"

@@ -157,6 +157,7 @@ TEST_CASE("what the workers answer to get_checkpoint is what is read from their 
           turns.start_epoch();
           group.start_epoch(turns.epoch());
         } else if (group.read(*stream)) {
+          group.take(*stream);
           turns.take(*stream);
           ++delivered[*stream];
         } else {

@@ -1,0 +1,67 @@
+// The main thread of a worker: makes the batches of its streams in turn and sends them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/process/fork_server.h"
+#include "energon/process/worker_channel.h"
+#include "energon/read/read_helper.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/batch_sender.h"
+#include "energon/worker/epoch_gate.h"
+#include "energon/worker/loader_monitor.h"
+#include "energon/worker/loader_options.h"
+#include "energon/worker/slot_allocator.h"
+#include "energon/worker/stream_checkpoints.h"
+#include "energon/worker/thread_times.h"
+#include "energon/worker/worker_beginning.h"
+#include "io/error.h"
+
+namespace energon {
+
+/// Used by the worker's main thread.
+class BatchProducer {
+ public:
+  /// All arguments must outlive the producer.
+  BatchProducer(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
+                EpochGate& gate);
+
+  /// Makes and sends batches until the channel is closed. Throws what the pipelines throw.
+  void run(const WorkerBeginning& beginning, const PipelineFactory& make_pipeline,
+           const LoaderOptions& options);
+
+  /// See BatchSender::send_failure().
+  void send_failure(const Error& error) { sender_.send_failure(error); }
+
+ private:
+  struct Stream {
+    std::size_t number;  // in the rank
+    int logical_shard;
+    std::unique_ptr<PositionedDataset> pipeline;
+  };
+
+  std::vector<Stream> begin_streams(const WorkerBeginning& beginning,
+                                    const PipelineFactory& make_pipeline,
+                                    const WorkerConfig& config);
+  std::optional<Sample> make_batch(Stream& stream, std::int64_t epoch);
+
+  const int worker_;
+  WorkerEndpoint& channel_;
+  StreamCheckpoints& checkpoints_;
+  EpochGate& gate_;
+  const Wait wait_;
+  SlotAllocator allocator_;
+  const std::shared_ptr<ReadHelper> read_helper_;  // null: one core
+  LoaderMonitor monitor_;
+  CpuShare making_;
+  BatchSender sender_;
+};
+
+}  // namespace energon

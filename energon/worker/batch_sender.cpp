@@ -1,0 +1,153 @@
+#include "energon/worker/batch_sender.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "energon/process/slot_reference.h"
+#include "energon/worker/protocol.h"
+#include "energon/worker/report_transport.h"
+#include "energon/worker/transport.h"
+
+namespace energon {
+namespace {
+
+// More than may be ahead. Without checkpoints nothing else asks what the parent has taken.
+constexpr std::size_t kManySent = 4096;
+
+}  // namespace
+
+PackedSample BatchSender::pack(Sample batch) {
+  const BusyTime busy(monitor_.block(), packing_, channel_.arena());
+  return allocator_.pack(std::move(batch));
+}
+
+// Room for a message; nothing once the channel is closed.
+std::optional<std::span<std::byte>> BatchSender::begin(std::size_t size) {
+  RingSpace space = channel_.samples().try_begin(size);
+  if (space.status == RingStatus::kTimedOut) {
+    const ConsumerWait waiting(monitor_.block());
+    space = channel_.samples().begin(size, wait_);
+  }
+  return space.status == RingStatus::kItem ? std::optional(space.bytes) : std::nullopt;
+}
+
+bool BatchSender::send_reports() {
+  const std::vector<FailureReport> reports = monitor_.take_reports();
+  for (const std::string& message : encode_reports(reports)) {
+    ArenaSlot slot = channel_.arena().acquire(message.size(), wait_);
+    std::memcpy(slot.bytes().data(), message.data(), message.size());
+    const BatchHead head{
+        .kind = SampleMessage::kReports, .slot_count = 1, .encoded_bytes = message.size()};
+    const auto space = begin(sizeof(head) + sizeof(SlotReference));
+    if (!space) {
+      return false;
+    }
+    const SlotReference reference = slot.publish();
+    std::memcpy(space->data(), &head, sizeof(head));
+    std::memcpy(space->data() + sizeof(head), &reference, sizeof(reference));
+    channel_.samples().commit();
+  }
+  return true;
+}
+
+void BatchSender::send_failure(const Error& error) {
+  try {
+    send_reports();
+  } catch (const Error&) {
+    // No memory for them, or the loader is closed: the failure says more than the reports.
+  }
+  const std::string encoded = encode_error(error);
+  const BatchHead head{.kind = SampleMessage::kFailure};
+  if (const auto space = begin(sizeof(head) + encoded.size())) {
+    std::memcpy(space->data(), &head, sizeof(head));
+    std::memcpy(space->data() + sizeof(head), encoded.data(), encoded.size());
+    channel_.samples().commit();
+  }
+}
+
+// Samples that were left out since the last checkpoint may not be left out again (a file that was
+// missing is back), so a restore only skips batches that nothing was left out of.
+bool BatchSender::has_new_drops() {
+  return std::exchange(drops_, monitor_.drops()) != monitor_.drops();
+}
+
+// Note [Kept checkpoints].
+bool BatchSender::wait_for_checkpoint_slot(std::size_t stream) {
+  const std::optional<std::uint64_t> oldest = checkpoints_.of(stream).oldest_after_store();
+  if (!oldest) {
+    return true;
+  }
+  RingWriter& samples = channel_.samples();
+  sent_.taken(samples.units_released());
+  const std::uint64_t units = sent_.units_until(stream, *oldest);
+  if (units == 0) {
+    return true;
+  }
+  const ConsumerWait waiting(monitor_.block());
+  return samples.wait_released(units, wait_) == RingStatus::kItem;
+}
+
+bool BatchSender::send_batch(Sample batch, std::size_t stream, const PositionedDataset& pipeline,
+                             bool is_first_of_epoch) {
+  PackedSample packed = pack(std::move(batch));
+  std::uint64_t bytes = 0;
+  for (const ArenaSlot& slot : packed.slots) {
+    bytes += slot.bytes().size();
+  }
+  const BatchHead head{.kind = SampleMessage::kBatch,
+                       .slot_count = static_cast<std::uint32_t>(packed.slots.size()),
+                       .stream = static_cast<std::uint32_t>(stream),
+                       .index = static_cast<std::uint64_t>(pipeline.index() - 1),
+                       .encoded_offset = packed.encoded_offset,
+                       .encoded_bytes = packed.encoded_bytes};
+  const std::size_t size = sizeof(head) + packed.slots.size() * sizeof(SlotReference);
+  const auto space = begin(size);
+  if (!space) {
+    return false;
+  }
+  WorkerCheckpoints& checkpoints = checkpoints_.of(stream);
+  const bool is_due = checkpoints.due(pipeline.index(), bytes, is_first_of_epoch);
+  if (has_new_drops() || is_due) {
+    if (!wait_for_checkpoint_slot(stream)) {
+      return false;
+    }
+    checkpoints.store(pipeline.checkpoint());
+  }
+  std::memcpy(space->data(), &head, sizeof(head));
+  std::size_t offset = sizeof(head);
+  for (ArenaSlot& slot : packed.slots) {
+    const SlotReference reference = slot.publish();
+    std::memcpy(space->data() + offset, &reference, sizeof(reference));
+    offset += sizeof(reference);
+  }
+  count_batch(monitor_.block());
+  if (sent_.size() >= kManySent) {
+    sent_.taken(channel_.samples().units_released());
+  }
+  sent_.add(channel_.samples().units_committed(), stream, head.index);
+  channel_.samples().commit(size, bytes);
+  return true;
+}
+
+bool BatchSender::send_epoch_end(std::size_t stream, const PositionedDataset& pipeline) {
+  const BatchHead head{.kind = SampleMessage::kEpochEnd,
+                       .stream = static_cast<std::uint32_t>(stream),
+                       .index = static_cast<std::uint64_t>(pipeline.index())};
+  const auto space = begin(sizeof(head));
+  if (!space) {
+    return false;
+  }
+  if (has_new_drops()) {
+    if (!wait_for_checkpoint_slot(stream)) {
+      return false;
+    }
+    checkpoints_.of(stream).store(pipeline.checkpoint());
+  }
+  std::memcpy(space->data(), &head, sizeof(head));
+  channel_.samples().commit();
+  return true;
+}
+
+}  // namespace energon

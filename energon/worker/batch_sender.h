@@ -1,0 +1,71 @@
+// The messages of a worker's main thread to the parent, and the checkpoints that go with them.
+//
+// Note [Kept checkpoints]: the parent finds the position after any number of batches that it has
+// taken in the checkpoint ring of the stream, as the newest checkpoint that is not later
+// (WorkerGroup::positions). So a checkpoint is stored before the batch that it includes can be
+// seen, and is overwritten only when the parent has taken all batches before the next one. A worker
+// that is due to store a checkpoint and finds its ring full of needed ones waits for the parent.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/process/wait.h"
+#include "energon/process/worker_channel.h"
+#include "energon/sample/sample.h"
+#include "energon/worker/loader_monitor.h"
+#include "energon/worker/sent_batches.h"
+#include "energon/worker/slot_allocator.h"
+#include "energon/worker/stream_checkpoints.h"
+#include "energon/worker/thread_times.h"
+#include "io/error.h"
+
+namespace energon {
+
+/// Used by the worker's main thread. Functions that return false: the channel was closed.
+class BatchSender {
+ public:
+  /// All arguments must outlive the sender, as must the descriptors of `wait`.
+  BatchSender(WorkerEndpoint& channel, StreamCheckpoints& checkpoints, SlotAllocator& allocator,
+              LoaderMonitor& monitor, const Wait& wait)
+      : channel_(channel),
+        checkpoints_(checkpoints),
+        allocator_(allocator),
+        monitor_(monitor),
+        wait_(wait) {}
+
+  /// Sends `batch`, the last one that `pipeline` made for stream `stream` of the rank. Stores a
+  /// checkpoint first, if one is due.
+  bool send_batch(Sample batch, std::size_t stream, const PositionedDataset& pipeline,
+                  bool is_first_of_epoch);
+
+  /// Says that `stream` is at the end of its epoch.
+  bool send_epoch_end(std::size_t stream, const PositionedDataset& pipeline);
+
+  /// Sends the failures that policies have allowed since the last call.
+  bool send_reports();
+
+  /// Sends what the worker failed with, after the reports.
+  void send_failure(const Error& error);
+
+ private:
+  PackedSample pack(Sample batch);
+  std::optional<std::span<std::byte>> begin(std::size_t size);
+  bool wait_for_checkpoint_slot(std::size_t stream);
+  bool has_new_drops();
+
+  WorkerEndpoint& channel_;
+  StreamCheckpoints& checkpoints_;
+  SlotAllocator& allocator_;
+  LoaderMonitor& monitor_;
+  const Wait wait_;
+  CpuShare packing_;
+  SentBatches sent_;
+  std::uint64_t drops_ = 0;  // before the last message about a stream
+};
+
+}  // namespace energon

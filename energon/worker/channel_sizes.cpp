@@ -1,0 +1,51 @@
+#include "energon/worker/channel_sizes.h"
+
+#include <algorithm>
+
+#include "energon/process/cpu_count.h"
+#include "energon/worker/checkpoint_interval.h"
+
+namespace energon {
+namespace {
+
+// Enough that neither side sleeps for each batch, even if a batch is one small sample.
+constexpr std::int64_t kMostSmallBatches = 256;
+
+// Checkpoints of a stream: as many as lie within the batches ahead, so that a worker seldom waits
+// for the parent before it stores one, and one to start from.
+std::int64_t checkpoint_slots(const LoaderOptions& options, std::int64_t streams) {
+  if (options.n_checkpoints) {
+    return std::max(*options.n_checkpoints, 2);
+  }
+  if (options.prefetch_factor) {
+    return *options.prefetch_factor + 1;
+  }
+  return kMostSmallBatches / CheckpointInterval::kMostBatches / std::max<std::int64_t>(streams, 1) +
+         2;
+}
+
+}  // namespace
+
+std::int64_t most_batches_ahead(const LoaderOptions& options) {
+  return options.prefetch_factor.value_or(kMostSmallBatches);
+}
+
+ChannelOptions channel_options(const LoaderOptions& options, int worker) {
+  const WorkerConfig& config = options.worker_config;
+  const int streams = share_of(config.stream_count(), worker, config.workers_per_rank());
+  ChannelOptions channel;
+  channel.prefetch_units = static_cast<std::uint64_t>(most_batches_ahead(options));
+  channel.prefetch_bytes = options.prefetch_factor ? 0 : options.prefetch_bytes;
+  channel.parent_spins = usable_cpus() > config.num_workers;
+  channel.checkpoint_rings = static_cast<std::uint64_t>(streams);
+  channel.checkpoints.slots = static_cast<std::uint32_t>(checkpoint_slots(options, streams));
+  channel.checkpoints.slot_bytes = options.checkpoint_slot_bytes;
+  channel.arena.limit_bytes = options.arena_limit_bytes;
+  channel.arena.keep_free_bytes = options.arena_limit_bytes / 2;
+  // Before the parent gives up waiting, so that the error is about the memory and not about the
+  // time.
+  channel.arena.starvation_limit = std::min(options.starvation_limit, options.timeout / 2);
+  return channel;
+}
+
+}  // namespace energon

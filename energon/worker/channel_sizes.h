@@ -1,0 +1,19 @@
+// The sizes of the memory that a worker shares with the parent.
+
+#pragma once
+
+#include <cstdint>
+
+#include "energon/process/worker_channel.h"
+#include "energon/worker/loader_options.h"
+
+namespace energon {
+
+/// Maximum number of batches that a worker may be ahead: LoaderOptions::prefetch_factor, or what
+/// limits small batches if it is absent.
+std::int64_t most_batches_ahead(const LoaderOptions& options);
+
+/// The sizes of the channel of worker `worker`, equal on both sides.
+ChannelOptions channel_options(const LoaderOptions& options, int worker);
+
+}  // namespace energon
