@@ -222,6 +222,24 @@ void RankStream::keep_position() {
   }
 }
 
+// What read() gave becomes part of the position, and gets its place.
+void RankStream::count_delivery(std::size_t stream, Sample& batch) {
+  log_yield(stream, batch);
+  last_stream_ = stream;
+  const Turn& turn = turns_.of(stream);
+  batch.place = {start_[stream].logical_shard, turn.epoch, turn.count};
+  turns_.take(stream);
+  ++delivered_[stream];
+  if (group_) {
+    group_->take(stream);
+  }
+  extend(certificates_[stream], batch);
+  ++batch_index_;
+  if (step_in_epoch_) {
+    ++*step_in_epoch_;
+  }
+}
+
 std::optional<Sample> RankStream::advance() {
   if (failure_) {
     throw *failure_;
@@ -240,20 +258,7 @@ std::optional<Sample> RankStream::advance() {
     while (true) {
       while (const std::optional<std::size_t> stream = turns_.next()) {
         if (std::optional<Sample> batch = read(*stream)) {
-          log_yield(*stream, *batch);
-          last_stream_ = *stream;
-          const Turn& turn = turns_.of(*stream);
-          batch->place = {start_[*stream].logical_shard, turn.epoch, turn.count};
-          turns_.take(*stream);
-          ++delivered_[*stream];
-          if (group_) {
-            group_->take(*stream);
-          }
-          extend(certificates_[*stream], *batch);
-          ++batch_index_;
-          if (step_in_epoch_) {
-            ++*step_in_epoch_;
-          }
+          count_delivery(*stream, *batch);
           return batch;
         }
         remember_turns();

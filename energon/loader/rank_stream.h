@@ -73,6 +73,7 @@ class RankStream {
 
  private:
   std::optional<Sample> advance();
+  void count_delivery(std::size_t stream, Sample& batch);
   std::optional<Sample> read(std::size_t stream);
   std::optional<Sample> read_in_process(std::size_t stream);
   void take_reports();

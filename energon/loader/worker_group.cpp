@@ -246,7 +246,8 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
     switch (head.kind) {
       case SampleMessage::kBatch: {
         const Received received = receive(worker, unit.bytes);
-        return decode_sample(received.encoded, received.slots);  // released by take()
+        // The unit is released by take().
+        return decode_sample(received.encoded, received.slots, worker.shards);
       }
       case SampleMessage::kReports:
         receive_reports(worker, unit.bytes);
@@ -273,18 +274,26 @@ void WorkerGroup::take(std::size_t stream) {
 WorkerGroup::Received WorkerGroup::receive(Worker& worker, ByteView unit) {
   BatchHead head;
   std::memcpy(&head, unit.data(), sizeof(head));
-  if (head.slot_count == 0 ||
-      unit.size() - sizeof(head) != head.slot_count * sizeof(SlotReference)) {
+  const std::uint64_t references = head.slot_count * std::uint64_t{sizeof(SlotReference)};
+  if ((head.slot_count == 0 && head.inlined_bytes == 0) ||
+      unit.size() - sizeof(head) != references + head.inlined_bytes) {
     throw Error(ErrorCode::kCorruptData, "a batch from a worker names a wrong number of slots",
                 {.worker = worker.process.worker_id});
   }
   Received received;
   std::vector<SharedBytes>& slots = received.slots;
-  slots.reserve(head.slot_count);
+  slots.reserve(head.slot_count + std::size_t{1});
+  if (head.inlined_bytes > 0) {
+    slots.emplace_back();  // there is no slot 0
+    received.encoded = as_text(unit.subspan(sizeof(head) + references));
+  }
   for (std::uint32_t i = 0; i < head.slot_count; ++i) {
     SlotReference reference;
     std::memcpy(&reference, unit.data() + sizeof(head) + i * sizeof(reference), sizeof(reference));
     slots.push_back(worker.channel->arena().lease(reference).shared_bytes());
+  }
+  if (head.inlined_bytes > 0) {
+    return received;
   }
   if (head.encoded_offset > slots[0].size() ||
       head.encoded_bytes > slots[0].size() - head.encoded_offset) {

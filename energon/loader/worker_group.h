@@ -20,6 +20,7 @@
 #include "energon/sample/sample.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
+#include "energon/worker/shard_numbers.h"
 #include "energon/worker/statistics.h"
 #include "io/error.h"
 #include "io/owner_process.h"
@@ -47,8 +48,8 @@ class WorkerGroup {
 
   /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
   /// the end of its epoch. Throws Error: what the worker's pipeline threw, with the worker's id;
-  /// kWorkerDied if this worker is dead and has sent nothing more; kTimeout. A batch is returned
-  /// again by the next call unless take() was called.
+  /// kWorkerDied if this worker is dead and has sent nothing more; kTimeout. Call
+  /// take() after each batch, before the next call.
   std::optional<Sample> read(std::size_t stream);
   /// Records that the batch which read() returned is delivered: from now on positions() may be
   /// asked for the one after it only.
@@ -78,9 +79,10 @@ class WorkerGroup {
   struct Worker {
     std::unique_ptr<ParentEndpoint> channel;
     WorkerProcess process;
-    std::uint64_t taken = 0;  // batches
+    std::uint64_t taken = 0;     // batches
+    NumberedShards shards = {};  // that its batches have named
   };
-  /// The contents of a message and the slots that hold it.
+  /// The contents of a message, in the unit or in its slots.
   struct Received {
     std::vector<SharedBytes> slots;
     std::string_view encoded;

@@ -4,16 +4,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/turns.h"
 #include "energon/read/leaf_readers.h"
-#include "energon/stage/debug_log.h"
 #include "energon/worker/statistics_block.h"
 
 namespace energon {
 
 BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
-                             StreamCheckpoints& checkpoints, EpochGate& gate)
+                             StreamCheckpoints& checkpoints, EpochGate& gate,
+                             const PipelineFactory& make_pipeline, const LoaderOptions& options)
     : worker_(start.worker_id),
+      make_pipeline_(make_pipeline),
+      options_(options),
       channel_(channel),
       checkpoints_(checkpoints),
       gate_(gate),
@@ -21,7 +22,7 @@ BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
       allocator_(channel.arena(), wait_),
       read_helper_(ReadHelper::can_help() ? std::make_shared<ReadHelper>() : nullptr),
       monitor_(statistics_in(channel.statistics())),
-      sender_(channel, checkpoints, allocator_, monitor_, wait_) {
+      sender_(channel, checkpoints, monitor_, wait_) {
   monitor_.set_on_many_reports([this] {
     if (!sender_.send_reports()) {
       throw Error(ErrorCode::kCancelled, "the loader was closed");
@@ -29,63 +30,51 @@ BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
   });
 }
 
-void BatchProducer::run(const WorkerBeginning& beginning, const PipelineFactory& make_pipeline,
-                        const LoaderOptions& options) {
-  const WorkerConfig& config = options.worker_config;
-  DebugLog log(options.debug_log_path, config, worker_);
-  std::vector<Stream> streams = begin_streams(beginning, make_pipeline, config);
+void BatchProducer::run(const WorkerBeginning& beginning) {
+  DebugLog log(options_.debug_log_path, options_.worker_config, worker_);
+  std::vector<Stream> streams = begin_streams(beginning);
   std::vector<Turn> places;
   for (const SavableDatasetCheckpoint& stream : beginning.streams) {
     places.push_back(stream.turn);
   }
   Turns turns(std::move(places), beginning.epoch);
-  bool has_given = false;
-  std::int64_t batches = 0;  // made in this run
+  std::int64_t batches_before = 0;  // at the start of the epoch
   while (true) {
-    const std::optional<std::size_t> turn = turns.next();
-    if (!turn) {
-      // A loop over data that gives nothing waits for the parent, which sees that.
-      const bool may_go_on = options.epoch_policy == EpochPolicy::kLoop && has_given;
-      if (!may_go_on && !gate_.wait_for_epoch(turns.epoch() + 1)) {
+    if (const std::optional<std::size_t> turn = turns.next()) {
+      if (!take_turn(streams[*turn], turns, *turn, log)) {
         return;
       }
-      turns.start_epoch();
-      has_given = false;
       continue;
     }
-    Stream& stream = streams[*turn];
-    std::optional<Sample> batch = make_batch(stream, turns.of(*turn).epoch);
-    if (!sender_.send_reports()) {
+    // A loop over data that gives nothing waits for the parent, which sees that.
+    const bool may_go_on = options_.epoch_policy == EpochPolicy::kLoop && batches_ > batches_before;
+    if (!may_go_on && !gate_.wait_for_epoch(turns.epoch() + 1)) {
       return;
     }
-    if (!batch) {
-      if (!sender_.send_epoch_end(stream.number, *stream.pipeline)) {
-        return;
-      }
-      turns.end_epoch(*turn);
-      continue;
-    }
-    if (log.enabled()) {
-      log.write({{"t", "yield_batch"},
-                 {"r", config.rank},
-                 {"w", worker_},
-                 {"idx", batches},
-                 {"keys", batch->keys}});
-    }
-    ++batches;
-    const bool is_first_of_epoch = turns.of(*turn).count == 0;
-    if (!sender_.send_batch(std::move(*batch), stream.number, *stream.pipeline,
-                            is_first_of_epoch)) {
-      return;
-    }
-    turns.take(*turn);
-    has_given = true;
+    turns.start_epoch();
+    batches_before = batches_;
   }
 }
 
-std::vector<BatchProducer::Stream> BatchProducer::begin_streams(
-    const WorkerBeginning& beginning, const PipelineFactory& make_pipeline,
-    const WorkerConfig& config) {
+// Makes and sends the next batch of `stream`, or says that its epoch ended. False: the channel was
+// closed.
+bool BatchProducer::take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log) {
+  const Turn turn = turns.of(number);
+  std::optional<PackedSample> batch = make_batch(stream, turn.epoch, log);
+  if (!sender_.send_reports()) {
+    return false;
+  }
+  if (!batch) {
+    turns.end_epoch(number);
+    return sender_.send_epoch_end(stream.number, *stream.pipeline);
+  }
+  turns.take(number);
+  ++batches_;
+  return sender_.send_batch(std::move(*batch), stream.number, *stream.pipeline, turn.count == 0);
+}
+
+std::vector<BatchProducer::Stream> BatchProducer::begin_streams(const WorkerBeginning& beginning) {
+  const WorkerConfig& config = options_.worker_config;
   const auto readers = std::make_shared<LeafReaders>(read_helper_);
   std::vector<Stream> streams;
   for (const SavableDatasetCheckpoint& begin : beginning.streams) {
@@ -95,7 +84,7 @@ std::vector<BatchProducer::Stream> BatchProducer::begin_streams(
                                   .memory = allocator_,
                                   .monitor = monitor_,
                                   .readers = readers};
-    auto pipeline = std::make_unique<PositionedDataset>(make_pipeline(context));
+    auto pipeline = std::make_unique<PositionedDataset>(make_pipeline_(context));
     SavableDatasetCheckpoint first = begin;
     if (!first.state) {
       first.state = pipeline->dataset().save_state();
@@ -109,19 +98,33 @@ std::vector<BatchProducer::Stream> BatchProducer::begin_streams(
   return streams;
 }
 
-std::optional<Sample> BatchProducer::make_batch(Stream& stream, std::int64_t epoch) {
+std::optional<PackedSample> BatchProducer::make_batch(Stream& stream, std::int64_t epoch,
+                                                      DebugLog& log) {
   channel_.status().set_item({static_cast<std::uint64_t>(stream.logical_shard),
                               static_cast<std::uint64_t>(stream.pipeline->index())});
-  std::optional<Sample> batch;
+  std::optional<PackedSample> packed;
   {
     const BusyTime busy(monitor_.block(), making_, channel_.arena());
-    batch = stream.pipeline->next(stream.logical_shard, epoch);
+    if (std::optional<Sample> batch = stream.pipeline->next(stream.logical_shard, epoch)) {
+      log_yield(log, *batch);
+      packed = allocator_.pack(std::move(*batch));
+    }
   }
   if (read_helper_) {
     count_helper(monitor_.block(), read_helper_->take_cpu_time());
   }
   channel_.status().advance();
-  return batch;
+  return packed;
+}
+
+void BatchProducer::log_yield(DebugLog& log, const Sample& batch) const {
+  if (log.enabled()) {
+    log.write({{"t", "yield_batch"},
+               {"r", options_.worker_config.rank},
+               {"w", worker_},
+               {"idx", batches_},
+               {"keys", batch.keys}});
+  }
 }
 
 }  // namespace energon

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "energon/checkpoint/positioned_dataset.h"
+#include "energon/checkpoint/turns.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/worker_channel.h"
 #include "energon/read/read_helper.h"
 #include "energon/sample/sample.h"
+#include "energon/stage/debug_log.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/batch_sender.h"
 #include "energon/worker/epoch_gate.h"
@@ -31,11 +33,11 @@ class BatchProducer {
  public:
   /// All arguments must outlive the producer.
   BatchProducer(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
-                EpochGate& gate);
+                EpochGate& gate, const PipelineFactory& make_pipeline,
+                const LoaderOptions& options);
 
   /// Makes and sends batches until the channel is closed. Throws what the pipelines throw.
-  void run(const WorkerBeginning& beginning, const PipelineFactory& make_pipeline,
-           const LoaderOptions& options);
+  void run(const WorkerBeginning& beginning);
 
   /// See BatchSender::send_failure().
   void send_failure(const Error& error) { sender_.send_failure(error); }
@@ -47,12 +49,14 @@ class BatchProducer {
     std::unique_ptr<PositionedDataset> pipeline;
   };
 
-  std::vector<Stream> begin_streams(const WorkerBeginning& beginning,
-                                    const PipelineFactory& make_pipeline,
-                                    const WorkerConfig& config);
-  std::optional<Sample> make_batch(Stream& stream, std::int64_t epoch);
+  std::vector<Stream> begin_streams(const WorkerBeginning& beginning);
+  bool take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log);
+  std::optional<PackedSample> make_batch(Stream& stream, std::int64_t epoch, DebugLog& log);
+  void log_yield(DebugLog& log, const Sample& batch) const;
 
   const int worker_;
+  const PipelineFactory& make_pipeline_;
+  const LoaderOptions& options_;
   WorkerEndpoint& channel_;
   StreamCheckpoints& checkpoints_;
   EpochGate& gate_;
@@ -62,6 +66,7 @@ class BatchProducer {
   LoaderMonitor monitor_;
   CpuShare making_;
   BatchSender sender_;
+  std::int64_t batches_ = 0;  // made in this run
 };
 
 }  // namespace energon

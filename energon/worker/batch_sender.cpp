@@ -18,11 +18,6 @@ constexpr std::size_t kManySent = 4096;
 
 }  // namespace
 
-PackedSample BatchSender::pack(Sample batch) {
-  const BusyTime busy(monitor_.block(), packing_, channel_.arena());
-  return allocator_.pack(std::move(batch));
-}
-
 // Room for a message; nothing once the channel is closed.
 std::optional<std::span<std::byte>> BatchSender::begin(std::size_t size) {
   RingSpace space = channel_.samples().try_begin(size);
@@ -89,20 +84,21 @@ bool BatchSender::wait_for_checkpoint_slot(std::size_t stream) {
   return samples.wait_released(units, wait_) == RingStatus::kItem;
 }
 
-bool BatchSender::send_batch(Sample batch, std::size_t stream, const PositionedDataset& pipeline,
-                             bool is_first_of_epoch) {
-  PackedSample packed = pack(std::move(batch));
-  std::uint64_t bytes = 0;
-  for (const ArenaSlot& slot : packed.slots) {
+bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
+                             const PositionedDataset& pipeline, bool is_first_of_epoch) {
+  std::uint64_t bytes = batch.inlined.size();
+  for (const ArenaSlot& slot : batch.slots) {
     bytes += slot.bytes().size();
   }
   const BatchHead head{.kind = SampleMessage::kBatch,
-                       .slot_count = static_cast<std::uint32_t>(packed.slots.size()),
+                       .slot_count = static_cast<std::uint32_t>(batch.slots.size()),
                        .stream = static_cast<std::uint32_t>(stream),
+                       .inlined_bytes = static_cast<std::uint32_t>(batch.inlined.size()),
                        .index = static_cast<std::uint64_t>(pipeline.index() - 1),
-                       .encoded_offset = packed.encoded_offset,
-                       .encoded_bytes = packed.encoded_bytes};
-  const std::size_t size = sizeof(head) + packed.slots.size() * sizeof(SlotReference);
+                       .encoded_offset = batch.encoded_offset,
+                       .encoded_bytes = batch.encoded_bytes};
+  const std::size_t size =
+      sizeof(head) + batch.slots.size() * sizeof(SlotReference) + batch.inlined.size();
   const auto space = begin(size);
   if (!space) {
     return false;
@@ -117,11 +113,12 @@ bool BatchSender::send_batch(Sample batch, std::size_t stream, const PositionedD
   }
   std::memcpy(space->data(), &head, sizeof(head));
   std::size_t offset = sizeof(head);
-  for (ArenaSlot& slot : packed.slots) {
+  for (ArenaSlot& slot : batch.slots) {
     const SlotReference reference = slot.publish();
     std::memcpy(space->data() + offset, &reference, sizeof(reference));
     offset += sizeof(reference);
   }
+  std::memcpy(space->data() + offset, batch.inlined.data(), batch.inlined.size());
   count_batch(monitor_.block());
   if (sent_.size() >= kManySent) {
     sent_.taken(channel_.samples().units_released());

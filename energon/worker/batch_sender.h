@@ -16,7 +16,6 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/process/wait.h"
 #include "energon/process/worker_channel.h"
-#include "energon/sample/sample.h"
 #include "energon/worker/loader_monitor.h"
 #include "energon/worker/sent_batches.h"
 #include "energon/worker/slot_allocator.h"
@@ -30,17 +29,13 @@ namespace energon {
 class BatchSender {
  public:
   /// All arguments must outlive the sender, as must the descriptors of `wait`.
-  BatchSender(WorkerEndpoint& channel, StreamCheckpoints& checkpoints, SlotAllocator& allocator,
-              LoaderMonitor& monitor, const Wait& wait)
-      : channel_(channel),
-        checkpoints_(checkpoints),
-        allocator_(allocator),
-        monitor_(monitor),
-        wait_(wait) {}
+  BatchSender(WorkerEndpoint& channel, StreamCheckpoints& checkpoints, LoaderMonitor& monitor,
+              const Wait& wait)
+      : channel_(channel), checkpoints_(checkpoints), monitor_(monitor), wait_(wait) {}
 
   /// Sends `batch`, the last one that `pipeline` made for stream `stream` of the rank. Stores a
   /// checkpoint first, if one is due.
-  bool send_batch(Sample batch, std::size_t stream, const PositionedDataset& pipeline,
+  bool send_batch(PackedSample batch, std::size_t stream, const PositionedDataset& pipeline,
                   bool is_first_of_epoch);
 
   /// Says that `stream` is at the end of its epoch.
@@ -53,17 +48,14 @@ class BatchSender {
   void send_failure(const Error& error);
 
  private:
-  PackedSample pack(Sample batch);
   std::optional<std::span<std::byte>> begin(std::size_t size);
   bool wait_for_checkpoint_slot(std::size_t stream);
   bool has_new_drops();
 
   WorkerEndpoint& channel_;
   StreamCheckpoints& checkpoints_;
-  SlotAllocator& allocator_;
   LoaderMonitor& monitor_;
   const Wait wait_;
-  CpuShare packing_;
   SentBatches sent_;
   std::uint64_t drops_ = 0;  // before the last message about a stream
 };

@@ -27,7 +27,8 @@
 namespace energon {
 
 enum class SampleMessage : std::uint32_t {
-  kBatch = 1,     ///< BatchHead, then a SlotReference per slot; slot 0 holds the encoded sample
+  kBatch = 1,     ///< BatchHead, then a SlotReference per slot; slot 0 holds the encoded sample,
+                  ///< or it follows the references and there is no slot 0
   kEpochEnd = 2,  ///< the head only
   kFailure = 3,   ///< the head, then the encoded Error
   kReports = 4,   ///< like kBatch; slot 0 holds encoded failure reports
@@ -37,8 +38,8 @@ enum class SampleMessage : std::uint32_t {
 struct BatchHead {
   SampleMessage kind = SampleMessage::kBatch;
   std::uint32_t slot_count = 0;
-  std::uint32_t stream = 0;  ///< index within the rank of the stream of this message
-  std::uint32_t reserved = 0;
+  std::uint32_t stream = 0;          ///< index within the rank of the stream of this message
+  std::uint32_t inlined_bytes = 0;   ///< of the encoded sample behind the references; 0: in slot 0
   std::uint64_t index = 0;           ///< batches of this stream before this one, in all epochs
   std::uint64_t encoded_offset = 0;  ///< of the encoded sample or reports, in slot 0
   std::uint64_t encoded_bytes = 0;

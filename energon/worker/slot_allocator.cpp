@@ -16,6 +16,9 @@ namespace {
 // Copied payloads begin on this boundary, so that tensors over them are aligned.
 constexpr std::size_t kPayloadAlignment = 64;
 
+// An encoded sample of up to this size goes through the ring instead of a slot of its own.
+constexpr std::size_t kMostInlined = 2048;
+
 std::size_t aligned(std::size_t size) {
   return (size + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment;
 }
@@ -135,26 +138,32 @@ Buffer SlotAllocator::allocate(std::size_t size) {
 class SlotAllocator::Placer final : public PayloadPlacer {
  public:
   Placer(const Loans& loans, const Sample& sample) {
-    // A slot may be published if its only holders are payloads of this sample.
-    std::unordered_map<const void*, std::pair<ArenaSlot*, long>> holders;
     for (const auto& [name, value] : sample.fields) {
       for_each_payload(value, [&](const SharedBytes& payload) {
-        if (ArenaSlot* const found = loans.find(payload.owner.get())) {
-          auto& [slot, count] = holders[payload.owner.get()];
-          slot = found;
-          if (++count == payload.owner.use_count()) {
-            slots_.push_back(slot);
-            number_of_[payload.owner.get()] = static_cast<std::uint32_t>(slots_.size());
-          }
+        const void* const owner = payload.owner.get();
+        if (last_ == nullptr || owner != last_owner_) {
+          last_owner_ = owner;
+          last_ = &owners_[owner];
+          last_->slot = last_->slot != nullptr ? last_->slot : loans.find(owner);
+        }
+        // A slot may be published if its only holders are payloads of this sample.
+        if (last_->slot != nullptr && ++last_->payloads == payload.owner.use_count()) {
+          slots_.push_back(last_->slot);
+          last_->number = static_cast<std::uint32_t>(slots_.size());
         }
       });
     }
   }
 
   PayloadPlace place(const SharedBytes& payload) override {
-    if (const auto found = number_of_.find(payload.owner.get()); found != number_of_.end()) {
-      const std::byte* begin = slots_[found->second - 1]->bytes().data();
-      return {found->second, static_cast<std::uint64_t>(payload.view.data() - begin)};
+    const void* const owner = payload.owner.get();
+    if (last_ == nullptr || owner != last_owner_) {
+      last_owner_ = owner;
+      last_ = &owners_[owner];
+    }
+    if (last_->number != 0) {
+      const std::byte* begin = last_->slot->bytes().data();
+      return {last_->number, static_cast<std::uint64_t>(payload.view.data() - begin)};
     }
     const std::size_t offset = aligned(copied_bytes_);
     copied_bytes_ = offset + payload.size();
@@ -177,8 +186,18 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   }
 
  private:
+  /// What payloads hold: a slot, or other memory.
+  struct Owner {
+    ArenaSlot* slot = nullptr;
+    long payloads = 0;
+    std::uint32_t number = 0;  // of the slot, if it is published
+  };
+
   std::vector<ArenaSlot*> slots_;
-  std::unordered_map<const void*, std::uint32_t> number_of_;
+  std::unordered_map<const void*, Owner> owners_;
+  // That of the last payload: neighbours usually lie in one buffer.
+  const void* last_owner_ = nullptr;
+  Owner* last_ = nullptr;
   std::vector<ByteView> copies_;
   std::size_t copied_bytes_ = 0;
 };
@@ -186,14 +205,20 @@ class SlotAllocator::Placer final : public PayloadPlacer {
 PackedSample SlotAllocator::pack(Sample sample) {
   Placer placer(*loans_, sample);
   encoded_.clear();
-  encode_sample(sample, placer, encoded_);
+  encode_sample(sample, placer, shards_, encoded_);
   PackedSample packed;
-  packed.encoded_offset = aligned(placer.copied_bytes());
-  packed.encoded_bytes = encoded_.bytes().size();
-  packed.slots.push_back(arena_.acquire(packed.encoded_offset + packed.encoded_bytes, wait_));
-  const std::span<std::byte> first = packed.slots.front().bytes();
-  placer.copy_into(first);
-  std::memcpy(first.data() + packed.encoded_offset, encoded_.bytes().data(), packed.encoded_bytes);
+  packed.slots.reserve(placer.slots().size() + 1);
+  if (placer.copied_bytes() == 0 && encoded_.bytes().size() <= kMostInlined) {
+    packed.inlined = encoded_.bytes();
+  } else {
+    packed.encoded_offset = aligned(placer.copied_bytes());
+    packed.encoded_bytes = encoded_.bytes().size();
+    packed.slots.push_back(arena_.acquire(packed.encoded_offset + packed.encoded_bytes, wait_));
+    const std::span<std::byte> first = packed.slots.front().bytes();
+    placer.copy_into(first);
+    std::memcpy(first.data() + packed.encoded_offset, encoded_.bytes().data(),
+                packed.encoded_bytes);
+  }
   for (ArenaSlot* slot : placer.slots()) {
     packed.slots.push_back(std::move(*slot));
   }

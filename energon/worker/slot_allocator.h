@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "energon/process/arena.h"
@@ -16,14 +17,19 @@
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "energon/state/byte_codec.h"
+#include "energon/worker/shard_numbers.h"
 
 namespace energon {
 
-/// An encoded batch in slots, ready to be published.
+/// An encoded batch, ready to be published. Payloads name slots by number: 0 is that of copied
+/// payloads, which a small batch has no need of.
 struct PackedSample {
   std::vector<ArenaSlot> slots;      ///< slot 0: copied payloads, then the encoded sample
   std::uint64_t encoded_offset = 0;  ///< offset in slot 0
   std::uint64_t encoded_bytes = 0;
+  /// If there is no slot 0, the encoded sample: `slots` begins with slot 1. Valid until the next
+  /// pack().
+  std::string_view inlined = {};
 };
 
 /// Used only by the thread that made it, the worker's main thread. Buffers may be released on any
@@ -40,8 +46,9 @@ class SlotAllocator final : public BufferAllocator {
 
   Buffer allocate(std::size_t size) override;
 
-  /// Encodes `sample` into slots and consumes it: its payloads must not be used afterwards. Throws
-  /// Error: kResourceExhausted that names arena_limit_bytes, and those of encode_sample().
+  /// Encodes `sample` into slots and consumes it: its payloads must not be used afterwards. Results
+  /// must be decoded in their order, because a batch names only shards that none before it named.
+  /// Throws Error: kResourceExhausted that names arena_limit_bytes, and those of encode_sample().
   PackedSample pack(Sample sample);
 
  private:
@@ -52,6 +59,7 @@ class SlotAllocator final : public BufferAllocator {
   const Wait wait_;
   const std::shared_ptr<Loans> loans_;  // shared with the live buffers
   ByteWriter encoded_;                  // reused to avoid allocations
+  ShardNumbers shards_;                 // that batches have named
 };
 
 }  // namespace energon

@@ -206,57 +206,25 @@ class Decoder {
   const std::span<const SharedBytes> slots_;
 };
 
-// Sources are written with a table of the tars they name: most samples of a batch come from few of
-// them.
-void encode_sources(const std::vector<SampleSource>& sources, ByteWriter& writer) {
-  std::vector<const SourceShard*> shards;
-  std::vector<std::uint32_t> places;
-  for (const SampleSource& source : sources) {
-    if (!source.shard) {
-      throw Error(ErrorCode::kInvalidArgument, "a source of the batch has no shard");
-    }
-    std::size_t place = 0;
-    while (place < shards.size() && shards[place] != source.shard.get()) {
-      ++place;
-    }
-    if (place == shards.size()) {
-      shards.push_back(source.shard.get());
-    }
-    places.push_back(static_cast<std::uint32_t>(place));
-  }
-  writer.u32(static_cast<std::uint32_t>(shards.size()));
-  for (const SourceShard* shard : shards) {
-    writer.text(shard->dataset_path);
-    writer.text(shard->shard_name);
-    writer.text(shard->subflavors);
-  }
+void encode_sources(const std::vector<SampleSource>& sources, ShardNumbers& shards,
+                    ByteWriter& writer) {
+  shards.encode_new(sources, writer);
   writer.u32(static_cast<std::uint32_t>(sources.size()));
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    writer.u32(places[i]);
-    writer.i64(sources[i].index_in_shard);
-    writer.u64(sources[i].bytes.offset);
-    writer.u64(sources[i].bytes.size);
-    writer.u32(sources[i].sample);
-    writer.u64(sources[i].checksum);
+  for (const SampleSource& source : sources) {
+    writer.u32(shards.of(source));
+    writer.i64(source.index_in_shard);
+    writer.u64(source.bytes.offset);
+    writer.u64(source.bytes.size);
+    writer.u32(source.sample);
+    writer.u64(source.checksum);
   }
 }
 
-std::vector<SampleSource> decode_sources(ByteReader& reader) {
-  std::vector<std::shared_ptr<const SourceShard>> shards(reader.count(12));
-  for (auto& shard : shards) {
-    SourceShard entry;
-    entry.dataset_path = reader.text();
-    entry.shard_name = reader.text();
-    entry.subflavors = reader.text();
-    shard = std::make_shared<const SourceShard>(std::move(entry));
-  }
+std::vector<SampleSource> decode_sources(ByteReader& reader, NumberedShards& shards) {
+  shards.decode_new(reader);
   std::vector<SampleSource> sources(reader.count(40));
   for (SampleSource& source : sources) {
-    const std::uint32_t place = reader.u32();
-    if (place >= shards.size()) {
-      reader.fail("source names an unknown tar");
-    }
-    source.shard = shards[place];
+    source.shard = shards.at(reader.u32(), reader);
     source.index_in_shard = reader.i64();
     source.bytes.offset = reader.u64();
     source.bytes.size = reader.u64();
@@ -268,17 +236,24 @@ std::vector<SampleSource> decode_sources(ByteReader& reader) {
 
 }  // namespace
 
-void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writer) {
+void encode_sample(const Sample& sample, PayloadPlacer& placer, ShardNumbers& shards,
+                   ByteWriter& writer) {
   writer.u32(static_cast<std::uint32_t>(sample.keys.size()));
   for (const std::string& key : sample.keys) {
     writer.text(key);
   }
   writer.text(sample.restore_key.bytes());
   Encoder(placer, writer).mapping(sample.fields);
-  encode_sources(sample.sources, writer);
+  encode_sources(sample.sources, shards, writer);
 }
 
-Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots) {
+void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writer) {
+  ShardNumbers shards;
+  encode_sample(sample, placer, shards, writer);
+}
+
+Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots,
+                     NumberedShards& shards) {
   ByteReader reader(encoded, "a batch from a worker");
   Sample sample;
   sample.keys.resize(reader.count(4));
@@ -289,9 +264,14 @@ Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slot
     sample.restore_key = RestoreKey::from_bytes(key);
   }
   sample.fields = Decoder(reader, slots).mapping(0);
-  sample.sources = decode_sources(reader);
+  sample.sources = decode_sources(reader, shards);
   reader.finish();
   return sample;
+}
+
+Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots) {
+  NumberedShards shards;
+  return decode_sample(encoded, slots, shards);
 }
 
 std::string encode_error(const Error& error) {

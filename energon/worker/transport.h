@@ -11,6 +11,7 @@
 
 #include "energon/sample/sample.h"
 #include "energon/state/byte_codec.h"
+#include "energon/worker/shard_numbers.h"
 #include "io/bytes.h"
 #include "io/error.h"
 
@@ -30,11 +31,17 @@ class PayloadPlacer {
 };
 
 /// Appends the sample to `writer`. Throws what `placer` throws, and Error: kInvalidArgument that
-/// names the field if it contains lazy bytes, kResourceExhausted as ByteWriter::text().
+/// names the field if it contains lazy bytes, kResourceExhausted as ByteWriter::text(). Names of
+/// shards that have a number in `shards` are left out; without `shards`, none are.
+void encode_sample(const Sample& sample, PayloadPlacer& placer, ShardNumbers& shards,
+                   ByteWriter& writer);
 void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writer);
 
 /// Decodes a sample, whose payloads view `slots` and keep them alive. Checks every length and range
-/// before use. Throws Error (kCorruptData).
+/// before use. `shards` are those that the samples before it have named. Throws Error
+/// (kCorruptData).
+Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots,
+                     NumberedShards& shards);
 Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots);
 
 /// Convert an Error to bytes and back, so that a failure in a worker can be rethrown in the parent.

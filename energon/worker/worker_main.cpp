@@ -68,10 +68,10 @@ void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoint
 /// Makes and sends batches until the channel is closed, or sends why it cannot.
 void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
              EpochGate& gate, const PipelineFactory& make_pipeline, const LoaderOptions& options) {
-  BatchProducer producer(start, channel, checkpoints, gate);
+  BatchProducer producer(start, channel, checkpoints, gate, make_pipeline, options);
   std::optional<Error> failure;
   try {
-    producer.run(decode_beginning(as_text(start.payload)), make_pipeline, options);
+    producer.run(decode_beginning(as_text(start.payload)));
   } catch (const Error& error) {
     failure = error;
   } catch (const std::bad_alloc&) {

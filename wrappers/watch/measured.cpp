@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "io/relaxed.h"
+
 namespace energon {
 
 Measured::Measured(std::unique_ptr<Dataset> inner, std::string_view name,
@@ -33,10 +35,9 @@ void Measured::next_many(std::int64_t count, std::vector<Sample>& samples) {
 
 void Measured::count(const Sample& sample) {
   StageCounters& counters = stage_.counters();
-  counters.samples.fetch_add(std::max<std::size_t>(sample.keys.size(), 1),
-                             std::memory_order_relaxed);  // a count, nothing hangs on it
+  add_relaxed(counters.samples, std::max<std::size_t>(sample.keys.size(), 1));
   if (count_bytes_ == CountBytes::kYes) {
-    counters.bytes.fetch_add(payload_bytes(sample), std::memory_order_relaxed);  // likewise
+    add_relaxed(counters.bytes, payload_bytes(sample));
   }
 }
 
