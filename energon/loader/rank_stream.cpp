@@ -225,7 +225,6 @@ void RankStream::keep_position() {
 // What read() gave becomes part of the position, and gets its place.
 void RankStream::count_delivery(std::size_t stream, Sample& batch) {
   log_yield(stream, batch);
-  last_stream_ = stream;
   const Turn& turn = turns_.of(stream);
   batch.place = {start_[stream].logical_shard, turn.epoch, turn.count};
   turns_.take(stream);

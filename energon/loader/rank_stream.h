@@ -137,7 +137,6 @@ class RankStream {
   std::optional<std::chrono::steady_clock::time_point> returned_at_;  // from next()
 
   DebugLog log_;
-  std::size_t last_stream_ = 0;             // stream of the last batch
   std::optional<std::int64_t> iter_index_;  // batches of this epoch, from its first next() on
   std::int64_t global_index_ = 0;           // batches since the stream was made
 };

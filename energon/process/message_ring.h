@@ -177,9 +177,9 @@ struct RingReaderOptions {
   /// Whether read() spins for some microseconds before it sleeps. Pays while a core is free for it.
   bool spins = true;
 
-  /// Whether read() naps for up to 0.2 ms before it sleeps, while units arrive that fast. A nap is
-  /// one system call, and none of the writer, for all units that come meanwhile; a sleep costs both
-  /// sides four for one unit.
+  /// Whether read() naps for up to 0.2 ms while units arrive faster than that. A nap is one system
+  /// call, and none of the writer, for all units that come meanwhile; a sleep costs both sides four
+  /// for one unit.
   bool naps = false;
 };
 

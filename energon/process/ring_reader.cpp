@@ -112,6 +112,7 @@ bool RingReader::spin() {
   for (unsigned i = 0; i < spins_; ++i) {
     if (has_more()) {
       spins_ = std::min(kMaxSpins, spins_ * 2);
+      naps_pay_ = options_.naps;
       return true;
     }
     pause_cpu();
@@ -120,6 +121,8 @@ bool RingReader::spin() {
   return false;
 }
 
+// Rather than a spin while units are frequent: a reader that looks at each one as it is published
+// slows the writer down, because they fight for its cache line.
 bool RingReader::nap(const Wait& wait) {
   if (!naps_pay_ || wait.deadline == kNow) {
     return false;
@@ -151,7 +154,7 @@ bool RingReader::sleep(const Wait& wait, RingStatus& otherwise) {
 
 RingUnit RingReader::read(const Wait& wait) {
   RingUnit unit = try_read();
-  if (unit.status == RingStatus::kTimedOut && (spin() || nap(wait))) {
+  if (unit.status == RingStatus::kTimedOut && (nap(wait) || spin())) {
     unit = try_read();
   }
   RingStatus otherwise = RingStatus::kTimedOut;

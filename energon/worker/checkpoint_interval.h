@@ -11,7 +11,7 @@ namespace energon {
 class CheckpointInterval {
  public:
   /// After this many batches a checkpoint is due even if they are small.
-  static constexpr std::int64_t kMostBatches = 16;
+  static constexpr std::int64_t kMostBatches = 32;
 
   /// `every_batches`: 0 means after the first batch of each epoch. Absent: as soon as the batches
   /// since the last checkpoint have eight times as many bytes as that checkpoint, and either 64 KiB

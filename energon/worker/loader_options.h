@@ -38,7 +38,7 @@ struct LoaderOptions {
 
   /// Number of batches after which a worker stores its state. A save returns the newest stored
   /// state and the number of batches to skip. 0: only after the first batch of each epoch. Absent:
-  /// after each batch of 64 KiB or more, after up to 16 smaller ones, or less often if the state is
+  /// after each batch of 64 KiB or more, after up to 32 smaller ones, or less often if the state is
   /// large, so that storing it costs about an eighth of the bytes moved.
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 

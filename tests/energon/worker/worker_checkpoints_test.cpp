@@ -29,13 +29,13 @@ std::int64_t distance(std::uint64_t batch_bytes, std::uint64_t state_bytes) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint follows 64 KiB of batches or 16, and eight times its own bytes",
+TEST_CASE("a checkpoint follows 64 KiB of batches or 32, and eight times its own bytes",
           "[loader][checkpoints]") {
   CHECK(distance(1 << 20, 500) == 1);
   CHECK(distance(64 << 10, 500) == 1);
   CHECK(distance(32 << 10, 500) == 2);
   CHECK(distance(16 << 10, 500) == 4);
-  CHECK(distance(300, 500) == 16);
+  CHECK(distance(300, 500) == 32);
   CHECK(distance(300, 3000) == 80);
   CHECK(distance(1 << 20, 1 << 20) == 8);
 }
