@@ -83,7 +83,7 @@ void check_shards(const std::vector<SavableDataLoaderState>& ranks,
   }
 }
 
-// What the adapters of a rank are: their types and settings.
+// The types and settings of the adapters of a rank, as text.
 std::string adapters_of(const SavableDataLoaderState& rank) {
   std::string text;
   for (const State& adapter : rank.adapters) {
@@ -108,8 +108,8 @@ void check_adapters(const std::vector<SavableDataLoaderState>& ranks,
   }
 }
 
-// Ranks that are in the same epoch took the same number of its batches, but for those that have
-// none left.
+// Ranks in the same epoch must have taken the same number of its batches, except those with none
+// left.
 void check_steps(const std::vector<SavableDataLoaderState>& ranks,
                  std::vector<std::string>& differences) {
   std::map<std::int64_t, std::map<std::int64_t, std::vector<int>>> ranks_at;  // epoch, step
@@ -168,7 +168,7 @@ const SavableDataLoaderState& state_of_rank(const SavedState& saved, int rank) {
   if (const auto* job = std::get_if<SavableJobState>(&saved)) {
     return state_of_rank(*job, rank);
   }
-  return std::get<SavableDataLoaderState>(saved);  // of another rank: restore says so
+  return std::get<SavableDataLoaderState>(saved);  // if of another rank, restoring reports it
 }
 
 Certificate certificate_of(const SavableJobState& job) {

@@ -19,9 +19,9 @@ std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
   return (dividend + divisor - 1) / divisor;
 }
 
-// Where `pipeline`, which stands at the state of `stream`, stands after the batches of `stream`,
-// which had `old_size` samples each. The last one of an epoch may have been smaller; what was left
-// out at its end stays left out.
+// Moves `pipeline` from the state of `stream` past the batches that were delivered after it, of
+// `old_size` samples each. Sets `stream` to that position, counted in batches of `new_size`. The
+// last batch of an epoch may have been smaller; samples left out at its end stay left out.
 void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64_t new_size,
              Dataset& pipeline) {
   for (std::int64_t left = stream.offset; left > 0;) {
@@ -51,8 +51,8 @@ void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64
   stream.state = pipeline.save_state();
 }
 
-// Whether `pipeline`, which has an end, gave the batches that `stream` says; the same is done again
-// where it goes on. Pipelines whose size is not known would have to make them to say.
+// Throws Error if `pipeline` ends before the batches that `stream` counts. Restoring repeats these
+// steps later. A pipeline of unknown size is not checked: it would have to make the batches.
 void check_reachable(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dataset> pipeline) {
   const bool is_ahead = stream.offset > 0 || stream.turn.epoch > stream.epoch;
   if (is_ahead && pipeline->size()) {

@@ -10,11 +10,11 @@
 namespace energon {
 namespace {
 
-// The version of Energon whose draws ours are. States that were saved before it stood there drew as
-// 7.4.0.
+// The version of Energon that draws in the same way. States without this member come from earlier
+// versions of ours, which drew like 7.4.0.
 constexpr const char* kDraws = "7.4.1";
 
-// The configuration of the outermost Batch stage, or nothing. For Config and const Config.
+// The configuration of the outermost Batch stage, or null. For Config and const Config.
 template <class AnyConfig>
 AnyConfig* find_batch(AnyConfig& config) {
   AnyConfig* node = &config;
@@ -31,8 +31,8 @@ AnyConfig* find_batch(AnyConfig& config) {
   return nullptr;
 }
 
-// The first stage around the batches that does not give one item for each, or counts them; empty:
-// none.
+// The type of the outermost stage around the batches that counts them or does not turn each into
+// one item; empty if there is none.
 std::string stage_around_batches(const Config& config) {
   for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
        node = &node->at("inner")) {
@@ -47,7 +47,7 @@ std::string stage_around_batches(const Config& config) {
   return "";
 }
 
-// The member `name`, which is in [least, most]; `absent` if it is not there.
+// The member `name`, which must be in [least, most]; `absent` if it is missing.
 int integer_in(const JsonReader& config, std::string_view name, int least, int most, int absent) {
   const std::optional<JsonReader> member = config.find(name);
   if (!member) {

@@ -60,7 +60,7 @@ std::vector<std::int64_t> SliceOrder::draw_pending(WorkerRng& rng) const {
       std::iota(pending.begin(), pending.end(), std::int64_t{0});
       break;
     case Mode::kEpochs:
-      // The list is every slice `epochs` times over, so a place of the permutation stands for slice
+      // The list has every slice `epochs` times, so `place` in the permutation stands for slice
       // place % count.
       pending = rng.permutation(count * shuffle.epochs);
       for (std::int64_t& place : pending) {
@@ -90,7 +90,7 @@ void SliceOrder::start_epoch() {
   update_weights();
 }
 
-// Slices that are drawn again and again, all of them excluded, would be searched for ever.
+// With replacement, a search among slices whose samples are all excluded would never end.
 void SliceOrder::check_has_samples() const {
   const auto begin = std::lower_bound(excluded_.begin(), excluded_.end(), bounds_.front());
   const auto end = std::lower_bound(begin, excluded_.end(), bounds_.back());

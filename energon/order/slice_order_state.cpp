@@ -101,8 +101,8 @@ void SliceOrder::check_state(const State& state, std::vector<std::string>& diffe
   }
 }
 
-// Whether the open slices are those that the generator of the epoch opened, and the counts follow
-// from them. Requires: each value alone is possible.
+// Checks that the generator of the epoch opened the open slices, and that the counts follow from
+// them. Requires: each value is possible by itself.
 void SliceOrder::check_progress(const State& state, std::vector<std::string>& differences) const {
   const auto wrong = [&differences](const std::string& what) {
     differences.push_back("SliceOrder: " + what);
@@ -111,7 +111,7 @@ void SliceOrder::check_progress(const State& state, std::vector<std::string>& di
   const std::int64_t samples = state.integer("epoch_sample_count");
   const auto& open = state.integers("open");
   std::vector<std::int64_t> open_slices;
-  std::int64_t left = 0;  // of the open slices
+  std::int64_t left = 0;  // samples in the open slices
   for (std::size_t i = 0; i < open.size(); i += 2) {
     if (open[i] != kNoSlice) {
       open_slices.push_back(open[i]);
@@ -135,8 +135,9 @@ void SliceOrder::check_progress(const State& state, std::vector<std::string>& di
   WorkerRng rng(0);
   rng.restore(state.bytes("epoch_rng"));
   const std::vector<std::int64_t> pending = draw_pending(rng);
-  std::vector<std::int64_t> times(static_cast<std::size_t>(slice_count()), 0);  // opened
-  std::int64_t opened = 0;                                                      // samples of them
+  std::vector<std::int64_t> times(static_cast<std::size_t>(slice_count()),
+                                  0);  // how often each was opened
+  std::int64_t opened = 0;             // samples in them
   for (std::int64_t i = 0; i < offset; ++i) {
     ++times[static_cast<std::size_t>(pending[static_cast<std::size_t>(i)])];
     opened += length(pending[static_cast<std::size_t>(i)]);

@@ -77,7 +77,7 @@ void remove_checkpoint(const std::string& path) {
   std::filesystem::remove(path, is_in_use);
 }
 
-// Throws Error (kCorruptData) if `path` or `rank_file` is of the wrong kind. Reading it would fail
+// Throws Error (kCorruptData) if `path` or `rank_file` is of the wrong kind: reading it would fail
 // as if the system did not permit it, which says nothing about the checkpoint.
 void check_kinds(const std::string& path, const std::string& rank_file) {
   std::error_code is_unknown;

@@ -83,7 +83,7 @@ void check_not_empty(ShardSet& set) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const ShardFile*> files;
   for (const ShardFile& shard : set.shards) {
     if (shard.is_broken) {
-      continue;  // warned of
+      continue;  // has its own warning
     }
     samples += shard.sample_count;
     if (shard.sample_count == 0) {
@@ -221,7 +221,7 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
         warnings.of(i).push_back(std::move(*odd));
       }
     });
-    // Checksums follow an index beside the data; one in the cache never has any.
+    // Only an index beside the data has checksums, never one in the cache.
     const std::string checksums = checksum_path(shard.index_path);
     shard.checksum_path = path_exists(checksums) ? checksums : "";
   };

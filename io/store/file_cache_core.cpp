@@ -144,7 +144,7 @@ void FileCacheCore::drop_reference(const Entry& entry) noexcept {
   }
   entries_.erase({entry->store_id, entry->name});
   if (is_closed_) {
-    return;  // the folder goes, or is gone, as a whole
+    return;  // close() removes the whole folder
   }
   switch (entry->phase) {
     case CachePhase::kRequested:
@@ -301,7 +301,7 @@ bool FileCacheCore::wait_for_room(CacheEntry& entry) {
   }
   ++busy_;
   std::erase(waiting_, &entry);
-  room_.notify_all();  // another is the first now
+  room_.notify_all();  // another fetch is first in line now
   if (is_unwanted(entry)) {
     return false;
   }
