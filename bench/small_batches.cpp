@@ -65,11 +65,11 @@ int main(int argc, char** argv) {
             report.add({.name = m.name, .unit = "samples/s", .measurement = m});
           }
           report.add({.name = fmt::format("1 worker / none, batch {}", batch_size),
-                      .unit = "ratio",
+                      .unit = "",
                       .value = rates[1].median() / rates[0].median(),
                       .target = kOneOfNone});
           report.add({.name = fmt::format("2 workers / 1, batch {}", batch_size),
-                      .unit = "ratio",
+                      .unit = "",
                       .value = rates[2].median() / rates[1].median(),
                       .target = kTwoOfOne});
         }

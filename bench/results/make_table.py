@@ -15,7 +15,7 @@ RESULTS = pathlib.Path(__file__).resolve().parent
 README = RESULTS.parent.parent / "README.md"
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
-ORDER = ["raw_read", "loader", "ring", "save_restore", "startup", "shuffle_buffer"]
+ORDER = ["raw_read", "loader", "small_batches", "ring", "save_restore", "startup", "shuffle_buffer"]
 PREFIXES = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 
 

@@ -126,10 +126,7 @@ void RankStream::start_epoch() {
 }
 
 std::optional<Sample> RankStream::read(std::size_t stream) {
-  const Clock::time_point begin = Clock::now();
-  std::optional<Sample> batch = group_ ? group_->read(stream) : read_in_process(stream);
-  consumer_.worker_wait += Clock::now() - begin;
-  return batch;
+  return group_ ? group_->read(stream) : read_in_process(stream);
 }
 
 std::optional<Sample> RankStream::read_in_process(std::size_t stream) {
@@ -173,8 +170,9 @@ void RankStream::take_reports() {
 }
 
 std::optional<Sample> RankStream::next() {
+  const Clock::time_point begin = Clock::now();
   if (returned_at_) {
-    consumer_.own_time += Clock::now() - *returned_at_;
+    consumer_.own_time += begin - *returned_at_;
   }
   if (!iter_index_) {
     iter_index_ = 0;
@@ -191,6 +189,7 @@ std::optional<Sample> RankStream::next() {
     iter_index_.reset();
   }
   returned_at_ = Clock::now();
+  consumer_.worker_wait += *returned_at_ - begin;
   return batch;
 }
 

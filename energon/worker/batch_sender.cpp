@@ -30,6 +30,9 @@ std::optional<std::span<std::byte>> BatchSender::begin(std::size_t size) {
 
 bool BatchSender::send_reports() {
   const std::vector<FailureReport> reports = monitor_.take_reports();
+  if (reports.empty()) {
+    return true;
+  }
   for (const std::string& message : encode_reports(reports)) {
     ArenaSlot slot = channel_.arena().acquire(message.size(), wait_);
     std::memcpy(slot.bytes().data(), message.data(), message.size());

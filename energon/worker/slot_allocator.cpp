@@ -1,8 +1,10 @@
 #include "energon/worker/slot_allocator.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <memory_resource>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -194,7 +196,10 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   };
 
   std::vector<ArenaSlot*> slots_;
-  std::unordered_map<const void*, Owner> owners_;
+  // Memory for the few owners that most batches have.
+  std::array<std::byte, 1024> space_;
+  std::pmr::monotonic_buffer_resource memory_{space_.data(), space_.size()};
+  std::pmr::unordered_map<const void*, Owner> owners_{&memory_};
   // That of the last payload: neighbours usually lie in one buffer.
   const void* last_owner_ = nullptr;
   Owner* last_ = nullptr;

@@ -48,7 +48,7 @@ struct ConsumerStatistics {
   std::uint64_t batches = 0;  ///< delivered
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;                  ///< payload
-  std::chrono::nanoseconds worker_wait{0};  ///< in next(), until a batch was available
+  std::chrono::nanoseconds worker_wait{0};  ///< in next()
   std::chrono::nanoseconds own_time{0};     ///< between calls of next()
 };
 

@@ -27,7 +27,7 @@ class Encoder {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("field '{}' has lists and mappings nested in more than {} others, "
                               "which cannot leave a worker",
-                              field_, kMaxDepth));
+                              printable(outermost_), kMaxDepth));
     }
     writer_.u8(static_cast<std::uint8_t>(value.base().index()));
     std::visit(Overloaded{
@@ -49,18 +49,35 @@ class Encoder {
 
   void mapping(const Mapping& mapping) {
     writer_.u32(static_cast<std::uint32_t>(mapping.size()));
-    for (const auto& [name, element] : mapping) {
-      if (names_.empty()) {
-        field_ = printable(name);
+    const Name* const outer = name_;
+    for (const auto& [text, element] : mapping) {
+      const Name name{text, outer};
+      name_ = &name;
+      if (outer == nullptr) {
+        outermost_ = text;
       }
-      names_.push_back(name);
-      writer_.text(name);
+      writer_.text(text);
       value(element);
-      names_.pop_back();
     }
+    name_ = outer;
   }
 
  private:
+  /// The name of a field, and that of the mapping which has it.
+  struct Name {
+    std::string_view text;
+    const Name* outer;
+  };
+
+  // The names from the sample's field to the value that is encoded, such as "meta.image".
+  std::string path() const {
+    std::vector<std::string_view> names;
+    for (const Name* name = name_; name != nullptr; name = name->outer) {
+      names.push_back(name->text);
+    }
+    return printable(fmt::format("{}", fmt::join(names.rbegin(), names.rend(), ".")));
+  }
+
   void tensor(const Tensor& tensor) {
     check(tensor);
     writer_.u8(static_cast<std::uint8_t>(tensor.dtype));
@@ -83,7 +100,7 @@ class Encoder {
                 fmt::format("field '{}' is lazy ({}) and cannot leave the process that would fetch "
                             "it: postencode_sample (or encode_sample) must replace it by what "
                             "get() gives",
-                            printable(fmt::format("{}", fmt::join(names_, "."))), lazy.describe()));
+                            path(), lazy.describe()));
   }
 
   // Here the field has a name; the parent would only find damage.
@@ -99,8 +116,8 @@ class Encoder {
           ErrorCode::kInvalidArgument,
           fmt::format("field '{}' is no tensor: its dtype is {}, its shape ({}), and it has "
                       "{} bytes of data",
-                      printable(fmt::format("{}", fmt::join(names_, "."))), to_string(tensor.dtype),
-                      fmt::join(tensor.shape, ", "), tensor.data.size()));
+                      path(), to_string(tensor.dtype), fmt::join(tensor.shape, ", "),
+                      tensor.data.size()));
     }
   }
 
@@ -113,9 +130,9 @@ class Encoder {
 
   PayloadPlacer& placer_;
   ByteWriter& writer_;
-  std::vector<std::string_view> names_;  // of the mappings around the value that is encoded
-  std::string field_;                    // of the sample, that is encoded
-  int depth_ = 0;                        // lists and mappings around it, in its field
+  const Name* name_ = nullptr;  // of the value that is encoded; lives in mapping()
+  std::string_view outermost_;  // name of the sample's field
+  int depth_ = 0;               // lists and mappings around it, in its field
 };
 
 class Decoder {
