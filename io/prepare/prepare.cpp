@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <regex>
 #include <set>
@@ -89,30 +90,58 @@ SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptio
   return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
 }
 
-// Gathers what is wrong with shards, for one error that names it all.
+// Gathers what is wrong with shards, for one error that names it all, in the order of the samples.
 class Problems {
  public:
-  void add(std::string text) {
-    if (++count_ <= kMaxProblemsNamed) {
-      text_ += fmt::format("\n  {}", text);
+  // Of a whole shard. Requires: shards come in order.
+  void add(std::int64_t shard, std::string text) {
+    ++count_;
+    if (named_.size() < kMaxProblemsNamed) {
+      named_.emplace(SamplePosition{.tar_file_id = shard}, std::move(text));
+    }
+  }
+
+  void add(const RepeatedKeys& keys, const std::vector<std::string>& names) {
+    count_ += static_cast<std::size_t>(keys.count);
+    for (const RepeatedKey& repeated : keys.named) {
+      named_.emplace(
+          repeated.again,
+          fmt::format("the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys "
+                      "must differ in a whole dataset",
+                      printable(repeated.key),
+                      printable(names[static_cast<std::size_t>(repeated.first.tar_file_id)]),
+                      repeated.first.sample_index,
+                      printable(names[static_cast<std::size_t>(repeated.again.tar_file_id)]),
+                      repeated.again.sample_index));
     }
   }
 
   bool any() const { return count_ > 0; }
 
   [[noreturn]] void raise(const std::string& path) const {
+    std::string text;
+    std::size_t left = kMaxProblemsNamed;
+    for (auto problem = named_.begin(); problem != named_.end() && left > 0; ++problem, --left) {
+      text += fmt::format("\n  {}", problem->second);
+    }
     const std::string more = count_ > kMaxProblemsNamed
                                  ? fmt::format("\n  and {} more", count_ - kMaxProblemsNamed)
                                  : "";
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("nothing was prepared, because of {} problem{}:{}{}\n", count_,
-                            count_ == 1 ? "" : "s", text_, more),
+                            count_ == 1 ? "" : "s", text, more),
                 {.path = path});
   }
 
  private:
+  struct Earlier {
+    bool operator()(const SamplePosition& a, const SamplePosition& b) const {
+      return std::pair(a.tar_file_id, a.sample_index) < std::pair(b.tar_file_id, b.sample_index);
+    }
+  };
+
   std::size_t count_ = 0;
-  std::string text_;
+  std::map<SamplePosition, std::string, Earlier> named_;
 };
 
 void check_not_prepared(const std::string& path, const PrepareOptions& options) {
@@ -154,6 +183,7 @@ class Preparation {
         sink.on_progress(progress);
       }
     }
+    problems_.add(writer_->finish(kMaxProblemsNamed), names_);
     if (problems_.any()) {
       problems_.raise(path_);
     }
@@ -230,14 +260,14 @@ class Preparation {
   void take(std::int64_t i, const ScannedShard& shard) {
     const std::string& name = names_[static_cast<std::size_t>(i)];
     if (shard.error) {
-      add_problem(name, shard.error);
+      add_problem(i, shard.error);
       return;
     }
     for (const std::string& warning : shard.scan.warnings) {
       report_.warnings.push_back(fmt::format("{}: {}", printable(name), warning));
     }
     if (shard.scan.samples.empty()) {
-      problems_.add(fmt::format("{}: no samples in {} bytes; exclude the shard or remove it",
+      problems_.add(i, fmt::format("{}: no samples in {} bytes; exclude the shard or remove it",
                                 printable(name), shard.tar_size));
       return;
     }
@@ -253,7 +283,8 @@ class Preparation {
     }
   }
 
-  void add_problem(const std::string& name, const std::exception_ptr& error) {
+  void add_problem(std::int64_t shard, const std::exception_ptr& error) {
+    const std::string& name = names_[static_cast<std::size_t>(shard)];
     try {
       std::rethrow_exception(error);
     } catch (const Error& known) {
@@ -261,7 +292,7 @@ class Preparation {
         throw;  // not the shard's fault: no space, no permission
       }
       const ErrorContext& where = known.context();
-      problems_.add(fmt::format(
+      problems_.add(shard, fmt::format(
           "{}: {}{}{}", printable(name), known.message(),
           where.byte_offset ? fmt::format(" [byte {}]", *where.byte_offset) : "",
           where.sample_key ? fmt::format(" [sample {}]", printable(*where.sample_key)) : ""));
@@ -270,22 +301,12 @@ class Preparation {
 
   void add_sample(std::int64_t shard, std::int64_t number, const ScannedSample& sample,
                   std::uint64_t end) {
-    const auto first = writer_->add_sample(
-        sample.key, {.tar_file_id = shard,
-                     .sample_index = number,
-                     .bytes = {.offset = sample.offset, .size = end - sample.offset}});
-    if (first) {
-      problems_.add(fmt::format(
-          "the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys must differ in "
-          "a "
-          "whole dataset",
-          printable(sample.key), printable(names_[static_cast<std::size_t>(first->tar_file_id)]),
-          first->sample_index, printable(names_[static_cast<std::size_t>(shard)]), number));
-      return;
-    }
+    writer_->add(sample.key,
+                 {.tar_file_id = shard,
+                  .sample_index = number,
+                  .bytes = {.offset = sample.offset, .size = end - sample.offset}},
+                 sample.parts);
     for (const ScannedPart& part : sample.parts) {
-      writer_->add_part(shard, number, part.name,
-                        {.offset = part.content_offset, .size = part.size});
       if (part_names_.size() < kMaxPartNames) {
         part_names_.insert(part.name);
       }
@@ -294,7 +315,6 @@ class Preparation {
   }
 
   void write_meta_files() {
-    writer_->finish();
     fs::permissions(index_path_, static_cast<fs::perms>(file_mode_));
     info_.energon_version = std::string(writer_version());
     const std::string uuid = make_uuid();

@@ -42,10 +42,14 @@ MemberType type_of(char type_flag) {
 }  // namespace
 
 std::optional<TarMember> TarWalk::next() {
+  if (const std::optional<TarMember> member = next_plain()) {
+    return member;
+  }
   std::uint64_t position = offset_;       // committed only on success, so that errors are sticky
   std::uint64_t header_offset = offset_;  // first block of the member
   Extension extension;
   while (const std::optional<TarHeader> header = read_header(position)) {
+    is_plain_ = false;
     if (!read_extension(*header, position, extension)) {
       TarMember member = make_member(*header, position, extension);
       member.header_offset = header_offset;
@@ -66,6 +70,28 @@ std::optional<TarMember> TarWalk::next() {
   }
   offset_ = position;
   return std::nullopt;
+}
+
+// The usual case: one plain header, and data that ends before the bytes do. Empty otherwise.
+std::optional<TarMember> TarWalk::next_plain() {
+  if (end_ - offset_ < kTarBlockBytes) {
+    return std::nullopt;
+  }
+  const std::uint64_t data_offset = offset_ + kTarBlockBytes;
+  const std::optional<TarHeader> header =
+      parse_plain_header(TarBlock(bytes_at(offset_, kTarBlockBytes)));
+  if (!header || padded_to_blocks(header->size) > end_ - data_offset) {
+    return std::nullopt;
+  }
+  TarMember member{.name = header->name,
+                   .type = type_of(header->type_flag),
+                   .type_flag = header->type_flag,
+                   .header_offset = offset_,
+                   .data_offset = data_offset,
+                   .size = header->size};
+  set_name(*header, Extension{}, member);
+  offset_ = data_offset + padded_to_blocks(member.size);
+  return member;
 }
 
 // Empty at the end of the bytes and at a zero block.
