@@ -1,39 +1,15 @@
 #include "io/index/btree_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
+#include "io/index/btree_format.h"
 #include "io/index/row_encoder.h"
 
 namespace energon {
 namespace {
-
-// First byte of a page.
-constexpr std::byte kInnerIndex{2};
-constexpr std::byte kInnerTable{5};
-constexpr std::byte kLeafIndex{10};
-constexpr std::byte kLeafTable{13};
-
-constexpr std::size_t kLeafHeaderBytes = 8;
-constexpr std::size_t kInnerHeaderBytes = 12;  // with the last child
-constexpr std::size_t kPointerBytes = 2;       // to a cell
-constexpr std::size_t kChildBytes = 4;
-
-// A longer row keeps its beginning in the page, the rest in a chain of overflow pages. These sizes
-// are given by the format; they let four keys fit into a page.
-constexpr std::size_t kMostInTable = kPageBytes - 35;
-constexpr std::size_t kMostInIndex = (kPageBytes - 12) * 64 / 255 - 23;
-constexpr std::size_t kLeastInPage = (kPageBytes - 12) * 32 / 255 - 23;
-constexpr std::size_t kOverflowBytes = kPageBytes - 4;
-
-std::size_t bytes_in_page(std::size_t size, std::size_t most) {
-  if (size <= most) {
-    return size;
-  }
-  const std::size_t left = kLeastInPage + (size - kLeastInPage) % kOverflowBytes;
-  return left <= most ? left : kLeastInPage;
-}
 
 // A page that is being filled: pointers grow from its header, cells from its end.
 class CellPage {
@@ -64,6 +40,9 @@ class CellPage {
     ++cells_;
   }
 
+  // The bytes of the last cell and those behind it. Requires: a leaf with a cell.
+  ByteView last() const { return ByteView(bytes_).subspan(content_begin_); }
+
   // Removes the last cell; returns its child and copies the rest of it to `cell`.
   std::uint32_t take_last(std::vector<std::byte>& cell) {
     --cells_;
@@ -71,9 +50,8 @@ class CellPage {
     std::uint32_t child = 0;
     std::size_t begin = content_begin_;
     if (!is_leaf()) {
-      for (std::size_t i = 0; i < kChildBytes; ++i) {
-        child = child << 8 | static_cast<std::uint32_t>(bytes_[begin++]);
-      }
+      child = get_be32(bytes_.data() + begin);
+      begin += kChildBytes;
     }
     cell.assign(bytes_.begin() + static_cast<std::ptrdiff_t>(begin),
                 bytes_.begin() + static_cast<std::ptrdiff_t>(end));
@@ -100,8 +78,7 @@ class CellPage {
   bool is_leaf() const { return type_ == kLeafIndex || type_ == kLeafTable; }
   std::size_t pointers_end() const { return header_bytes_ + kPointerBytes * cells_; }
   std::size_t begin_of(std::size_t cell) const {
-    const std::byte* const pointer = bytes_.data() + header_bytes_ + kPointerBytes * cell;
-    return static_cast<std::size_t>(pointer[0]) << 8 | static_cast<std::size_t>(pointer[1]);
+    return get_be16(bytes_.data() + header_bytes_ + kPointerBytes * cell);
   }
 
   Page bytes_ = {};
@@ -148,32 +125,43 @@ BtreeBuilder::Level& BtreeBuilder::level_at(std::size_t level) {
   return *levels_[level];
 }
 
-void BtreeBuilder::add_row(std::int64_t row_number, ByteView row) {
-  cell_.resize(2 * kMaxVarintBytes);
-  std::size_t head_bytes = put_varint(cell_.data(), row.size());
-  head_bytes += put_varint(cell_.data() + head_bytes, static_cast<std::uint64_t>(row_number));
-  add_cell(head_bytes, row);
-  last_row_number_ = row_number;
-}
-
-void BtreeBuilder::add_key(ByteView key) {
-  cell_.resize(kMaxVarintBytes);
-  add_cell(put_varint(cell_.data(), key.size()), key);
-}
-
-// Completes cell_, of which `head_bytes` are there, and adds it.
-void BtreeBuilder::add_cell(std::size_t head_bytes, ByteView content) {
-  const std::size_t inside =
-      bytes_in_page(content.size(), kind_ == Kind::kTable ? kMostInTable : kMostInIndex);
-  cell_.resize(head_bytes);
-  cell_.insert(cell_.end(), content.begin(),
-               content.begin() + static_cast<std::ptrdiff_t>(inside));
-  if (inside < content.size()) {
-    const std::uint32_t first = write_overflow(content.subspan(inside));
-    cell_.resize(cell_.size() + sizeof(first));
-    put_be32(cell_.data() + cell_.size() - sizeof(first), first);
+void BtreeBuilder::add(ByteView cell) {
+  cell = split_if_long(cell);
+  if (kind_ == Kind::kIndex) {
+    add_divider(0, 0, cell);
+    return;
   }
-  add_leaf_cell(cell_);
+  Level& leaves = *levels_[0];
+  if (!leaves.open.fits(cell.size())) {
+    // The number of the last row, which stays in its leaf, too.
+    std::array<std::byte, kMaxVarintBytes> divider{};
+    const ByteView last = leaves.open.last();
+    const std::size_t begin = varint_size(last.data());
+    const std::size_t size = varint_size(last.data() + begin);
+    std::copy_n(last.begin() + static_cast<std::ptrdiff_t>(begin), size, divider.begin());
+    const std::uint32_t number = file_.append(leaves.open.seal(0));
+    leaves.open.reset(leaves.type);
+    add_divider(1, number, ByteView(divider).first(size));
+  }
+  leaves.open.append(0, cell);
+}
+
+// Valid until the next call.
+ByteView BtreeBuilder::split_if_long(ByteView cell) {
+  const std::size_t most = kind_ == Kind::kTable ? kMostInTable : kMostInIndex;
+  if (cell.size() <= most) {
+    return cell;
+  }
+  std::size_t head = varint_size(cell.data());
+  head += kind_ == Kind::kTable ? varint_size(cell.data() + head) : 0;
+  const std::size_t inside = head + bytes_in_page(cell.size() - head, most);
+  if (inside == cell.size()) {
+    return cell;
+  }
+  short_cell_.assign(cell.begin(), cell.begin() + static_cast<std::ptrdiff_t>(inside));
+  short_cell_.resize(inside + sizeof(std::uint32_t));
+  put_be32(short_cell_.data() + inside, write_overflow(cell.subspan(inside)));
+  return short_cell_;
 }
 
 // Returns the first page of the chain.
@@ -190,22 +178,6 @@ std::uint32_t BtreeBuilder::write_overflow(ByteView rest) {
     file_.append(page);
   }
   return first;
-}
-
-void BtreeBuilder::add_leaf_cell(ByteView cell) {
-  Level& leaves = *levels_[0];
-  if (kind_ == Kind::kIndex) {
-    add_divider(0, 0, cell);
-    return;
-  }
-  if (!leaves.open.fits(cell.size())) {
-    const std::uint32_t number = file_.append(leaves.open.seal(0));
-    leaves.open.reset(leaves.type);
-    std::byte row_number[kMaxVarintBytes];
-    const std::size_t size = put_varint(row_number, static_cast<std::uint64_t>(last_row_number_));
-    add_divider(1, number, {row_number, size});
-  }
-  leaves.open.append(0, cell);
 }
 
 // Adds a cell to a level; `child` is the page before it in the level below.

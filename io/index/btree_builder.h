@@ -28,24 +28,19 @@ class BtreeBuilder {
   BtreeBuilder(const BtreeBuilder&) = delete;
   BtreeBuilder& operator=(const BtreeBuilder&) = delete;
 
-  /// Adds a row of a table. Requires: a table; `row_number` larger than the one before. Throws Error
-  /// (kIo).
-  void add_row(std::int64_t row_number, ByteView row);
+  /// Adds a cell (row_encoder.h): of a table, with a number larger than the one before; of an
+  /// index, with a row behind the one before, as SQLite compares them. Throws Error (kIo).
+  void add(ByteView cell);
 
-  /// Adds a key of an index. Requires: an index; a key behind the one before, as SQLite compares
-  /// rows. Throws Error (kIo).
-  void add_key(ByteView key);
-
-  /// Writes the pages that are left, at last the root. Nothing can be added afterwards. Throws Error
-  /// (kIo).
+  /// Writes the pages that are left, at last the root. Nothing can be added afterwards. Throws
+  /// Error (kIo).
   void finish();
 
  private:
   struct Level;
 
-  void add_cell(std::size_t head_bytes, ByteView content);
+  ByteView split_if_long(ByteView cell);
   std::uint32_t write_overflow(ByteView rest);
-  void add_leaf_cell(ByteView cell);
   void add_divider(std::size_t level, std::uint32_t child, ByteView cell);
   void write_full_page(std::size_t level);
   void finish_level(std::size_t level, std::uint32_t last_child);
@@ -54,8 +49,7 @@ class BtreeBuilder {
   BtreeFile& file_;
   const Kind kind_;
   const std::uint32_t root_;
-  std::int64_t last_row_number_ = 0;
-  std::vector<std::byte> cell_;                 // being built
+  std::vector<std::byte> short_cell_;           // what stays in the page of a long one
   std::vector<std::unique_ptr<Level>> levels_;  // the leaves first
 };
 

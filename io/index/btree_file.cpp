@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "io/error.h"
+#include "io/index/btree_format.h"
 #include "io/write_all.h"
 
 namespace energon {

@@ -20,16 +20,6 @@ inline constexpr std::size_t kPageBytes = 4096;
 
 using Page = std::array<std::byte, kPageBytes>;
 
-/// Numbers in SQLite files are big-endian.
-inline void put_be16(std::byte* out, std::size_t value) {
-  out[0] = static_cast<std::byte>(value >> 8);
-  out[1] = static_cast<std::byte>(value);
-}
-inline void put_be32(std::byte* out, std::uint32_t value) {
-  put_be16(out, value >> 16);
-  put_be16(out + 2, value & 0xFFFF);
-}
-
 /// Not thread-safe.
 class BtreeFile {
  public:

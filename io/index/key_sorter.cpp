@@ -208,8 +208,8 @@ void KeySorter::visit_in_order(const Visit& visit) {
 }
 
 void KeySorter::merge(const Visit& visit) {
-  const std::size_t buffer_bytes = std::clamp<std::size_t>(memory_bytes_ / run_ranges_.size(),
-                                                           kLeastReadBytes, kMostReadBytes);
+  const std::size_t buffer_bytes =
+      std::clamp<std::size_t>(memory_bytes_ / run_ranges_.size(), kLeastReadBytes, kMostReadBytes);
   std::vector<std::unique_ptr<RunReader>> readers;
   for (const ByteRange& range : run_ranges_) {
     readers.push_back(std::make_unique<RunReader>(runs_.get(), range, buffer_bytes, path_));

@@ -41,7 +41,9 @@ class KeySorter {
     std::int64_t row;
   };
 
-  std::string_view key_of(const Item& item) const { return {texts_.data() + item.offset, item.size}; }
+  std::string_view key_of(const Item& item) const {
+    return {texts_.data() + item.offset, item.size};
+  }
   bool is_before(const Item& a, const Item& b) const;
   void sort_items();
   void write_run();

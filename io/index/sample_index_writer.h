@@ -1,8 +1,8 @@
 // Writes `index.sqlite` (io/index/sample_index.h) and `index.uuid` of a dataset being prepared.
 //
-// SQLite makes the schema; the rows are written around it (btree_builder.h), because they come in
-// the order of every index but that of the keys, and those are sorted (key_sorter.h). So a row costs
-// a fifth of its insertion by SQLite.
+// SQLite makes the schema; the rows are put into pages by btree_builder.h, because they come in the
+// order of every index but that of the keys, and those are sorted (key_sorter.h). So a row costs a
+// small part of what its insertion by SQLite costs.
 //
 // Write to a temporary name: a killed writer leaves an unusable file. After finish(), the caller
 // renames the file to its place.
@@ -16,10 +16,10 @@
 #include <string_view>
 #include <vector>
 
-#include "io/index/sample_index.h"
-#include "io/tar/shard_scan.h"
-
 namespace energon {
+
+class EarlierIndex;
+struct SampleRows;
 
 /// Where a sample is: its shard and its number there.
 struct SamplePosition {
@@ -37,7 +37,7 @@ struct RepeatedKey {
 };
 
 struct RepeatedKeys {
-  std::int64_t count = 0;                ///< samples whose key had been added before
+  std::int64_t count = 0;               ///< samples whose key had been added before
   std::vector<RepeatedKey> named = {};  ///< the first of them, in the order of their addition
 };
 
@@ -52,10 +52,14 @@ class SampleIndexWriter {
   SampleIndexWriter(const SampleIndexWriter&) = delete;
   SampleIndexWriter& operator=(const SampleIndexWriter&) = delete;
 
-  /// Adds a sample. Samples must come in the order of shards and of their numbers there, parts in
-  /// the order of the tar. Throws Error (kIo); kInternal for another order.
-  void add(std::string_view key, const SampleLocation& location,
-           std::span<const ScannedPart> parts);
+  /// Takes over all rows of an earlier index, whose shards have these counts of samples; before
+  /// anything else is added. `earlier` must live until finish() returns. Throws Error (kIo);
+  /// kCorruptData if `earlier` is damaged or has other counts.
+  void add(const EarlierIndex& earlier, std::span<const std::int64_t> sample_counts);
+
+  /// Adds the rows of a shard (sample_rows.h). Shards must come in order, and `rows` must be
+  /// numbered behind those that were added before. Throws Error (kIo).
+  void add(const SampleRows& rows);
 
   /// Returns the keys that were added more than once; at most `most_named` of them are named. If
   /// there are none, the file is complete and on disk; otherwise it is of no use. Nothing can be
@@ -65,23 +69,19 @@ class SampleIndexWriter {
  private:
   struct Trees;
 
-  void add_parts(const SampleLocation& location, std::span<const ScannedPart> parts);
   RepeatedKeys add_keys(std::size_t most_named);
   SamplePosition position_of(std::int64_t row) const;
 
-  // Where the count of samples begins anew or skips a number: mostly once per shard.
   struct Start {
-    std::int64_t row = 0;
-    SamplePosition position;
+    std::int64_t row = 0;  // as SQLite numbers them, from 1
+    std::int64_t tar_file_id = 0;
   };
 
   const std::string path_;
   std::unique_ptr<Trees> trees_;
-  std::int64_t samples_ = 0;  // as SQLite numbers rows, from 1: the last one
-  std::int64_t parts_ = 0;    // the same
-  std::vector<Start> starts_;
-  SamplePosition last_ = {.tar_file_id = -1};
-  std::vector<std::size_t> by_name_;  // the parts of a sample
+  const EarlierIndex* earlier_ = nullptr;
+  std::int64_t samples_ = 0;
+  std::vector<Start> starts_;  // of the shards
 };
 
 /// A random UUID (version 4) as 36 characters.
