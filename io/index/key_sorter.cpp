@@ -145,15 +145,30 @@ void KeySorter::add(std::string_view key, std::int64_t row) {
                   .size = static_cast<std::uint32_t>(key.size()),
                   .row = row};
   texts_.insert(texts_.end(), key.begin(), key.end());
-  is_sorted_ = is_sorted_ && (items_.empty() || is_before(items_.back(), item));
+  if (items_.empty() || is_before(item, items_.back())) {
+    stretches_.push_back(items_.size());
+  }
   items_.push_back(item);
 }
 
 void KeySorter::sort_items() {
-  if (!is_sorted_) {
-    std::sort(items_.begin(), items_.end(),
-              [this](const Item& a, const Item& b) { return is_before(a, b); });
-    is_sorted_ = true;
+  constexpr std::size_t kShortStretch = 8;
+  const auto before = [this](const Item& a, const Item& b) { return is_before(a, b); };
+  const auto at = [this](std::size_t i) {
+    return items_.begin() +
+           static_cast<std::ptrdiff_t>(i < stretches_.size() ? stretches_[i] : items_.size());
+  };
+  if (stretches_.size() > items_.size() / kShortStretch) {
+    std::sort(items_.begin(), items_.end(), before);
+    stretches_.resize(std::min<std::size_t>(stretches_.size(), 1));
+  }
+  while (stretches_.size() > 1) {
+    std::vector<std::size_t> merged;
+    for (std::size_t i = 0; i < stretches_.size(); i += 2) {
+      std::inplace_merge(at(i), at(i + 1), at(i + 2), before);
+      merged.push_back(stretches_[i]);
+    }
+    stretches_ = std::move(merged);
   }
 }
 
@@ -189,6 +204,7 @@ void KeySorter::write_run() {
   last_key_ = key_of(items_.back());
   items_.clear();
   texts_.clear();
+  stretches_.clear();
 }
 
 void KeySorter::visit_in_order(const Visit& visit) {

@@ -1,8 +1,8 @@
 // Sorts the keys of a dataset with bounded memory. Private to io.
 //
 // Keys are kept in memory until it is full, then sorted and written to a file as a run; at the end
-// the runs are merged. Shards usually have their keys in order, and then there is one run and
-// nothing to merge.
+// the runs are merged. Keys come in ascending stretches, one or more per shard, so sorting merges
+// these. If all keys come in order, there is one stretch and one run, and nothing to merge.
 
 #pragma once
 
@@ -23,7 +23,7 @@ class KeySorter {
   using Visit = std::function<void(std::string_view key, std::int64_t row)>;
 
   /// The runs are in a file without a name; `path` is where it is created, and must not exist.
-  /// `memory_bytes` is what all keys in memory may take.
+  /// `memory_bytes` is what all keys in memory may take; merging takes half as much again.
   KeySorter(std::string path, std::uint64_t memory_bytes);
 
   /// Throws Error (kIo, kResourceExhausted for a key of 4 GiB).
@@ -53,7 +53,7 @@ class KeySorter {
   const std::uint64_t memory_bytes_;
   std::vector<char> texts_;
   std::vector<Item> items_;
-  bool is_sorted_ = true;
+  std::vector<std::size_t> stretches_;  // of items_: where each begins
 
   UniqueFd runs_;
   std::uint64_t runs_size_ = 0;

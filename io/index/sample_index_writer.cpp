@@ -103,10 +103,11 @@ void SampleIndexWriter::add(const SampleRows& rows) {
   add_all(rows.parts_by_name, trees_->parts_by_name);
   starts_.push_back({.row = samples_ + 1, .tar_file_id = rows.tar_file_id});
   std::string_view keys = rows.keys;
-  for (const std::uint32_t size : rows.key_sizes) {
-    trees_->keys.add(keys.substr(0, size), ++samples_);
-    keys.remove_prefix(size);
+  for (const SortedKey& key : rows.sorted_keys) {
+    trees_->keys.add(keys.substr(0, key.size), samples_ + 1 + key.sample_index);
+    keys.remove_prefix(key.size);
   }
+  samples_ += rows.counts.samples;
 }
 
 RepeatedKeys SampleIndexWriter::finish(std::size_t most_named) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 namespace energon {
@@ -24,9 +25,24 @@ class ShardEncoder {
     encoder_.finish_row(row, rows_.samples);
     put(rows_.tar_file_id, number, row);
     encoder_.finish_key(rows_.samples_by_place);
-    rows_.keys += sample.key;
-    rows_.key_sizes.push_back(static_cast<std::uint32_t>(sample.key.size()));
     add_parts(number, sample.parts);
+  }
+
+  void add_keys(const std::vector<ScannedSample>& samples) {
+    std::vector<std::uint32_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
+      return samples[a].key < samples[b].key;
+    };
+    if (!std::is_sorted(order.begin(), order.end(), is_before)) {
+      std::sort(order.begin(), order.end(), is_before);
+    }
+    rows_.sorted_keys.reserve(order.size());
+    for (const std::uint32_t i : order) {
+      rows_.keys += samples[i].key;
+      rows_.sorted_keys.push_back(
+          {.size = static_cast<std::uint32_t>(samples[i].key.size()), .sample_index = i});
+    }
   }
 
   SampleRows take() { return std::move(rows_); }
@@ -81,6 +97,7 @@ SampleRows encode_rows(const ShardScan& scan, std::int64_t tar_file_id, const Ro
   for (const ScannedSample& sample : scan.samples) {
     encoder.add(sample);
   }
+  encoder.add_keys(scan.samples);
   return encoder.take();
 }
 

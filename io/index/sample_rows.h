@@ -26,7 +26,13 @@ struct RowCounts {
 
 RowCounts count_rows(const ShardScan& scan);
 
-/// The cells of each table and index, and the keys, which are sorted with those of other shards.
+/// A key in the order of keys.
+struct SortedKey {
+  std::uint32_t size = 0;
+  std::uint32_t sample_index = 0;
+};
+
+/// The cells of each table and index, and the keys, which are merged with those of other shards.
 struct SampleRows {
   std::int64_t tar_file_id = 0;
   RowCounts counts = {};
@@ -35,8 +41,8 @@ struct SampleRows {
   EncodedCells parts = {};
   EncodedCells parts_by_place = {};
   EncodedCells parts_by_name = {};
-  std::string keys = {};  ///< one after another
-  std::vector<std::uint32_t> key_sizes = {};
+  std::string keys = {};  ///< sorted, one after another
+  std::vector<SortedKey> sorted_keys = {};
 };
 
 /// Encodes the rows of shard `tar_file_id`; the shards before it have `before` rows.
