@@ -93,10 +93,10 @@ SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptio
   return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
 }
 
-// Gathers what is wrong with shards, for one error that names it all, in the order of the samples.
+// Collects the problems of all shards for one error, which lists them in the order of the samples.
 class Problems {
  public:
-  // Of a whole shard. Requires: shards come in order.
+  // A problem of a whole shard. Requires: shards come in order.
   void add(std::int64_t shard, std::string text) {
     ++count_;
     if (named_.size() < kMaxProblemsNamed) {
@@ -242,7 +242,7 @@ class Preparation {
     return std::move(choice.prepare);
   }
 
-  // Of the shards that are not scanned.
+  // Takes over the shards that are not scanned.
   void take_earlier() {
     if (earlier_.index == nullptr) {
       return;
@@ -262,7 +262,7 @@ class Preparation {
     }
   }
 
-  // On a pool thread: all about one shard.
+  // All work for one shard, on a pool thread.
   ScannedShard scan_and_encode(std::int64_t i) {
     ScannedShard shard;
     try {
@@ -277,7 +277,7 @@ class Preparation {
     return shard;
   }
 
-  // What needs no other shard.
+  // The work that needs no other shard.
   ScannedShard scan(std::int64_t i) const {
     const std::string original = shard_path(i);
     // Before the scan: a shard that changes meanwhile must not look like the one that was scanned.
@@ -313,7 +313,7 @@ class Preparation {
     return shard;
   }
 
-  // Who prepares again wants what is there now, but hears of it.
+  // With --force-overwrite, the lost samples are a warning only.
   void check_not_shrunk(const std::optional<std::string>& proof, const std::string& old_index,
                         std::vector<std::string>* warnings) const {
     if (!proof) {
@@ -390,13 +390,12 @@ class Preparation {
         !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
       staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(kDatasetYaml), file_mode_);
     }
-    // The last one: a folder without it is not prepared.
+    // Last: a folder without it is not prepared.
     staging_.write_meta_file(".info.json", as_bytes(to_info_json(info_)), file_mode_);
   }
 
   void commit() {
-    // The older form would contradict the new one for whoever reads it; checksums of other bytes
-    // too.
+    // The older form of the info would contradict the new one, and old checksums the new index.
     staging_.remove_file(".nv-meta/.info.yaml");
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(names_.size()); ++i) {
       const std::string index_path = tar_index_path(names_[static_cast<std::size_t>(i)]);
@@ -430,7 +429,7 @@ class Preparation {
   const std::string index_path_;
   const EarlierPrepare earlier_;  // while staging_ has the lock
   RowNumbers row_numbers_;
-  std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before that is removed
+  std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before staging_ is removed
   DatasetInfo info_;
   std::vector<ShardRecord> records_;
   Problems problems_;

@@ -93,10 +93,8 @@ struct PrepareReport {
 ///   kNotFound         no such folder, or no shards in it
 ///   kInvalidArgument  prepared already, being prepared by another process, bad options, two shards
 ///                     with one index name
-///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all
-///   that
-///                     were found, with shard, byte and reason; an earlier index.sqlite is damaged
-///                     (kUpdate)
+///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all of
+///                     them with shard, byte and reason. With kUpdate: a damaged index.sqlite
 ///   kCancelled        `stop` was requested; the folder is unchanged
 ///   kIo               the folder cannot be written
 PrepareReport prepare(const std::string& path, const PrepareOptions& options,

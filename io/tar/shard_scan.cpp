@@ -23,7 +23,7 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
 }
 
-// The same text for names that differ only in ASCII case.
+// Maps names that differ only in ASCII case to the same text.
 std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -32,8 +32,8 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-// Indices of two equal items with the smallest second index. Sorts instead of hashing: names are
-// chosen by strangers.
+// Indices of two equal items, with the smallest second index. Sorts instead of hashing, because
+// names may be chosen to collide.
 template <class Items, class Text>
 std::optional<std::pair<std::size_t, std::size_t>> find_repeated(const Items& items, Text text) {
   std::vector<std::pair<decltype(text(items[0])), std::size_t>> sorted;
@@ -73,7 +73,7 @@ bool has_few_different_names(const std::vector<ScannedPart>& parts) {
   return true;
 }
 
-// Something odd that many members may have: counted, told once with its first case.
+// An oddity that many members may share: counted, and reported once with its first case.
 struct Oddity {
   std::uint64_t count = 0;
   std::string first;
@@ -97,8 +97,8 @@ class Scan {
  public:
   Scan(const FileSource& file, const ShardScanOptions& options) : file_(file), options_(options) {}
 
-  // Without libarchive, but for the first member: when it opens an archive, libarchive checks more
-  // of the first header than of others. Empty if anything is not plain or not good.
+  // Asks libarchive about the first member only: when it opens an archive, it checks more fields of
+  // the first header than of the others. Empty if anything is not plain, and for every error.
   std::optional<ShardScan> run_if_plain() {
     try {
       check_is_tar();
@@ -161,8 +161,8 @@ class Scan {
   Oddity case_twins_;
 };
 
-// The first block decides between "not a tar at all" and a damaged one, and an empty file is never
-// a shard: a writer that died leaves one.
+// The first block tells a damaged tar from a file that is no tar. An empty file, which a writer
+// that died leaves, is never a shard.
 void Scan::check_is_tar() const {
   std::array<std::byte, kTarBlockBytes> buffer{};
   const auto first = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file_.size()));
@@ -236,8 +236,8 @@ void Scan::add(const TarMember& member) {
       ++result_.skipped.special_files;
       return;
     case MemberType::kHardLink:
-      // Left out, it would be a sample with a part missing: tar writes one when the same file, or
-      // two names of it, are packed twice.
+      // If it were left out, a part of its sample would be missing. tar writes a hard link when the
+      // same file is packed twice, also under two names.
       throw corrupt_tar(member.header_offset,
                         fmt::format("member '{}' is a hard link to another member; repack the "
                                     "shard with --hard-dereference",

@@ -34,7 +34,7 @@ MemberType type_of(char type_flag) {
     case '5':
     case 'D':  // GNU incremental: a directory whose data lists its files
       return MemberType::kDirectory;
-    default:  // POSIX: what is not known is read as a regular file
+    default:  // POSIX: unknown types are read as regular files
       return MemberType::kRegular;
   }
 }
@@ -72,7 +72,7 @@ std::optional<TarMember> TarWalk::next() {
   return std::nullopt;
 }
 
-// The usual case: one plain header, and data that ends before the bytes do. Empty otherwise.
+// The usual case: a plain header whose data ends within the bytes. Empty otherwise.
 std::optional<TarMember> TarWalk::next_plain() {
   if (end_ - offset_ < kTarBlockBytes) {
     return std::nullopt;
@@ -199,7 +199,8 @@ void TarWalk::apply_pax_record(const PaxRecord& record, Extension& extension) {
     if (extension.has_long_name) {
       throw corrupt_tar(record.offset, "both a GNU long name and a pax path for one member");
     }
-    // The sparse name is the real one; "path" then is a stand-in for readers that do not know.
+    // The sparse name is the real one; "path" is then a stand-in for readers without sparse
+    // support.
     if (is_sparse_name || !extension.has_sparse_name) {
       name_ = record.value;
       extension.has_name = true;
