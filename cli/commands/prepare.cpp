@@ -42,6 +42,7 @@ struct PrepareFlags {
   bool has_strict_tars = false;
   bool is_non_interactive = false;
   bool is_overwriting = false;
+  bool is_updating = false;
   bool is_progress_shown = true;
   std::optional<std::string> cache_dir;
 };
@@ -123,12 +124,15 @@ PrepareOptions choose_options(const PrepareFlags& flags) {
   }
   options.split_patterns = parse_patterns(flags.split_parts);
   const bool is_interactive = !flags.is_non_interactive && ::isatty(STDIN_FILENO) == 1;
-  bool is_overwriting = flags.is_overwriting;
-  if (is_interactive && !is_overwriting && is_prepared(flags.path)) {
+  if (flags.is_updating) {
+    options.existing = Existing::kUpdate;
+  } else if (flags.is_overwriting) {
+    options.existing = Existing::kOverwrite;
+  } else if (is_interactive && is_prepared(flags.path)) {
     const std::string answer = ask("The dataset is prepared already. Prepare it again? [y/N] ");
-    is_overwriting = answer == "y" || answer == "Y" || answer == "yes";
+    const bool is_yes = answer == "y" || answer == "Y" || answer == "yes";
+    options.existing = is_yes ? Existing::kOverwrite : Existing::kRefuse;
   }
-  options.existing = is_overwriting ? Existing::kOverwrite : Existing::kRefuse;
   if (options.split_ratios.empty() && options.split_patterns.empty()) {
     if (!is_interactive) {
       throw UsageError{
@@ -178,6 +182,11 @@ void print_report(const PrepareReport& report, const std::string& path) {
   output().print("Prepared {} with {} in {} ({}).\n", plural(report.samples, "sample"),
                  plural(report.parts, "part"), plural(report.shards, "shard"),
                  human_bytes(report.bytes));
+  if (report.kept_shards > 0) {
+    output().print(
+        "Of these, {} unchanged since the earlier prepare and not scanned again.\n",
+        report.kept_shards == 1 ? "1 shard is" : plural(report.kept_shards, "shard") + " are");
+  }
   const std::string meta = path + "/.nv-meta";
   if (const auto info = read_dataset_info(meta)) {
     output().print("Split:\n{}", describe_parts(summarize_parts(*info, report.split, meta), *info));
@@ -199,6 +208,7 @@ std::vector<std::string> given_shard_flags(const PrepareFlags& flags) {
   add("--checksums", flags.has_checksums);
   add("--strict-tars", flags.has_strict_tars);
   add("--force-overwrite", flags.is_overwriting);
+  add("--update", flags.is_updating);
   add("--cache-dir", flags.cache_dir.has_value());
   return given;
 }
@@ -254,9 +264,14 @@ void add_prepare(CLI::App& app, Run& run) {
                     "Store a digest of every sample; reads all data once");
   add_strict_tars(*command, flags->has_strict_tars);
   command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask");
-  command->add_flag(
+  auto* const overwrite = command->add_flag(
       "--force-overwrite", flags->is_overwriting,
       "Prepare again what is prepared, also where a tar is shorter than its index says");
+  command
+      ->add_flag("--update", flags->is_updating,
+                 "Prepare again, but scan only shards that were added behind the others; all, if "
+                 "any of the others changed")
+      ->excludes(overwrite);
   command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
                     "Show a progress bar [on]");
   command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");

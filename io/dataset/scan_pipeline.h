@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/dataset/shard_record.h"
+#include "io/index/sample_rows.h"
 #include "io/mutex.h"
 #include "io/tar/shard_scan.h"
 
@@ -22,8 +23,10 @@ namespace energon {
 struct ScannedShard {
   ShardScan scan = {};
   std::uint64_t tar_size = 0;
-  ShardRecord record = {};             ///< without a name; the rest is set by prepare() only
-  std::exception_ptr error = nullptr;  ///< if set, there is no scan
+  ShardRecord record = {};  ///< without a name; set by prepare() only, as what follows
+  SampleRows rows = {};     ///< instead of the samples of `scan`
+  std::vector<std::string> part_names = {};  ///< distinct, in the order of the tar, not all
+  std::exception_ptr error = nullptr;        ///< if set, there is no scan
 };
 
 /// Only one thread may call next(). The destructor waits for the shards that are being scanned.

@@ -1,151 +1,200 @@
 #include "io/index/sample_index_writer.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/index/sqlite_handle.h"
-#include "io/path_exists.h"
-#include "io/unique_fd.h"
+#include "io/index/btree_builder.h"
+#include "io/index/btree_file.h"
+#include "io/index/btree_reader.h"
+#include "io/index/earlier_index.h"
+#include "io/index/index_schema.h"
+#include "io/index/key_sorter.h"
+#include "io/index/row_encoder.h"
+#include "io/index/sample_rows.h"
 
 namespace energon {
+
 namespace {
 
-// One transaction per this many rows bounds what SQLite keeps in memory.
-constexpr std::int64_t kRowsPerTransaction = 100'000;
-
-constexpr const char* kSettings =
-    "PRAGMA page_size = 4096; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
-    "PRAGMA locking_mode = EXCLUSIVE";
-
-constexpr const char* kTables =
-    "CREATE TABLE samples (tar_file_id INTEGER NOT NULL, sample_key TEXT NOT NULL UNIQUE, "
-    "sample_index INTEGER NOT NULL, byte_offset INTEGER, byte_size INTEGER);"
-    "CREATE TABLE sample_parts (tar_file_id INTEGER, sample_index INTEGER, part_name TEXT, "
-    "content_byte_offset INTEGER, content_byte_size INTEGER)";
-
-// Made before the rows come, which come in the order of these indices. Making them at the end takes
-// less time, but sorts all rows: in memory, or in a temporary folder that may be small.
-constexpr const char* kIndices =
-    "CREATE INDEX idx_samples_by_tar_and_idx ON samples(tar_file_id, sample_index);"
-    "CREATE INDEX idx_sample_parts_seq "
-    "ON sample_parts(tar_file_id, sample_index, content_byte_offset);"
-    "CREATE INDEX idx_sample_parts_full ON sample_parts"
-    "(tar_file_id, sample_index, part_name, content_byte_offset, content_byte_size)";
-
-std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-
-void sync_file(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) {
-    throw io_error("cannot sync file", errno, {.path = path});
-  }
+Error other_count(const EarlierIndex& earlier, std::int64_t count, std::int64_t expected) {
+  return Error(ErrorCode::kCorruptData,
+               fmt::format("index database: {} rows where {} are expected", count, expected),
+               {.path = earlier.file().path()});
 }
 
 }  // namespace
 
-struct SampleIndexWriter::Connection {
-  // Without locks, which some file systems don't have: nobody else knows the file.
-  Connection(const std::string& path, std::uint64_t cache_bytes)
-      : db(open_sqlite(
-            sqlite_uri(path, "vfs=unix-none"),
-            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI,
-            path)) {
-    execute(db.get(), kSettings, path);
-    execute(db.get(), fmt::format("PRAGMA cache_size = -{}", cache_bytes >> 10).c_str(), path);
-    execute(db.get(), kTables, path);
-    execute(db.get(), kIndices, path);
-    insert_sample.emplace(db.get(),
-                          "INSERT OR IGNORE INTO samples (tar_file_id, sample_key, sample_index, "
-                          "byte_offset, byte_size) VALUES (?1, ?2, ?3, ?4, ?5)",
-                          path);
-    insert_part.emplace(db.get(),
-                        "INSERT INTO sample_parts (tar_file_id, sample_index, part_name, "
-                        "content_byte_offset, content_byte_size) VALUES (?1, ?2, ?3, ?4, ?5)",
-                        path);
-    find_sample.emplace(db.get(),
-                        "SELECT tar_file_id, sample_index, byte_offset, byte_size FROM samples "
-                        "WHERE sample_key = ?1",
-                        path);
-    execute(db.get(), "BEGIN", path);
-  }
+struct SampleIndexWriter::Trees {
+  Trees(const std::string& path, std::uint64_t sort_bytes)
+      : Trees(path, create_index_schema(path), sort_bytes) {}
 
-  SqlitePtr db;
-  std::optional<Statement> insert_sample;
-  std::optional<Statement> insert_part;
-  std::optional<Statement> find_sample;
+  Trees(const std::string& path, const IndexRoots& roots, std::uint64_t sort_bytes)
+      : file(path),
+        samples(file, BtreeBuilder::Kind::kTable, roots.samples),
+        samples_by_key(file, BtreeBuilder::Kind::kIndex, roots.samples_by_key),
+        samples_by_place(file, BtreeBuilder::Kind::kIndex, roots.samples_by_place),
+        parts(file, BtreeBuilder::Kind::kTable, roots.parts),
+        parts_by_place(file, BtreeBuilder::Kind::kIndex, roots.parts_by_place),
+        parts_by_name(file, BtreeBuilder::Kind::kIndex, roots.parts_by_name),
+        keys(path + ".keys", sort_bytes) {}
+
+  BtreeFile file;
+  BtreeBuilder samples;
+  BtreeBuilder samples_by_key;
+  BtreeBuilder samples_by_place;
+  BtreeBuilder parts;
+  BtreeBuilder parts_by_place;
+  BtreeBuilder parts_by_name;
+  KeySorter keys;
 };
 
-SampleIndexWriter::SampleIndexWriter(std::string path, std::uint64_t cache_bytes)
-    : path_(std::move(path)) {
-  if (path_exists(path_)) {
-    throw Error(ErrorCode::kIo, "index database: exists already", {.path = path_});
-  }
-  connection_ = std::make_unique<Connection>(path_, cache_bytes);
-}
+SampleIndexWriter::SampleIndexWriter(std::string path, std::uint64_t sort_bytes)
+    : path_(std::move(path)), trees_(std::make_unique<Trees>(path_, sort_bytes)) {}
 
 SampleIndexWriter::~SampleIndexWriter() = default;
 
-void SampleIndexWriter::count_row() {
-  if (++rows_in_transaction_ == kRowsPerTransaction) {
-    execute(connection_->db.get(), "COMMIT; BEGIN", path_);
-    rows_in_transaction_ = 0;
+void SampleIndexWriter::add(const EarlierIndex& earlier,
+                            std::span<const std::int64_t> sample_counts) {
+  for (std::size_t i = 0; i < sample_counts.size(); ++i) {
+    starts_.push_back({.row = samples_ + 1, .tar_file_id = static_cast<std::int64_t>(i)});
+    samples_ += sample_counts[i];
   }
+  const auto copy = [&](BtreeBuilder::Kind kind, std::uint32_t root, BtreeBuilder& tree,
+                        std::int64_t expected) {
+    BtreeReader cells(earlier.file(), kind, root);
+    std::int64_t count = 0;
+    while (const std::optional<ByteView> cell = cells.next()) {
+      tree.add(*cell);
+      ++count;
+    }
+    if (count != expected) {
+      throw other_count(earlier, count, expected);
+    }
+  };
+  using enum BtreeBuilder::Kind;
+  const IndexRoots& roots = earlier.roots();
+  const std::int64_t parts = earlier.counts().parts;
+  copy(kTable, roots.samples, trees_->samples, samples_);
+  copy(kIndex, roots.samples_by_place, trees_->samples_by_place, samples_);
+  copy(kTable, roots.parts, trees_->parts, parts);
+  copy(kIndex, roots.parts_by_place, trees_->parts_by_place, parts);
+  copy(kIndex, roots.parts_by_name, trees_->parts_by_name, parts);
+  earlier_ = &earlier;
 }
 
-std::optional<SampleLocation> SampleIndexWriter::add_sample(std::string_view key,
-                                                            const SampleLocation& location) {
-  Statement& insert = *connection_->insert_sample;
-  insert.reset();
-  insert.bind(1, location.tar_file_id);
-  insert.bind(2, key);
-  insert.bind(3, location.sample_index);
-  insert.bind(4, as_signed(location.bytes.offset));
-  insert.bind(5, as_signed(location.bytes.size));
-  insert.step();
-  if (sqlite3_changes(connection_->db.get()) == 1) {
-    count_row();
-    return std::nullopt;
+void SampleIndexWriter::add(const SampleRows& rows) {
+  const auto add_all = [](const EncodedCells& cells, BtreeBuilder& tree) {
+    cells.for_each([&tree](ByteView cell) { tree.add(cell); });
+  };
+  add_all(rows.samples, trees_->samples);
+  add_all(rows.samples_by_place, trees_->samples_by_place);
+  add_all(rows.parts, trees_->parts);
+  add_all(rows.parts_by_place, trees_->parts_by_place);
+  add_all(rows.parts_by_name, trees_->parts_by_name);
+  starts_.push_back({.row = samples_ + 1, .tar_file_id = rows.tar_file_id});
+  std::string_view keys = rows.keys;
+  for (const SortedKey& key : rows.sorted_keys) {
+    trees_->keys.add(keys.substr(0, key.size), samples_ + 1 + key.sample_index);
+    keys.remove_prefix(key.size);
   }
-  Statement& find = *connection_->find_sample;
-  find.reset();
-  find.bind(1, key);
-  if (!find.step()) {
-    throw Error(ErrorCode::kInternal, "index database: a row was refused for no reason",
-                {.path = path_, .sample_key = std::string(key)});
-  }
-  SampleLocation first{.tar_file_id = find.integer(0),
-                       .sample_index = find.integer(1),
-                       .bytes = {.offset = static_cast<std::uint64_t>(find.integer(2)),
-                                 .size = static_cast<std::uint64_t>(find.integer(3))}};
-  find.reset();
-  return first;
+  samples_ += rows.counts.samples;
 }
 
-void SampleIndexWriter::add_part(std::int64_t tar_file_id, std::int64_t sample_index,
-                                 std::string_view part, ByteRange content) {
-  Statement& insert = *connection_->insert_part;
-  insert.reset();
-  insert.bind(1, tar_file_id);
-  insert.bind(2, sample_index);
-  insert.bind(3, part);
-  insert.bind(4, as_signed(content.offset));
-  insert.bind(5, as_signed(content.size));
-  insert.step();
-  count_row();
+RepeatedKeys SampleIndexWriter::finish(std::size_t most_named) {
+  RepeatedKeys repeated = add_keys(most_named);
+  if (repeated.count == 0) {
+    for (BtreeBuilder* const tree :
+         {&trees_->samples, &trees_->samples_by_key, &trees_->samples_by_place, &trees_->parts,
+          &trees_->parts_by_place, &trees_->parts_by_name}) {
+      tree->finish();
+    }
+    trees_->file.finish();
+  }
+  trees_.reset();
+  return repeated;
 }
 
-void SampleIndexWriter::finish() {
-  execute(connection_->db.get(), "COMMIT", path_);
-  connection_.reset();
-  sync_file(path_);
+// Adds the keys to their index: those of the earlier index, which are in order, merged with the
+// sorted new ones.
+RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
+  RepeatedKeys repeated;
+  std::map<std::int64_t, std::pair<std::string, std::int64_t>> named;  // by row
+  std::string last_key;
+  std::int64_t first_row = 0;  // of last_key; rows count from 1
+  // False: the key is there already.
+  const auto is_new = [&](std::string_view key, std::int64_t row) {
+    if (first_row != 0 && key == last_key) {
+      ++repeated.count;
+      named.emplace(row, std::pair(last_key, first_row));
+      if (named.size() > most_named) {
+        named.erase(std::prev(named.end()));
+      }
+      return false;
+    }
+    last_key = key;
+    first_row = row;
+    return true;
+  };
+  std::optional<EarlierKeys> earlier;
+  std::optional<EarlierKeys::Key> next_earlier;
+  std::int64_t earlier_count = 0;
+  const auto step = [&] {
+    next_earlier = earlier->next();
+    earlier_count += next_earlier ? 1 : 0;
+  };
+  if (earlier_ != nullptr) {
+    earlier.emplace(*earlier_);
+    step();
+  }
+  // Of equal keys, the earlier one has the smaller row.
+  const auto add_earlier_up_to = [&](std::optional<std::string_view> key) {
+    while (next_earlier && (!key || next_earlier->key <= *key)) {
+      if (is_new(next_earlier->key, next_earlier->row)) {
+        trees_->samples_by_key.add(next_earlier->cell);
+      }
+      step();
+    }
+  };
+  RowEncoder encoder;
+  EncodedCells cell;
+  trees_->keys.visit_in_order([&](std::string_view key, std::int64_t row) {
+    add_earlier_up_to(key);
+    if (is_new(key, row)) {
+      encoder.add(key);
+      encoder.add(row);
+      cell.clear();
+      encoder.finish_key(cell);
+      cell.for_each([this](ByteView bytes) { trees_->samples_by_key.add(bytes); });
+    }
+  });
+  add_earlier_up_to(std::nullopt);
+  if (earlier_ != nullptr && earlier_count != earlier_->counts().samples) {
+    throw other_count(*earlier_, earlier_count, earlier_->counts().samples);
+  }
+  for (auto& [row, other] : named) {
+    repeated.named.push_back({.key = std::move(other.first),
+                              .first = position_of(other.second),
+                              .again = position_of(row)});
+  }
+  return repeated;
+}
+
+SamplePosition SampleIndexWriter::position_of(std::int64_t row) const {
+  const auto behind =
+      std::upper_bound(starts_.begin(), starts_.end(), row,
+                       [](std::int64_t wanted, const Start& start) { return wanted < start.row; });
+  const Start& start = *std::prev(behind);
+  return {.tar_file_id = start.tar_file_id, .sample_index = row - start.row};
 }
 
 std::string make_uuid() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <regex>
 #include <set>
@@ -23,8 +24,11 @@
 #include "io/index/index_cache.h"
 #include "io/index/parallel_for.h"
 #include "io/index/sample_index_writer.h"
+#include "io/index/sample_rows.h"
 #include "io/index/tar_index.h"
 #include "io/path_exists.h"
+#include "io/prepare/earlier_prepare.h"
+#include "io/prepare/row_numbers.h"
 #include "io/prepare/staging_folder.h"
 #include "io/write_all.h"
 
@@ -89,31 +93,72 @@ SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptio
   return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
 }
 
-// Gathers what is wrong with shards, for one error that names it all.
+// Collects the problems of all shards for one error, which lists them in the order of the samples.
 class Problems {
  public:
-  void add(std::string text) {
-    if (++count_ <= kMaxProblemsNamed) {
-      text_ += fmt::format("\n  {}", text);
+  // A problem of a whole shard. Requires: shards come in order.
+  void add(std::int64_t shard, std::string text) {
+    ++count_;
+    if (named_.size() < kMaxProblemsNamed) {
+      named_.emplace(SamplePosition{.tar_file_id = shard}, std::move(text));
+    }
+  }
+
+  void add(const RepeatedKeys& keys, const std::vector<std::string>& names) {
+    count_ += static_cast<std::size_t>(keys.count);
+    for (const RepeatedKey& repeated : keys.named) {
+      named_.emplace(
+          repeated.again,
+          fmt::format("the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys "
+                      "must differ in a whole dataset",
+                      printable(repeated.key),
+                      printable(names[static_cast<std::size_t>(repeated.first.tar_file_id)]),
+                      repeated.first.sample_index,
+                      printable(names[static_cast<std::size_t>(repeated.again.tar_file_id)]),
+                      repeated.again.sample_index));
     }
   }
 
   bool any() const { return count_ > 0; }
 
   [[noreturn]] void raise(const std::string& path) const {
+    std::string text;
+    std::size_t left = kMaxProblemsNamed;
+    for (auto problem = named_.begin(); problem != named_.end() && left > 0; ++problem, --left) {
+      text += fmt::format("\n  {}", problem->second);
+    }
     const std::string more = count_ > kMaxProblemsNamed
                                  ? fmt::format("\n  and {} more", count_ - kMaxProblemsNamed)
                                  : "";
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("nothing was prepared, because of {} problem{}:{}{}\n", count_,
-                            count_ == 1 ? "" : "s", text_, more),
+                            count_ == 1 ? "" : "s", text, more),
                 {.path = path});
   }
 
  private:
+  struct Earlier {
+    bool operator()(const SamplePosition& a, const SamplePosition& b) const {
+      return std::pair(a.tar_file_id, a.sample_index) < std::pair(b.tar_file_id, b.sample_index);
+    }
+  };
+
   std::size_t count_ = 0;
-  std::string text_;
+  std::map<SamplePosition, std::string, Earlier> named_;
 };
+
+std::vector<std::string> first_part_names(const ShardScan& scan) {
+  std::set<std::string_view> seen;
+  std::vector<std::string> names;
+  for (const ScannedSample& sample : scan.samples) {
+    for (const ScannedPart& part : sample.parts) {
+      if (names.size() < kMaxPartNames && seen.insert(part.name).second) {
+        names.push_back(part.name);
+      }
+    }
+  }
+  return names;
+}
 
 void check_not_prepared(const std::string& path, const PrepareOptions& options) {
   const std::string meta = path + "/.nv-meta";
@@ -137,16 +182,21 @@ class Preparation {
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
         staging_(path_, mode_of(path_) | 0700U),
         index_path_(staging_.meta_file("index.sqlite")),
+        earlier_(choose_earlier()),
+        row_numbers_(earlier_.index != nullptr ? earlier_.index->counts() : RowCounts{}),
         writer_(std::make_unique<SampleIndexWriter>(index_path_)) {}
 
   PrepareReport run(ProgressSink& sink) {
     const WriteSignalsBlocked blocked;  // for SQLite
     const auto total = static_cast<std::int64_t>(names_.size());
-    PrepareProgress progress{.shards_done = 0, .shards_total = total};
+    const std::int64_t kept = earlier_.count();
+    PrepareProgress progress{.shards_done = kept, .shards_total = total};
     {
-      ScanPipeline pipeline(total, thread_count(options_.threads, total), options_.stop,
-                            [this](std::int64_t i) { return scan(i); });
-      for (std::int64_t i = 0; i < total; ++i) {
+      ScanPipeline pipeline(total - kept, thread_count(options_.threads, total - kept),
+                            options_.stop,
+                            [this, kept](std::int64_t i) { return scan_and_encode(kept + i); });
+      take_earlier();
+      for (std::int64_t i = kept; i < total; ++i) {
         take(i, pipeline.next());
         progress.shards_done = i + 1;
         progress.samples = report_.samples;
@@ -154,6 +204,7 @@ class Preparation {
         sink.on_progress(progress);
       }
     }
+    problems_.add(writer_->finish(kMaxProblemsNamed), names_);
     if (problems_.any()) {
       problems_.raise(path_);
     }
@@ -163,6 +214,7 @@ class Preparation {
     write_meta_files();
     commit();
     report_.shards = total;
+    report_.kept_shards = kept;
     report_.part_names.assign(part_names_.begin(), part_names_.end());
     report_.split = split_;
     return std::move(report_);
@@ -173,7 +225,59 @@ class Preparation {
     return path_ + "/" + names_[static_cast<std::size_t>(i)];
   }
 
-  // On a pool thread: all about one shard that needs no other.
+  EarlierPrepare choose_earlier() {
+    if (options_.existing != Existing::kUpdate) {
+      return {};
+    }
+    const auto shards = static_cast<std::int64_t>(names_.size());
+    EarlierChoice choice =
+        options_.strictness == ScanStrictness::kStrict
+            ? EarlierChoice{.why_none = "strict tars are asked for, and no record has that"}
+            : find_earlier_prepare(path_, names_, options_.checksums == Checksums::kWrite,
+                                   thread_count(options_.threads, shards));
+    if (!choice.why_none.empty()) {
+      report_.warnings.push_back(
+          fmt::format("all shards are scanned, not only new ones: {}", choice.why_none));
+    }
+    return std::move(choice.prepare);
+  }
+
+  // Takes over the shards that are not scanned.
+  void take_earlier() {
+    if (earlier_.index == nullptr) {
+      return;
+    }
+    std::vector<std::int64_t> counts;
+    for (const ShardCount& shard : earlier_.shards) {
+      counts.push_back(shard.sample_count);
+    }
+    writer_->add(*earlier_.index, counts);
+    info_.shards = earlier_.shards;
+    records_ = earlier_.records;
+    report_.samples = earlier_.index->counts().samples;
+    report_.parts = earlier_.index->counts().parts;
+    report_.bytes = earlier_.bytes;
+    for (std::string& name : earlier_.index->part_names(kMaxPartNames)) {
+      part_names_.insert(std::move(name));
+    }
+  }
+
+  // All work for one shard, on a pool thread.
+  ScannedShard scan_and_encode(std::int64_t i) {
+    ScannedShard shard;
+    try {
+      shard = scan(i);
+    } catch (...) {
+      shard.error = std::current_exception();
+    }
+    const RowCounts before = row_numbers_.take(i - earlier_.count(), count_rows(shard.scan));
+    shard.part_names = first_part_names(shard.scan);
+    shard.rows = encode_rows(shard.scan, i, before);
+    shard.scan.samples = {};
+    return shard;
+  }
+
+  // The work that needs no other shard.
   ScannedShard scan(std::int64_t i) const {
     const std::string original = shard_path(i);
     // Before the scan: a shard that changes meanwhile must not look like the one that was scanned.
@@ -209,13 +313,13 @@ class Preparation {
     return shard;
   }
 
-  // Who prepares again wants what is there now, but hears of it.
+  // With --force-overwrite, the lost samples are a warning only.
   void check_not_shrunk(const std::optional<std::string>& proof, const std::string& old_index,
                         std::vector<std::string>* warnings) const {
     if (!proof) {
       return;
     }
-    if (options_.existing == Existing::kRefuse) {
+    if (options_.existing != Existing::kOverwrite) {
       throw Error(ErrorCode::kCorruptData,
                   fmt::format("{}; if the tar was replaced on purpose, remove '{}' or prepare with "
                               "--force-overwrite",
@@ -230,30 +334,34 @@ class Preparation {
   void take(std::int64_t i, const ScannedShard& shard) {
     const std::string& name = names_[static_cast<std::size_t>(i)];
     if (shard.error) {
-      add_problem(name, shard.error);
+      add_problem(i, shard.error);
       return;
     }
     for (const std::string& warning : shard.scan.warnings) {
       report_.warnings.push_back(fmt::format("{}: {}", printable(name), warning));
     }
-    if (shard.scan.samples.empty()) {
-      problems_.add(fmt::format("{}: no samples in {} bytes; exclude the shard or remove it",
-                                printable(name), shard.tar_size));
+    const RowCounts& counts = shard.rows.counts;
+    if (counts.samples == 0) {
+      problems_.add(i, fmt::format("{}: no samples in {} bytes; exclude the shard or remove it",
+                                   printable(name), shard.tar_size));
       return;
     }
-    info_.shards.push_back({name, static_cast<std::int64_t>(shard.scan.samples.size())});
+    info_.shards.push_back({name, counts.samples});
     records_.push_back(shard.record);
     records_.back().name = name;
-    report_.samples += static_cast<std::int64_t>(shard.scan.samples.size());
+    report_.samples += counts.samples;
+    report_.parts += counts.parts;
     report_.bytes += shard.tar_size;
-    for (std::size_t k = 0; k < shard.scan.samples.size(); ++k) {
-      const std::uint64_t end = k + 1 < shard.scan.samples.size() ? shard.scan.samples[k + 1].offset
-                                                                  : shard.scan.end_offset;
-      add_sample(i, static_cast<std::int64_t>(k), shard.scan.samples[k], end);
+    writer_->add(shard.rows);
+    for (const std::string& part : shard.part_names) {
+      if (part_names_.size() < kMaxPartNames) {
+        part_names_.insert(part);
+      }
     }
   }
 
-  void add_problem(const std::string& name, const std::exception_ptr& error) {
+  void add_problem(std::int64_t shard, const std::exception_ptr& error) {
+    const std::string& name = names_[static_cast<std::size_t>(shard)];
     try {
       std::rethrow_exception(error);
     } catch (const Error& known) {
@@ -261,40 +369,16 @@ class Preparation {
         throw;  // not the shard's fault: no space, no permission
       }
       const ErrorContext& where = known.context();
-      problems_.add(fmt::format(
-          "{}: {}{}{}", printable(name), known.message(),
-          where.byte_offset ? fmt::format(" [byte {}]", *where.byte_offset) : "",
-          where.sample_key ? fmt::format(" [sample {}]", printable(*where.sample_key)) : ""));
+      problems_.add(
+          shard,
+          fmt::format(
+              "{}: {}{}{}", printable(name), known.message(),
+              where.byte_offset ? fmt::format(" [byte {}]", *where.byte_offset) : "",
+              where.sample_key ? fmt::format(" [sample {}]", printable(*where.sample_key)) : ""));
     }
-  }
-
-  void add_sample(std::int64_t shard, std::int64_t number, const ScannedSample& sample,
-                  std::uint64_t end) {
-    const auto first = writer_->add_sample(
-        sample.key, {.tar_file_id = shard,
-                     .sample_index = number,
-                     .bytes = {.offset = sample.offset, .size = end - sample.offset}});
-    if (first) {
-      problems_.add(fmt::format(
-          "the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys must differ in "
-          "a "
-          "whole dataset",
-          printable(sample.key), printable(names_[static_cast<std::size_t>(first->tar_file_id)]),
-          first->sample_index, printable(names_[static_cast<std::size_t>(shard)]), number));
-      return;
-    }
-    for (const ScannedPart& part : sample.parts) {
-      writer_->add_part(shard, number, part.name,
-                        {.offset = part.content_offset, .size = part.size});
-      if (part_names_.size() < kMaxPartNames) {
-        part_names_.insert(part.name);
-      }
-    }
-    report_.parts += static_cast<std::int64_t>(sample.parts.size());
   }
 
   void write_meta_files() {
-    writer_->finish();
     fs::permissions(index_path_, static_cast<fs::perms>(file_mode_));
     info_.energon_version = std::string(writer_version());
     const std::string uuid = make_uuid();
@@ -306,21 +390,23 @@ class Preparation {
         !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
       staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(kDatasetYaml), file_mode_);
     }
-    // The last one: a folder without it is not prepared.
+    // Last: a folder without it is not prepared.
     staging_.write_meta_file(".info.json", as_bytes(to_info_json(info_)), file_mode_);
   }
 
   void commit() {
-    // The older form would contradict the new one for whoever reads it; checksums of other bytes
-    // too.
+    // The older form of the info would contradict the new one, and old checksums the new index.
     staging_.remove_file(".nv-meta/.info.yaml");
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(names_.size()); ++i) {
       const std::string index_path = tar_index_path(names_[static_cast<std::size_t>(i)]);
-      staging_.move_loose_file(i, ".idx", index_path);
-      if (options_.checksums == Checksums::kWrite) {
-        staging_.move_loose_file(i, ".xxh3", checksum_path(index_path));
-      } else {
+      const bool is_kept = i < earlier_.count();
+      if (!is_kept) {
+        staging_.move_loose_file(i, ".idx", index_path);
+      }
+      if (options_.checksums != Checksums::kWrite) {
         staging_.remove_file(checksum_path(index_path));
+      } else if (!is_kept) {
+        staging_.move_loose_file(i, ".xxh3", checksum_path(index_path));
       }
     }
     if (options_.stop.stop_requested()) {
@@ -337,14 +423,17 @@ class Preparation {
   const SplitConfig split_;
   const unsigned file_mode_;
 
+  PrepareReport report_;
+
   StagingFolder staging_;
   const std::string index_path_;
-  std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before that is removed
+  const EarlierPrepare earlier_;  // while staging_ has the lock
+  RowNumbers row_numbers_;
+  std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before staging_ is removed
   DatasetInfo info_;
   std::vector<ShardRecord> records_;
   Problems problems_;
   std::set<std::string> part_names_;
-  PrepareReport report_;
 };
 
 }  // namespace

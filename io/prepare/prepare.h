@@ -23,7 +23,13 @@ namespace energon {
 enum class Checksums { kNone, kWrite };
 
 /// What to do if the folder is already prepared.
-enum class Existing { kRefuse, kOverwrite };
+enum class Existing {
+  kRefuse,
+  kOverwrite,
+  /// Scan only what is new, if the shards of the earlier prepare are unchanged and come first;
+  /// otherwise all, with a warning that says why. The files are those of a prepare of all.
+  kUpdate,
+};
 
 struct PrepareOptions {
   /// Set at most one of the two; with neither, every shard belongs to "train".
@@ -50,8 +56,8 @@ struct PrepareOptions {
   /// Where compressed shards are expanded (io/index/index_cache.h). Absent: default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
 
-  /// Shards scanned concurrently. Absent: one per core, at most 16. Each holds the names of one
-  /// shard's samples and parts in memory.
+  /// Shards scanned concurrently. Absent: one per core, at most 16. For each, the rows of up to
+  /// three shards are in memory, about 100 bytes per part.
   std::optional<int> threads = std::nullopt;
 
   /// Stops the work after the shards that are being scanned, with Error (kCancelled).
@@ -74,9 +80,10 @@ class ProgressSink {
 
 struct PrepareReport {
   std::int64_t shards = 0;
+  std::int64_t kept_shards = 0;  ///< unchanged since the earlier prepare, so not scanned
   std::int64_t samples = 0;
   std::int64_t parts = 0;
-  std::uint64_t bytes = 0;              ///< of the uncompressed shards
+  std::uint64_t bytes = 0;  ///< of the uncompressed shards; of kept ones, of the samples
   std::vector<std::string> part_names;  ///< distinct, sorted, the first 50 found
   SplitConfig split;                    ///< as written
   std::vector<std::string> warnings;
@@ -86,9 +93,8 @@ struct PrepareReport {
 ///   kNotFound         no such folder, or no shards in it
 ///   kInvalidArgument  prepared already, being prepared by another process, bad options, two shards
 ///                     with one index name
-///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all
-///   that
-///                     were found, with shard, byte and reason
+///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all of
+///                     them with shard, byte and reason. With kUpdate: a damaged index.sqlite
 ///   kCancelled        `stop` was requested; the folder is unchanged
 ///   kIo               the folder cannot be written
 PrepareReport prepare(const std::string& path, const PrepareOptions& options,

@@ -47,7 +47,7 @@ std::chrono::nanoseconds changed_at(const fs::path& path) {
                                              : std::chrono::nanoseconds(0);
 }
 
-// The last change of the folder or of what is in it.
+// When the folder or anything in it was last changed.
 std::chrono::nanoseconds last_change(const fs::path& folder) {
   std::chrono::nanoseconds last = changed_at(folder);
   std::error_code error;
@@ -71,7 +71,7 @@ void remove_abandoned_stagings(const std::string& dataset_path) {
   const auto now = found.empty() ? std::nullopt : file_system_time(dataset_path);
   for (const fs::path& path : found) {
     if (now && *now - last_change(path) >= kAbandonedAfter) {
-      // Renamed first: if it lives after all, it must not be committed half empty.
+      // Renamed first: if its prepare is still running, it must not commit a half-empty folder.
       const fs::path gone =
           fmt::format("{}/{}.gone-{}", dataset_path, kStagingPrefix, random_digits());
       fs::rename(path, gone, error);
@@ -87,7 +87,7 @@ StagingFolder::StagingFolder(std::string dataset_path, unsigned folder_mode)
       id_(random_digits()),
       path_(fmt::format("{}/{}.{}", dataset_path_, kStagingPrefix, id_)),
       folder_mode_(folder_mode) {
-  // The lock is on the dataset's folder: it exists before and after, whatever is renamed in it.
+  // The lock is on the dataset's folder, which exists before and after the commit.
   lock_.reset(::open(dataset_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock_.valid()) {
     throw io_error("cannot open folder", errno, {.path = dataset_path_});
@@ -140,7 +140,7 @@ void StagingFolder::remove_file(const std::string& path) {
   steps_.push_back({.kind = CommitStep::Kind::kRemove, .to = path});
 }
 
-// What could fail half-way is looked at before anything is published.
+// Finds what could make a commit fail half-way, before anything is published.
 void StagingFolder::check_targets() const {
   std::set<std::string> folders;
   for (const CommitStep& step : steps_) {
@@ -156,7 +156,7 @@ void StagingFolder::check_targets() const {
   }
 }
 
-// For a target on another file system, to which a link may lead.
+// For a target on another file system, which a symbolic link may lead to.
 void StagingFolder::stage_beside(CommitStep& step) {
   const std::string from = staged(step.from);
   const std::string beside = temporary_name(step.to);

@@ -17,11 +17,13 @@
 namespace energon {
 namespace {
 
+constexpr std::size_t kFewParts = 8;  // of a sample
+
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
 }
 
-// The same text for names that differ only in ASCII case.
+// Maps names that differ only in ASCII case to the same text.
 std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -30,8 +32,8 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-// Indices of two equal items with the smallest second index. Sorts instead of hashing: names are
-// chosen by strangers.
+// Indices of two equal items, with the smallest second index. Sorts instead of hashing, because
+// names may be chosen to collide.
 template <class Items, class Text>
 std::optional<std::pair<std::size_t, std::size_t>> find_repeated(const Items& items, Text text) {
   std::vector<std::pair<decltype(text(items[0])), std::size_t>> sorted;
@@ -49,7 +51,29 @@ std::optional<std::pair<std::size_t, std::size_t>> find_repeated(const Items& it
   return found;
 }
 
-// Something odd that many members may have: counted, told once with its first case.
+bool has_upper_case(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+// The usual case, found without allocating: few names, all different, none with upper case.
+bool has_few_different_names(const std::vector<ScannedPart>& parts) {
+  if (parts.size() == 1) {
+    return true;
+  }
+  if (parts.size() > kFewParts) {
+    return false;
+  }
+  for (auto part = parts.begin(); part != parts.end(); ++part) {
+    if (has_upper_case(part->name) || std::any_of(parts.begin(), part, [&](const auto& earlier) {
+          return earlier.name == part->name;
+        })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// An oddity that many members may share: counted, and reported once with its first case.
 struct Oddity {
   std::uint64_t count = 0;
   std::string first;
@@ -73,6 +97,32 @@ class Scan {
  public:
   Scan(const FileSource& file, const ShardScanOptions& options) : file_(file), options_(options) {}
 
+  // Asks libarchive about the first member only: when it opens an archive, it checks more fields of
+  // the first header than of the others. Empty if anything is not plain, and for every error.
+  std::optional<ShardScan> run_if_plain() {
+    try {
+      check_is_tar();
+      TarFileWalker walker(file_);
+      while (const std::optional<TarMember> member = walker.next()) {
+        if (!walker.is_plain()) {
+          return std::nullopt;
+        }
+        if (member->header_offset == 0) {
+          check_agreement(*member, ArchiveReader(file_).next());
+        }
+        add(*member);
+      }
+      if (!walker.is_plain() ||
+          check_archive_tail(file_, walker.offset()) != ArchiveTail::kComplete) {
+        return std::nullopt;
+      }
+      return finish(walker.offset());
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  // With libarchive beside the walker.
   ShardScan run() {
     check_is_tar();
     ArchiveReader reader(file_);
@@ -86,15 +136,11 @@ class Scan {
       throw corrupt_tar(walker.offset(), fmt::format("libarchive sees one more member, '{}'",
                                                      printable(extra->name)));
     }
-    result_.end_offset = walker.offset();
-    close_sample(result_.end_offset);
-    check_keys();
-    check_tail();
-    add_warnings();
-    return std::move(result_);
+    return finish(walker.offset());
   }
 
  private:
+  ShardScan finish(std::uint64_t end_offset);
   void check_is_tar() const;
   void check_supported(const TarMember& member) const;
   void check_agreement(const TarMember& ours, const std::optional<TarMember>& theirs) const;
@@ -115,8 +161,8 @@ class Scan {
   Oddity case_twins_;
 };
 
-// The first block decides between "not a tar at all" and a damaged one, and an empty file is never
-// a shard: a writer that died leaves one.
+// The first block tells a damaged tar from a file that is no tar. An empty file, which a writer
+// that died leaves, is never a shard.
 void Scan::check_is_tar() const {
   std::array<std::byte, kTarBlockBytes> buffer{};
   const auto first = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file_.size()));
@@ -169,6 +215,15 @@ void Scan::check_agreement(const TarMember& ours, const std::optional<TarMember>
   }
 }
 
+ShardScan Scan::finish(std::uint64_t end_offset) {
+  result_.end_offset = end_offset;
+  close_sample(end_offset);
+  check_keys();
+  check_tail();
+  add_warnings();
+  return std::move(result_);
+}
+
 void Scan::add(const TarMember& member) {
   switch (member.type) {
     case MemberType::kDirectory:
@@ -181,8 +236,8 @@ void Scan::add(const TarMember& member) {
       ++result_.skipped.special_files;
       return;
     case MemberType::kHardLink:
-      // Left out, it would be a sample with a part missing: tar writes one when the same file, or
-      // two names of it, are packed twice.
+      // If it were left out, a part of its sample would be missing. tar writes a hard link when the
+      // same file is packed twice, also under two names.
       throw corrupt_tar(member.header_offset,
                         fmt::format("member '{}' is a hard link to another member; repack the "
                                     "shard with --hard-dereference",
@@ -201,24 +256,28 @@ void Scan::add(const TarMember& member) {
 }
 
 void Scan::add_part(const TarMember& member, MemberName name) {
-  const ErrorContext where{.byte_offset = member.header_offset,
-                           .sample_key = std::string(name.key)};
+  const auto where = [&] {
+    return ErrorContext{.byte_offset = member.header_offset, .sample_key = std::string(name.key)};
+  };
   if (is_reserved_part(name.part)) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("part '{}': names that begin with '__' are kept for the loader",
                             printable(name.part)),
-                where);
+                where());
   }
   if (options_.max_member_bytes && member.size > *options_.max_member_bytes) {
     throw Error(ErrorCode::kResourceExhausted,
                 fmt::format("part '{}' has {} bytes, more than {} "
                             "(ShardScanOptions::max_member_bytes)",
                             printable(name.part), member.size, *options_.max_member_bytes),
-                where);
+                where());
   }
   if (result_.samples.empty() || result_.samples.back().key != name.key) {
     close_sample(member.header_offset);
+    const std::size_t usual_parts =
+        result_.samples.empty() ? 1 : std::min(result_.samples.back().parts.size(), kFewParts);
     result_.samples.push_back({.key = std::string(name.key), .offset = member.header_offset});
+    result_.samples.back().parts.reserve(usual_parts);
     (name.key.starts_with("./") ? dotted_keys_ : plain_keys_) = true;
   }
   std::vector<ScannedPart>& parts = result_.samples.back().parts;
@@ -227,7 +286,7 @@ void Scan::add_part(const TarMember& member, MemberName name) {
                 fmt::format("the sample has more than {} parts "
                             "(ShardScanOptions::max_parts_per_sample)",
                             options_.max_parts_per_sample),
-                where);
+                where());
   }
   parts.push_back({std::string(name.part), member.data_offset, member.size});
 }
@@ -238,7 +297,7 @@ void Scan::close_sample(std::uint64_t end) {
   }
   ScannedSample& sample = result_.samples.back();
   sample.size = end - sample.offset;
-  if (sample.parts.size() == 1) {
+  if (has_few_different_names(sample.parts)) {
     return;
   }
   const auto name_of = [](const ScannedPart& part) { return std::string_view(part.name); };
@@ -251,16 +310,22 @@ void Scan::close_sample(std::uint64_t end) {
                 {.byte_offset = second.content_offset, .sample_key = sample.key});
   }
   const auto folded = [](const ScannedPart& part) { return lower_case(part.name); };
-  const bool has_upper_case =
+  const bool is_any_upper_case =
       std::any_of(sample.parts.begin(), sample.parts.end(),
-                  [](const auto& part) { return lower_case(part.name) != part.name; });
-  if (has_upper_case && find_repeated(sample.parts, folded)) {
+                  [](const auto& part) { return has_upper_case(part.name); });
+  if (is_any_upper_case && find_repeated(sample.parts, folded)) {
     case_twins_.note(sample.key, sample.offset);
   }
 }
 
 void Scan::check_keys() const {
   const auto key_of = [](const ScannedSample& sample) { return std::string_view(sample.key); };
+  const auto& samples = result_.samples;
+  if (std::adjacent_find(samples.begin(), samples.end(), [&](const auto& a, const auto& b) {
+        return a.key >= b.key;
+      }) == samples.end()) {
+    return;  // the usual case
+  }
   if (const auto repeated = find_repeated(result_.samples, key_of)) {
     const ScannedSample& first = result_.samples[repeated->first];
     const ScannedSample& second = result_.samples[repeated->second];
@@ -300,6 +365,9 @@ void Scan::add_warnings() {
 
 ShardScan scan_shard(const FileSource& file, const ShardScanOptions& options) {
   try {
+    if (std::optional<ShardScan> scan = Scan(file, options).run_if_plain()) {
+      return *std::move(scan);
+    }
     return Scan(file, options).run();
   } catch (Error& error) {
     error.with({.path = file.path()});

@@ -1,9 +1,11 @@
 // Finds the samples of a shard: which members belong together, and where their bytes are.
 //
-// Every index is built from this scan. So it reads the shard's headers twice, with libarchive and
-// with TarFileWalker, and refuses the shard if the two differ. It also refuses everything that
-// would lose samples or give them wrong parts: broken headers, truncation, keys that reappear, hard
-// links, members that are not stored contiguously. Payloads are not read.
+// Every index is built from this scan. A shard whose headers are all plain (tar_header.h) can be
+// read in one way only, and TarFileWalker reads it alone. Of any other shard, the headers are read
+// twice, with libarchive and with TarFileWalker, and the shard is refused if the two differ. The
+// scan also refuses everything that would lose samples or give them wrong parts: broken headers,
+// truncation, keys that reappear, hard links, members that are not stored contiguously. Payloads
+// are not read.
 //
 // Grouping is Energon's (member_name.h): consecutive members with the same key form one sample. A
 // sample begins at the first header block of its first member, extension headers included, and

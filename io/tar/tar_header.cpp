@@ -1,5 +1,6 @@
 #include "io/tar/tar_header.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -21,8 +22,15 @@ constexpr Field kName{0, 100};
 constexpr Field kSize{124, 12};
 constexpr Field kChecksum{148, 8};
 constexpr std::size_t kTypeFlag = 156;
+constexpr Field kLinkName{157, 100};
 constexpr Field kMagic{257, 8};  // with the version
 constexpr Field kPrefix{345, 155};
+constexpr Field kPadding{500, 12};
+
+using std::string_view_literals::operator""sv;
+constexpr std::string_view kGnuMagic = "ustar  \0"sv;
+constexpr std::string_view kV7Magic = "\0\0\0\0\0\0\0\0"sv;
+constexpr std::string_view kPlainUstarMagic = "ustar\00000"sv;
 
 std::string_view field(TarBlock block, Field where) {
   return as_text(ByteView(block).subspan(where.offset, where.size));
@@ -81,15 +89,14 @@ std::uint64_t parse_size(TarBlock block, std::uint64_t offset) {
 }
 
 TarFormat parse_magic(TarBlock block, std::uint64_t offset) {
-  using std::string_view_literals::operator""sv;
   const std::string_view magic = field(block, kMagic);
-  if (magic == "ustar  \0"sv) {
+  if (magic == kGnuMagic) {
     return TarFormat::kGnu;
   }
-  if (magic.starts_with("ustar"sv)) {
+  if (magic.starts_with("ustar")) {
     return TarFormat::kUstar;
   }
-  if (magic == "\0\0\0\0\0\0\0\0"sv) {
+  if (magic == kV7Magic) {
     return TarFormat::kV7;
   }
   throw corrupt_tar(offset, fmt::format("the magic in the tar header is '{}', neither ustar nor "
@@ -106,6 +113,51 @@ std::int64_t sum_of(TarBlock block) {
   // The checksum itself counts as spaces.
   for (const std::byte byte : block.subspan<kChecksum.offset, kChecksum.size>()) {
     sum += ' ' - static_cast<Byte>(byte);
+  }
+  return sum;
+}
+
+// Exactly `digits` octal digits at the beginning of `text`.
+std::optional<std::uint64_t> plain_octal(std::string_view text, std::size_t digits) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < digits; ++i) {
+    const auto digit = static_cast<unsigned char>(text[i] - '0');
+    if (digit > 7) {
+      return std::nullopt;
+    }
+    value = value * 8 + digit;
+  }
+  return value;
+}
+
+bool is_ascii_name(std::string_view text) {
+  unsigned all = 0;
+  for (const char c : text) {
+    all |= static_cast<unsigned char>(c);
+  }
+  return (all & 0x80U) == 0;
+}
+
+bool is_zero(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c == '\0'; });
+}
+
+// The unsigned sum of all bytes but those of the checksum, which count as spaces. Adds eight bytes
+// at a time: even and odd bytes in lanes of 16 bits, which 64 words cannot overflow.
+std::uint32_t fast_sum(TarBlock block) {
+  constexpr std::uint64_t kLanes = 0x00FF00FF00FF00FF;
+  std::uint64_t lanes = 0;
+  for (std::size_t i = 0; i < kTarBlockBytes; i += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, block.data() + i, sizeof(word));
+    lanes += (word & kLanes) + (word >> 8U & kLanes);
+  }
+  std::uint32_t sum = 0;
+  for (std::uint32_t shift = 0; shift < 64; shift += 16) {
+    sum += static_cast<std::uint32_t>(lanes >> shift & 0xFFFFU);
+  }
+  for (const char c : field(block, kChecksum)) {
+    sum += static_cast<std::uint32_t>(' ') - static_cast<unsigned char>(c);
   }
   return sum;
 }
@@ -142,6 +194,44 @@ TarHeader parse_tar_header(TarBlock block, std::uint64_t offset) {
   }
   header.size = parse_size(block, offset);
   header.type_flag = static_cast<char>(block[kTypeFlag]);
+  return header;
+}
+
+std::optional<TarHeader> parse_plain_header(TarBlock block) {
+  constexpr std::size_t kSizeDigits = 11;
+  constexpr std::size_t kChecksumDigits = 6;
+  TarHeader header;
+  header.type_flag = static_cast<char>(block[kTypeFlag]);
+  if (header.type_flag != '0' && header.type_flag != '5') {
+    return std::nullopt;
+  }
+  const std::string_view size = field(block, kSize);
+  const std::string_view checksum = field(block, kChecksum);
+  const std::optional<std::uint64_t> size_bytes = plain_octal(size, kSizeDigits);
+  const std::optional<std::uint64_t> sum = plain_octal(checksum, kChecksumDigits);
+  if (!size_bytes || (size.back() != '\0' && size.back() != ' ') || !sum ||
+      checksum.substr(kChecksumDigits) != "\0 "sv || *sum != fast_sum(block)) {
+    return std::nullopt;
+  }
+  const std::string_view magic = field(block, kMagic);
+  const std::string_view prefix = field(block, kPrefix);
+  if (magic == kPlainUstarMagic) {
+    header.format = TarFormat::kUstar;
+    header.prefix = prefix.substr(0, prefix.find('\0'));
+  } else if (magic == kGnuMagic && is_zero(prefix)) {  // no times, no sparse map
+    header.format = TarFormat::kGnu;
+  } else {
+    return std::nullopt;
+  }
+  header.name = text_field(block, kName);
+  header.size = *size_bytes;
+  const bool is_folder = header.type_flag == '5';
+  if (header.name.empty() || (is_folder ? header.size != 0 : header.name.ends_with('/')) ||
+      header.prefix.ends_with('/') || !is_ascii_name(header.name) ||
+      !is_ascii_name(header.prefix) || block[kLinkName.offset] != std::byte{0} ||
+      !is_zero(field(block, kPadding))) {
+    return std::nullopt;
+  }
   return header;
 }
 

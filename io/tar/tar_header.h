@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,11 @@ bool has_valid_checksum(TarBlock block);
 /// Parses the block at byte `offset` of the archive. Throws Error (kCorruptData) with `offset` and
 /// the field that is wrong.
 TarHeader parse_tar_header(TarBlock block, std::uint64_t offset);
+
+/// The header if it is plain, else empty: a regular file or a folder of ustar or GNU tar, with an
+/// ASCII name, octal numbers of full width, and nothing in the fields that only some readers know.
+/// All readers take such a header in the same way, and parse_tar_header() gives the same result.
+std::optional<TarHeader> parse_plain_header(TarBlock block);
 
 /// An Error (kCorruptData) at byte `offset` of the archive.
 Error corrupt_tar(std::uint64_t offset, std::string reason);

@@ -34,7 +34,7 @@ MemberType type_of(char type_flag) {
     case '5':
     case 'D':  // GNU incremental: a directory whose data lists its files
       return MemberType::kDirectory;
-    default:  // POSIX: what is not known is read as a regular file
+    default:  // POSIX: unknown types are read as regular files
       return MemberType::kRegular;
   }
 }
@@ -42,10 +42,14 @@ MemberType type_of(char type_flag) {
 }  // namespace
 
 std::optional<TarMember> TarWalk::next() {
+  if (const std::optional<TarMember> member = next_plain()) {
+    return member;
+  }
   std::uint64_t position = offset_;       // committed only on success, so that errors are sticky
   std::uint64_t header_offset = offset_;  // first block of the member
   Extension extension;
   while (const std::optional<TarHeader> header = read_header(position)) {
+    is_plain_ = false;
     if (!read_extension(*header, position, extension)) {
       TarMember member = make_member(*header, position, extension);
       member.header_offset = header_offset;
@@ -66,6 +70,28 @@ std::optional<TarMember> TarWalk::next() {
   }
   offset_ = position;
   return std::nullopt;
+}
+
+// The usual case: a plain header whose data ends within the bytes. Empty otherwise.
+std::optional<TarMember> TarWalk::next_plain() {
+  if (end_ - offset_ < kTarBlockBytes) {
+    return std::nullopt;
+  }
+  const std::uint64_t data_offset = offset_ + kTarBlockBytes;
+  const std::optional<TarHeader> header =
+      parse_plain_header(TarBlock(bytes_at(offset_, kTarBlockBytes)));
+  if (!header || padded_to_blocks(header->size) > end_ - data_offset) {
+    return std::nullopt;
+  }
+  TarMember member{.name = header->name,
+                   .type = type_of(header->type_flag),
+                   .type_flag = header->type_flag,
+                   .header_offset = offset_,
+                   .data_offset = data_offset,
+                   .size = header->size};
+  set_name(*header, Extension{}, member);
+  offset_ = data_offset + padded_to_blocks(member.size);
+  return member;
 }
 
 // Empty at the end of the bytes and at a zero block.
@@ -173,7 +199,8 @@ void TarWalk::apply_pax_record(const PaxRecord& record, Extension& extension) {
     if (extension.has_long_name) {
       throw corrupt_tar(record.offset, "both a GNU long name and a pax path for one member");
     }
-    // The sparse name is the real one; "path" then is a stand-in for readers that do not know.
+    // The sparse name is the real one; "path" is then a stand-in for readers without sparse
+    // support.
     if (is_sparse_name || !extension.has_sparse_name) {
       name_ = record.value;
       extension.has_name = true;

@@ -36,6 +36,8 @@ class TarWalk {
   /// block or the end of the bytes.
   std::uint64_t offset() const { return offset_; }
   bool met_zero_block() const { return met_zero_block_; }
+  /// True while all headers so far were plain (parse_plain_header()), without extensions.
+  bool is_plain() const { return is_plain_; }
 
  protected:
   /// Walks [begin, end).
@@ -62,6 +64,7 @@ class TarWalk {
     bool any() const { return has_pax || has_long_name || has_long_link; }
   };
 
+  std::optional<TarMember> next_plain();
   std::optional<TarHeader> read_header(std::uint64_t offset);
   bool read_extension(const TarHeader& header, std::uint64_t offset, Extension& extension);
   ByteView extension_body(const TarHeader& header, std::uint64_t offset, Extension& extension);
@@ -75,6 +78,7 @@ class TarWalk {
   const std::uint64_t end_;
   std::uint64_t offset_;
   bool met_zero_block_ = false;
+  bool is_plain_ = true;
   std::string name_;  // only for names that are not contiguous in one header
 };
 

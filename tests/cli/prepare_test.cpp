@@ -14,6 +14,7 @@ using energon::testing::keys_of;
 using energon::testing::kTens;
 using energon::testing::run_energon;
 using energon::testing::TempDir;
+using energon::testing::Words;
 using energon::testing::write_numbered_shards;
 
 namespace {
@@ -109,4 +110,26 @@ TEST_CASE("prepare names the shard and the byte of what is broken", "[cli][prepa
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err, Catch::Contains("shard-002.tar") && Catch::Contains("byte"));
   CHECK(count_files(folder) == 6);
+}
+
+TEST_CASE("prepare --update scans only the shards that were added", "[cli][prepare]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const Words prepare = {"prepare",  folder.path(),   "--split-ratio",    "1,0,0",
+                         "--update", "--no-progress", "--non-interactive"};
+  Words without_last = prepare;
+  without_last.insert(without_last.end(), {"--exclude", "005"});
+  auto result = run_energon(without_last);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, !Catch::Contains("unchanged"));
+  result = run_energon(prepare);
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(result.out, Catch::Contains("Prepared 55 samples") &&
+                             Catch::Contains("5 shards are unchanged since the earlier prepare"));
+  CHECK(keys_of(energon::testing::dump(folder.path(), {"--mode", "val"})).size() == 55);
+  Words both = prepare;
+  both.push_back("--force-overwrite");
+  CHECK(run_energon(both).exit_code == 2);
 }

@@ -11,6 +11,7 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/index/sample_index_writer.h"
+#include "tests/io/index/index_rows.h"
 #include "tests/io/shards.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/temp_dir.h"
@@ -19,26 +20,20 @@ using energon::ByteRange;
 using energon::ErrorCode;
 using energon::PartLocation;
 using energon::SampleIndex;
-using energon::SampleIndexWriter;
 using energon::SampleLocation;
 using energon::testing::contains;
 using energon::testing::error_of;
 using energon::testing::TempDir;
+using energon::testing::write_index;
 
 namespace {
 
 // Three samples in two shards; the last one's key has folders and dots.
 std::string write_example(const TempDir& folder) {
   const std::string path = folder.file("index.sqlite");
-  SampleIndexWriter writer(path);
-  writer.add_sample("000000", {0, 0, {0, 2048}});
-  writer.add_part(0, 0, "jpg", {512, 100});
-  writer.add_part(0, 0, "seg.png", {1536, 7});
-  writer.add_sample("000001", {0, 1, {2048, 1024}});
-  writer.add_part(0, 1, "", {2560, 0});
-  writer.add_sample("a.b/x", {1, 0, {512, 1024}});
-  writer.add_part(1, 0, "txt", {1024, 3});
-  writer.finish();
+  write_index(path, {{{"000000", 0, 2048, {{"jpg", 512, 100}, {"seg.png", 1536, 7}}},
+                      {"000001", 2048, 1024, {{"", 2560, 0}}}},
+                     {{"a.b/x", 512, 1024, {{"txt", 1024, 3}}}}});
   return path;
 }
 
@@ -122,16 +117,6 @@ TEST_CASE("samples are listed in the order of the shards", "[io][formats][sample
   CHECK(keys == std::vector<std::string>{"000000", "000001"});
 }
 
-TEST_CASE("a key that comes twice is answered with its first place",
-          "[io][formats][sample_index]") {
-  const TempDir folder;
-  SampleIndexWriter writer(folder.file("index.sqlite"));
-  CHECK_FALSE(writer.add_sample("a", {0, 7, {512, 1024}}));
-  CHECK(writer.add_sample("a", {3, 1, {0, 512}}) == SampleLocation{0, 7, {512, 1024}});
-  CHECK_FALSE(writer.add_sample("A", {3, 1, {0, 512}}));
-  writer.finish();
-}
-
 TEST_CASE("a database without parts still finds samples", "[io][formats][sample_index]") {
   const TempDir folder;
   const std::string path = write_example(folder);
@@ -205,9 +190,7 @@ TEST_CASE("odd characters in the path are the path's", "[io][formats][sample_ind
   const TempDir folder;
   folder.write("a?b#c%20 d/placeholder", "");
   const std::string path = folder.file("a?b#c%20 d/index.sqlite");
-  SampleIndexWriter writer(path);
-  writer.add_sample("k", {0, 0, {0, 512}});
-  writer.finish();
+  write_index(path, {{{"k", 0, 512}}});
   CHECK(SampleIndex(path).find_sample("k"));
 }
 

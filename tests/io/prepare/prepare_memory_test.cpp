@@ -9,26 +9,39 @@
 
 #include "io/file_source.h"
 #include "io/index/sample_index_writer.h"
+#include "io/index/sample_rows.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
-constexpr std::uint64_t kCacheBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kSortBytes = std::uint64_t{1} << 20;
+constexpr std::int64_t kSamplesPerShard = 10'000;
+
+energon::ShardScan scan_of(std::int64_t shard) {
+  energon::ShardScan scan;
+  for (std::int64_t i = 0; i < kSamplesPerShard; ++i) {
+    const auto offset = static_cast<std::uint64_t>(i) * 2048;
+    // Neighbours are far from one another in the order of the keys.
+    scan.samples.push_back({.key = fmt::format("{:04d}{:09d}", i % 7, shard * kSamplesPerShard + i),
+                            .offset = offset,
+                            .size = 2048,
+                            .parts = {{"jpg", offset + 512, 100}, {"txt", offset + 1536, 10}}});
+  }
+  return scan;
+}
 
 // Peak resident memory in KiB of a process that writes an index of `samples` with two parts each.
 long peak_kib(const energon::testing::TempDir& folder, std::int64_t samples) {
   const std::string report = folder.file(fmt::format("{}.txt", samples));
   const auto result = energon::testing::run_in_child([&] {
-    energon::SampleIndexWriter writer(folder.file(fmt::format("{}.sqlite", samples)), kCacheBytes);
-    for (std::int64_t i = 0; i < samples; ++i) {
-      const auto offset = static_cast<std::uint64_t>(i) * 2048;
-      writer.add_sample(fmt::format("{:09d}", i), {i / 10'000, i % 10'000, {offset, 2048}});
-      writer.add_part(i / 10'000, i % 10'000, "jpg", {offset + 512, 100});
-      writer.add_part(i / 10'000, i % 10'000, "txt", {offset + 1536, 10});
+    energon::SampleIndexWriter writer(folder.file(fmt::format("{}.sqlite", samples)), kSortBytes);
+    for (std::int64_t i = 0; i < samples / kSamplesPerShard; ++i) {
+      writer.add(encode_rows(scan_of(i), i,
+                             {.samples = i * kSamplesPerShard, .parts = 2 * i * kSamplesPerShard}));
     }
-    writer.finish();
+    writer.finish(1);
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
     energon::write_file_atomically(report, energon::as_bytes(std::to_string(usage.ru_maxrss)));

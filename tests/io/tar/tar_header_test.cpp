@@ -123,3 +123,47 @@ TEST_CASE("only 512 zeros are a zero block", "[io][tar]") {
   block[0] = '\1';
   CHECK_FALSE(is_zero_block(as_block(block)));
 }
+
+TEST_CASE("a plain header says what it says to the strict parser", "[io][tar]") {
+  for (const TarHeaderSpec& spec : std::vector<TarHeaderSpec>{
+           {.name = "a.txt", .size = 5},
+           {.name = std::string(100, 'n'), .size = 077777777777, .prefix = std::string(155, 'p')},
+           {.name = "a.txt", .size = 5, .magic = kGnuMagic},
+           {.name = "d/", .type = '5'}}) {
+    const std::string block = tar_header(spec);
+    const auto plain = parse_plain_header(as_block(block));
+    const TarHeader strict = parse_tar_header(as_block(block), 0);
+    REQUIRE(plain.has_value());
+    CHECK(plain->name == strict.name);
+    CHECK(plain->prefix == strict.prefix);
+    CHECK(plain->size == strict.size);
+    CHECK(plain->type_flag == strict.type_flag);
+    CHECK(plain->format == strict.format);
+  }
+}
+
+TEST_CASE("headers that readers may take in several ways are not plain", "[io][tar]") {
+  for (const TarHeaderSpec& spec :
+       std::vector<TarHeaderSpec>{{.name = ""},
+                                  {.name = "a/"},
+                                  {.name = "\xc3\xa9.txt"},
+                                  {.name = "a.txt", .prefix = "p/"},
+                                  {.name = "a.txt", .prefix = "\xc3"},
+                                  {.name = "a.txt", .type = '\0'},
+                                  {.name = "a.txt", .type = '1', .link = "b"},
+                                  {.name = "a.txt", .type = 'x'},
+                                  {.name = "a.txt", .type = 'S', .magic = kGnuMagic},
+                                  {.name = "a.txt", .magic = kGnuMagic, .prefix = "1"},
+                                  {.name = "a.txt", .magic = kV7Magic},
+                                  {.name = "a.txt", .magic = "ustar\00000"sv.substr(0, 6)},
+                                  {.name = "a.txt", .link = "b"},
+                                  {.name = "d/", .size = 1, .type = '5'},
+                                  {.name = "a.txt", .size_field = base256(5)},
+                                  {.name = "a.txt", .size_field = "          5"},
+                                  {.name = "a.txt", .size_field = "000000000005"},
+                                  {.name = "a.txt", .checksum_field = "000001"}}) {
+    CAPTURE(spec.name, spec.type, spec.size_field);
+    CHECK_FALSE(parse_plain_header(as_block(tar_header(spec))));
+  }
+  CHECK_FALSE(parse_plain_header(as_block(with_signed_checksum(tar_header({.name = "\x80"})))));
+}

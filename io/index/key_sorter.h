@@ -1,0 +1,64 @@
+// Sorts the keys of a dataset with bounded memory. Private to io.
+//
+// Keys are kept in memory until it is full, then sorted and written to a file as a run; at the end
+// the runs are merged. Keys come in ascending stretches, one or more per shard, so sorting merges
+// these. If all keys come in order, there is one stretch and one run, and nothing to merge.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/bytes.h"
+#include "io/unique_fd.h"
+
+namespace energon {
+
+/// Not thread-safe.
+class KeySorter {
+ public:
+  using Visit = std::function<void(std::string_view key, std::int64_t row)>;
+
+  /// The runs are in a file without a name; `path` is where it is created, and must not exist.
+  /// `memory_bytes` is what all keys in memory may take; merging takes half as much again.
+  KeySorter(std::string path, std::uint64_t memory_bytes);
+
+  /// Throws Error (kIo, kResourceExhausted for a key of 4 GiB).
+  void add(std::string_view key, std::int64_t row);
+
+  /// Calls `visit` with each key in the order of bytes, equal keys in the order of their rows. Can
+  /// be called once; nothing can be added afterwards. Throws Error (kIo), and what `visit` throws.
+  void visit_in_order(const Visit& visit);
+
+ private:
+  struct Item {
+    std::uint64_t beginning;  // of the key, so that most comparisons need nothing else
+    std::uint32_t offset;     // of the key in texts_
+    std::uint32_t size;
+    std::int64_t row;
+  };
+
+  std::string_view key_of(const Item& item) const {
+    return {texts_.data() + item.offset, item.size};
+  }
+  bool is_before(const Item& a, const Item& b) const;
+  void sort_items();
+  void write_run();
+  void merge(const Visit& visit);
+
+  const std::string path_;
+  const std::uint64_t memory_bytes_;
+  std::vector<char> texts_;
+  std::vector<Item> items_;
+  std::vector<std::size_t> stretches_;  // of items_: where each begins
+
+  UniqueFd runs_;
+  std::uint64_t runs_size_ = 0;
+  std::vector<ByteRange> run_ranges_;
+  std::string last_key_;  // of the last run
+};
+
+}  // namespace energon
