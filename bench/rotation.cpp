@@ -31,8 +31,7 @@ constexpr int kSlices = 16;  // of a logical shard
 constexpr double kLeastRatio = 0.85;
 
 DataSetSpec small_spec() {
-  return {
-      .name = "rotation-300", .samples = kTars * 100, .shards = kTars, .parts = {{"txt", 300}}};
+  return {.name = "rotation-300", .samples = kTars * 100, .shards = kTars, .parts = {{"txt", 300}}};
 }
 
 DataSetSpec two_part_spec() {
@@ -68,11 +67,12 @@ OpenedData open_blend(const std::string& folder, const DataSetSpec& spec) {
   std::vector<std::shared_ptr<const LeafDataset>> leaves;
   const std::int64_t samples = spec.samples / kDataSets;
   for (int i = 0; i < kDataSets; ++i) {
-    leaves.push_back(open_data_set(make_data_set(folder, {.name = fmt::format("{}-{}", spec.name, i),
-                                                          .samples = samples,
-                                                          .shards = 10,
-                                                          .parts = spec.parts,
-                                                          .first = i * samples})));
+    leaves.push_back(
+        open_data_set(make_data_set(folder, {.name = fmt::format("{}-{}", spec.name, i),
+                                             .samples = samples,
+                                             .shards = 10,
+                                             .parts = spec.parts,
+                                             .first = i * samples})));
   }
   return {spec, PipelineData(std::move(leaves)), nullptr};
 }
@@ -120,15 +120,14 @@ class Group {
   void add_floor(const std::string& name, const std::shared_ptr<const Webdataset>& dataset,
                  const std::vector<std::int64_t>& order) {
     const std::int64_t count = std::min(std::ssize(order), timed_);
-    variants_.push_back(
-        {name + ": pread per sample",
-         [dataset, places = std::vector(order.begin(), order.begin() + count)] {
-           const BareReader reader(*dataset, places);
-           std::vector<std::byte> buffer(reader.largest_range() * kBatch);
-           const Clock::time_point begin = Clock::now();
-           reader.read_all(buffer);
-           return static_cast<double>(reader.sample_count()) / seconds_since(begin);
-         }});
+    variants_.push_back({name + ": pread per sample",
+                         [dataset, places = std::vector(order.begin(), order.begin() + count)] {
+                           const BareReader reader(*dataset, places);
+                           std::vector<std::byte> buffer(reader.largest_range() * kBatch);
+                           const Clock::time_point begin = Clock::now();
+                           reader.read_all(buffer);
+                           return static_cast<double>(reader.sample_count()) / seconds_since(begin);
+                         }});
   }
 
   Report& report_;

@@ -138,10 +138,9 @@ void Verifier::expect_each(int times) const {
   }
   for (std::size_t sample = 0; sample < seen.size(); ++sample) {
     if (seen[sample] != times) {
-      throw Error(ErrorCode::kInternal,
-                  fmt::format("sample {} came {} times, expected {}",
-                              spec_.first + static_cast<std::int64_t>(sample), seen[sample],
-                              times));
+      throw Error(ErrorCode::kInternal, fmt::format("sample {} came {} times, expected {}",
+                                                    spec_.first + static_cast<std::int64_t>(sample),
+                                                    seen[sample], times));
     }
   }
 }

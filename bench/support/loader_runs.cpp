@@ -19,8 +19,8 @@ namespace {
 constexpr std::chrono::milliseconds kRest{30};
 
 LoaderOptions loader_options(const LoaderSetup& setup) {
-  return {.worker_config = {.num_workers = setup.num_workers,
-                            .logical_shards = setup.logical_shards}};
+  return {
+      .worker_config = {.num_workers = setup.num_workers, .logical_shards = setup.logical_shards}};
 }
 
 std::uint64_t touch(const Sample& batch) {
