@@ -40,6 +40,21 @@ class KeptValues final : private SharedBudget::Holder {
     return std::max<std::size_t>(capacity, 1);
   }
 
+  /// Begins to load a value into the CPU's cache, so that find() need not wait for it.
+  void prefetch(std::size_t number) const {
+    constexpr std::size_t kCacheLine = 64;
+    const auto* const entry = reinterpret_cast<const std::byte*>(entries_[number].get());
+    for (std::size_t at = 0; entry != nullptr && at < sizeof(Entry); at += kCacheLine) {
+      __builtin_prefetch(entry + at, 1);
+    }
+  }
+
+  /// Null if no such value is kept. Counts as no use.
+  const Value* peek(std::size_t number) const {
+    const Entry* const entry = entries_[number].get();
+    return entry == nullptr ? nullptr : &entry->value;
+  }
+
   /// Null if no such value is kept.
   Value* find(std::size_t number) {
     Entry* const entry = entries_[number].get();
@@ -61,16 +76,16 @@ class KeptValues final : private SharedBudget::Holder {
   /// Requires: no value of this number is kept.
   Value& keep(std::size_t number, std::uint64_t cost, Value value) {
     budget_->add(cost);
-    entries_[number] = std::make_unique<Entry>(Entry{std::move(value), cost, budget_->now()});
+    entries_[number] = std::make_unique<Entry>(Entry{budget_->now(), cost, std::move(value)});
     kept_.push_back(number);
     return entries_[number]->value;
   }
 
  private:
   struct Entry {
-    Value value;
-    std::uint64_t cost;
     std::uint64_t last_use;
+    std::uint64_t cost;
+    Value value;
   };
 
   void list(std::vector<SharedBudget::Held>& held) const override {

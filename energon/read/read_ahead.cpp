@@ -11,7 +11,7 @@ namespace {
 
 // Of a shard: more slices than these are seldom open in one tar at the same time.
 constexpr std::size_t kMostStreams = 32;
-constexpr std::size_t kMostEnds = 16;
+constexpr std::size_t kMostEnds = 8;
 
 }  // namespace
 
@@ -23,6 +23,17 @@ ReadAhead::ReadAhead(std::shared_ptr<AheadMemory> memory, std::size_t shard_coun
 ReadAhead::~ReadAhead() {
   drop_before(memory_->budget().now() + 1);
   memory_->budget().leave(*this);
+}
+
+void ReadAhead::prefetch(std::span<const PieceRun> runs) const {
+  for (const PieceRun& run : runs) {
+    __builtin_prefetch(shards_[static_cast<std::size_t>(run.shard)].get());
+  }
+  for (const PieceRun& run : runs) {
+    if (const Shard* const noted = shards_[static_cast<std::size_t>(run.shard)].get()) {
+      __builtin_prefetch(noted->streams.data(), 1);
+    }
+  }
 }
 
 bool ReadAhead::copy(const AheadRequest& request) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "energon/read/ahead_memory.h"
+#include "energon/read/batch_layout.h"
 #include "energon/read/shared_budget.h"
 #include "io/bytes.h"
 #include "io/file_source.h"
@@ -42,6 +43,9 @@ class ReadAhead final : private SharedBudget::Holder {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead();
+
+  /// Begins to load what is needed for `runs` into the CPU's cache.
+  void prefetch(std::span<const PieceRun> runs) const;
 
   /// Fills `request` from a block. False: its bytes were not read ahead.
   bool copy(const AheadRequest& request);

@@ -42,6 +42,14 @@ class ShardCache {
   /// samples).
   const ShardIndex& index(std::int64_t shard);
 
+  /// Begin to load what index() needs of a shard into the CPU's cache, then the place of a sample.
+  void prefetch(std::int64_t shard) const { indexes_.prefetch(static_cast<std::size_t>(shard)); }
+  void prefetch(std::int64_t shard, std::int64_t sample) const {
+    if (const ShardIndex* const index = indexes_.peek(static_cast<std::size_t>(shard))) {
+      __builtin_prefetch(&index->entries.entries()[static_cast<std::size_t>(sample)]);
+    }
+  }
+
   /// Returns an open tar. All that were returned since begin_round() are valid until the next
   /// begin_round(), if they are no more than capacity(). Throws Error as index(), and
   /// TooManyOpenFiles if the system opens no more although all others were closed.

@@ -26,6 +26,7 @@ class ReadAhead;
 class ShardCache;
 struct AheadRequest;
 struct BatchLayout;
+struct SamplePiece;
 
 /// Not thread-safe. Shared by the pipelines of a process (energon/read/leaf_readers.h).
 class WebdatasetReader final : public LeafReader {
@@ -58,6 +59,7 @@ class WebdatasetReader final : public LeafReader {
   void read(std::span<const std::int64_t> indexes, const LeafShare* share,
             BufferAllocator& allocator, std::vector<Sample>& samples);
   void locate(std::span<const std::int64_t> indexes);
+  void locate(SamplePiece& piece, bool verify);
   std::vector<Buffer> read_runs(const LeafShare* share, BufferAllocator& allocator);
   bool read_ahead(const AheadRequest& request, const LeafShare& share, const FileSource& tar);
   void check_boundaries(std::span<const Sample> samples);

@@ -128,7 +128,11 @@ void ReadSamples::read_run(std::uint32_t leaf, BufferAllocator& allocator,
   }
   const std::size_t first = samples.size();
   try {
-    readers_[leaf]->read_in_share(indexes_, ShareOfOrder(ranges(), leaf), allocator, samples);
+    if (order_->has_runs()) {
+      readers_[leaf]->read_in_share(indexes_, ShareOfOrder(ranges(), leaf), allocator, samples);
+    } else {
+      readers_[leaf]->read(indexes_, allocator, samples);
+    }
     guard_.succeed();
     unread_in_a_row_ = 0;
     for (std::size_t i = 0; i < indexes_.size(); ++i) {
