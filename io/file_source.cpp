@@ -1,6 +1,7 @@
 #include "io/file_source.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "io/error.h"
 #include "io/output_target.h"
 #include "io/shared_folder.h"
 #include "io/write_all.h"
@@ -17,10 +17,24 @@
 namespace energon {
 namespace {
 
+std::string what_to_do(int error_number) {
+  if (error_number == ENFILE) {
+    return "the machine has no more; raise fs.file-max, or read fewer shards in turn";
+  }
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return fmt::format(
+      "this process may have {} (hard limit {}); raise the limit (ulimit -n), or close other files",
+      limit.rlim_cur, limit.rlim_max);
+}
+
 UniqueFd open_regular_file(const std::string& path, FileIdentity& identity) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
+    if (errno == EMFILE || errno == ENFILE) {
+      throw TooManyOpenFiles(errno, path);
+    }
     throw io_error("cannot open file", errno, {.path = path});
   }
   struct stat status {};
@@ -39,6 +53,12 @@ UniqueFd open_regular_file(const std::string& path, FileIdentity& identity) {
 }
 
 }  // namespace
+
+TooManyOpenFiles::TooManyOpenFiles(int error_number, const std::string& path)
+    : Error(ErrorCode::kIo,
+            fmt::format("{}: {}", io_error("cannot open file", error_number).message(),
+                        what_to_do(error_number)),
+            {.path = path}) {}
 
 FileSource::FileSource(std::string path)
     : path_(std::move(path)), fd_(open_regular_file(path_, identity_)) {}
@@ -71,14 +91,18 @@ void FileSource::read_part_at(const ByteRange& whole, std::uint64_t offset,
   }
 }
 
-std::string read_file(const std::string& path, std::uint64_t limit_bytes) {
-  const FileSource source(path);
-  if (source.size() > limit_bytes) {
+void check_size(const FileSource& file, std::uint64_t limit_bytes) {
+  if (file.size() > limit_bytes) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("file has {} bytes, at most {} are read here", source.size(), limit_bytes),
-        {.path = path});
+        fmt::format("file has {} bytes, at most {} are read here", file.size(), limit_bytes),
+        {.path = file.path()});
   }
+}
+
+std::string read_file(const std::string& path, std::uint64_t limit_bytes) {
+  const FileSource source(path);
+  check_size(source, limit_bytes);
   std::string content(source.size(), '\0');
   source.read_at(0, std::as_writable_bytes(std::span(content)));
   return content;

@@ -2,7 +2,8 @@
 //
 // Reads are exact. A read past the end of the file throws an Error that says where the file ends;
 // it never returns a short result, because a shard that shrank must not look like one that ended.
-// User files are never memory-mapped: reading a truncated mapping raises SIGBUS.
+// User files are never memory-mapped: reading a truncated mapping raises SIGBUS. For our own files
+// there is io/file_content.h.
 
 #pragma once
 
@@ -11,9 +12,18 @@
 #include <string>
 
 #include "io/bytes.h"
+#include "io/error.h"
 #include "io/unique_fd.h"
 
 namespace energon {
+
+/// The system refused to open one more file (kIo): the limit of the process or of the machine is
+/// reached. The message names the limit and what to do.
+class TooManyOpenFiles final : public Error {
+ public:
+  /// `error_number`: EMFILE or ENFILE.
+  TooManyOpenFiles(int error_number, const std::string& path);
+};
 
 /// Identifies one version of a file.
 struct FileIdentity {
@@ -29,7 +39,7 @@ struct FileIdentity {
 class FileSource {
  public:
   /// Opens `path` for reading. Throws Error: kNotFound, kIo, or kInvalidArgument if it is not a
-  /// regular file (a FIFO or a device is refused at once, never waited for).
+  /// regular file (a FIFO or a device is refused at once, never waited for); TooManyOpenFiles.
   explicit FileSource(std::string path);
 
   const std::string& path() const { return path_; }
@@ -50,6 +60,9 @@ class FileSource {
   FileIdentity identity_;  // set while fd_ is opened, so declared first
   UniqueFd fd_;
 };
+
+/// Throws Error (kInvalidArgument) if `file` has more than `limit_bytes`.
+void check_size(const FileSource& file, std::uint64_t limit_bytes);
 
 /// Reads a whole small file, such as a configuration. Throws as FileSource, and kInvalidArgument if
 /// the file is larger than `limit_bytes`.

@@ -62,8 +62,8 @@ void write_shards(const fs::path& folder, const DataSetSpec& spec) {
          sample < spec.samples * (shard + 1) / spec.shards; ++sample) {
       for (std::size_t part = 0; part < spec.parts.size(); ++part) {
         content.resize(spec.parts[part].size_bytes);
-        fill_part(spec.parts[part], sample, part, content);
-        tar.add(key_of(sample) + "." + spec.parts[part].name, content);
+        fill_part(spec.parts[part], spec.first + sample, part, content);
+        tar.add(key_of(spec.first + sample) + "." + spec.parts[part].name, content);
       }
     }
     tar.finish();
@@ -134,12 +134,13 @@ void Verifier::check_part(std::int64_t sample, std::size_t part, ByteView bytes)
 void Verifier::expect_each(int times) const {
   std::vector<int> seen(static_cast<std::size_t>(spec_.samples));
   for (const std::int64_t sample : order_) {
-    ++seen.at(static_cast<std::size_t>(sample));
+    ++seen.at(static_cast<std::size_t>(sample - spec_.first));
   }
   for (std::size_t sample = 0; sample < seen.size(); ++sample) {
     if (seen[sample] != times) {
-      throw Error(ErrorCode::kInternal,
-                  fmt::format("sample {} came {} times, expected {}", sample, seen[sample], times));
+      throw Error(ErrorCode::kInternal, fmt::format("sample {} came {} times, expected {}",
+                                                    spec_.first + static_cast<std::int64_t>(sample),
+                                                    seen[sample], times));
     }
   }
 }

@@ -20,7 +20,8 @@ namespace {
 constexpr std::chrono::milliseconds kRest{30};
 
 LoaderOptions loader_options(const LoaderSetup& setup) {
-  return {.worker_config = {.num_workers = setup.num_workers}};
+  return {
+      .worker_config = {.num_workers = setup.num_workers, .logical_shards = setup.logical_shards}};
 }
 
 std::uint64_t touch(const Sample& batch) {
@@ -41,19 +42,26 @@ std::string LoaderSetup::name() const {
       shuffle_buffer_size > 1 ? fmt::format(", buffer {}", shuffle_buffer_size) : "");
 }
 
-std::unique_ptr<SavableDataLoader> make_loader(std::shared_ptr<const Webdataset> dataset,
-                                               const LoaderSetup& setup, Length length) {
+std::unique_ptr<SavableDataLoader> make_loader(PipelineData data, const LoaderSetup& setup,
+                                               Length length) {
   TrainOptions train;
   train.batch_size = setup.batch_size;
   train.shuffle_buffer_size = setup.shuffle_buffer_size;
+  train.parallel_slices = setup.parallel_slices;
+  train.max_samples_per_sequence = setup.max_samples_per_sequence;
   train.repeat = length == Length::kEndless;
-  return std::make_unique<SavableDataLoader>(train_pipeline(std::move(dataset), std::move(train)),
+  return std::make_unique<SavableDataLoader>(train_pipeline(std::move(data), std::move(train)),
                                              loader_options(setup));
 }
 
 std::vector<std::int64_t> verify_epoch(const DataSet& data, const LoaderSetup& setup) {
-  const auto loader = make_loader(open_data_set(data), setup, Length::kOneEpoch);
-  Verifier verifier(data.spec);
+  return verify_epoch(open_data_set(data), data.spec, setup);
+}
+
+std::vector<std::int64_t> verify_epoch(PipelineData data, const DataSetSpec& spec,
+                                       const LoaderSetup& setup) {
+  const auto loader = make_loader(std::move(data), setup, Length::kOneEpoch);
+  Verifier verifier(spec);
   while (const auto batch = loader->next()) {
     verifier.check(*batch);
   }
@@ -61,11 +69,10 @@ std::vector<std::int64_t> verify_epoch(const DataSet& data, const LoaderSetup& s
   return verifier.order();
 }
 
-LoaderRun::LoaderRun(std::shared_ptr<const Webdataset> dataset, const LoaderSetup& setup,
-                     Consumer consumer)
+LoaderRun::LoaderRun(PipelineData data, const LoaderSetup& setup, Consumer consumer)
     : setup_(setup),
       consumer_(consumer),
-      loader_(make_loader(std::move(dataset), setup, Length::kEndless)) {}
+      loader_(make_loader(std::move(data), setup, Length::kEndless)) {}
 
 std::int64_t LoaderRun::take() {
   const auto batch = loader_->next();

@@ -42,6 +42,10 @@ class Order : public Savable {
   /// unknown; references in a saved state are then not checked against them.
   virtual bool list_ranges(std::vector<LeafRange>& /*ranges*/) const { return false; }
 
+  /// Whether samples that are neighbours in a leaf follow soon after each other, so that it is
+  /// worth reading ahead.
+  virtual bool has_runs() const { return true; }
+
   /// Skips up to `count` references, as `count` calls of next() would. Returns the number skipped.
   std::int64_t skip(std::int64_t count) {
     std::int64_t skipped = 0;

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "energon/read/webdataset.h"
+#include "energon/read/webdataset_reader.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/read_committed.h"

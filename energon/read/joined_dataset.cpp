@@ -165,6 +165,12 @@ void JoinedReader::share_reads(const std::shared_ptr<ReadHelper>& helper) {
   }
 }
 
+void JoinedReader::share_budgets(const ReadBudgets& budgets) {
+  for (WebdatasetReader& reader : readers_) {
+    reader.share_budgets(budgets);
+  }
+}
+
 JoinRow JoinedReader::row(std::int64_t index) const {
   if (!index_) {
     index_.emplace(dataset_->index_path(), dataset_->column_count());

@@ -16,6 +16,7 @@
 
 #include "energon/read/leaf_dataset.h"
 #include "energon/read/webdataset.h"
+#include "energon/read/webdataset_reader.h"
 #include "io/recipe/join_source.h"
 
 namespace energon {
@@ -86,6 +87,7 @@ class JoinedReader final : public LeafReader {
   explicit JoinedReader(std::shared_ptr<const JoinedDataset> dataset);
 
   void share_reads(const std::shared_ptr<ReadHelper>& helper) override;
+  void share_budgets(const ReadBudgets& budgets) override;
   void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
             std::vector<Sample>& samples) override;
   FailedSample describe(std::int64_t index) override;

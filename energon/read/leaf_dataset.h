@@ -19,6 +19,18 @@
 
 namespace energon {
 
+struct ReadBudgets;
+
+/// The samples that a pipeline reads of one leaf.
+class LeafShare {
+ public:
+  virtual ~LeafShare() = default;
+
+  /// The sample behind the part of the share that contains sample `index`; index + 1 if the share
+  /// is not known.
+  virtual std::int64_t end_of_part(std::int64_t index) const = 0;
+};
+
 /// Reads samples of one leaf. Not thread-safe. Made after the fork (energon/read/leaf_readers.h).
 class LeafReader {
  public:
@@ -28,11 +40,20 @@ class LeafReader {
   /// thread may use the same helper. The default ignores it, for readers of small samples.
   virtual void share_reads(const std::shared_ptr<ReadHelper>& /*helper*/) {}
 
+  /// Shares limits on open files and memory with other readers of the calling thread from now on.
+  /// Called before the first read. The default ignores them, for readers of a single file.
+  virtual void share_budgets(const ReadBudgets& /*budgets*/) {}
+
   /// Appends the samples at `indexes`, in that order, without restore keys. Their parts are in
   /// buffers of `allocator`. Throws Error with file, byte and key: kCorruptData, kIo, kNotFound;
   /// `samples` is then unchanged.
   virtual void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                     std::vector<Sample>& samples) = 0;
+  /// The same. Samples of `share` that follow may be read ahead, but nothing else.
+  virtual void read_in_share(std::span<const std::int64_t> indexes, const LeafShare& /*share*/,
+                             BufferAllocator& allocator, std::vector<Sample>& samples) {
+    read(indexes, allocator, samples);
+  }
 
   /// Describes a sample for reports, without reading it. After a failed read of the sample,
   /// describes the source that failed.

@@ -10,6 +10,7 @@ std::shared_ptr<LeafReader> LeafReaders::of(const std::shared_ptr<const LeafData
   std::shared_ptr<LeafReader>& reader = readers_[leaf];
   if (!reader) {
     reader = leaf->open_reader();
+    reader->share_budgets(budgets_);
     if (helper_) {
       reader->share_reads(helper_);
     }

@@ -47,7 +47,7 @@ class Keys {
               {.path = tar.path(), .byte_offset = index.range(neighbour).offset});
 }
 
-// Nothing where a header is damaged: whoever reads that sample is told.
+// 0 if a header is damaged: the error comes when that sample itself is read.
 std::uint64_t first_key(const FileSource& tar, const ByteRange& range) {
   try {
     return Keys(tar, range).next().value_or(0);
@@ -59,7 +59,7 @@ std::uint64_t first_key(const FileSource& tar, const ByteRange& range) {
   }
 }
 
-// That before a damaged header, if there is one.
+// If a header is damaged, the key before it.
 std::uint64_t last_key(const FileSource& tar, const ByteRange& range) {
   std::uint64_t last = 0;
   try {

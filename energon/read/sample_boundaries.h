@@ -18,9 +18,11 @@
 
 namespace energon {
 
-/// The keys of one open shard. Takes 16 bytes per sample. Not thread-safe.
+/// The keys of one shard. Takes kBytesPerSample. Not thread-safe.
 class SampleBoundaries {
  public:
+  static constexpr std::uint64_t kBytesPerSample = 16;
+
   explicit SampleBoundaries(std::int64_t sample_count)
       : edges_(static_cast<std::size_t>(sample_count)) {}
 
@@ -39,6 +41,8 @@ class SampleBoundaries {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
   };
+
+  static_assert(sizeof(Edges) == kBytesPerSample);
 
   std::vector<Edges> edges_;
 };

@@ -11,7 +11,7 @@
 namespace energon {
 namespace {
 
-OpenShard open_shard(const ShardFile& file, bool with_checksums) {
+FileSource open_tar(const ShardFile& file) {
   FileSource tar(file.tar_path);
   if (tar.identity() != file.tar_identity) {
     throw Error(ErrorCode::kCorruptData,
@@ -21,7 +21,13 @@ OpenShard open_shard(const ShardFile& file, bool with_checksums) {
                             file.tar_identity.size_bytes, tar.size()),
                 {.path = file.tar_path});
   }
-  TarIndex index = TarIndex::load(file.index_path, tar.size());
+  return tar;
+}
+
+// Requires: the tar is the one that was opened with the dataset.
+ShardIndex map_index(const ShardFile& file, bool with_checksums) {
+  const std::uint64_t tar_size = file.tar_identity.size_bytes;
+  TarIndex index = TarIndex::map(file.index_path, tar_size);
   if (index.sample_count() != file.sample_count) {
     throw Error(
         ErrorCode::kCorruptData,
@@ -31,7 +37,7 @@ OpenShard open_shard(const ShardFile& file, bool with_checksums) {
   }
   std::optional<ChecksumFile> checksums;
   if (with_checksums && !file.checksum_path.empty()) {
-    checksums = ChecksumFile::load(file.checksum_path, tar.size(), index.sample_count());
+    checksums = ChecksumFile::map(file.checksum_path, tar_size, index.sample_count());
   }
   std::unique_ptr<SampleBoundaries> boundaries;
   if (file.index_digest) {
@@ -39,30 +45,65 @@ OpenShard open_shard(const ShardFile& file, bool with_checksums) {
   } else {
     boundaries = std::make_unique<SampleBoundaries>(index.sample_count());
   }
-  return {std::move(tar), std::move(index), std::move(checksums), std::move(boundaries)};
+  return {std::move(index), std::move(checksums), std::move(boundaries)};
+}
+
+std::uint64_t cost_of(const ShardIndex& index) {
+  constexpr std::uint64_t kEntryBytes = 8;
+  const auto samples = static_cast<std::uint64_t>(index.entries.sample_count());
+  const auto cost = [&](bool is_mapped) {
+    return is_mapped ? ReadBudgets::kMappingBytes : samples * kEntryBytes;
+  };
+  return cost(index.entries.is_mapped()) +
+         (index.checksums ? cost(index.checksums->is_mapped()) : 0) +
+         (index.boundaries ? SampleBoundaries::kBytesPerSample * samples : 0) + sizeof(ShardIndex);
+}
+
+// `open` again after other tars were closed, as long as the system refuses and there are such.
+template <class Open>
+auto with_descriptor(SharedBudget& tars, const Open& open) {
+  while (true) {
+    try {
+      return open();
+    } catch (const TooManyOpenFiles&) {
+      if (!tars.shrink()) {
+        throw;
+      }
+    }
+  }
 }
 
 }  // namespace
 
-ShardCache::ShardCache(const std::vector<ShardFile>& shards, std::size_t capacity,
-                       bool with_checksums)
+ShardCache::ShardCache(const std::vector<ShardFile>& shards, bool with_checksums,
+                       std::optional<std::size_t> most_tars, const ReadBudgets& budgets)
     : shards_(shards),
-      capacity_(std::max<std::size_t>(capacity, 1)),
-      with_checksums_(with_checksums) {}
+      with_checksums_(with_checksums),
+      tars_(budgets.tars, shards.size(), most_tars),
+      indexes_(budgets.indexes, shards.size()) {}
 
-const OpenShard& ShardCache::open(std::int64_t shard) {
-  if (const auto found = by_shard_.find(shard); found != by_shard_.end()) {
-    entries_.splice(entries_.begin(), entries_, found->second);
-    return entries_.front().open;
+const ShardIndex& ShardCache::index(std::int64_t shard) {
+  const auto number = static_cast<std::size_t>(shard);
+  if (const ShardIndex* const index = indexes_.find(number)) {
+    return *index;
   }
-  if (entries_.size() >= capacity_) {
-    by_shard_.erase(entries_.back().shard);
-    entries_.pop_back();
+  tar(shard);
+  ShardIndex index =
+      with_descriptor(tars_.budget(), [&] { return map_index(shards_[number], with_checksums_); });
+  const std::uint64_t cost = cost_of(index);
+  indexes_.budget().advance();
+  indexes_.make_room(cost);
+  return indexes_.keep(number, cost, std::move(index));
+}
+
+const FileSource& ShardCache::tar(std::int64_t shard) {
+  const auto number = static_cast<std::size_t>(shard);
+  if (const FileSource* const tar = tars_.find(number)) {
+    return *tar;
   }
-  entries_.push_front(
-      {shard, open_shard(shards_[static_cast<std::size_t>(shard)], with_checksums_)});
-  by_shard_[shard] = entries_.begin();
-  return entries_.front().open;
+  tars_.make_room(1);
+  return tars_.keep(number, 1,
+                    with_descriptor(tars_.budget(), [&] { return open_tar(shards_[number]); }));
 }
 
 }  // namespace energon

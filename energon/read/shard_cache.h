@@ -1,13 +1,18 @@
-// A cache of open shards: descriptors, indexes and checksums of the most recently read tars.
+// The shards of one dataset that its reader has open.
+//
+// A tar costs a descriptor, its index memory or a mapping; both are limited for all readers of a
+// process together (energon/read/read_budgets.h). The index is checked once; it stays when the tar
+// is closed, so opening the tar again costs two system calls.
 
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
-#include <unordered_map>
+#include <vector>
 
+#include "energon/read/kept_values.h"
+#include "energon/read/read_budgets.h"
 #include "energon/read/sample_boundaries.h"
 #include "io/dataset/dataset_folder.h"
 #include "io/file_source.h"
@@ -16,40 +21,50 @@
 
 namespace energon {
 
-struct OpenShard {
-  FileSource tar;
-  TarIndex index;
+/// Where the samples of a shard are, and what they must be.
+struct ShardIndex {
+  TarIndex entries;
   std::optional<ChecksumFile> checksums;  ///< nullopt: prepared without checksums, or not requested
   /// Null if prepare() recorded the digest of the index.
   std::unique_ptr<SampleBoundaries> boundaries;
 };
 
-/// Closes the least recently used shards first. Not thread-safe. Used only after the fork, so that
-/// no two processes share descriptors.
+/// Not thread-safe. Used only after the fork, so that no two processes share descriptors.
 class ShardCache {
  public:
-  /// `shards` must outlive the cache. At most `capacity` shards, at least 1, stay open. Each takes
-  /// one descriptor and 8 to 16 bytes per sample.
-  ShardCache(const std::vector<ShardFile>& shards, std::size_t capacity, bool with_checksums);
+  /// `shards` must outlive the cache. At most `most_tars` of them stay open, however many the
+  /// budget allows; absent: no such bound.
+  ShardCache(const std::vector<ShardFile>& shards, bool with_checksums,
+             std::optional<std::size_t> most_tars, const ReadBudgets& budgets);
 
-  /// Returns the open shard. The reference is valid until `capacity` other shards have been opened.
-  /// Throws Error: kNotFound, kIo; kCorruptData if the shard is not the one that was indexed
-  /// (different file, size or number of samples).
-  const OpenShard& open(std::int64_t shard);
-  std::size_t capacity() const { return capacity_; }
+  /// Returns the index of a shard, valid until the next call. Throws Error: kNotFound, kIo;
+  /// kCorruptData if the shard is not the one that was indexed (different file, size or number of
+  /// samples).
+  const ShardIndex& index(std::int64_t shard);
+
+  /// Begin to load what index() needs of a shard into the CPU's cache, then the place of a sample.
+  void prefetch(std::int64_t shard) const { indexes_.prefetch(static_cast<std::size_t>(shard)); }
+  void prefetch(std::int64_t shard, std::int64_t sample) const {
+    if (const ShardIndex* const index = indexes_.peek(static_cast<std::size_t>(shard))) {
+      __builtin_prefetch(&index->entries.entries()[static_cast<std::size_t>(sample)]);
+    }
+  }
+
+  /// Returns an open tar. All that were returned since begin_round() are valid until the next
+  /// begin_round(), if they are no more than capacity(). Throws Error as index(), and
+  /// TooManyOpenFiles if the system opens no more although all others were closed.
+  const FileSource& tar(std::int64_t shard);
+  const ShardFile& file(std::int64_t shard) const {
+    return shards_[static_cast<std::size_t>(shard)];
+  }
+  void begin_round() { tars_.budget().advance(); }
+  std::size_t capacity() const { return tars_.capacity(); }
 
  private:
-  struct Entry {
-    std::int64_t shard;
-    OpenShard open;
-  };
-
   const std::vector<ShardFile>& shards_;
-  const std::size_t capacity_;
   const bool with_checksums_;
-
-  std::list<Entry> entries_;  // most recently used first
-  std::unordered_map<std::int64_t, std::list<Entry>::iterator> by_shard_;
+  KeptValues<FileSource> tars_;
+  KeptValues<ShardIndex> indexes_;
 };
 
 }  // namespace energon

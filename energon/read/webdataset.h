@@ -1,25 +1,20 @@
 // A leaf dataset: the samples of one split of tars, addressed by their position.
 //
-// Positions number the samples of all tars of the split, one tar after another. A sample is read
-// with one pread of its byte range; its tar headers are then parsed in memory. Adjacent samples
-// that are requested together are read together.
+// Positions number the samples of all tars of the split, one tar after another.
+// energon/read/webdataset_reader.h reads them.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "energon/order/sharder.h"
 #include "energon/read/leaf_dataset.h"
-#include "energon/read/read_helper.h"
-#include "energon/read/shard_cache.h"
 #include "energon/read/shard_fingerprint.h"
-#include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "io/dataset/dataset_folder.h"
 
@@ -35,9 +30,11 @@ enum class VerifyChecksums : std::uint8_t {
 
 struct WebdatasetOptions {
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
-  /// Number of shards that a reader keeps open. Should exceed the number of parallel slices;
-  /// otherwise every sample opens a file.
-  std::size_t open_shards = 128;
+  /// Most shards of this dataset that a process keeps open. With less than the shards read in turn
+  /// (parallel slices times logical shards of a worker), every few samples open a file. Absent: as
+  /// many as the limit of open files allows for all datasets together
+  /// (energon/read/read_budgets.h).
+  std::optional<std::size_t> open_shards = std::nullopt;
   /// A sample with more bytes than this (headers included) is an error instead of a huge
   /// allocation.
   std::uint64_t max_sample_bytes = std::uint64_t{1} << 36;
@@ -93,46 +90,6 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   std::vector<std::int64_t> excluded_;
   std::vector<std::shared_ptr<const SourceShard>> sources_;
   ShardFingerprint fingerprint_;
-};
-
-/// Reads samples of a Webdataset. Not thread-safe. Shared by the pipelines of a process
-/// (energon/read/leaf_readers.h).
-class WebdatasetReader final : public LeafReader {
- public:
-  explicit WebdatasetReader(std::shared_ptr<const Webdataset> dataset);
-
-  void share_reads(const std::shared_ptr<ReadHelper>& helper) override { helper_ = helper; }
-  void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
-            std::vector<Sample>& samples) override;
-  FailedSample describe(std::int64_t index) override;
-  /// A file is a tar; its number is the position of the tar.
-  std::optional<std::int64_t> broken_file(std::int64_t index) override;
-  bool needs_file(std::int64_t index, std::int64_t file) const override {
-    return dataset_->position_of(index).shard == file;
-  }
-
-  /// Whether the tar at this position can be opened. Throws Error (kIo) if opening fails for a
-  /// reason other than the shard.
-  bool can_open_shard(std::int64_t shard);
-  /// The index of the sample whose range in the tar is `bytes`. Throws Error (kCorruptData) if
-  /// there is none.
-  std::int64_t index_at(std::int64_t shard, const ByteRange& bytes);
-
- private:
-  struct Piece;
-  struct Run;
-
-  std::vector<Piece> locate(std::span<const std::int64_t> indexes);
-  std::vector<Buffer> read_runs(std::span<const Run> runs,
-                                const std::vector<std::size_t>& buffer_sizes,
-                                BufferAllocator& allocator);
-  Sample parse(const Piece& piece, const Buffer& buffer) const;
-  void check_boundaries(std::span<const Piece> pieces, std::span<const std::size_t> by_place,
-                        std::span<const Sample> samples);
-
-  const std::shared_ptr<const Webdataset> dataset_;
-  ShardCache cache_;
-  std::shared_ptr<ReadHelper> helper_;  // null: reads alone
 };
 
 }  // namespace energon

@@ -25,10 +25,50 @@ constexpr std::uint64_t kTrailerBytes = 8;  // digest of all before it
   throw Error(code, problem, {.path = path});
 }
 
-std::uint64_t read_u64(const std::string& content, std::uint64_t offset) {
+std::uint64_t read_u64(ByteView content, std::uint64_t offset) {
   std::uint64_t value = 0;
   std::memcpy(&value, content.data() + offset, sizeof(value));
   return value;
+}
+
+std::uint64_t size_of_file(std::int64_t sample_count) {
+  return kHeaderBytes + kDigestBytes * static_cast<std::uint64_t>(sample_count) + kTrailerBytes;
+}
+
+// A file of another size is wrong anyway, so never read much more than a right one has.
+void check_size_for(const FileSource& file, std::int64_t sample_count) {
+  check_size(file, size_of_file(sample_count) + (std::uint64_t{1} << 20));
+}
+
+void check_content(ByteView content, std::uint64_t tar_size, std::int64_t sample_count,
+                   const std::string& path) {
+  if (content.size() < kHeaderBytes + kTrailerBytes || !as_text(content).starts_with(kMagic)) {
+    fail(ErrorCode::kCorruptData, "not a checksum file: it is too short or begins with other bytes",
+         path);
+  }
+  const std::uint64_t checked_bytes = content.size() - kTrailerBytes;
+  if (xxh3_64(content.first(checked_bytes)) != read_u64(content, checked_bytes)) {
+    fail(
+        ErrorCode::kCorruptData,
+        "the checksum file is damaged: its own digest does not match; prepare again with checksums",
+        path);
+  }
+  if (const std::uint64_t version = read_u64(content, 8); version != kVersion) {
+    fail(ErrorCode::kUnsupported,
+         fmt::format("the checksum file has version {}, this library reads version {}", version,
+                     kVersion),
+         path);
+  }
+  if (read_u64(content, 16) != tar_size ||
+      read_u64(content, 24) != static_cast<std::uint64_t>(sample_count) ||
+      content.size() != size_of_file(sample_count)) {
+    fail(
+        ErrorCode::kCorruptData,
+        fmt::format("the checksums are those of a tar of {} bytes with {} samples, but the tar has "
+                    "{} bytes and {} samples; it was changed after it was prepared",
+                    read_u64(content, 16), read_u64(content, 24), tar_size, sample_count),
+        path);
+  }
 }
 
 void append_u64(std::string& out, std::uint64_t value) {
@@ -37,43 +77,27 @@ void append_u64(std::string& out, std::uint64_t value) {
 
 }  // namespace
 
+ChecksumFile::ChecksumFile(FileContent content, std::uint64_t tar_size, std::int64_t sample_count,
+                           const std::string& path)
+    : content_(std::move(content)) {
+  check_content(content_.bytes(), tar_size, sample_count, path);
+  static_assert(kHeaderBytes % alignof(std::uint64_t) == 0);
+  digests_ = {reinterpret_cast<const std::uint64_t*>(content_.bytes().data() + kHeaderBytes),
+              static_cast<std::size_t>(sample_count)};
+}
+
 ChecksumFile ChecksumFile::load(const std::string& checksum_path, std::uint64_t tar_size,
                                 std::int64_t sample_count) {
-  const std::uint64_t expected_bytes =
-      kHeaderBytes + kDigestBytes * static_cast<std::uint64_t>(sample_count) + kTrailerBytes;
-  // A file of another size is wrong anyway, so never read much more than a right one has.
-  const std::string content = read_file(checksum_path, expected_bytes + (std::uint64_t{1} << 20));
-  if (content.size() < kHeaderBytes + kTrailerBytes || !content.starts_with(kMagic)) {
-    fail(ErrorCode::kCorruptData, "not a checksum file: it is too short or begins with other bytes",
-         checksum_path);
-  }
-  const std::uint64_t checked_bytes = content.size() - kTrailerBytes;
-  const std::uint64_t digest = xxh3_64(as_bytes(content).first(checked_bytes));
-  if (digest != read_u64(content, checked_bytes)) {
-    fail(
-        ErrorCode::kCorruptData,
-        "the checksum file is damaged: its own digest does not match; prepare again with checksums",
-        checksum_path);
-  }
-  if (const std::uint64_t version = read_u64(content, 8); version != kVersion) {
-    fail(ErrorCode::kUnsupported,
-         fmt::format("the checksum file has version {}, this library reads version {}", version,
-                     kVersion),
-         checksum_path);
-  }
-  if (read_u64(content, 16) != tar_size ||
-      read_u64(content, 24) != static_cast<std::uint64_t>(sample_count) ||
-      content.size() != expected_bytes) {
-    fail(
-        ErrorCode::kCorruptData,
-        fmt::format("the checksums are those of a tar of {} bytes with {} samples, but the tar has "
-                    "{} bytes and {} samples; it was changed after it was prepared",
-                    read_u64(content, 16), read_u64(content, 24), tar_size, sample_count),
-        checksum_path);
-  }
-  std::vector<std::uint64_t> digests(static_cast<std::size_t>(sample_count));
-  std::memcpy(digests.data(), content.data() + kHeaderBytes, digests.size() * kDigestBytes);
-  return ChecksumFile(std::move(digests));
+  const FileSource file(checksum_path);
+  check_size_for(file, sample_count);
+  return {FileContent::read(file), tar_size, sample_count, checksum_path};
+}
+
+ChecksumFile ChecksumFile::map(const std::string& checksum_path, std::uint64_t tar_size,
+                               std::int64_t sample_count) {
+  const FileSource file(checksum_path);
+  check_size_for(file, sample_count);
+  return {FileContent::map(file), tar_size, sample_count, checksum_path};
 }
 
 bool ChecksumFile::matches(std::int64_t i, ByteView range_bytes) const {

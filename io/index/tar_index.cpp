@@ -28,14 +28,15 @@ constexpr std::uint64_t kBlockBytes = 512;  // of a tar; a member begins at a bl
       {.path = path, .byte_offset = byte_offset});
 }
 
-std::uint64_t entry_count(const FileSource& file, std::uint64_t tar_size) {
+// Returns the number of entries.
+std::uint64_t check_length(const FileSource& file, std::uint64_t tar_size) {
   if (file.size() == 0 || file.size() % kEntryBytes != 0) {
     fail(fmt::format("the index has {} bytes, which is no positive multiple of {}", file.size(),
                      kEntryBytes),
          file.path());
   }
   const std::uint64_t count = file.size() / kEntryBytes;
-  // Each sample has at least one header block. Checked before anything of this size is allocated.
+  // Each sample has at least one header block. Checked before memory of this size is allocated.
   if (count - 1 > tar_size / kBlockBytes) {
     throw Error(
         ErrorCode::kCorruptData,
@@ -57,33 +58,49 @@ void check_end(std::uint64_t end, std::uint64_t tar_size, const std::string& pat
   }
 }
 
-}  // namespace
-
-TarIndex TarIndex::from_entries(std::vector<std::uint64_t> entries, std::uint64_t tar_size,
-                                const std::string& index_path) {
+void check_entries(std::span<const std::uint64_t> entries, std::uint64_t tar_size,
+                   const std::string& path) {
   if (entries.empty()) {
-    fail("the index is empty", index_path);
+    fail("the index is empty", path);
   }
-  check_end(entries.back(), tar_size, index_path);
+  check_end(entries.back(), tar_size, path);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (entries[i] % kBlockBytes != 0) {
       fail(fmt::format("index entry {} is {}, not a multiple of {}", i, entries[i], kBlockBytes),
-           index_path, i * kEntryBytes);
+           path, i * kEntryBytes);
     }
     if (i > 0 && entries[i] <= entries[i - 1]) {
       fail(fmt::format("index entry {} is {}, not above entry {}, which is {}", i, entries[i],
                        i - 1, entries[i - 1]),
-           index_path, i * kEntryBytes);
+           path, i * kEntryBytes);
     }
   }
-  return TarIndex(std::move(entries));
+}
+
+}  // namespace
+
+TarIndex::TarIndex(FileContent content, std::uint64_t tar_size, const std::string& index_path)
+    : content_(std::move(content)),
+      entries_(reinterpret_cast<const std::uint64_t*>(content_.bytes().data()),
+               content_.bytes().size() / kEntryBytes) {
+  check_entries(entries_, tar_size, index_path);
+}
+
+TarIndex TarIndex::from_entries(std::vector<std::uint64_t> entries, std::uint64_t tar_size,
+                                const std::string& index_path) {
+  return {FileContent::of(std::move(entries)), tar_size, index_path};
 }
 
 TarIndex TarIndex::load(const std::string& index_path, std::uint64_t tar_size) {
   const FileSource file(index_path);
-  std::vector<std::uint64_t> entries(entry_count(file, tar_size));
-  file.read_at(0, std::as_writable_bytes(std::span(entries)));
-  return from_entries(std::move(entries), tar_size, index_path);
+  check_length(file, tar_size);
+  return {FileContent::read(file), tar_size, index_path};
+}
+
+TarIndex TarIndex::map(const std::string& index_path, std::uint64_t tar_size) {
+  const FileSource file(index_path);
+  check_length(file, tar_size);
+  return {FileContent::map(file), tar_size, index_path};
 }
 
 ByteRange TarIndex::range(std::int64_t i) const {
@@ -93,14 +110,21 @@ ByteRange TarIndex::range(std::int64_t i) const {
   }
   const auto k = static_cast<std::size_t>(i);
   const std::uint64_t begin = i == 0 ? 0 : entries_[k];
-  return {.offset = begin, .size = entries_[k + 1] - begin};
+  const std::uint64_t end = entries_[k + 1];
+  if (end <= begin) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index was changed while it was used: sample {} begins at byte {} "
+                            "and ends at byte {}",
+                            i, begin, end));
+  }
+  return {.offset = begin, .size = end - begin};
 }
 
-std::uint64_t TarIndex::digest() const { return xxh3_64(std::as_bytes(std::span(entries_))); }
+std::uint64_t TarIndex::digest() const { return xxh3_64(content_.bytes()); }
 
 TarIndexSummary summarize_tar_index(const std::string& index_path, std::uint64_t tar_size) {
   const FileSource file(index_path);
-  const std::uint64_t count = entry_count(file, tar_size);
+  const std::uint64_t count = check_length(file, tar_size);
   TarIndexSummary summary{.sample_count = static_cast<std::int64_t>(count) - 1};
   file.read_at((count - 1) * kEntryBytes,
                std::as_writable_bytes(std::span(&summary.end_offset, 1)));

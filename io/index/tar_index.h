@@ -12,19 +12,23 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "io/bytes.h"
+#include "io/file_content.h"
 
 namespace energon {
 
-/// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample.
+/// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample, in
+/// memory or mapped.
 class TarIndex {
  public:
   /// Reads `index_path`, the index of a tar of `tar_size` bytes (the expanded size if the shard is
   /// compressed). Throws Error: kNotFound, kIo, kCorruptData if it is not the index of such a tar.
   static TarIndex load(const std::string& index_path, std::uint64_t tar_size);
+  /// The same, but maps a large index instead of reading it (io/file_content.h): for readers that
+  /// keep many.
+  static TarIndex map(const std::string& index_path, std::uint64_t tar_size);
 
   /// Checks `entries` as load() does; `index_path` is named in the error.
   static TarIndex from_entries(std::vector<std::uint64_t> entries, std::uint64_t tar_size,
@@ -34,19 +38,22 @@ class TarIndex {
 
   /// The bytes of sample `i`, with headers, padding and skipped members that follow it. Sample 0
   /// begins at byte 0 whatever its entry says, as in Energon, so the ranges cover the tar without
-  /// gaps. Throws Error (kInvalidArgument) unless 0 <= i < sample_count().
+  /// gaps. Throws Error: kInvalidArgument unless 0 <= i < sample_count(); kCorruptData if another
+  /// program has written into a mapped index since, and this sample would have no bytes.
   ByteRange range(std::int64_t i) const;
 
   /// As stored: sample_count() + 1 offsets.
   std::span<const std::uint64_t> entries() const { return entries_; }
+  bool is_mapped() const { return content_.is_mapped(); }
 
   /// XXH3-64 of the file's bytes.
   std::uint64_t digest() const;
 
  private:
-  explicit TarIndex(std::vector<std::uint64_t> entries) : entries_(std::move(entries)) {}
+  TarIndex(FileContent content, std::uint64_t tar_size, const std::string& index_path);
 
-  std::vector<std::uint64_t> entries_;  // never empty
+  FileContent content_;
+  std::span<const std::uint64_t> entries_;  // all of content_; never empty
 };
 
 /// What the length and the last entry of an index file give, without reading the rest.

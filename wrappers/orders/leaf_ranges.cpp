@@ -24,17 +24,26 @@ LeafRanges::LeafRanges(const Order& order) {
 }
 
 bool LeafRanges::may_have(std::int64_t leaf, std::int64_t index) const {
-  if (!ranges_) {
-    return true;
-  }
+  return !ranges_ || find(leaf, index) != nullptr;
+}
+
+std::int64_t LeafRanges::end_of_range(std::int64_t leaf, std::int64_t index) const {
+  const Range* const range = ranges_ ? find(leaf, index) : nullptr;
+  return range != nullptr ? range->end : index + 1;
+}
+
+const LeafRanges::Range* LeafRanges::find(std::int64_t leaf, std::int64_t index) const {
   const auto of_leaf = ranges_->find(leaf);
   if (of_leaf == ranges_->end()) {
-    return false;
+    return nullptr;
   }
   const auto after =
       std::upper_bound(of_leaf->second.begin(), of_leaf->second.end(), index,
                        [](std::int64_t value, const Range& range) { return value < range.begin; });
-  return after != of_leaf->second.begin() && index < std::prev(after)->end;
+  if (after == of_leaf->second.begin() || index >= std::prev(after)->end) {
+    return nullptr;
+  }
+  return &*std::prev(after);
 }
 
 }  // namespace energon

@@ -19,12 +19,16 @@ class LeafRanges {
   explicit LeafRanges(const Order& order);
 
   bool may_have(std::int64_t leaf, std::int64_t index) const;
+  /// The end of the range that has sample `index`; index + 1 if none is known to have it.
+  std::int64_t end_of_range(std::int64_t leaf, std::int64_t index) const;
 
  private:
   struct Range {
     std::int64_t begin;
     std::int64_t end;
   };
+
+  const Range* find(std::int64_t leaf, std::int64_t index) const;
 
   // By leaf: in order, disjoint.
   std::optional<std::map<std::int64_t, std::vector<Range>>> ranges_;

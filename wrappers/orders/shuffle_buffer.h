@@ -30,6 +30,7 @@ class ShuffleBuffer final : public Order {
   bool list_ranges(std::vector<LeafRange>& ranges) const override {
     return inner_->list_ranges(ranges);
   }
+  bool has_runs() const override { return false; }
   State save_state() const override;
   Config config() const override;
 

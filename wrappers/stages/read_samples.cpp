@@ -12,8 +12,8 @@
 namespace energon {
 namespace {
 
-// What a report says of a sample that could not be read: the reader knows its place, the error its
-// key if the reading came so far.
+// Describes a sample that could not be read. The reader knows its place; the error knows its key if
+// the key was read.
 FailedSample describe_failed(LeafReader& reader, std::int64_t index,
                              const std::exception_ptr& thrown) {
   FailedSample failed = reader.describe(index);
@@ -23,11 +23,25 @@ FailedSample describe_failed(LeafReader& reader, std::int64_t index,
     } catch (const Error& error) {
       failed.key = error.context().sample_key.value_or("");
     } catch (...) {
-      // Of a function of the user: it says nothing of the kind.
+      // Thrown by a function of the user, which knows no key.
     }
   }
   return failed;
 }
+
+// The share of a pipeline in one leaf, by the ranges of its order.
+class ShareOfOrder final : public LeafShare {
+ public:
+  ShareOfOrder(const LeafRanges& ranges, std::uint32_t leaf) : ranges_(ranges), leaf_(leaf) {}
+
+  std::int64_t end_of_part(std::int64_t index) const override {
+    return ranges_.end_of_range(leaf_, index);
+  }
+
+ private:
+  const LeafRanges& ranges_;
+  const std::uint32_t leaf_;
+};
 
 }  // namespace
 
@@ -38,6 +52,7 @@ ReadSamples::ReadSamples(std::unique_ptr<Order> order,
     : order_(std::move(order)),
       leaves_(std::move(leaves)),
       allocator_(allocator),
+      common_(allocator),
       guard_(options),
       most_unread_(options.most_left_out) {
   readers_.reserve(leaves_.size());
@@ -57,6 +72,8 @@ std::optional<Sample> ReadSamples::next() {
 
 void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
   const std::size_t end = samples.size() + static_cast<std::size_t>(count);
+  // One leaf is read at once, so its samples share a buffer anyway.
+  BufferAllocator& allocator = count > 1 && leaves_.size() > 1 ? common_ : allocator_;
   bool is_end = false;
   while (samples.size() < end && !is_end) {
     // References of one leaf that follow each other are read together.
@@ -69,21 +86,21 @@ void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
         break;
       }
       if (ref->leaf != leaf) {
-        read_run(leaf, samples);
+        read_run(leaf, allocator, samples);
         leaf = ref->leaf;
       }
       if (!is_known_broken(leaf, ref->index)) {
         indexes_.push_back(ref->index);
       }
     }
-    read_run(leaf, samples);
+    read_run(leaf, allocator, samples);
   }
+  common_.end_batch();
 }
 
 std::optional<Sample> ReadSamples::read_instead(Replacement& replacement, SampleRef left_out,
                                                 std::int64_t in_a_row) {
-  // So much is read for one place of a batch, at most.
-  constexpr std::int64_t kMostInARow = 1000;
+  constexpr std::int64_t kMostInARow = 1000;  // samples that are read for one place of a batch
   const std::int64_t most = std::min(kMostInARow, replacement.replaceable(left_out.leaf));
   std::vector<Sample> samples;
   while (samples.empty() && in_a_row++ < most) {
@@ -94,13 +111,14 @@ std::optional<Sample> ReadSamples::read_instead(Replacement& replacement, Sample
     left_out = *ref;
     if (!is_known_broken(ref->leaf, ref->index)) {
       indexes_.push_back(ref->index);
-      read_run(ref->leaf, samples);
+      read_run(ref->leaf, allocator_, samples);
     }
   }
   return samples.empty() ? std::nullopt : std::optional(std::move(samples.front()));
 }
 
-void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
+void ReadSamples::read_run(std::uint32_t leaf, BufferAllocator& allocator,
+                           std::vector<Sample>& samples) {
   if (indexes_.empty()) {
     return;
   }
@@ -110,7 +128,11 @@ void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
   }
   const std::size_t first = samples.size();
   try {
-    readers_[leaf]->read(indexes_, allocator_, samples);
+    if (order_->has_runs()) {
+      readers_[leaf]->read_in_share(indexes_, ShareOfOrder(ranges(), leaf), allocator, samples);
+    } else {
+      readers_[leaf]->read(indexes_, allocator, samples);
+    }
     guard_.succeed();
     unread_in_a_row_ = 0;
     for (std::size_t i = 0; i < indexes_.size(); ++i) {
@@ -122,12 +144,12 @@ void ReadSamples::read_run(std::uint32_t leaf, std::vector<Sample>& samples) {
     }
     read_one_by_one(leaf, samples);
   } catch (const std::exception&) {
-    read_one_by_one(leaf, samples);  // of a function of the user: the guard knows what to do
+    read_one_by_one(leaf, samples);  // thrown by a function of the user; the guard decides
   }
   indexes_.clear();
 }
 
-// One of the samples cannot be read: leaves it out and gives the others.
+// After a read that failed: leaves out the samples that cannot be read and gives the others.
 void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples) {
   LeafReader& reader = *readers_[leaf];
   for (const std::int64_t index : indexes_) {
@@ -151,7 +173,7 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
   }
 }
 
-// Then it is counted here.
+// Counts the sample if it is.
 bool ReadSamples::is_known_broken(std::uint32_t leaf, std::int64_t index) {
   const bool is_broken =
       std::any_of(broken_files_.begin(), broken_files_.end(), [&](const auto& broken) {
@@ -185,15 +207,19 @@ Sample ReadSamples::restore_sample(const RestoreKey& key) {
 
 void ReadSamples::check_key(const RestoreKey& key) const {
   const SampleRef place = place_of(key);
-  if (!ranges_) {
-    ranges_.emplace(*order_);
-  }
-  if (!ranges_->may_have(place.leaf, place.index)) {
+  if (!ranges().may_have(place.leaf, place.index)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("restore key '{}' names sample {} of leaf {}, which is none of this "
                             "logical shard",
                             key.text(), place.index, place.leaf));
   }
+}
+
+const LeafRanges& ReadSamples::ranges() const {
+  if (!ranges_) {
+    ranges_.emplace(*order_);
+  }
+  return *ranges_;
 }
 
 // Throws Error (kInvalidArgument) if there is no such sample.

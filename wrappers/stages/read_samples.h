@@ -18,6 +18,7 @@
 #include "energon/stage/stage_guard.h"
 #include "wrappers/orders/leaf_ranges.h"
 #include "wrappers/orders/replacement.h"
+#include "wrappers/stages/common_buffers.h"
 
 namespace energon {
 
@@ -53,23 +54,25 @@ class ReadSamples final : public Dataset {
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
-  void read_run(std::uint32_t leaf, std::vector<Sample>& samples);
+  void read_run(std::uint32_t leaf, BufferAllocator& allocator, std::vector<Sample>& samples);
   void read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples);
   bool is_known_broken(std::uint32_t leaf, std::int64_t index);
   void count_unread();
   SampleRef place_of(const RestoreKey& key) const;
+  const LeafRanges& ranges() const;
 
   const std::unique_ptr<Order> order_;
   const std::vector<std::shared_ptr<const LeafDataset>> leaves_;
   std::vector<std::shared_ptr<LeafReader>> readers_;
   BufferAllocator& allocator_;
+  CommonBuffers common_;  // cut out of allocator_
   StageGuard guard_;
 
   std::vector<std::int64_t> indexes_;  // of references read together; kept to save allocations
   std::set<std::pair<std::uint32_t, std::int64_t>> broken_files_;  // leaf, file
   std::int64_t most_unread_;  // this many in a row are an error
   std::int64_t unread_in_a_row_ = 0;
-  mutable std::optional<LeafRanges> ranges_;  // of the order; set at the first check_key()
+  mutable std::optional<LeafRanges> ranges_;  // of the order; set by ranges()
 };
 
 }  // namespace energon

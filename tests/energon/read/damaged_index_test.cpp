@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "energon/read/webdataset.h"
+#include "energon/read/webdataset_reader.h"
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/index/index_cache.h"

@@ -1,5 +1,6 @@
 #include "io/index/checksum_file.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,31 @@ TEST_CASE("a checksum file that is cut or flipped anywhere is refused",
     CHECK(load(bytes) == ErrorCode::kCorruptData);
   }
   CHECK(load(good + "x") == ErrorCode::kCorruptData);
+}
+
+TEST_CASE("mapped checksums have the digests, and the errors, of those that are read",
+          "[io][formats][checksums]") {
+  const TempDir folder;
+  std::vector<std::uint64_t> digests;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    digests.push_back(i * 0x9E3779B97F4A7C15);
+  }
+  const std::string path = folder.file("a.tar.xxh3");
+  energon::write_checksums(path, 10240, digests);
+  const ChecksumFile mapped = ChecksumFile::map(path, 10240, 2000);
+  CHECK(mapped.is_mapped());
+  CHECK(mapped.digest(1999) == digests[1999]);
+  const auto same_error = [&](std::uint64_t tar_size, std::int64_t samples) {
+    const auto read = error_of([&] { ChecksumFile::load(path, tar_size, samples); });
+    CHECK(error_of([&] { ChecksumFile::map(path, tar_size, samples); }) == read);
+    return read.first;
+  };
+  CHECK(same_error(10241, 2000) == ErrorCode::kCorruptData);
+  CHECK(same_error(10240, 1999) == ErrorCode::kCorruptData);
+  energon::testing::change_byte(path, 5000);
+  CHECK(same_error(10240, 2000) == ErrorCode::kCorruptData);
+  std::filesystem::resize_file(path, 3 << 20);
+  CHECK(same_error(10240, 2000) == ErrorCode::kInvalidArgument);
 }
 
 TEST_CASE("checksums of another shard or a newer version are refused", "[io][formats][checksums]") {

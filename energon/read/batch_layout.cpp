@@ -1,0 +1,68 @@
+#include "energon/read/batch_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace energon {
+namespace {
+
+// Parts begin 512 bytes apart in a tar, so pieces that begin on this boundary give tensors their
+// alignment.
+constexpr std::size_t kPieceAlignment = 64;
+
+// A batch of large samples is read into several buffers of about this size: the trainer gives them
+// back while the next batch is read, so that fewer bytes are in flight than two whole batches, and
+// the copy stays in the CPU's cache.
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+std::size_t aligned(std::size_t size) {
+  return (size + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+}
+
+}  // namespace
+
+void BatchLayout::clear() {
+  pieces.clear();
+  by_place.clear();
+  runs.clear();
+  buffer_sizes.clear();
+}
+
+void BatchLayout::place() {
+  by_place.resize(pieces.size());
+  std::iota(by_place.begin(), by_place.end(), std::size_t{0});
+  std::sort(by_place.begin(), by_place.end(), [this](std::size_t a, std::size_t b) {
+    return std::pair(pieces[a].shard, pieces[a].range.offset) <
+           std::pair(pieces[b].shard, pieces[b].range.offset);
+  });
+  buffer_sizes.push_back(0);
+  for (const std::size_t i : by_place) {
+    SamplePiece& piece = pieces[i];
+    const bool follows = !runs.empty() && runs.back().shard == piece.shard &&
+                         runs.back().range.end() == piece.range.offset;
+    const bool fits =
+        buffer_sizes.back() == 0 || aligned(buffer_sizes.back()) + piece.range.size <= kBufferBytes;
+    if (!fits) {
+      buffer_sizes.push_back(0);
+    }
+    piece.buffer = buffer_sizes.size() - 1;
+    if (follows && fits) {
+      PieceRun& run = runs.back();
+      piece.buffer_offset = run.buffer_offset + run.range.size;
+      run.end = piece.sample + 1;
+      run.range.size += piece.range.size;
+    } else {
+      piece.buffer_offset = aligned(buffer_sizes.back());
+      runs.push_back({.shard = piece.shard,
+                      .first = piece.sample,
+                      .end = piece.sample + 1,
+                      .range = piece.range,
+                      .buffer = piece.buffer,
+                      .buffer_offset = piece.buffer_offset});
+    }
+    buffer_sizes.back() = piece.buffer_offset + piece.range.size;
+  }
+}
+
+}  // namespace energon

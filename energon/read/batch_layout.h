@@ -1,0 +1,50 @@
+// Where the samples of a batch lie in their tars, and where their bytes go.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "io/bytes.h"
+
+namespace energon {
+
+/// One sample to read.
+struct SamplePiece {
+  std::int64_t shard = 0;
+  std::int64_t sample = 0;  ///< of the shard
+  ByteRange range = {};     ///< in the tar
+  std::size_t buffer = 0;
+  std::size_t buffer_offset = 0;
+  bool verify = false;
+  std::uint64_t expected_digest = 0;
+};
+
+/// Neighbours of a tar, which are read together.
+struct PieceRun {
+  std::int64_t shard = 0;
+  std::int64_t first = 0;  ///< sample of the shard
+  std::int64_t end = 0;    ///< behind the last one
+  ByteRange range = {};
+  std::size_t buffer = 0;
+  std::size_t buffer_offset = 0;
+};
+
+/// The pieces of one batch, laid out in the order of their place on disk.
+struct BatchLayout {
+  /// In the order in which the samples were asked for; set by the reader.
+  std::vector<SamplePiece> pieces = {};
+
+  // Set by place().
+  std::vector<std::size_t> by_place = {};  ///< positions in `pieces`
+  std::vector<PieceRun> runs = {};
+  std::vector<std::size_t> buffer_sizes = {};
+
+  /// Keeps the memory of the lists.
+  void clear();
+  /// Requires: `pieces` are set, and nothing else is.
+  void place();
+};
+
+}  // namespace energon

@@ -1,0 +1,95 @@
+#include "energon/read/parse_sample.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/read/repeated_part.h"
+#include "io/error.h"
+#include "io/hash.h"
+#include "io/tar/member_name.h"
+#include "io/tar/tar_walker.h"
+
+namespace energon {
+namespace {
+
+void check_digest(const SamplePiece& piece, ByteView bytes) {
+  if (piece.verify && xxh3_64(bytes) != piece.expected_digest) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("sample {} does not have the checksum it was prepared with; the "
+                            "shard is damaged or was "
+                            "changed",
+                            piece.sample));
+  }
+}
+
+// Sets the key of the first part; the others must have the same.
+void take_key(const MemberName& name, const TarMember& member, Sample& sample) {
+  if (sample.keys.empty()) {
+    sample.keys.emplace_back(name.key);
+  } else if (sample.keys.front() != name.key) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index says that one sample lies here, but its parts have the "
+                            "keys '{}' and '{}'; "
+                            "prepare the dataset again",
+                            printable(sample.keys.front()), printable(name.key)),
+                {.byte_offset = member.header_offset});
+  }
+}
+
+void take_parts(const Webdataset& dataset, const SamplePiece& piece, ByteView bytes,
+                const std::shared_ptr<const void>& owner, Sample& sample) {
+  TarWalker walker(bytes, piece.range.offset);
+  while (const auto member = walker.next()) {
+    const auto name =
+        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+    if (!name) {
+      continue;
+    }
+    if (member->sparse) {
+      throw Error(ErrorCode::kUnsupported, "sparse members cannot be read",
+                  {.byte_offset = member->header_offset});
+    }
+    take_key(*name, *member, sample);
+    if (dataset.has_part(name->part)) {
+      sample.fields.emplace_back(std::string(name->part), SharedBytes{walker.data(*member), owner});
+    }
+  }
+  if (sample.keys.empty()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index says that sample {} lies here, but there is no part of a "
+                            "sample; prepare the "
+                            "dataset again",
+                            piece.sample));
+  }
+  check_parts_differ(sample.fields, bytes, piece.range.offset);
+}
+
+}  // namespace
+
+Sample parse_sample(const Webdataset& dataset, const SamplePiece& piece, const Buffer& buffer,
+                    std::size_t usual_parts) {
+  const ByteView bytes = buffer.bytes.subspan(piece.buffer_offset, piece.range.size);
+  Sample sample;
+  sample.fields.reserve(usual_parts);
+  try {
+    check_digest(piece, bytes);
+    take_parts(dataset, piece, bytes, buffer.owner, sample);
+  } catch (Error& error) {
+    const ShardFile& shard = dataset.shards().shards[static_cast<std::size_t>(piece.shard)];
+    error.with({.path = shard.tar_path, .byte_offset = piece.range.offset});
+    if (!sample.keys.empty()) {
+      error.with({.sample_key = sample.keys.front()});
+    }
+    throw;
+  }
+  sample.sources.push_back({.shard = dataset.source(piece.shard),
+                            .index_in_shard = piece.sample,
+                            .bytes = piece.range,
+                            .checksum = piece.expected_digest});
+  return sample;
+}
+
+}  // namespace energon

@@ -1,0 +1,95 @@
+// Reads ahead in slices that are read one after the other in small steps.
+//
+// A system call costs more than copying a small sample. With many slices in turn each batch takes
+// few samples of a slice; so where a request begins at the sample after the previous one, a block
+// is read, and later requests are copied from it. What is read at once grows while the slice goes
+// on, and is less where many slices are open. Nothing behind the end of the share is read. A read
+// that fails is forgotten: the request then reads its own bytes and reports what is wrong with
+// them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "energon/read/ahead_memory.h"
+#include "energon/read/batch_layout.h"
+#include "energon/read/shared_budget.h"
+#include "io/bytes.h"
+#include "io/file_source.h"
+#include "io/index/tar_index.h"
+
+namespace energon {
+
+/// Neighbours in a shard, and where their bytes go. `out` is as large as `range`.
+struct AheadRequest {
+  std::int64_t shard = 0;
+  std::int64_t first = 0;  ///< sample of the shard
+  std::int64_t end = 0;    ///< behind the last one
+  ByteRange range = {};
+  std::span<std::byte> out = {};
+};
+
+/// Used by one reader. Not thread-safe.
+class ReadAhead final : private SharedBudget::Holder {
+ public:
+  /// Larger requests are not copied: reading them at their place costs as little.
+  static constexpr std::uint64_t kLargestRequest = std::uint64_t{8} << 10;
+
+  ReadAhead(std::shared_ptr<AheadMemory> memory, std::size_t shard_count);
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+  ~ReadAhead();
+
+  /// Begins to load what is needed for `runs` into the CPU's cache.
+  void prefetch(std::span<const PieceRun> runs) const;
+
+  /// Fills `request` from a block. False: its bytes were not read ahead.
+  bool copy(const AheadRequest& request);
+
+  /// After copy() returned false: whether the request goes on with a slice. If not, it is noted as
+  /// the possible begin of one.
+  bool continues(const AheadRequest& request);
+  /// Requires: continues(). Reads `tar` ahead, up to sample `share_end` of the shard at most, and
+  /// fills the request. False: it must be read by itself.
+  bool read(const AheadRequest& request, const FileSource& tar, const TarIndex& index,
+            std::int64_t share_end);
+
+ private:
+  /// A slice that was read on at least once.
+  struct Stream {
+    std::int64_t next = 0;     // sample after the last request
+    std::int64_t stop = 0;     // sample behind the block; `next` without a block
+    std::int64_t end = 0;      // of what may be read; known with a block
+    std::uint64_t offset = 0;  // of the block in the tar
+    std::uint64_t window = 0;  // bytes to read at once
+    std::uint64_t last_use = 0;
+    AheadMemory::Block block = {};
+  };
+  struct Shard {
+    std::vector<Stream> streams = {};
+    std::vector<std::int64_t> ends = {};  // of the latest requests that continued nothing
+    std::size_t oldest_end = 0;
+  };
+
+  void list(std::vector<SharedBudget::Held>& held) const override;
+  void drop_before(std::uint64_t time) override;
+  Shard* shard(std::int64_t number) { return shards_[static_cast<std::size_t>(number)].get(); }
+  Stream* find(const AheadRequest& request);
+  void note(const AheadRequest& request);
+  void begin_stream(std::int64_t number, const Stream& stream);
+  void advance(Shard& shard, Stream& stream, const AheadRequest& request);
+  std::int64_t window_end(const Stream& stream, const AheadRequest& request,
+                          const TarIndex& index) const;
+  void reserve(Stream& stream, std::uint64_t size);
+  void release(Stream& stream);
+
+  const std::shared_ptr<AheadMemory> memory_;
+  std::vector<std::unique_ptr<Shard>> shards_;  // null: nothing noted
+  std::vector<std::int64_t> with_streams_;      // the shards that have had streams
+};
+
+}  // namespace energon

@@ -1,0 +1,36 @@
+// What the readers of one process may hold together.
+//
+// Descriptors: a tar that is read again soon should still be open. So readers keep as many tars
+// open as the limit of the process allows, up to 65,536, and leave a quarter of the limit, at most
+// 1,024 descriptors, to the rest of the program. The soft limit (`ulimit -n`) is raised towards the
+// hard one when a reader first needs more. With more tars in turn than that, the least recently
+// read ones are closed and opened again.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "energon/read/ahead_memory.h"
+#include "energon/read/shared_budget.h"
+
+namespace energon {
+
+/// One for all readers of a process (energon/read/leaf_readers.h).
+struct ReadBudgets {
+  /// Bytes of indexes and checksums in memory. A mapping counts as kMappingBytes, so there are at
+  /// most 16,384; the system allows 65,530 in a process by default (vm.max_map_count).
+  static constexpr std::uint64_t kIndexBytes = std::uint64_t{256} << 20;
+  static constexpr std::uint64_t kMappingBytes = std::uint64_t{16} << 10;
+  /// Bytes that were read ahead.
+  static constexpr std::uint64_t kAheadBytes = std::uint64_t{64} << 20;
+
+  /// Open tars, by number.
+  std::shared_ptr<SharedBudget> tars;
+  std::shared_ptr<SharedBudget> indexes;
+  std::shared_ptr<AheadMemory> ahead;
+
+  ReadBudgets();
+};
+
+}  // namespace energon

@@ -1,0 +1,138 @@
+#include "energon/read/shared_budget.h"
+
+#include <sys/resource.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "energon/read/kept_values.h"
+#include "energon/read/read_budgets.h"
+#include "tests/support/child_runner.h"
+
+using energon::KeptValues;
+using energon::SharedBudget;
+
+namespace {
+
+std::vector<std::size_t> kept(KeptValues<std::string>& values, std::size_t count) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < count; ++i) {
+    // A look is a use, so all have the same time afterwards.
+    if (values.find(i) != nullptr) {
+      numbers.push_back(i);
+    }
+  }
+  return numbers;
+}
+
+void keep(KeptValues<std::string>& values, std::size_t number) {
+  values.budget().advance();
+  values.make_room(1);
+  values.keep(number, 1, std::to_string(number));
+}
+
+}  // namespace
+
+TEST_CASE("the least recently used values of all holders are dropped", "[energon][budget]") {
+  const auto budget = std::make_shared<SharedBudget>(3);
+  KeptValues<std::string> one(budget, 10);
+  KeptValues<std::string> two(budget, 10);
+  keep(one, 0);
+  keep(two, 0);
+  keep(one, 1);
+  budget->advance();
+  REQUIRE(one.find(0) != nullptr);
+  keep(two, 1);  // the place of two's 0
+  CHECK(kept(one, 10) == std::vector<std::size_t>{0, 1});
+  CHECK(kept(two, 10) == std::vector<std::size_t>{1});
+  CHECK(budget->held() == 3);
+  CHECK(budget->drops() == 1);
+}
+
+TEST_CASE("what is used at the same time is kept, whatever the limit", "[energon][budget]") {
+  const auto budget = std::make_shared<SharedBudget>(2);
+  KeptValues<std::string> values(budget, 10);
+  for (std::size_t i = 0; i < 5; ++i) {
+    values.make_room(1);
+    values.keep(i, 1, "x");
+  }
+  CHECK(kept(values, 10).size() == 5);
+  keep(values, 5);
+  CHECK(values.find(5) != nullptr);
+  CHECK(budget->held() <= 2);
+}
+
+TEST_CASE("a holder with a bound of its own drops its own values", "[energon][budget]") {
+  const auto budget = std::make_shared<SharedBudget>(100);
+  KeptValues<std::string> other(budget, 10);
+  keep(other, 7);
+  KeptValues<std::string> values(budget, 10, 2);
+  CHECK(values.capacity() == 2);
+  for (std::size_t i = 0; i < 5; ++i) {
+    keep(values, i);
+  }
+  CHECK(kept(values, 10) == std::vector<std::size_t>{3, 4});
+  CHECK(kept(other, 10) == std::vector<std::size_t>{7});
+}
+
+TEST_CASE("a budget grows once before anything is dropped, and shrinks to what the system grants",
+          "[energon][budget]") {
+  int asked = 0;
+  const auto budget = std::make_shared<SharedBudget>(2, [&asked] {
+    ++asked;
+    return std::uint64_t{4};
+  });
+  KeptValues<std::string> values(budget, 10);
+  for (std::size_t i = 0; i < 6; ++i) {
+    keep(values, i);
+  }
+  CHECK(asked == 1);
+  CHECK(budget->limit() == 4);
+  budget->advance();
+  CHECK(budget->shrink());
+  CHECK(budget->limit() == 3);
+  CHECK(budget->held() == 3);
+  CHECK(budget->shrink());
+  CHECK(budget->shrink());
+  CHECK(budget->shrink());
+  CHECK_FALSE(budget->shrink());
+  CHECK(budget->limit() == 1);
+}
+
+TEST_CASE("what is destroyed is no longer held", "[energon][budget]") {
+  const auto budget = std::make_shared<SharedBudget>(10);
+  {
+    KeptValues<std::string> values(budget, 10);
+    keep(values, 1);
+    CHECK(budget->held() == 1);
+  }
+  CHECK(budget->held() == 0);
+}
+
+TEST_CASE("the limit of open files is raised when a reader needs more", "[energon][budget][fork]") {
+  const auto child = energon::testing::run_in_child([] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < 2000) {
+      return 77;
+    }
+    limit = {.rlim_cur = 100, .rlim_max = 2000};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    const energon::ReadBudgets budgets;
+    if (budgets.tars->limit() != 75) {  // a quarter is left to the program
+      return 1;
+    }
+    budgets.tars->make_room(75);
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur != 100) {
+      return 2;
+    }
+    budgets.tars->make_room(76);
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur == 2000 && budgets.tars->limit() == 1500 ? 0 : 3;
+  });
+  CHECK((child.exit_code == 0 || child.exit_code == 77));
+}
