@@ -18,7 +18,7 @@ class CellPage {
     type_ = type;
     header_bytes_ = is_leaf() ? kLeafHeaderBytes : kInnerHeaderBytes;
     cells_ = 0;
-    content_begin_ = kPageBytes;
+    content_begin_ = kBtreePageBytes;
   }
 
   std::size_t cells() const { return cells_; }
@@ -46,7 +46,7 @@ class CellPage {
   // Removes the last cell; returns its child and copies the rest of it to `cell`.
   std::uint32_t take_last(std::vector<std::byte>& cell) {
     --cells_;
-    const std::size_t end = cells_ == 0 ? kPageBytes : begin_of(cells_ - 1);
+    const std::size_t end = cells_ == 0 ? kBtreePageBytes : begin_of(cells_ - 1);
     std::uint32_t child = 0;
     std::size_t begin = content_begin_;
     if (!is_leaf()) {
@@ -85,7 +85,7 @@ class CellPage {
   std::byte type_{};
   std::size_t header_bytes_ = 0;
   std::size_t cells_ = 0;
-  std::size_t content_begin_ = kPageBytes;
+  std::size_t content_begin_ = kBtreePageBytes;
 };
 
 }  // namespace
@@ -170,7 +170,7 @@ std::uint32_t BtreeBuilder::write_overflow(ByteView rest) {
   while (!rest.empty()) {
     const std::size_t count = std::min(rest.size(), kOverflowBytes);
     Page page = {};
-    std::memcpy(page.data() + kPageBytes - kOverflowBytes, rest.data(), count);
+    std::memcpy(page.data() + kBtreePageBytes - kOverflowBytes, rest.data(), count);
     rest = rest.subspan(count);
     if (!rest.empty()) {
       put_be32(page.data(), file_.number_after_next());

@@ -17,11 +17,11 @@ namespace {
 constexpr std::size_t kPendingBytes = std::size_t{1} << 20;
 constexpr std::uint64_t kPageCountOffset = 28;  // in the file's header
 // SQLite locks bytes at 1 GiB, so it never uses the page that has them.
-constexpr std::uint32_t kLockPage = (std::uint32_t{1} << 30) / kPageBytes + 1;
+constexpr std::uint32_t kLockPage = (std::uint32_t{1} << 30) / kBtreePageBytes + 1;
 constexpr std::uint32_t kMaxPages = std::numeric_limits<std::uint32_t>::max() - 1;
 
 std::uint64_t offset_of_page(std::uint32_t number) {
-  return std::uint64_t{number - 1} * kPageBytes;
+  return std::uint64_t{number - 1} * kBtreePageBytes;
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ BtreeFile::BtreeFile(std::string path)
   if (size < 0) {
     throw io_error("cannot open the index database", errno, {.path = path_});
   }
-  page_count_ = static_cast<std::uint32_t>(static_cast<std::uint64_t>(size) / kPageBytes);
+  page_count_ = static_cast<std::uint32_t>(static_cast<std::uint64_t>(size) / kBtreePageBytes);
   pending_.reserve(kPendingBytes);
 }
 
@@ -47,7 +47,7 @@ std::uint32_t BtreeFile::append(const Page& page) {
                 {.path = path_});
   }
   if (number != page_count_ + 1) {
-    pending_.resize(pending_.size() + kPageBytes);  // of the locks
+    pending_.resize(pending_.size() + kBtreePageBytes);  // of the locks
   }
   pending_.insert(pending_.end(), page.begin(), page.end());
   page_count_ = number;

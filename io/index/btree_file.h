@@ -16,9 +16,9 @@
 
 namespace energon {
 
-inline constexpr std::size_t kPageBytes = 4096;
+inline constexpr std::size_t kBtreePageBytes = 4096;
 
-using Page = std::array<std::byte, kPageBytes>;
+using Page = std::array<std::byte, kBtreePageBytes>;
 
 /// Not thread-safe.
 class BtreeFile {

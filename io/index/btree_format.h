@@ -25,10 +25,10 @@ inline constexpr std::size_t kOverflowPointerBytes = 4;
 
 // A longer row keeps its beginning in the page, the rest in a chain of overflow pages. The format
 // gives these sizes; they let four keys fit into a page.
-inline constexpr std::size_t kMostInTable = kPageBytes - 35;
-inline constexpr std::size_t kMostInIndex = (kPageBytes - 12) * 64 / 255 - 23;
-inline constexpr std::size_t kLeastInPage = (kPageBytes - 12) * 32 / 255 - 23;
-inline constexpr std::size_t kOverflowBytes = kPageBytes - kOverflowPointerBytes;
+inline constexpr std::size_t kMostInTable = kBtreePageBytes - 35;
+inline constexpr std::size_t kMostInIndex = (kBtreePageBytes - 12) * 64 / 255 - 23;
+inline constexpr std::size_t kLeastInPage = (kBtreePageBytes - 12) * 32 / 255 - 23;
+inline constexpr std::size_t kOverflowBytes = kBtreePageBytes - kOverflowPointerBytes;
 
 /// The bytes of a row of `size` bytes that its page has; `most` is one of the above.
 constexpr std::size_t bytes_in_page(std::size_t size, std::size_t most) {

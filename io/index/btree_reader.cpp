@@ -19,7 +19,7 @@ struct BtreeReader::Step {
 };
 
 BtreeReader::BtreeReader(const FileSource& file, BtreeBuilder::Kind kind, std::uint32_t root)
-    : file_(file), kind_(kind), pages_left_(file.size() / kPageBytes) {
+    : file_(file), kind_(kind), pages_left_(file.size() / kBtreePageBytes) {
   descend(root);
 }
 
@@ -42,7 +42,7 @@ std::optional<ByteView> BtreeReader::next() {
     } else if (visited % 2 == 0) {
       const std::size_t pointer = step.header_bytes() + kPointerBytes * (visited / 2);
       const std::size_t begin = get_be16(step.page.data() + pointer);
-      if (begin > kPageBytes - kChildBytes) {
+      if (begin > kBtreePageBytes - kChildBytes) {
         fail();
       }
       descend(get_be32(step.page.data() + begin));
@@ -66,7 +66,7 @@ void BtreeReader::descend(std::uint32_t page) {
       type != (is_table ? kInnerTable : kInnerIndex)) {
     fail();
   }
-  if (step.header_bytes() + kPointerBytes * step.cell_count() > kPageBytes) {
+  if (step.header_bytes() + kPointerBytes * step.cell_count() > kBtreePageBytes) {
     fail();
   }
 }
@@ -76,7 +76,7 @@ ByteView BtreeReader::cell_at(const Step& step, std::size_t cell) {
   const std::size_t begin =
       get_be16(step.page.data() + pointer) + (step.is_leaf() ? 0 : kChildBytes);
   const bool is_table = kind_ == BtreeBuilder::Kind::kTable;
-  if (begin >= kPageBytes) {
+  if (begin >= kBtreePageBytes) {
     fail();
   }
   const ByteView rest = ByteView(step.page).subspan(begin);
@@ -101,17 +101,17 @@ ByteView BtreeReader::join(ByteView inside, std::uint32_t overflow, std::size_t 
     read_page(overflow, page);
     overflow = get_be32(page.data());
     const std::size_t count = std::min(size - long_cell_.size(), kOverflowBytes);
-    const auto begin = page.begin() + static_cast<std::ptrdiff_t>(kPageBytes - kOverflowBytes);
+    const auto begin = page.begin() + static_cast<std::ptrdiff_t>(kBtreePageBytes - kOverflowBytes);
     long_cell_.insert(long_cell_.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
   }
   return long_cell_;
 }
 
 void BtreeReader::read_page(std::uint32_t number, Page& page) {
-  if (number == 0 || number > file_.size() / kPageBytes || pages_left_-- == 0) {
+  if (number == 0 || number > file_.size() / kBtreePageBytes || pages_left_-- == 0) {
     fail();
   }
-  file_.read_at(std::uint64_t{number - 1} * kPageBytes, page);
+  file_.read_at(std::uint64_t{number - 1} * kBtreePageBytes, page);
 }
 
 void BtreeReader::fail() const {

@@ -83,7 +83,7 @@ IndexRoots read_index_roots(sqlite3* db, const std::string& path) {
   execute(own.get(), kTables, path);
   execute(own.get(), kIndices, path);
   if (definitions(db, path) != definitions(own.get(), path) ||
-      setting(db, "page_size", path) != std::int64_t{kPageBytes} ||
+      setting(db, "page_size", path) != std::int64_t{kBtreePageBytes} ||
       setting(db, "freelist_count", path) != 0 || setting(db, "auto_vacuum", path) != 0) {
     throw Error(ErrorCode::kCorruptData, "index database: its tables are not as prepare makes them",
                 {.path = path});

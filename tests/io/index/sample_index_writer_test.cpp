@@ -229,8 +229,8 @@ TEST_CASE("the page that SQLite locks is left out", "[io][formats][sample_index]
     const SqlitePtr db = open_sqlite(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path);
     execute(db.get(), "PRAGMA page_size = 4096; CREATE TABLE t (x)", path);
   }
-  constexpr std::uint64_t kLockPage = (std::uint64_t{1} << 30) / kPageBytes + 1;
-  REQUIRE(::truncate(path.c_str(), static_cast<off_t>((kLockPage - 4) * kPageBytes)) == 0);
+  constexpr std::uint64_t kLockPage = (std::uint64_t{1} << 30) / kBtreePageBytes + 1;
+  REQUIRE(::truncate(path.c_str(), static_cast<off_t>((kLockPage - 4) * kBtreePageBytes)) == 0);
   std::vector<std::string> expected;
   {
     BtreeFile file(path);
@@ -252,6 +252,6 @@ TEST_CASE("the page that SQLite locks is left out", "[io][formats][sample_index]
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   Page page;
   REQUIRE(::pread(fd.get(), page.data(), page.size(),
-                  static_cast<off_t>((kLockPage - 1) * kPageBytes)) == kPageBytes);
+                  static_cast<off_t>((kLockPage - 1) * kBtreePageBytes)) == kBtreePageBytes);
   CHECK(page == Page{});
 }
