@@ -52,6 +52,9 @@ class CheckpointWriter {
   /// kCancelled in a forked child of the process that made this object.
   void write(std::uint64_t index, ByteView bytes);
 
+  /// Number of checkpoints kept.
+  std::uint32_t slots() const { return options_.slots; }
+
  private:
   const SharedRange range_;
   const CheckpointRingOptions options_;

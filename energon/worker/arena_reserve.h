@@ -12,8 +12,9 @@
 namespace energon {
 
 /// Returns `channel`, the options of each of `workers` channels, with an arena that fits into
-/// `space`. Options that fit are kept. Otherwise the workers share half of `space`: the arena gets
-/// fewer slots of each size and, if that is not enough, a lower limit. The limit is never above the
+/// `space`. Options that fit are kept. Otherwise the workers share half of `space`: at most 3
+/// checkpoints of a stream are kept, the arena gets fewer slots of each size and, if that is not
+/// enough, a lower limit. The limit is never above the
 /// machine's memory. Throws Error (kResourceExhausted), with advice, if not even an arena of 1 MiB
 /// fits.
 ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int workers);

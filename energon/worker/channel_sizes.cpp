@@ -32,7 +32,7 @@ std::int64_t most_batches_ahead(const LoaderOptions& options) {
 
 ChannelOptions channel_options(const LoaderOptions& options, int worker) {
   const WorkerConfig& config = options.worker_config;
-  const int streams = share_of(config.stream_count(), worker, config.workers_per_rank());
+  const std::int64_t streams = share_of(config.stream_count(), worker, config.workers_per_rank());
   ChannelOptions channel;
   channel.prefetch_units = static_cast<std::uint64_t>(most_batches_ahead(options));
   channel.prefetch_bytes = options.prefetch_factor ? 0 : options.prefetch_bytes;

@@ -44,7 +44,8 @@ struct LoaderOptions {
 
   /// Number of states that each worker keeps per logical shard, at least 2 and, if that is set,
   /// prefetch_factor + 1. A worker that would overwrite a state which a save may still need waits
-  /// for the trainer. Absent: prefetch_factor + 1, or enough that it seldom waits.
+  /// for the trainer. Absent: prefetch_factor + 1, or enough that it seldom waits. Where address
+  /// space is limited at most 3 are kept.
   std::optional<int> n_checkpoints = std::nullopt;
 
   /// Maximum size of a state that a worker can keep. A shuffle buffer needs at most 16 bytes per

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "energon/worker/channel_sizes.h"
+#include "energon/order/worker_config.h"
 
 namespace energon {
 
@@ -10,10 +10,11 @@ StreamCheckpoints::StreamCheckpoints(WorkerEndpoint& channel, const LoaderOption
                                      int worker)
     : worker_(static_cast<std::size_t>(worker)),
       workers_(static_cast<std::size_t>(options.worker_config.workers_per_rank())) {
-  const ChannelOptions sizes = channel_options(options, worker);
-  for (std::uint64_t ring = 0; ring < sizes.checkpoint_rings; ++ring) {
-    streams_.emplace_back(channel.checkpoints(ring), sizes.checkpoints.slots,
-                          options.checkpoint_every_batches);
+  const std::int64_t streams = share_of(options.worker_config.stream_count(), worker,
+                                        options.worker_config.workers_per_rank());
+  for (std::int64_t stream = 0; stream < streams; ++stream) {
+    CheckpointWriter& ring = channel.checkpoints(static_cast<std::size_t>(stream));
+    streams_.emplace_back(ring, ring.slots(), options.checkpoint_every_batches);
   }
 }
 

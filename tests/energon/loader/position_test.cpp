@@ -221,7 +221,7 @@ TEST_CASE("after a worker was killed between two calls the position is saved and
 TEST_CASE("after the fork server was killed the position is saved and goes on",
           "[loader][position][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
-  const Labels reference = take(*fixture.loader(2), 40);
+  const Labels reference = take(*fixture.loader(2), 600);
   auto loader = fixture.loader(2);
   take(*loader, 9);
   const int server = parent_of(loader->worker_pids().front());
@@ -379,6 +379,7 @@ TEST_CASE(
         });
         const LoaderFixture fixture(options_with(accident));
         const LoaderOptions options{.worker_config = {.logical_shards = 3},
+                                    .prefetch_factor = 2,
                                     .checkpoint_every_batches = interval};
         const auto loader = fixture.loader(2, options);
         // A worker waits for space where its consumer is slow: at most a thousand pauses, a few
