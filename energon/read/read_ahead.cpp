@@ -63,6 +63,9 @@ bool ReadAhead::read(const AheadRequest& request, const FileSource& tar, const T
   stream.next = request.end;
   stream.stop = request.end;
   const std::uint64_t size = memory_->block_size();
+  if (request.range.size > size / 2) {
+    return false;  // a block would not serve another request
+  }
   stream.window = std::min(2 * std::max(stream.window, request.range.size), size);
   const std::int64_t stop = window_end(stream, request, index);
   if (stop <= request.end) {

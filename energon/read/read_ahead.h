@@ -36,8 +36,8 @@ struct AheadRequest {
 /// Used by one reader. Not thread-safe.
 class ReadAhead final : private SharedBudget::Holder {
  public:
-  /// Larger requests are not copied: reading them at their place costs as little.
-  static constexpr std::uint64_t kLargestRequest = std::uint64_t{8} << 10;
+  /// Larger requests are read to their place, which costs less than copying them.
+  static constexpr std::uint64_t kLargestRequest = std::uint64_t{16} << 10;
 
   ReadAhead(std::shared_ptr<AheadMemory> memory, std::size_t shard_count);
   ReadAhead(const ReadAhead&) = delete;
