@@ -3,7 +3,7 @@
 // Only files that this library writes are mapped, never the user's data. They are replaced by
 // rename (io/shared_folder.h), so a mapping keeps the bytes that it began with. Other programs may
 // not keep to this: if one writes into such a file, the mapping may show the new bytes; if one
-// truncates it, access behind its new end raises SIGBUS, which ends the process.
+// truncates it, access past its new end raises SIGBUS, which ends the process.
 
 #pragma once
 

@@ -19,7 +19,7 @@ namespace {
 
 std::string what_to_do(int error_number) {
   if (error_number == ENFILE) {
-    return "the machine has no more; raise fs.file-max, or read fewer shards in turn";
+    return "the machine has none left; raise fs.file-max, or read fewer shards in rotation";
   }
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);

@@ -42,8 +42,7 @@ class Order : public Savable {
   /// unknown; references in a saved state are then not checked against them.
   virtual bool list_ranges(std::vector<LeafRange>& /*ranges*/) const { return false; }
 
-  /// Whether samples that are neighbours in a leaf follow soon after each other, so that it is
-  /// worth reading ahead.
+  /// Whether neighbouring samples of a leaf follow each other soon, so that reading ahead pays off.
   virtual bool has_runs() const { return true; }
 
   /// Skips up to `count` references, as `count` calls of next() would. Returns the number skipped.

@@ -12,7 +12,7 @@ constexpr std::size_t kMostSpare = 16;  // of one size
 }  // namespace
 
 std::uint64_t AheadMemory::block_size() const {
-  // Half of the limit, so that slices which begin do not take the blocks of others.
+  // Half of the limit, so that slices that begin do not take the blocks of others.
   const std::uint64_t share = budget_.limit() / 2 / std::max<std::uint64_t>(budget_.count(), 1);
   return std::bit_floor(std::clamp(share, kSmallestBlock, kLargestBlock));
 }

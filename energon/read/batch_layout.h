@@ -25,7 +25,7 @@ struct SamplePiece {
 struct PieceRun {
   std::int64_t shard = 0;
   std::int64_t first = 0;  ///< sample of the shard
-  std::int64_t end = 0;    ///< behind the last one
+  std::int64_t end = 0;    ///< one past the last
   ByteRange range = {};
   std::size_t buffer = 0;
   std::size_t buffer_offset = 0;

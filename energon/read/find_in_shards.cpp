@@ -37,7 +37,7 @@ struct SampleInShard {
   std::optional<std::vector<PartLocation>> parts = std::nullopt;
 };
 
-// The only oddity that opening tells of, too, if tars are not strict.
+// The only oddity that also opening reports, unless tars are read strictly.
 std::vector<std::string> warnings_of_end(const ShardFile& shard) {
   const TarIndexSummary summary = summarize_tar_index(shard.index_path, shard.tar_size);
   if (summary.end_offset < shard.tar_size) {
@@ -220,7 +220,7 @@ FoundSample read_sample(const SampleInShard& place, const std::string& key) {
   try {
     return read_sample_at(place, key);
   } catch (const Error& error) {
-    // The path may be that of an index, or of the expanded copy in a cache.
+    // The error may name an index, or the expanded copy in a cache, instead of the shard.
     throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
                 error.context())
         .with({.path = shard.tar_path, .sample_key = key});

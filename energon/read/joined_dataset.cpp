@@ -73,8 +73,8 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     for (const std::string& name : files.sources[c].shards) {
       const auto shard = opened.find(name);
       if (shard == opened.end() || shards[static_cast<std::size_t>(shard->second)].is_broken) {
-        // Excluded before the join was prepared: no row leads there. Else left out or broken since
-        // then, and its rows with it.
+        // If it was excluded before the join was prepared, no row refers to it. Otherwise it was
+        // left out or broke since then, and its rows are left out, too.
         const bool was_excluded = files.sources[c].is_shard_excluded(column.shards.size());
         column.shards.emplace_back();
         column_sizes.push_back(
@@ -96,7 +96,8 @@ std::optional<std::int64_t> JoinedDataset::shard_of(std::size_t column, std::int
   return columns_[column].shards.at(static_cast<std::size_t>(place));
 }
 
-// Rows with a sample that was left out after the join was prepared: by a quarantine file, say.
+// Rows with a sample that was left out after the join was prepared, for example by a quarantine
+// file.
 std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) const {
   std::set<std::tuple<std::size_t, std::int64_t, std::uint64_t>> places;  // column, shard, offset
   bool is_any_shard_missing = false;
@@ -213,7 +214,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
            .sample = rows[i][c] ? std::optional(std::move(*next++)) : std::nullopt});
     }
   }
-  reading_ = 0;  // what fails from here on is about the whole sample
+  reading_ = 0;  // later errors concern the whole sample
   std::vector<Sample> result;
   for (std::vector<JoinedColumn>& columns : joined) {
     Sample sample;
@@ -253,7 +254,7 @@ FailedSample JoinedReader::describe(std::int64_t index) {
   try {
     sample = readers_[column].describe(readers_[column].index_at(shard, place.bytes));
   } catch (const Error&) {
-    // Then only its place is known.
+    // Only its place is known.
   }
   if (sample.key.empty()) {
     sample.key = joining_;

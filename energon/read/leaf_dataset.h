@@ -26,8 +26,8 @@ class LeafShare {
  public:
   virtual ~LeafShare() = default;
 
-  /// The sample behind the part of the share that contains sample `index`; index + 1 if the share
-  /// is not known.
+  /// The end of the part of the share that contains sample `index`, exclusive; index + 1 if the
+  /// share is not known.
   virtual std::int64_t end_of_part(std::int64_t index) const = 0;
 };
 

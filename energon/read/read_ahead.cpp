@@ -9,7 +9,7 @@
 namespace energon {
 namespace {
 
-// Of a shard: more slices than these are seldom open in one tar at the same time.
+// Limits for one shard. More slices than this are rarely open in one tar at the same time.
 constexpr std::size_t kMostStreams = 32;
 constexpr std::size_t kMostEnds = 8;
 
@@ -63,6 +63,9 @@ bool ReadAhead::read(const AheadRequest& request, const FileSource& tar, const T
   stream.next = request.end;
   stream.stop = request.end;
   const std::uint64_t size = memory_->block_size();
+  if (request.range.size > size / 2) {
+    return false;  // a block would not serve another request
+  }
   stream.window = std::min(2 * std::max(stream.window, request.range.size), size);
   const std::int64_t stop = window_end(stream, request, index);
   if (stop <= request.end) {
@@ -83,7 +86,7 @@ bool ReadAhead::read(const AheadRequest& request, const FileSource& tar, const T
   return true;
 }
 
-// The slice that goes on with the request. An excluded sample is passed over.
+// The stream that the request continues. It may skip excluded samples.
 ReadAhead::Stream* ReadAhead::find(const AheadRequest& request) {
   Shard* const noted = shard(request.shard);
   if (noted == nullptr) {
@@ -97,7 +100,8 @@ ReadAhead::Stream* ReadAhead::find(const AheadRequest& request) {
   return found == noted->streams.end() ? nullptr : &*found;
 }
 
-// A request that continues no stream: it begins one, if it continues an earlier request.
+// Called for a request that continues no stream. If it continues an earlier request, the two begin
+// a stream.
 void ReadAhead::note(const AheadRequest& request) {
   std::unique_ptr<Shard>& noted = shards_[static_cast<std::size_t>(request.shard)];
   if (!noted) {
@@ -136,7 +140,7 @@ void ReadAhead::begin_stream(std::int64_t number, const Stream& stream) {
                      .last_use = stream.last_use});
 }
 
-// After a request was filled from the block. At its end the stream goes.
+// Called after a request was filled from the block. Removes the stream at its end.
 void ReadAhead::advance(Shard& shard, Stream& stream, const AheadRequest& request) {
   stream.next = request.end;
   stream.last_use = memory_->budget().now();
@@ -147,17 +151,17 @@ void ReadAhead::advance(Shard& shard, Stream& stream, const AheadRequest& reques
   }
 }
 
-// Behind the last sample that is read: those that fit into the window as a whole.
+// One past the last sample that fits into the window as a whole.
 std::int64_t ReadAhead::window_end(const Stream& stream, const AheadRequest& request,
                                    const TarIndex& index) const {
   if (stream.end <= request.end) {
     return request.end;
   }
   const auto entries = index.entries();
-  const auto behind =
+  const auto past =
       std::upper_bound(entries.begin() + request.end, entries.begin() + stream.end + 1,
                        request.range.offset + stream.window);
-  return behind - entries.begin() - 1;
+  return past - entries.begin() - 1;
 }
 
 void ReadAhead::reserve(Stream& stream, std::uint64_t size) {

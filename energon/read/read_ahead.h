@@ -1,11 +1,11 @@
 // Reads ahead in slices that are read one after the other in small steps.
 //
-// A system call costs more than copying a small sample. With many slices in turn each batch takes
-// few samples of a slice; so where a request begins at the sample after the previous one, a block
-// is read, and later requests are copied from it. What is read at once grows while the slice goes
-// on, and is less where many slices are open. Nothing behind the end of the share is read. A read
-// that fails is forgotten: the request then reads its own bytes and reports what is wrong with
-// them.
+// A system call costs more than copying a small sample. If many slices are open, a batch takes only
+// a few samples from each. So if a request begins at the sample after the previous request, a block
+// is read, and later requests are copied from it. The amount that is read at once grows while the
+// slice continues, and is smaller if many slices are open. Nothing past the end of the share is
+// read. An error while reading ahead is dropped: the request then reads its own bytes and reports
+// what is wrong with them.
 
 #pragma once
 
@@ -28,7 +28,7 @@ namespace energon {
 struct AheadRequest {
   std::int64_t shard = 0;
   std::int64_t first = 0;  ///< sample of the shard
-  std::int64_t end = 0;    ///< behind the last one
+  std::int64_t end = 0;    ///< one past the last
   ByteRange range = {};
   std::span<std::byte> out = {};
 };
@@ -36,8 +36,8 @@ struct AheadRequest {
 /// Used by one reader. Not thread-safe.
 class ReadAhead final : private SharedBudget::Holder {
  public:
-  /// Larger requests are not copied: reading them at their place costs as little.
-  static constexpr std::uint64_t kLargestRequest = std::uint64_t{8} << 10;
+  /// Larger requests are read to their place, which costs less than copying them.
+  static constexpr std::uint64_t kLargestRequest = std::uint64_t{16} << 10;
 
   ReadAhead(std::shared_ptr<AheadMemory> memory, std::size_t shard_count);
   ReadAhead(const ReadAhead&) = delete;
@@ -50,19 +50,19 @@ class ReadAhead final : private SharedBudget::Holder {
   /// Fills `request` from a block. False: its bytes were not read ahead.
   bool copy(const AheadRequest& request);
 
-  /// After copy() returned false: whether the request goes on with a slice. If not, it is noted as
-  /// the possible begin of one.
+  /// After copy() returned false: whether the request continues a slice. If not, it is noted as the
+  /// possible start of one.
   bool continues(const AheadRequest& request);
-  /// Requires: continues(). Reads `tar` ahead, up to sample `share_end` of the shard at most, and
-  /// fills the request. False: it must be read by itself.
+  /// Requires: continues(). Reads ahead in `tar`, at most up to sample `share_end` of the shard
+  /// (exclusive), and fills the request. False: the request must be read by itself.
   bool read(const AheadRequest& request, const FileSource& tar, const TarIndex& index,
             std::int64_t share_end);
 
  private:
-  /// A slice that was read on at least once.
+  /// A slice that at least one request continued.
   struct Stream {
     std::int64_t next = 0;     // sample after the last request
-    std::int64_t stop = 0;     // sample behind the block; `next` without a block
+    std::int64_t stop = 0;     // end of the block, exclusive; `next` without a block
     std::int64_t end = 0;      // of what may be read; known with a block
     std::uint64_t offset = 0;  // of the block in the tar
     std::uint64_t window = 0;  // bytes to read at once

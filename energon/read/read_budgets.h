@@ -1,10 +1,10 @@
 // What the readers of one process may hold together.
 //
 // Descriptors: a tar that is read again soon should still be open. So readers keep as many tars
-// open as the limit of the process allows, up to 65,536, and leave a quarter of the limit, at most
-// 1,024 descriptors, to the rest of the program. The soft limit (`ulimit -n`) is raised towards the
-// hard one when a reader first needs more. With more tars in turn than that, the least recently
-// read ones are closed and opened again.
+// open as the limit of the process allows, up to 65,536. A quarter of the limit, at most 1,024
+// descriptors, is left to the rest of the program. The soft limit (`ulimit -n`) is raised to the
+// hard limit when a reader first needs more. If even more tars are read in rotation, the least
+// recently used ones are closed and later reopened.
 
 #pragma once
 

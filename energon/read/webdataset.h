@@ -30,10 +30,10 @@ enum class VerifyChecksums : std::uint8_t {
 
 struct WebdatasetOptions {
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
-  /// Most shards of this dataset that a process keeps open. With less than the shards read in turn
-  /// (parallel slices times logical shards of a worker), every few samples open a file. Absent: as
-  /// many as the limit of open files allows for all datasets together
-  /// (energon/read/read_budgets.h).
+  /// Maximum number of shards of this dataset that a process keeps open. If it is less than the
+  /// number of shards in rotation (parallel slices times logical shards of a worker), files are
+  /// reopened every few samples. Absent: as many as the limit on open files allows for all datasets
+  /// together (energon/read/read_budgets.h).
   std::optional<std::size_t> open_shards = std::nullopt;
   /// A sample with more bytes than this (headers included) is an error instead of a huge
   /// allocation.

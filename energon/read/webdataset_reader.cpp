@@ -64,8 +64,8 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, const LeafSha
   }
 }
 
-// With many shards in turn none of them is in the CPU's cache. So all are asked for before the
-// first is used, instead of waiting for each.
+// If many shards are in rotation, their indexes are not in the CPU's cache. So all of them are
+// prefetched before the first is used, instead of waiting for each.
 void WebdatasetReader::locate(std::span<const std::int64_t> indexes) {
   std::vector<SamplePiece>& pieces = layout_->pieces;
   for (const std::int64_t index : indexes) {
@@ -142,7 +142,7 @@ FailedSample WebdatasetReader::describe(std::int64_t index) {
   try {
     sample.bytes = shards_->index(position.shard).entries.range(position.sample);
   } catch (const Error&) {
-    // Then the bytes are not known.
+    // The bytes stay unknown.
   }
   return sample;
 }
@@ -183,9 +183,9 @@ std::int64_t WebdatasetReader::index_at(std::int64_t shard, const ByteRange& byt
   return dataset_->first_of_shard(shard) + sample;
 }
 
-// Where nothing vouches for the index. By place, so that each shard is opened once, however many
-// there are in a batch. First all samples of a shard are noted: neighbours that were read together
-// prove each other.
+// Checks the samples of shards whose index has no recorded digest. Goes by place, so that each
+// shard is opened once, however many there are in a batch. All samples of a shard are noted first,
+// because neighbours that were read together confirm each other's boundaries.
 void WebdatasetReader::check_boundaries(std::span<const Sample> samples) {
   const std::vector<SamplePiece>& pieces = layout_->pieces;
   const std::vector<std::size_t>& by_place = layout_->by_place;

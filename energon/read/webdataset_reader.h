@@ -1,9 +1,8 @@
 // Reads samples of a Webdataset by their position.
 //
 // A sample is read with one pread of its byte range; its tar headers are then parsed in memory.
-// Adjacent samples that are requested together are read together
-// (energon/read/batch_layout.h), and small samples of slices that go on are read ahead
-// (energon/read/read_ahead.h).
+// Adjacent samples that are requested together are read together (energon/read/batch_layout.h).
+// Small samples of a slice are read ahead (energon/read/read_ahead.h).
 
 #pragma once
 
