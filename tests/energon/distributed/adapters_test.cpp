@@ -178,7 +178,7 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed
         std::map<std::string, int> seen;
         for (const auto& report : reports) {
           std::string key;
-          for (const char c : report.text) {
+          for (const char c : report.text + " ") {
             if (c >= '0' && c <= '9') {
               key += c;
             } else if (!key.empty()) {
