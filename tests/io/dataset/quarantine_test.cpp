@@ -2,12 +2,14 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_folder.h"
+#include "io/file_source.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 
@@ -261,6 +263,10 @@ TEST_CASE("what the system refuses is an error, not a broken shard", "[formats][
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
     const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
     options.progress = [&](const energon::OpenProgress&) { ::setrlimit(RLIMIT_NOFILE, &none); };
+    // The sanitizer checks an object's type when it first sees it, for which it needs descriptors.
+    const energon::TooManyOpenFiles seen(EMFILE, "a file");
+    const energon::Error& first = seen;
+    REQUIRE(first.code() == ErrorCode::kIo);
     const auto [code, message] = error_of([&] { open_split(fixture.data, options); });
     ::setrlimit(RLIMIT_NOFILE, &limit);
     CHECK(code == ErrorCode::kIo);
