@@ -140,8 +140,9 @@ TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however ol
                               {200, 200, 200});
   const auto reference = take(*fixture.loader(3), 50);
   for (const bool sparse : {false, true}) {
-    const LoaderOptions options =
+    LoaderOptions options =
         sparse ? never_checkpoint() : LoaderOptions{.checkpoint_every_batches = 1};
+    options.prefetch_factor = 2;  // farther ahead, a worker would begin the next epoch
     const auto loader = fixture.loader(3, options);
     std::set<std::int64_t> delivered;
     for (int i = 0; i < 40; ++i) {
