@@ -9,7 +9,7 @@
 #include "energon/checkpoint/own_position.h"
 #include "energon/distributed/batch_slices.h"
 #include "energon/distributed/dispatch_part.h"
-#include "energon/worker/transport.h"
+#include "energon/worker/error_transport.h"
 #include "io/error.h"
 
 namespace energon {

@@ -5,7 +5,7 @@
 
 #include "energon/distributed/sample_bytes.h"
 #include "energon/state/byte_codec.h"
-#include "energon/worker/transport.h"
+#include "energon/worker/error_transport.h"
 
 namespace energon {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/worker/transport.h"
+#include "energon/worker/error_transport.h"
 
 namespace energon {
 

@@ -13,6 +13,7 @@
 #include "energon/stage/worker_exit.h"
 #include "energon/worker/arena_reserve.h"
 #include "energon/worker/channel_sizes.h"
+#include "energon/worker/error_transport.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"

@@ -35,7 +35,7 @@ struct ChannelHeader {
 namespace {
 
 constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
-constexpr std::uint32_t kChannelVersion = 5;
+constexpr std::uint32_t kChannelVersion = 6;
 static_assert(sizeof(ChannelHeader) == 192 && sizeof(ChannelHeader) <= kPageBytes);
 
 /// One per waiting thread; their order is that of the descriptors, after the memory.

@@ -1,8 +1,6 @@
 #include "energon/read/batch_layout.h"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
 
 namespace energon {
 namespace {
@@ -29,13 +27,22 @@ void BatchLayout::clear() {
   buffer_sizes.clear();
 }
 
-void BatchLayout::place() {
-  by_place.resize(pieces.size());
-  std::iota(by_place.begin(), by_place.end(), std::size_t{0});
-  std::sort(by_place.begin(), by_place.end(), [this](std::size_t a, std::size_t b) {
-    return std::pair(pieces[a].shard, pieces[a].range.offset) <
-           std::pair(pieces[b].shard, pieces[b].range.offset);
+// Compares copies that lie side by side, not the pieces.
+void BatchLayout::sort() {
+  places_.clear();
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    places_.push_back({pieces[i].shard, pieces[i].range.offset, i});
+  }
+  std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) {
+    return a.shard != b.shard ? a.shard < b.shard : a.offset < b.offset;
   });
+  for (const Place& place : places_) {
+    by_place.push_back(place.piece);
+  }
+}
+
+void BatchLayout::place() {
+  sort();
   buffer_sizes.push_back(0);
   for (const std::size_t i : by_place) {
     SamplePiece& piece = pieces[i];

@@ -45,6 +45,17 @@ struct BatchLayout {
   void clear();
   /// Requires: `pieces` are set, and nothing else is.
   void place();
+
+ private:
+  /// What pieces are sorted by.
+  struct Place {
+    std::int64_t shard;
+    std::uint64_t offset;
+    std::size_t piece;
+  };
+  void sort();
+
+  std::vector<Place> places_ = {};
 };
 
 }  // namespace energon

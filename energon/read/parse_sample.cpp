@@ -2,11 +2,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "energon/read/repeated_part.h"
+#include "energon/sample/spare_samples.h"
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/tar/member_name.h"
@@ -25,36 +27,48 @@ void check_digest(const SamplePiece& piece, ByteView bytes) {
   }
 }
 
-// Sets the key of the first part; the others must have the same.
-void take_key(const MemberName& name, const TarMember& member, Sample& sample) {
+// The part that `member` is; nothing if it is none. Sets the key of the first part; the others must
+// have the same.
+std::optional<std::string_view> take_name(const TarMember& member, Sample& sample) {
+  if (member.type != MemberType::kRegular) {
+    return std::nullopt;
+  }
+  if (!sample.keys.empty()) {
+    if (const auto part = part_of_key(member.name, sample.keys.front())) {
+      return part;
+    }
+  }
+  const std::optional<MemberName> name = split_member_name(member.name);
+  if (!name) {
+    return std::nullopt;
+  }
   if (sample.keys.empty()) {
-    sample.keys.emplace_back(name.key);
-  } else if (sample.keys.front() != name.key) {
+    sample.keys.emplace_back(name->key);
+  } else if (sample.keys.front() != name->key) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("the index says that one sample lies here, but its parts have the "
                             "keys '{}' and '{}'; "
                             "prepare the dataset again",
-                            printable(sample.keys.front()), printable(name.key)),
+                            printable(sample.keys.front()), printable(name->key)),
                 {.byte_offset = member.header_offset});
   }
+  return name->part;
 }
 
 void take_parts(const Webdataset& dataset, const SamplePiece& piece, ByteView bytes,
                 const std::shared_ptr<const void>& owner, Sample& sample) {
   TarWalker walker(bytes, piece.range.offset);
   while (const auto member = walker.next()) {
-    const auto name =
-        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
-    if (!name) {
+    const std::optional<std::string_view> part = take_name(*member, sample);
+    if (!part) {
       continue;
     }
     if (member->sparse) {
       throw Error(ErrorCode::kUnsupported, "sparse members cannot be read",
                   {.byte_offset = member->header_offset});
     }
-    take_key(*name, *member, sample);
-    if (dataset.has_part(name->part)) {
-      sample.fields.emplace_back(std::string(name->part), SharedBytes{walker.data(*member), owner});
+    if (dataset.has_part(*part)) {
+      sample.fields.emplace_back(std::string(*part), SharedBytes{walker.data(*member), owner});
     }
   }
   if (sample.keys.empty()) {
@@ -72,7 +86,7 @@ void take_parts(const Webdataset& dataset, const SamplePiece& piece, ByteView by
 Sample parse_sample(const Webdataset& dataset, const SamplePiece& piece, const Buffer& buffer,
                     std::size_t usual_parts) {
   const ByteView bytes = buffer.bytes.subspan(piece.buffer_offset, piece.range.size);
-  Sample sample;
+  Sample sample = take_spare_sample();
   sample.fields.reserve(usual_parts);
   try {
     check_digest(piece, bytes);

@@ -59,19 +59,11 @@ void fail_at(std::size_t position, std::string_view what) {
 
 ByteParser::Head ByteParser::head() {
   Head head{};
-  const auto stage = stage_of(static_cast<unsigned char>(take()));
-  if (!stage) {
-    fail_at(position_ - 1, "unknown stage");
-  }
-  head.stage = *stage;
-  while (position_ < bytes_.size() && static_cast<unsigned char>(bytes_[position_]) >= kInteger &&
-         static_cast<unsigned char>(bytes_[position_]) <= kInteger + 8) {
+  head.stage = stage();
+  while (at_integer()) {
     head.integers.push_back(integer());
   }
-  head.tail = take();
-  if (head.tail != kEnd && head.tail != kInner && head.tail != kList) {
-    fail_at(position_ - 1, "expected the end or the inner key of a stage");
-  }
+  head.tail = tail();
   return head;
 }
 
@@ -79,10 +71,14 @@ std::size_t ByteParser::skip(int depth) {
   if (depth > kMaxDepth) {
     fail_at(position_, "too deeply nested");
   }
-  const Head outer = head();
-  if (outer.tail == kInner) {
+  stage();
+  while (at_integer()) {
+    integer();
+  }
+  const char end = tail();
+  if (end == kInner) {
     skip(depth + 1);
-  } else if (outer.tail == kList) {
+  } else if (end == kList) {
     while (!at_list_end()) {
       skip(depth + 1);
     }
@@ -96,6 +92,27 @@ bool ByteParser::at_list_end() {
     return true;
   }
   return false;
+}
+
+Stage ByteParser::stage() {
+  const auto stage = stage_of(static_cast<unsigned char>(take()));
+  if (!stage) {
+    fail_at(position_ - 1, "unknown stage");
+  }
+  return *stage;
+}
+
+bool ByteParser::at_integer() const {
+  return position_ < bytes_.size() && static_cast<unsigned char>(bytes_[position_]) >= kInteger &&
+         static_cast<unsigned char>(bytes_[position_]) <= kInteger + 8;
+}
+
+char ByteParser::tail() {
+  const char tail = take();
+  if (tail != kEnd && tail != kInner && tail != kList) {
+    fail_at(position_ - 1, "expected the end or the inner key of a stage");
+  }
+  return tail;
 }
 
 char ByteParser::take() {

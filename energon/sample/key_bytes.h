@@ -58,6 +58,9 @@ class ByteParser {
  private:
   char take();
   std::int64_t integer();
+  Stage stage();
+  bool at_integer() const;
+  char tail();
 
   std::string_view bytes_;
   std::size_t position_ = 0;

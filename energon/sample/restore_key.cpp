@@ -81,14 +81,21 @@ RestoreKey RestoreKey::around(Stage stage, std::initializer_list<std::int64_t> i
 
 RestoreKey RestoreKey::list(Stage stage, std::initializer_list<std::int64_t> integers,
                             std::span<const RestoreKey> inner) {
-  std::string bytes;
-  append_head(bytes, stage, integers);
-  bytes.push_back(kList);
+  RestoreKeyList list(stage, integers);
   for (const RestoreKey& key : inner) {
-    bytes += key.bytes_;
+    list.add(key);
   }
-  bytes.push_back(kEnd);
-  return RestoreKey(std::move(bytes));
+  return list.finish();
+}
+
+RestoreKeyList::RestoreKeyList(Stage stage, std::initializer_list<std::int64_t> integers) {
+  append_head(bytes_, stage, integers);
+  bytes_.push_back(kList);
+}
+
+RestoreKey RestoreKeyList::finish() {
+  bytes_.push_back(kEnd);
+  return RestoreKey(std::move(bytes_));
 }
 
 RestoreKey RestoreKey::from_text(std::string_view text) {

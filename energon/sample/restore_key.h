@@ -68,8 +68,23 @@ class RestoreKey {
   bool operator==(const RestoreKey&) const = default;
 
  private:
+  friend class RestoreKeyList;
   explicit RestoreKey(std::string bytes) : bytes_(std::move(bytes)) {}
 
+  std::string bytes_;
+};
+
+/// Builds RestoreKey::list() of keys that are not in one array, without copies of them.
+class RestoreKeyList {
+ public:
+  /// Integers must not be negative.
+  RestoreKeyList(Stage stage, std::initializer_list<std::int64_t> integers);
+
+  void add(const RestoreKey& inner) { bytes_ += inner.bytes(); }
+  /// The key. The list must not be used afterwards.
+  RestoreKey finish();
+
+ private:
   std::string bytes_;
 };
 

@@ -28,13 +28,17 @@ class ByteWriter {
   void f64(double value) { raw(&value, sizeof(value)); }
   /// Writes a u32 length, then the bytes. Throws Error (kResourceExhausted) above 4 GiB.
   void text(std::string_view value) {
+    u32(checked_length(value));
+    raw(value.data(), value.size());
+  }
+  /// The length of a text as it is written. Throws as text().
+  static std::uint32_t checked_length(std::string_view value) {
     if (value.size() > UINT32_MAX) {
       throw Error(
           ErrorCode::kResourceExhausted,
           fmt::format("a text or saved field of {} bytes is longer than 4 GiB", value.size()));
     }
-    u32(static_cast<std::uint32_t>(value.size()));
-    raw(value.data(), value.size());
+    return static_cast<std::uint32_t>(value.size());
   }
   void raw(const void* data, std::size_t size) {
     bytes_.append(static_cast<const char*>(data), size);

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "energon/process/slot_reference.h"
+#include "energon/worker/error_transport.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/report_transport.h"
-#include "energon/worker/transport.h"
 
 namespace energon {
 namespace {
@@ -121,7 +121,9 @@ bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
     std::memcpy(space->data() + offset, &reference, sizeof(reference));
     offset += sizeof(reference);
   }
-  std::memcpy(space->data() + offset, batch.inlined.data(), batch.inlined.size());
+  if (!batch.inlined.empty()) {
+    std::memcpy(space->data() + offset, batch.inlined.data(), batch.inlined.size());
+  }
   count_batch(monitor_.block());
   if (sent_.size() >= kManySent) {
     sent_.taken(channel_.samples().units_released());

@@ -1,8 +1,9 @@
 // Encodes samples to send batches from a worker to the parent.
 //
 // The structure (keys, names, numbers, texts, restore key) is encoded. Payloads (bytes and tensors)
-// are not copied but referenced by slot and range. Not a stable format: both sides are the same
-// build.
+// are not copied but referenced by slot and range. What a batch has once for each sample is in flat
+// arrays: keys, sources, and the payloads of a list of bytes. Not a stable format: both sides are
+// the same build.
 
 #pragma once
 
@@ -13,7 +14,6 @@
 #include "energon/state/byte_codec.h"
 #include "energon/worker/shard_numbers.h"
 #include "io/bytes.h"
-#include "io/error.h"
 
 namespace energon {
 
@@ -43,9 +43,5 @@ void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writ
 Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots,
                      NumberedShards& shards);
 Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots);
-
-/// Convert an Error to bytes and back, so that a failure in a worker can be rethrown in the parent.
-std::string encode_error(const Error& error);
-Error decode_error(std::string_view encoded);
 
 }  // namespace energon

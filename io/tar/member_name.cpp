@@ -25,11 +25,39 @@ bool is_macos_litter(std::string_view name) {
   return last.starts_with("._") || last == ".DS_Store";
 }
 
+// Names without a newline, a hidden last component or a leading "__": one pass is enough. False:
+// the name is not of that kind.
+bool split_usual_name(std::string_view name, std::optional<MemberName>& result) {
+  std::size_t begin = 0;  // of the last component
+  std::size_t dot = kNone;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '/') {
+      begin = i + 1;
+      dot = kNone;
+    } else if (name[i] == '.' && dot == kNone) {
+      dot = i;
+    } else if (name[i] == '\n') {
+      return false;
+    }
+  }
+  if (dot == begin || name.starts_with("__")) {
+    return false;
+  }
+  result.reset();
+  if (dot != kNone) {
+    result = MemberName{name.substr(0, dot), name.substr(dot + 1)};
+  }
+  return true;
+}
+
 }  // namespace
 
 // Python's re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", name). Written out: the first group begins with
 // the longest folder prefix that still lets the rest match, and '.' does not match a newline.
 std::optional<MemberName> split_member_name(std::string_view name) {
+  if (std::optional<MemberName> usual; split_usual_name(name, usual)) {
+    return usual;
+  }
   if (is_dunder(name) || is_macos_litter(name)) {
     return std::nullopt;
   }
@@ -51,6 +79,15 @@ std::optional<MemberName> split_member_name(std::string_view name) {
     }
   }
   return MemberName{name.substr(0, dot), name.substr(dot + 1)};
+}
+
+std::optional<std::string_view> part_of_key(std::string_view name, std::string_view key) {
+  const bool is_usual = !key.empty() && key.back() != '/' && !key.starts_with("__");
+  if (!is_usual || name.size() <= key.size() || name[key.size()] != '.' || !name.starts_with(key)) {
+    return std::nullopt;
+  }
+  const std::string_view part = name.substr(key.size() + 1);
+  return part.find('/') == kNone ? std::optional(part) : std::nullopt;
 }
 
 }  // namespace energon

@@ -28,6 +28,11 @@ struct MemberName {
 /// are kept as they are.
 std::optional<MemberName> split_member_name(std::string_view name);
 
+/// For the next member of a sample, whose key is known: the part if `name` is visibly `key`, a dot
+/// and a part, which split_member_name() then says, too. Empty: split_member_name() must say what
+/// `name` is. Requires: `key` comes from split_member_name().
+std::optional<std::string_view> part_of_key(std::string_view name, std::string_view key);
+
 /// True for part names like "__key__", which the loader reserves: a shard must not overwrite a
 /// sample's metadata.
 inline bool is_reserved_part(std::string_view part) { return part.starts_with("__"); }

@@ -43,8 +43,9 @@ bool has_valid_checksum(TarBlock block);
 TarHeader parse_tar_header(TarBlock block, std::uint64_t offset);
 
 /// The header if it is plain, else empty: a regular file or a folder of ustar or GNU tar, with an
-/// ASCII name, octal numbers of full width, and nothing in the fields that only some readers know.
-/// All readers take such a header in the same way, and parse_tar_header() gives the same result.
+/// ASCII name field, octal numbers of full width, and nothing in the fields that only some readers
+/// know. All readers take such a header in the same way, and parse_tar_header() gives the same
+/// result.
 std::optional<TarHeader> parse_plain_header(TarBlock block);
 
 /// An Error (kCorruptData) at byte `offset` of the archive.

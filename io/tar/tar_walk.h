@@ -44,6 +44,9 @@ class TarWalk {
   TarWalk(std::uint64_t begin, std::uint64_t end) : end_(end), offset_(begin) {}
   ~TarWalk() = default;
 
+  /// The end of what is walked.
+  std::uint64_t end() const { return end_; }
+
   /// The bytes [offset, offset + size), which lie within [begin, end); valid until the next call.
   virtual ByteView bytes_at(std::uint64_t offset, std::size_t size) = 0;
   /// Called once, with the offset of the first zero block.

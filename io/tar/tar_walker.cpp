@@ -31,15 +31,19 @@ ByteView TarFileWalker::bytes_at(std::uint64_t offset, std::size_t size) {
   const std::uint64_t window_end = window_offset_ + window_size_;
   if (offset < window_offset_ || offset + size > window_end) {
     const bool dense = offset >= window_offset_ && offset < window_end + kDenseWindowBytes;
-    const std::size_t wanted = std::max(size, dense ? kDenseWindowBytes : kSparseWindowBytes);
+    const std::size_t usual = dense ? kDenseWindowBytes : kSparseWindowBytes;
+    const std::size_t wanted =
+        std::max<std::size_t>(size, std::min<std::uint64_t>(usual, end() - offset));
     window_size_ = 0;  // if the read fails, nothing is valid
-    window_.resize(std::max(window_.size(), wanted));
-    const std::size_t count = std::min<std::uint64_t>(wanted, file_.size() - offset);
-    file_.read_at(offset, std::span(window_).first(count));
+    if (wanted > window_capacity_) {
+      window_ = std::make_unique_for_overwrite<std::byte[]>(wanted);
+      window_capacity_ = wanted;
+    }
+    file_.read_at(offset, std::span(window_.get(), wanted));
     window_offset_ = offset;
-    window_size_ = count;
+    window_size_ = wanted;
   }
-  return ByteView(window_).subspan(offset - window_offset_, size);
+  return ByteView(window_.get(), window_size_).subspan(offset - window_offset_, size);
 }
 
 }  // namespace energon

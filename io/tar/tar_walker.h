@@ -5,8 +5,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "io/bytes.h"
 #include "io/file_source.h"
@@ -67,7 +68,8 @@ class TarFileWalker final : public TarWalk {
   void check_end(std::uint64_t) override {}
 
   const FileSource& file_;
-  std::vector<std::byte> window_;
+  std::unique_ptr<std::byte[]> window_;
+  std::size_t window_capacity_ = 0;
   std::uint64_t window_offset_ = 0;
   std::size_t window_size_ = 0;
 };

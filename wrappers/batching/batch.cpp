@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/sample/field_names.h"
+#include "energon/sample/spare_samples.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"
 
@@ -38,7 +39,7 @@ Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
 
 std::optional<Sample> Batch::next() {
   while (true) {
-    samples_.clear();
+    keep_spare_samples(samples_);
     inner_->next_many(options_.batch_size, samples_);
     const bool full = static_cast<std::int64_t>(samples_.size()) == options_.batch_size;
     if (samples_.empty() || (!full && options_.remainder == BatchOptions::Remainder::kDrop)) {
@@ -49,15 +50,14 @@ std::optional<Sample> Batch::next() {
     const StageGuard::Work work = guard_.work_on(samples_);
     if (auto batch = guard_.run([&] { return make_batch(samples_, number); },
                                 [this] { return failed_samples(samples_); })) {
-      samples_.clear();
+      keep_spare_samples(samples_);
       return batch;
     }
   }
 }
 
 Sample Batch::make_batch(std::span<Sample> samples, std::int64_t number) const {
-  return call_batch(options_.function, samples,
-                    RestoreKey::list(Stage::kBatch, {number}, restore_keys(samples)));
+  return call_batch(options_.function, samples, key_of_list(Stage::kBatch, {number}, samples));
 }
 
 std::optional<std::int64_t> Batch::size() const {

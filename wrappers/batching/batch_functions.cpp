@@ -19,16 +19,16 @@ namespace {
 
 // What becomes of the list of one field's values.
 using ValuesFunction = std::function<Value(const std::string& field, List values,
-                                           std::span<const std::string> owners)>;
+                                           std::span<const std::string_view> owners)>;
 
-[[noreturn]] void fail_missing(std::string_view field, const std::string& owner) {
+[[noreturn]] void fail_missing(std::string_view field, std::string_view owner) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("part '{}' is missing in sample '{}' of the batch; give Batch a function "
                           "that knows what to do, or exclude the sample",
                           printable(field), printable(owner)));
 }
 
-[[noreturn]] void fail_twice(std::string_view field, const std::string& owner) {
+[[noreturn]] void fail_twice(std::string_view field, std::string_view owner) {
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("field '{}' comes twice in sample '{}': give each field a name of its own",
@@ -36,7 +36,7 @@ using ValuesFunction = std::function<Value(const std::string& field, List values
 }
 
 // One list per name, in the order of first appearance; `prefix` is written before names in errors.
-Mapping gather(std::span<Mapping* const> mappings, std::span<const std::string> owners,
+Mapping gather(std::span<Mapping* const> mappings, std::span<const std::string_view> owners,
                const std::string& prefix) {
   Mapping fields;
   for (std::size_t i = 0; i < mappings.size(); ++i) {
@@ -72,7 +72,7 @@ Mapping gather(std::span<Mapping* const> mappings, std::span<const std::string> 
   return fields;
 }
 
-Mapping batch_mappings(std::span<Mapping* const> mappings, std::span<const std::string> owners,
+Mapping batch_mappings(std::span<Mapping* const> mappings, std::span<const std::string_view> owners,
                        const std::string& prefix, const ValuesFunction& function) {
   Mapping fields = gather(mappings, owners, prefix);
   for (auto& [name, value] : fields) {
@@ -84,16 +84,18 @@ Mapping batch_mappings(std::span<Mapping* const> mappings, std::span<const std::
 // The fields of `samples`, each list of values replaced by `function` of it.
 Mapping batch_fields(std::span<Sample> samples, const ValuesFunction& function) {
   std::vector<Mapping*> mappings;
-  std::vector<std::string> owners;
+  std::vector<std::string_view> owners;
+  mappings.reserve(samples.size());
+  owners.reserve(samples.size());
   for (Sample& sample : samples) {
     mappings.push_back(&sample.fields);
-    owners.push_back(sample.keys.empty() ? std::string() : sample.keys.front());
+    owners.push_back(sample.keys.empty() ? std::string_view() : sample.keys.front());
   }
   return batch_mappings(mappings, owners, "", function);
 }
 
 Value keep_list(const std::string& /*field*/, List values,
-                std::span<const std::string> /*owners*/) {
+                std::span<const std::string_view> /*owners*/) {
   return Value(std::move(values));
 }
 
@@ -128,7 +130,7 @@ Tensor number_tensor(const List& values, DType dtype) {
 // Tensors made one by `function`, numbers as a tensor; nothing if they are neither.
 template <class Function>
 std::optional<Value> to_tensor(std::string_view field, List& values,
-                               std::span<const std::string> owners, const Function& function) {
+                               std::span<const std::string_view> owners, const Function& function) {
   if (values.empty()) {
     return std::nullopt;
   }
@@ -157,7 +159,7 @@ std::string_view kind_of(const Value& value) {
 
 // `values` cannot be made one tensor.
 [[noreturn]] void fail_kinds(std::string_view field, const List& values,
-                             std::span<const std::string> owners, std::string_view wanted) {
+                             std::span<const std::string_view> owners, std::string_view wanted) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::holds_alternative<SharedBytes>(values[i].base())) {
       throw Error(ErrorCode::kInvalidArgument,
@@ -183,14 +185,16 @@ std::string_view kind_of(const Value& value) {
                           printable(owners[i]), wanted));
 }
 
-Value stack_values(const std::string& field, List values, std::span<const std::string> owners) {
+Value stack_values(const std::string& field, List values,
+                   std::span<const std::string_view> owners) {
   if (auto tensor = to_tensor(field, values, owners, stack_tensors)) {
     return std::move(*tensor);
   }
   fail_kinds(field, values, owners, "only tensors and numbers can be stacked");
 }
 
-Value generic_values(const std::string& field, List values, std::span<const std::string> owners) {
+Value generic_values(const std::string& field, List values,
+                     std::span<const std::string_view> owners) {
   const auto pad = [](const TensorGroup& group) { return pad_stack_tensors(group, 0); };
   if (auto tensor = to_tensor(field, values, owners, pad)) {
     return std::move(*tensor);
@@ -214,7 +218,7 @@ BatchFunction pad_stack_fields(PadOptions options) {
     };
     return batch_fields(samples,
                         [&pad](const std::string& field, List values,
-                               std::span<const std::string> owners) -> Value {
+                               std::span<const std::string_view> owners) -> Value {
                           if (auto tensor = to_tensor(field, values, owners, pad)) {
                             return std::move(*tensor);
                           }
@@ -226,14 +230,14 @@ BatchFunction pad_stack_fields(PadOptions options) {
 
 Mapping concat_fields(std::span<Sample> samples) {
   return batch_fields(
-      samples, [](const std::string& field, List values, std::span<const std::string> owners) {
+      samples, [](const std::string& field, List values, std::span<const std::string_view> owners) {
         return concat_values(field, std::move(values), owners);
       });
 }
 
 Mapping generic_batch(std::span<Sample> samples) { return batch_fields(samples, generic_values); }
 
-Value concat_values(std::string_view field, List values, std::span<const std::string> owners) {
+Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners) {
   if (values.empty()) {
     return Value(std::move(values));
   }

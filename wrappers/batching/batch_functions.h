@@ -50,6 +50,6 @@ Mapping generic_batch(std::span<Sample> samples);
 
 /// Joins the values of one field as concat_fields() does, and mappings field by field. `owners` has
 /// a name for each value, used in errors.
-Value concat_values(std::string_view field, List values, std::span<const std::string> owners);
+Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners);
 
 }  // namespace energon

@@ -171,8 +171,7 @@ std::optional<Sample> GroupBatch::next_batch(Bucket& bucket) {
 }
 
 Sample GroupBatch::make_batch(std::span<Sample> samples, std::int64_t number) const {
-  return call_batch(options_.function, samples,
-                    RestoreKey::list(Stage::kGroupBatch, {number}, restore_keys(samples)));
+  return call_batch(options_.function, samples, key_of_list(Stage::kGroupBatch, {number}, samples));
 }
 
 void GroupBatch::next_epoch() {

@@ -57,13 +57,14 @@ Mapping concat_batches(std::span<LeafBatch> batches) {
   if (batches.empty()) {
     return fields;
   }
-  std::vector<std::string> owners;
+  std::vector<std::string> names;
   for (const LeafBatch& batch : batches) {
-    owners.push_back(fmt::format("leaf {}", batch.leaf));
-    check_field_names(batch.fields, "the batch of " + owners.back());
+    names.push_back(fmt::format("leaf {}", batch.leaf));
+    check_field_names(batch.fields, "the batch of " + names.back());
     check_fields(batches[0], batch);
     check_fields(batch, batches[0]);
   }
+  const std::vector<std::string_view> owners(names.begin(), names.end());
   for (auto& [name, first] : batches[0].fields) {
     List values;
     values.push_back(std::move(first));

@@ -69,7 +69,7 @@ std::vector<Sample> PackMaker::postencode(std::vector<Sample> samples) {
 
 Sample PackMaker::make_pack(std::span<Sample> samples, std::int64_t number) const {
   Sample pack;
-  pack.restore_key = RestoreKey::list(Stage::kPacking, {number}, restore_keys(samples));
+  pack.restore_key = key_of_list(Stage::kPacking, {number}, samples);
   CallContext context(options_.pack_stage.seed, pack.restore_key, number);
   pack.fields = std::get<PackFunction>(options_.pack)(samples, context);
   check_fields_of(samples, pack.fields);

@@ -31,7 +31,7 @@ NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape);
 struct TensorGroup {
   std::string_view field;
   std::span<const Tensor* const> tensors;
-  std::span<const std::string> owners;
+  std::span<const std::string_view> owners;
 };
 
 /// Result of shape (count, *shape). All three throw Error (kInvalidArgument), naming both sides, if

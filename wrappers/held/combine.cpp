@@ -23,6 +23,8 @@ void set_origins(Sample& made, const Sample& origins) {
 }
 
 void move_origins(std::span<Sample> samples, Sample& item) {
+  item.keys.reserve(item.keys.size() + samples.size());
+  item.sources.reserve(item.sources.size() + samples.size());
   for (Sample& sample : samples) {
     const auto before = static_cast<std::uint32_t>(item.keys.size());
     for (SampleSource& source : sample.sources) {
@@ -52,6 +54,15 @@ std::vector<RestoreKey> restore_keys(std::span<const Sample> samples) {
     keys.push_back(sample.restore_key);
   }
   return keys;
+}
+
+RestoreKey key_of_list(Stage stage, std::initializer_list<std::int64_t> integers,
+                       std::span<const Sample> samples) {
+  RestoreKeyList list(stage, integers);
+  for (const Sample& sample : samples) {
+    list.add(sample.restore_key);
+  }
+  return list.finish();
 }
 
 std::vector<Sample> restore_samples(Dataset& inner, std::span<const RestoreKey> keys) {

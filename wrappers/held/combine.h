@@ -34,6 +34,10 @@ void check_fields_of(std::span<const Sample> samples, const Mapping& fields);
 /// The restore keys of `samples`, in order.
 std::vector<RestoreKey> restore_keys(std::span<const Sample> samples);
 
+/// The key of an item that is made of `samples`: RestoreKey::list() of their keys.
+RestoreKey key_of_list(Stage stage, std::initializer_list<std::int64_t> integers,
+                       std::span<const Sample> samples);
+
 /// The samples that `inner` emitted with `keys`, in order. Throws as Dataset::restore_sample().
 std::vector<Sample> restore_samples(Dataset& inner, std::span<const RestoreKey> keys);
 

@@ -65,9 +65,9 @@ ReadSamples::ReadSamples(std::unique_ptr<Order> order,
 }
 
 std::optional<Sample> ReadSamples::next() {
-  std::vector<Sample> samples;
-  next_many(1, samples);
-  return samples.empty() ? std::nullopt : std::optional(std::move(samples.front()));
+  one_.clear();
+  next_many(1, one_);
+  return one_.empty() ? std::nullopt : std::optional(std::move(one_.front()));
 }
 
 void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {

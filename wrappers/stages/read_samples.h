@@ -68,6 +68,7 @@ class ReadSamples final : public Dataset {
   CommonBuffers common_;  // cut out of allocator_
   StageGuard guard_;
 
+  std::vector<Sample> one_;            // what next() returns; kept to save allocations
   std::vector<std::int64_t> indexes_;  // of references read together; kept to save allocations
   std::set<std::pair<std::uint32_t, std::int64_t>> broken_files_;  // leaf, file
   std::int64_t most_unread_;  // this many in a row are an error

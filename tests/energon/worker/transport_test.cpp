@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/sample/sample.h"
+#include "energon/worker/error_transport.h"
 
 using namespace std::string_view_literals;  // NOLINT: only for texts with NUL
 
@@ -42,6 +43,7 @@ Sample example() {
   sample.restore_key =
       energon::RestoreKey::from_text("LogicalShard(0,1)/Batch(1)[Webdataset(0,1),Webdataset(0,2)]");
   sample.fields = {{"txt", energon::List{bytes("hello"), bytes("")}},
+                   {"mixed", energon::List{bytes("part"), std::string("text")}},
                    {"label", std::int64_t{-7}},
                    {"weight", 0.25},
                    {"caption", std::string("caf\xc3\xa9")},

@@ -1,8 +1,15 @@
 #include "io/tar/member_name.h"
 
+#include <cstddef>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
 #include <catch2/catch.hpp>
 
 using energon::MemberName;
+using energon::part_of_key;
 using energon::split_member_name;
 using std::string_view_literals::operator""sv;
 
@@ -13,6 +20,34 @@ struct Row {
   std::string_view key;
   std::string_view part;
 };
+
+// All texts of up to `length` of the characters that the rule knows, and one other.
+std::vector<std::string> all_names(std::size_t length) {
+  std::vector<std::string> names = {""};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].size() < length) {
+      for (const char c : "a./_\n"sv) {
+        names.push_back(names[i] + c);
+      }
+    }
+  }
+  return names;
+}
+
+// The rule as Energon writes it, and what macOS adds left out.
+std::optional<Row> split_by_regex(std::string_view name) {
+  static const std::regex kReserved("__[^/]*__(/[^]*|\n?)");
+  static const std::regex kSplit("((?:.*/|)[^.]+)[.]([^/]*)");
+  using Match = std::match_results<std::string_view::const_iterator>;
+  const std::string_view last = name.substr(name.rfind('/') + 1);
+  Match match;
+  if (last.starts_with("._") || std::regex_match(name.begin(), name.end(), kReserved) ||
+      !std::regex_match(name.begin(), name.end(), match, kSplit)) {
+    return std::nullopt;
+  }
+  const auto size = static_cast<std::size_t>(match[1].length());
+  return Row{name, name.substr(0, size), name.substr(size + 1)};
+}
 
 }  // namespace
 
@@ -86,4 +121,37 @@ TEST_CASE("part names with two underscores in front are reserved", "[io][tar]") 
   CHECK(energon::is_reserved_part("__x"));
   CHECK_FALSE(energon::is_reserved_part("_x"));
   CHECK_FALSE(energon::is_reserved_part("x__"));
+}
+
+TEST_CASE("every short name is split as by Energon's regular expression", "[io][tar]") {
+  for (const std::string& name : all_names(6)) {
+    const auto expected = split_by_regex(name);
+    const auto split = split_member_name(name);
+    CAPTURE(name);
+    REQUIRE(split.has_value() == expected.has_value());
+    if (split) {
+      REQUIRE(*split == MemberName{expected->key, expected->part});
+    }
+  }
+}
+
+TEST_CASE("a part of a known key is what splitting its name says", "[io][tar]") {
+  const std::vector<std::string> names = all_names(4);
+  std::size_t found = 0;
+  for (const std::string& first : names) {
+    const auto known = split_member_name(first);
+    if (!known) {
+      continue;
+    }
+    for (const std::string& rest : names) {
+      const std::string name = std::string(known->key) + rest;
+      if (const auto part = part_of_key(name, known->key)) {
+        CAPTURE(name, known->key);
+        REQUIRE(split_member_name(name) == MemberName{known->key, *part});
+        ++found;
+      }
+    }
+  }
+  CHECK(found > 1000);
+  CHECK(part_of_key("d/0.seg.png", "d/0") == "seg.png");
 }
