@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     for (std::int64_t i = 0; i < dataset->sample_count(); ++i) {
       std::vector<energon::Sample> samples;
       reader.read({&i, 1}, memory, samples);
-      std::printf("%s:", samples[0].keys[0].c_str());
+      std::printf("%s:", std::string(samples[0].keys[0]).c_str());
       for (const auto& [part, value] : samples[0].fields) {
         std::printf(" %s (%zu bytes)", part.c_str(), samples[0].bytes(part).size());
       }

@@ -71,8 +71,9 @@ static std::string batches(RestartableDataLoader& loader, int count) {
   std::string line;
   for (int i = 0; i < count; ++i) {
     const auto batch = loader.next();
-    for (const std::string& key : batch->keys) {
-      line += key + " ";
+    for (const std::string_view key : batch->keys) {
+      line += key;
+      line += " ";
     }
     line += "| ";
   }

@@ -48,7 +48,7 @@ void fill_part(const PartSpec& spec, std::int64_t sample, std::size_t part,
 
 std::string key_of(std::int64_t sample) { return fmt::format("{:08}", sample); }
 
-std::int64_t number_of(const std::string& key) {
+std::int64_t number_of(std::string_view key) {
   std::int64_t number = -1;
   std::from_chars(key.data(), key.data() + key.size(), number);
   return number;

@@ -137,7 +137,7 @@ const SharedBytes* part_of(const Value& field, std::size_t i) {
 }
 
 Json batch_json(const Sample& batch) {
-  Json json = {{"keys", batch.keys},
+  Json json = {{"keys", batch.keys.strings()},
                {"restore_key", batch.restore_key.text()},
                {"digest", to_hex(digest(batch))},
                {"samples", Json::array()}};

@@ -218,7 +218,7 @@ Sample slice_batch(const Sample& batch, std::int64_t begin, std::int64_t end) {
     return batch;
   }
   Sample slice;
-  slice.keys.assign(batch.keys.begin() + begin, batch.keys.begin() + end);
+  slice.keys.append(batch.keys, static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   slice.fields = slice_fields(batch.fields, samples, begin, end);
   for (const SampleSource& source : batch.sources) {
     if (source.sample >= static_cast<std::uint64_t>(begin) &&
@@ -238,7 +238,7 @@ Sample concatenate_batches(std::span<const Sample> batches) {
   joined.fields = join_fields(batches, true);
   for (const Sample& batch : batches) {
     const auto offset = static_cast<std::uint32_t>(joined.keys.size());
-    joined.keys.insert(joined.keys.end(), batch.keys.begin(), batch.keys.end());
+    joined.keys.append(batch.keys);
     for (const SampleSource& source : batch.sources) {
       joined.sources.push_back(source);
       joined.sources.back().sample += offset;

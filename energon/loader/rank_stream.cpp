@@ -73,7 +73,7 @@ void RankStream::log_yield(std::size_t stream, const Sample& batch) {
                 {"idx", batch_index_},
                 {"iter_idx", *iter_index_},
                 {"global_idx", global_index_},
-                {"keys", batch.keys}});
+                {"keys", batch.keys.strings()}});
 }
 
 void RankStream::start() {

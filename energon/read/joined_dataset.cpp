@@ -229,7 +229,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
             fmt::format("the join index puts '{}' and '{}' together; run energon prepare "
                         "on the metadataset again",
                         printable(sample.keys.front()), printable(column.sample->keys.front())),
-            {.path = dataset_->index_path(), .sample_key = sample.keys.front()});
+            {.path = dataset_->index_path(), .sample_key = std::string(sample.keys.front())});
       }
       for (SampleSource& source : column.sample->sources) {
         sample.sources.push_back(std::move(source));

@@ -126,7 +126,7 @@ void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& a
                      dataset_->identity().size_bytes);
       sample.fields.emplace_back("json", SharedBytes{as_bytes(line), buffer.owner});
     } catch (Error& error) {
-      error.with({.path = dataset_->path(), .sample_key = sample.keys.front()});
+      error.with({.path = dataset_->path(), .sample_key = std::string(sample.keys.front())});
       throw;
     }
     sample.sources.push_back(

@@ -43,7 +43,7 @@ std::optional<std::string_view> take_name(const TarMember& member, Sample& sampl
     return std::nullopt;
   }
   if (sample.keys.empty()) {
-    sample.keys.emplace_back(name->key);
+    sample.keys.push_back(name->key);
   } else if (sample.keys.front() != name->key) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("the index says that one sample lies here, but its parts have the "
@@ -95,7 +95,7 @@ Sample parse_sample(const Webdataset& dataset, const SamplePiece& piece, const B
     const ShardFile& shard = dataset.shards().shards[static_cast<std::size_t>(piece.shard)];
     error.with({.path = shard.tar_path, .byte_offset = piece.range.offset});
     if (!sample.keys.empty()) {
-      error.with({.sample_key = sample.keys.front()});
+      error.with({.sample_key = std::string(sample.keys.front())});
     }
     throw;
   }

@@ -204,7 +204,7 @@ void WebdatasetReader::check_boundaries(std::span<const Sample> samples) {
         try {
           shard.boundaries->check(tar, shard.entries, pieces[*i].sample);
         } catch (Error& error) {
-          throw error.with({.sample_key = samples[*i].keys.front()});
+          throw error.with({.sample_key = std::string(samples[*i].keys.front())});
         }
       }
     }

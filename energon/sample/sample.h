@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "energon/sample/batch_place.h"
+#include "energon/sample/keys.h"
 #include "energon/sample/lazy_bytes.h"
 #include "energon/sample/restore_key.h"
 #include "io/bytes.h"
@@ -89,7 +90,7 @@ struct SampleSource {
 
 struct Sample {
   /// The key of the sample; in a batch, the keys of its samples in order.
-  std::vector<std::string> keys;
+  Keys keys;
   /// Rebuilds exactly this sample or batch: SavableDataLoader::restore_sample().
   RestoreKey restore_key;
   /// Parts in the order of the tar; in a batch, the fields of the batch.

@@ -31,7 +31,7 @@ void keep_spare_samples(std::vector<Sample>& samples) {
     if (spare.size() >= kMostSpareSamples) {
       break;
     }
-    if (sample.fields.capacity() <= kManyFields && sample.keys.capacity() <= 1) {
+    if (sample.fields.capacity() <= kManyFields && sample.keys.size() <= 1) {
       sample.keys.clear();
       sample.restore_key = RestoreKey();
       sample.fields.clear();

@@ -123,7 +123,7 @@ void BatchProducer::log_yield(DebugLog& log, const Sample& batch) const {
                {"r", options_.worker_config.rank},
                {"w", worker_},
                {"idx", batches_},
-               {"keys", batch.keys}});
+               {"keys", batch.keys.strings()}});
   }
 }
 

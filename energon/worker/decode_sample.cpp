@@ -1,5 +1,6 @@
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,15 +135,18 @@ std::vector<SampleSource> decode_sources(ByteReader& reader, NumberedShards& sha
   return sources;
 }
 
-std::vector<std::string> decode_keys(ByteReader& reader) {
+Keys decode_keys(ByteReader& reader) {
   const std::size_t count = reader.count(sizeof(std::uint32_t));
-  const std::string_view lengths = reader.raw(count * sizeof(std::uint32_t));
-  std::vector<std::string> keys;
-  keys.reserve(count);
-  for (std::size_t i = 0; i < lengths.size(); i += sizeof(std::uint32_t)) {
-    std::uint32_t length;
-    std::memcpy(&length, lengths.data() + i, sizeof(length));
-    keys.emplace_back(reader.raw(length));
+  const std::string_view encoded = reader.raw(count * sizeof(std::uint32_t));
+  std::vector<std::uint32_t> lengths(count);
+  std::memcpy(lengths.data(), encoded.data(), encoded.size());
+  const std::uint64_t total = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
+  std::string_view characters = reader.raw(total);
+  Keys keys;
+  keys.reserve(count, total);
+  for (const std::uint32_t length : lengths) {
+    keys.push_back(characters.substr(0, length));
+    characters.remove_prefix(length);
   }
   return keys;
 }

@@ -163,14 +163,12 @@ void encode_sources(const std::vector<SampleSource>& sources, ShardNumbers& shar
 }
 
 // The lengths of all, then their characters.
-void encode_keys(const std::vector<std::string>& keys, ByteWriter& writer) {
+void encode_keys(const Keys& keys, ByteWriter& writer) {
   writer.u32(static_cast<std::uint32_t>(keys.size()));
-  for (const std::string& key : keys) {
+  for (const std::string_view key : keys) {
     writer.u32(ByteWriter::checked_length(key));
   }
-  for (const std::string& key : keys) {
-    writer.raw(key.data(), key.size());
-  }
+  writer.raw(keys.characters().data(), keys.characters().size());
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ namespace {
 bool is_left_out(std::int64_t leaf, std::int64_t index) { return leaf == 0 && index % 8 < 4; }
 
 Sample cook(Sample crude, CookContext& /*context*/) {
-  const std::string& key = crude.keys.at(0);
+  const std::string key(crude.keys.at(0));
   if (is_left_out(key[0] - 'a', std::stoll(key.substr(1)))) {
     throw energon::SkipSample();
   }

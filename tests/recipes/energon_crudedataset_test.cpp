@@ -61,7 +61,7 @@ TaskEncoder cookers() {
   TaskEncoder encoder;
   encoder.cookers.push_back({.cook =
                                  [](Sample crude, CookContext& context) {
-                                   const std::string key = crude.keys.front();
+                                   const std::string key(crude.keys.front());
                                    const std::string number = std::to_string(std::stoi(key));
                                    Sample cooked;
                                    cooked.fields = {
@@ -155,7 +155,7 @@ TEST_CASE("test_cache_pool", "[recipes][crude][fork]") {
   encoder.cache = {.parent_folder = crude.file("cache"), .threads = 2};
   std::filesystem::create_directory(*encoder.cache.parent_folder);
   encoder.cookers.push_back({.cook = [](Sample sample, CookContext& context) {
-    const std::string key = sample.keys.front();
+    const std::string key(sample.keys.front());
     sample.fields = {{"caption", context.lazy_aux("extra", key + ".cap")},
                      {"image", context.lazy_primary(".txt")}};
     return sample;

@@ -81,8 +81,8 @@ TEST_CASE("test_loader", "[recipes][dataset][fork]") {
     int batches = 0;
     while (const auto batch = loader.next()) {
       ++batches;
-      for (const std::string& key : batch->keys) {
-        ++seen[key];
+      for (const std::string_view key : batch->keys) {
+        ++seen[std::string(key)];
       }
     }
     CHECK(batches == 2);
@@ -179,7 +179,7 @@ TEST_CASE("test_val_limit", "[recipes][dataset][fork]") {
     const auto epoch = [&loader] {
       std::vector<Keys> batches;
       while (const auto batch = loader.next()) {
-        batches.push_back(batch->keys);
+        batches.push_back(batch->keys.strings());
       }
       return batches;
     };

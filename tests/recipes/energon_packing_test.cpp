@@ -75,7 +75,7 @@ std::vector<Sample> epoch(SavableDataLoader& loader) {
 std::vector<Keys> keys_of(const std::vector<Sample>& batches) {
   std::vector<Keys> result;
   for (const Sample& batch : batches) {
-    result.push_back(batch.keys);
+    result.push_back(batch.keys.strings());
   }
   return result;
 }

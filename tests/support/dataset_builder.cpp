@@ -70,8 +70,8 @@ void write_jsonl(const TempDir& folder, const std::string& name, std::int64_t co
 
 std::vector<std::int64_t> numbers(const Sample& sample) {
   std::vector<std::int64_t> result;
-  for (const std::string& key : sample.keys) {
-    result.push_back(std::stoll(key));
+  for (const std::string_view key : sample.keys) {
+    result.push_back(std::stoll(std::string(key)));
   }
   return result;
 }

@@ -37,7 +37,7 @@ std::unique_ptr<Dataset> NumberedStream::two_leaves() {
       memory_);
 }
 
-std::int64_t number(const Sample& sample) { return std::stoll(sample.keys.at(0)); }
+std::int64_t number(const Sample& sample) { return std::stoll(std::string(sample.keys.at(0))); }
 
 std::vector<std::vector<std::int64_t>> epoch_numbers(Dataset& stream) {
   std::vector<std::vector<std::int64_t>> result;

@@ -23,7 +23,11 @@ void set_origins(Sample& made, const Sample& origins) {
 }
 
 void move_origins(std::span<Sample> samples, Sample& item) {
-  item.keys.reserve(item.keys.size() + samples.size());
+  std::size_t characters = item.keys.characters().size();
+  for (const Sample& sample : samples) {
+    characters += sample.keys.characters().size();
+  }
+  item.keys.reserve(item.keys.size() + samples.size(), characters);
   item.sources.reserve(item.sources.size() + samples.size());
   for (Sample& sample : samples) {
     const auto before = static_cast<std::uint32_t>(item.keys.size());
@@ -31,7 +35,7 @@ void move_origins(std::span<Sample> samples, Sample& item) {
       source.sample += before;
       item.sources.push_back(std::move(source));
     }
-    std::move(sample.keys.begin(), sample.keys.end(), std::back_inserter(item.keys));
+    item.keys.append(sample.keys);
   }
 }
 
@@ -42,7 +46,7 @@ void check_fields_of(std::span<const Sample> samples, const Mapping& fields) {
   Sample made;
   made.fields = fields;
   for (const Sample& sample : samples) {
-    made.keys.insert(made.keys.end(), sample.keys.begin(), sample.keys.end());
+    made.keys.append(sample.keys);
   }
   check_made(made);
 }

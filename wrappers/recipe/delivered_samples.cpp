@@ -115,7 +115,7 @@ DeliveredStep keys_of_step(DeliveredItems& items, const PipelineData& data, std:
   }
   DeliveredStep delivered{.rank = items.rank(), .keys = {}, .restore_key = item->restore_key};
   for (const Sample& sample : read_samples(item->samples, data)) {
-    delivered.keys.push_back(sample.keys.at(0));
+    delivered.keys.emplace_back(sample.keys.at(0));
   }
   return delivered;
 }

@@ -33,9 +33,9 @@ class Kitchen {
       }
       return *cache_;
     };
-    CookContext context(call, crude.keys.empty() ? "" : crude.keys.front(), place.leaf,
+    CookContext context(call, std::string(crude.keys.empty() ? "" : crude.keys.front()), place.leaf,
                         place.stores, cache);
-    std::vector<std::string> keys = crude.keys;
+    Keys keys = crude.keys;
     std::vector<SampleSource> sources = crude.sources;
     Sample cooked = place.cook(std::move(crude), context);
     // A function that builds a new sample need not carry these over.

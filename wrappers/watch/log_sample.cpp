@@ -45,7 +45,7 @@ void LogSample::log(const Sample& sample) {
                {"r", config_.rank},
                {"w", worker_},
                {"idx", index_++},
-               {"keys", sample.keys},
+               {"keys", sample.keys.strings()},
                {"restore_key", sample.restore_key.text()}});
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("IBM-21 buffers of 4, 1 and 7 references lose and double nothing on tw
     energon::SavableDataLoader loader(
         pipeline, {.worker_config = {.rank = rank, .world_size = 3, .logical_shards = 3}});
     for (int i = 0; i < taken; ++i) {
-      seen.push_back(loader.next()->keys.front());
+      seen.emplace_back(loader.next()->keys.front());
     }
     state.ranks.push_back(loader.save_state_rank());
   }

@@ -37,17 +37,17 @@ using energon::testing::one_epoch;
 // A sample of 100 units in three parts, at most 40 units each.
 TrainOptions in_parts() {
   TrainOptions options = one_epoch();
-  options.task_encoder.encode_sample =
-      energon::FlatMapFunction([](const energon::Sample& sample, energon::CallContext&) {
-        return [sample, offset = 0]() mutable -> std::optional<energon::Sample> {
-          if (offset > 80) {
-            return std::nullopt;
-          }
-          energon::Sample part = sample;
-          part.keys.front() += fmt::format("@{}", std::exchange(offset, offset + 40));
-          return part;
-        };
-      });
+  options.task_encoder.encode_sample = energon::FlatMapFunction([](const energon::Sample& sample,
+                                                                   energon::CallContext&) {
+    return [sample, offset = 0]() mutable -> std::optional<energon::Sample> {
+      if (offset > 80) {
+        return std::nullopt;
+      }
+      energon::Sample part = sample;
+      part.keys = {fmt::format("{}@{}", sample.keys.front(), std::exchange(offset, offset + 40))};
+      return part;
+    };
+  });
   return options;
 }
 

@@ -45,7 +45,7 @@ std::string show(const Sample& batch) {
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (batch.keys[i] != std::to_string(numbers[i]) ||
-        std::get<std::string>(texts[i].base()) != "text of " + batch.keys[i]) {
+        std::get<std::string>(texts[i].base()) != "text of " + std::string(batch.keys[i])) {
       throw std::runtime_error("fields and keys are of other samples");
     }
   }

@@ -264,10 +264,11 @@ TEST_CASE("a note of work is read whole or not at all", "[loader][crash][threads
   std::vector<Sample> samples;
   for (std::int64_t i = 0; i < 8; ++i) {
     Sample sample;
-    sample.keys = {std::string(static_cast<std::size_t>(1 + 30 * i), static_cast<char>('a' + i))};
+    const std::string key(static_cast<std::size_t>(1 + 30 * i), static_cast<char>('a' + i));
+    sample.keys = {key};
     sample.sources.push_back(
-        {.shard = std::make_shared<const energon::SourceShard>(energon::SourceShard{
-             .dataset_path = "/data/" + sample.keys[0], .shard_name = "of " + sample.keys[0]}),
+        {.shard = std::make_shared<const energon::SourceShard>(
+             energon::SourceShard{.dataset_path = "/data/" + key, .shard_name = "of " + key}),
          .index_in_shard = i});
     samples.push_back(std::move(sample));
   }

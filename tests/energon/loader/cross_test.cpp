@@ -65,7 +65,7 @@ PipelineFactory chain() {
   options.packing_buffer_size = 10;
   options.task_encoder.select_samples_to_pack = energon::pack_by_length(
       [](const energon::Sample& sample) {
-        return length_of_sample(std::stoll(sample.keys.front().substr(1)));
+        return length_of_sample(std::stoll(std::string(sample.keys.front().substr(1))));
       },
       73);
   options.task_encoder.postencode_sample = [](energon::Sample sample,

@@ -233,7 +233,7 @@ TEST_CASE("where functions decide, the stage is named, and the job's own pipelin
   SECTION("groups") {
     stage = "GroupBatch";
     options.task_encoder.batch_group_criterion = [](const Sample& sample) {
-      return energon::BatchGroup{.group = sample.keys.front().substr(5)};
+      return energon::BatchGroup{.group = std::string(sample.keys.front().substr(5))};
     };
   }
   SECTION("flat maps") {

@@ -36,7 +36,9 @@ PipelineFactory failing_once(Thrown thrown) {
   };
 }
 
-std::string next_key(SavableDataLoader& loader) { return loader.next().value().keys.front(); }
+std::string next_key(SavableDataLoader& loader) {
+  return std::string(loader.next().value().keys.front());
+}
 
 void check_sticky(const PipelineFactory& pipeline, ErrorCode code, const std::string& text) {
   SavableDataLoader loader(pipeline);

@@ -172,7 +172,7 @@ TEST_CASE("IBM-16 each worker ends once, the loader says so once, then comes the
       Keys keys;
       std::map<std::int64_t, int> by_shard;
       while (const auto batch = loader.next()) {
-        keys.push_back(batch->keys.front());
+        keys.emplace_back(batch->keys.front());
         ++by_shard[split_key(batch->restore_key, energon::Stage::kLogicalShard, 2, 1).integers[0]];
       }
       check_coverage(keys, 100, 1);
@@ -213,7 +213,7 @@ TEST_CASE("IBM-17 many logical shards keep no more tars open than one", "[loader
     std::set<std::string> keys;
     std::ptrdiff_t most = 0;
     while (const auto batch = loader.next()) {
-      keys.insert(batch->keys.front());
+      keys.emplace(batch->keys.front());
       most = std::max(most, open_tars());
     }
     return keys.size() == 600 && most >= 1 && most <= 2 ? 0 : 1;

@@ -93,13 +93,13 @@ class Mutants {
     try {
       for (std::size_t i = 0; i < kAfter; ++i) {
         const auto batch = loader.next();
-        for (const std::string& key : batch ? batch->keys : std::vector<std::string>()) {
+        for (const std::string& key : batch ? batch->keys.strings() : std::vector<std::string>()) {
           if (!exists(key)) {
             message_ = "sample " + key;
             return Outcome::kWrong;
           }
         }
-        lines.push_back(batch ? batch->keys.front() : "end");
+        lines.emplace_back(batch ? batch->keys.front() : "end");
       }
       SavableDataLoader again(pipeline_, options_);
       again.restore_state_rank(energon::decode_loader_state(file));

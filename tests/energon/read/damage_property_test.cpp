@@ -105,7 +105,7 @@ class Folder {
     WebdatasetReader reader(set);
     for (std::int64_t i = 0; i < set->sample_count(); ++i) {
       const Sample sample = read(reader, i);
-      expected_[sample.keys.at(0)] = describe_fields(sample);
+      expected_[std::string(sample.keys.at(0))] = describe_fields(sample);
     }
     REQUIRE(expected_.size() == static_cast<std::size_t>(kShards * kSamples));
   }
@@ -148,12 +148,12 @@ class Folder {
       for (const std::int64_t i : order) {
         try {
           const Sample sample = read(reader, i);
-          const auto found = expected_.find(sample.keys.at(0));
+          const auto found = expected_.find(std::string(sample.keys.at(0)));
           if (found == expected_.end() || found->second != describe_fields(sample)) {
             return fmt::format("sample '{}' was delivered as {}", sample.keys.at(0),
                                printable(describe_fields(sample)));
           }
-          ++delivered[sample.keys.at(0)];
+          ++delivered[std::string(sample.keys.at(0))];
         } catch (const Error&) {
           is_told = true;
         }

@@ -214,7 +214,7 @@ TEST_CASE("a join function sees the columns by name", "[energon][join]") {
 TEST_CASE("a join function that fails is reported with the key of its sample", "[energon][join]") {
   const Join join;
   const auto dataset = join.open([](std::vector<JoinedColumn> columns) -> Mapping {
-    const std::string key = columns.at(0).sample->keys.at(0);
+    const std::string key(columns.at(0).sample->keys.at(0));
     columns.clear();
     throw std::runtime_error("no " + key);
   });

@@ -13,7 +13,7 @@ namespace {
 
 Sample some_sample() {
   Sample sample = take_spare_sample();
-  sample.keys.emplace_back("a key that is on the heap because it is long");
+  sample.keys.push_back("a key that is on the heap because it is long");
   sample.restore_key = RestoreKey::leaf(Stage::kWebdataset, {0, 1});
   sample.fields.emplace_back("txt", std::string("text"));
   sample.sources.push_back({.shard = std::make_shared<SourceShard>()});

@@ -84,7 +84,7 @@ TEST_CASE("a function in a worker may use torch and send tensors", "[torch][fork
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {6});
   const energon::MapFunction square = [](energon::Sample sample, energon::CallContext&) {
-    const std::int64_t number = std::stoll(sample.keys.front());
+    const std::int64_t number = std::stoll(std::string(sample.keys.front()));
     const at::Tensor values = at::mul(at::arange(1000, at::kLong), number);
     sample.fields.emplace_back("values", energon::from_torch(values));
     return sample;

@@ -67,7 +67,7 @@ TEST_CASE("each leaf is batched by its function, and keys follow the rows",
   for (std::size_t i = 0; i < 8; ++i) {
     if (i < first) {
       CHECK(std::get<energon::SharedBytes>(rows[i].base()).text() ==
-            std::to_string(std::stoll(batch->keys[i])));
+            std::to_string(std::stoll(std::string(batch->keys[i]))));
     } else {
       CHECK(std::get<std::string>(rows[i].base()) == "second leaf");
     }

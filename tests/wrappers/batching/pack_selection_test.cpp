@@ -15,7 +15,7 @@ using Selection = std::vector<std::vector<std::size_t>>;
 
 namespace {
 
-std::int64_t length_of(const Sample& sample) { return std::stoll(sample.keys.at(0)); }
+std::int64_t length_of(const Sample& sample) { return std::stoll(std::string(sample.keys.at(0))); }
 
 Selection select(const Lengths& lengths, std::int64_t max_length) {
   std::vector<Sample> samples(lengths.size());
