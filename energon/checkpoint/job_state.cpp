@@ -73,6 +73,7 @@ void check_shards(const std::vector<SavableDataLoaderState>& ranks,
       shards.push_back(shard.logical_shard);
     }
     std::vector<int> expected;
+    expected.reserve(static_cast<std::size_t>(layout.stream_count()));
     for (int stream = 0; stream < layout.stream_count(); ++stream) {
       expected.push_back(layout.logical_shard(stream));
     }

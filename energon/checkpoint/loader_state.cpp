@@ -70,7 +70,7 @@ void check_adapters(const SavableDataLoaderState& state, std::int64_t most_batch
     // All of their numbers are counts; those of samples are below those of batches times the size.
     for (const auto& [name, value] : adapter.fields) {
       if (const auto* count = std::get_if<std::int64_t>(&value)) {
-        check_range(*count, 0, most_batches, here + "." + name);
+        check_range(*count, 0, most_batches, fmt::format("{}.{}", here, name));
       }
     }
     if (is_counter(adapter)) {

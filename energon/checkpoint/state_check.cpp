@@ -86,6 +86,7 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
     saved_shards.push_back(stream.logical_shard);
   }
   std::vector<int> shards;
+  shards.reserve(static_cast<std::size_t>(worker_config.stream_count()));
   for (int stream = 0; stream < worker_config.stream_count(); ++stream) {
     shards.push_back(worker_config.logical_shard(stream));
   }
