@@ -27,8 +27,7 @@ AheadMemory::Block AheadMemory::take(std::uint64_t size) {
   return {std::make_unique_for_overwrite<std::byte[]>(size), size};
 }
 
-void AheadMemory::give(Block block) {
-  budget_.remove(block.size);
+void AheadMemory::keep(Block block) {
   if (std::vector<Block>& spare = spare_[block.size]; spare.size() < kMostSpare) {
     spare.push_back(std::move(block));
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "energon/read/shared_budget.h"
@@ -33,7 +34,12 @@ class AheadMemory {
   std::uint64_t block_size() const;
   /// Room for it was made.
   Block take(std::uint64_t size);
-  void give(Block block);
+  void give(Block block) {
+    budget_.remove(block.size);
+    keep(std::move(block));
+  }
+  /// The second part of give(), for a block that was removed from the budget.
+  void keep(Block block);
 
  private:
   SharedBudget budget_;

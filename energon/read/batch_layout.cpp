@@ -44,8 +44,8 @@ void BatchLayout::sort() {
 void BatchLayout::place() {
   sort();
   buffer_sizes.push_back(0);
-  for (const std::size_t i : by_place) {
-    SamplePiece& piece = pieces[i];
+  for (std::size_t place = 0; place < by_place.size(); ++place) {
+    SamplePiece& piece = pieces[by_place[place]];
     const bool follows = !runs.empty() && runs.back().shard == piece.shard &&
                          runs.back().range.end() == piece.range.offset;
     const bool fits =
@@ -66,7 +66,8 @@ void BatchLayout::place() {
                       .end = piece.sample + 1,
                       .range = piece.range,
                       .buffer = piece.buffer,
-                      .buffer_offset = piece.buffer_offset});
+                      .buffer_offset = piece.buffer_offset,
+                      .first_place = place});
     }
     buffer_sizes.back() = piece.buffer_offset + piece.range.size;
   }

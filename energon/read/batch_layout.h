@@ -29,6 +29,7 @@ struct PieceRun {
   ByteRange range = {};
   std::size_t buffer = 0;
   std::size_t buffer_offset = 0;
+  std::size_t first_place = 0;  ///< position of its first piece in BatchLayout::by_place
 };
 
 /// The pieces of one batch, laid out in the order of their place on disk.

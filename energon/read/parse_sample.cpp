@@ -1,5 +1,6 @@
 #include "energon/read/parse_sample.h"
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,8 +56,19 @@ std::optional<std::string_view> take_name(const TarMember& member, Sample& sampl
   return name->part;
 }
 
+// The part `data` of `bytes`, which belong to `piece`, at its place in the buffer.
+SharedBytes place_part(ByteView data, ByteView bytes, const SamplePiece& piece,
+                       const Buffer& buffer) {
+  const std::size_t offset = static_cast<std::size_t>(data.data() - bytes.data());
+  const auto place = buffer.bytes.subspan(piece.buffer_offset + offset, data.size());
+  if (place.data() != data.data() && !data.empty()) {
+    std::memcpy(place.data(), data.data(), data.size());
+  }
+  return {place, buffer.owner};
+}
+
 void take_parts(const Webdataset& dataset, const SamplePiece& piece, ByteView bytes,
-                const std::shared_ptr<const void>& owner, Sample& sample) {
+                const Buffer& buffer, Sample& sample) {
   TarWalker walker(bytes, piece.range.offset);
   while (const auto member = walker.next()) {
     const std::optional<std::string_view> part = take_name(*member, sample);
@@ -68,7 +80,8 @@ void take_parts(const Webdataset& dataset, const SamplePiece& piece, ByteView by
                   {.byte_offset = member->header_offset});
     }
     if (dataset.has_part(*part)) {
-      sample.fields.emplace_back(std::string(*part), SharedBytes{walker.data(*member), owner});
+      sample.fields.emplace_back(std::string(*part),
+                                 place_part(walker.data(*member), bytes, piece, buffer));
     }
   }
   if (sample.keys.empty()) {
@@ -83,14 +96,13 @@ void take_parts(const Webdataset& dataset, const SamplePiece& piece, ByteView by
 
 }  // namespace
 
-Sample parse_sample(const Webdataset& dataset, const SamplePiece& piece, const Buffer& buffer,
-                    std::size_t usual_parts) {
-  const ByteView bytes = buffer.bytes.subspan(piece.buffer_offset, piece.range.size);
+Sample parse_sample(const Webdataset& dataset, const SamplePiece& piece, ByteView bytes,
+                    const Buffer& buffer, std::size_t usual_parts) {
   Sample sample = take_spare_sample();
   sample.fields.reserve(usual_parts);
   try {
     check_digest(piece, bytes);
-    take_parts(dataset, piece, bytes, buffer.owner, sample);
+    take_parts(dataset, piece, bytes, buffer, sample);
   } catch (Error& error) {
     const ShardFile& shard = dataset.shards().shards[static_cast<std::size_t>(piece.shard)];
     error.with({.path = shard.tar_path, .byte_offset = piece.range.offset});

@@ -1,7 +1,6 @@
 #include "energon/read/read_ahead.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "io/error.h"
@@ -36,16 +35,15 @@ void ReadAhead::prefetch(std::span<const PieceRun> runs) const {
   }
 }
 
-bool ReadAhead::copy(const AheadRequest& request) {
+ByteView ReadAhead::take(const AheadRequest& request) {
+  if (ended_.size > 0) {
+    memory_->keep(std::exchange(ended_, {}));
+  }
   Stream* const stream = find(request);
   if (stream == nullptr || stream->stop < request.end) {
-    return false;
+    return {};
   }
-  std::memcpy(request.out.data(),
-              stream->block.bytes.get() + (request.range.offset - stream->offset),
-              request.range.size);
-  advance(*shard(request.shard), *stream, request);
-  return true;
+  return advance(*shard(request.shard), *stream, request);
 }
 
 bool ReadAhead::continues(const AheadRequest& request) {
@@ -56,20 +54,20 @@ bool ReadAhead::continues(const AheadRequest& request) {
   return false;
 }
 
-bool ReadAhead::read(const AheadRequest& request, const FileSource& tar, const TarIndex& index,
-                     std::int64_t share_end) {
+ByteView ReadAhead::read(const AheadRequest& request, const FileSource& tar, const TarIndex& index,
+                         std::int64_t share_end) {
   Stream& stream = *find(request);
   stream.end = std::min(share_end, index.sample_count());
   stream.next = request.end;
   stream.stop = request.end;
   const std::uint64_t size = memory_->block_size();
   if (request.range.size > size / 2) {
-    return false;  // a block would not serve another request
+    return {};  // a block would not serve another request
   }
   stream.window = std::min(2 * std::max(stream.window, request.range.size), size);
   const std::int64_t stop = window_end(stream, request, index);
   if (stop <= request.end) {
-    return false;
+    return {};
   }
   reserve(stream, size);
   const std::uint64_t wanted = index.range(stop - 1).end() - request.range.offset;
@@ -77,13 +75,11 @@ bool ReadAhead::read(const AheadRequest& request, const FileSource& tar, const T
     tar.read_at(request.range.offset, {stream.block.bytes.get(), wanted});
   } catch (const Error&) {
     release(stream);
-    return false;
+    return {};
   }
   stream.offset = request.range.offset;
   stream.stop = stop;
-  std::memcpy(request.out.data(), stream.block.bytes.get(), request.range.size);
-  advance(*shard(request.shard), stream, request);
-  return true;
+  return advance(*shard(request.shard), stream, request);
 }
 
 // The stream that the request continues. It may skip excluded samples.
@@ -140,15 +136,19 @@ void ReadAhead::begin_stream(std::int64_t number, const Stream& stream) {
                      .last_use = stream.last_use});
 }
 
-// Called after a request was filled from the block. Removes the stream at its end.
-void ReadAhead::advance(Shard& shard, Stream& stream, const AheadRequest& request) {
+// The bytes of the request, which the stream's block has. Removes the stream at its end.
+ByteView ReadAhead::advance(Shard& shard, Stream& stream, const AheadRequest& request) {
+  const ByteView bytes(stream.block.bytes.get() + (request.range.offset - stream.offset),
+                       request.range.size);
   stream.next = request.end;
   stream.last_use = memory_->budget().now();
   if (stream.next == stream.end) {
-    release(stream);
+    memory_->budget().remove(stream.block.size);
+    ended_ = std::exchange(stream.block, {});
     std::swap(stream, shard.streams.back());
     shard.streams.pop_back();
   }
+  return bytes;
 }
 
 // One past the last sample that fits into the window as a whole.

@@ -2,7 +2,7 @@
 //
 // A system call costs more than copying a small sample. If many slices are open, a batch takes only
 // a few samples from each. So if a request begins at the sample after the previous request, a block
-// is read, and later requests are copied from it. The amount that is read at once grows while the
+// is read, and later requests are served from it. The amount that is read at once grows while the
 // slice continues, and is smaller if many slices are open. Nothing past the end of the share is
 // read. An error while reading ahead is dropped: the request then reads its own bytes and reports
 // what is wrong with them.
@@ -24,13 +24,12 @@
 
 namespace energon {
 
-/// Neighbours in a shard, and where their bytes go. `out` is as large as `range`.
+/// Neighbours in a shard.
 struct AheadRequest {
   std::int64_t shard = 0;
   std::int64_t first = 0;  ///< sample of the shard
   std::int64_t end = 0;    ///< one past the last
   ByteRange range = {};
-  std::span<std::byte> out = {};
 };
 
 /// Used by one reader. Not thread-safe.
@@ -47,16 +46,17 @@ class ReadAhead final : private SharedBudget::Holder {
   /// Begins to load what is needed for `runs` into the CPU's cache.
   void prefetch(std::span<const PieceRun> runs) const;
 
-  /// Fills `request` from a block. False: its bytes were not read ahead.
-  bool copy(const AheadRequest& request);
+  /// The bytes of the request, valid until the next call; empty if they were not read ahead.
+  ByteView take(const AheadRequest& request);
 
-  /// After copy() returned false: whether the request continues a slice. If not, it is noted as the
-  /// possible start of one.
+  /// After take() returned nothing: whether the request continues a slice. If not, it is noted as
+  /// the possible start of one.
   bool continues(const AheadRequest& request);
   /// Requires: continues(). Reads ahead in `tar`, at most up to sample `share_end` of the shard
-  /// (exclusive), and fills the request. False: the request must be read by itself.
-  bool read(const AheadRequest& request, const FileSource& tar, const TarIndex& index,
-            std::int64_t share_end);
+  /// (exclusive), and returns the bytes of the request, valid until the next call. Empty: the
+  /// request must be read by itself.
+  ByteView read(const AheadRequest& request, const FileSource& tar, const TarIndex& index,
+                std::int64_t share_end);
 
  private:
   /// A slice that at least one request continued.
@@ -81,7 +81,7 @@ class ReadAhead final : private SharedBudget::Holder {
   Stream* find(const AheadRequest& request);
   void note(const AheadRequest& request);
   void begin_stream(std::int64_t number, const Stream& stream);
-  void advance(Shard& shard, Stream& stream, const AheadRequest& request);
+  ByteView advance(Shard& shard, Stream& stream, const AheadRequest& request);
   std::int64_t window_end(const Stream& stream, const AheadRequest& request,
                           const TarIndex& index) const;
   void reserve(Stream& stream, std::uint64_t size);
@@ -90,6 +90,9 @@ class ReadAhead final : private SharedBudget::Holder {
   const std::shared_ptr<AheadMemory> memory_;
   std::vector<std::unique_ptr<Shard>> shards_;  // null: nothing noted
   std::vector<std::int64_t> with_streams_;      // the shards that have had streams
+  // That of a stream that ended with the last request, whose bytes may still be in use. Not in the
+  // budget.
+  AheadMemory::Block ended_ = {};
 };
 
 }  // namespace energon

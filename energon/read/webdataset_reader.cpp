@@ -1,6 +1,7 @@
 #include "energon/read/webdataset_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,19 +50,31 @@ void WebdatasetReader::read(std::span<const std::int64_t> indexes, const LeafSha
   layout_->clear();
   locate(indexes);
   layout_->place();
-  const std::vector<Buffer> buffers = read_runs(share, allocator);
   const std::size_t first = samples.size();
+  samples.resize(first + indexes.size());
+  const std::span<Sample> read = std::span(samples).subspan(first);
   try {
-    std::size_t parts = 0;
-    for (const SamplePiece& piece : layout_->pieces) {
-      samples.push_back(parse_sample(*dataset_, piece, buffers[piece.buffer], parts));
-      parts = samples.back().fields.size();
+    read_runs(share, allocator, read);
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      if (read[i].keys.empty()) {
+        const SamplePiece& piece = layout_->pieces[i];
+        read[i] = parse(
+            piece, buffers_[piece.buffer].bytes.subspan(piece.buffer_offset, piece.range.size));
+      }
     }
-    check_boundaries(std::span(samples).subspan(first));
+    check_boundaries(read);
   } catch (...) {
     samples.resize(first);
+    buffers_.clear();
     throw;
   }
+  buffers_.clear();
+}
+
+Sample WebdatasetReader::parse(const SamplePiece& piece, ByteView bytes) {
+  Sample sample = parse_sample(*dataset_, piece, bytes, buffers_[piece.buffer], usual_parts_);
+  usual_parts_ = sample.fields.size();
+  return sample;
 }
 
 // If many shards are in rotation, their indexes are not in the CPU's cache. So all of them are
@@ -99,39 +112,62 @@ void WebdatasetReader::locate(SamplePiece& piece, bool verify) {
   }
 }
 
-std::vector<Buffer> WebdatasetReader::read_runs(const LeafShare* share,
-                                                BufferAllocator& allocator) {
-  std::vector<Buffer> buffers;
+// Reads all pieces into `buffers_`. Samples that were read ahead are parsed where they were read,
+// so that only their parts are copied; the others stay without a key.
+void WebdatasetReader::read_runs(const LeafShare* share, BufferAllocator& allocator,
+                                 std::span<Sample> samples) {
   ReadRound round(*shards_, helper_.get());
   ahead_->prefetch(layout_->runs);
   for (const PieceRun& run : layout_->runs) {
     if (round.is_full()) {
       round.finish();
     }
-    if (run.buffer == buffers.size()) {
-      buffers.push_back(allocator.allocate(layout_->buffer_sizes[run.buffer]));
+    if (run.buffer == buffers_.size()) {
+      buffers_.push_back(allocator.allocate(layout_->buffer_sizes[run.buffer]));
     }
-    const std::span<std::byte> out =
-        buffers[run.buffer].bytes.subspan(run.buffer_offset, run.range.size);
-    if (share != nullptr && out.size() <= ReadAhead::kLargestRequest) {
-      const AheadRequest request{
-          .shard = run.shard, .first = run.first, .end = run.end, .range = run.range, .out = out};
-      if (ahead_->copy(request) ||
-          (ahead_->continues(request) && read_ahead(request, *share, round.tar(run.shard)))) {
+    if (share != nullptr && run.range.size <= ReadAhead::kLargestRequest) {
+      if (const ByteView bytes = read_ahead(run, *share, round); !bytes.empty()) {
+        parse_ahead(run, bytes, samples);
         continue;
       }
     }
-    round.add(round.tar(run.shard), run.range.offset, out);
+    round.add(round.tar(run.shard), run.range.offset,
+              buffers_[run.buffer].bytes.subspan(run.buffer_offset, run.range.size));
   }
   round.finish();
-  return buffers;
 }
 
-bool WebdatasetReader::read_ahead(const AheadRequest& request, const LeafShare& share,
-                                  const FileSource& tar) {
-  const std::int64_t first_of_shard = dataset_->first_of_shard(request.shard);
-  const std::int64_t end = share.end_of_part(first_of_shard + request.end - 1) - first_of_shard;
-  return ahead_->read(request, tar, shards_->index(request.shard).entries, end);
+// The bytes of `run`, valid until the next call; empty if they are not read ahead.
+ByteView WebdatasetReader::read_ahead(const PieceRun& run, const LeafShare& share,
+                                      ReadRound& round) {
+  const AheadRequest request{
+      .shard = run.shard, .first = run.first, .end = run.end, .range = run.range};
+  if (const ByteView bytes = ahead_->take(request); !bytes.empty()) {
+    return bytes;
+  }
+  if (!ahead_->continues(request)) {
+    return {};
+  }
+  const FileSource& tar = round.tar(run.shard);
+  const std::int64_t first_of_shard = dataset_->first_of_shard(run.shard);
+  const std::int64_t end = share.end_of_part(first_of_shard + run.end - 1) - first_of_shard;
+  return ahead_->read(request, tar, shards_->index(run.shard).entries, end);
+}
+
+// Of several damaged samples, the first in the order of the batch must be reported. So a sample
+// that cannot be parsed goes to its place as it is, and is parsed again in that order.
+void WebdatasetReader::parse_ahead(const PieceRun& run, ByteView bytes, std::span<Sample> samples) {
+  for (std::size_t i = run.first_place; !bytes.empty(); ++i) {
+    const std::size_t position = layout_->by_place[i];
+    const SamplePiece& piece = layout_->pieces[position];
+    const ByteView own = bytes.first(piece.range.size);
+    try {
+      samples[position] = parse(piece, own);
+    } catch (const Error&) {
+      std::memcpy(buffers_[run.buffer].bytes.data() + piece.buffer_offset, own.data(), own.size());
+    }
+    bytes = bytes.subspan(own.size());
+  }
 }
 
 FailedSample WebdatasetReader::describe(std::int64_t index) {

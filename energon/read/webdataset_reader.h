@@ -23,8 +23,9 @@ namespace energon {
 class FileSource;
 class ReadAhead;
 class ShardCache;
-struct AheadRequest;
+class ReadRound;
 struct BatchLayout;
+struct PieceRun;
 struct SamplePiece;
 
 /// Not thread-safe. Shared by the pipelines of a process (energon/read/leaf_readers.h).
@@ -59,15 +60,20 @@ class WebdatasetReader final : public LeafReader {
             BufferAllocator& allocator, std::vector<Sample>& samples);
   void locate(std::span<const std::int64_t> indexes);
   void locate(SamplePiece& piece, bool verify);
-  std::vector<Buffer> read_runs(const LeafShare* share, BufferAllocator& allocator);
-  bool read_ahead(const AheadRequest& request, const LeafShare& share, const FileSource& tar);
+  void read_runs(const LeafShare* share, BufferAllocator& allocator, std::span<Sample> samples);
+  ByteView read_ahead(const PieceRun& run, const LeafShare& share, ReadRound& round);
+  void parse_ahead(const PieceRun& run, ByteView bytes, std::span<Sample> samples);
+  Sample parse(const SamplePiece& piece, ByteView bytes);
   void check_boundaries(std::span<const Sample> samples);
 
   const std::shared_ptr<const Webdataset> dataset_;
   std::unique_ptr<ShardCache> shards_;
   std::unique_ptr<ReadAhead> ahead_;
-  std::shared_ptr<ReadHelper> helper_;   // null: reads alone
-  std::unique_ptr<BatchLayout> layout_;  // of the batch that is read; kept to save allocations
+  std::shared_ptr<ReadHelper> helper_;  // null: reads alone
+  // Of the batch that is read; kept to save allocations.
+  std::unique_ptr<BatchLayout> layout_;
+  std::vector<Buffer> buffers_;
+  std::size_t usual_parts_ = 0;  // fields of the last sample
 };
 
 }  // namespace energon
