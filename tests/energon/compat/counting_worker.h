@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "energon/compat/restartable.h"
 
@@ -13,7 +14,7 @@ namespace energon::testing {
 
 inline Sample keys_batch(std::int64_t count, const std::string& key) {
   Sample batch;
-  batch.keys.assign(static_cast<std::size_t>(count), key);
+  batch.keys = std::vector<std::string>(static_cast<std::size_t>(count), key);
   return batch;
 }
 

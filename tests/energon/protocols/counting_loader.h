@@ -29,7 +29,7 @@ inline auto counting(std::int64_t batch_size, std::int64_t epoch_batches = INT64
 /// The first key of the next batch, or "end".
 inline std::string next_key(RestartableDataLoader& loader) {
   const auto batch = loader.next();
-  return batch ? batch->keys.front() : "end";
+  return std::string(batch ? batch->keys.front() : "end");
 }
 
 inline void take(RestartableDataLoader& loader, int batches) {
