@@ -67,7 +67,7 @@ step "4. Prepare, and look at it"
 
 flags=(--num-workers 2 --batch-size 8 --shuffle-buffer-size 100 --epochs 1)
 step "5. Load an epoch with 2 workers"
-"$energon" bench "$data" "${flags[@]}"
+"$energon" bench "$data" "${flags[@]}" --repetitions 1 --warmup-batches 0
 
 step "6. Save in the middle, resume in a new process"
 "$energon" dump "$data" "${flags[@]}" >"$work/whole.jsonl"

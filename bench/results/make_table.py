@@ -1,118 +1,98 @@
 #!/usr/bin/env python3
-"""Makes the benchmark block of README.md from the JSON files beside this script.
+"""Puts the JSON files beside this script into README.md and docs/benchmarks.md.
 
-Replaces what stands between <!-- bench:begin --> and <!-- bench:end -->. With --check nothing is
-written, and the exit code is 1 if the block is not what the results say.
+Replaces what stands between <!-- bench:begin --> and <!-- bench:end --> in both, and writes the plots to docs/plots. With --check
+nothing is written, and the exit code is 1 if something does not show what the results say.
 """
 
 import argparse
 import difflib
-import json
 import pathlib
 import sys
 
-RESULTS = pathlib.Path(__file__).resolve().parent
-README = RESULTS.parent.parent / "README.md"
+from plots import plots_of
+from results import FOLDER, ResultsError, machine_text, read_reports
+from tables import report_table, short_table, target_table
+
+ROOT = FOLDER.parent.parent
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
-ORDER = ["raw_read", "loader", "small_batches", "ring", "save_restore", "startup", "shuffle_buffer"]
-PREFIXES = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 
 
-def humanise(value, unit):
-    """Three significant digits with a prefix: 1234567, "B/s" -> "1.23 MB/s"."""
-    if unit == "":
-        return f"{value:.2f}"
-    factor, prefix = next((p for p in PREFIXES if abs(value) >= p[0] * 0.9995), PREFIXES[-1])
-    scaled = value / factor
-    digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
-    if unit in ("s", "B", "B/s"):
-        return f"{scaled:.{digits}f} {prefix}{unit}"
-    return f"{scaled:.{digits}f}{' ' if prefix else ''}{prefix} {unit}"
+def page_with(page, block):
+    """The text of a page whose block is replaced."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ResultsError(f"{page} has no block {BEGIN} … {END}")
+    return f"{before}{begin}\n{block}\n{end}{after}"
 
 
-def extra(result):
-    """The columns that only some results have, as one cell."""
-    texts = []
-    if "ratio_to_bare" in result:
-        texts.append(f"{result['ratio_to_bare']:.2f} of the bare loop")
-    if "bytes_per_second" in result:
-        texts.append(humanise(result["bytes_per_second"], "B/s"))
-    if "p99_seconds" in result:
-        texts.append("p99 " + humanise(result["p99_seconds"], "s"))
-    if "max_seconds" in result:
-        texts.append("max " + humanise(result["max_seconds"], "s"))
-    if "state_bytes" in result:
-        texts.append("state " + humanise(result["state_bytes"], "B"))
-    return ", ".join(texts)
+def long_block(reports, plots):
+    """What docs/benchmarks.md shows: all targets, then a section for each benchmark."""
+    lines = ["## Targets", "", *target_table(reports), ""]
+    for name, report in reports.items():
+        settings = ", ".join(f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in report["settings"].items())
+        lines += [f"## {report['question']}", "", f"`bench_{name}` with {settings}; {machine_text([report])}.", ""]
+        for file_name, (text, _) in plots[name].items():
+            lines += [f"![{text}](plots/{file_name}.svg)", ""]
+        lines += [*report_table(report), ""]
+    return "\n".join(lines).rstrip()
 
 
-def target_table(reports):
-    lines = ["| target | asked | reached | |", "| --- | --- | --- | --- |"]
-    for report in reports:
-        for target in report["targets"]:
-            asked = f"at {target['at']} {humanise(target['target'], target['unit'])}"
-            reached = humanise(target["value"], target["unit"])
-            lines.append(f"| {target['name']} | {asked} | {reached} | "
-                         f"{'met' if target['met'] else 'missed'} |")
-    return lines
+def contents(root, reports):
+    """{path: text} of all files that show the results."""
+    plots = {name: plots_of(name, report) for name, report in reports.items()}
+    texts = {root / "README.md": page_with(root / "README.md", "\n".join(short_table(reports))),
+             root / "docs" / "benchmarks.md": page_with(root / "docs" / "benchmarks.md", long_block(reports, plots))}
+    for drawn in plots.values():
+        for file_name, (_, svg) in drawn.items():
+            texts[root / "docs" / "plots" / f"{file_name}.svg"] = svg
+    return texts
 
 
-def report_table(report):
-    lines = ["<details>", f"<summary>{report['question']}</summary>", "",
-             "| | median | min – max | |", "| --- | --- | --- | --- |"]
-    for result in report["results"]:
-        unit = result["unit"]
-        lines.append(f"| {result['name']} | {humanise(result['median'], unit)} | "
-                     f"{humanise(result['min'], unit)} – {humanise(result['max'], unit)} | "
-                     f"{extra(result)} |")
-    return lines + ["", "</details>", ""]
+def stale_plots(root, texts):
+    return [path for path in sorted((root / "docs" / "plots").glob("*.svg")) if path not in texts]
 
 
-def machine_text(report):
-    machine = report["machine"]
-    return (f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-            f"{machine['kernel']}, {machine['compiler']}, {machine['build_type']}, "
-            f"{machine['date']}")
+def check(root, texts):
+    """Prints what differs; True if nothing does."""
+    is_right = True
+    for path, text in texts.items():
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if old != text:
+            is_right = False
+            name = str(path.relative_to(root))
+            sys.stderr.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), name, f"{name} from the results"))
+    for path in stale_plots(root, texts):
+        is_right = False
+        print(f"{path.relative_to(root)}: no results draw it", file=sys.stderr)
+    return is_right
 
 
-def make_block():
-    reports = [json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-               for name in ORDER if (RESULTS / f"{name}.json").exists()]
-    if not reports:
-        sys.exit(f"no results in {RESULTS}; run bench/run_all.sh")
-    for report in reports:
-        if report["machine"]["assertions"]:
-            sys.exit(f"{report['name']}.json was measured with assertions on; not published")
-    machines = sorted({machine_text(report) for report in reports})
-    loads = [float(report["machine"]["load_1min_at_start"]) for report in reports]
-    lines = target_table(reports) + ["", "Measured on " + "; ".join(machines) +
-                                     f"; load {min(loads):.1f} – {max(loads):.1f} at the start; page cache warm; medians. "
-                                     "`bench/run_all.sh` measures again.", ""]
-    for report in reports:
-        lines += report_table(report)
-    return "\n".join(lines).rstrip() + "\n"
+def write(root, texts):
+    (root / "docs" / "plots").mkdir(exist_ok=True)
+    for path in stale_plots(root, texts):
+        path.unlink()
+    for path, text in texts.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail if README.md is stale")
-    parser.add_argument("--readme", type=pathlib.Path, default=README)
+    parser.add_argument("--check", action="store_true", help="fail if something is stale")
+    parser.add_argument("--results", type=pathlib.Path, default=FOLDER, help="folder of the JSON files")
+    parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="folder of README.md and docs")
     arguments = parser.parse_args()
-    old = arguments.readme.read_text(encoding="utf-8")
-    before, begin, rest = old.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        sys.exit(f"{arguments.readme} has no block {BEGIN} … {END}")
-    new = f"{before}{begin}\n{make_block()}{end}{after}"
-    if new == old:
-        return
-    if not arguments.check:
-        arguments.readme.write_text(new, encoding="utf-8")
-        return
-    sys.stderr.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True),
-                                               "README.md", "README.md from results"))
-    sys.exit("README.md does not show bench/results; run bench/results/make_table.py")
+    try:
+        texts = contents(arguments.root, read_reports(arguments.results))
+        if not arguments.check:
+            write(arguments.root, texts)
+        elif not check(arguments.root, texts):
+            sys.exit("README.md and docs do not show bench/results; run bench/results/make_table.py")
+    except ResultsError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -1,224 +1,171 @@
-// energon bench: how fast the loader delivers the user's own data.
-//
-// Batches are taken and dropped at once, as by a trainer that takes no time. The measurement begins
-// after the warm-up.
+// energon bench: how fast the loader delivers the user's own data, and whether one run was faster
+// than another.
 
-#include <unistd.h>
-
-#include <chrono>
+#include <algorithm>
 #include <cstdint>
-#include <map>
+#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "bench/support/machine.h"
 #include "cli/commands/command.h"
 #include "cli/job/at_least.h"
+#include "cli/job/batch_limit.h"
+#include "cli/job/given_settings.h"
 #include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
-#include "cli/job/loader_from_flags.h"
-#include "cli/job/no_samples.h"
+#include "cli/job/save_parts.h"
 #include "cli/job/seconds.h"
+#include "cli/job/throughput_run.h"
+#include "cli/job/writable_target.h"
 #include "cli/show/output.h"
-#include "cli/show/process_usage.h"
-#include "cli/show/progress_line.h"
+#include "cli/show/saved_throughput.h"
 #include "cli/show/throughput.h"
-#include "energon/loader/savable_data_loader.h"
+#include "cli/show/throughput_comparison.h"
 #include "io/error.h"
 
 namespace energon::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr double kDefaultSeconds = 10;
+constexpr double kDefaultSeconds = 2;
+constexpr std::string_view kStandardOutput = "-";
 
 struct BenchFlags {
   LoaderFlags loader;
-  std::optional<double> seconds;
-  std::optional<std::int64_t> batches;
-  std::int64_t warmup_batches = 0;
-  bool is_json = false;
-  bool is_progress_shown = true;
+  MeasuringFlags measuring;
+  std::string json;
+  std::vector<std::string> compared;
+  bool has_any_settings = false;
 };
 
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
+nlohmann::ordered_json settings_of(const CLI::App& command, const BenchFlags& flags) {
+  auto settings = given_settings(
+      command, {"--help", "--json", "--compare", "--any-settings", "--progress", "PATH"});
+  settings["PATH"] = std::filesystem::absolute(flags.loader.path).lexically_normal().native();
+  settings["--touch"] = flags.measuring.is_touched;
+  settings["--seconds"] = nullptr;
+  if (flags.measuring.seconds) {
+    settings["--seconds"] = fmt::format("{}", *flags.measuring.seconds);
+  }
+  return settings;
 }
 
-class Bench {
- public:
-  explicit Bench(const BenchFlags& flags)
-      : flags_(flags),
-        progress_("Loading", "batches",
-                  flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide),
-        pipeline_(make_pipeline(flags.loader)),
-        made_at_(Clock::now()),
-        loader_(pipeline_, loader_options(flags.loader)) {
-    if (flags_.batches || flags_.loader.epochs) {
-      seconds_limit_ = flags_.seconds;
-    } else {
-      seconds_limit_ = flags_.seconds.value_or(kDefaultSeconds);
-    }
-    expected_batches_ = flags_.batches;
-    const auto epoch_size = flags_.loader.epochs ? loader_.size() : std::nullopt;
-    if (!expected_batches_ && epoch_size) {
-      expected_batches_ = *epoch_size * *flags_.loader.epochs - flags_.warmup_batches;
-    }
+void show(const Throughput& result, const nlohmann::ordered_json& settings,
+          const nlohmann::ordered_json& machine, const BenchFlags& flags) {
+  if (!flags.json.empty()) {
+    const std::string json = to_json(result, settings, machine).dump(2) + "\n";
+    save_bytes(flags.json, as_bytes(json));
   }
-
-  Throughput run() {
-    while (taken_ < flags_.warmup_batches && !is_over_) {
-      take();
-    }
-    result_.latency_seconds.clear();
-    result_.batches = result_.samples = 0;
-    result_.payload_bytes = 0;
-    const std::map<int, double> cpu_before = cpu_of_all();
-    begin_ = Clock::now();
-    while (!is_over_ && !reached_limit()) {
-      take();
-    }
-    result_.seconds = seconds_between(begin_, Clock::now());
-    result_.loader = loader_.stats();
-    add_processes(cpu_before);
-    return std::move(result_);
+  if (flags.json != kStandardOutput) {
+    output().write(to_text(result));
   }
+}
 
- private:
-  bool reached_limit() const {
-    return interrupt_signal() != 0 || (flags_.batches && result_.batches >= *flags_.batches) ||
-           (seconds_limit_ && seconds_between(begin_, Clock::now()) >= *seconds_limit_);
+int measure(const CLI::App& command, BenchFlags& flags) {
+  if (flags.loader.path.empty()) {
+    throw UsageError{"PATH is required, or --compare with two results"};
   }
-
-  void take() {
-    const Clock::time_point begin = Clock::now();
-    const std::optional<Sample> batch = loader_.next();
-    const Clock::time_point end = Clock::now();
-    if (!batch) {
-      end_epoch();
-      return;
-    }
-    if (taken_ == 0) {
-      result_.first_batch_seconds = seconds_between(made_at_, end);
-    }
-    ++taken_;
-    ++taken_in_epoch_;
-    ++result_.batches;
-    result_.samples += static_cast<std::int64_t>(batch->keys.size());
-    result_.payload_bytes += payload_bytes(*batch);
-    result_.latency_seconds.push_back(seconds_between(begin, end));
-    if (progress_.is_due() || result_.batches == expected_batches_) {
-      progress_.update(result_.batches, expected_batches_,
-                       fmt::format("{} samples/s", with_separators(static_cast<std::int64_t>(
-                                                       static_cast<double>(result_.samples) /
-                                                       progress_.elapsed_seconds()))));
-    }
+  if (flags.has_any_settings) {
+    throw UsageError{"--any-settings is for --compare"};
   }
-
-  void end_epoch() {
-    ++epochs_ended_;
-    is_over_ = flags_.loader.epochs && epochs_ended_ >= *flags_.loader.epochs;
-    if (taken_in_epoch_ == 0) {
-      throw no_samples(flags_.loader);
-    }
-    taken_in_epoch_ = 0;
+  if (!flags.json.empty() && flags.json != kStandardOutput) {
+    check_writable(flags.json, "--json");
   }
-
-  std::map<int, double> cpu_of_all() const {
-    std::map<int, double> seconds;
-    std::vector<int> pids = loader_.worker_pids();
-    pids.push_back(::getpid());
-    for (const int pid : pids) {
-      const auto usage = usage_of(pid);
-      seconds[pid] = usage ? usage->cpu_seconds : 0;
-    }
-    return seconds;
+  if (!flags.measuring.limit && !flags.loader.epochs && !flags.measuring.seconds) {
+    flags.measuring.seconds = kDefaultSeconds;
   }
-
-  void add_processes(const std::map<int, double>& cpu_before) {
-    const std::vector<int> workers = loader_.worker_pids();
-    add_process("parent", ::getpid(), cpu_before);
-    for (std::size_t i = 0; i < workers.size(); ++i) {
-      add_process(fmt::format("worker {}", i), workers[i], cpu_before);
-    }
-  }
-
-  void add_process(const std::string& name, int pid, const std::map<int, double>& cpu_before) {
-    const auto usage = usage_of(pid);
-    if (!usage) {
-      return;
-    }
-    const auto before = cpu_before.find(pid);
-    result_.processes.push_back(
-        {.name = name,
-         .pid = pid,
-         .cpu_seconds = usage->cpu_seconds - (before == cpu_before.end() ? 0 : before->second),
-         .pss_bytes = usage->pss_bytes});
-  }
-
-  const BenchFlags& flags_;
-  ProgressLine progress_;
-  const PipelineFactory pipeline_;
-  const Clock::time_point made_at_;
-  SavableDataLoader loader_;
-  std::optional<double> seconds_limit_;
-  std::optional<std::int64_t> expected_batches_;
-
-  Clock::time_point begin_;  // of the measured time
-  std::int64_t taken_ = 0;   // batches ever
-  std::int64_t taken_in_epoch_ = 0;
-  std::int64_t epochs_ended_ = 0;
-  bool is_over_ = false;
-  Throughput result_;
-};
-
-int run_bench(const BenchFlags& flags) {
-  Throughput result = [&flags] { return Bench(flags).run(); }();
+  const nlohmann::ordered_json machine = bench::describe_machine();  // with the load before the run
+  const Throughput result = ThroughputRun(flags.loader, flags.measuring).run();
   const int signal = interrupt_signal();
-  if (result.batches == 0) {
-    if (signal != 0) {
-      return kExitSignal + signal;
-    }
-    throw Error(ErrorCode::kInvalidArgument,
-                "no batch was left to measure after the warm-up; lower --warmup-batches");
+  if (result.repetitions.empty()) {
+    print_warning("interrupted in the warm-up: nothing was measured");
+    return kExitSignal + signal;
   }
   if (signal != 0) {
     print_warning("interrupted; these are the numbers until then");
   }
-#ifndef NDEBUG
-  print_warning("this program was built without optimisation; its numbers say little");
-#endif
-  if (flags.is_json) {
-    output().print("{}\n", to_json(std::move(result)).dump(2));
-  } else {
-    output().write(to_text(std::move(result)));
+  if (const std::string warning = bench::build_warning(); !warning.empty()) {
+    print_warning(warning);
   }
+  show(result, settings_of(command, flags), machine, flags);
   return signal != 0 ? kExitSignal + signal : kExitOk;
+}
+
+// Refuses options that only a measurement has, because they would do nothing.
+void check_alone(const CLI::App& command) {
+  for (const CLI::Option* const option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && name != "--compare" && name != "--any-settings") {
+      throw UsageError{
+          fmt::format("--compare reads two results and measures nothing: leave out {}", name)};
+    }
+  }
+}
+
+int compare(const CLI::App& command, const BenchFlags& flags) {
+  check_alone(command);
+  const SavedThroughput first = read_throughput(flags.compared[0]);
+  const SavedThroughput second = read_throughput(flags.compared[1]);
+  const std::vector<std::string> differences = different_settings(first, second);
+  if (!differences.empty() && !flags.has_any_settings) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the results are of different settings: {}; --any-settings compares "
+                            "them all the same",
+                            fmt::join(differences, ", ")));
+  }
+  output().write(comparison_text(first, second));
+  return kExitOk;
+}
+
+void add_measuring_flags(CLI::App& command, MeasuringFlags& flags) {
+  command
+      .add_option("--seconds", flags.seconds,
+                  "End a repetition after so long; default: 2, unless --limit or --epochs end it")
+      ->check(seconds());
+  add_limit(command, flags.limit, 1, "End a repetition after so many batches");
+  command.add_option("--repetitions", flags.repetitions, "Measurements, one after the other")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command
+      .add_option("--warmup-batches", flags.warmup_batches,
+                  "Batches before measuring begins, with --epochs up to the end of an epoch; 0:\n"
+                  "none. Default: as many as a repetition takes")
+      ->check(at_least(0));
+  command.add_flag("--touch,!--no-touch", flags.is_touched, "Read every byte that is counted [on]");
+  command.add_flag("--progress,!--no-progress", flags.is_progress_shown,
+                   "Show a progress bar [on]");
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, Run& run) {
   CLI::App* const command =
-      app.add_subcommand("bench", "Measure the loader's throughput on your own data");
+      app.add_subcommand("bench",
+                         "Measure the loader's throughput on your own data, or compare two results "
+                         "of --json");
   const auto flags = std::make_shared<BenchFlags>();
   add_loader_flags(*command, flags->loader, PathCount::kSeveral);
+  command->get_option("PATH")->required(false);
+  add_measuring_flags(*command, flags->measuring);
+  command->add_option("--json", flags->json,
+                      "Write the result with its settings and the machine to this file (-: instead "
+                      "of the text)");
   command
-      ->add_option("--seconds", flags->seconds,
-                   "Measure so long; default: 10, unless --batches or --epochs end it")
-      ->check(seconds());
-  command->add_option("--batches", flags->batches, "Measure so many batches")->check(at_least(1));
-  command->add_option("--warmup-batches", flags->warmup_batches, "Batches before measuring begins")
-      ->capture_default_str()
-      ->check(at_least(0));
-  command->add_flag("--json", flags->is_json, "Result as JSON");
-  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
-                    "Show a progress bar [on]");
-  command->callback([flags, &run] { run = [flags] { return run_bench(*flags); }; });
+      ->add_option("--compare", flags->compared,
+                   "Measure nothing, but compare two results of --json: ratios, and whether the "
+                   "repetitions overlap")
+      ->expected(2);
+  command->add_flag("--any-settings", flags->has_any_settings,
+                    "With --compare: also results of different settings");
+  command->callback([flags, command, &run] {
+    run = [flags, command] {
+      return flags->compared.empty() ? measure(*command, *flags) : compare(*command, *flags);
+    };
+  });
 }
 
 }  // namespace energon::cli

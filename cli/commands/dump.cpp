@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands/command.h"
-#include "cli/job/at_least.h"
+#include "cli/job/batch_limit.h"
 #include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
 #include "cli/job/loader_from_flags.h"
@@ -150,8 +150,7 @@ void add_dump(CLI::App& app, Run& run) {
                                                "rank, worker, index, keys, restore key, digest");
   const auto flags = std::make_shared<DumpFlags>();
   add_loader_flags(*command, flags->loader, PathCount::kSeveral);
-  command->add_option("--limit", flags->limit, "Stop after so many batches of this run")
-      ->check(at_least(0));
+  add_limit(*command, flags->limit, 0, "Stop after so many batches of this run");
   add_position_flags(*command, flags->position);
   command->add_flag(
       "--certificate", flags->with_certificate,

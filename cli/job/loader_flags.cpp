@@ -28,18 +28,24 @@ const std::map<std::string, EpochPolicy> kEpochPolicies = {{"strict", EpochPolic
 const std::map<std::string, OnError> kOnErrors = {{"fail", OnError::kFail},
                                                   {"skip", OnError::kSkip}};
 
-// The option takes the names in `values`. CLI::Transformer would also accept their numbers.
+// The option takes the names in `values`; the one of `target` is its default. CLI::Transformer
+// would also accept their numbers.
 template <class Value>
 void add_choice(CLI::App& command, const std::string& name, Value& target,
                 const std::map<std::string, Value>& values, const std::string& help) {
   std::vector<std::string> names;
+  std::string standard;
   names.reserve(values.size());
   for (const auto& [text, value] : values) {
     names.push_back(text);
+    if (value == target) {
+      standard = text;
+    }
   }
   command
       .add_option_function<std::string>(
           name, [&target, &values](const std::string& text) { target = values.at(text); }, help)
+      ->default_str(standard)
       ->check(CLI::IsMember(names));
 }
 
@@ -63,11 +69,11 @@ void add_layout_flags(CLI::App& command, LoaderFlags& flags) {
       ->check(at_least(1));
   add_choice(command, "--division", flags.division, kDivisions,
              "With --logical-shards: which of them get a sample more; energon for a job that began "
-             "without [even]");
+             "without");
   command.add_flag("--uneven", flags.allow_uneven,
                    "Allow --logical-shards that is no multiple of --world-size");
   add_choice(command, "--epoch-policy", flags.epoch_policy, kEpochPolicies,
-             "At the end of an epoch: report it, or go on with the next one [strict]");
+             "At the end of an epoch: report it, or go on with the next one");
 }
 
 void add_order_flags(CLI::App& command, LoaderFlags& flags) {
@@ -95,7 +101,7 @@ void add_order_flags(CLI::App& command, LoaderFlags& flags) {
   add_choice(
       command, "--blend-by", flags.blend_by, kBlendBys,
       "In a blend by weight: draw the dataset of the next sample, or take the one whose share\n"
-      "so far is furthest below its weight [draw]");
+      "so far is furthest below its weight");
   command.add_option("--seed-offset", flags.seed_offset, "Another order of the same data")
       ->capture_default_str();
 }
@@ -112,9 +118,9 @@ void add_epoch_flags(CLI::App& command, LoaderFlags& flags) {
   command
       .add_option(
           "--epochs", flags.epochs,
-          "Stop after so many epochs, counted from the very first. In train mode without\n"
-          "--virtual-epoch-length the pipeline then does not repeat the data: an epoch is one\n"
-          "passage over it. Default: train endless, val 1")
+          "Stop after so many epochs, counted from the very first (bench: end a repetition after\n"
+          "so many). In train mode without --virtual-epoch-length the pipeline then does not\n"
+          "repeat the data: an epoch is one passage over it. Default: train endless, val 1")
       ->check(at_least(1));
 }
 
@@ -153,7 +159,7 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   add_choice(command, "--verify-checksums", flags.verify_checksums, kVerifications,
-             "Samples that are compared with their stored checksums [always]");
+             "Samples that are compared with their stored checksums");
   command
       .add_option("--max-sample-bytes", flags.max_sample_bytes,
                   "A sample of a tar or a line of a JSONL file with more bytes is an error")
@@ -168,7 +174,7 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
 
 void add_failure_flags(CLI::App& command, LoaderFlags& flags) {
   add_choice(command, "--on-error", flags.on_error, kOnErrors,
-             "Samples and shards that cannot be used end the run, or are left out [fail]");
+             "Samples and shards that cannot be used end the run, or are left out");
   command
       .add_option("--tolerance", flags.tolerance,
                   "With --on-error skip: so many failures in a row end the run; 0: never")
@@ -189,8 +195,7 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths) {
   command
       .add_option("--split", flags.split, "Part of a prepared dataset, or split of a metadataset")
       ->capture_default_str();
-  add_choice(command, "--mode", flags.mode, kModes,
-             "Shuffled and endless, or in order and once [train]");
+  add_choice(command, "--mode", flags.mode, kModes, "Shuffled and endless, or in order and once");
   add_layout_flags(command, flags);
   add_order_flags(command, flags);
   add_epoch_flags(command, flags);

@@ -67,6 +67,11 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
     check_refused({"bench", path, "--seconds", value}, 2, "is not a number of seconds");
     check_refused({"prepare", path, "--split-ratio", "8,1," + value}, 2, "three numbers");
   }
+  check_refused({"bench"}, 2, "PATH is required");
+  check_refused({"bench", path, "--any-settings"}, 2, "--compare");
+  check_refused({"bench", path, "--limit", "0"}, 2, "--limit: '0'");
+  check_refused({"bench", "--compare", "a.json"}, 2, "--compare");
+  check_refused({"bench", path, "--json", path + "/no/x.json"}, 1, "does not exist");
   check_refused({"dump", path, "--timeout", "0"}, 2, "'0' is not a number of seconds");
   check_refused({"bench", path, "--seconds", "1e10"}, 2, "'1e10' is not a number of seconds");
   check_refused({"dump", path, "--world-size", "2147483647"}, 1, "--world-size");

@@ -244,7 +244,7 @@ splits:
 
 TEST_CASE("bench runs over a metadataset and names what limits it", "[cli][bench][fork]") {
   const Recipe recipe;
-  const auto result = run_energon({"bench", recipe.file("m.yaml"), "--batches", "200",
+  const auto result = run_energon({"bench", recipe.file("m.yaml"), "--limit", "200",
                                    "--num-workers", "1", "--warmup-batches", "5", "--no-progress"});
   INFO(result.err);
   CHECK(result.exit_code == 0);

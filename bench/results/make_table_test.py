@@ -1,0 +1,101 @@
+"""What make_table.py writes is checked by --check, and results that no page can show are errors."""
+
+import contextlib
+import io
+import json
+import pathlib
+import shutil
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import make_table
+from results import FOLDER, ResultsError, humanise, read_reports
+from svg import bar_chart, line_chart
+
+EMPTY = "before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n"
+
+
+class Pages(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "docs").mkdir()
+        (self.root / "results").mkdir()
+        for page in ("README.md", "docs/benchmarks.md"):
+            (self.root / page).write_text(EMPTY, encoding="utf-8")
+        for path in FOLDER.glob("*.json"):
+            shutil.copy(path, self.root / "results")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def contents(self):
+        return make_table.contents(self.root, read_reports(self.root / "results"))
+
+    def is_right(self):
+        with contextlib.redirect_stderr(io.StringIO()):
+            return make_table.check(self.root, self.contents())
+
+    def test_check_finds_what_is_stale(self):
+        self.assertFalse(self.is_right())
+        make_table.write(self.root, self.contents())
+        self.assertTrue(self.is_right())
+        text = (self.root / "README.md").read_text(encoding="utf-8")
+        self.assertTrue(text.startswith("before\n<!-- bench:begin -->\n| |") and text.endswith("<!-- bench:end -->\nafter\n"))
+        for path in [*sorted((self.root / "docs/plots").glob("*.svg")), self.root / "docs/benchmarks.md"]:
+            right = path.read_text(encoding="utf-8")
+            path.write_text(right.replace("0", "1", 1), encoding="utf-8")
+            self.assertFalse(self.is_right(), path)
+            path.write_text(right, encoding="utf-8")
+        (self.root / "docs/plots/gone.svg").write_text("<svg/>", encoding="utf-8")
+        self.assertFalse(self.is_right())
+        make_table.write(self.root, self.contents())
+        self.assertTrue(self.is_right())
+
+    def test_what_was_not_measured_has_no_section(self):
+        (self.root / "results/prepare.json").unlink()
+        text = self.contents()[self.root / "docs/benchmarks.md"]
+        self.assertNotIn("bench_prepare", text)
+        self.assertIn("bench_small_batches", text)
+        self.assertNotIn(self.root / "docs/plots/prepare.svg", self.contents())
+
+    def test_what_no_page_can_show(self):
+        path = self.root / "results/small_batches.json"
+        report = json.loads(path.read_text(encoding="utf-8"))
+        unknown = self.root / "results/unknown.json"
+        unknown.write_text(json.dumps(report), encoding="utf-8")
+        with self.assertRaisesRegex(ResultsError, "unknown: results that no section shows"):
+            self.contents()
+        unknown.unlink()
+        path.write_text(json.dumps(dict(report, results=report["results"][1:])), encoding="utf-8")
+        with self.assertRaisesRegex(ResultsError, "has no result 'loader, 0 workers, batch 1'"):
+            self.contents()
+        path.write_text(json.dumps(dict(report, machine=dict(report["machine"], assertions=True))), encoding="utf-8")
+        with self.assertRaisesRegex(ResultsError, "assertions"):
+            self.contents()
+
+
+class Texts(unittest.TestCase):
+    def test_numbers(self):
+        for value, unit, text in ((1234567, "B/s", "1.23 MB/s"), (0.00123, "s", "1.23 ms"), (999.6, "samples/s", "1.00 k samples/s"),
+                                  (12, "samples/s", "12.0 samples/s"), (0.456, "", "0.46")):
+            self.assertEqual(humanise(value, unit), text)
+
+    def test_charts_are_xml_with_units(self):
+        charts = [line_chart("a < b", "batch", ["1", "8"], "samples/s", [("x & y", [(1, 0.5, 2), None]), ("z", [(3, 3, 3), (4, 1, 9)])],
+                             (2, "asked")),
+                  bar_chart("t", "GB/s", [("loader", 1.5, 0, "1.50"), ("floor", 2.5, 1, "2.50")])]
+        for chart, unit in zip(charts, ("samples/s", "GB/s")):
+            root = xml.etree.ElementTree.fromstring(chart)
+            self.assertIn(unit, [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")])
+            self.assertIn("prefers-color-scheme:dark", chart)
+
+    def test_higher_values_are_higher(self):
+        chart = line_chart("t", "x", ["1", "2"], "y", [("s", [(1, 1, 1), (9, 9, 9)])])
+        circles = list(xml.etree.ElementTree.fromstring(chart).iter("{http://www.w3.org/2000/svg}circle"))
+        self.assertGreater(float(circles[0].get("cy")), float(circles[1].get("cy")))
+
+
+if __name__ == "__main__":
+    unittest.main()

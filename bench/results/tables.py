@@ -1,0 +1,102 @@
+"""The tables of README.md and docs/benchmarks.md."""
+
+from results import ResultsError, humanise, machine_text, result_of
+
+# The lines of README.md. Of several places for one line the first that was measured counts.
+# (report, what was run, result, result that it is compared with, what that is); without the last two: the target of that name.
+LINES = [
+    [("small_samples", "0.8 KB in two parts, 2 workers, batch 64", "loader, 2 workers, batch 64", "block loop, 2 threads",
+      "two threads that read the shards in blocks"),
+     ("loader", "0.8 KB in two parts, 2 workers, batch 64", "loader, 2 workers, batch 64", "pread per sample",
+      "one thread, a bare `pread` per sample")],
+    [("small_samples", "0.8 KB, 10,000 shards, shuffle buffer of 10,000, 2 workers", "10000 shards, 2 workers, buffer 10000",
+      "10000 shards, 2 workers", "without the buffer")],
+    [("rotation", "300 B, 4,096 shards in rotation", "300 B, 0 workers, 4096 in rotation", "300 B, 0 workers, 16 in rotation",
+      "16 in rotation")],
+    [("small_batches", "300 B, batch 64, 1 worker", "loader, 1 worker, batch 64", "loader, 0 workers, batch 64", "no worker")],
+    [("small_batches", "300 B, batch 1, 1 worker", "loader, 1 worker, batch 1", "loader, 0 workers, batch 1", "no worker")],
+    [("large_bytes", "100 KB, 2 workers, batch 64", "100 KB: loader, 2 workers, batch 64", "100 KB: pread, 2 threads",
+      "two threads, a bare `pread` per sample")],
+    [("large_bytes", "1 MiB, 2 workers, batch 16", "1 MiB: loader, 2 workers, batch 16", "1 MiB: pread, 2 threads",
+      "two threads, a bare `pread` per sample"),
+     ("raw_read", "1 MiB, 1 worker, batch 16", "loader, 1 worker, batch 16", "pread, into one buffer",
+      "one thread, a bare `pread` per sample")],
+    [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
+    [("opening", "open 10,000 prepared shards", "10,000 shards, prepared", None, None)],
+    [("large_states", "save, 200 data sets with shuffle buffers, 2 workers", "save, 200 data sets, buffer, 2 workers", None, None)],
+    [("save_restore", "restore to the first batch, shuffle buffer of 10,000, 2 workers", "restore to first batch, 2 workers, buffer 10000",
+      None, None)],
+]
+
+
+def asked(target):
+    return f"at {target['at']} {humanise(target['target'], target['unit'])}"
+
+
+def target_of(report, name):
+    for target in report["targets"]:
+        if target["name"] == name:
+            return target
+    raise ResultsError(f"{report['name']}.json has no target '{name}', which README.md shows")
+
+
+def line_of(report, workload, name, other_name, other_text):
+    result = result_of(report, name)
+    delivered = humanise(result["median"], result["unit"])
+    if other_name is None:
+        return f"| {workload} | {delivered} | asked: {asked(target_of(report, name))} | |"
+    other = result_of(report, other_name)
+    of_medians = result["median"] / other["median"]
+    ratio = result.get("ratio_to_bare", result.get("ratio_to_unshuffled", of_medians))  # medians of the ratios, where there are
+    return f"| {workload} | {delivered} | {other_text}: {humanise(other['median'], other['unit'])} | {ratio:.2f} |"
+
+
+def short_table(reports):
+    """The lines of README.md."""
+    lines, shown = ["| | measured | compared with | ratio |", "| --- | --- | --- | --- |"], []
+    for places in LINES:
+        for name, *rest in places:
+            if name in reports:
+                lines.append(line_of(reports[name], *rest))
+                shown.append(reports[name])
+                break
+    return lines + ["", f"Medians on {machine_text(shown)}; page cache warm. A ratio is "
+                       "the median of the rounds' own ratios where both ran in turn."]
+
+
+def target_table(reports):
+    """All targets, with what was reached."""
+    lines = ["| target | asked | reached | |", "| --- | --- | --- | --- |"]
+    for report in reports.values():
+        for target in report["targets"]:
+            lines.append(f"| {target['name']} | {asked(target)} | {humanise(target['value'], target['unit'])} | "
+                         f"{'met' if target['met'] else 'missed'} |")
+    return lines
+
+
+def more_of(result):
+    """The columns that only some results have, as one cell."""
+    texts = []
+    if "ratio_to_bare" in result:
+        texts.append(f"{result['ratio_to_bare']:.2f} of the bare loop")
+    if "ratio_to_unshuffled" in result:
+        texts.append(f"{result['ratio_to_unshuffled']:.2f} of unshuffled")
+    if "bytes_per_second" in result:
+        texts.append(humanise(result["bytes_per_second"], "B/s"))
+    if "p99_seconds" in result:
+        texts.append("p99 " + humanise(result["p99_seconds"], "s"))
+    if "max_seconds" in result:
+        texts.append("max " + humanise(result["max_seconds"], "s"))
+    if "state_bytes" in result:
+        texts.append("state " + humanise(result["state_bytes"], "B"))
+    return ", ".join(texts)
+
+
+def report_table(report):
+    """All results of one benchmark."""
+    lines = ["| | median | min – max | |", "| --- | --- | --- | --- |"]
+    for result in report["results"]:
+        unit = result["unit"]
+        lines.append(f"| {result['name']} | {humanise(result['median'], unit)} | {humanise(result['min'], unit)} – "
+                     f"{humanise(result['max'], unit)} | {more_of(result)} |")
+    return lines
