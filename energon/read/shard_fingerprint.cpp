@@ -26,8 +26,10 @@ std::string digest_of_files(std::span<const ShardFile> shards, const std::string
     if (shards[shard].is_broken) {
       return;
     }
-    if (path == &ShardFile::index_path && shards[shard].index_digest) {
-      digests[shard] = *shards[shard].index_digest;  // as prepare recorded it
+    const auto& known =
+        path == &ShardFile::index_path ? shards[shard].index_digest : shards[shard].checksum_digest;
+    if (known) {
+      digests[shard] = *known;  // as prepare recorded it
       return;
     }
     digests[shard] = xxh3_64(as_bytes(read_file(shards[shard].*path, kLongestFile)));

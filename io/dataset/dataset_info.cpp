@@ -18,6 +18,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+
+std::string info_json_path(const std::string& meta_folder) { return meta_folder + "/.info.json"; }
+
 [[noreturn]] void fail(const std::string& problem, const std::string& path) {
   throw Error(ErrorCode::kCorruptData, problem, {.path = path});
 }
@@ -28,16 +32,14 @@ using Json = nlohmann::ordered_json;
 
 void add_shard(DatasetInfo& info, std::set<std::string>& names, const std::string& name,
                std::int64_t count, const std::string& path) {
-  // Such a tar would have 17 TB of headers alone; and the counts of all shards can be added.
-  constexpr std::int64_t kMostSamples = std::int64_t{1} << 35;
   if (count < 0) {
     fail(fmt::format("shard_counts of '{}' is {}, but a count is not negative", printable(name),
                      count),
          path);
   }
-  if (count > kMostSamples) {
+  if (count > kMostSamplesOfShard) {
     fail(fmt::format("shard_counts of '{}' is {}, more than a shard can have ({})", printable(name),
-                     count, kMostSamples),
+                     count, kMostSamplesOfShard),
          path);
   }
   if (name.empty() || !names.insert(name).second) {
@@ -183,24 +185,31 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path) {
 }
 
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder) {
-  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
-  const std::string json_path = meta_folder + "/.info.json";
+  return parse_info(read_info_text(meta_folder), meta_folder);
+}
+
+std::optional<std::string> read_info_text(const std::string& meta_folder) {
+  const std::string path = info_json_path(meta_folder);
   constexpr int kAttempts = 100;  // a prepare may begin to replace the files after we looked
   for (int i = 0; i < kAttempts; ++i) {
     complete_commit(folder_of(meta_folder));
-    if (!path_exists(json_path)) {
-      break;
+    if (!path_exists(path)) {
+      return std::nullopt;
     }
-    const std::string text = read_file(json_path, kLimitBytes);
-    if (text != unfinished_note()) {
-      return parse_info_json(text, json_path);
+    if (std::string text = read_file(path, kLimitBytes); text != unfinished_note()) {
+      return text;
     }
-    if (i + 1 == kAttempts) {
-      fail(
-          "a prepare was stopped while it replaced the files of this dataset, and its "
-          ".nv-meta.commit is gone; run: energon prepare --force-overwrite",
-          json_path);
-    }
+  }
+  fail(
+      "a prepare was stopped while it replaced the files of this dataset, and its "
+      ".nv-meta.commit is gone; run: energon prepare --force-overwrite",
+      path);
+}
+
+std::optional<DatasetInfo> parse_info(const std::optional<std::string>& info_text,
+                                      const std::string& meta_folder) {
+  if (info_text) {
+    return parse_info_json(*info_text, info_json_path(meta_folder));
   }
   const std::string yaml_path = meta_folder + "/.info.yaml";
   if (path_exists(yaml_path)) {
