@@ -97,8 +97,12 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
     return open_split(std::vector<std::string>{path}, options);
   }
   const std::string folder = absolute_folder(path);
-  complete_commit(folder);
-  if (path_exists(folder + "/.nv-meta")) {
+  bool is_prepared = path_exists(folder + "/.nv-meta");
+  if (!is_prepared) {
+    complete_commit(folder);
+    is_prepared = path_exists(folder + "/.nv-meta");
+  }
+  if (is_prepared) {
     ShardSet set;
     read_committed(folder, [&] { set = open_prepared(folder, options); });
     return set;

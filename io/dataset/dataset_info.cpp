@@ -10,7 +10,7 @@
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
 #include "io/file_source.h"
-#include "io/path_exists.h"
+#include "io/read_if_there.h"
 #include "io/shared_folder.h"
 
 namespace energon {
@@ -185,6 +185,7 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path) {
 }
 
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder) {
+  complete_commit(folder_of(meta_folder));
   return parse_info(read_info_text(meta_folder), meta_folder);
 }
 
@@ -192,13 +193,11 @@ std::optional<std::string> read_info_text(const std::string& meta_folder) {
   const std::string path = info_json_path(meta_folder);
   constexpr int kAttempts = 100;  // a prepare may begin to replace the files after we looked
   for (int i = 0; i < kAttempts; ++i) {
-    complete_commit(folder_of(meta_folder));
-    if (!path_exists(path)) {
-      return std::nullopt;
-    }
-    if (std::string text = read_file(path, kLimitBytes); text != unfinished_note()) {
+    std::optional<std::string> text = read_if_there(path, kLimitBytes);
+    if (text != unfinished_note()) {
       return text;
     }
+    complete_commit(folder_of(meta_folder));
   }
   fail(
       "a prepare was stopped while it replaced the files of this dataset, and its "
@@ -212,10 +211,8 @@ std::optional<DatasetInfo> parse_info(const std::optional<std::string>& info_tex
     return parse_info_json(*info_text, info_json_path(meta_folder));
   }
   const std::string yaml_path = meta_folder + "/.info.yaml";
-  if (path_exists(yaml_path)) {
-    return parse_info_yaml(read_file(yaml_path, kLimitBytes), yaml_path);
-  }
-  return std::nullopt;
+  const std::optional<std::string> text = read_if_there(yaml_path, kLimitBytes);
+  return text ? std::optional(parse_info_yaml(*text, yaml_path)) : std::nullopt;
 }
 
 std::string to_info_json(const DatasetInfo& info) {

@@ -47,8 +47,8 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path);
 /// kInvalidArgument if this process is not permitted to complete it.
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder);
 
-/// The two steps of it: the content of .info.json, empty if there is no such file; and the rest,
-/// for such a content.
+/// The two steps of it, for use in read_committed(): the content of .info.json, empty if there is
+/// no such file; and the rest, for such a content.
 std::optional<std::string> read_info_text(const std::string& meta_folder);
 std::optional<DatasetInfo> parse_info(const std::optional<std::string>& info_text,
                                       const std::string& meta_folder);

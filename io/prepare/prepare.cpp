@@ -32,6 +32,7 @@
 #include "io/prepare/earlier_prepare.h"
 #include "io/prepare/row_numbers.h"
 #include "io/prepare/staging_folder.h"
+#include "io/recipe/dataset_yaml.h"
 #include "io/write_all.h"
 
 namespace energon {
@@ -41,8 +42,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxPartNames = 50;
 constexpr std::size_t kMaxProblemsNamed = 50;
-constexpr std::string_view kDatasetYaml =
-    "__module__: megatron.energon\n__class__: CrudeWebdataset\n";
 
 void validate(const PrepareOptions& options) {
   if (!options.split_ratios.empty() && !options.split_patterns.empty()) {
@@ -402,7 +401,8 @@ class Preparation {
     staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
     if (options_.dataset_yaml_name &&
         !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
-      staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(kDatasetYaml), file_mode_);
+      staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(crude_dataset_yaml()),
+                               file_mode_);
     }
     // Last: a folder without it is not prepared.
     staging_.write_meta_file(".info.json", as_bytes(info), file_mode_);
