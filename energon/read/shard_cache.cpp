@@ -86,8 +86,8 @@ const ShardIndex& ShardCache::index(std::int64_t shard) {
     return *index;
   }
   tar(shard);
-  ShardIndex index = with_descriptor(
-      tars_.budget(), [&] { return map_index(set_.shards[number], with_checksums_); });
+  ShardIndex index =
+      with_descriptor(tars_.budget(), [&] { return map_index(checked(number), with_checksums_); });
   const std::uint64_t cost = cost_of(index);
   indexes_.budget().advance();
   indexes_.make_room(cost);
@@ -104,27 +104,27 @@ const FileSource& ShardCache::tar(std::int64_t shard) {
 }
 
 FileSource ShardCache::open_tar(std::size_t number) {
-  const FileIdentity& expected = identity(number);
-  FileSource tar(set_.shards[number].tar_path);
-  if (tar.identity() != expected) {
+  const ShardFile& file = checked(number);
+  FileSource tar(file.tar_path);
+  if (tar.identity() != file.tar_identity) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("the shard changed since the dataset was opened (it had {} bytes, it "
                             "has {}); prepare the "
                             "dataset again",
-                            expected.size_bytes, tar.size()),
-                {.path = tar.path()});
+                            file.tar_identity.size_bytes, tar.size()),
+                {.path = file.tar_path});
   }
   return tar;
 }
 
-const FileIdentity& ShardCache::identity(std::size_t number) {
+const ShardFile& ShardCache::checked(std::size_t number) {
   const ShardFile& file = set_.shards[number];
   if (file.is_checked) {
-    return file.tar_identity;
+    return file;
   }
-  auto known = identities_.find(number);
-  if (known == identities_.end()) {
-    known = identities_.emplace(number, set_.check(file).tar_identity).first;
+  auto known = checked_.find(number);
+  if (known == checked_.end()) {
+    known = checked_.emplace(number, set_.check(file)).first;
   }
   return known->second;
 }

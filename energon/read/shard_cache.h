@@ -63,10 +63,10 @@ class ShardCache {
 
  private:
   FileSource open_tar(std::size_t number);
-  const FileIdentity& identity(std::size_t number);
+  const ShardFile& checked(std::size_t number);
 
   const ShardSet& set_;
-  std::unordered_map<std::size_t, FileIdentity> identities_;  // of those that were checked here
+  std::unordered_map<std::size_t, ShardFile> checked_;  // those that were not when they came here
   const bool with_checksums_;
   KeptValues<FileSource> tars_;
   KeptValues<ShardIndex> indexes_;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -10,8 +11,8 @@
 #include "io/dataset/broken_shards.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/excluded_samples.h"
-#include "io/dataset/expanded_copy.h"
 #include "io/dataset/opening_steps.h"
+#include "io/dataset/plain_summary.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/prepared_folder.h"
 #include "io/dataset/quarantined_samples.h"
@@ -19,8 +20,6 @@
 #include "io/dataset/shard_list.h"
 #include "io/dataset/shard_opening.h"
 #include "io/error.h"
-#include "io/index/checksum_file.h"
-#include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
 #include "io/path_exists.h"
 
@@ -35,7 +34,9 @@ std::string absolute_folder(const std::string& path) {
   return folder.has_filename() ? folder.string() : folder.parent_path().string();
 }
 
-ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
+// `summary`: null to look at each tar.
+ShardSet open_plain(const ShardList& list, const OpenOptions& options,
+                    const std::shared_ptr<const PlainSummary>& summary) {
   ShardSet set{.dataset_path = list.folder, .kind = "plain"};
   for (const std::string& name : list.names) {
     set.shards.push_back({.name = name});
@@ -43,21 +44,13 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
   const QuarantinedSamples quarantined = take_quarantined(options.exclude_files, set);
   ShardWarnings warnings(set);
   const auto open = [&](ShardFile& shard, std::size_t i) {
-    const std::string original = list.folder + "/" + shard.name;
-    shard.tar_path = ensure_expanded(original, options.cache_dir);
-    read_copy(original, shard.tar_path, [&] {
-      IndexedTar indexed =
-          index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
-      shard.index_path = indexed.index_path;
-      warnings.of(i) = std::move(indexed.warnings);
-      if (auto odd = measure_shard(shard, FileSource(shard.tar_path), options.strictness);
-          odd && !indexed.is_new) {
-        warnings.of(i).push_back(std::move(*odd));
-      }
-    });
-    // Only an index beside the data has checksums, never one in the cache.
-    const std::string checksums = checksum_path(shard.index_path);
-    shard.checksum_path = path_exists(checksums) ? checksums : "";
+    if (summary && summary->describe(shard, warnings.of(i))) {
+      return;
+    }
+    warnings.of(i) = open_plain_shard(shard, list.folder, options);
+    if (summary) {
+      PlainSummary::digest(shard);
+    }
   };
   open_shards(set, options, open, [&](const ShardFile& shard) {
     return summarize_tar_index(tar_index_path(list.folder + "/" + shard.name),
@@ -65,6 +58,10 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options) {
         .sample_count;
   });
   warnings.append_to(set.warnings);
+  if (summary) {
+    summary->note(set);
+    set.check = summary->check();
+  }
   check_not_empty(set);
   exclude_broken(set);
   exclude_by_index(quarantined, set);
@@ -114,7 +111,7 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
                 "no shards in this folder or below it: no .tar, .tgz, .tar.gz or .tar.zst",
                 {.path = folder});
   }
-  ShardSet set = open_plain(list, options);
+  ShardSet set = open_plain(list, options, PlainSummary::find(list, options));
   for (std::string& warning : found.warnings()) {
     set.warnings.push_back(std::move(warning));
   }
@@ -122,7 +119,7 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
 }
 
 ShardSet open_split(const std::vector<std::string>& paths, const OpenOptions& options) {
-  return open_plain(list_shards(paths), options);
+  return open_plain(list_shards(paths), options, nullptr);
 }
 
 }  // namespace energon

@@ -30,6 +30,8 @@ struct ShardFile {
   std::string checksum_path = {};  ///< empty if the shard has no checksums
   /// XXH3-64 of the index file, if prepare() recorded it (io/dataset/shard_record.h).
   std::optional<std::uint64_t> index_digest = std::nullopt;
+  /// XXH3-64 of the index file of a plain tar, if it was noted in a summary.
+  std::optional<std::uint64_t> noted_index_digest = std::nullopt;
   /// XXH3-64 of the checksum file, if a summary has it (io/dataset/shard_summary.h).
   std::optional<std::uint64_t> checksum_digest = std::nullopt;
   std::int64_t sample_count = 0;
@@ -99,9 +101,9 @@ enum class BrokenShards : std::uint8_t {
 enum class CheckShards : std::uint8_t {
   kAtOpening,
   /// Before it is read for the first time, in the process that reads it; opening costs no system
-  /// call per shard. Only where a summary says what the shards are: in a folder that prepare()
-  /// prepared, of uncompressed tars, with BrokenShards::kFail and normal strictness. Otherwise at
-  /// opening.
+  /// call per shard, or one for each plain tar. Only where a summary says what the shards are: in a
+  /// folder that prepare() prepared, or of plain tars that was opened before; with uncompressed
+  /// tars, BrokenShards::kFail and normal strictness. Otherwise at opening.
   kAtFirstRead,
 };
 

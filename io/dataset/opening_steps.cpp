@@ -62,8 +62,8 @@ void check_not_empty(ShardSet& set) {
     if (shard.sample_count == 0) {
       set.warnings.push_back(fmt::format("shard '{}' has no samples", printable(shard.name)));
     }
-    if (!shard.is_checked) {
-      continue;  // its identity is not known
+    if (shard.tar_identity == FileIdentity()) {
+      continue;  // not known, as it was not looked at
     }
     const auto [first, is_new] =
         files.emplace(std::pair(shard.tar_identity.device, shard.tar_identity.inode), &shard);

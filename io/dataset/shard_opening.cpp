@@ -71,6 +71,32 @@ std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar
   }
 }
 
+bool may_check_later(const OpenOptions& options) {
+  return options.check_shards == CheckShards::kAtFirstRead &&
+         options.broken_shards == BrokenShards::kFail &&
+         options.strictness == ScanStrictness::kNormal;
+}
+
+std::vector<std::string> open_plain_shard(ShardFile& shard, const std::string& folder,
+                                          const OpenOptions& options) {
+  std::vector<std::string> warnings;
+  const std::string original = folder + "/" + shard.name;
+  shard.tar_path = ensure_expanded(original, options.cache_dir);
+  read_copy(original, shard.tar_path, [&] {
+    IndexedTar indexed = index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
+    shard.index_path = indexed.index_path;
+    warnings = std::move(indexed.warnings);
+    if (auto odd = measure_shard(shard, FileSource(shard.tar_path), options.strictness);
+        odd && !indexed.is_new) {
+      warnings.push_back(std::move(*odd));
+    }
+  });
+  // Only an index beside the data has checksums, never one in the cache.
+  const std::string checksums = checksum_path(shard.index_path);
+  shard.checksum_path = path_exists(checksums) ? checksums : "";
+  return warnings;
+}
+
 std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
                                       const std::string& folder, const ShardRecord* record,
                                       const OpenOptions& options) {

@@ -55,6 +55,14 @@ std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar
 /// What is odd about a tar whose samples end at `end_offset`: that it has no zero block there.
 std::optional<std::string> missing_end(std::uint64_t end_offset, std::uint64_t tar_size);
 
+/// Whether the options permit that shards are checked when they are read for the first time.
+bool may_check_later(const OpenOptions& options);
+
+/// Fills in `shard`, a plain tar in `folder` whose name is set; indexes it if it has no index yet.
+/// Returns warnings. Throws Error as open_split().
+std::vector<std::string> open_plain_shard(ShardFile& shard, const std::string& folder,
+                                          const OpenOptions& options);
+
 /// Fills in `shard`, whose name is set, from the prepared dataset in `folder`. `record`: of this
 /// shard; null if there is none. Returns a warning, if there is one. Throws Error as open_split().
 std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,

@@ -13,7 +13,8 @@ namespace {
 
 constexpr RecordFormat kSummaryFormat{
     .magic = "EGNSUMM\n", .version = 1, .what = "the summary of the shards"};
-constexpr std::uint64_t kChecksummed = 1;  // bit of a shard's flags
+constexpr std::uint64_t kChecksummed = 1;  // bits of a shard's flags
+constexpr std::uint64_t kIndexInCache = 2;
 constexpr std::size_t kLeastEntryBytes = 9 * 8;
 
 // Nothing if there is no such file.
@@ -36,7 +37,8 @@ std::string ShardSummary::encode() const {
   append_u64(out, set_digest);
   append_u64(out, shards.size());
   for (const SummarizedShard& shard : shards) {
-    append_u64(out, shard.has_checksums ? kChecksummed : 0);
+    append_u64(out, (shard.has_checksums ? kChecksummed : 0) |
+                        (shard.is_index_in_cache ? kIndexInCache : 0));
     append_u64(out, shard.record.size_bytes);
     append_u64(out, static_cast<std::uint64_t>(shard.record.mtime_ns));
     append_u64(out, static_cast<std::uint64_t>(shard.sample_count));
@@ -59,7 +61,9 @@ ShardSummary ShardSummary::parse(std::string_view content, const std::string& pa
   }
   summary.shards.resize(count);
   for (SummarizedShard& shard : summary.shards) {
-    shard.has_checksums = (reader.u64() & kChecksummed) != 0;
+    const std::uint64_t flags = reader.u64();
+    shard.has_checksums = (flags & kChecksummed) != 0;
+    shard.is_index_in_cache = (flags & kIndexInCache) != 0;
     shard.record.size_bytes = reader.u64();
     shard.record.mtime_ns = static_cast<std::int64_t>(reader.u64());
     shard.sample_count = static_cast<std::int64_t>(reader.u64());

@@ -24,6 +24,7 @@ struct SummarizedShard {
   std::uint64_t end_offset = 0;  ///< where the samples end in the (uncompressed) tar
   bool has_checksums = false;
   std::uint64_t checksum_digest = 0;  ///< XXH3-64 of the checksum file; 0 if there is none
+  bool is_index_in_cache = false;     ///< of a plain tar
 
   bool operator==(const SummarizedShard&) const = default;
 };

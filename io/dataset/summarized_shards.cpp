@@ -15,12 +15,6 @@
 namespace energon {
 namespace {
 
-bool may_check_later(const OpenOptions& options) {
-  return options.check_shards == CheckShards::kAtFirstRead &&
-         options.broken_shards == BrokenShards::kFail &&
-         options.strictness == ScanStrictness::kNormal;
-}
-
 // What a check at the first read needs of them.
 OpenOptions options_of_checks(const OpenOptions& options) {
   return {.needs_checksums = options.needs_checksums, .cache_dir = options.cache_dir};

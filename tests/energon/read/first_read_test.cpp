@@ -174,6 +174,25 @@ TEST_CASE("an index or a checksum file of another shard is an error at the first
   CHECK_THAT(error, Catch::Contains("energon prepare --force-overwrite"));
 }
 
+TEST_CASE("plain tars that were opened before are read like others", "[energon][first_read]") {
+  const TempDir folder;
+  energon::testing::write_numbered_shards(folder, std::vector<std::int64_t>(20, 4));
+  const auto open = [&](CheckShards check) {
+    return std::make_shared<const Webdataset>(energon::open_split(
+        folder.path(), {.check_shards = check, .cache_dir = folder.file(".cache")}));
+  };
+  open(CheckShards::kAtFirstRead);
+  const auto dataset = open(CheckShards::kAtFirstRead);
+  CHECK_FALSE(dataset->shards().shards.front().is_checked);
+  CHECK(dataset->config() == open(CheckShards::kAtOpening)->config());
+  WebdatasetReader reader(dataset);
+  CHECK(read(reader, {79, 0, 5, 6}) == std::vector<std::int64_t>{79, 0, 5, 6});
+  // Written over after it was opened.
+  folder.write("shard-010.tar", TarBuilder().file("000999.txt", "999").end().text());
+  CHECK_THAT(error_of_reading(reader, 41), Catch::Contains("changed since the dataset was opened"));
+  CHECK(read(reader, {36, 44}) == std::vector<std::int64_t>{36, 44});
+}
+
 TEST_CASE("a loader that is open reads what it opened after another prepare",
           "[energon][first_read]") {
   const Prepared prepared;
