@@ -169,7 +169,9 @@ std::int64_t samples_in(const PipelineData& data) {
 double time_opening(const std::string& path, std::int64_t samples,
                     CheckShards check_shards = CheckShards::kAtFirstRead) {
   const Clock::time_point begin = Clock::now();
-  const PipelineData data = open_data(path, {.check_shards = check_shards});
+  const std::string cache = fs::path(path).parent_path().string() + "/cache";
+  const PipelineData data =
+      open_data(path, {.open = {.cache_dir = cache}, .check_shards = check_shards});
   const double seconds = seconds_since(begin);
   if (samples_in(data) != samples) {
     throw Error(ErrorCode::kInternal,
