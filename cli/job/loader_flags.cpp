@@ -11,6 +11,8 @@ namespace energon::cli {
 namespace {
 
 const std::map<std::string, Mode> kModes = {{"train", Mode::kTrain}, {"val", Mode::kVal}};
+const std::map<std::string, CheckShards> kChecks = {{"first-read", CheckShards::kAtFirstRead},
+                                                    {"opening", CheckShards::kAtOpening}};
 const std::map<std::string, VerifyChecksums> kVerifications = {
     {"always", VerifyChecksums::kAlways},
     {"sampled", VerifyChecksums::kSampled},
@@ -158,6 +160,9 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
                   "Largest state that a worker can keep, in MiB; reserved, not used")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
+  add_choice(
+      command, "--check-shards", flags.check_shards, kChecks,
+      "When each shard of a prepared dataset is compared with what was prepared [first-read]");
   add_choice(command, "--verify-checksums", flags.verify_checksums, kVerifications,
              "Samples that are compared with their stored checksums");
   command

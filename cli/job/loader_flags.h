@@ -54,6 +54,7 @@ struct LoaderFlags {
   std::uint64_t arena_limit_mib = LoaderOptions().arena_limit_bytes >> 20;
   std::uint64_t checkpoint_slot_mib = LoaderOptions().checkpoint_slot_bytes >> 20;
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
+  CheckShards check_shards = DataOptions{}.check_shards;
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
   std::uint64_t max_sample_bytes = DataOptions{}.max_sample_bytes;
   bool has_strict_tars = false;

@@ -106,6 +106,7 @@ DataOptions data_options(const LoaderFlags& flags) {
                        flags.on_error == OnError::kSkip ? BrokenShards::kSkip : BrokenShards::kFail,
                    .strictness = strictness(flags.has_strict_tars),
                    .cache_dir = flags.cache_dir},
+          .check_shards = flags.check_shards,
           .verify_checksums = flags.verify_checksums,
           .max_sample_bytes = flags.max_sample_bytes};
 }

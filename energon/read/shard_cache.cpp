@@ -11,22 +11,19 @@
 namespace energon {
 namespace {
 
-FileSource open_tar(const ShardFile& file) {
-  FileSource tar(file.tar_path);
-  if (tar.identity() != file.tar_identity) {
+void check_recorded_checksums(const ShardFile& file, const ChecksumFile& checksums) {
+  if (file.checksum_digest && checksums.file_digest() != *file.checksum_digest) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the shard changed since the dataset was opened (it had {} bytes, it "
-                            "has {}); prepare the "
-                            "dataset again",
-                            file.tar_identity.size_bytes, tar.size()),
-                {.path = file.tar_path});
+                fmt::format("the checksums of shard '{}' are not those that were prepared; run "
+                            "energon prepare --force-overwrite --checksums again",
+                            printable(file.name)),
+                {.path = file.checksum_path});
   }
-  return tar;
 }
 
 // Requires: the tar is the one that was opened with the dataset.
 ShardIndex map_index(const ShardFile& file, bool with_checksums) {
-  const std::uint64_t tar_size = file.tar_identity.size_bytes;
+  const std::uint64_t tar_size = file.tar_size;
   TarIndex index = TarIndex::map(file.index_path, tar_size);
   if (index.sample_count() != file.sample_count) {
     throw Error(
@@ -38,6 +35,7 @@ ShardIndex map_index(const ShardFile& file, bool with_checksums) {
   std::optional<ChecksumFile> checksums;
   if (with_checksums && !file.checksum_path.empty()) {
     checksums = ChecksumFile::map(file.checksum_path, tar_size, index.sample_count());
+    check_recorded_checksums(file, *checksums);
   }
   std::unique_ptr<SampleBoundaries> boundaries;
   if (file.index_digest) {
@@ -75,12 +73,12 @@ auto with_descriptor(SharedBudget& tars, const Open& open) {
 
 }  // namespace
 
-ShardCache::ShardCache(const std::vector<ShardFile>& shards, bool with_checksums,
+ShardCache::ShardCache(const ShardSet& set, bool with_checksums,
                        std::optional<std::size_t> most_tars, const ReadBudgets& budgets)
-    : shards_(shards),
+    : set_(set),
       with_checksums_(with_checksums),
-      tars_(budgets.tars, shards.size(), most_tars),
-      indexes_(budgets.indexes, shards.size()) {}
+      tars_(budgets.tars, set.shards.size(), most_tars),
+      indexes_(budgets.indexes, set.shards.size()) {}
 
 const ShardIndex& ShardCache::index(std::int64_t shard) {
   const auto number = static_cast<std::size_t>(shard);
@@ -89,7 +87,7 @@ const ShardIndex& ShardCache::index(std::int64_t shard) {
   }
   tar(shard);
   ShardIndex index =
-      with_descriptor(tars_.budget(), [&] { return map_index(shards_[number], with_checksums_); });
+      with_descriptor(tars_.budget(), [&] { return map_index(checked(number), with_checksums_); });
   const std::uint64_t cost = cost_of(index);
   indexes_.budget().advance();
   indexes_.make_room(cost);
@@ -102,8 +100,33 @@ const FileSource& ShardCache::tar(std::int64_t shard) {
     return *tar;
   }
   tars_.make_room(1);
-  return tars_.keep(number, 1,
-                    with_descriptor(tars_.budget(), [&] { return open_tar(shards_[number]); }));
+  return tars_.keep(number, 1, with_descriptor(tars_.budget(), [&] { return open_tar(number); }));
+}
+
+FileSource ShardCache::open_tar(std::size_t number) {
+  const ShardFile& file = checked(number);
+  FileSource tar(file.tar_path);
+  if (tar.identity() != file.tar_identity) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the shard changed since the dataset was opened (it had {} bytes, it "
+                            "has {}); prepare the "
+                            "dataset again",
+                            file.tar_identity.size_bytes, tar.size()),
+                {.path = file.tar_path});
+  }
+  return tar;
+}
+
+const ShardFile& ShardCache::checked(std::size_t number) {
+  const ShardFile& file = set_.shards[number];
+  if (file.is_checked) {
+    return file;
+  }
+  auto known = checked_.find(number);
+  if (known == checked_.end()) {
+    known = checked_.emplace(number, set_.check(file)).first;
+  }
+  return known->second;
 }
 
 }  // namespace energon

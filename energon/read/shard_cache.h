@@ -2,14 +2,15 @@
 //
 // A tar costs a descriptor, its index memory or a mapping; both are limited for all readers of a
 // process together (energon/read/read_budgets.h). The index is checked once; it stays when the tar
-// is closed, so opening the tar again costs two system calls.
+// is closed, so opening the tar again costs two system calls. A shard that was not looked at when
+// the dataset was opened is checked before it is opened for the first time.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <unordered_map>
 
 #include "energon/read/kept_values.h"
 #include "energon/read/read_budgets.h"
@@ -32,10 +33,10 @@ struct ShardIndex {
 /// Not thread-safe. Used only after the fork, so that no two processes share descriptors.
 class ShardCache {
  public:
-  /// `shards` must outlive the cache. At most `most_tars` of them stay open, however many the
+  /// `set` must outlive the cache. At most `most_tars` of them stay open, however many the
   /// budget allows; absent: no such bound.
-  ShardCache(const std::vector<ShardFile>& shards, bool with_checksums,
-             std::optional<std::size_t> most_tars, const ReadBudgets& budgets);
+  ShardCache(const ShardSet& set, bool with_checksums, std::optional<std::size_t> most_tars,
+             const ReadBudgets& budgets);
 
   /// Returns the index of a shard, valid until the next call. Throws Error: kNotFound, kIo;
   /// kCorruptData if the shard is not the one that was indexed (different file, size or number of
@@ -55,13 +56,17 @@ class ShardCache {
   /// TooManyOpenFiles if the system opens no more although all others were closed.
   const FileSource& tar(std::int64_t shard);
   const ShardFile& file(std::int64_t shard) const {
-    return shards_[static_cast<std::size_t>(shard)];
+    return set_.shards[static_cast<std::size_t>(shard)];
   }
   void begin_round() { tars_.budget().advance(); }
   std::size_t capacity() const { return tars_.capacity(); }
 
  private:
-  const std::vector<ShardFile>& shards_;
+  FileSource open_tar(std::size_t number);
+  const ShardFile& checked(std::size_t number);
+
+  const ShardSet& set_;
+  std::unordered_map<std::size_t, ShardFile> checked_;  // those that were not when they came here
   const bool with_checksums_;
   KeptValues<FileSource> tars_;
   KeptValues<ShardIndex> indexes_;

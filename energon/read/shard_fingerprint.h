@@ -20,7 +20,7 @@ class ShardFingerprint {
 
   /// Returns "indexes", the digest of the index files, and, if all shards have checksum files,
   /// "checksums", the digest of those. Requires: `shards` is the same in each call. The first call
-  /// reads these files, 8 bytes per sample each, except indexes whose digest prepare recorded.
+  /// reads these files, 8 bytes per sample each, except those whose digest is known.
   /// Broken shards contribute no digest. Throws Error if a file cannot be read; the next call tries
   /// again.
   const Members& of(std::span<const ShardFile> shards) const;

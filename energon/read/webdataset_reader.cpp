@@ -26,10 +26,10 @@ WebdatasetReader::~WebdatasetReader() = default;
 
 void WebdatasetReader::share_budgets(const ReadBudgets& budgets) {
   const WebdatasetOptions& options = dataset_->options();
-  const std::vector<ShardFile>& shards = dataset_->shards().shards;
-  shards_ = std::make_unique<ShardCache>(shards, options.verify_checksums != VerifyChecksums::kOff,
+  const ShardSet& set = dataset_->shards();
+  shards_ = std::make_unique<ShardCache>(set, options.verify_checksums != VerifyChecksums::kOff,
                                          options.open_shards, budgets);
-  ahead_ = std::make_unique<ReadAhead>(budgets.ahead, shards.size());
+  ahead_ = std::make_unique<ReadAhead>(budgets.ahead, set.shards.size());
 }
 
 void WebdatasetReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,

@@ -1,9 +1,10 @@
 // Resolves a path to the shards to read: one split part of a prepared dataset, or plain tars.
 //
 // Opening checks everything that can be checked without reading samples: every shard and index
-// exists, the counts agree, no shard is shorter than its index says. It also resolves excluded
-// samples to positions, so that later stages use numbers only. Problems are errors when a dataset
-// is opened, not hours later. docs/formats/energon_files.md lists the files that are read.
+// exists, the counts agree, no shard is shorter than its index says. If asked for, and if there is
+// a summary of the shards (io/dataset/shard_summary.h), each shard is checked before it is read for
+// the first time instead. Opening also resolves excluded samples to positions, so that later stages
+// use numbers only. docs/formats/energon_files.md lists the files that are read.
 
 #pragma once
 
@@ -29,14 +30,21 @@ struct ShardFile {
   std::string checksum_path = {};  ///< empty if the shard has no checksums
   /// XXH3-64 of the index file, if prepare() recorded it (io/dataset/shard_record.h).
   std::optional<std::uint64_t> index_digest = std::nullopt;
+  /// XXH3-64 of the index file of a plain tar, if it was noted in a summary.
+  std::optional<std::uint64_t> noted_index_digest = std::nullopt;
+  /// XXH3-64 of the checksum file, if a summary has it (io/dataset/shard_summary.h).
+  std::optional<std::uint64_t> checksum_digest = std::nullopt;
   std::int64_t sample_count = 0;
   std::uint64_t tar_size = 0;
   /// Identity of `tar_path` at opening. A different identity later means that the shard has
-  /// changed.
+  /// changed. Not known if the shard is not checked.
   FileIdentity tar_identity = {};
   /// The shard could not be opened: all its samples are excluded, and only its name and count are
   /// known.
   bool is_broken = false;
+  /// False: the shard was not looked at, all is from a summary. Call ShardSet::check before it is
+  /// read.
+  bool is_checked = true;
 
   bool operator==(const ShardFile&) const = default;
 };
@@ -57,6 +65,10 @@ struct BrokenShard {
   std::string cause = {};
 };
 
+/// Looks at a shard that is not checked, as open_split() would have. Returns it with its identity,
+/// checked. Throws Error as open_split(). Thread-safe.
+using CheckShard = std::function<ShardFile(const ShardFile&)>;
+
 struct ShardSet {
   /// The dataset's folder, or the common folder of plain tars; absolute.
   std::string dataset_path = {};
@@ -65,6 +77,7 @@ struct ShardSet {
   std::vector<SampleExclude> excludes = {};  ///< ascending, without duplicates
   std::vector<BrokenShard> broken = {};      ///< only with BrokenShards::kSkip
   std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
+  CheckShard check = nullptr;                ///< absent if all shards are checked
 };
 
 struct OpenProgress {
@@ -84,6 +97,16 @@ enum class BrokenShards : std::uint8_t {
   kSkip,
 };
 
+/// When each shard, with its index and checksum file, is compared with what was prepared.
+enum class CheckShards : std::uint8_t {
+  kAtOpening,
+  /// Before it is read for the first time, in the process that reads it; opening costs no system
+  /// call per shard, or one for each plain tar. Only where a summary says what the shards are: in a
+  /// folder that prepare() prepared, or of plain tars that was opened before; with uncompressed
+  /// tars, BrokenShards::kFail and normal strictness. Otherwise at opening.
+  kAtFirstRead,
+};
+
 struct OpenOptions {
   /// The part of a prepared dataset to open. Plain tars have no parts: every name means all of
   /// them.
@@ -97,6 +120,9 @@ struct OpenOptions {
   std::vector<std::string> exclude_files = {};
 
   BrokenShards broken_shards = BrokenShards::kFail;
+
+  /// open_split() for a reader that calls ShardSet::check, such as Webdataset, may check later.
+  CheckShards check_shards = CheckShards::kAtOpening;
 
   /// Whether a tar without final zero blocks, or with other data after them, is a warning or an
   /// Error.

@@ -10,13 +10,17 @@
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
 #include "io/file_source.h"
-#include "io/path_exists.h"
+#include "io/read_if_there.h"
 #include "io/shared_folder.h"
 
 namespace energon {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+
+std::string info_json_path(const std::string& meta_folder) { return meta_folder + "/.info.json"; }
 
 [[noreturn]] void fail(const std::string& problem, const std::string& path) {
   throw Error(ErrorCode::kCorruptData, problem, {.path = path});
@@ -28,16 +32,14 @@ using Json = nlohmann::ordered_json;
 
 void add_shard(DatasetInfo& info, std::set<std::string>& names, const std::string& name,
                std::int64_t count, const std::string& path) {
-  // Such a tar would have 17 TB of headers alone; and the counts of all shards can be added.
-  constexpr std::int64_t kMostSamples = std::int64_t{1} << 35;
   if (count < 0) {
     fail(fmt::format("shard_counts of '{}' is {}, but a count is not negative", printable(name),
                      count),
          path);
   }
-  if (count > kMostSamples) {
+  if (count > kMostSamplesOfShard) {
     fail(fmt::format("shard_counts of '{}' is {}, more than a shard can have ({})", printable(name),
-                     count, kMostSamples),
+                     count, kMostSamplesOfShard),
          path);
   }
   if (name.empty() || !names.insert(name).second) {
@@ -183,30 +185,34 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path) {
 }
 
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder) {
-  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
-  const std::string json_path = meta_folder + "/.info.json";
+  complete_commit(folder_of(meta_folder));
+  return parse_info(read_info_text(meta_folder), meta_folder);
+}
+
+std::optional<std::string> read_info_text(const std::string& meta_folder) {
+  const std::string path = info_json_path(meta_folder);
   constexpr int kAttempts = 100;  // a prepare may begin to replace the files after we looked
   for (int i = 0; i < kAttempts; ++i) {
-    complete_commit(folder_of(meta_folder));
-    if (!path_exists(json_path)) {
-      break;
-    }
-    const std::string text = read_file(json_path, kLimitBytes);
+    std::optional<std::string> text = read_if_there(path, kLimitBytes);
     if (text != unfinished_note()) {
-      return parse_info_json(text, json_path);
+      return text;
     }
-    if (i + 1 == kAttempts) {
-      fail(
-          "a prepare was stopped while it replaced the files of this dataset, and its "
-          ".nv-meta.commit is gone; run: energon prepare --force-overwrite",
-          json_path);
-    }
+    complete_commit(folder_of(meta_folder));
+  }
+  fail(
+      "a prepare was stopped while it replaced the files of this dataset, and its "
+      ".nv-meta.commit is gone; run: energon prepare --force-overwrite",
+      path);
+}
+
+std::optional<DatasetInfo> parse_info(const std::optional<std::string>& info_text,
+                                      const std::string& meta_folder) {
+  if (info_text) {
+    return parse_info_json(*info_text, info_json_path(meta_folder));
   }
   const std::string yaml_path = meta_folder + "/.info.yaml";
-  if (path_exists(yaml_path)) {
-    return parse_info_yaml(read_file(yaml_path, kLimitBytes), yaml_path);
-  }
-  return std::nullopt;
+  const std::optional<std::string> text = read_if_there(yaml_path, kLimitBytes);
+  return text ? std::optional(parse_info_yaml(*text, yaml_path)) : std::nullopt;
 }
 
 std::string to_info_json(const DatasetInfo& info) {

@@ -21,6 +21,9 @@ struct ShardCount {
   bool operator==(const ShardCount&) const = default;
 };
 
+/// Such a tar would have 17 TB of headers alone; and the counts of all shards can be added.
+constexpr std::int64_t kMostSamplesOfShard = std::int64_t{1} << 35;
+
 struct DatasetInfo {
   std::optional<std::string> energon_version = std::nullopt;  ///< the software that prepared it
   std::vector<ShardCount> shards = {};
@@ -43,6 +46,12 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path);
 /// prepare that was killed while it replaced the files. Throws Error: kCorruptData, kIo,
 /// kInvalidArgument if this process is not permitted to complete it.
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder);
+
+/// The two steps of it, for use in read_committed(): the content of .info.json, empty if there is
+/// no such file; and the rest, for such a content.
+std::optional<std::string> read_info_text(const std::string& meta_folder);
+std::optional<DatasetInfo> parse_info(const std::optional<std::string>& info_text,
+                                      const std::string& meta_folder);
 
 /// The content of .info.json. Throws Error (kInvalidArgument) if a name is not UTF-8.
 std::string to_info_json(const DatasetInfo& info);

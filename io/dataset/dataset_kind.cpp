@@ -19,8 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 DatasetKind kind_of_folder(const std::string& path) {
-  complete_commit(path);
   const std::string meta = path + "/.nv-meta";
+  if (path_exists(meta + "/.info.json")) {
+    return DatasetKind::kPrepared;  // also while a commit replaces it
+  }
+  complete_commit(path);
   const bool has_info = path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml");
   if (!has_info && path_exists(meta + "/index.sqlite") && !has_shards(path)) {
     return DatasetKind::kFolder;  // with metadata of its media

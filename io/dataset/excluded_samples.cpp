@@ -102,6 +102,11 @@ void scan(const std::string& tar_path, const std::set<std::string>& keys, const 
   }
 }
 
+void sort_excludes_of(ShardSet& set) {
+  std::sort(set.excludes.begin(), set.excludes.end());
+  set.excludes.erase(std::unique(set.excludes.begin(), set.excludes.end()), set.excludes.end());
+}
+
 }  // namespace
 
 std::optional<ExcludeEntry> split_exclude_entry(
@@ -117,6 +122,10 @@ std::optional<ExcludeEntry> split_exclude_entry(
 
 void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
                       const std::string& index_path, ShardSet& set) {
+  if (entries.empty()) {
+    sort_excludes_of(set);
+    return;
+  }
   std::unordered_map<std::string, std::int64_t> ids;
   for (std::size_t i = 0; i < info.shards.size(); ++i) {
     ids.emplace(info.shards[i].name, static_cast<std::int64_t>(i));
@@ -139,11 +148,14 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
     index.emplace(index_path);
   }
   for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
-    const ShardFile& file = set.shards[shard];
-    const auto keys = excluded.find(file.name);
-    if (keys == excluded.end() || file.is_broken) {
+    const auto keys = excluded.find(set.shards[shard].name);
+    if (keys == excluded.end() || set.shards[shard].is_broken) {
       continue;
     }
+    if (!set.shards[shard].is_checked) {
+      set.shards[shard] = set.check(set.shards[shard]);
+    }
+    const ShardFile& file = set.shards[shard];
     std::set<std::string> missing = keys->second;
     const auto found = [&](const std::string& key, std::int64_t sample) {
       missing.erase(key);
@@ -167,8 +179,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
     }
   }
   warnings.finish();
-  std::sort(set.excludes.begin(), set.excludes.end());
-  set.excludes.erase(std::unique(set.excludes.begin(), set.excludes.end()), set.excludes.end());
+  sort_excludes_of(set);
 }
 
 }  // namespace energon

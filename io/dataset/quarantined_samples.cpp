@@ -33,6 +33,9 @@ std::vector<std::string> QuarantinedSamples::entries() const {
 
 QuarantinedSamples take_quarantined(const std::vector<std::string>& files, ShardSet& set) {
   QuarantinedSamples samples;
+  if (files.empty()) {
+    return samples;
+  }
   std::set<std::string> shards;
   std::set<std::string> known;
   for (const ShardFile& shard : set.shards) {
@@ -64,6 +67,9 @@ QuarantinedSamples take_quarantined(const std::vector<std::string>& files, Shard
 }
 
 void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set) {
+  if (quarantined.places.empty()) {
+    return;
+  }
   // One shard may be there several times.
   std::unordered_multimap<std::string, std::int64_t> numbers;
   for (std::size_t i = 0; i < set.shards.size(); ++i) {

@@ -14,7 +14,7 @@ namespace {
 // Of what an open dataset is made, as far as a prepare changes it.
 std::string version_of(const std::string& dataset_path) {
   const std::string meta = dataset_path + "/.nv-meta";
-  std::string version = published_commit(dataset_path);
+  std::string version;
   struct stat status {};
   if (::stat((meta + "/.info.json").c_str(), &status) == 0) {
     version += fmt::format("|{}|{}|{}|{}", status.st_ino, status.st_size, status.st_mtim.tv_sec,
@@ -27,6 +27,10 @@ std::string version_of(const std::string& dataset_path) {
   return version;
 }
 
+bool is_unchanged(const std::string& dataset_path, const std::string& version) {
+  return published_commit(dataset_path).empty() && version_of(dataset_path) == version;
+}
+
 }  // namespace
 
 void read_committed(const std::string& dataset_path, const std::function<void()>& read) {
@@ -36,11 +40,11 @@ void read_committed(const std::string& dataset_path, const std::function<void()>
     const std::string before = version_of(dataset_path);
     try {
       read();
-      if (version_of(dataset_path) == before) {
+      if (is_unchanged(dataset_path, before)) {
         return;
       }
     } catch (const Error&) {
-      if (version_of(dataset_path) == before) {
+      if (is_unchanged(dataset_path, before)) {
         throw;
       }
     }

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/dataset/shard_record.h"
+#include "io/dataset/shard_summary.h"
 #include "io/index/sample_rows.h"
 #include "io/mutex.h"
 #include "io/tar/shard_scan.h"
@@ -23,8 +23,8 @@ namespace energon {
 struct ScannedShard {
   ShardScan scan = {};
   std::uint64_t tar_size = 0;
-  ShardRecord record = {};  ///< without a name; set by prepare() only, as what follows
-  SampleRows rows = {};     ///< instead of the samples of `scan`
+  SummarizedShard summary = {};  ///< without a name; set by prepare() only, as what follows
+  SampleRows rows = {};          ///< instead of the samples of `scan`
   std::vector<std::string> part_names = {};  ///< distinct, in the order of the tar, not all
   std::exception_ptr error = nullptr;        ///< if set, there is no scan
 };

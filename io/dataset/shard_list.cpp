@@ -219,6 +219,9 @@ ShardList list_shards(const std::vector<std::string>& paths) {
 }
 
 void check_shard_name(const std::string& name, const std::string& path) {
+  if (!name.empty() && name.front() != '/' && name.find("..") == std::string::npos) {
+    return;  // as nearly all, and much faster
+  }
   const fs::path as_path(name);
   if (name.empty() || as_path.is_absolute() ||
       std::find(as_path.begin(), as_path.end(), "..") != as_path.end()) {

@@ -16,19 +16,15 @@ namespace {
 // What is odd about the end of a tar that has an index already. Throws Error if the options say so.
 std::optional<std::string> odd_end(const FileSource& tar, std::uint64_t end_offset,
                                    ScanStrictness strictness) {
-  const bool is_strict = strictness == ScanStrictness::kStrict;
   // Only the strict look at what is behind the first zero block.
-  const ArchiveTail tail = is_strict                  ? check_archive_tail(tar, end_offset)
-                           : end_offset == tar.size() ? ArchiveTail::kNoEnd
-                                                      : ArchiveTail::kComplete;
-  if (tail == ArchiveTail::kComplete) {
-    return std::nullopt;
+  if (strictness != ScanStrictness::kStrict) {
+    return missing_end(end_offset, tar.size());
   }
-  const std::string text = describe(tail, end_offset);
-  if (is_strict) {
-    throw Error(ErrorCode::kCorruptData, text, {.byte_offset = end_offset});
+  if (const ArchiveTail tail = check_archive_tail(tar, end_offset);
+      tail != ArchiveTail::kComplete) {
+    throw Error(ErrorCode::kCorruptData, describe(tail, end_offset), {.byte_offset = end_offset});
   }
-  return text;
+  return std::nullopt;
 }
 
 FileSource open_listed(const std::string& path, const std::string& name) {
@@ -54,6 +50,11 @@ void fail_unprepared(const std::string& path, const std::string& what) {
               {.path = path});
 }
 
+std::optional<std::string> missing_end(std::uint64_t end_offset, std::uint64_t tar_size) {
+  return end_offset == tar_size ? std::optional(describe(ArchiveTail::kNoEnd, end_offset))
+                                : std::nullopt;
+}
+
 std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
                                          ScanStrictness strictness) {
   shard.tar_size = tar.size();
@@ -70,9 +71,34 @@ std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar
   }
 }
 
+bool may_check_later(const OpenOptions& options) {
+  return options.check_shards == CheckShards::kAtFirstRead &&
+         options.broken_shards == BrokenShards::kFail &&
+         options.strictness == ScanStrictness::kNormal;
+}
+
+std::vector<std::string> open_plain_shard(ShardFile& shard, const std::string& folder,
+                                          const OpenOptions& options) {
+  std::vector<std::string> warnings;
+  const std::string original = folder + "/" + shard.name;
+  shard.tar_path = ensure_expanded(original, options.cache_dir);
+  read_copy(original, shard.tar_path, [&] {
+    IndexedTar indexed = index_tar(original, shard.tar_path, options.cache_dir, options.strictness);
+    shard.index_path = indexed.index_path;
+    warnings = std::move(indexed.warnings);
+    if (auto odd = measure_shard(shard, FileSource(shard.tar_path), options.strictness);
+        odd && !indexed.is_new) {
+      warnings.push_back(std::move(*odd));
+    }
+  });
+  // Only an index beside the data has checksums, never one in the cache.
+  const std::string checksums = checksum_path(shard.index_path);
+  shard.checksum_path = path_exists(checksums) ? checksums : "";
+  return warnings;
+}
+
 std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
-                                      const std::string& folder,
-                                      const std::optional<ShardRecords>& records,
+                                      const std::string& folder, const ShardRecord* record,
                                       const OpenOptions& options) {
   const std::string original = folder + "/" + shard.name;
   // Opened once: what is checked is what is recorded of it, whoever replaces it meanwhile.
@@ -96,7 +122,7 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
                             printable(shard.name), count_in_info, shard.sample_count),
                 {.path = shard.index_path});
   }
-  if (const ShardRecord* const record = records ? records->find(shard.name) : nullptr) {
+  if (record != nullptr) {
     read_copy(original, shard.tar_path, [&] {
       check_recorded_once(*record, file, tar, shard.index_path, options.cache_dir);
     });
@@ -108,10 +134,9 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
   return oddity;
 }
 
-void check_has_checksums(const ShardFile& shard, const std::optional<ShardRecords>& records,
+void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
                          const OpenOptions& options) {
-  if (shard.checksum_path.empty() && records && records->has_checksums() &&
-      options.needs_checksums) {
+  if (shard.checksum_path.empty() && prepared_with_checksums && options.needs_checksums) {
     throw Error(ErrorCode::kNotFound,
                 fmt::format("shard '{}': the checksum file is missing, with which the dataset was "
                             "prepared; bring it back, prepare again with --checksums, or go on "

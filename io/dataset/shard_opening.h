@@ -19,11 +19,8 @@ namespace energon {
 /// Collects warnings of shards that are opened concurrently, in the order of the shards.
 class ShardWarnings {
  public:
-  explicit ShardWarnings(const ShardSet& set) : texts_(set.shards.size()) {
-    for (const ShardFile& shard : set.shards) {
-      names_.push_back(shard.name);
-    }
-  }
+  /// The names of the shards in `set`, which must outlive this, must not change.
+  explicit ShardWarnings(const ShardSet& set) : set_(set), texts_(set.shards.size()) {}
 
   /// The warnings of one shard. Different threads may use different shards.
   std::vector<std::string>& of(std::size_t shard) { return texts_[shard]; }
@@ -35,7 +32,7 @@ class ShardWarnings {
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       for (const std::string& text : texts_[i]) {
         if (++count <= kMost) {
-          warnings.push_back(fmt::format("shard '{}': {}", printable(names_[i]), text));
+          warnings.push_back(fmt::format("shard '{}': {}", printable(set_.shards[i].name), text));
         }
       }
     }
@@ -45,7 +42,7 @@ class ShardWarnings {
   }
 
  private:
-  std::vector<std::string> names_;
+  const ShardSet& set_;
   std::vector<std::vector<std::string>> texts_;  // by shard
 };
 
@@ -55,17 +52,27 @@ class ShardWarnings {
 std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
                                          ScanStrictness strictness);
 
-/// Fills in `shard`, whose name is set, from the prepared dataset in `folder`. Returns a warning,
-/// if there is one. Throws Error as open_split().
+/// What is odd about a tar whose samples end at `end_offset`: that it has no zero block there.
+std::optional<std::string> missing_end(std::uint64_t end_offset, std::uint64_t tar_size);
+
+/// Whether the options permit that shards are checked when they are read for the first time.
+bool may_check_later(const OpenOptions& options);
+
+/// Fills in `shard`, a plain tar in `folder` whose name is set; indexes it if it has no index yet.
+/// Returns warnings. Throws Error as open_split().
+std::vector<std::string> open_plain_shard(ShardFile& shard, const std::string& folder,
+                                          const OpenOptions& options);
+
+/// Fills in `shard`, whose name is set, from the prepared dataset in `folder`. `record`: of this
+/// shard; null if there is none. Returns a warning, if there is one. Throws Error as open_split().
 std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
-                                      const std::string& folder,
-                                      const std::optional<ShardRecords>& records,
+                                      const std::string& folder, const ShardRecord* record,
                                       const OpenOptions& options);
 
-/// Throws Error (kNotFound) that names the checksum file of `shard`, if the dataset was prepared
-/// with checksums, they are needed, and the file is missing. This does not make the shard broken,
-/// so it is an Error with every BrokenShards policy.
-void check_has_checksums(const ShardFile& shard, const std::optional<ShardRecords>& records,
+/// Throws Error (kNotFound) that names the checksum file of `shard`, if the dataset was
+/// `prepared_with_checksums`, they are needed, and the file is missing. This does not make the
+/// shard broken, so it is an Error with every BrokenShards policy.
+void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
                          const OpenOptions& options);
 
 /// Throws Error (kInvalidArgument) that names the missing part of a prepared dataset.

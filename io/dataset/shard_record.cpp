@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "io/dataset/record_bytes.h"
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/index/index_cache.h"
@@ -17,61 +16,12 @@
 namespace energon {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "shard records are little-endian and are read and written as they are");
-
-constexpr std::string_view kRecordMagic = "EGNSHRD\n";
-constexpr std::uint64_t kVersion = 1;
+constexpr RecordFormat kFormat{
+    .magic = "EGNSHRD\n", .version = 1, .what = "the record of the shards"};
 constexpr std::uint64_t kHasChecksums = 1;  // bit of the flags
-constexpr std::size_t kDigestBytes = 8;     // of the digest at the end
 constexpr std::size_t kLeastShardBytes = 5 * 8;
 constexpr std::int64_t kDigestedHeaders = 64;
 constexpr std::size_t kBlockBytes = 512;  // of a tar
-
-void append_u64(std::string& out, std::uint64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-void append_text(std::string& out, std::string_view text) {
-  append_u64(out, text.size());
-  out += text;
-}
-
-class Reader {
- public:
-  Reader(std::string_view content, const std::string& path) : rest_(content), path_(path) {}
-
-  std::uint64_t u64() {
-    const std::string_view bytes = take(sizeof(std::uint64_t));
-    std::uint64_t value = 0;
-    std::memcpy(&value, bytes.data(), sizeof(value));
-    return value;
-  }
-
-  std::string text() {
-    const std::uint64_t size = u64();
-    return std::string(take(size));
-  }
-
-  std::size_t left() const { return rest_.size(); }
-
-  [[noreturn]] void fail(const std::string& problem) const {
-    throw Error(ErrorCode::kCorruptData, problem, {.path = path_});
-  }
-
- private:
-  std::string_view take(std::uint64_t size) {
-    if (size > rest_.size()) {
-      fail("the record of the shards is damaged: it ends in the middle of an entry");
-    }
-    const std::string_view taken = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return taken;
-  }
-
-  std::string_view rest_;
-  const std::string& path_;
-};
 
 [[noreturn]] void fail_replaced(const ShardRecord& record, const std::string& how,
                                 const std::string& tar_path) {
@@ -80,33 +30,6 @@ class Reader {
                           "purpose, run energon prepare --force-overwrite again",
                           printable(record.name), how),
               {.path = tar_path});
-}
-
-// What follows the version. Throws Error unless magic bytes, digest and version are right.
-std::string_view checked_body(std::string_view content, const std::string& path) {
-  if (content.size() < kRecordMagic.size() + kDigestBytes || !content.starts_with(kRecordMagic)) {
-    throw Error(ErrorCode::kCorruptData,
-                "not a record of shards: it is too short or begins with other bytes; prepare the "
-                "dataset again",
-                {.path = path});
-  }
-  const std::string_view checked = content.substr(0, content.size() - kDigestBytes);
-  if (Reader(content.substr(checked.size()), path).u64() != xxh3_64(as_bytes(checked))) {
-    throw Error(ErrorCode::kCorruptData,
-                "the record of the shards is damaged: its own digest does not match; prepare the "
-                "dataset again",
-                {.path = path});
-  }
-  std::string_view body = checked.substr(kRecordMagic.size());
-  if (const std::uint64_t version = Reader(body, path).u64(); version != kVersion) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("the record of the shards has version {}, this library reads version "
-                            "{}; prepare the dataset again",
-                            version, kVersion),
-                {.path = path});
-  }
-  body.remove_prefix(sizeof(std::uint64_t));
-  return body;
 }
 
 }  // namespace
@@ -128,8 +51,7 @@ const ShardRecord* ShardRecords::find(const std::string& name) const {
 }
 
 std::string ShardRecords::encode() const {
-  std::string out(kRecordMagic);
-  append_u64(out, kVersion);
+  std::string out = begin_record(kFormat);
   append_u64(out, has_checksums_ ? kHasChecksums : 0);
   append_text(out, uuid_);
   append_u64(out, shards_.size());
@@ -140,17 +62,17 @@ std::string ShardRecords::encode() const {
     append_u64(out, shard.index_digest);
     append_text(out, shard.name);
   }
-  append_u64(out, xxh3_64(as_bytes(out)));
+  seal_record(out);
   return out;
 }
 
 ShardRecords ShardRecords::parse(std::string_view content, const std::string& path) {
-  Reader reader(checked_body(content, path), path);
+  RecordReader reader(content, kFormat, path);
   const std::uint64_t flags = reader.u64();
-  std::string uuid = reader.text();
+  std::string uuid(reader.text());
   const std::uint64_t count = reader.u64();
   if (count > reader.left() / kLeastShardBytes) {
-    reader.fail("the record of the shards is damaged: it counts more shards than it holds");
+    reader.fail("it counts more shards than it holds");
   }
   std::vector<ShardRecord> shards(count);
   for (ShardRecord& shard : shards) {
@@ -161,7 +83,7 @@ ShardRecords ShardRecords::parse(std::string_view content, const std::string& pa
     shard.name = reader.text();
   }
   if (reader.left() != 0) {
-    reader.fail("the record of the shards is damaged: it goes on behind its last shard");
+    reader.fail("it goes on behind its last shard");
   }
   return ShardRecords(std::move(uuid), (flags & kHasChecksums) != 0, std::move(shards));
 }

@@ -4,7 +4,10 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,6 +15,7 @@
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/path_exists.h"
+#include "io/read_if_there.h"
 
 namespace energon {
 namespace {
@@ -171,11 +175,43 @@ SplitConfig parse_split_json(const std::string& text, const std::string& path) {
   return parse_split_yaml(join_surrogates(text, path), path);
 }
 
+std::optional<SplitConfig> parse_as_written(const std::string& text) {
+  SplitConfig config;
+  std::vector<std::string>* list = nullptr;  // that lines with a dash belong to
+  std::set<std::string_view> names;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    constexpr std::string_view kNone = ": []";
+    if (line.starts_with("exclude:")) {
+      list = &config.exclude;
+    } else if (list != nullptr && line.starts_with("- ")) {
+      list->emplace_back(line.substr(2));
+    } else if (list != nullptr && line.starts_with("  - ")) {
+      list->emplace_back(line.substr(4));
+    } else if (line.starts_with("  ") && (line.ends_with(':') || line.ends_with(kNone))) {
+      const std::string_view name = line.substr(2, line.rfind(':') - 2);
+      if (!names.insert(name).second) {
+        return std::nullopt;  // an error of the parser
+      }
+      config.parts.push_back({.name = std::string(name), .patterns = {}});
+      list = line.ends_with(':') ? &config.parts.back().patterns : nullptr;
+    } else if (line != "split_parts:") {
+      return std::nullopt;
+    }
+  }
+  return to_split_yaml(config) == text ? std::optional(std::move(config)) : std::nullopt;
+}
+
 SplitConfig read_split_config(const std::string& meta_folder,
                               const std::optional<std::string>& name) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
   std::string path = fmt::format("{}/{}", meta_folder, name.value_or("split.yaml"));
-  if (!name && !path_exists(path)) {
+  if (!name) {
+    if (const auto text = read_if_there(path, kLimitBytes)) {
+      auto written = parse_as_written(*text);
+      return written ? *std::move(written) : parse_split_yaml(*text, path);
+    }
     const std::string json_path = meta_folder + "/split.json";
     path = path_exists(json_path) ? json_path : path;
   }

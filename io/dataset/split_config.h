@@ -43,6 +43,10 @@ struct SplitConfig {
 SplitConfig parse_split_yaml(const std::string& text, const std::string& path);
 SplitConfig parse_split_json(const std::string& text, const std::string& path);
 
+/// The same for a text that to_split_yaml() wrote, without a YAML parser; empty for any other text
+/// and, for instance, if a name is quoted.
+std::optional<SplitConfig> parse_as_written(const std::string& text);
+
 /// Reads the file `name` in `meta_folder`; the name must end in .yaml or .json. Without a name,
 /// reads split.yaml, else split.json. Throws Error: kNotFound, kInvalidArgument.
 SplitConfig read_split_config(const std::string& meta_folder,

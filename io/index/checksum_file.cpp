@@ -100,6 +100,8 @@ ChecksumFile ChecksumFile::map(const std::string& checksum_path, std::uint64_t t
   return {FileContent::map(file), tar_size, sample_count, checksum_path};
 }
 
+std::uint64_t ChecksumFile::file_digest() const { return xxh3_64(content_.bytes()); }
+
 bool ChecksumFile::matches(std::int64_t i, ByteView range_bytes) const {
   return xxh3_64(range_bytes) == digest(i);
 }

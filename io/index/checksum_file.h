@@ -38,6 +38,8 @@ class ChecksumFile {
   /// Requires: 0 <= i < sample_count().
   std::uint64_t digest(std::int64_t i) const { return digests_[static_cast<std::size_t>(i)]; }
   bool is_mapped() const { return content_.is_mapped(); }
+  /// XXH3-64 of the file's bytes.
+  std::uint64_t file_digest() const;
 
   /// Whether `range_bytes`, the bytes of TarIndex::range(i), match the stored digest. Requires: 0
   /// <= i < sample_count().

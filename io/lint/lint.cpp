@@ -24,6 +24,7 @@
 #include "io/lint/lint_jsonl.h"
 #include "io/lint/lint_metadataset.h"
 #include "io/lint/lint_shard.h"
+#include "io/lint/lint_summary.h"
 #include "io/path_exists.h"
 
 namespace energon {
@@ -145,6 +146,12 @@ class DatasetLinter {
       const FileSource file(original);
       const FileSource tar(ensure_expanded(file, options_.cache_dir));
       check_recorded(*record, file.identity(), tar, tar_index_path(original));
+      if (dataset_.summary != nullptr) {
+        const auto& summarized = dataset_.summary->shards[static_cast<std::size_t>(i)];
+        if (std::string problem = lint_summarized(summarized, dataset_.folder); !problem.empty()) {
+          findings_.add({.shard = name(i), .message = std::move(problem)});
+        }
+      }
     } catch (const Error& error) {
       findings_.add(problem_of(name(i), error));
     }

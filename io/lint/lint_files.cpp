@@ -10,6 +10,7 @@
 #include "io/dataset/shard_list.h"
 #include "io/dataset/split_config.h"
 #include "io/file_source.h"
+#include "io/lint/lint_summary.h"
 #include "io/path_exists.h"
 #include "io/recipe/dataset_yaml.h"
 
@@ -91,6 +92,7 @@ LintedDataset lint_prepared(const std::string& path, const DatasetInfo& info,
   } catch (const Error& error) {
     report.problems.push_back(problem_of("", error));
   }
+  dataset.summary = lint_summary(dataset, report);
   check_splits(dataset, meta, options, report);
   return dataset;
 }

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "io/dataset/shard_record.h"
+#include "io/dataset/shard_summary.h"
 #include "io/error.h"
 #include "io/lint/lint.h"
 
@@ -21,6 +23,7 @@ struct LintedDataset {
   std::vector<std::int64_t> counts = {};  ///< as in .info.json; empty if there is none
   std::string sqlite_path = {};           ///< empty if there is none
   std::optional<ShardRecords> records = std::nullopt;
+  std::shared_ptr<const ShardSummary> summary = nullptr;  ///< null if there is none
 };
 
 /// Reads the files of the dataset at `path`, checks the split files, and adds what is wrong to

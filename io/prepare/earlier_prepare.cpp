@@ -21,10 +21,11 @@ namespace {
 
 constexpr std::uint64_t kNoSizeLimit = UINT64_MAX;
 
-// The first of what keeps the shard from being taken over; empty if there is nothing. Sets `bytes`
-// to where its samples end.
-std::string changed_in(const std::string& shard_path, const ShardCount& shard,
-                       const ShardRecord& record, bool needs_checksums, std::uint64_t& bytes) {
+// The first of what keeps the shard, whose record and count are known, from being taken over; empty
+// if there is nothing. Then fills in the rest.
+std::string changed_in(const std::string& shard_path, bool needs_checksums,
+                       SummarizedShard& shard) {
+  const ShardRecord& record = shard.record;
   const FileSource file(shard_path);
   if (file.size() != record.size_bytes || file.identity().mtime_ns != record.mtime_ns) {
     return "has another size or modification time";
@@ -39,10 +40,15 @@ std::string changed_in(const std::string& shard_path, const ShardCount& shard,
   if (!is_compressed && header_digest(file, index) != record.header_digest) {
     return "has other headers";
   }
-  if (needs_checksums && !path_exists(checksum_path(index_path))) {
-    return "has no file of checksums";
+  if (needs_checksums) {
+    const std::string checksums = checksum_path(index_path);
+    if (!path_exists(checksums)) {
+      return "has no file of checksums";
+    }
+    shard.has_checksums = true;
+    shard.checksum_digest = xxh3_64(as_bytes(read_file(checksums, kNoSizeLimit)));
   }
-  bytes = index.entries().back();
+  shard.end_offset = index.entries().back();
   return "";
 }
 
@@ -50,11 +56,10 @@ std::string changed_in(const std::string& shard_path, const ShardCount& shard,
 std::string find_change(const std::string& dataset_path, EarlierPrepare& earlier,
                         bool needs_checksums, int threads) {
   std::vector<std::string> changes(earlier.shards.size());
-  std::vector<std::uint64_t> bytes(earlier.shards.size());
   const auto errors = parallel_for(earlier.count(), threads, [&](std::int64_t job) {
     const auto i = static_cast<std::size_t>(job);
-    changes[i] = changed_in(dataset_path + "/" + earlier.shards[i].name, earlier.shards[i],
-                            earlier.records[i], needs_checksums, bytes[i]);
+    changes[i] = changed_in(dataset_path + "/" + earlier.shards[i].name, needs_checksums,
+                            earlier.summary[i]);
   });
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (errors[i] != nullptr) {
@@ -63,7 +68,7 @@ std::string find_change(const std::string& dataset_path, EarlierPrepare& earlier
     if (!changes[i].empty()) {
       return fmt::format("shard '{}' {}", printable(earlier.shards[i].name), changes[i]);
     }
-    earlier.bytes += bytes[i];
+    earlier.bytes += earlier.summary[i].end_offset;
   }
   return "";
 }
@@ -90,7 +95,7 @@ EarlierChoice look(const std::string& dataset_path, std::span<const std::string>
                               printable(shard.name)));
     }
     earlier.shards.push_back(shard);
-    earlier.records.push_back(*record);
+    earlier.summary.push_back({.record = *record, .sample_count = shard.sample_count});
   }
   if (needs_checksums && !records->has_checksums()) {
     return none("the earlier prepare wrote no checksums");

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/shard_record.h"
+#include "io/dataset/shard_summary.h"
 #include "io/index/earlier_index.h"
 
 namespace energon {
@@ -18,9 +18,9 @@ namespace energon {
 /// rows are taken over.
 struct EarlierPrepare {
   std::vector<ShardCount> shards = {};
-  std::vector<ShardRecord> records = {};     ///< of these shards
-  std::unique_ptr<EarlierIndex> index = {};  ///< has the rows of these shards and no others
-  std::uint64_t bytes = 0;                   ///< of the tars, as far as they have samples
+  std::vector<SummarizedShard> summary = {};  ///< of these shards
+  std::unique_ptr<EarlierIndex> index = {};   ///< has the rows of these shards and no others
+  std::uint64_t bytes = 0;                    ///< of the tars, as far as they have samples
 
   std::int64_t count() const { return static_cast<std::int64_t>(shards.size()); }
 };

@@ -18,8 +18,10 @@
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_list.h"
-#include "io/dataset/shard_record.h"
+#include "io/dataset/shard_summary.h"
 #include "io/error.h"
+#include "io/file_source.h"
+#include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/parallel_for.h"
@@ -30,6 +32,7 @@
 #include "io/prepare/earlier_prepare.h"
 #include "io/prepare/row_numbers.h"
 #include "io/prepare/staging_folder.h"
+#include "io/recipe/dataset_yaml.h"
 #include "io/write_all.h"
 
 namespace energon {
@@ -39,8 +42,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxPartNames = 50;
 constexpr std::size_t kMaxProblemsNamed = 50;
-constexpr std::string_view kDatasetYaml =
-    "__module__: megatron.energon\n__class__: CrudeWebdataset\n";
 
 void validate(const PrepareOptions& options) {
   if (!options.split_ratios.empty() && !options.split_patterns.empty()) {
@@ -253,7 +254,7 @@ class Preparation {
     }
     writer_->add(*earlier_.index, counts);
     info_.shards = earlier_.shards;
-    records_ = earlier_.records;
+    summary_.shards = earlier_.summary;
     report_.samples = earlier_.index->counts().samples;
     report_.parts = earlier_.index->counts().parts;
     report_.bytes = earlier_.bytes;
@@ -299,13 +300,17 @@ class Preparation {
     write_tar_index(index_path, entries, file_mode_);
     mark_index_fresh(index_path, identity);
     const TarIndex index = TarIndex::from_entries(std::move(entries), tar.size(), original);
-    shard.record = {.size_bytes = identity.size_bytes,
-                    .mtime_ns = identity.mtime_ns,
-                    .header_digest = header_digest(tar, index),
-                    .index_digest = index.digest()};
+    shard.summary = {.record = {.size_bytes = identity.size_bytes,
+                                .mtime_ns = identity.mtime_ns,
+                                .header_digest = header_digest(tar, index),
+                                .index_digest = index.digest()},
+                     .sample_count = index.sample_count(),
+                     .end_offset = shard.scan.end_offset};
     if (options_.checksums == Checksums::kWrite) {
-      write_checksums(staging_.loose_file(i, ".xxh3"), tar.size(), compute_checksums(tar, index),
-                      file_mode_);
+      const std::string checksums = encode_checksums(tar.size(), compute_checksums(tar, index));
+      write_file_atomically(staging_.loose_file(i, ".xxh3"), as_bytes(checksums), file_mode_);
+      shard.summary.has_checksums = true;
+      shard.summary.checksum_digest = xxh3_64(as_bytes(checksums));
     }
     if (FileSource(original).identity() != identity) {
       throw Error(ErrorCode::kCorruptData, "the shard was changed while it was read");
@@ -347,8 +352,8 @@ class Preparation {
       return;
     }
     info_.shards.push_back({name, counts.samples});
-    records_.push_back(shard.record);
-    records_.back().name = name;
+    summary_.shards.push_back(shard.summary);
+    summary_.shards.back().record.name = name;
     report_.samples += counts.samples;
     report_.parts += counts.parts;
     report_.bytes += shard.tar_size;
@@ -383,15 +388,24 @@ class Preparation {
     info_.energon_version = std::string(writer_version());
     const std::string uuid = make_uuid();
     staging_.write_meta_file("index.uuid", as_bytes(uuid), file_mode_);
-    const ShardRecords records(uuid, options_.checksums == Checksums::kWrite, std::move(records_));
-    staging_.write_meta_file("shard_record.bin", as_bytes(records.encode()), file_mode_);
+    std::vector<ShardRecord> shards;
+    for (const SummarizedShard& shard : summary_.shards) {
+      shards.push_back(shard.record);
+    }
+    const ShardRecords records(uuid, options_.checksums == Checksums::kWrite, std::move(shards));
+    const std::string record = records.encode();
+    const std::string info = to_info_json(info_);
+    summary_.set_digest = prepared_set_digest(info, uuid, record);
+    staging_.write_meta_file("shard_record.bin", as_bytes(record), file_mode_);
+    staging_.write_meta_file("shard_summary.bin", as_bytes(summary_.encode()), file_mode_);
     staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
     if (options_.dataset_yaml_name &&
         !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
-      staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(kDatasetYaml), file_mode_);
+      staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(crude_dataset_yaml()),
+                               file_mode_);
     }
     // Last: a folder without it is not prepared.
-    staging_.write_meta_file(".info.json", as_bytes(to_info_json(info_)), file_mode_);
+    staging_.write_meta_file(".info.json", as_bytes(info), file_mode_);
   }
 
   void commit() {
@@ -431,7 +445,7 @@ class Preparation {
   RowNumbers row_numbers_;
   std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before staging_ is removed
   DatasetInfo info_;
-  std::vector<ShardRecord> records_;
+  ShardSummary summary_;
   Problems problems_;
   std::set<std::string> part_names_;
 };

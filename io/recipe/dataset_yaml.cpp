@@ -8,11 +8,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/path_exists.h"
+#include "io/read_if_there.h"
 #include "io/recipe/metadataset_fields.h"
 
 namespace energon {
@@ -148,14 +147,15 @@ class Reader {
 DatasetYaml read_file_of_loader(const std::string& path, bool is_named) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
   DatasetYaml result;
-  if (!path_exists(path)) {
-    if (is_named) {
-      throw Error(ErrorCode::kNotFound, "the dataset_config does not exist", {.path = path});
-    }
+  const std::optional<std::string> text = read_if_there(path, kLimitBytes);
+  if (!text && is_named) {
+    throw Error(ErrorCode::kNotFound, "the dataset_config does not exist", {.path = path});
+  }
+  if (!text || text == crude_dataset_yaml()) {
     return result;
   }
   Reader reader(result);
-  for (const auto& [key, value] : YamlValue::parse(read_file(path, kLimitBytes), path).entries()) {
+  for (const auto& [key, value] : YamlValue::parse(*text, path).entries()) {
     reader.read(key, value);
   }
   reader.finish(path);
@@ -164,11 +164,14 @@ DatasetYaml read_file_of_loader(const std::string& path, bool is_named) {
 
 }  // namespace
 
+std::string_view crude_dataset_yaml() {
+  return "__module__: megatron.energon\n__class__: CrudeWebdataset\n";
+}
+
 DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std::string>& name) {
   const std::string path = fmt::format("{}/.nv-meta/{}", folder, name.value_or("dataset.yaml"));
-  DatasetYaml result;
-  read_committed(folder, [&] { result = read_file_of_loader(path, name.has_value()); });
-  return result;
+  complete_commit(folder);  // one file, so what is read is the old one or the new one
+  return read_file_of_loader(path, name.has_value());
 }
 
 }  // namespace energon

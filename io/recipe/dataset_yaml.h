@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/boxed_json.h"
@@ -31,6 +32,9 @@ struct DatasetYaml {
 
   std::vector<std::string> warnings = {};  ///< settings in the file that are not applied
 };
+
+/// The content that prepare() writes: samples have their parts as stored.
+std::string_view crude_dataset_yaml();
 
 /// Reads the file `name` of the dataset in `folder`. Without a name, reads dataset.yaml, which may
 /// be missing. Throws Error: kNotFound if a named file is missing, kInvalidArgument with place and

@@ -65,7 +65,7 @@ class Opener {
  private:
   void open_webdataset(const LeafReference& reference, PipelineLeaf& leaf) {
     auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
-                              leaf.subflavors, reference.yaml);
+                              leaf.subflavors, reference.yaml, options_.check_shards);
     leaf.slicing = slicing_of(reference.yaml);
     leaf.length = dataset->sample_count();
     if (dataset->shards().kind == "prepared") {
@@ -90,8 +90,9 @@ class Opener {
   std::shared_ptr<const Webdataset> webdataset(const std::string& path, const std::string& split,
                                                const std::optional<std::string>& split_config,
                                                const std::string& subflavors,
-                                               const DatasetYaml& yaml) {
+                                               const DatasetYaml& yaml, CheckShards check_shards) {
     OpenOptions open = options_.open;
+    open.check_shards = check_shards;
     open.split_part = split;
     open.split_config = split_config;
     open.needs_checksums = options_.verify_checksums != VerifyChecksums::kOff;
@@ -123,7 +124,8 @@ class Opener {
       for (std::size_t i = 0; i < reference.columns.size(); ++i) {
         const JoinColumn& column = reference.columns[i];
         columns.push_back(webdataset(column.path, column.split_part, column.split_config,
-                                     leaf.subflavors, reference.column_yaml.at(i)));
+                                     leaf.subflavors, reference.column_yaml.at(i),
+                                     CheckShards::kAtOpening));
       }
       leaf.length = columns.front()->sample_count();
       leaf.primary = webdataset_store(columns.front()->shards().dataset_path);

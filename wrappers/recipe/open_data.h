@@ -18,9 +18,12 @@ namespace energon {
 struct DataOptions {
   /// Split of a metadataset, or part of a dataset; a split given in a reference takes precedence.
   std::string split = "train";
-  /// Options for all tars: cache folder, threads, progress, exclusions. Its split fields are not
-  /// used.
+  /// Options for all tars: cache folder, threads, progress, exclusions. Its split fields and
+  /// check_shards are not used.
   OpenOptions open = {};
+  /// At opening: every shard is compared with what was prepared before the first batch, for some
+  /// system calls per shard. The datasets of a join are always checked at opening.
+  CheckShards check_shards = CheckShards::kAtFirstRead;
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
   /// Reading a tar sample or a JSONL line with more bytes than this is an error; no memory is
   /// allocated for it.

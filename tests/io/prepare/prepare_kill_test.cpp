@@ -53,6 +53,20 @@ ChildResult prepare_and_kill(const std::string& folder, const std::string& what,
       .front();
 }
 
+// The summary is that of the set which is there.
+void check_summary(const std::string& folder) {
+  const auto exact = energon::open_split(folder);
+  const auto set =
+      energon::open_split(folder, {.check_shards = energon::CheckShards::kAtFirstRead});
+  REQUIRE(set.shards.size() == exact.shards.size());
+  for (std::size_t i = 0; i < set.shards.size(); ++i) {
+    CHECK_FALSE(set.shards[i].is_checked);
+    energon::ShardFile shard = set.check(set.shards[i]);
+    shard.checksum_digest.reset();
+    CHECK(shard == exact.shards[i]);
+  }
+}
+
 void write_shards(const TempDir& folder) {
   folder.write("a-0.tar", make_shard(0, 3));
   folder.write("b-0.tar", make_shard(10, 4));
@@ -93,6 +107,7 @@ TEST_CASE("a prepare that is killed while it replaces files leaves the old set o
     CHECK((killed == before || killed == opened ||
            killed.at(".nv-meta/.info.json") == energon::unfinished_note()));
     CHECK(energon::lint(folder.path()).ok());
+    check_summary(folder.path());
     CHECK_FALSE(fs::exists(energon::commit_folder(folder.path()) + "/journal"));
 
     prepare_folder(folder.path(), {.existing = energon::Existing::kOverwrite});
@@ -117,6 +132,9 @@ TEST_CASE("a first prepare that is killed leaves plain tars or a prepared datase
           (is_published ? energon::DatasetKind::kPrepared : energon::DatasetKind::kPlainTars));
     const auto set = energon::open_split(folder.path());
     CHECK(set.kind == (is_published ? "prepared" : "plain"));
+    if (is_published) {
+      check_summary(folder.path());
+    }
     CHECK(set.shards.size() == 2);
   }
 }
