@@ -1,0 +1,45 @@
+// Both ends of a worker's channel in one process and one thread, without a fork: what a worker does
+// for a batch, and what the trainer does with it.
+
+#pragma once
+
+#include <memory>
+
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/process/worker_channel.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/batch_sender.h"
+#include "energon/worker/loader_monitor.h"
+#include "energon/worker/loader_options.h"
+#include "energon/worker/shard_numbers.h"
+#include "energon/worker/slot_allocator.h"
+#include "energon/worker/stream_checkpoints.h"
+
+namespace energon::testing {
+
+class WorkerPair {
+ public:
+  /// `make_pipeline` makes an endless pipeline.
+  explicit WorkerPair(const PipelineFactory& make_pipeline);
+
+  /// Makes the next batch, packs and sends it, like BatchProducer. Throws Error if there is no
+  /// room: this thread is also the one that would make some.
+  void send();
+
+  /// Takes and decodes the oldest batch that was sent, like WorkerGroup.
+  Sample receive();
+
+ private:
+  const LoaderOptions options_;
+  ParentEndpoint trainer_;
+  WorkerEndpoint worker_;
+  StreamCheckpoints checkpoints_;
+  LoaderMonitor monitor_;
+  SlotAllocator allocator_;
+  BatchSender sender_;
+  const std::unique_ptr<PositionedDataset> pipeline_;
+  NumberedShards shards_;
+};
+
+}  // namespace energon::testing
