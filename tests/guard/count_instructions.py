@@ -104,11 +104,11 @@ def difference(now, before, slack):
 def check(paths, counts):
     """Prints the counts beside those of before; returns what is wrong with them."""
     heads = [text for what in SLACK for text in (what, "was")]
-    print(f"{'':<34}{'per':<10}" + "".join(f"{head:>12}" for head in heads))
+    print(f"{'':<38}{'per':<10}" + "".join(f"{head:>12}" for head in heads))
     problems = []
     for path in paths:
         before = counts.get(path.name)
-        line = f"{path.name:<34}{path.unit:<10}"
+        line = f"{path.name:<38}{path.unit:<10}"
         for what, slack in SLACK.items():
             now = getattr(path, what)
             line += f"{now:>12.2f}" + (f"{before[what]:>12.2f}" if before else f"{'-':>12}")

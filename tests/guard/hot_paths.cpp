@@ -124,7 +124,8 @@ void run_save(const std::shared_ptr<const Webdataset>& dataset) {
   measure("save: shuffle buffer of 1,000", "save", kSaves, save);
 }
 
-void run_worker(const std::shared_ptr<const Webdataset>& dataset) {
+void run_worker(const std::shared_ptr<const Webdataset>& dataset, const char* sending,
+                const char* receiving) {
   WorkerPair pair(batches_of(dataset));
   const auto send = [&] {
     for (int i = 0; i < kBatches; ++i) {
@@ -140,8 +141,8 @@ void run_worker(const std::shared_ptr<const Webdataset>& dataset) {
     send();
     receive();
   }
-  measure("worker: read, pack and send", "sample", kBatches * kBatchSamples, send);
-  measure("trainer: receive", "sample", kBatches * kBatchSamples, receive);
+  measure(sending, "sample", kBatches * kBatchSamples, send);
+  measure(receiving, "sample", kBatches * kBatchSamples, receive);
 }
 
 /// Says that the payloads lie one after the other in one slot.
@@ -233,10 +234,13 @@ void run_prepare(const std::string& folder) {
 void run(const std::string& folder) {
   const auto one_part = small_samples(folder, Parts::kOne);
   const auto two_parts = small_samples(folder, Parts::kTwo);
+  const auto large = small_samples(folder, Parts::kLarge);
   run_orders();
   run_loader("read: 300 B", one_part);
   run_loader("read: 600 + 200 B", two_parts);
-  run_worker(two_parts);
+  run_loader("read: 8 KiB", large);
+  run_worker(two_parts, "worker: read, pack and send, 800 B", "trainer: receive, 800 B");
+  run_worker(large, "worker: read, pack and send, 8 KiB", "trainer: receive, 8 KiB");
   run_transport(two_parts);
   run_ring();
   run_save(one_part);

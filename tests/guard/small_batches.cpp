@@ -13,14 +13,22 @@ constexpr std::int64_t kSamples = kTars * std::int64_t{100};
 }  // namespace
 
 std::shared_ptr<const Webdataset> small_samples(const std::string& folder, Parts parts) {
-  using bench::PartSpec;
-  return bench::open_data_set(bench::make_data_set(
-      folder,
-      {.name = parts == Parts::kOne ? "one" : "two",
-       .samples = kSamples,
-       .shards = kTars,
-       .parts = parts == Parts::kOne ? std::vector<PartSpec>{{"txt", 300}}
-                                     : std::vector<PartSpec>{{"txt", 600}, {"json", 200}}}));
+  bench::DataSetSpec spec{.name = {}, .samples = kSamples, .shards = kTars, .parts = {}};
+  switch (parts) {
+    case Parts::kOne:
+      spec.name = "one";
+      spec.parts = {{"txt", 300}};
+      break;
+    case Parts::kTwo:
+      spec.name = "two";
+      spec.parts = {{"txt", 600}, {"json", 200}};
+      break;
+    case Parts::kLarge:
+      spec.name = "large";
+      spec.parts = {{"bin", 8192}};
+      break;
+  }
+  return bench::open_data_set(bench::make_data_set(folder, spec));
 }
 
 PipelineFactory batches_of(std::shared_ptr<const Webdataset> dataset, std::int64_t shuffle_buffer,

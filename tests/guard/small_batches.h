@@ -19,8 +19,9 @@ inline constexpr int kTars = 16;
 
 /// The parts of a sample.
 enum class Parts {
-  kOne,  ///< 300 B
-  kTwo,  ///< 600 and 200 B
+  kOne,    ///< 300 B
+  kTwo,    ///< 600 and 200 B
+  kLarge,  ///< 8 KiB, of which a needless copy is seen
 };
 
 /// Makes a prepared dataset of 16 tars below `folder` and opens it.
