@@ -3,6 +3,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,10 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::uint64_t kEntryBytes = 8;
 constexpr std::uint64_t kBlockBytes = 512;  // of a tar; a member begins at a block
+
+constexpr std::string_view kNotOfThisTar =
+    "the tar is truncated or the index is another's; run energon prepare again (of a plain tar, "
+    "remove its .idx)";
 
 [[noreturn]] void fail(const std::string& problem, const std::string& path,
                        std::optional<std::uint64_t> byte_offset = std::nullopt) {
@@ -41,8 +46,8 @@ std::uint64_t check_length(const FileSource& file, std::uint64_t tar_size) {
     throw Error(
         ErrorCode::kCorruptData,
         fmt::format("the index lists {} samples, more than the {} bytes of the tar can hold; "
-                    "the tar is truncated or the index is another's",
-                    count - 1, tar_size),
+                    "{}",
+                    count - 1, tar_size, kNotOfThisTar),
         {.path = file.path()});
   }
   return count;
@@ -52,8 +57,8 @@ void check_end(std::uint64_t end, std::uint64_t tar_size, const std::string& pat
   if (end > tar_size) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("the index says that the samples end at byte {}, but the tar has {} "
-                            "bytes; the tar is truncated or the index is another's",
-                            end, tar_size),
+                            "bytes; {}",
+                            end, tar_size, kNotOfThisTar),
                 {.path = path});
   }
 }

@@ -16,7 +16,8 @@ from blocks import PageError, read_blocks
 LIMIT_SECONDS = 600
 # Flags of other programs that pages speak of.
 FOREIGN_FLAGS = {"--preset", "--build", "--test-dir", "--check", "--first-seed", "--count", "--target", "--help", "--version", "--lines",
-                 "--only", "--repetitions", "--json", "--data", "--global-batch", "--signal", "--default-signal"}
+                 "--only", "--repetitions", "--json", "--data", "--global-batch", "--signal", "--default-signal",
+                 "--claimed-samples"}
 HEX = re.compile(r"\b[0-9a-f]{16}\b")
 NUMBER = re.compile(r"\d[\d,.]*")
 
