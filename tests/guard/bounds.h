@@ -14,10 +14,10 @@ struct AllocationBounds {
   double receive;         ///< trainer: receive, decode and free, 600 and 200 B
 };
 inline constexpr AllocationBounds kAllocations = {
-    .read_one_part = 255,   // 247
-    .read_two_parts = 272,  // 264
-    .send = 295,            // 287
-    .receive = 143,         // 140
+    .read_one_part = 33,   // 30.3
+    .read_two_parts = 50,  // 46.5
+    .send = 74,            // 68.9
+    .receive = 13,         // 11.0
 };
 
 /// System calls, in the steady state.
