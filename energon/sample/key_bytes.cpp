@@ -44,7 +44,7 @@ void append_head(std::string& bytes, Stage stage, std::span<const std::int64_t> 
                   fmt::format("restore key with negative number {}", integer));
     }
     const auto value = static_cast<std::uint64_t>(integer);
-    const int length = (std::bit_width(value) + 7) / 8;
+    const int length = (static_cast<int>(std::bit_width(value)) + 7) / 8;
     bytes.push_back(static_cast<char>(kInteger + length));
     for (int i = length - 1; i >= 0; --i) {
       bytes.push_back(static_cast<char>(value >> (8 * i)));

@@ -10,7 +10,7 @@ namespace energon {
 
 std::string encode_error(const Error& error) {
   // What a user's exception says may be megabytes; the ring has room for less.
-  constexpr std::size_t kLongest = 64 * 1024;
+  constexpr std::size_t kLongest = std::size_t{64} << 10;
   const ErrorContext& context = error.context();
   ByteWriter writer;
   writer.u8(static_cast<std::uint8_t>(error.code()));

@@ -26,7 +26,7 @@ std::vector<std::string> QuarantinedSamples::entries() const {
   std::vector<std::string> result;
   result.reserve(keys.size());
   for (const auto& [shard, key] : keys) {
-    result.push_back(shard + "/" + key);
+    result.push_back(fmt::format("{}/{}", shard, key));
   }
   return result;
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr RecordFormat kFormat{
     .magic = "EGNSHRD\n", .version = 1, .what = "the record of the shards"};
 constexpr std::uint64_t kHasChecksums = 1;  // bit of the flags
-constexpr std::size_t kLeastShardBytes = 5 * 8;
+constexpr std::size_t kLeastShardBytes = std::size_t{5} * 8;
 constexpr std::int64_t kDigestedHeaders = 64;
 constexpr std::size_t kBlockBytes = 512;  // of a tar
 

@@ -15,7 +15,7 @@ constexpr RecordFormat kSummaryFormat{
     .magic = "EGNSUMM\n", .version = 1, .what = "the summary of the shards"};
 constexpr std::uint64_t kChecksummed = 1;  // bits of a shard's flags
 constexpr std::uint64_t kIndexInCache = 2;
-constexpr std::size_t kLeastEntryBytes = 9 * 8;
+constexpr std::size_t kLeastEntryBytes = std::size_t{9} * 8;
 
 // Nothing if there is no such file.
 std::optional<std::string> content_of(const std::string& path) {
