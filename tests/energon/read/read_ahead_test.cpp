@@ -243,3 +243,34 @@ TEST_CASE("a failure while reading ahead appears when its sample is asked for, a
   CHECK(direct[8].empty());
   CHECK_THAT(direct[9], Catch::Contains("file ends at byte"));
 }
+
+TEST_CASE("of two damaged samples that were read ahead the first of the batch is reported",
+          "[energon][read_ahead]") {
+  const TempDir folder;
+  const auto dataset = prepared_dataset(folder, 1);
+  const auto error_of = [&](bool is_ahead) {
+    WebdatasetReader reader(dataset);
+    const Share share(0, is_ahead ? kPerShard : 0);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      read(reader, {i}, share);
+    }
+    try {
+      read(reader, {7, 6, 5, 4}, share);
+    } catch (const energon::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto time = std::filesystem::last_write_time(folder.file("shard-000.tar"));
+  {
+    std::fstream tar(folder.file("shard-000.tar"), std::ios::binary | std::ios::in | std::ios::out);
+    for (const std::uint64_t sample : {5, 6}) {
+      tar.seekp(static_cast<std::streamoff>(sample * kSampleBytes));
+      tar.put('!');  // in the name of its first part
+    }
+  }
+  std::filesystem::last_write_time(folder.file("shard-000.tar"), time);
+  const std::string direct = error_of(false);
+  CHECK(error_of(true) == direct);
+  CHECK_THAT(direct, Catch::Contains(std::to_string(6 * kSampleBytes)));
+}
