@@ -86,7 +86,7 @@ OutputTarget resolve_output(const std::string& path) {
       return {.file = path, .direct = open_direct(path, S_IFREG)};
     }
     const std::string next(target.data(), static_cast<std::size_t>(size));
-    file = next.starts_with('/') ? next : folder_of(file) + "/" + next;
+    file = next.starts_with('/') ? next : fmt::format("{}/{}", folder_of(file), next);
   }
   throw io_error("cannot follow the links of the output", ELOOP, {.path = path});
 }

@@ -240,7 +240,7 @@ CheckpointFiles checkpoint_files(const std::string& path) {
 RankFiles rank_files(const std::string& path) {
   RankFiles files;
   for (const std::string& name : checkpoint_files(path).ranks) {
-    if (const auto identity = identity_of(path + "/" + name)) {
+    if (const auto identity = identity_of(fmt::format("{}/{}", path, name))) {
       files.emplace(name, *identity);
     }
   }
@@ -255,7 +255,7 @@ bool has_all_files(const std::string& path, const CheckpointFiles& files, const 
   for (int rank = 0; rank < world_size; ++rank) {
     const std::string name = rank_file_name(rank);
     const auto before = stale.find(name);
-    if (before != stale.end() && identity_of(path + "/" + name) == before->second) {
+    if (before != stale.end() && identity_of(fmt::format("{}/{}", path, name)) == before->second) {
       return false;
     }
   }

@@ -21,7 +21,7 @@ std::string text_of(const Config& value) {
 
 // A value as it stands in a message: whole leaves and ranks are no help on one line.
 std::string brief(const Config& value) {
-  const std::string text = text_of(value);
+  std::string text = text_of(value);
   if (text.size() <= kLongestValue) {
     return text;
   }
@@ -69,7 +69,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
         continue;
       }
       if (config.contains(name)) {
-        compare_configs(config.at(name), value, here + "." + name, differences);
+        compare_configs(config.at(name), value, fmt::format("{}.{}", here, name), differences);
       } else {
         differences.push_back(fmt::format("{}.{}: not set, expected {}", here, name, brief(value)));
       }

@@ -7,8 +7,8 @@
 namespace energon {
 namespace {
 
-constexpr std::size_t kMessageBytes = 256 * 1024;
-constexpr std::size_t kLongestText = 64 * 1024;
+constexpr std::size_t kMessageBytes = std::size_t{256} << 10;
+constexpr std::size_t kLongestText = std::size_t{64} << 10;
 constexpr std::int64_t kUnknownIndex = -1;  // in a message
 
 void write_text(ByteWriter& writer, std::string_view text) {

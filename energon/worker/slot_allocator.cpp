@@ -207,6 +207,7 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   std::size_t copied_bytes_ = 0;
 };
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): its buffers are released here
 PackedSample SlotAllocator::pack(Sample sample) {
   Placer placer(*loans_, sample);
   encoded_.clear();

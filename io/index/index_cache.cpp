@@ -168,7 +168,7 @@ std::string ensure_expanded(const FileSource& shard, const std::optional<std::st
     return shard.path();
   }
   const std::string folder = folder_in_cache(cache_dir, "expanded");
-  const std::string final_path =
+  std::string final_path =
       fmt::format("{}/{}.tar", folder, cache_name(shard.path(), shard.identity()));
   if (path_exists(final_path)) {
     return final_path;

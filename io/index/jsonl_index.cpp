@@ -210,7 +210,7 @@ std::string_view whole_line(std::string_view bytes, std::optional<char> before,
 std::string jsonl_index_path(const std::string& jsonl_path) { return jsonl_path + ".idx"; }
 
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,
-                               std::stop_token stop) {
+                               const std::stop_token& stop) {
   remove_abandoned_once(folder_of(index_path),
                         [](std::string_view name) { return name.ends_with(".idx"); });
   NewFile index(index_path);

@@ -65,7 +65,7 @@ std::string jsonl_index_path(const std::string& jsonl_path);
 /// for a line that is not a JSON object, or if there is no sample; kCancelled if `stop` was
 /// requested; kIo.
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,
-                               std::stop_token stop = {});
+                               const std::stop_token& stop = {});
 
 /// What an older index says about a file of `jsonl_size` bytes: samples that it lists lie behind
 /// the end of the file. Empty if it says nothing or is not an index.

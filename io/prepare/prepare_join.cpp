@@ -279,7 +279,7 @@ std::vector<std::string> remove_unused(const std::string& folder,
                                        const std::set<std::string>& used) {
   std::vector<std::string> removed;
   for (const std::string& name : before) {
-    const std::string path = folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", folder, name);
     std::error_code error;
     if (!used.contains(path) && fs::remove(path, error)) {
       removed.push_back(path);
@@ -294,7 +294,7 @@ std::vector<std::string> remove_unused(const std::string& folder,
 
 }  // namespace
 
-JsonlReport prepare_jsonl(const std::string& path, std::stop_token stop) {
+JsonlReport prepare_jsonl(const std::string& path, const std::stop_token& stop) {
   const FileSource jsonl(path);
   const std::string index_path = jsonl_index_path(path);
   JsonlReport report;
@@ -302,11 +302,11 @@ JsonlReport prepare_jsonl(const std::string& path, std::stop_token stop) {
   if (auto proof = jsonl_proof_of_shrinking(index_path, jsonl.size())) {
     report.warnings.push_back(std::move(*proof));
   }
-  report.samples = write_jsonl_index(jsonl, index_path, std::move(stop));
+  report.samples = write_jsonl_index(jsonl, index_path, stop);
   return report;
 }
 
-JoinReport prepare_join(const LeafReference& join, std::stop_token stop) {
+JoinReport prepare_join(const LeafReference& join, const std::stop_token& stop) {
   JoinReport report;
   make_folder(join.path + ".cache");
   read_committed(dataset_paths(join), [&] {
@@ -316,7 +316,7 @@ JoinReport prepare_join(const LeafReference& join, std::stop_token stop) {
   return report;
 }
 
-MetadatasetReport prepare_metadataset(const std::string& path, std::stop_token stop) {
+MetadatasetReport prepare_metadataset(const std::string& path, const std::stop_token& stop) {
   const std::vector<std::string> before = list_indices(path + ".cache");
   const Metadataset file = read_metadataset(path);
   MetadatasetReport report;

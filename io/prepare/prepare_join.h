@@ -19,7 +19,7 @@ struct JsonlReport {
 
 /// Writes the index beside the file, replacing an existing one. Throws Error as
 /// write_jsonl_index(), kCancelled if `stop` was requested.
-JsonlReport prepare_jsonl(const std::string& path, std::stop_token stop = {});
+JsonlReport prepare_jsonl(const std::string& path, const std::stop_token& stop = {});
 
 struct JoinReport {
   std::string index_path = {};
@@ -36,7 +36,7 @@ struct JoinReport {
 ///   kCorruptData      a key occurs twice, or files of a dataset contradict each other
 ///   kCancelled        `stop` was requested; the earlier index is unchanged
 ///   kIo               the folder of the metadataset cannot be written
-JoinReport prepare_join(const LeafReference& join, std::stop_token stop = {});
+JoinReport prepare_join(const LeafReference& join, const std::stop_token& stop = {});
 
 struct MetadatasetReport {
   std::vector<JoinReport> joins = {};     ///< one per index, in the order of the file
@@ -47,6 +47,6 @@ struct MetadatasetReport {
 /// refers to (in their own cache folders). Then removes the unused indices of this metadataset.
 /// Throws Error as load_recipe() and prepare_join(); kInvalidArgument if another process is
 /// preparing it.
-MetadatasetReport prepare_metadataset(const std::string& path, std::stop_token stop = {});
+MetadatasetReport prepare_metadataset(const std::string& path, const std::stop_token& stop = {});
 
 }  // namespace energon

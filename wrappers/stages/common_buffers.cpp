@@ -16,7 +16,7 @@ Buffer CommonBuffers::allocate(std::size_t size) {
   if (rest_.bytes.size() < size) {
     rest_ = buffers_.allocate(kBufferBytes);
   }
-  const Buffer part{.bytes = rest_.bytes.first(size), .owner = rest_.owner};
+  Buffer part{.bytes = rest_.bytes.first(size), .owner = rest_.owner};
   const std::size_t taken = (size + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
   rest_.bytes = rest_.bytes.subspan(std::min(taken, rest_.bytes.size()));
   return part;
