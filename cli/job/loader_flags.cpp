@@ -126,7 +126,7 @@ void add_epoch_flags(CLI::App& command, LoaderFlags& flags) {
       ->check(at_least(1));
 }
 
-void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
+void add_worker_settings(CLI::App& command, LoaderFlags& flags) {
   command
       .add_option("--timeout", flags.timeout_seconds,
                   "Seconds without progress of a worker that are an error")
@@ -160,6 +160,9 @@ void add_loader_settings(CLI::App& command, LoaderFlags& flags) {
                   "Largest state that a worker can keep, in MiB; reserved, not used")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
+}
+
+void add_reading_settings(CLI::App& command, LoaderFlags& flags) {
   add_choice(
       command, "--check-shards", flags.check_shards, kChecks,
       "When each shard of a prepared dataset is compared with what was prepared [first-read]");
@@ -204,7 +207,8 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths) {
   add_layout_flags(command, flags);
   add_order_flags(command, flags);
   add_epoch_flags(command, flags);
-  add_loader_settings(command, flags);
+  add_worker_settings(command, flags);
+  add_reading_settings(command, flags);
   add_failure_flags(command, flags);
 }
 

@@ -155,46 +155,60 @@ struct ZstdEnd {
   void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
 };
 
+class ZstdDecoder {
+ public:
+  explicit ZstdDecoder(const ExpandLimits& limits)
+      : limits_(limits), stream_(ZSTD_createDStream()) {
+    if (stream_ == nullptr) {
+      throw std::bad_alloc();
+    }
+    if (ZSTD_isError(ZSTD_DCtx_setParameter(stream_.get(), ZSTD_d_windowLogMax,
+                                            limits.max_zstd_window_log)) != 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("ExpandLimits::max_zstd_window_log is {}, which zstd does not take",
+                              limits.max_zstd_window_log));
+    }
+  }
+
+  // False between frames. Throws Error; `position` in the input and `output` are for its text.
+  bool step(ZSTD_inBuffer& in, ZSTD_outBuffer& out, std::uint64_t position, const Output& output) {
+    const std::size_t missing = ZSTD_decompressStream(stream_.get(), &out, &in);
+    if (ZSTD_isError(missing) == 0) {
+      return missing != 0;
+    }
+    if (ZSTD_getErrorCode(missing) == ZSTD_error_frameParameter_windowTooLarge) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("the zstd frame needs a window of more than 2^{} bytes "
+                              "(ExpandLimits::max_zstd_window_log)",
+                              limits_.max_zstd_window_log),
+                  {.byte_offset = output.written()});
+    }
+    throw output.corrupt(position, ZSTD_getErrorName(missing));
+  }
+
+ private:
+  const ExpandLimits& limits_;
+  const std::unique_ptr<ZSTD_DStream, ZstdEnd> stream_;
+};
+
 void expand_zstd(Input& input, Output& output, const ExpandLimits& limits) {
-  const std::unique_ptr<ZSTD_DStream, ZstdEnd> stream(ZSTD_createDStream());
-  if (stream == nullptr) {
-    throw std::bad_alloc();
-  }
-  if (ZSTD_isError(ZSTD_DCtx_setParameter(stream.get(), ZSTD_d_windowLogMax,
-                                          limits.max_zstd_window_log)) != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("ExpandLimits::max_zstd_window_log is {}, which zstd does not take",
-                            limits.max_zstd_window_log));
-  }
-  std::size_t missing = 1;  // 0 between frames
+  ZstdDecoder decoder(limits);
+  bool is_in_frame = true;
   for (ByteView pending; !(pending = input.pending()).empty();) {
     ZSTD_inBuffer in{pending.data(), pending.size(), 0};
     ZSTD_outBuffer out{output.chunk().data(), output.chunk().size(), 0};
-    missing = ZSTD_decompressStream(stream.get(), &out, &in);
-    if (ZSTD_isError(missing) != 0) {
-      if (ZSTD_getErrorCode(missing) == ZSTD_error_frameParameter_windowTooLarge) {
-        throw Error(ErrorCode::kResourceExhausted,
-                    fmt::format("the zstd frame needs a window of more than 2^{} bytes "
-                                "(ExpandLimits::max_zstd_window_log)",
-                                limits.max_zstd_window_log),
-                    {.byte_offset = output.written()});
-      }
-      throw output.corrupt(input.position(), ZSTD_getErrorName(missing));
-    }
+    is_in_frame = decoder.step(in, out, input.position(), output);
     input.consume(in.pos);
     output.write(out.pos, input.position());
     // Input may be used up while the decoder still holds output of it.
-    while (missing != 0 && out.pos == out.size) {
+    while (is_in_frame && out.pos == out.size) {
       in = {nullptr, 0, 0};
       out.pos = 0;
-      missing = ZSTD_decompressStream(stream.get(), &out, &in);
-      if (ZSTD_isError(missing) != 0) {
-        throw output.corrupt(input.position(), ZSTD_getErrorName(missing));
-      }
+      is_in_frame = decoder.step(in, out, input.position(), output);
       output.write(out.pos, input.position());
     }
   }
-  if (missing != 0) {
+  if (is_in_frame) {
     throw output.corrupt(input.position(), "the zstd stream is truncated");
   }
 }

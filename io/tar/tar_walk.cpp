@@ -139,19 +139,7 @@ bool TarWalk::read_extension(const TarHeader& header, std::uint64_t offset, Exte
     case 'g':
     case 'A':  // Solaris access list
     case 'V':  // GNU volume label
-      if (extension.any()) {
-        throw corrupt_tar(offset, fmt::format("a block of type '{}' between an extension header "
-                                              "and its member",
-                                              header.type_flag));
-      } else {
-        Extension of_nobody;
-        const ByteView body = extension_body(header, offset, of_nobody);
-        if (header.type_flag == 'g') {
-          check_global_records(body, body_offset);
-        } else if (header.type_flag == 'V' && !body.empty()) {
-          throw corrupt_tar(offset, "a volume label with data");
-        }
-      }
+      read_between_members(header, offset, extension);
       return true;
     case 'M':
     case 'N':
@@ -162,6 +150,22 @@ bool TarWalk::read_extension(const TarHeader& header, std::uint64_t offset, Exte
                   {.byte_offset = offset});
     default:
       return false;
+  }
+}
+
+void TarWalk::read_between_members(const TarHeader& header, std::uint64_t offset,
+                                   const Extension& extension) {
+  if (extension.any()) {
+    throw corrupt_tar(offset, fmt::format("a block of type '{}' between an extension header and "
+                                          "its member",
+                                          header.type_flag));
+  }
+  Extension of_nobody;
+  const ByteView body = extension_body(header, offset, of_nobody);
+  if (header.type_flag == 'g') {
+    check_global_records(body, offset + kTarBlockBytes);
+  } else if (header.type_flag == 'V' && !body.empty()) {
+    throw corrupt_tar(offset, "a volume label with data");
   }
 }
 

@@ -70,6 +70,9 @@ class TarWalk {
   std::optional<TarMember> next_plain();
   std::optional<TarHeader> read_header(std::uint64_t offset);
   bool read_extension(const TarHeader& header, std::uint64_t offset, Extension& extension);
+  // A header that belongs to no member; `extension` is that of the next one so far.
+  void read_between_members(const TarHeader& header, std::uint64_t offset,
+                            const Extension& extension);
   ByteView extension_body(const TarHeader& header, std::uint64_t offset, Extension& extension);
   void read_pax(ByteView body, std::uint64_t offset, Extension& extension);
   void apply_pax_record(const PaxRecord& record, Extension& extension);
