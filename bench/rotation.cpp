@@ -30,10 +30,6 @@ constexpr std::int64_t kBatch = 64;
 constexpr int kSlices = 16;  // of a logical shard
 constexpr double kLeastRatio = 0.85;
 
-DataSetSpec small_spec() {
-  return {.name = "rotation-300", .samples = kTars * 100, .shards = kTars, .parts = {{"txt", 300}}};
-}
-
 DataSetSpec two_part_spec() {
   return {.name = "rotation-800",
           .samples = kTars * 100,
@@ -43,10 +39,6 @@ DataSetSpec two_part_spec() {
 
 DataSetSpec small_tars_spec() {
   return {.name = "rotation-tars", .samples = 200'000, .shards = 10'000, .parts = {{"txt", 300}}};
-}
-
-DataSetSpec blended_spec() {
-  return {.name = "rotation-blend", .samples = 200'000, .shards = 1, .parts = {{"txt", 300}}};
 }
 
 /// A pipeline's data and the samples in it.
@@ -61,20 +53,9 @@ OpenedData open_one(const std::string& folder, const DataSetSpec& spec) {
   return {spec, dataset, dataset};
 }
 
-// 200 data sets of 10 tars each; together they have the samples of `spec`.
 OpenedData open_blend(const std::string& folder, const DataSetSpec& spec) {
   constexpr int kDataSets = 200;
-  std::vector<std::shared_ptr<const LeafDataset>> leaves;
-  const std::int64_t samples = spec.samples / kDataSets;
-  for (int i = 0; i < kDataSets; ++i) {
-    leaves.push_back(
-        open_data_set(make_data_set(folder, {.name = fmt::format("{}-{}", spec.name, i),
-                                             .samples = samples,
-                                             .shards = 10,
-                                             .parts = spec.parts,
-                                             .first = i * samples})));
-  }
-  return {spec, PipelineData(std::move(leaves)), nullptr};
+  return {spec, PipelineData(open_data_sets(folder, spec, kDataSets)), nullptr};
 }
 
 // `shards` in rotation: 16 of each logical shard.
@@ -216,7 +197,7 @@ int main(int argc, char** argv) {
       [&](const CommonOptions& options, Report& report) {
         report.setting("samples", timed);
         const Group group(report, options.repetitions, timed, only);
-        const OpenedData small = open_one(options.data_folder, small_spec());
+        const OpenedData small = open_one(options.data_folder, many_tars_spec());
         measure_rotation(small, group, report);
         measure_rotation(open_one(options.data_folder, two_part_spec()), group, report);
         measure_others(options.data_folder, group, small);

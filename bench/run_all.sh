@@ -8,7 +8,7 @@ build=${BUILD_DIR:-build/release}
 data=${1:-${TMPDIR:-/tmp}/energon-bench}
 
 cmake --preset release -B "$build" -D CMAKE_UNITY_BUILD=ON  # a third of the build time
-programs=(bench_raw_read bench_large_bytes bench_ring bench_loader bench_small_samples bench_rotation bench_small_batches bench_save_restore bench_startup bench_opening bench_shuffle_buffer bench_prepare)
+programs=(bench_raw_read bench_large_bytes bench_ring bench_loader bench_small_samples bench_rotation bench_small_batches bench_save_restore bench_large_states bench_startup bench_opening bench_shuffle_buffer bench_prepare)
 cmake --build "$build" --target "${programs[@]}"
 for program in "${programs[@]}"; do
   "$build/bench/$program" --data "$data"

@@ -89,6 +89,14 @@ DataSetSpec text_spec(std::int64_t samples) {
   return {.name = "text", .samples = samples, .shards = 20, .parts = {{"txt", 600}, {"json", 200}}};
 }
 
+DataSetSpec many_tars_spec() {
+  return {.name = "rotation-300", .samples = 4096 * 100, .shards = 4096, .parts = {{"txt", 300}}};
+}
+
+DataSetSpec blended_spec() {
+  return {.name = "rotation-blend", .samples = 200'000, .shards = 1, .parts = {{"txt", 300}}};
+}
+
 DataSet make_data_set(const std::string& folder, const DataSetSpec& spec) {
   const fs::path path = fs::path(folder) / fmt::format("{}-{}", spec.name, spec.samples);
   if (!fs::exists(path / ".nv-meta" / ".info.json")) {  // written last by prepare()
@@ -103,6 +111,21 @@ DataSet make_data_set(const std::string& folder, const DataSetSpec& spec) {
 
 std::shared_ptr<const Webdataset> open_data_set(const DataSet& data) {
   return std::make_shared<const Webdataset>(open_split(data.path));
+}
+
+std::vector<std::shared_ptr<const LeafDataset>> open_data_sets(const std::string& folder,
+                                                               const DataSetSpec& spec, int count) {
+  std::vector<std::shared_ptr<const LeafDataset>> data_sets;
+  const std::int64_t samples = spec.samples / count;
+  for (int i = 0; i < count; ++i) {
+    data_sets.push_back(
+        open_data_set(make_data_set(folder, {.name = fmt::format("{}-{}", spec.name, i),
+                                             .samples = samples,
+                                             .shards = 10,
+                                             .parts = spec.parts,
+                                             .first = i * samples})));
+  }
+  return data_sets;
 }
 
 Verifier::Verifier(DataSetSpec spec) : spec_(std::move(spec)) {}

@@ -36,6 +36,10 @@ DataSetSpec blob_spec(std::int64_t samples);
 /// Samples with the parts txt (600 B) and json (200 B), 2,560 B per sample in the tar, in 20
 /// shards.
 DataSetSpec text_spec(std::int64_t samples);
+/// 4,096 tars of 100 samples of 300 B.
+DataSetSpec many_tars_spec();
+/// 200,000 samples of 300 B, to be divided over several data sets.
+DataSetSpec blended_spec();
 
 /// A prepared data set on disk.
 struct DataSet {
@@ -49,6 +53,10 @@ DataSet make_data_set(const std::string& folder, const DataSetSpec& spec);
 
 /// Opens the data set as a job does.
 std::shared_ptr<const Webdataset> open_data_set(const DataSet& data);
+
+/// Makes and opens `count` data sets of 10 tars each; together they have the samples of `spec`.
+std::vector<std::shared_ptr<const LeafDataset>> open_data_sets(const std::string& folder,
+                                                               const DataSetSpec& spec, int count);
 
 /// Checks the data that loaders deliver.
 class Verifier {

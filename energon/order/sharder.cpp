@@ -35,7 +35,9 @@ struct Subset {
 
 Subset checked_subset(const SharderInput& input) {
   const std::int64_t total =
-      std::accumulate(input.shard_counts.begin(), input.shard_counts.end(), std::int64_t{0});
+      !input.shard_ends.empty()
+          ? input.shard_ends.back()
+          : std::accumulate(input.shard_counts.begin(), input.shard_counts.end(), std::int64_t{0});
   const Subset subset{input.begin.value_or(0), input.end.value_or(total)};
   if (subset.begin < 0 || subset.begin > subset.end || subset.end > total) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -108,18 +110,42 @@ std::vector<std::pair<std::int64_t, std::int64_t>> divide_samples(const SharderI
   return ranges;
 }
 
+std::pair<std::int64_t, std::int64_t> share_of_samples(const SharderInput& input,
+                                                       int logical_shard) {
+  if (input.division == Division::kEnergon) {
+    return divide_samples(input)[static_cast<std::size_t>(logical_shard)];
+  }
+  const Subset subset = checked_subset(input);
+  const std::int64_t count = input.logical_shard_count;
+  const std::int64_t share = (subset.end - subset.begin) / count;
+  const std::int64_t remainder = (subset.end - subset.begin) % count;
+  // The logical shards from `first` on, around the end, have one sample more.
+  const std::int64_t first = (input.rotation_offset % count + count) % count;
+  const auto larger_before = [&](std::int64_t shard) {
+    return std::max<std::int64_t>(std::min(shard, first + remainder) - first, 0) +
+           std::max<std::int64_t>(std::min(shard, first + remainder - count), 0);
+  };
+  const auto begin_of = [&](std::int64_t shard) {
+    return subset.begin + shard * share + larger_before(shard);
+  };
+  return {begin_of(logical_shard), begin_of(std::int64_t{logical_shard} + 1)};
+}
+
 std::vector<std::int64_t> slice_bounds(const SharderInput& input, int logical_shard) {
   if (logical_shard < 0 || logical_shard >= input.logical_shard_count) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("logical shard {} does not exist, there are {}", logical_shard,
                             input.logical_shard_count));
   }
-  const auto [begin, end] = divide_samples(input)[static_cast<std::size_t>(logical_shard)];
+  const auto [begin, end] = share_of_samples(input, logical_shard);
   std::vector<std::int64_t> bounds{begin};
-  std::int64_t shard_end = 0;
-  for (const std::int64_t count : input.shard_counts) {
+  const auto first = std::upper_bound(input.shard_ends.begin(), input.shard_ends.end(), begin) -
+                     input.shard_ends.begin();
+  std::int64_t shard_end = first == 0 ? 0 : input.shard_ends[static_cast<std::size_t>(first) - 1];
+  for (auto shard = static_cast<std::size_t>(first);
+       shard < input.shard_counts.size() && shard_end < end; ++shard) {
     const std::int64_t piece_begin = std::max(begin, shard_end);
-    shard_end += count;
+    shard_end += input.shard_counts[shard];
     const std::int64_t piece_end = std::min(end, shard_end);
     if (piece_begin < piece_end) {
       cut_piece(piece_begin, piece_end, input.max_samples_per_sequence, bounds);

@@ -18,6 +18,9 @@ namespace energon {
 struct SharderInput {
   /// Samples in each tar, in the order of the split.
   std::span<const std::int64_t> shard_counts;
+  /// Their running sums, by which a share of many tars is found without a walk over all of them;
+  /// empty: not known.
+  std::span<const std::int64_t> shard_ends = {};
   /// Samples [begin, end) of the concatenation of all tars; absent: all.
   std::optional<std::int64_t> begin = std::nullopt;
   std::optional<std::int64_t> end = std::nullopt;
@@ -33,6 +36,11 @@ struct SharderInput {
 
 /// The range [first, second) of global sample indexes for each logical shard.
 std::vector<std::pair<std::int64_t, std::int64_t>> divide_samples(const SharderInput& input);
+
+/// The range of `logical_shard` in divide_samples(input). With Division::kEven it takes the same
+/// time for any number of logical shards. Requires: 0 <= logical_shard < input.logical_shard_count.
+std::pair<std::int64_t, std::int64_t> share_of_samples(const SharderInput& input,
+                                                       int logical_shard);
 
 /// The slice bounds of one logical shard: strictly increasing global sample indexes. Slice i is
 /// [bounds[i], bounds[i+1]). A single bound means that the logical shard has no samples. Throws

@@ -54,6 +54,7 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   const WebdatasetOptions& options() const { return options_; }
   /// Number of samples in each tar, in order.
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
+  std::span<const std::int64_t> shard_ends() const override { return shard_ends_; }
   std::int64_t sample_count() const override {
     return shard_ends_.empty() ? 0 : shard_ends_.back();
   }

@@ -46,6 +46,7 @@ class LeafOrders {
                               std::optional<std::int64_t> max_samples_per_sequence = std::nullopt) {
     const PipelineLeaf& leaf = data_.leaves[leaf_];
     SharderInput input{.shard_counts = leaf.dataset->shard_counts(),
+                       .shard_ends = leaf.dataset->shard_ends(),
                        .logical_shard_count = context_.config.logical_shard_count(),
                        .division = context_.config.effective_division(),
                        .rotation_offset = samples_before_ % context_.config.logical_shard_count(),

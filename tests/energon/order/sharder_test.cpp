@@ -1,5 +1,7 @@
 #include "energon/order/sharder.h"
 
+#include <random>
+
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
@@ -104,4 +106,37 @@ TEST_CASE("impossible divisions are refused", "[energon][sharder]") {
                   energon::Error);
   CHECK_THROWS_AS(slice_bounds({.shard_counts = tens(), .logical_shard_count = 2}, 2),
                   energon::Error);
+}
+
+TEST_CASE("the share of one logical shard is its part of the division", "[energon][sharder]") {
+  std::mt19937 random(11);
+  const auto below = [&random](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
+  for (int round = 0; round < 300; ++round) {
+    Numbers counts;
+    Numbers ends;
+    for (std::int64_t i = 0; i < 1 + below(8); ++i) {
+      counts.push_back(below(9));
+      ends.push_back((ends.empty() ? 0 : ends.back()) + counts.back());
+    }
+    SharderInput input{
+        .shard_counts = counts,
+        .begin = below(static_cast<std::uint32_t>(ends.back()) + 1),
+        .logical_shard_count = 1 + static_cast<int>(below(12)),
+        .division = below(3) == 0 ? energon::Division::kEnergon : energon::Division::kEven,
+        .rotation_offset = below(30) - 10};
+    if (below(2) == 0) {
+      input.max_samples_per_sequence = 1 + below(3);
+    }
+    const auto ranges = divide_samples(input);
+    for (int shard = 0; shard < input.logical_shard_count; ++shard) {
+      INFO("round " << round << ", logical shard " << shard);
+      input.shard_ends = {};
+      REQUIRE(share_of_samples(input, shard) == ranges[static_cast<std::size_t>(shard)]);
+      const Numbers bounds = slice_bounds(input, shard);
+      CHECK(bounds.front() == ranges[static_cast<std::size_t>(shard)].first);
+      CHECK(bounds.back() == ranges[static_cast<std::size_t>(shard)].second);
+      input.shard_ends = ends;
+      REQUIRE(slice_bounds(input, shard) == bounds);
+    }
+  }
 }
