@@ -33,6 +33,9 @@ struct SavableDatasetCheckpoint {
   Turn turn = {};                ///< turn of its next batch
   Certificate certificate = {};  ///< of everything it delivered
 
+  /// Whether nothing was delivered.
+  bool is_start() const { return !state && offset == 0 && turn == Turn(); }
+
   bool operator==(const SavableDatasetCheckpoint&) const = default;
 };
 
@@ -89,10 +92,9 @@ std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state);
 void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint);
 SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader);
 
-/// Converts to the file form and back. A state without adapters is written as version 2, one with
-/// adapters as version 3. decode_loader_state() reads versions 1 to 3. It throws
-/// Error: kCorruptData (truncated, damaged, not a state), kUnsupported (newer version; the message
-/// has both version numbers).
+/// Converts to the file form and back: writes version 4, reads versions 1 to 4.
+/// decode_loader_state() throws Error: kCorruptData (truncated, damaged, not a state), kUnsupported
+/// (newer version; the message has both version numbers).
 std::string encode_loader_state(const SavableDataLoaderState& state);
 SavableDataLoaderState decode_loader_state(std::string_view bytes);
 

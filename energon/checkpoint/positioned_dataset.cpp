@@ -70,4 +70,20 @@ SavableDatasetCheckpoint PositionedDataset::checkpoint() const {
   return {dataset_->save_state(), index_, epoch_, 0};
 }
 
+std::unique_ptr<PositionedDataset> restored_pipeline(const PipelineFactory& make_pipeline,
+                                                     const PipelineContext& context,
+                                                     const SavableDatasetCheckpoint& checkpoint,
+                                                     std::int64_t epoch) {
+  auto pipeline = std::make_unique<PositionedDataset>(make_pipeline(context));
+  try {
+    pipeline->restore(checkpoint, epoch);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("logical shard {} cannot be restored: {}", context.logical_shard(),
+                            error.message()),
+                error.context());
+  }
+  return pipeline;
+}
+
 }  // namespace energon

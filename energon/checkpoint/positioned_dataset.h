@@ -11,6 +11,7 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/stage/dataset.h"
+#include "energon/stage/pipeline.h"
 
 namespace energon {
 
@@ -45,5 +46,12 @@ class PositionedDataset {
   std::int64_t index_ = 0;
   std::int64_t epoch_ = 0;
 };
+
+/// Makes the pipeline of `context` and restores it to `checkpoint`, in `epoch`. Throws what the
+/// factory throws, and what PositionedDataset::restore() throws, with the logical shard.
+std::unique_ptr<PositionedDataset> restored_pipeline(const PipelineFactory& make_pipeline,
+                                                     const PipelineContext& context,
+                                                     const SavableDatasetCheckpoint& checkpoint,
+                                                     std::int64_t epoch);
 
 }  // namespace energon

@@ -51,12 +51,15 @@ void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64
   stream.state = pipeline.save_state();
 }
 
-// Throws Error if `pipeline` ends before the batches that `stream` counts. Restoring repeats these
-// steps later. A pipeline of unknown size is not checked: it would have to make the batches.
-void check_reachable(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dataset> pipeline) {
+// Throws Error if the state of `stream` does not fit, or if `pipeline` ends before the batches that
+// `stream` counts. Restoring repeats these steps later. A pipeline of unknown size is not run: it
+// would have to make the batches.
+void check_stream(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dataset> pipeline) {
   const bool is_ahead = stream.offset > 0 || stream.turn.epoch > stream.epoch;
   if (is_ahead && pipeline->size()) {
     PositionedDataset(std::move(pipeline)).restore(stream, stream.turn.epoch);
+  } else if (stream.state) {
+    pipeline->check_fits(*stream.state);
   }
 }
 
@@ -118,13 +121,13 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
       if (!stream.state) {
         stream.state = start_under_rules_of(stream, state.config, *pipeline);
       }
-      if (stream.state) {
-        pipeline->restore_state(*stream.state);
-      }
       if (saved_size && *saved_size != *size) {
+        if (stream.state) {
+          pipeline->restore_state(*stream.state);
+        }
         rebatch(stream, *saved_size, *size, *pipeline);
       } else {
-        check_reachable(stream, std::move(pipeline));
+        check_stream(stream, std::move(pipeline));
       }
     } catch (Error& error) {
       error.with({.worker = worker_config.worker_of(number)});

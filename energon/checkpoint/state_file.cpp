@@ -1,7 +1,7 @@
 // The file form of states: docs/formats/checkpoint.md.
 
-#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +13,9 @@
 
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/position_codec.h"
 #include "energon/checkpoint/state_config.h"
-#include "energon/order/worker_config.h"
+#include "energon/state/state_structures.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file_source.h"
@@ -26,122 +27,32 @@ namespace {
 enum class Kind : std::uint8_t { kRank = 1, kJob = 2 };
 
 constexpr std::string_view kMagic = "ENRGNCKP";
-constexpr std::uint32_t kFirstVersion = 1;  // one stream a worker, no turns, no certificates
-constexpr std::uint32_t kPlainVersion = 2;  // written if no rank has adapters
-constexpr std::uint32_t kVersion = 3;
 constexpr std::string_view kWhat = "the saved loader state";
+constexpr std::size_t kEnvelopeBytes = 28;  // magic, version, length, checksum
 constexpr std::uint64_t kLongestFile = std::uint64_t{4} << 30;
 
-// Least bytes of a worker's part.
-constexpr std::size_t kShortestPart = 29;
-// Least bytes of an adapter: the length of its state, and a state without type and fields.
-constexpr std::size_t kShortestAdapter = 16;
-
-void encode_part(ByteWriter& writer, const SavableDatasetCheckpoint& part) {
-  writer.u32(static_cast<std::uint32_t>(part.logical_shard));
-  writer.i64(part.turn.epoch);
-  writer.i64(part.turn.count);
-  writer.u64(part.certificate.digest);
-  writer.i64(part.certificate.samples);
-  encode_checkpoint(writer, part);
-}
-
-SavableDatasetCheckpoint decode_part(ByteReader& reader) {
-  const std::uint32_t logical_shard = reader.u32();
-  const Turn turn{.epoch = reader.i64(), .count = reader.i64()};
-  const Certificate certificate{.digest = reader.u64(), .samples = reader.i64()};
-  if (logical_shard >= static_cast<std::uint32_t>(kMaxLogicalShards)) {
-    reader.fail(fmt::format("there is no logical shard {}", logical_shard));
-  }
-  SavableDatasetCheckpoint part = decode_checkpoint(reader);
-  part.logical_shard = static_cast<int>(logical_shard);
-  part.turn = turn;
-  part.certificate = certificate;
-  return part;
-}
-
-// What a state of version 1 does not say: the logical shard of worker i is that of Energon, and
-// whose turn it is follows from next_worker_id.
-void complete_first_version(SavableDataLoaderState& state) {
-  const auto workers = static_cast<std::int64_t>(state.streams.size());
-  const std::int64_t first = layout_of(state.config).rank * workers;
-  for (std::int64_t i = 0; i < workers; ++i) {
-    SavableDatasetCheckpoint& worker = state.streams[static_cast<std::size_t>(i)];
-    worker.logical_shard = static_cast<int>(first + i);
-    worker.turn = {state.epoch + (state.epoch_finished ? 1 : 0), i < state.next_worker_id ? 1 : 0};
-  }
-  state.step_in_epoch = state.epoch == 0 ? std::optional(state.batch_index) : std::nullopt;
-}
-
-// All of a state but its configuration.
-void encode_position(ByteWriter& writer, const SavableDataLoaderState& state,
-                     std::uint32_t version) {
-  writer.i64(state.next_worker_id);
-  writer.i64(state.epoch);
-  writer.u8(state.epoch_finished ? 1 : 0);
-  writer.i64(state.batch_index);
-  writer.i64(state.step_in_epoch.value_or(-1));
-  writer.i64(state.micro_batch_size.value_or(0));
-  writer.u32(static_cast<std::uint32_t>(state.streams.size()));
-  for (const SavableDatasetCheckpoint& worker : state.streams) {
-    encode_part(writer, worker);
-  }
-  if (version > kPlainVersion) {
-    writer.u32(static_cast<std::uint32_t>(state.adapters.size()));
-    for (const State& adapter : state.adapters) {
-      writer.text(encode_state(adapter));
-    }
-  }
-}
-
-SavableDataLoaderState decode_position(ByteReader& reader, Config config, std::uint32_t version) {
-  SavableDataLoaderState state;
-  state.config = std::move(config);
-  state.next_worker_id = reader.i64();
-  state.epoch = reader.i64();
-  state.epoch_finished = reader.u8() != 0;
-  state.batch_index = reader.i64();
-  if (version > kFirstVersion) {
-    const std::int64_t step = reader.i64();
-    state.step_in_epoch = step == -1 ? std::nullopt : std::optional(step);
-  }
-  if (const std::int64_t micro_batch_size = reader.i64(); micro_batch_size != 0) {
-    state.micro_batch_size = micro_batch_size;
-  }
-  state.streams.resize(reader.count(kShortestPart));
-  for (SavableDatasetCheckpoint& worker : state.streams) {
-    worker = version > kFirstVersion ? decode_part(reader) : decode_checkpoint(reader);
-  }
-  if (version == kFirstVersion) {
-    complete_first_version(state);
-  }
-  if (version > kPlainVersion) {
-    state.adapters.resize(reader.count(kShortestAdapter));
-    for (State& adapter : state.adapters) {
-      adapter = decode_state(reader.text());
-    }
-  }
-  check_loader_state(state, "state");
-  return state;
-}
+// Least bytes of the position of a rank.
+constexpr std::size_t kShortestPosition = 29;
 
 std::string encode_file(Kind kind, const Config& config,
                         std::span<const SavableDataLoaderState> ranks) {
-  const bool is_plain = std::all_of(ranks.begin(), ranks.end(),
-                                    [](const auto& rank) { return rank.adapters.empty(); });
-  const std::uint32_t version = is_plain ? kPlainVersion : kVersion;
+  StructureWriter states;
+  ByteWriter positions;
+  for (const SavableDataLoaderState& rank : ranks) {
+    encode_position(positions, states, rank);
+  }
   ByteWriter body;
   body.u8(static_cast<std::uint8_t>(kind));
   body.text(dump_config(config));
   body.u32(static_cast<std::uint32_t>(ranks.size()));
-  for (const SavableDataLoaderState& rank : ranks) {
-    encode_position(body, rank, version);
-  }
+  states.write_structures(body);
   ByteWriter file;
+  file.reserve(kEnvelopeBytes + body.bytes().size() + positions.bytes().size());
   file.raw(kMagic.data(), kMagic.size());
-  file.u32(version);
-  file.u64(body.bytes().size());
+  file.u32(kVersion);
+  file.u64(body.bytes().size() + positions.bytes().size());
   file.raw(body.bytes().data(), body.bytes().size());
+  file.raw(positions.bytes().data(), positions.bytes().size());
   file.u64(xxh3_64(as_bytes(file.bytes())));
   return file.take();
 }
@@ -215,24 +126,29 @@ SavedState decode_saved_state(std::string_view bytes) {
   ByteReader body(envelope.body, kWhat);
   if (envelope.version == kFirstVersion) {
     Config config = decode_config(body);
-    SavableDataLoaderState state = decode_position(body, std::move(config), envelope.version);
+    SavableDataLoaderState state =
+        decode_position(body, std::move(config), envelope.version, nullptr);
     body.finish();
     return state;
   }
   const auto kind = static_cast<Kind>(body.u8());
   Config config = decode_config(body);
-  const std::uint32_t count = body.count(kShortestPart);
+  const std::uint32_t count = body.count(kShortestPosition);
   if (count == 0 || (kind == Kind::kRank && count != 1) ||
       (kind != Kind::kRank && kind != Kind::kJob)) {
     body.fail(
         fmt::format("it says that it is of kind {} with {} ranks", static_cast<int>(kind), count));
+  }
+  std::optional<StructureReader> states;
+  if (envelope.version >= kVersion) {
+    states.emplace(body);
   }
   std::vector<SavableDataLoaderState> ranks;
   for (std::uint32_t rank = 0; rank < count; ++rank) {
     if (kind == Kind::kJob) {
       config["rank"] = rank;
     }
-    ranks.push_back(decode_position(body, config, envelope.version));
+    ranks.push_back(decode_position(body, config, envelope.version, states ? &*states : nullptr));
   }
   body.finish();
   if (kind == Kind::kRank) {

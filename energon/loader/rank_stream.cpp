@@ -21,8 +21,7 @@ RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
     : type_(type),
       make_pipeline_(std::move(make_pipeline)),
       options_(options),
-      failures_(options.quarantine_file),
-      counted_(std::make_unique<StatisticsBlock>()) {
+      failures_(options.quarantine_file) {
   validate(options_);
   const auto streams = static_cast<std::size_t>(options_.worker_config.stream_count());
   start_.resize(streams);
@@ -82,24 +81,7 @@ void RankStream::start() {
     group_->start(start_, turns_.epoch());
     return;
   }
-  const auto readers = make_leaf_readers();
-  std::vector<std::unique_ptr<PositionedDataset>> streams;
-  for (std::size_t i = 0; i < start_.size(); ++i) {
-    auto stream =
-        std::make_unique<PositionedDataset>(make_pipeline_({.config = options_.worker_config,
-                                                            .stream = static_cast<int>(i),
-                                                            .memory = memory_,
-                                                            .monitor = monitor_,
-                                                            .readers = readers}));
-    stream->restore(start_[i], turns_.of(i).epoch);
-    streams.push_back(std::move(stream));
-  }
-  kept_.clear();
-  for (const SavableDatasetCheckpoint& start : start_) {
-    kept_.emplace_back(start, options_.checkpoint_every_batches);
-  }
-  drops_ = monitor_.drops();
-  in_process_ = std::move(streams);
+  own_.start(start_);
 }
 
 void RankStream::check_epoch_was_usable() const {
@@ -126,47 +108,7 @@ void RankStream::start_epoch() {
 }
 
 std::optional<Sample> RankStream::read(std::size_t stream) {
-  return group_ ? group_->read(stream) : read_in_process(stream);
-}
-
-std::optional<Sample> RankStream::read_in_process(std::size_t stream) {
-  std::optional<Sample> batch;
-  try {
-    const BusyTime busy(*counted_, cpu_);
-    batch = in_process_[stream]->next(start_[stream].logical_shard, turns_.of(stream).epoch);
-  } catch (...) {
-    try {
-      take_reports();
-    } catch (const Error&) {
-      // The quarantine file cannot be written; the failure of the pipeline says more.
-    }
-    throw;
-  }
-  take_reports();
-  keep_if_due(stream, batch ? &*batch : nullptr);
-  if (batch) {
-    count_batch(*counted_);
-  }
-  return batch;
-}
-
-// By the rules of a worker. `batch`: that `stream` just gave; null: its epoch ended.
-void RankStream::keep_if_due(std::size_t stream, const Sample* batch) {
-  const PositionedDataset& pipeline = *in_process_[stream];
-  KeptPosition& kept = kept_[stream];
-  const bool is_due = batch != nullptr && kept.due(pipeline.index(), payload_bytes(*batch),
-                                                   turns_.of(stream).count == 0);
-  // What was left out may not be left out again: batches are only passed over where nothing was.
-  const bool has_new_drops = std::exchange(drops_, monitor_.drops()) != monitor_.drops();
-  if (is_due || has_new_drops) {
-    kept.keep(pipeline.checkpoint());
-  }
-}
-
-void RankStream::take_reports() {
-  for (const FailureReport& report : monitor_.take_reports()) {
-    failures_.add(report);
-  }
+  return group_ ? group_->read(stream) : own_.read(stream, turns_.of(stream));
 }
 
 std::optional<Sample> RankStream::next() {
@@ -247,7 +189,7 @@ std::optional<Sample> RankStream::advance() {
     if (epoch_finished_) {
       start_epoch();
     }
-    if (!running() && in_process_.empty()) {
+    if (!running() && !own_.running()) {
       if (batch_index_ == 0) {
         epoch_start_ = {0, failures_.size()};
       }
@@ -274,7 +216,7 @@ std::optional<Sample> RankStream::advance() {
     failure_ = pipeline_failure(std::current_exception());
     forget_attempt();
     keep_position();
-    in_process_.clear();
+    own_.stop();
     if (group_) {
       group_->stop();
     }
@@ -285,14 +227,13 @@ std::optional<Sample> RankStream::advance() {
 }
 
 std::vector<SavableDatasetCheckpoint> RankStream::positions() {
-  std::vector<SavableDatasetCheckpoint> positions = start_;
+  std::vector<SavableDatasetCheckpoint> positions;
   if (running()) {
     positions = group_->positions(delivered_);
-  } else if (!in_process_.empty()) {
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      // A pipeline that failed has taken in more than it delivered.
-      positions[i] = failure_ ? kept_[i].after(delivered_[i]) : in_process_[i]->checkpoint();
-    }
+  } else if (own_.running()) {
+    positions = own_.positions(delivered_, failure_.has_value());
+  } else {
+    positions = start_;
   }
   for (std::size_t i = 0; i < positions.size(); ++i) {
     positions[i].logical_shard = start_[i].logical_shard;
@@ -336,7 +277,7 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   SavableDataLoaderState fitted =
       fit_state(state, config(), make_pipeline_, options_.worker_config);
   // Nothing below throws: the state was tried on fresh pipelines.
-  in_process_.clear();
+  own_.stop();
   failure_.reset();
   lost_position_.reset();
   start_ = std::move(fitted.streams);
@@ -403,7 +344,7 @@ LoaderStatistics RankStream::stats() const {
   LoaderStatistics statistics{.num_workers = options_.worker_config.num_workers,
                               .consumer = consumer_};
   statistics.workers =
-      group_ ? group_->statistics() : std::vector<WorkerStatistics>{read_statistics(*counted_)};
+      group_ ? group_->statistics() : std::vector<WorkerStatistics>{own_.statistics()};
   std::vector<CertificatePart> parts;
   for (std::size_t i = 0; i < start_.size(); ++i) {
     parts.push_back({start_[i].logical_shard, certificates_[i]});

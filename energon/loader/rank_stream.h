@@ -17,18 +17,14 @@
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/loader/failure_log.h"
+#include "energon/loader/own_streams.h"
 #include "energon/loader/worker_group.h"
-#include "energon/sample/buffer_allocator.h"
 #include "energon/stage/debug_log.h"
 #include "energon/stage/pipeline.h"
-#include "energon/worker/kept_position.h"
-#include "energon/worker/loader_monitor.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
-#include "energon/worker/thread_times.h"
 #include "io/boxed_json.h"
 
 namespace energon {
@@ -75,8 +71,6 @@ class RankStream {
   std::optional<Sample> advance();
   void count_delivery(std::size_t stream, Sample& batch);
   std::optional<Sample> read(std::size_t stream);
-  std::optional<Sample> read_in_process(std::size_t stream);
-  void take_reports();
   std::int64_t delivered_by(int worker) const;
   void log(std::string_view event);
   void log(std::string_view event, const Config& more);
@@ -87,21 +81,14 @@ class RankStream {
   void remember_turns();
   void forget_attempt();
   void keep_position();
-  void keep_if_due(std::size_t stream, const Sample* batch);
   std::vector<SavableDatasetCheckpoint> positions();
 
   const std::string type_;
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
   FailureLog failures_;
-  HeapBufferPool memory_;                                       // for the in-process pipelines
-  std::unique_ptr<StatisticsBlock> counted_;                    // by them
-  LoaderMonitor monitor_{*counted_};                            // for them
-  CpuShare cpu_;                                                // CPU time of these pipelines
-  std::unique_ptr<WorkerGroup> group_;                          // with workers
-  std::vector<std::unique_ptr<PositionedDataset>> in_process_;  // without workers, once started
-  std::vector<KeptPosition> kept_;                              // one for each of in_process_
-  std::uint64_t drops_ = 0;                                     // drops that kept_ already covers
+  OwnStreams own_{make_pipeline_, options_, failures_};  // without workers
+  std::unique_ptr<WorkerGroup> group_;                   // with workers
 
   std::optional<Error> failure_;
   std::optional<Error> lost_position_;       // set after a failure if the position is unknown

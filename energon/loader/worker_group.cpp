@@ -344,6 +344,7 @@ std::vector<SavableDatasetCheckpoint> WorkerGroup::positions(
     std::span<const std::int64_t> delivered) const {
   owner_.check("a loader");
   std::vector<SavableDatasetCheckpoint> positions;
+  positions.reserve(delivered.size());
   for (std::size_t i = 0; i < delivered.size(); ++i) {
     positions.push_back(position(i, delivered[i], static_cast<std::uint64_t>(delivered[i])));
   }
@@ -357,17 +358,20 @@ SavableDatasetCheckpoint WorkerGroup::position(std::size_t stream, std::int64_t 
                                                std::optional<std::uint64_t> index) const {
   const Worker& worker = worker_of(stream);
   const CheckpointReader& ring = worker.channel->checkpoints(stream / workers_.size());
-  SavableDatasetCheckpoint position = starts_[stream];
+  SavableDatasetCheckpoint position;
   if (const auto stored = index ? ring.newest_not_after(*index) : std::nullopt) {
     ByteReader reader(as_text(stored->bytes), "a checkpoint of a worker");
     position = decode_checkpoint(reader);
-  } else if (delivered != position.index + position.offset) {
+  } else if (const SavableDatasetCheckpoint& start = starts_[stream];
+             delivered == start.index + start.offset) {
+    position = start;
+  } else {
     // The start would do, but for samples that were left out on the way and may not be again.
     throw Error(
         ErrorCode::kCorruptData,
         fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "
                     "holds no whole checkpoint: something wrote over it",
-                    delivered, position.logical_shard),
+                    delivered, starts_[stream].logical_shard),
         {.worker = worker.process.worker_id});
   }
   position.offset = delivered - position.index;

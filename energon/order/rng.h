@@ -8,36 +8,16 @@
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "energon/order/mt19937.h"
+
 namespace energon {
-
-/// MT19937, seeded like torch's generator and std::mt19937: 1812433253 recurrence over the low 32
-/// bits of the seed.
-class Mt19937 {
- public:
-  explicit Mt19937(std::uint32_t seed);
-
-  std::uint32_t operator()();
-
-  /// State as 625 little-endian words: position in [0, 624], then the 624 words.
-  std::string save() const;
-  /// Throws Error (kMismatch) if `bytes` is not such a state; the generator is then unchanged.
-  void restore(std::string_view bytes);
-
- private:
-  static constexpr std::size_t kWords = 624;
-
-  void refill();
-
-  std::array<std::uint32_t, kWords> words_;
-  std::size_t position_ = kWords;
-};
 
 /// Which entry is chosen by a draw that is exactly equal to a cumulative sum of weights. With 16
 /// equal weights, about one draw in 1.1 million is. The numbers are stored in saved states.
@@ -77,8 +57,12 @@ class WorkerRng {
 
   std::string save() const { return generator_.save(); }
   void restore(std::string_view bytes) { generator_.restore(bytes); }
+  /// See Mt19937::position().
+  WorkerRng position() const { return WorkerRng(generator_.position()); }
 
  private:
+  explicit WorkerRng(Mt19937 generator) : generator_(std::move(generator)) {}
+
   Mt19937 generator_;
 };
 

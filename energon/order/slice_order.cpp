@@ -78,7 +78,7 @@ std::vector<std::int64_t> SliceOrder::draw_pending(WorkerRng& rng) const {
 
 void SliceOrder::start_epoch() {
   epoch_started_ = true;
-  epoch_rng_ = rng_;
+  epoch_rng_ = rng_.position();
   pending_offset_ = 0;
   if (slice_count() > 0) {
     check_has_samples();

@@ -12,30 +12,67 @@
 namespace energon {
 namespace {
 
-constexpr std::size_t kHeadBytes = 3 + sizeof(std::uint64_t);
+// The first byte of a list in bits. A list in bytes, as earlier programs wrote it, begins with the
+// width of an index, at most 8.
+constexpr std::uint8_t kInBits = 16;
+constexpr std::size_t kHeadBytes = 36;  // of a list in bits
+
+constexpr unsigned kMostIndexBits = 63;
+constexpr unsigned kMostLeafBits = 32;
+constexpr unsigned kMostRepetitionBits = 32;
 
 struct Widths {
-  std::size_t index;
-  std::size_t leaf;
-  std::size_t repetition;
+  unsigned index;
+  unsigned leaf;
+  unsigned repetition;
 
-  std::size_t sum() const { return index + leaf + repetition; }
+  unsigned sum() const { return index + leaf + repetition; }
 };
 
-std::size_t width_of(std::uint64_t largest) {
-  return static_cast<std::size_t>(std::bit_width(largest) + 7) / 8;
+Widths widths_of(const SampleRef& least, const SampleRef& most) {
+  const auto width = [](std::uint64_t range) {
+    return static_cast<unsigned>(std::bit_width(range));
+  };
+  return {width(static_cast<std::uint64_t>(most.index - least.index)),
+          width(most.leaf - least.leaf), width(most.repetition - least.repetition)};
 }
 
-Widths widths_of(const SampleRef& largest) {
-  return {width_of(static_cast<std::uint64_t>(largest.index)), width_of(largest.leaf),
-          width_of(largest.repetition)};
+std::uint64_t word_count(std::uint64_t refs, const Widths& widths) {
+  return (refs * widths.sum() + 63) / 64;
 }
 
-// The low bytes of a number; the widths are few, so that the compiler makes moves of them.
-void put(char*& to, std::uint64_t value, std::size_t width) {
-  std::memcpy(to, &value, width);
-  to += width;
-}
+// Takes numbers out of 64-bit words, the lowest bits first.
+class BitReader {
+ public:
+  explicit BitReader(std::string_view words) : words_(words) { load(); }
+
+  /// Requires: width <= 63, and the words have so many bits left.
+  std::uint64_t take(unsigned width) {
+    std::uint64_t value = word_ >> used_;
+    used_ += width;
+    if (used_ >= 64) {
+      used_ -= 64;
+      load();
+      if (used_ > 0) {
+        value |= word_ << (width - used_);
+      }
+    }
+    return value & ((std::uint64_t{1} << width) - 1);
+  }
+
+ private:
+  void load() {
+    if (next_ + sizeof(word_) <= words_.size()) {
+      std::memcpy(&word_, words_.data() + next_, sizeof(word_));
+      next_ += sizeof(word_);
+    }
+  }
+
+  const std::string_view words_;
+  std::size_t next_ = 0;
+  std::uint64_t word_ = 0;
+  unsigned used_ = 0;
+};
 
 std::uint64_t get(const char*& from, std::size_t width) {
   std::uint64_t value = 0;
@@ -44,39 +81,127 @@ std::uint64_t get(const char*& from, std::size_t width) {
   return value;
 }
 
+void check_count(const ByteReader& reader, std::uint64_t count, std::size_t most) {
+  if (count > most) {
+    reader.fail(fmt::format("{} references, at most {} fit", count, most));
+  }
+}
+
+std::vector<SampleRef> unpack_bits(ByteReader& reader, std::size_t most) {
+  const Widths widths{reader.u8(), reader.u8(), reader.u8()};
+  const std::uint64_t count = reader.u64();
+  const std::int64_t least_index = reader.i64();
+  const std::uint64_t least_leaf = reader.u64();
+  const std::uint64_t least_repetition = reader.u64();
+  if (widths.index > kMostIndexBits || widths.leaf > kMostLeafBits ||
+      widths.repetition > kMostRepetitionBits || least_index < 0 || least_leaf > UINT32_MAX ||
+      least_repetition > UINT32_MAX) {
+    reader.fail(fmt::format("numbers of {}, {} and {} bits from {}, {} and {} on", widths.index,
+                            widths.leaf, widths.repetition, least_index, least_leaf,
+                            least_repetition));
+  }
+  check_count(reader, count, most);
+  if (reader.left() != 8 * word_count(count, widths)) {
+    reader.fail(fmt::format("{} references of {} bits do not fill {} bytes", count, widths.sum(),
+                            reader.left()));
+  }
+  std::vector<SampleRef> refs(count);
+  BitReader bits(reader.raw(reader.left()));
+  std::uint64_t all = 0;  // bits that are set in any sum
+  std::uint64_t all_of_32 = 0;
+  for (SampleRef& ref : refs) {
+    const std::uint64_t index = static_cast<std::uint64_t>(least_index) + bits.take(widths.index);
+    const std::uint64_t leaf = least_leaf + bits.take(widths.leaf);
+    const std::uint64_t repetition = least_repetition + bits.take(widths.repetition);
+    all |= index;
+    all_of_32 |= leaf | repetition;
+    ref = {static_cast<std::int64_t>(index), static_cast<std::uint32_t>(leaf),
+           static_cast<std::uint32_t>(repetition)};
+  }
+  if (all > INT64_MAX || all_of_32 > UINT32_MAX) {
+    reader.fail("a sample index, a leaf or a repetition is too large");
+  }
+  return refs;
+}
+
+// What programs wrote until version 3 of states.
+std::vector<SampleRef> unpack_bytes(ByteReader& reader, std::size_t index_width, std::size_t most) {
+  const std::size_t leaf_width = reader.u8();
+  const std::size_t repetition_width = reader.u8();
+  const std::uint64_t count = reader.u64();
+  if (index_width > 8 || leaf_width > 4 || repetition_width > 4) {
+    reader.fail(
+        fmt::format("numbers of {}, {} and {} bytes", index_width, leaf_width, repetition_width));
+  }
+  check_count(reader, count, most);
+  const std::size_t sum = index_width + leaf_width + repetition_width;
+  if (sum == 0 ? reader.left() != 0 : count != reader.left() / sum || reader.left() % sum != 0) {
+    reader.fail(
+        fmt::format("{} references of {} bytes do not fill {} bytes", count, sum, reader.left()));
+  }
+  std::vector<SampleRef> refs(count);
+  const char* from = reader.raw(reader.left()).data();
+  for (SampleRef& ref : refs) {
+    ref.index = static_cast<std::int64_t>(get(from, index_width));
+    ref.leaf = static_cast<std::uint32_t>(get(from, leaf_width));
+    ref.repetition = static_cast<std::uint32_t>(get(from, repetition_width));
+    if (ref.index < 0) {
+      reader.fail("a negative sample index");
+    }
+  }
+  return refs;
+}
+
 }  // namespace
 
 void SampleRefPacker::measure(std::span<const SampleRef> refs) {
+  if (count_ == 0 && !refs.empty()) {
+    least_ = most_ = refs.front();
+  }
   for (const SampleRef& ref : refs) {
-    largest_.index = std::max(largest_.index, ref.index);
-    largest_.leaf = std::max(largest_.leaf, ref.leaf);
-    largest_.repetition = std::max(largest_.repetition, ref.repetition);
+    least_ = {std::min(least_.index, ref.index), std::min(least_.leaf, ref.leaf),
+              std::min(least_.repetition, ref.repetition)};
+    most_ = {std::max(most_.index, ref.index), std::max(most_.leaf, ref.leaf),
+             std::max(most_.repetition, ref.repetition)};
   }
   count_ += refs.size();
 }
 
 void SampleRefPacker::begin() {
-  const Widths widths = widths_of(largest_);
-  bytes_.reserve(kHeadBytes + count_ * widths.sum());
-  bytes_.push_back(static_cast<char>(widths.index));
-  bytes_.push_back(static_cast<char>(widths.leaf));
-  bytes_.push_back(static_cast<char>(widths.repetition));
-  const auto count = static_cast<std::uint64_t>(count_);
-  bytes_.append(reinterpret_cast<const char*>(&count), sizeof(count));
+  const Widths widths = widths_of(least_, most_);
+  ByteWriter head;
+  head.reserve(kHeadBytes + 8 * word_count(count_, widths));
+  head.u8(kInBits);
+  head.u8(static_cast<std::uint8_t>(widths.index));
+  head.u8(static_cast<std::uint8_t>(widths.leaf));
+  head.u8(static_cast<std::uint8_t>(widths.repetition));
+  head.u64(count_);
+  head.i64(least_.index);
+  head.u64(least_.leaf);
+  head.u64(least_.repetition);
+  bytes_ = head.take();
+}
+
+// Appends the lowest `width` bits of `value`, whose others are 0.
+void SampleRefPacker::put(std::uint64_t value, unsigned width) {
+  word_ |= value << filled_;
+  filled_ += width;
+  if (filled_ >= 64) {
+    bytes_.append(reinterpret_cast<const char*>(&word_), sizeof(word_));
+    filled_ -= 64;
+    word_ = filled_ == 0 ? 0 : value >> (width - filled_);
+  }
 }
 
 void SampleRefPacker::add(std::span<const SampleRef> refs) {
   if (bytes_.empty()) {
     begin();
   }
-  const Widths widths = widths_of(largest_);
-  const std::size_t first = bytes_.size();
-  bytes_.resize(first + refs.size() * widths.sum());
-  char* to = bytes_.data() + first;
+  const Widths widths = widths_of(least_, most_);
   for (const SampleRef& ref : refs) {
-    put(to, static_cast<std::uint64_t>(ref.index), widths.index);
-    put(to, ref.leaf, widths.leaf);
-    put(to, ref.repetition, widths.repetition);
+    put(static_cast<std::uint64_t>(ref.index - least_.index), widths.index);
+    put(ref.leaf - least_.leaf, widths.leaf);
+    put(ref.repetition - least_.repetition, widths.repetition);
   }
 }
 
@@ -84,37 +209,17 @@ std::string SampleRefPacker::take() {
   if (bytes_.empty()) {
     begin();
   }
+  if (filled_ > 0) {
+    bytes_.append(reinterpret_cast<const char*>(&word_), sizeof(word_));
+    filled_ = 0;
+  }
   return std::move(bytes_);
 }
 
 std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most) {
   ByteReader reader(bytes, "a saved list of references");
-  const Widths widths{reader.u8(), reader.u8(), reader.u8()};
-  const std::uint64_t count = reader.u64();
-  if (widths.index > 8 || widths.leaf > 4 || widths.repetition > 4) {
-    reader.fail(fmt::format("numbers of {}, {} and {} bytes", widths.index, widths.leaf,
-                            widths.repetition));
-  }
-  if (count > most) {
-    reader.fail(fmt::format("{} references, at most {} fit", count, most));
-  }
-  if (widths.sum() == 0
-          ? reader.left() != 0
-          : count != reader.left() / widths.sum() || reader.left() % widths.sum() != 0) {
-    reader.fail(fmt::format("{} references of {} bytes do not fill {} bytes", count, widths.sum(),
-                            reader.left()));
-  }
-  std::vector<SampleRef> refs(count);
-  const char* from = reader.raw(reader.left()).data();
-  for (SampleRef& ref : refs) {
-    ref.index = static_cast<std::int64_t>(get(from, widths.index));
-    ref.leaf = static_cast<std::uint32_t>(get(from, widths.leaf));
-    ref.repetition = static_cast<std::uint32_t>(get(from, widths.repetition));
-    if (ref.index < 0) {
-      reader.fail("a negative sample index");
-    }
-  }
-  return refs;
+  const std::uint8_t first = reader.u8();
+  return first == kInBits ? unpack_bits(reader, most) : unpack_bytes(reader, first, most);
 }
 
 }  // namespace energon

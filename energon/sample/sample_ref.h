@@ -26,12 +26,12 @@ struct SampleRef {
   bool operator==(const SampleRef&) const = default;
 };
 
-/// Encodes a list of references for saving. Each number takes as many bytes as the largest of its
-/// kind needs, so a buffer of a million references takes 4 to 6 MB (docs/formats/checkpoint.md).
-/// Not thread-safe.
+/// Encodes a list of references for saving. Each number takes as many bits as the differences from
+/// the least of its kind need, so a buffer of a million references takes 2 to 5 MB
+/// (docs/formats/checkpoint.md). Not thread-safe.
 class SampleRefPacker {
  public:
-  /// Inspects references that will be added, to determine the byte widths.
+  /// Inspects references that will be added, to determine the widths.
   void measure(std::span<const SampleRef> refs);
   /// Requires: all of `refs` were measured, and nothing is measured after the first add().
   void add(std::span<const SampleRef> refs);
@@ -39,15 +39,19 @@ class SampleRefPacker {
 
  private:
   void begin();
+  void put(std::uint64_t value, unsigned width);
 
-  SampleRef largest_;
+  SampleRef least_;
+  SampleRef most_;
   std::size_t count_ = 0;
   std::string bytes_;
+  std::uint64_t word_ = 0;  // not yet in bytes_
+  unsigned filled_ = 0;     // bits of it
 };
 
-/// Decodes the output of a SampleRefPacker. Throws Error (kCorruptData) for other bytes, or for
-/// more than `most` references. The limit is needed because references to sample 0 of leaf 0 take
-/// no bytes, so the size of `bytes` does not bound their number.
+/// Decodes the output of a SampleRefPacker, also of earlier versions. Throws Error (kCorruptData)
+/// for other bytes, or for more than `most` references. The limit is needed because references to
+/// sample 0 of leaf 0 take no bytes, so the size of `bytes` does not bound their number.
 std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most);
 
 static_assert(sizeof(SampleRef) == 16 && std::is_trivially_copyable_v<SampleRef>);

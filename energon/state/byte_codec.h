@@ -26,6 +26,17 @@ class ByteWriter {
   void u64(std::uint64_t value) { raw(&value, sizeof(value)); }
   void i64(std::int64_t value) { raw(&value, sizeof(value)); }
   void f64(double value) { raw(&value, sizeof(value)); }
+  /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) {
+      u8(static_cast<std::uint8_t>(value) | 0x80);
+    }
+    u8(static_cast<std::uint8_t>(value));
+  }
+  /// 0, -1, 1, -2, … as 0, 1, 2, 3, …
+  void signed_varint(std::int64_t value) {
+    varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
+  }
   /// Writes a u32 length, then the bytes. Throws Error (kResourceExhausted) above 4 GiB.
   void text(std::string_view value) {
     u32(checked_length(value));
@@ -66,6 +77,33 @@ class ByteReader {
   std::uint64_t u64() { return number<std::uint64_t>(); }
   std::int64_t i64() { return number<std::int64_t>(); }
   double f64() { return number<double>(); }
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const std::uint8_t byte = u8();
+      value |= std::uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) {
+        if (shift == 63 && byte > 1) {
+          break;
+        }
+        return value;
+      }
+    }
+    fail("a number of more than 64 bits");
+  }
+  std::int64_t signed_varint() {
+    const std::uint64_t value = varint();
+    return static_cast<std::int64_t>((value >> 1) ^ (0 - (value & 1)));
+  }
+  /// A reader of the next `size` bytes, which this one passes over. Its errors name the same
+  /// positions.
+  ByteReader part(std::size_t size) {
+    const std::size_t begin = position_;
+    raw(size);
+    ByteReader part(bytes_.substr(0, position_), what_);
+    part.position_ = begin;
+    return part;
+  }
   std::string_view text() { return raw(u32()); }
   std::string_view raw(std::size_t size) {
     if (size > left()) {

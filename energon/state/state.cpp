@@ -19,6 +19,8 @@ namespace {
 // StateValue.
 enum class Kind : std::uint8_t { kInteger = 0, kBytes = 1, kIntegers = 2 };
 
+constexpr std::size_t kMostReserved = 16;  // fields or children, before they were read
+
 std::string_view kind_name(std::size_t kind) {
   switch (static_cast<Kind>(kind)) {
     case Kind::kInteger:
@@ -43,6 +45,13 @@ const Value& field(const State& state, std::string_view name) {
   }
   throw Error(ErrorCode::kMismatch,
               fmt::format("state of {} has no field '{}' of the expected kind", state.type, name));
+}
+
+// Such as the seed and the draws of a generator.
+bool is_short_text(std::string_view bytes) {
+  constexpr std::size_t kLongest = 40;
+  return bytes.size() <= kLongest &&
+         std::all_of(bytes.begin(), bytes.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 void encode_into(ByteWriter& writer, const State& state) {
@@ -95,6 +104,7 @@ State decode_from(ByteReader& reader, int depth) {
   State state;
   state.type = reader.text();
   const std::uint32_t field_count = reader.count(6);
+  state.fields.reserve(std::min<std::size_t>(field_count, kMostReserved));
   for (std::uint32_t i = 0; i < field_count; ++i) {
     std::string name(reader.text());
     switch (static_cast<Kind>(reader.u8())) {
@@ -118,6 +128,7 @@ State decode_from(ByteReader& reader, int depth) {
     }
   }
   const std::uint32_t child_count = reader.count(12);
+  state.children.reserve(std::min<std::size_t>(child_count, kMostReserved));
   for (std::uint32_t i = 0; i < child_count; ++i) {
     state.children.push_back(decode_from(reader, depth + 1));
   }
@@ -240,8 +251,10 @@ nlohmann::ordered_json describe_state(const State& state) {
     const std::string shown = printable(name);
     std::visit(Overloaded{
                    [&](const std::string& bytes) {
-                     json[shown] = fmt::format("{} bytes, xxh3 {}", bytes.size(),
-                                               to_hex(xxh3_64(as_bytes(bytes))));
+                     json[shown] = is_short_text(bytes)
+                                       ? bytes
+                                       : fmt::format("{} bytes, xxh3 {}", bytes.size(),
+                                                     to_hex(xxh3_64(as_bytes(bytes))));
                    },
                    [&](const auto& numbers) { json[shown] = numbers; },
                },

@@ -64,7 +64,7 @@ void compare_shapes(const State& state, const State& expected, const std::string
 std::string encode_state(const State& state);
 State decode_state(std::string_view bytes);
 
-/// A description for people: bytes are shown as length and digest.
+/// A description for people: bytes are shown as length and digest, short text as it is.
 nlohmann::ordered_json describe_state(const State& state);
 
 }  // namespace energon

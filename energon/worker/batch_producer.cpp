@@ -22,6 +22,7 @@ BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
       allocator_(channel.arena(), wait_),
       read_helper_(ReadHelper::can_help() ? std::make_shared<ReadHelper>() : nullptr),
       monitor_(statistics_in(channel.statistics())),
+      readers_(std::make_shared<LeafReaders>(read_helper_)),
       sender_(channel, checkpoints, monitor_, wait_) {
   monitor_.set_on_many_reports([this] {
     if (!sender_.send_reports()) {
@@ -73,27 +74,33 @@ bool BatchProducer::take_turn(Stream& stream, Turns& turns, std::size_t number, 
   return sender_.send_batch(std::move(*batch), stream.number, *stream.pipeline, turn.count == 0);
 }
 
+PipelineContext BatchProducer::context_of(std::size_t stream) {
+  return {.config = options_.worker_config,
+          .stream = static_cast<int>(stream),
+          .memory = allocator_,
+          .monitor = monitor_,
+          .readers = readers_};
+}
+
+// A stream that begins at a saved state gets its pipeline at its first turn.
 std::vector<BatchProducer::Stream> BatchProducer::begin_streams(const WorkerBeginning& beginning) {
-  const WorkerConfig& config = options_.worker_config;
-  const auto readers = std::make_shared<LeafReaders>(read_helper_);
+  const auto workers = static_cast<std::size_t>(options_.worker_config.workers_per_rank());
   std::vector<Stream> streams;
+  streams.reserve(beginning.streams.size());
   for (const SavableDatasetCheckpoint& begin : beginning.streams) {
-    const int number = worker_ + static_cast<int>(streams.size()) * config.workers_per_rank();
-    const PipelineContext context{.config = config,
-                                  .stream = number,
-                                  .memory = allocator_,
-                                  .monitor = monitor_,
-                                  .readers = readers};
-    auto pipeline = std::make_unique<PositionedDataset>(make_pipeline_(context));
+    const std::size_t number = static_cast<std::size_t>(worker_) + streams.size() * workers;
+    const PipelineContext context = context_of(number);
+    Stream& stream = streams.emplace_back(Stream{number, context.logical_shard(), begin, nullptr});
     SavableDatasetCheckpoint first = begin;
-    if (!first.state) {
-      first.state = pipeline->dataset().save_state();
-    }
     first.offset = 0;
-    checkpoints_.of(static_cast<std::size_t>(number)).store(first);
-    pipeline->restore(begin, begin.turn.epoch);
-    streams.push_back(
-        {static_cast<std::size_t>(number), context.logical_shard(), std::move(pipeline)});
+    if (!begin.state) {
+      stream.pipeline = std::make_unique<PositionedDataset>(make_pipeline_(context));
+      first.state = stream.pipeline->dataset().save_state();
+    }
+    checkpoints_.of(number).store(first);
+    if (stream.pipeline) {
+      stream.pipeline->restore(begin, begin.turn.epoch);
+    }
   }
   return streams;
 }
@@ -101,10 +108,15 @@ std::vector<BatchProducer::Stream> BatchProducer::begin_streams(const WorkerBegi
 std::optional<PackedSample> BatchProducer::make_batch(Stream& stream, std::int64_t epoch,
                                                       DebugLog& log) {
   channel_.status().set_item({static_cast<std::uint64_t>(stream.logical_shard),
-                              static_cast<std::uint64_t>(stream.pipeline->index())});
+                              static_cast<std::uint64_t>(stream.index())});
   std::optional<PackedSample> packed;
   {
     const BusyTime busy(monitor_.block(), making_, channel_.arena());
+    if (!stream.pipeline) {
+      stream.pipeline = restored_pipeline(make_pipeline_, context_of(stream.number), stream.begin,
+                                          stream.begin.turn.epoch);
+      stream.begin = {};
+    }
     if (std::optional<Sample> batch = stream.pipeline->next(stream.logical_shard, epoch)) {
       log_yield(log, *batch);
       packed = allocator_.pack(std::move(*batch));

@@ -12,6 +12,7 @@
 #include "energon/checkpoint/turns.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/worker_channel.h"
+#include "energon/read/leaf_readers.h"
 #include "energon/read/read_helper.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/debug_log.h"
@@ -46,9 +47,13 @@ class BatchProducer {
   struct Stream {
     std::size_t number;  // in the rank
     int logical_shard;
-    std::unique_ptr<PositionedDataset> pipeline;
+    SavableDatasetCheckpoint begin;               // where it begins
+    std::unique_ptr<PositionedDataset> pipeline;  // null: not yet needed
+
+    std::int64_t index() const { return pipeline ? pipeline->index() : begin.index + begin.offset; }
   };
 
+  PipelineContext context_of(std::size_t stream);
   std::vector<Stream> begin_streams(const WorkerBeginning& beginning);
   bool take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log);
   std::optional<PackedSample> make_batch(Stream& stream, std::int64_t epoch, DebugLog& log);
@@ -64,6 +69,7 @@ class BatchProducer {
   SlotAllocator allocator_;
   const std::shared_ptr<ReadHelper> read_helper_;  // null: one core
   LoaderMonitor monitor_;
+  const std::shared_ptr<LeafReaders> readers_;  // of all streams
   CpuShare making_;
   BatchSender sender_;
   std::int64_t batches_ = 0;  // made in this run

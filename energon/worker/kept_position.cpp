@@ -9,8 +9,10 @@ void KeptPosition::keep(const SavableDatasetCheckpoint& checkpoint) {
 }
 
 SavableDatasetCheckpoint KeptPosition::after(std::int64_t delivered) const {
-  SavableDatasetCheckpoint position = start_;
-  if (!kept_.bytes().empty()) {
+  SavableDatasetCheckpoint position;
+  if (kept_.bytes().empty()) {
+    position = start_;
+  } else {
     ByteReader reader(kept_.bytes(), "a kept position");
     position = decode_checkpoint(reader);
   }

@@ -14,6 +14,9 @@ LeafRanges::LeafRanges(const Order& order) {
             [](const LeafRange& a, const LeafRange& b) { return a.begin < b.begin; });
   ranges_.emplace();
   for (const LeafRange& range : all) {
+    if (range.leaf >= ranges_->size()) {
+      ranges_->resize(std::size_t{range.leaf} + 1);
+    }
     std::vector<Range>& of_leaf = (*ranges_)[range.leaf];
     if (!of_leaf.empty() && range.begin <= of_leaf.back().end) {
       of_leaf.back().end = std::max(of_leaf.back().end, range.end);
@@ -33,14 +36,14 @@ std::int64_t LeafRanges::end_of_range(std::int64_t leaf, std::int64_t index) con
 }
 
 const LeafRanges::Range* LeafRanges::find(std::int64_t leaf, std::int64_t index) const {
-  const auto of_leaf = ranges_->find(leaf);
-  if (of_leaf == ranges_->end()) {
+  if (leaf < 0 || leaf >= std::ssize(*ranges_)) {
     return nullptr;
   }
+  const std::vector<Range>& of_leaf = (*ranges_)[static_cast<std::size_t>(leaf)];
   const auto after =
-      std::upper_bound(of_leaf->second.begin(), of_leaf->second.end(), index,
+      std::upper_bound(of_leaf.begin(), of_leaf.end(), index,
                        [](std::int64_t value, const Range& range) { return value < range.begin; });
-  if (after == of_leaf->second.begin() || index >= std::prev(after)->end) {
+  if (after == of_leaf.begin() || index >= std::prev(after)->end) {
     return nullptr;
   }
   return &*std::prev(after);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -30,8 +29,8 @@ class LeafRanges {
 
   const Range* find(std::int64_t leaf, std::int64_t index) const;
 
-  // By leaf: in order, disjoint.
-  std::optional<std::map<std::int64_t, std::vector<Range>>> ranges_;
+  // By leaf, which are few and numbered without gaps: in order, disjoint.
+  std::optional<std::vector<std::vector<Range>>> ranges_;
 };
 
 }  // namespace energon

@@ -216,7 +216,7 @@ TEST_CASE("a state of a newer version is refused with both versions", "[loader][
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnsupported);
-    CHECK_THAT(error.what(), Catch::Contains("version 9") && Catch::Contains("versions 1 to 3"));
+    CHECK_THAT(error.what(), Catch::Contains("version 9") && Catch::Contains("versions 1 to 4"));
   }
 }
 

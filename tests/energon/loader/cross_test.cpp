@@ -342,8 +342,8 @@ TEST_CASE("X-07 of a state file that is cut, flipped, or of the future nothing i
       REQUIRE(refused(flipped, ""));
     }
     std::string future = bytes;
-    future[8] = 4;
-    CHECK(refused(future, "version 4"));
+    future[8] = 5;
+    CHECK(refused(future, "version 5"));
     REQUIRE_THROWS_AS(energon::decode_saved_state(future), Error);
   }
   CHECK(refused(encode_job_state(job.save()), "a job of 2 ranks"));

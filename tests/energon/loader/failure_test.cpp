@@ -301,7 +301,7 @@ TEST_CASE(
 
 TEST_CASE("a state larger than its slot is an error that names the option", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 1000}, {2000});
-  const Error error = first_error(*fixture.loader(1, {.checkpoint_slot_bytes = 8192}));
+  const Error error = first_error(*fixture.loader(1, {.checkpoint_slot_bytes = 1400}));
   CHECK(error.code() == ErrorCode::kResourceExhausted);
   CHECK_THAT(error.what(), Catch::Contains("checkpoint_slot_bytes"));
 }

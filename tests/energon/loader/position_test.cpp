@@ -337,7 +337,7 @@ TEST_CASE("after a limit or a broken shard ended the stream the position is save
   }
   SECTION("a state larger than its slot") {
     const LoaderFixture large({.batch_size = 2, .shuffle_buffer_size = 1000}, {2000});
-    const auto loader = large.loader(1, {.checkpoint_slot_bytes = 8192});
+    const auto loader = large.loader(1, {.checkpoint_slot_bytes = 1400});
     const Delivered delivered = until_error(*loader);
     CHECK_THAT(delivered.error.what(), Catch::Contains("checkpoint_slot_bytes"));
     const Labels expected = take(*large.loader(1), delivered.labels.size() + 10);

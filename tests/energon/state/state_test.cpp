@@ -1,5 +1,9 @@
 #include "energon/state/state.h"
 
+#include <random>
+#include <string>
+#include <vector>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +11,7 @@
 #include "energon/state/savable.h"
 #include "io/error.h"
 
+using energon::SampleRef;
 using energon::State;
 
 namespace {
@@ -82,41 +87,80 @@ TEST_CASE("another stage is one difference, not one for each of its settings",
   CHECK(differences == std::vector<std::string>{"pipeline: a Repeat, expected a ShuffleBuffer"});
 }
 
-TEST_CASE("lists of references are packed into as few bytes as they need", "[energon][state]") {
-  using energon::SampleRef;
-  const auto pack = [](const std::vector<SampleRef>& refs) {
-    energon::SampleRefPacker packer;
-    packer.measure(refs);
-    packer.add(refs);
-    return packer.take();
-  };
+namespace {
+
+std::string pack(const std::vector<SampleRef>& refs) {
+  energon::SampleRefPacker packer;
+  packer.measure(refs);
+  packer.add(refs);
+  return packer.take();
+}
+
+}  // namespace
+
+TEST_CASE("lists of references are packed into as few bits as they need", "[energon][state]") {
+  const SampleRef last{.index = INT64_MAX, .leaf = UINT32_MAX, .repetition = UINT32_MAX};
   const std::vector<std::vector<SampleRef>> lists = {
       {},
       {{.index = 0}},
+      {last},
       {{.index = 255}, {.index = 0}},
-      {{.index = 256, .leaf = 1}, {.index = 7, .repetition = 3}},
-      {{.index = INT64_MAX, .leaf = UINT32_MAX, .repetition = UINT32_MAX}, {.index = 1}},
+      {{.index = 1256, .leaf = 1, .repetition = 9}, {.index = 1007, .leaf = 2, .repetition = 3}},
+      {last, {.index = 1}},
+      std::vector<SampleRef>(9, {.index = 7}),
   };
-  const std::vector<std::size_t> bytes_each = {0, 0, 1, 4, 16};
+  const std::vector<std::size_t> bits_each = {0, 0, 0, 8, 8 + 2 + 3, 63 + 32 + 32, 0};
   for (std::size_t i = 0; i < lists.size(); ++i) {
+    INFO(i);
     const std::string packed = pack(lists[i]);
-    CHECK(packed.size() == 11 + lists[i].size() * bytes_each[i]);
+    CHECK(packed.size() == 36 + (lists[i].size() * bits_each[i] + 63) / 64 * 8);
     CHECK(energon::unpack_sample_refs(packed, lists[i].size()) == lists[i]);
     if (!lists[i].empty()) {
       CHECK_THROWS_AS(energon::unpack_sample_refs(packed, lists[i].size() - 1), energon::Error);
     }
+    for (std::size_t size = 0; size < packed.size(); ++size) {
+      CHECK_THROWS_AS(energon::unpack_sample_refs(packed.substr(0, size), 1000), energon::Error);
+    }
   }
-  const std::string packed = pack(lists[3]);
-  for (std::size_t size = 0; size < packed.size(); ++size) {
-    CHECK_THROWS_AS(energon::unpack_sample_refs(packed.substr(0, size), 1000), energon::Error);
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<SampleRef> refs(random() % 200);
+    const auto width = 1 + random() % 62;
+    for (SampleRef& ref : refs) {
+      const std::uint64_t number = (std::uint64_t{random()} << 32U) | random();
+      ref = {static_cast<std::int64_t>(number >> (64 - width)),
+             static_cast<std::uint32_t>(random() >> (width / 2)),
+             static_cast<std::uint32_t>(random() >> (31 - width / 2))};
+    }
+    REQUIRE(energon::unpack_sample_refs(pack(refs), 200) == refs);
   }
-  // Eleven bytes that say 2^28 times sample 0 of leaf 0: 4 GiB.
-  std::string huge = pack(lists[1]);
-  REQUIRE(huge.size() == 11);
-  huge[3] = '\0';
-  huge[6] = '\x10';
+}
+
+TEST_CASE("lists of references of earlier programs are read", "[energon][state]") {
+  const std::string two("\2\1\1\2\0\0\0\0\0\0\0\0\1\1\0\7\0\0\3", 19);
+  CHECK(energon::unpack_sample_refs(two, 2) ==
+        std::vector<SampleRef>{{.index = 256, .leaf = 1}, {.index = 7, .repetition = 3}});
+  for (std::size_t size = 0; size < two.size(); ++size) {
+    CHECK_THROWS_AS(energon::unpack_sample_refs(two.substr(0, size), 1000), energon::Error);
+  }
+  CHECK(energon::unpack_sample_refs(std::string("\0\0\0\3\0\0\0\0\0\0\0", 11), 3) ==
+        std::vector<SampleRef>(3));
+}
+
+TEST_CASE("a list of references that is none is refused before memory is taken",
+          "[energon][state]") {
+  // A few bytes that say 2^28 times sample 0 of leaf 0: 4 GiB.
+  std::string huge = pack({{.index = 0}});
+  huge[4] = '\0';
+  huge[7] = '\x10';
   CHECK_THROWS_WITH(energon::unpack_sample_refs(huge, 1000),
                     Catch::Contains("268435456 references, at most 1000 fit"));
+  std::string wide = pack({{.index = 0}});
+  wide[2] = '\x21';
+  CHECK_THROWS_WITH(energon::unpack_sample_refs(wide, 1000), Catch::Contains("33 and 0 bits"));
+  std::string beyond = pack({{.index = 0}, {.index = 1}});
+  beyond.replace(12, 8, std::string(7, '\xff') + '\x7f');  // from INT64_MAX on
+  CHECK_THROWS_WITH(energon::unpack_sample_refs(beyond, 1000), Catch::Contains("is too large"));
 }
 
 TEST_CASE("a rule that a state lacks is the first one, and is given on", "[energon][state]") {

@@ -1,0 +1,78 @@
+// The streams of a rank that has no workers: pipelines in the caller's process.
+//
+// A stream that begins at a saved position gets its pipeline when it is first read, so a rank with
+// thousands of logical shards goes on at once. Until then its position is the one that it begins
+// at. The states were checked before (fit_state()).
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/loader/failure_log.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/stage/pipeline.h"
+#include "energon/worker/kept_position.h"
+#include "energon/worker/loader_monitor.h"
+#include "energon/worker/loader_options.h"
+#include "energon/worker/statistics.h"
+#include "energon/worker/thread_times.h"
+
+namespace energon {
+
+/// For one thread at a time.
+class OwnStreams {
+ public:
+  /// Failures that policies allow go to `failures`. All arguments must outlive the streams.
+  OwnStreams(const PipelineFactory& make_pipeline, const LoaderOptions& options,
+             FailureLog& failures);
+
+  /// Starts each stream at its position, which must stay where it is until stop(). Throws what the
+  /// factory throws, and Error (kMismatch).
+  void start(std::span<const SavableDatasetCheckpoint> starts);
+  void stop() { streams_.clear(); }
+  bool running() const { return !streams_.empty(); }
+
+  /// The next batch of `stream` in the epoch of `turn`, its next one; nothing at the end of that
+  /// epoch. Throws what the pipeline throws; Error (kMismatch) with the logical shard if it cannot
+  /// be restored.
+  std::optional<Sample> read(std::size_t stream, const Turn& turn);
+
+  /// The position of each stream after `delivered` batches. `has_failed`: read() has thrown, so the
+  /// pipeline may have taken in more than it delivered.
+  std::vector<SavableDatasetCheckpoint> positions(std::span<const std::int64_t> delivered,
+                                                  bool has_failed) const;
+
+  WorkerStatistics statistics() const { return read_statistics(*counted_); }
+
+ private:
+  // Both are null until the stream is first read.
+  struct Stream {
+    std::unique_ptr<PositionedDataset> pipeline;
+    std::optional<KeptPosition> kept;
+  };
+
+  void make(std::size_t number, std::int64_t epoch);
+  void take_reports();
+  void keep_if_due(Stream& stream, const Sample* batch, bool is_first_of_epoch);
+
+  const PipelineFactory& make_pipeline_;
+  const LoaderOptions& options_;
+  FailureLog& failures_;
+  HeapBufferPool memory_;
+  const std::unique_ptr<StatisticsBlock> counted_;
+  LoaderMonitor monitor_{*counted_};
+  CpuShare cpu_;  // CPU time of the pipelines
+
+  std::span<const SavableDatasetCheckpoint> starts_;
+  std::shared_ptr<LeafReaders> readers_;
+  std::vector<Stream> streams_;
+  std::uint64_t drops_ = 0;  // those that stored positions already cover
+};
+
+}  // namespace energon
