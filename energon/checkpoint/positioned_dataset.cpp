@@ -8,7 +8,11 @@
 
 namespace energon {
 
-void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch) {
+void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch,
+                                std::optional<std::int64_t> batch_size) {
+  const auto skip = [&](std::int64_t count) {
+    return batch_size ? dataset_->skip_batches(count, *batch_size) : dataset_->skip(count);
+  };
   if (checkpoint.state) {
     dataset_->restore_state(*checkpoint.state);
   }
@@ -17,7 +21,7 @@ void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std:
   std::int64_t left = checkpoint.offset;
   int empty_epochs = 0;
   while (left > 0) {
-    const std::int64_t skipped = dataset_->skip(left);
+    const std::int64_t skipped = skip(left);
     left -= skipped;
     index_ += skipped;
     if (left > 0) {
@@ -33,12 +37,12 @@ void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std:
       next_epoch();
     }
   }
-  if (dataset_->size() == 0) {
+  if (!batch_size && dataset_->size() == 0) {
     epoch_ = epoch;  // without a look at each empty epoch
   }
   while (epoch_ < epoch) {
     // The epoch ended after these batches, or the loader would not be in a later one.
-    if (dataset_->skip(1) != 0) {
+    if (skip(1) != 0) {
       throw Error(
           ErrorCode::kMismatch,
           fmt::format("the state says that epoch {} ended at batch {}, but the data goes on",

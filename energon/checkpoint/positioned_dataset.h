@@ -22,9 +22,12 @@ class PositionedDataset {
 
   /// Continues from `checkpoint` as if its batches had been emitted here: applies its state, skips
   /// `offset` batches, then moves past ended epochs until `epoch`. Reads no data unless
-  /// Dataset::skip() does. Throws Error (kMismatch) if the stream is shorter than the checkpoint
-  /// says, or if an epoch that should have ended goes on.
-  void restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch);
+  /// Dataset::skip() does. `batch_size`: samples per batch of the batches that the checkpoint
+  /// counts, if it is not that of the pipeline. Throws Error: kMismatch if the stream is shorter
+  /// than the checkpoint says, or if an epoch that should have ended goes on; those of
+  /// Dataset::skip_batches().
+  void restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch,
+               std::optional<std::int64_t> batch_size = std::nullopt);
 
   /// Returns the next batch of `epoch`, with its place prepended to its restore key, or nullopt at
   /// the end of the epoch. Begins `epoch` if it is later than the current epoch. Requires in that

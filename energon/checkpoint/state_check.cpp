@@ -19,36 +19,20 @@ std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
   return (dividend + divisor - 1) / divisor;
 }
 
-// Moves `pipeline` from the state of `stream` past the batches that were delivered after it, of
-// `old_size` samples each. Sets `stream` to that position, counted in batches of `new_size`. The
-// last batch of an epoch may have been smaller; samples left out at its end stay left out.
+// Moves `stream` past the batches that were delivered after its state, of `old_size` samples each,
+// by `pipeline`, and counts it in batches of `new_size`. The last batch of an epoch may have been
+// smaller; samples left out at its end stay left out.
 void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64_t new_size,
-             Dataset& pipeline) {
-  for (std::int64_t left = stream.offset; left > 0;) {
-    const std::int64_t skipped = pipeline.skip_batches(left, old_size);
-    left -= skipped;
-    if (left > 0) {
-      if (stream.epoch >= stream.turn.epoch) {
-        throw Error(
-            ErrorCode::kMismatch,
-            fmt::format("the state says that {} batches more were delivered than the data has",
-                        left));
-      }
-      pipeline.next_epoch();
-      ++stream.epoch;
-    }
-  }
-  for (; stream.epoch < stream.turn.epoch; ++stream.epoch) {
-    if (pipeline.skip(old_size) == old_size) {  // less than an old batch was left out
-      throw Error(
-          ErrorCode::kMismatch,
-          fmt::format("the state says that epoch {} ended, but the data goes on", stream.epoch));
-    }
-    pipeline.next_epoch();
-  }
-  stream.index = divide_up((stream.index + stream.offset) * old_size, new_size);
-  stream.offset = 0;
-  stream.state = pipeline.save_state();
+             std::unique_ptr<Dataset> pipeline) {
+  PositionedDataset position(std::move(pipeline));
+  position.restore(stream, stream.turn.epoch, old_size);
+  stream = {.state = position.dataset().save_state(),
+            .index = divide_up(position.index() * old_size, new_size),
+            .epoch = position.epoch(),
+            .offset = 0,
+            .logical_shard = stream.logical_shard,
+            .turn = stream.turn,
+            .certificate = stream.certificate};
 }
 
 // Throws Error if the state of `stream` does not fit, or if `pipeline` ends before the batches that
@@ -122,10 +106,7 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
         stream.state = start_under_rules_of(stream, state.config, *pipeline);
       }
       if (saved_size && *saved_size != *size) {
-        if (stream.state) {
-          pipeline->restore_state(*stream.state);
-        }
-        rebatch(stream, *saved_size, *size, *pipeline);
+        rebatch(stream, *saved_size, *size, std::move(pipeline));
       } else {
         check_stream(stream, std::move(pipeline));
       }
