@@ -36,14 +36,15 @@ void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64
 }
 
 // Throws Error if the state of `stream` does not fit, or if `pipeline` ends before the batches that
-// `stream` counts. Restoring repeats these steps later. A pipeline of unknown size is not run: it
-// would have to make the batches.
+// `stream` counts. Restoring repeats these steps later. The state is applied, not only compared: an
+// object of the user's may refuse it only then. A pipeline of unknown size is not run: it would
+// have to make the batches.
 void check_stream(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dataset> pipeline) {
   const bool is_ahead = stream.offset > 0 || stream.turn.epoch > stream.epoch;
   if (is_ahead && pipeline->size()) {
     PositionedDataset(std::move(pipeline)).restore(stream, stream.turn.epoch);
   } else if (stream.state) {
-    pipeline->check_fits(*stream.state);
+    pipeline->restore_state(*stream.state);
   }
 }
 

@@ -41,7 +41,7 @@ std::string brief(const Config& value) {
 
 }  // namespace
 
-void Savable::check_fits(const State& state) const {
+void Savable::restore_state(const State& state) {
   std::vector<std::string> differences;
   compare_shapes(state, save_state(), "", differences);
   if (differences.empty()) {
@@ -52,10 +52,6 @@ void Savable::check_fits(const State& state) const {
                 fmt::format("the state does not fit this pipeline; nothing was restored:\n  {}",
                             fmt::join(differences, "\n  ")));
   }
-}
-
-void Savable::restore_state(const State& state) {
-  check_fits(state);
   apply_state(state);
 }
 

@@ -29,8 +29,6 @@ class Savable {
   /// (kMismatch) that lists all differences if the state belongs to another pipeline; this object
   /// is then unchanged.
   void restore_state(const State& state);
-  /// Throws the Error that restore_state() would throw.
-  void check_fits(const State& state) const;
 
   /// The settings that determine the order, inner stages included: equal configs mean equal
   /// streams. Compared on restore.
