@@ -58,10 +58,11 @@ function(energon_unity_by_folder target)
   endforeach()
 endfunction()
 
-# energon_library(NAME core HEADERS … SOURCES … DEPENDS … USES …): target energon_core, alias energon::core.
-# DEPENDS are part of the interface, USES are not. Every header is compiled alone by all_verify_interface_header_sets.
+# energon_library(NAME core HEADERS … INTERNAL … SOURCES … DEPENDS … USES …): target energon_core, alias energon::core.
+# HEADERS are installed, INTERNAL ones are not. DEPENDS are part of the interface, USES are not. Every header is compiled alone by
+# all_verify_interface_header_sets.
 function(energon_library)
-  cmake_parse_arguments(ARG "" "NAME" "HEADERS;SOURCES;DEPENDS;USES" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME" "HEADERS;INTERNAL;SOURCES;DEPENDS;USES" ${ARGN})
   set(target energon_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(energon::${ARG_NAME} ALIAS ${target})
@@ -72,6 +73,12 @@ function(energon_library)
   target_compile_options(${target} PRIVATE "${optimized_debug}")
   energon_unity_by_folder(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_USES} $<BUILD_INTERFACE:energon_flags>)
+  if(ARG_INTERNAL)
+    add_library(${target}_internal INTERFACE)
+    target_sources(${target}_internal INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_INTERNAL})
+    set_target_properties(${target}_internal PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    target_link_libraries(${target}_internal INTERFACE ${target} ${ARG_USES})
+  endif()
   set_property(GLOBAL APPEND PROPERTY ENERGON_LIBRARIES ${target})
 endfunction()
 
