@@ -1,8 +1,9 @@
 // How much of what two bare threads read do two workers deliver?
 //
-// Samples of 100 KB (as many JPEG images are, delivered as bytes) and of 1 MiB, touched by the
-// consumer. The floor is as many threads as workers, each with one pread() per sample into a buffer
-// that stays in the cache of its core, which touches them, too. bench_raw_read compares one worker
+// Samples of 100 KB (as many JPEG images are, delivered as bytes) and of 1 MiB, in data larger than
+// the CPU's caches. The consumer hashes every byte; in a second round it reads a word of each cache
+// line. The floor is as many threads as workers, each with one pread() per sample into a buffer
+// that stays in the cache of its core, which consume it there. bench_raw_read compares one worker
 // with one thread, and says what leaving the cache costs by itself.
 
 #include <cstdint>
@@ -40,8 +41,10 @@ class LargeBytes {
       : kind_(kind), data_(data), passes_(passes), dataset_(open_data_set(data)) {}
 
   void measure(int repetitions, Report& report) {
-    for (const int count : {1, 2}) {
-      add_count(count);
+    for (const Consumer consumer : {Consumer::kHashes, Consumer::kTouches}) {
+      for (const int count : {1, 2}) {
+        add_count(count, consumer);
+      }
     }
     const std::vector<Measurement> rates = measure_in_turn(variants_, repetitions);
     const std::size_t of_one = kind_.batch_sizes.size() + 1;  // threads, then loaders
@@ -54,7 +57,7 @@ class LargeBytes {
                            {"ratio_min", ratios.min()},
                            {"ratio_max", ratios.max()}}});
     }
-    report.add({.name = fmt::format("{}, 2 workers, batch {}: ratio to 2 threads of pread",
+    report.add({.name = fmt::format("{}, 2 workers, batch {}, hashed: ratio to 2 threads of pread",
                                     kind_.name, kind_.batch_sizes.front()),
                 .unit = "",
                 .value = ratio("", rates[of_one + 1], rates[of_one]).median(),
@@ -63,22 +66,24 @@ class LargeBytes {
 
  private:
   // `count` threads, and loaders with as many workers.
-  void add_count(int count) {
+  void add_count(int count, Consumer consumer) {
     const auto bytes = static_cast<double>(data_.spec.payload_bytes_per_sample());
     const std::size_t floor = variants_.size();
     for (const std::int64_t batch_size : kind_.batch_sizes) {
       const LoaderSetup setup{.num_workers = count, .batch_size = batch_size};
       const auto order = verify_epoch(data_, setup);
       if (variants_.size() == floor) {
-        const auto bare = std::make_shared<BareSampleThreads>(*dataset_, order, count);
+        const auto bare = std::make_shared<BareSampleThreads>(*dataset_, order, count, consumer);
         variants_.push_back(
-            {fmt::format("{}: pread, {} thread{}", kind_.name, count, count == 1 ? "" : "s"),
+            {fmt::format("{}: pread, {} thread{}{}", kind_.name, count, count == 1 ? "" : "s",
+                         suffix(consumer)),
              [this, bare, bytes] { return bare->samples_per_second(passes_) * bytes; }});
       }
-      auto run = std::make_shared<LoaderRun>(dataset_, setup, Consumer::kTouches);
-      variants_.push_back({fmt::format("{}: {}", kind_.name, setup.name()), [this, run, bytes] {
-                             return run->samples_per_second(data_.spec.samples * passes_) * bytes;
-                           }});
+      auto run = std::make_shared<LoaderRun>(dataset_, setup, consumer);
+      variants_.push_back(
+          {fmt::format("{}: {}{}", kind_.name, setup.name(), suffix(consumer)), [this, run, bytes] {
+             return run->samples_per_second(data_.spec.samples * passes_) * bytes;
+           }});
     }
   }
 
@@ -94,16 +99,16 @@ class LargeBytes {
 
 int main(int argc, char** argv) {
   using namespace energon::bench;
-  std::int64_t images = 5'000;
-  std::int64_t blobs = 512;
-  int passes = 4;
+  std::int64_t images = 20'000;
+  std::int64_t blobs = 2'000;
+  int passes = 1;
   return run_program(
       argc, argv, "large_bytes", "How much of what two bare threads read do two workers deliver?",
       [&](CLI::App& app) {
         app.add_option("--images", images, "Samples of 100 KB")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
-        app.add_option("--samples", blobs, "Samples of 1 MiB, shared with bench_raw_read")
+        app.add_option("--samples", blobs, "Samples of 1 MiB")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_option("--passes", passes, "Passages over the data per repetition")

@@ -45,16 +45,16 @@ class RawRead {
         {"pread, into one buffer", [this] { return timed([this] { read(one_buffer_); }); }},
         {"pread, into 64 MiB of buffers", [this] { return timed([this] { read(buffers_); }); }},
         {"pread, into one buffer, touched",
-         [this] { return timed([this] { read_and_touch(one_buffer_); }); }},
+         [this] { return timed([this] { read(one_buffer_, Consumer::kTouches); }); }},
     };
     for (const Consumer consumer : {Consumer::kDrops, Consumer::kTouches}) {
       for (const std::int64_t batch_size : {16, 1}) {
         for (const int workers : {0, 1, 2}) {
           const LoaderSetup setup{.num_workers = workers, .batch_size = batch_size};
           auto run = std::make_shared<LoaderRun>(dataset_, setup, consumer);
-          variants.push_back(
-              {setup.name() + (consumer == Consumer::kTouches ? ", touched" : ""),
-               [this, run] { return run->samples_per_second(samples()) * bytes_per_sample(); }});
+          variants.push_back({setup.name() + std::string(suffix(consumer)), [this, run] {
+                                return run->samples_per_second(samples()) * bytes_per_sample();
+                              }});
         }
       }
     }
@@ -85,8 +85,9 @@ class RawRead {
       from = (from + kMiB) % source_.size();
     }
   }
-  void read(std::vector<std::byte>& to) { reader_.read_all(to); }
-  void read_and_touch(std::vector<std::byte>& to) { keep(reader_.read_and_touch_all(to)); }
+  void read(std::vector<std::byte>& to, Consumer consumer = Consumer::kDrops) {
+    keep(reader_.read_all(to, consumer));
+  }
 
   const DataSet data_;
   const int passes_;

@@ -60,7 +60,8 @@ void measure_text(const DataSet& data, int repetitions, Report& report) {
     const LoaderSetup setup{.num_workers = workers, .batch_size = kBatch};
     const auto order = verify_epoch(data, setup);
     if (workers == 0) {
-      const auto bare = std::make_shared<BareSampleThreads>(*dataset, order, kThreads);
+      const auto bare =
+          std::make_shared<BareSampleThreads>(*dataset, order, kThreads, Consumer::kTouches);
       variants.push_back({fmt::format("pread per sample, {} threads", kThreads),
                           [bare] { return bare->samples_per_second(1); }});
     }
@@ -89,7 +90,7 @@ Variant fresh_loader(const DataSet& data, const std::string& name, const LoaderS
 Variant fresh_floor(const DataSet& data, const std::string& name,
                     const std::vector<std::int64_t>& order) {
   return {name, [dataset = open_data_set(data), order] {
-            return BareSampleThreads(*dataset, order, 1).samples_per_second(1);
+            return BareSampleThreads(*dataset, order, 1, Consumer::kTouches).samples_per_second(1);
           }};
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "bench/support/consumer.h"
 #include "energon/read/webdataset.h"
 #include "io/file_source.h"
 #include "io/index/tar_index.h"
@@ -22,12 +23,9 @@ class BareReader {
 
   /// Reads every range in turn with one pread() into `buffer`. Ranges are placed one after the
   /// other; when the rest of the buffer is too small, the next range goes to its beginning again.
-  /// With a buffer of largest_range() bytes, all ranges reuse the same memory. Throws Error (kIo).
-  void read_all(std::span<std::byte> buffer) const;
-
-  /// The same, but also reads one word of each cache line of the data. Returns the sum of these
-  /// words.
-  std::uint64_t read_and_touch_all(std::span<std::byte> buffer) const;
+  /// With a buffer of largest_range() bytes, all ranges reuse the same memory. Returns the sum of
+  /// what consume() gives for each range. Throws Error (kIo).
+  std::uint64_t read_all(std::span<std::byte> buffer, Consumer consumer = Consumer::kDrops) const;
 
   std::size_t largest_range() const { return largest_; }
   std::int64_t sample_count() const { return static_cast<std::int64_t>(reads_.size()); }
@@ -43,11 +41,5 @@ class BareReader {
   std::vector<Read> reads_;
   std::size_t largest_ = 0;
 };
-
-/// Sum of one word of each cache line: the cost of a consumer that reads all data.
-std::uint64_t touch_lines(std::span<const std::byte> bytes);
-
-/// Prevents the compiler from optimising away an otherwise unused value.
-void keep(std::uint64_t value);
 
 }  // namespace energon::bench

@@ -40,7 +40,8 @@ double seconds_in_threads(int threads, const std::function<void(int)>& body) {
 }
 
 BareSampleThreads::BareSampleThreads(const Webdataset& dataset, std::span<const std::int64_t> order,
-                                     int threads) {
+                                     int threads, Consumer consumer)
+    : consumer_(consumer) {
   const auto parts = static_cast<std::size_t>(threads);
   for (std::size_t i = 0; i < parts; ++i) {
     const std::size_t begin = order.size() * i / parts;
@@ -54,7 +55,7 @@ double BareSampleThreads::samples_per_second(int passes) {
   const double seconds = seconds_in_threads(static_cast<int>(readers_.size()), [&](int thread) {
     const auto i = static_cast<std::size_t>(thread);
     for (int pass = 0; pass < passes; ++pass) {
-      keep(readers_[i].read_and_touch_all(buffers_[i]));
+      keep(readers_[i].read_all(buffers_[i], consumer_));
     }
   });
   std::int64_t samples = 0;
@@ -83,7 +84,8 @@ void BareBlockThreads::read_shards(int thread) const {
     off_t at = 0;
     ssize_t size = 0;
     while ((size = ::pread(files_[i].fd(), block.data(), block.size(), at)) > 0) {
-      keep(touch_lines(std::span<const std::byte>(block.data(), static_cast<std::size_t>(size))));
+      keep(consume(Consumer::kTouches,
+                   std::span<const std::byte>(block.data(), static_cast<std::size_t>(size))));
       at += size;
     }
     if (size < 0) {

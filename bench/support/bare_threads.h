@@ -1,4 +1,4 @@
-// Baselines in several threads, for loaders with as many workers. Both touch what they read.
+// Baselines in several threads, for loaders with as many workers.
 
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/support/bare_read.h"
+#include "bench/support/consumer.h"
 #include "energon/read/webdataset.h"
 #include "io/file_source.h"
 
@@ -20,17 +21,19 @@ namespace energon::bench {
 double seconds_in_threads(int threads, const std::function<void(int)>& body);
 
 /// Each thread reads its part of the samples, in the given order, with one pread() per sample into
-/// one buffer that stays in the CPU's cache, and reads each cache line of it.
+/// one buffer that stays in the CPU's cache, and consumes it there.
 class BareSampleThreads {
  public:
   /// Thread i takes the i-th part of `order`, the positions of samples in the data set. Throws
   /// Error.
-  BareSampleThreads(const Webdataset& dataset, std::span<const std::int64_t> order, int threads);
+  BareSampleThreads(const Webdataset& dataset, std::span<const std::int64_t> order, int threads,
+                    Consumer consumer);
 
   /// Reads all samples `passes` times. Returns samples/s. Throws Error (kIo).
   double samples_per_second(int passes);
 
  private:
+  const Consumer consumer_;
   std::vector<BareReader> readers_;
   std::vector<std::vector<std::byte>> buffers_;
 };

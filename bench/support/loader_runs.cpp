@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "bench/support/bare_read.h"
 #include "bench/support/measure.h"
 #include "energon/worker/channel_sizes.h"
 #include "io/error.h"
@@ -24,11 +23,11 @@ LoaderOptions loader_options(const LoaderSetup& setup) {
       .worker_config = {.num_workers = setup.num_workers, .logical_shards = setup.logical_shards}};
 }
 
-std::uint64_t touch(const Sample& batch) {
+std::uint64_t consume(Consumer consumer, const Sample& batch) {
   std::uint64_t sum = 0;
   for (const auto& [name, value] : batch.fields) {
     for (const Value& part : std::get<List>(value.base())) {
-      sum += touch_lines(std::get<SharedBytes>(part.base()).view);
+      sum += consume(consumer, std::get<SharedBytes>(part.base()).view);
     }
   }
   return sum;
@@ -79,8 +78,8 @@ std::int64_t LoaderRun::take() {
   if (!batch) {
     throw Error(ErrorCode::kInternal, "an endless loader came to an end");
   }
-  if (consumer_ == Consumer::kTouches) {
-    keep(touch(*batch));
+  if (consumer_ != Consumer::kDrops) {
+    keep(consume(consumer_, *batch));
   }
   return static_cast<std::int64_t>(batch->keys.size());
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/support/consumer.h"
 #include "bench/support/data_set.h"
 #include "energon/loader/savable_data_loader.h"
 #include "wrappers/orders/pipeline_leaf.h"
@@ -42,12 +43,6 @@ std::vector<std::int64_t> verify_epoch(const DataSet& data, const LoaderSetup& s
 /// The same for opened data, whose samples are those of `spec`.
 std::vector<std::int64_t> verify_epoch(PipelineData data, const DataSetSpec& spec,
                                        const LoaderSetup& setup);
-
-/// What the consumer does with its batches.
-enum class Consumer {
-  kDrops,    ///< nothing: the bytes stay in memory, ready to be read
-  kTouches,  ///< reads one word of each cache line of each part
-};
 
 /// An endless loader that stays alive between repetitions.
 class LoaderRun {
