@@ -69,10 +69,11 @@ def large_bytes(report):
     names = []
     for kind in ("100 KB", "1 MiB"):
         for workers, threads in (("1 worker", "1 thread"), ("2 workers", "2 threads")):
-            of_group = [result["name"] for result in report["results"] if result["name"].startswith(f"{kind}: loader, {workers},")]
-            names += [(f"{kind}: pread, {threads}", 1)] + [(name, 0) for name in of_group]
+            of_group = [result["name"] for result in report["results"]
+                        if result["name"].startswith(f"{kind}: loader, {workers},") and result["name"].endswith(", hashed")]
+            names += [(f"{kind}: pread, {threads}, hashed", 1)] + [(name, 0) for name in of_group]
     return {"large_bytes": ("Large samples, bytes/s relative to as many bare threads as workers",
-                            _ratio_bars(report, "Large samples, touched", "bytes/s relative to as many threads of pread (ratio)", names))}
+                            _ratio_bars(report, "Large samples, hashed", "bytes/s relative to as many threads of pread (ratio)", names))}
 
 
 def small_samples(report):
