@@ -195,21 +195,8 @@ std::optional<Sample> RankStream::advance() {
       }
       start();
     }
-    while (true) {
-      while (const std::optional<std::size_t> stream = turns_.next()) {
-        if (std::optional<Sample> batch = read(*stream)) {
-          count_delivery(*stream, *batch);
-          return batch;
-        }
-        remember_turns();
-        turns_.end_epoch(*stream);
-      }
-      check_epoch_was_usable();
-      const bool was_empty = epoch_start_ && epoch_start_->batches == batch_index_;
-      if (options_.epoch_policy == EpochPolicy::kStrict || was_empty) {
-        break;
-      }
-      start_epoch();
+    if (std::optional<Sample> batch = next_in_turn()) {
+      return batch;
     }
     log("StopIteration");
   } catch (...) {
@@ -224,6 +211,26 @@ std::optional<Sample> RankStream::advance() {
   }
   epoch_finished_ = true;
   return std::nullopt;
+}
+
+// Goes on in the next epoch where the policy does not end the stream with each.
+std::optional<Sample> RankStream::next_in_turn() {
+  while (true) {
+    while (const std::optional<std::size_t> stream = turns_.next()) {
+      if (std::optional<Sample> batch = read(*stream)) {
+        count_delivery(*stream, *batch);
+        return batch;
+      }
+      remember_turns();
+      turns_.end_epoch(*stream);
+    }
+    check_epoch_was_usable();
+    const bool was_empty = epoch_start_ && epoch_start_->batches == batch_index_;
+    if (options_.epoch_policy == EpochPolicy::kStrict || was_empty) {
+      return std::nullopt;
+    }
+    start_epoch();
+  }
 }
 
 std::vector<SavableDatasetCheckpoint> RankStream::positions() {

@@ -69,6 +69,7 @@ class RankStream {
 
  private:
   std::optional<Sample> advance();
+  std::optional<Sample> next_in_turn();
   void count_delivery(std::size_t stream, Sample& batch);
   std::optional<Sample> read(std::size_t stream);
   std::int64_t delivered_by(int worker) const;
