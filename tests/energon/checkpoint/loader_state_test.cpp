@@ -190,7 +190,7 @@ TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loa
     energon::SavableDataLoader loader(
         energon::train_pipeline(fixture.dataset(), {.batch_size = 2, .repeat = repeat}), options);
     CHECK_THAT(error_of([&] { loader.restore_state_rank(state); }, ErrorCode::kMismatch),
-               Catch::Contains("epoch 0 ended, but the data goes on"));
+               Catch::Contains("epoch 0 ended at batch 3, but the data goes on"));
   }
 }
 
