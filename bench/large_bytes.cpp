@@ -3,12 +3,17 @@
 // Samples of 100 KB (as many JPEG images are, delivered as bytes) and of 1 MiB, in data larger than
 // the CPU's caches. The consumer hashes every byte; in a second round it reads a word of each cache
 // line. The floor is as many threads as workers, each with one pread() per sample into a buffer
-// that stays in the cache of its core, which consume it there. bench_raw_read compares one worker
-// with one thread, and says what leaving the cache costs by itself.
+// that stays in the cache of its core, which consume it there. A second one are threads whose
+// buffers are as large as what a loader has in flight. bench_raw_read compares one worker with one
+// thread.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,6 +24,8 @@
 
 namespace energon::bench {
 namespace {
+
+constexpr std::size_t kInFlightBytes = std::size_t{64} << 20;
 
 /// Samples of one size, and what is asked of two workers.
 struct Kind {
@@ -47,7 +54,7 @@ class LargeBytes {
       }
     }
     const std::vector<Measurement> rates = measure_in_turn(variants_, repetitions);
-    const std::size_t of_one = kind_.batch_sizes.size() + 1;  // threads, then loaders
+    const std::size_t of_one = kind_.batch_sizes.size() + 2;  // threads, then loaders
     for (std::size_t i = 0; i < rates.size(); ++i) {
       const Measurement ratios = ratio("", rates[i], rates[i / of_one * of_one]);
       report.add({.name = rates[i].name,
@@ -60,31 +67,42 @@ class LargeBytes {
     report.add({.name = fmt::format("{}, 2 workers, batch {}, hashed: ratio to 2 threads of pread",
                                     kind_.name, kind_.batch_sizes.front()),
                 .unit = "",
-                .value = ratio("", rates[of_one + 1], rates[of_one]).median(),
+                .value = ratio("", rates[of_one + 2], rates[of_one]).median(),
                 .target = kind_.target});
   }
 
  private:
   // `count` threads, and loaders with as many workers.
   void add_count(int count, Consumer consumer) {
-    const auto bytes = static_cast<double>(data_.spec.payload_bytes_per_sample());
-    const std::size_t floor = variants_.size();
+    const std::string threads = fmt::format("{} thread{}", count, count == 1 ? "" : "s");
+    bool is_first = true;
     for (const std::int64_t batch_size : kind_.batch_sizes) {
       const LoaderSetup setup{.num_workers = count, .batch_size = batch_size};
       const auto order = verify_epoch(data_, setup);
-      if (variants_.size() == floor) {
-        const auto bare = std::make_shared<BareSampleThreads>(*dataset_, order, count, consumer);
-        variants_.push_back(
-            {fmt::format("{}: pread, {} thread{}{}", kind_.name, count, count == 1 ? "" : "s",
-                         suffix(consumer)),
-             [this, bare, bytes] { return bare->samples_per_second(passes_) * bytes; }});
+      if (std::exchange(is_first, false)) {
+        add_threads(fmt::format("pread, {}", threads), order, count, consumer, 0);
+        add_threads(fmt::format("pread into {} MiB, {}", kInFlightBytes >> 20, threads), order,
+                    count, consumer, kInFlightBytes);
       }
       auto run = std::make_shared<LoaderRun>(dataset_, setup, consumer);
-      variants_.push_back(
-          {fmt::format("{}: {}{}", kind_.name, setup.name(), suffix(consumer)), [this, run, bytes] {
-             return run->samples_per_second(data_.spec.samples * passes_) * bytes;
-           }});
+      add(setup.name(), consumer,
+          [this, run] { return run->samples_per_second(data_.spec.samples * passes_); });
     }
+  }
+
+  void add_threads(const std::string& name, std::span<const std::int64_t> order, int count,
+                   Consumer consumer, std::size_t buffer_bytes) {
+    const auto bare =
+        std::make_shared<BareSampleThreads>(*dataset_, order, count, consumer, buffer_bytes);
+    add(name, consumer, [this, bare] { return bare->samples_per_second(passes_); });
+  }
+
+  void add(const std::string& name, Consumer consumer, std::function<double()> samples_per_second) {
+    const auto bytes = static_cast<double>(data_.spec.payload_bytes_per_sample());
+    variants_.push_back({fmt::format("{}: {}{}", kind_.name, name, suffix(consumer)),
+                         [bytes, samples_per_second = std::move(samples_per_second)] {
+                           return samples_per_second() * bytes;
+                         }});
   }
 
   const Kind kind_;

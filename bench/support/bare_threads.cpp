@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 
@@ -40,14 +41,14 @@ double seconds_in_threads(int threads, const std::function<void(int)>& body) {
 }
 
 BareSampleThreads::BareSampleThreads(const Webdataset& dataset, std::span<const std::int64_t> order,
-                                     int threads, Consumer consumer)
+                                     int threads, Consumer consumer, std::size_t buffer_bytes)
     : consumer_(consumer) {
   const auto parts = static_cast<std::size_t>(threads);
   for (std::size_t i = 0; i < parts; ++i) {
     const std::size_t begin = order.size() * i / parts;
     const std::size_t end = order.size() * (i + 1) / parts;
     readers_.emplace_back(dataset, order.subspan(begin, end - begin));
-    buffers_.emplace_back(readers_.back().largest_range());
+    buffers_.emplace_back(std::max(readers_.back().largest_range(), buffer_bytes));
   }
 }
 

@@ -20,14 +20,15 @@ namespace energon::bench {
 /// thrown here.
 double seconds_in_threads(int threads, const std::function<void(int)>& body);
 
-/// Each thread reads its part of the samples, in the given order, with one pread() per sample into
-/// one buffer that stays in the CPU's cache, and consumes it there.
+/// Each thread reads its part of the samples, in the given order, with one pread() per sample, and
+/// consumes it.
 class BareSampleThreads {
  public:
-  /// Thread i takes the i-th part of `order`, the positions of samples in the data set. Throws
-  /// Error.
+  /// Thread i takes the i-th part of `order`, the positions of samples in the data set. Its buffer
+  /// has `buffer_bytes`, but at least room for each sample: with 0, it stays in the CPU's cache.
+  /// Throws Error.
   BareSampleThreads(const Webdataset& dataset, std::span<const std::int64_t> order, int threads,
-                    Consumer consumer);
+                    Consumer consumer, std::size_t buffer_bytes = 0);
 
   /// Reads all samples `passes` times. Returns samples/s. Throws Error (kIo).
   double samples_per_second(int passes);

@@ -253,6 +253,7 @@ class RingReader {
   bool naps_pay_ = false;
   std::chrono::nanoseconds nap_{0};
   std::uint64_t napped_at_ = 0;  // sequence_ at the last nap
+  bool has_overslept_ = false;   // in the last nap
   std::uint64_t system_calls_ = 0;
 };
 

@@ -128,15 +128,18 @@ bool RingReader::nap(const Wait& wait) {
     return false;
   }
   const std::uint64_t units = sequence_ - napped_at_;
-  nap_ = std::clamp(units < kUnitsPerNap       ? nap_ * 2
-                    : units > 2 * kUnitsPerNap ? nap_ / 2
-                                               : nap_,
+  nap_ = std::clamp(has_overslept_ || units > 2 * kUnitsPerNap ? nap_ / 2
+                    : units < kUnitsPerNap                     ? nap_ * 2
+                                                               : nap_,
                     kShortestNap, kLongestNap);
   napped_at_ = sequence_;
   std::this_thread::sleep_for(nap_);
   ++system_calls_;
-  naps_pay_ = has_more();
-  return naps_pay_;
+  // A writer that waits has filled the queue meanwhile, which may hold few large units.
+  has_overslept_ = header_->writer_wants.load(std::memory_order_relaxed) != 0;
+  const bool is_too_long = has_overslept_ && nap_ == kShortestNap;
+  naps_pay_ = has_more() && !is_too_long;
+  return has_more();
 }
 
 // True: to be tried again.

@@ -34,7 +34,7 @@ struct LoaderOptions {
   /// Bytes of finished batches that each worker may be ahead if `prefetch_factor` is absent: the
   /// worker begins no further batch once it has so many, but it is always 2 batches ahead, and
   /// never more than 256. At least 1.
-  std::uint64_t prefetch_bytes = std::uint64_t{1} << 20;
+  std::uint64_t prefetch_bytes = std::uint64_t{4} << 20;
 
   /// Number of batches after which a worker stores its state. A save returns the newest stored
   /// state and the number of batches to skip. 0: only after the first batch of each epoch. Absent:
