@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint8_t kInBits = 16;
 constexpr std::size_t kHeadBytes = 36;  // of a list in bits
 
+constexpr unsigned kMostBitsAtOnce = 63;
 constexpr unsigned kMostIndexBits = 63;
 constexpr unsigned kMostLeafBits = 32;
 constexpr unsigned kMostRepetitionBits = 32;
@@ -109,10 +110,20 @@ std::vector<SampleRef> unpack_bits(ByteReader& reader, std::size_t most) {
   BitReader bits(reader.raw(reader.left()));
   std::uint64_t all = 0;  // bits that are set in any sum
   std::uint64_t all_of_32 = 0;
+  const bool at_once = widths.sum() <= kMostBitsAtOnce;
   for (SampleRef& ref : refs) {
-    const std::uint64_t index = static_cast<std::uint64_t>(least_index) + bits.take(widths.index);
-    const std::uint64_t leaf = least_leaf + bits.take(widths.leaf);
-    const std::uint64_t repetition = least_repetition + bits.take(widths.repetition);
+    std::uint64_t rest = at_once ? bits.take(widths.sum()) : 0;
+    const auto next = [&](unsigned width) {
+      if (!at_once) {
+        return bits.take(width);
+      }
+      const std::uint64_t value = rest & ((std::uint64_t{1} << width) - 1);
+      rest >>= width;
+      return value;
+    };
+    const std::uint64_t index = static_cast<std::uint64_t>(least_index) + next(widths.index);
+    const std::uint64_t leaf = least_leaf + next(widths.leaf);
+    const std::uint64_t repetition = least_repetition + next(widths.repetition);
     all |= index;
     all_of_32 |= leaf | repetition;
     ref = {static_cast<std::int64_t>(index), static_cast<std::uint32_t>(leaf),
@@ -198,6 +209,16 @@ void SampleRefPacker::add(std::span<const SampleRef> refs) {
     begin();
   }
   const Widths widths = widths_of(least_, most_);
+  if (widths.sum() <= kMostBitsAtOnce) {
+    for (const SampleRef& ref : refs) {
+      const std::uint64_t leaf = ref.leaf - least_.leaf;
+      const std::uint64_t repetition = ref.repetition - least_.repetition;
+      put(static_cast<std::uint64_t>(ref.index - least_.index) | leaf << widths.index |
+              repetition << (widths.index + widths.leaf),
+          widths.sum());
+    }
+    return;
+  }
   for (const SampleRef& ref : refs) {
     put(static_cast<std::uint64_t>(ref.index - least_.index), widths.index);
     put(ref.leaf - least_.leaf, widths.leaf);
