@@ -5,6 +5,8 @@
 // batch, so that no position is one that was saved before. A restore is into a new loader; its time
 // runs until restore_state_rank() returns, and from there until the first batch.
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -174,6 +176,9 @@ int main(int argc, char** argv) {
           measure_saves(job, file, options.repetitions, times);
           measure_restores(job, file, options.repetitions, times);
           report(job, times, result);
+          // Or the workers of the next job would be forked with the page tables of what this one
+          // has freed.
+          ::malloc_trim(0);
         }
         std::filesystem::remove(file);
       });
