@@ -12,7 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "energon/order/mt19937.h"
@@ -61,7 +60,7 @@ class WorkerRng {
   WorkerRng position() const { return WorkerRng(generator_.position()); }
 
  private:
-  explicit WorkerRng(Mt19937 generator) : generator_(std::move(generator)) {}
+  explicit WorkerRng(const Mt19937& generator) : generator_(generator) {}
 
   Mt19937 generator_;
 };

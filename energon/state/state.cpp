@@ -7,6 +7,7 @@
 
 #include "energon/state/byte_codec.h"
 #include "energon/state/state_depth.h"
+#include "energon/state/value_kind.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/hash.h"
@@ -15,22 +16,17 @@
 namespace energon {
 namespace {
 
-// Kinds of values in the byte form. Frozen: append, never renumber. The order is that of
-// StateValue.
-enum class Kind : std::uint8_t { kInteger = 0, kBytes = 1, kIntegers = 2 };
-
 constexpr std::size_t kMostReserved = 16;  // fields or children, before they were read
 
-std::string_view kind_name(std::size_t kind) {
-  switch (static_cast<Kind>(kind)) {
-    case Kind::kInteger:
-      return "an integer";
-    case Kind::kBytes:
-      return "bytes";
-    case Kind::kIntegers:
-      return "a list of integers";
-  }
-  return "unknown";
+std::string_view kind_name(const StateValue& value) {
+  using Name = std::string_view;
+  return std::visit(
+      Overloaded{
+          [](std::int64_t) -> Name { return "an integer"; },
+          [](const std::string&) -> Name { return "bytes"; },
+          [](const std::vector<std::int64_t>&) -> Name { return "a list of integers"; },
+      },
+      value);
 }
 
 template <class Value>
@@ -59,7 +55,7 @@ void encode_into(ByteWriter& writer, const State& state) {
   writer.u32(static_cast<std::uint32_t>(state.fields.size()));
   for (const auto& [name, value] : state.fields) {
     writer.text(name);
-    writer.u8(static_cast<std::uint8_t>(value.index()));
+    write_kind(writer, value);
     std::visit(Overloaded{
                    [&](std::int64_t integer) { writer.i64(integer); },
                    [&](const std::string& bytes) { writer.text(bytes); },
@@ -107,25 +103,21 @@ State decode_from(ByteReader& reader, int depth) {
   state.fields.reserve(std::min<std::size_t>(field_count, kMostReserved));
   for (std::uint32_t i = 0; i < field_count; ++i) {
     std::string name(reader.text());
-    switch (static_cast<Kind>(reader.u8())) {
-      case Kind::kInteger:
-        state.fields.emplace_back(std::move(name), reader.i64());
-        break;
-      case Kind::kBytes:
-        state.fields.emplace_back(std::move(name), std::string(reader.text()));
-        break;
-      case Kind::kIntegers: {
-        std::vector<std::int64_t> integers(reader.count(sizeof(std::int64_t)));
-        const std::string_view raw = reader.raw(integers.size() * sizeof(std::int64_t));
-        if (!integers.empty()) {
-          std::memcpy(integers.data(), raw.data(), raw.size());
-        }
-        state.fields.emplace_back(std::move(name), std::move(integers));
-        break;
-      }
-      default:
-        reader.fail("unknown kind of field");
-    }
+    StateValue value = read_kind(reader);
+    std::visit(Overloaded{
+                   [&](std::int64_t& integer) { integer = reader.i64(); },
+                   [&](std::string& bytes) { bytes = reader.text(); },
+                   [&](std::vector<std::int64_t>& integers) {
+                     integers.resize(reader.count(sizeof(std::int64_t)));
+                     const std::string_view raw =
+                         reader.raw(integers.size() * sizeof(std::int64_t));
+                     if (!integers.empty()) {
+                       std::memcpy(integers.data(), raw.data(), raw.size());
+                     }
+                   },
+               },
+               value);
+    state.fields.emplace_back(std::move(name), std::move(value));
   }
   const std::uint32_t child_count = reader.count(12);
   state.children.reserve(std::min<std::size_t>(child_count, kMostReserved));
@@ -206,8 +198,7 @@ void compare_shapes(const State& state, const State& expected, const std::string
       }
     } else if (found->second.index() != value.index()) {
       differences.push_back(fmt::format("{}: field '{}' is {}, expected {}", here, name,
-                                        kind_name(found->second.index()),
-                                        kind_name(value.index())));
+                                        kind_name(found->second), kind_name(value)));
     }
   }
   if (state.fields.size() > expected.fields.size()) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "energon/state/state_depth.h"
+#include "energon/state/value_kind.h"
 #include "io/overloaded.h"
 
 namespace energon {
@@ -28,7 +29,7 @@ void split(const State& state, ByteWriter& structure, ByteWriter& values) {
   structure.u32(static_cast<std::uint32_t>(state.fields.size()));
   for (const auto& [name, value] : state.fields) {
     structure.text(name);
-    structure.u8(static_cast<std::uint8_t>(value.index()));
+    write_kind(structure, value);
     std::visit(Overloaded{
                    [&](std::int64_t integer) { values.signed_varint(integer); },
                    [&](const std::string& bytes) {
@@ -60,21 +61,7 @@ State read_structure(ByteReader& reader, int depth) {
   state.fields.reserve(std::min<std::size_t>(field_count, kMostReservedOfStructure));
   for (std::uint32_t i = 0; i < field_count; ++i) {
     std::string name(reader.text());
-    const std::uint8_t kind = reader.u8();
-    StateValue value;
-    static_assert(std::variant_size_v<StateValue> == 3);
-    switch (kind) {
-      case 0:
-        break;
-      case 1:
-        value = std::string();
-        break;
-      case 2:
-        value = std::vector<std::int64_t>();
-        break;
-      default:
-        reader.fail("unknown kind of field");
-    }
+    StateValue value = read_kind(reader);
     state.fields.emplace_back(std::move(name), std::move(value));
   }
   const std::uint32_t child_count = reader.count(kShortestStructure);
