@@ -68,6 +68,7 @@ std::unique_ptr<Dataset> RestartableStream::pipeline_of(int shard) const {
   return make_pipeline_({.config = config,
                          .stream = shard % worker_.num_workers_per_rank,
                          .memory = context_.memory,
+                         .made = context_.made,
                          .monitor = context_.monitor,
                          .readers = context_.readers});
 }

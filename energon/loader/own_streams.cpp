@@ -36,6 +36,7 @@ void OwnStreams::make(std::size_t number, std::int64_t epoch) {
                                       {.config = options_.worker_config,
                                        .stream = static_cast<int>(number),
                                        .memory = memory_,
+                                       .made = made_,
                                        .monitor = monitor_,
                                        .readers = readers_},
                                       starts_[number], epoch);
@@ -51,6 +52,7 @@ std::optional<Sample> OwnStreams::read(std::size_t number, const Turn& turn) {
       make(number, turn.epoch);
     }
     batch = stream.pipeline->next(starts_[number].logical_shard, turn.epoch);
+    made_->end_batch();
   } catch (...) {
     try {
       take_reports();

@@ -65,6 +65,7 @@ class OwnStreams {
   const LoaderOptions& options_;
   FailureLog& failures_;
   HeapBufferPool memory_;
+  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
   const std::unique_ptr<StatisticsBlock> counted_;
   LoaderMonitor monitor_{*counted_};
   CpuShare cpu_;  // CPU time of the pipelines

@@ -68,4 +68,9 @@ Buffer HeapBufferPool::allocate(std::size_t size) {
   return {{memory, size}, std::move(owner)};
 }
 
+BufferAllocator& heap_memory() {
+  static HeapBufferPool memory;
+  return memory;
+}
+
 }  // namespace energon

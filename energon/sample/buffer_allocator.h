@@ -40,4 +40,7 @@ class HeapBufferPool final : public BufferAllocator {
   std::shared_ptr<FreeList> free_list_;  // shared with the live buffers
 };
 
+/// One pool of the process, for whoever is given no memory. Thread-safe.
+BufferAllocator& heap_memory();
+
 }  // namespace energon

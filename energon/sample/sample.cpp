@@ -62,6 +62,11 @@ void feed(Xxh3Stream& stream, const Value& value) {
                  [&](const List& list) { feed_content(stream, list); },
                  [&](const Mapping& mapping) { feed_content(stream, mapping); },
                  [](const LazyBytes&) {},  // fetched above
+                 [](Null) {},
+                 [&](bool truth) {
+                   const auto byte = static_cast<std::byte>(truth);
+                   stream.update({&byte, 1});
+                 },
              },
              value.base());
 }
@@ -86,6 +91,8 @@ std::uint64_t payload_bytes(const Value& value) {
             return sum_of(mapping, [](const auto& field) -> const Value& { return field.second; });
           },
           [](const LazyBytes&) -> std::uint64_t { return 0; },
+          [](Null) -> std::uint64_t { return 0; },
+          [](bool) -> std::uint64_t { return 1; },
       },
       value.base());
 }
@@ -201,6 +208,10 @@ double Sample::number(std::string_view name) const {
   return get_as<double>(value, name, "a number");
 }
 
+bool Sample::boolean(std::string_view name) const {
+  return get_as<bool>(at(name), name, "a truth value");
+}
+
 const List& Sample::list(std::string_view name) const {
   return get_as<List>(at(name), name, "a list");
 }
@@ -252,6 +263,8 @@ std::string describe(const Value& value) {
           [](const List& list) { return fmt::format("a list of {}", list.size()); },
           [](const Mapping& mapping) { return fmt::format("a mapping of {}", mapping.size()); },
           [](const LazyBytes& lazy) { return fmt::format("lazy bytes ({})", lazy.describe()); },
+          [](Null) { return std::string("null"); },
+          [](bool truth) { return std::string(truth ? "true" : "false"); },
       },
       value.base());
 }

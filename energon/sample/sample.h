@@ -54,14 +54,16 @@ struct Tensor {
 struct Value;
 using List = std::vector<Value>;
 using Mapping = std::vector<std::pair<std::string, Value>>;  ///< ordered
+/// The value of a field that has none, such as a null of JSON.
+using Null = std::monostate;
 
 /// The types a field may have. Their indexes are sent between processes: append, never reorder.
 /// LazyBytes cannot be sent.
-using ValueBase =
-    std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List, Mapping, LazyBytes>;
+using ValueBase = std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List,
+                               Mapping, LazyBytes, Null, bool>;
 
-/// One field: bytes of a part, text, a number, a tensor, a collection of values, or bytes that are
-/// fetched on demand.
+/// One field: bytes of a part, text, a number, a tensor, a collection of values, bytes that are
+/// fetched on demand, nothing, or a truth value.
 struct Value : ValueBase {
   using Base = ValueBase;
   using Base::Base;
@@ -117,6 +119,7 @@ struct Sample {
   std::int64_t integer(std::string_view name) const;
   /// A number; an integer is converted.
   double number(std::string_view name) const;
+  bool boolean(std::string_view name) const;
   const List& list(std::string_view name) const;
   const Mapping& mapping(std::string_view name) const;
   /// Of a list, as a batch has for each part: bytes() of each element.

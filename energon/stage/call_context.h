@@ -3,24 +3,37 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/stage/call_rng.h"
 
 namespace energon {
 
+/// What the calls of one stage share.
+struct CallResources {
+  std::uint32_t seed = 0;  ///< of the job, not of the worker
+  /// Null: the heap.
+  std::shared_ptr<BufferAllocator> memory = nullptr;
+};
+
 /// Valid for the duration of one call.
 class CallContext {
  public:
-  /// `seed` is the seed of the job, not of the worker. `key` is the key of the item being made and
-  /// must outlive the context.
-  CallContext(std::uint32_t seed, const RestoreKey& key, std::int64_t call)
-      : seed_(seed), key_(key), call_(call) {}
+  /// `key` is the key of the item being made. It and `resources` must outlive the context.
+  CallContext(const CallResources& resources, const RestoreKey& key, std::int64_t call)
+      : resources_(resources), key_(key), call_(call) {}
 
   /// A generator seeded by (seed, restore key), so that a restored item gets the same augmentation
   /// as before. Created on first use.
   CallRng& rng();
+
+  /// Memory for tensors and bytes that the function makes: in a worker, shared memory that is sent
+  /// without a copy. What is allocated in turn lies side by side (energon/sample/batch_memory.h).
+  /// Values may keep their buffers longer than the call.
+  BufferAllocator& memory() const;
 
   /// Number of calls of the function before this one, on this logical shard.
   std::int64_t call() const { return call_; }
@@ -28,7 +41,7 @@ class CallContext {
   const RestoreKey& restore_key() const { return key_; }
 
  private:
-  const std::uint32_t seed_;
+  const CallResources& resources_;
   const RestoreKey& key_;
   const std::int64_t call_;
   std::optional<CallRng> rng_;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "energon/order/worker_config.h"
+#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/pipeline_monitor.h"
@@ -17,11 +18,14 @@ class LeafReaders;
 /// Readers without a helper thread; see energon/read/leaf_readers.h.
 std::shared_ptr<LeafReaders> make_leaf_readers();
 
-/// What the pipeline is made for, and where it allocates bytes.
+/// What the pipeline is made for, and where it allocates.
 struct PipelineContext {
   WorkerConfig config = {};
-  int stream = 0;  ///< index of the logical shard within the rank
-  BufferAllocator& memory;
+  int stream = 0;           ///< index of the logical shard within the rank
+  BufferAllocator& memory;  ///< for the bytes that are read
+  /// For what functions make (CallContext::memory()). Whoever takes the batches of the pipeline
+  /// calls end_batch() after each.
+  std::shared_ptr<BatchMemory> made = std::make_shared<BatchMemory>(memory);
   PipelineMonitor& monitor = no_monitor();
   /// Shared by all pipelines of a process, so that a worker with many logical shards keeps no more
   /// files open than a worker with one.

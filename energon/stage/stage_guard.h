@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "energon/stage/call_context.h"
 #include "energon/stage/failure.h"
 #include "energon/stage/pipeline_monitor.h"
 
@@ -21,12 +23,16 @@ namespace energon {
 struct StageOptions {
   std::string name = {};   ///< shown in reports, statistics and config()
   std::uint32_t seed = 0;  ///< of the job, for CallContext::rng()
+  /// For CallContext::memory(); null: the heap.
+  std::shared_ptr<BufferAllocator> memory = nullptr;
   ErrorPolicy policy = {};
   /// This many samples in a row that yield nothing are an Error. Without this bound, a stage that
   /// can use no sample would loop forever in an endless epoch. 0: no bound.
   std::int64_t most_left_out = 0;
   /// Must outlive the stage.
   std::reference_wrapper<PipelineMonitor> monitor = no_monitor();
+
+  CallResources resources() const { return {.seed = seed, .memory = memory}; }
 };
 
 /// Not thread-safe; one per stage.

@@ -78,6 +78,7 @@ PipelineContext BatchProducer::context_of(std::size_t stream) {
   return {.config = options_.worker_config,
           .stream = static_cast<int>(stream),
           .memory = allocator_,
+          .made = made_,
           .monitor = monitor_,
           .readers = readers_};
 }
@@ -118,6 +119,7 @@ std::optional<PackedSample> BatchProducer::make_batch(Stream& stream, std::int64
       stream.begin = {};
     }
     if (std::optional<Sample> batch = stream.pipeline->next(stream.logical_shard, epoch)) {
+      made_->end_batch();
       log_yield(log, *batch);
       packed = allocator_.pack(std::move(*batch));
     }

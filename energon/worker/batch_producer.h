@@ -67,6 +67,7 @@ class BatchProducer {
   EpochGate& gate_;
   const Wait wait_;
   SlotAllocator allocator_;
+  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(allocator_);
   const std::shared_ptr<ReadHelper> read_helper_;  // null: one core
   LoaderMonitor monitor_;
   const std::shared_ptr<LeafReaders> readers_;  // of all streams

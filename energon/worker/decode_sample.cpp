@@ -44,6 +44,10 @@ class Decoder {
       }
       case encoded_form::Kind::kMapping:
         return mapping(depth + 1);
+      case encoded_form::Kind::kNull:
+        return Null();
+      case encoded_form::Kind::kBool:
+        return truth();
       case encoded_form::Kind::kBytesList:
         return bytes_list();
       case encoded_form::Kind::kLazy:
@@ -76,6 +80,14 @@ class Decoder {
     }
     const SharedBytes& slot = slots_[place.slot];
     return {slot.view.subspan(place.offset, place.size), slot.owner};
+  }
+
+  bool truth() {
+    const std::uint8_t byte = reader_.u8();
+    if (byte > 1) {
+      reader_.fail("a truth value is neither 0 nor 1");
+    }
+    return byte == 1;
   }
 
   List bytes_list() {

@@ -48,6 +48,8 @@ class Encoder {
                      --depth_;
                    },
                    [&](const LazyBytes& lazy) { refuse(lazy); },
+                   [](Null) {},
+                   [&](bool truth) { writer_.u8(truth ? 1 : 0); },
                },
                value.base());
   }

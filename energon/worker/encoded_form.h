@@ -24,9 +24,11 @@ enum class Kind : std::uint8_t {
   kList,
   kMapping,
   kLazy,
+  kNull,
+  kBool,
   kBytesList
 };
-static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind::kLazy) + 1);
+static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind::kBytesList));
 
 // Elements of the flat arrays. They have no padding, whose bytes would be undefined.
 struct EncodedPayload {

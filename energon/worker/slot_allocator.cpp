@@ -45,6 +45,8 @@ void for_each_payload(const Value& value, const Visitor& visit) {
                    }
                  },
                  [](const LazyBytes&) {},
+                 [](Null) {},
+                 [](bool) {},
              },
              value.base());
 }

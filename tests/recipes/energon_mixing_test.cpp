@@ -7,10 +7,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/sample/new_tensor.h"
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
 #include "wrappers/batching/mix_batch.h"
-#include "wrappers/batching/tensor_batch.h"
 #include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
@@ -31,13 +31,14 @@ constexpr int kBatches = 1000;
 // An image of a fixed size of each sample; the batches of a leaf know which they are.
 TaskEncoder mixing_encoder(energon::MixFunction mix) {
   TaskEncoder encoder;
-  encoder.encode_sample = [](Sample sample, CallContext& /*context*/) {
-    sample.fields = {{"image", energon::new_tensor(energon::DType::kUInt8, {3, 4, 4}).tensor}};
+  encoder.encode_sample = [](Sample sample, CallContext& context) {
+    sample.fields = {
+        {"image", energon::new_tensor(energon::DType::kUInt8, {3, 4, 4}, context.memory()).tensor}};
     return sample;
   };
   const auto of_source = [](std::int64_t source) {
-    return [source](std::span<Sample> samples) {
-      Mapping fields = energon::generic_batch(samples);
+    return [source](std::span<Sample> samples, CallContext& context) {
+      Mapping fields = energon::generic_batch(samples, context);
       fields.emplace_back("source", List(samples.size(), source));
       return fields;
     };
@@ -85,7 +86,7 @@ TEST_CASE("test_mixing_homogeneous", "[recipes][dataset]") {
 TEST_CASE("test_mixing_heterogeneous", "[recipes][dataset]") {
   // The batches of the leaves stay apart: here they could have other fields.
   const RecipeFolder captions(kCaptions);
-  Stream stream = mixed(captions, [](std::span<LeafBatch> batches) {
+  Stream stream = mixed(captions, [](std::span<LeafBatch> batches, CallContext& /*context*/) {
     Mapping fields;
     for (LeafBatch& batch : batches) {
       fields.emplace_back("leaf " + std::to_string(batch.leaf), std::move(batch.fields));

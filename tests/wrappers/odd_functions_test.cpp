@@ -11,6 +11,7 @@
 
 #include "energon/sample/field_names.h"
 #include "io/error.h"
+#include "tests/support/call_function.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/error_of.h"
 #include "tests/wrappers/stream_fixture.h"
@@ -172,7 +173,8 @@ TEST_CASE("a field twice in a mapping of each sample is refused", "[wrappers][od
     sample.keys = {"k"};
     sample.fields = {{"m", Mapping{{"x", std::int64_t{1}}, {"x", std::int64_t{2}}}}};
   }
-  CHECK_THAT(error_of([&] { energon::generic_batch(samples); }, ErrorCode::kInvalidArgument),
+  CHECK_THAT(error_of([&] { energon::testing::call_function(energon::generic_batch, samples); },
+                      ErrorCode::kInvalidArgument),
              Catch::Contains("field 'm.x' comes twice in sample 'k'"));
 }
 

@@ -12,13 +12,15 @@
 
 namespace energon {
 
-Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key) {
+Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key,
+                  const CallResources& resources, std::int64_t number) {
   for (const Sample& sample : samples) {
     check_made(sample);
   }
   Sample batch;
   batch.restore_key = std::move(key);
-  batch.fields = function(samples);
+  CallContext context(resources, batch.restore_key, number);
+  batch.fields = function(samples, context);
   check_fields_of(samples, batch.fields);
   move_origins(samples, batch);
   check_made(batch);
@@ -26,7 +28,10 @@ Sample call_batch(const BatchFunction& function, std::span<Sample> samples, Rest
 }
 
 Batch::Batch(std::unique_ptr<Dataset> inner, BatchOptions options)
-    : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {
+    : inner_(std::move(inner)),
+      options_(std::move(options)),
+      resources_(options_.stage.resources()),
+      guard_(options_.stage) {
   if (!options_.function) {
     throw Error(ErrorCode::kInvalidArgument, "a batch needs a batch function");
   }
@@ -57,7 +62,8 @@ std::optional<Sample> Batch::next() {
 }
 
 Sample Batch::make_batch(std::span<Sample> samples, std::int64_t number) const {
-  return call_batch(options_.function, samples, key_of_list(Stage::kBatch, {number}, samples));
+  return call_batch(options_.function, samples, key_of_list(Stage::kBatch, {number}, samples),
+                    resources_, number);
 }
 
 std::optional<std::int64_t> Batch::size() const {

@@ -16,9 +16,11 @@ namespace energon {
 /// Larger batch sizes are refused: they are mistakes that would use up all memory.
 inline constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
 
-/// The batch that `function` makes from `samples`, with the restore key `key`. Throws Error
-/// (kInvalidArgument) if a sample or the batch has duplicate fields, and what `function` throws.
-Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key);
+/// The batch `number` that `function` makes from `samples`, with the restore key `key`. Throws
+/// Error (kInvalidArgument) if a sample or the batch has duplicate fields, and what `function`
+/// throws.
+Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key,
+                  const CallResources& resources, std::int64_t number);
 
 struct BatchOptions {
   std::int64_t batch_size = 1;  ///< in samples; from 1 to kMaxBatchSize
@@ -53,6 +55,7 @@ class Batch final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const BatchOptions options_;
+  const CallResources resources_;
   StageGuard guard_;
 
   std::vector<Sample> samples_;  // of the batch being made; empty between calls

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "energon/sample/new_tensor.h"
 #include "io/error.h"
 #include "wrappers/batching/tensor_batch.h"
 
@@ -18,8 +19,9 @@ namespace energon {
 namespace {
 
 // What becomes of the list of one field's values.
-using ValuesFunction = std::function<Value(const std::string& field, List values,
-                                           std::span<const std::string_view> owners)>;
+using ValuesFunction =
+    std::function<Value(const std::string& field, List values,
+                        std::span<const std::string_view> owners, BufferAllocator& memory)>;
 
 [[noreturn]] void fail_missing(std::string_view field, std::string_view owner) {
   throw Error(ErrorCode::kInvalidArgument,
@@ -73,16 +75,18 @@ Mapping gather(std::span<Mapping* const> mappings, std::span<const std::string_v
 }
 
 Mapping batch_mappings(std::span<Mapping* const> mappings, std::span<const std::string_view> owners,
-                       const std::string& prefix, const ValuesFunction& function) {
+                       const std::string& prefix, const ValuesFunction& function,
+                       BufferAllocator& memory) {
   Mapping fields = gather(mappings, owners, prefix);
   for (auto& [name, value] : fields) {
-    value = function(prefix + name, std::move(std::get<List>(value.base())), owners);
+    value = function(prefix + name, std::move(std::get<List>(value.base())), owners, memory);
   }
   return fields;
 }
 
 // The fields of `samples`, each list of values replaced by `function` of it.
-Mapping batch_fields(std::span<Sample> samples, const ValuesFunction& function) {
+Mapping batch_fields(std::span<Sample> samples, const ValuesFunction& function,
+                     BufferAllocator& memory) {
   std::vector<Mapping*> mappings;
   std::vector<std::string_view> owners;
   mappings.reserve(samples.size());
@@ -91,11 +95,11 @@ Mapping batch_fields(std::span<Sample> samples, const ValuesFunction& function) 
     mappings.push_back(&sample.fields);
     owners.push_back(sample.keys.empty() ? std::string_view() : sample.keys.front());
   }
-  return batch_mappings(mappings, owners, "", function);
+  return batch_mappings(mappings, owners, "", function, memory);
 }
 
 Value keep_list(const std::string& /*field*/, List values,
-                std::span<const std::string_view> /*owners*/) {
+                std::span<const std::string_view> /*owners*/, BufferAllocator& /*memory*/) {
   return Value(std::move(values));
 }
 
@@ -117,8 +121,8 @@ std::vector<Kind*> pointers(List& values) {
 }
 
 template <class Number>
-Tensor number_tensor(const List& values, DType dtype) {
-  NewTensor result = new_tensor(dtype, {static_cast<std::int64_t>(values.size())});
+Tensor number_tensor(const List& values, DType dtype, BufferAllocator& memory) {
+  NewTensor result = new_tensor(dtype, {static_cast<std::int64_t>(values.size())}, memory);
   std::byte* to = result.bytes.data();
   for (const Value& value : values) {
     std::memcpy(to, &std::get<Number>(value.base()), sizeof(Number));
@@ -130,7 +134,8 @@ Tensor number_tensor(const List& values, DType dtype) {
 // Tensors made one by `function`, numbers as a tensor; nothing if they are neither.
 template <class Function>
 std::optional<Value> to_tensor(std::string_view field, List& values,
-                               std::span<const std::string_view> owners, const Function& function) {
+                               std::span<const std::string_view> owners, const Function& function,
+                               BufferAllocator& memory) {
   if (values.empty()) {
     return std::nullopt;
   }
@@ -139,20 +144,24 @@ std::optional<Value> to_tensor(std::string_view field, List& values,
     for (const Tensor* tensor : pointers<Tensor>(values)) {
       tensors.push_back(tensor);
     }
-    return Value(function(TensorGroup{field, tensors, owners}));
+    return Value(function(TensorGroup{field, tensors, owners}, memory));
   }
   if (all_are<std::int64_t>(values)) {
-    return Value(number_tensor<std::int64_t>(values, DType::kInt64));
+    return Value(number_tensor<std::int64_t>(values, DType::kInt64, memory));
   }
   if (all_are<double>(values)) {
-    return Value(number_tensor<double>(values, DType::kFloat64));
+    return Value(number_tensor<double>(values, DType::kFloat64, memory));
+  }
+  if (all_are<bool>(values)) {
+    return Value(number_tensor<bool>(values, DType::kBool, memory));
   }
   return std::nullopt;
 }
 
 std::string_view kind_of(const Value& value) {
-  constexpr std::string_view kKinds[] = {"raw bytes", "text",   "an integer", "a number",
-                                         "a tensor",  "a list", "a mapping",  "lazy bytes"};
+  constexpr std::string_view kKinds[] = {"raw bytes", "text",         "an integer", "a number",
+                                         "a tensor",  "a list",       "a mapping",  "lazy bytes",
+                                         "null",      "a truth value"};
   static_assert(std::size(kKinds) == std::variant_size_v<Value::Base>);
   return kKinds[value.base().index()];
 }
@@ -185,59 +194,66 @@ std::string_view kind_of(const Value& value) {
                           printable(owners[i]), wanted));
 }
 
-Value stack_values(const std::string& field, List values,
-                   std::span<const std::string_view> owners) {
-  if (auto tensor = to_tensor(field, values, owners, stack_tensors)) {
+Value stack_values(const std::string& field, List values, std::span<const std::string_view> owners,
+                   BufferAllocator& memory) {
+  if (auto tensor = to_tensor(field, values, owners, stack_tensors, memory)) {
     return std::move(*tensor);
   }
   fail_kinds(field, values, owners, "only tensors and numbers can be stacked");
 }
 
 Value generic_values(const std::string& field, List values,
-                     std::span<const std::string_view> owners) {
-  const auto pad = [](const TensorGroup& group) { return pad_stack_tensors(group, 0); };
-  if (auto tensor = to_tensor(field, values, owners, pad)) {
+                     std::span<const std::string_view> owners, BufferAllocator& memory) {
+  const auto pad = [](const TensorGroup& group, BufferAllocator& to) {
+    return pad_stack_tensors(group, 0, to);
+  };
+  if (auto tensor = to_tensor(field, values, owners, pad, memory)) {
     return std::move(*tensor);
   }
   if (!values.empty() && all_are<Mapping>(values)) {
-    return Value(batch_mappings(pointers<Mapping>(values), owners, field + ".", generic_values));
+    return Value(
+        batch_mappings(pointers<Mapping>(values), owners, field + ".", generic_values, memory));
   }
   return Value(std::move(values));
 }
 
 }  // namespace
 
-Mapping list_fields(std::span<Sample> samples) { return batch_fields(samples, keep_list); }
+Mapping list_fields(std::span<Sample> samples) {
+  return batch_fields(samples, keep_list, heap_memory());
+}
 
-Mapping stack_fields(std::span<Sample> samples) { return batch_fields(samples, stack_values); }
+Mapping stack_fields(std::span<Sample> samples, CallContext& context) {
+  return batch_fields(samples, stack_values, context.memory());
+}
 
 BatchFunction pad_stack_fields(PadOptions options) {
-  return [options](std::span<Sample> samples) {
-    const auto pad = [&options](const TensorGroup& group) {
-      return pad_stack_tensors(group, options.value);
+  const auto pad_values = [options](const std::string& field, List values,
+                                    std::span<const std::string_view> owners,
+                                    BufferAllocator& memory) -> Value {
+    const auto pad = [&options](const TensorGroup& group, BufferAllocator& to) {
+      return pad_stack_tensors(group, options.value, to);
     };
-    return batch_fields(samples,
-                        [&pad](const std::string& field, List values,
-                               std::span<const std::string_view> owners) -> Value {
-                          if (auto tensor = to_tensor(field, values, owners, pad)) {
-                            return std::move(*tensor);
-                          }
-                          fail_kinds(field, values, owners,
-                                     "only tensors and numbers can be padded and stacked");
-                        });
+    if (auto tensor = to_tensor(field, values, owners, pad, memory)) {
+      return std::move(*tensor);
+    }
+    fail_kinds(field, values, owners, "only tensors and numbers can be padded and stacked");
+  };
+  return [pad_values](std::span<Sample> samples, CallContext& context) {
+    return batch_fields(samples, pad_values, context.memory());
   };
 }
 
-Mapping concat_fields(std::span<Sample> samples) {
-  return batch_fields(
-      samples, [](const std::string& field, List values, std::span<const std::string_view> owners) {
-        return concat_values(field, std::move(values), owners);
-      });
+Mapping concat_fields(std::span<Sample> samples, CallContext& context) {
+  return batch_fields(samples, concat_values, context.memory());
 }
 
-Mapping generic_batch(std::span<Sample> samples) { return batch_fields(samples, generic_values); }
+Mapping generic_batch(std::span<Sample> samples, CallContext& context) {
+  return batch_fields(samples, generic_values, context.memory());
+}
 
-Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners) {
+Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners,
+                    BufferAllocator& memory) {
   if (values.empty()) {
     return Value(std::move(values));
   }
@@ -246,7 +262,7 @@ Value concat_values(std::string_view field, List values, std::span<const std::st
     for (const Tensor* tensor : pointers<Tensor>(values)) {
       tensors.push_back(tensor);
     }
-    return Value(concat_tensors({field, tensors, owners}));
+    return Value(concat_tensors({field, tensors, owners}, memory));
   }
   if (all_are<List>(values)) {
     List joined;
@@ -256,8 +272,8 @@ Value concat_values(std::string_view field, List values, std::span<const std::st
     return Value(std::move(joined));
   }
   if (all_are<Mapping>(values)) {
-    return Value(
-        batch_mappings(pointers<Mapping>(values), owners, std::string(field) + ".", concat_values));
+    return Value(batch_mappings(pointers<Mapping>(values), owners, std::string(field) + ".",
+                                concat_values, memory));
   }
   fail_kinds(field, values, owners, "only tensors, lists and mappings can be joined");
 }

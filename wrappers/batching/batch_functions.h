@@ -11,15 +11,32 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
 
 namespace energon {
 
 /// Makes the fields of a batch from its samples. It may move data out of the samples and reorder
 /// them; the keys and sources of the batch follow the final order of `samples`. The stage sets the
-/// restore key.
-using BatchFunction = std::function<Mapping(std::span<Sample> samples)>;
+/// restore key. `context` belongs to the batch: random numbers, and the memory to make tensors in.
+/// A function that needs no context may be one of the samples alone.
+class BatchFunction
+    : public std::function<Mapping(std::span<Sample> samples, CallContext& context)> {
+ public:
+  using Base = std::function<Mapping(std::span<Sample> samples, CallContext& context)>;
+  using Base::Base;
+
+  template <class Function>
+  requires std::is_invocable_r_v<Mapping, Function&, std::span<Sample>>
+  // NOLINTNEXTLINE(google-explicit-constructor): as std::function's
+  BatchFunction(Function function)
+      : Base([function = std::move(function)](std::span<Sample> samples, CallContext&) {
+          return function(samples);
+        }) {}
+};
 
 /// One field per part name, in the order of first appearance: a list with that part of each sample.
 /// Throws Error (kInvalidArgument), naming the sample, if a part is missing or occurs twice.
@@ -27,9 +44,9 @@ using BatchFunction = std::function<Mapping(std::span<Sample> samples)>;
 Mapping list_fields(std::span<Sample> samples);
 
 /// Like list_fields(), but with one tensor per field. Tensors of equal dtype and shape S become one
-/// of shape (samples, *S). Integers become an int64 tensor and numbers a float64 tensor of shape
-/// (samples).
-Mapping stack_fields(std::span<Sample> samples);
+/// of shape (samples, *S), without a copy if they lie side by side. Integers become an int64
+/// tensor, numbers a float64 tensor and truth values a bool tensor of shape (samples).
+Mapping stack_fields(std::span<Sample> samples, CallContext& context);
 
 struct PadOptions {
   double value = 0;  ///< fills the space after the data; the dtype must be able to represent it
@@ -41,15 +58,16 @@ BatchFunction pad_stack_fields(PadOptions options = {});
 
 /// Like list_fields(), but joins the samples' tensors along dimension 0 (the other dimensions must
 /// be equal) and concatenates their lists.
-Mapping concat_fields(std::span<Sample> samples);
+Mapping concat_fields(std::span<Sample> samples, CallContext& context);
 
-/// Decides by the kind of the values: tensors are padded with 0 and stacked, integers and numbers
-/// become a tensor, mappings are batched field by field, everything else is listed. Like
-/// TaskEncoder.batch in Energon.
-Mapping generic_batch(std::span<Sample> samples);
+/// Decides by the kind of the values: tensors are padded with 0 and stacked, integers, numbers and
+/// truth values become a tensor, mappings are batched field by field, everything else is listed.
+/// Like TaskEncoder.batch in Energon.
+Mapping generic_batch(std::span<Sample> samples, CallContext& context);
 
 /// Joins the values of one field as concat_fields() does, and mappings field by field. `owners` has
-/// a name for each value, used in errors.
-Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners);
+/// a name for each value, used in errors. The result lies in `memory`.
+Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners,
+                    BufferAllocator& memory);
 
 }  // namespace energon

@@ -59,6 +59,7 @@ GroupFunction by_length(LengthFunction length, std::vector<std::int64_t> bounds,
 GroupBatch::GroupBatch(std::unique_ptr<Dataset> inner, GroupBatchOptions options)
     : inner_(std::move(inner)),
       options_(std::move(options)),
+      resources_(options_.batch_stage.resources()),
       group_guard_(options_.group_stage),
       batch_guard_(options_.batch_stage),
       group_timer_(options_.clock, options_.group_stage),
@@ -171,7 +172,8 @@ std::optional<Sample> GroupBatch::next_batch(Bucket& bucket) {
 }
 
 Sample GroupBatch::make_batch(std::span<Sample> samples, std::int64_t number) const {
-  return call_batch(options_.function, samples, key_of_list(Stage::kGroupBatch, {number}, samples));
+  return call_batch(options_.function, samples, key_of_list(Stage::kGroupBatch, {number}, samples),
+                    resources_, number);
 }
 
 void GroupBatch::next_epoch() {

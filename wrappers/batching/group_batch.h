@@ -108,6 +108,7 @@ class GroupBatch final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const GroupBatchOptions options_;
+  const CallResources resources_;  // of `function`
   StageGuard group_guard_;
   StageGuard batch_guard_;
   const FunctionTimer group_timer_;

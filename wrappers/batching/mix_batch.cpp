@@ -52,7 +52,7 @@ void check_fields(const LeafBatch& batch, const LeafBatch& other) {
 
 }  // namespace
 
-Mapping concat_batches(std::span<LeafBatch> batches) {
+Mapping concat_batches(std::span<LeafBatch> batches, CallContext& context) {
   Mapping fields;
   if (batches.empty()) {
     return fields;
@@ -71,7 +71,7 @@ Mapping concat_batches(std::span<LeafBatch> batches) {
     for (LeafBatch& batch : batches.subspan(1)) {
       values.push_back(std::move(find_field(batch.fields, name)->second));
     }
-    fields.emplace_back(name, concat_values(name, std::move(values), owners));
+    fields.emplace_back(name, concat_values(name, std::move(values), owners, context.memory()));
   }
   return fields;
 }
@@ -81,7 +81,7 @@ BatchFunction mix_batch(MixOptions options) {
       std::ranges::any_of(options.leaf_functions, [](const auto& leaf) { return !leaf.second; })) {
     throw Error(ErrorCode::kInvalidArgument, "a mixed batch lacks one of its functions");
   }
-  return [options = std::move(options)](std::span<Sample> samples) {
+  return [options = std::move(options)](std::span<Sample> samples, CallContext& context) {
     const std::vector<std::int64_t> leaves = sort_by_leaf(samples);
     std::vector<LeafBatch> batches;
     for (std::size_t begin = 0; begin < samples.size();) {
@@ -93,10 +93,11 @@ BatchFunction mix_batch(MixOptions options) {
       const auto own = options.leaf_functions.find(leaf);
       const BatchFunction& function =
           own == options.leaf_functions.end() ? options.function : own->second;
-      batches.push_back({leaf, function(samples.subspan(begin, end - begin)), end - begin});
+      batches.push_back(
+          {leaf, function(samples.subspan(begin, end - begin), context), end - begin});
       begin = end;
     }
-    return options.mix(batches);
+    return options.mix(batches, context);
   };
 }
 

@@ -21,12 +21,12 @@ struct LeafBatch {
 };
 
 /// Mixes `batches`, which are sorted by leaf, into one. It may move data out of them.
-using MixFunction = std::function<Mapping(std::span<LeafBatch> batches)>;
+using MixFunction = std::function<Mapping(std::span<LeafBatch> batches, CallContext& context)>;
 
 /// Joins batches with the same fields: tensors along dimension 0 (the other dimensions must be
 /// equal), lists one after the other, mappings field by field. Throws Error (kInvalidArgument) if
 /// they do not fit.
-Mapping concat_batches(std::span<LeafBatch> batches);
+Mapping concat_batches(std::span<LeafBatch> batches, CallContext& context);
 
 struct MixOptions {
   /// For leaves without a function of their own.

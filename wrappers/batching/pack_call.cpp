@@ -10,14 +10,15 @@
 
 namespace energon {
 
-PackCall::PackCall(const PackGenerator& function, std::vector<Sample> samples, std::uint32_t seed,
-                   std::int64_t number)
+PackCall::PackCall(const PackGenerator& function, std::vector<Sample> samples,
+                   CallResources resources, std::int64_t number)
     : function_(function),
       samples_(std::move(samples)),
       number_(number),
       inner_keys_(restore_keys(samples_)),
       key_(RestoreKey::list(Stage::kPacking, {number}, inner_keys_)),
-      context_(seed, key_, number) {
+      resources_(std::move(resources)),
+      context_(resources_, key_, number) {
   for (const Sample& sample : samples_) {
     Sample origins = energon::origins_of(sample);
     move_origins({&origins, 1}, origins_);

@@ -18,9 +18,9 @@ using PackGenerator = BatchGenerator;
 
 class PackCall {
  public:
-  /// Takes ownership of `samples`. `function` must outlive the call. `seed` is the job's seed,
-  /// `number` the number of the selected pack.
-  PackCall(const PackGenerator& function, std::vector<Sample> samples, std::uint32_t seed,
+  /// Takes ownership of `samples`. `function` must outlive the call. `number` is the number of the
+  /// selected pack.
+  PackCall(const PackGenerator& function, std::vector<Sample> samples, CallResources resources,
            std::int64_t number);
   PackCall(const PackCall&) = delete;
   PackCall& operator=(const PackCall&) = delete;
@@ -45,6 +45,7 @@ class PackCall {
   const std::vector<RestoreKey> inner_keys_;
   const RestoreKey key_;
   Sample origins_;
+  const CallResources resources_;
   CallContext context_;
   bool has_begun_ = false;
   FieldsGenerator next_;  // may refer to samples and context

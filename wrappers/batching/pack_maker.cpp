@@ -55,7 +55,7 @@ std::vector<Sample> PackMaker::postencode(std::vector<Sample> samples) {
         [&] {
           return postencode_timer_([&] {
             return call_map(options_.postencode, std::move(sample), origins,
-                            options_.postencode_stage.seed, call);
+                            options_.postencode_stage.resources(), call);
           });
         },
         [&] { return failed_samples(origins); });
@@ -70,7 +70,8 @@ std::vector<Sample> PackMaker::postencode(std::vector<Sample> samples) {
 Sample PackMaker::make_pack(std::span<Sample> samples, std::int64_t number) const {
   Sample pack;
   pack.restore_key = key_of_list(Stage::kPacking, {number}, samples);
-  CallContext context(options_.pack_stage.seed, pack.restore_key, number);
+  const CallResources resources = options_.pack_stage.resources();
+  CallContext context(resources, pack.restore_key, number);
   pack.fields = std::get<PackFunction>(options_.pack)(samples, context);
   check_fields_of(samples, pack.fields);
   move_origins(samples, pack);
@@ -81,7 +82,7 @@ Sample PackMaker::make_pack(std::span<Sample> samples, std::int64_t number) cons
 std::unique_ptr<PackCall> PackMaker::new_call(std::vector<Sample> samples,
                                               std::int64_t number) const {
   return std::make_unique<PackCall>(std::get<PackGenerator>(options_.pack), std::move(samples),
-                                    options_.pack_stage.seed, number);
+                                    options_.pack_stage.resources(), number);
 }
 
 // After a restore: the call that was running when the state was saved.
@@ -144,7 +145,7 @@ std::vector<Sample> PackMaker::restore_samples_of_pack(std::span<const RestoreKe
     const Sample origins = origins_of(sample);
     const StageGuard::Work work = postencode_guard_.work_on({&origins, 1});
     samples.push_back(call_map(options_.postencode, std::move(sample), origins,
-                               options_.postencode_stage.seed, call.integers[0]));
+                               options_.postencode_stage.resources(), call.integers[0]));
   }
   return samples;
 }

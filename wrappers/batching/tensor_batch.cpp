@@ -7,35 +7,18 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "energon/sample/new_tensor.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
-#ifndef NDEBUG
-constexpr std::byte kPoison{0xFF};  // floating point: not a number
-#endif
-
 using Shape = std::span<const std::int64_t>;
-
-std::size_t bytes_of(DType dtype, Shape shape) {
-  std::size_t bytes = size_of(dtype);
-  for (const std::int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) {
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("no tensor has the shape ({})", fmt::join(shape.begin(), shape.end(), ", ")));
-    }
-  }
-  return bytes;
-}
 
 std::string describe(const Tensor& tensor) {
   return fmt::format("{} ({})", to_string(tensor.dtype), fmt::join(tensor.shape, ", "));
@@ -52,7 +35,7 @@ std::string describe(const Tensor& tensor) {
 void check_tensors(const TensorGroup& group, std::string_view what) {
   for (std::size_t i = 0; i < group.tensors.size(); ++i) {
     const Tensor& tensor = *group.tensors[i];
-    if (const std::size_t bytes = bytes_of(tensor.dtype, tensor.shape);
+    if (const std::size_t bytes = tensor_bytes(tensor.dtype, tensor.shape);
         tensor.data.size() != bytes) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("field '{}' of '{}' is {} with {} bytes of data, it should have {}",
@@ -71,6 +54,18 @@ void copy_bytes(const std::byte* from, std::size_t size, std::byte* to) {
   }
 }
 
+// As BatchMemory gives memory to one sample after the other.
+bool are_side_by_side(std::span<const Tensor* const> tensors) {
+  const SharedBytes& first = tensors[0]->data;
+  const std::byte* end = first.view.data();
+  return first.owner != nullptr && std::ranges::all_of(tensors, [&](const Tensor* tensor) {
+           const bool is_next =
+               tensor->data.owner == first.owner && tensor->data.view.data() == end;
+           end += tensor->data.size();
+           return is_next;
+         });
+}
+
 std::vector<std::int64_t> with_leading(std::size_t count, Shape shape) {
   std::vector<std::int64_t> result{static_cast<std::int64_t>(count)};
   result.insert(result.end(), shape.begin(), shape.end());
@@ -81,11 +76,11 @@ std::vector<std::int64_t> with_leading(std::size_t count, Shape shape) {
 void copy_corner(const std::byte* from, Shape from_shape, std::byte* to, Shape to_shape,
                  DType dtype) {
   if (from_shape.empty() || std::ranges::equal(from_shape.subspan(1), to_shape.subspan(1))) {
-    copy_bytes(from, bytes_of(dtype, from_shape), to);
+    copy_bytes(from, tensor_bytes(dtype, from_shape), to);
     return;
   }
-  const std::size_t from_row = bytes_of(dtype, from_shape.subspan(1));
-  const std::size_t to_row = bytes_of(dtype, to_shape.subspan(1));
+  const std::size_t from_row = tensor_bytes(dtype, from_shape.subspan(1));
+  const std::size_t to_row = tensor_bytes(dtype, to_shape.subspan(1));
   for (std::int64_t i = 0; i < from_shape[0]; ++i, from += from_row, to += to_row) {
     copy_corner(from, from_shape.subspan(1), to, to_shape.subspan(1), dtype);
   }
@@ -178,37 +173,30 @@ void fill(std::span<std::byte> bytes, const Element& element, std::size_t elemen
 
 }  // namespace
 
-NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape) {
-  const std::size_t size = bytes_of(dtype, shape);
-  auto* memory =
-      static_cast<std::byte*>(::operator new[](std::max<std::size_t>(size, 1), kAlignment));
-  std::shared_ptr<const void> owner(
-      memory, [](std::byte* released) { ::operator delete[](released, kAlignment); });
-  const std::span<std::byte> bytes(memory, size);
-#ifndef NDEBUG
-  std::fill(bytes.begin(), bytes.end(), kPoison);
-#endif
-  return {{dtype, std::move(shape), {bytes, std::move(owner)}}, bytes};
-}
-
-Tensor stack_tensors(const TensorGroup& group) {
+Tensor stack_tensors(const TensorGroup& group, BufferAllocator& memory) {
   constexpr std::string_view kWhat = "has tensors that cannot be stacked";
   check_tensors(group, kWhat);
   const Tensor& first = *group.tensors[0];
-  NewTensor result = new_tensor(first.dtype, with_leading(group.tensors.size(), first.shape));
-  std::byte* to = result.bytes.data();
   for (std::size_t i = 0; i < group.tensors.size(); ++i) {
-    const Tensor& tensor = *group.tensors[i];
-    if (tensor.shape != first.shape) {
+    if (group.tensors[i]->shape != first.shape) {
       fail(group, i, kWhat);
     }
-    copy_bytes(tensor.data.view.data(), tensor.data.size(), to);
-    to += tensor.data.size();
+  }
+  std::vector<std::int64_t> shape = with_leading(group.tensors.size(), first.shape);
+  if (are_side_by_side(group.tensors)) {
+    const std::size_t bytes = tensor_bytes(first.dtype, shape);
+    return {first.dtype, std::move(shape), {{first.data.view.data(), bytes}, first.data.owner}};
+  }
+  NewTensor result = new_tensor(first.dtype, std::move(shape), memory);
+  std::byte* to = result.bytes.data();
+  for (const Tensor* tensor : group.tensors) {
+    copy_bytes(tensor->data.view.data(), tensor->data.size(), to);
+    to += tensor->data.size();
   }
   return std::move(result.tensor);
 }
 
-Tensor pad_stack_tensors(const TensorGroup& group, double value) {
+Tensor pad_stack_tensors(const TensorGroup& group, double value, BufferAllocator& memory) {
   constexpr std::string_view kWhat = "has tensors that cannot be padded to one shape";
   check_tensors(group, kWhat);
   const DType dtype = group.tensors[0]->dtype;
@@ -222,8 +210,12 @@ Tensor pad_stack_tensors(const TensorGroup& group, double value) {
                            [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
   }
   const Element element = pad_element(value, dtype);
-  const std::size_t row = bytes_of(dtype, largest);
-  NewTensor result = new_tensor(dtype, with_leading(group.tensors.size(), largest));
+  const auto has_largest = [&largest](const Tensor* tensor) { return tensor->shape == largest; };
+  if (std::ranges::all_of(group.tensors, has_largest)) {
+    return stack_tensors(group, memory);
+  }
+  const std::size_t row = tensor_bytes(dtype, largest);
+  NewTensor result = new_tensor(dtype, with_leading(group.tensors.size(), largest), memory);
   for (std::size_t i = 0; i < group.tensors.size(); ++i) {
     const Tensor& tensor = *group.tensors[i];
     const std::span<std::byte> to = result.bytes.subspan(i * row, row);
@@ -235,7 +227,7 @@ Tensor pad_stack_tensors(const TensorGroup& group, double value) {
   return std::move(result.tensor);
 }
 
-Tensor concat_tensors(const TensorGroup& group) {
+Tensor concat_tensors(const TensorGroup& group, BufferAllocator& memory) {
   constexpr std::string_view kWhat = "has tensors that cannot be joined along dimension 0";
   check_tensors(group, kWhat);
   std::vector<std::int64_t> shape = group.tensors[0]->shape;
@@ -255,7 +247,7 @@ Tensor concat_tensors(const TensorGroup& group) {
   if (group.tensors.size() == 1) {
     return *group.tensors[0];
   }
-  NewTensor result = new_tensor(group.tensors[0]->dtype, std::move(shape));
+  NewTensor result = new_tensor(group.tensors[0]->dtype, std::move(shape), memory);
   std::byte* to = result.bytes.data();
   for (const Tensor* tensor : group.tensors) {
     copy_bytes(tensor->data.view.data(), tensor->data.size(), to);

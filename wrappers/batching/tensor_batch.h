@@ -1,30 +1,17 @@
 // Combines tensors: stacks them, pads and stacks them, or joins them.
 //
-// The result has its own heap memory, aligned to 64 bytes; each element is copied once.
+// The result lies in memory of the caller, aligned to 64 bytes; each element is copied once.
+// Tensors that lie side by side are stacked without a copy.
 
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
+#include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 
 namespace energon {
-
-/// A tensor whose memory may be written until the tensor is handed on.
-struct NewTensor {
-  Tensor tensor;
-  std::span<std::byte> bytes;  ///< of tensor.data
-};
-
-/// A new tensor; its memory is not cleared. Debug builds fill it with 0xFF (floating point: not a
-/// number), so that elements that are never written stand out. Throws Error (kInvalidArgument) if a
-/// dimension is negative or the size overflows.
-NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape);
 
 /// The tensors of one field and the names of their owners, for errors. Both spans have the same
 /// size, at least 1.
@@ -34,12 +21,13 @@ struct TensorGroup {
   std::span<const std::string_view> owners;
 };
 
-/// Result of shape (count, *shape). All three throw Error (kInvalidArgument), naming both sides, if
+/// Result of shape (count, *shape); shares the memory of tensors that lie side by side in one
+/// buffer. All three throw Error (kInvalidArgument), naming both sides, if
 /// tensors do not fit.
-Tensor stack_tensors(const TensorGroup& group);
+Tensor stack_tensors(const TensorGroup& group, BufferAllocator& memory);
 /// Result of shape (count, *largest), with `value` after the data.
-Tensor pad_stack_tensors(const TensorGroup& group, double value);
+Tensor pad_stack_tensors(const TensorGroup& group, double value, BufferAllocator& memory);
 /// Joins along dimension 0. A single tensor is returned unchanged.
-Tensor concat_tensors(const TensorGroup& group);
+Tensor concat_tensors(const TensorGroup& group, BufferAllocator& memory);
 
 }  // namespace energon

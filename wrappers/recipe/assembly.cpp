@@ -71,6 +71,7 @@ std::unique_ptr<Dataset> Assembly::finish() {
 StageOptions Assembly::stage(std::string_view name) const {
   return {.name = std::string(name),
           .seed = worker_seed(0, context_.config.seed_offset),
+          .memory = context_.made,
           .policy = encoding_.errors.of(name),
           .most_left_out = most_left_out_,
           .monitor = context_.monitor};

@@ -16,7 +16,8 @@ Filter::Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const St
     : inner_(std::move(inner)),
       function_(std::move(function)),
       seed_(options.seed),
-      draw_seed_(options.seed ^ static_cast<std::uint32_t>(xxh3_64(as_bytes(options.name)))),
+      resources_{.seed = options.seed ^ static_cast<std::uint32_t>(xxh3_64(as_bytes(options.name))),
+                 .memory = options.memory},
       guard_(options) {
   if (!function_) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -25,7 +26,7 @@ Filter::Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const St
 }
 
 bool Filter::keeps(const Sample& sample) {
-  CallContext context(draw_seed_, sample.restore_key, calls_++);
+  CallContext context(resources_, sample.restore_key, calls_++);
   const StageGuard::Work work = guard_.work_on({&sample, 1});
   bool keeps = false;
   try {

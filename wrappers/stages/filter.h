@@ -46,7 +46,7 @@ class Filter final : public Dataset {
   const std::unique_ptr<Dataset> inner_;
   const FilterFunction function_;
   const std::uint32_t seed_;
-  const std::uint32_t draw_seed_;
+  const CallResources resources_;  // with a seed of their own for its draws
   StageGuard guard_;
 
   // Saved state.

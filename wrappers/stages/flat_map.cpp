@@ -16,15 +16,15 @@ namespace energon {
 /// One call of the function and its generator.
 class FlatMap::Call {
  public:
-  Call(const FlatMapFunction& function, StageGuard& guard, Sample sample, std::uint32_t seed,
-       std::int64_t number)
+  Call(const FlatMapFunction& function, StageGuard& guard, Sample sample,
+       const CallResources& resources, std::int64_t number)
       : function_(function),
         guard_(guard),
         number_(number),
         inner_key_(sample.restore_key),
         key_(RestoreKey::around(Stage::kFlatMap, {number}, inner_key_)),
         origins_(origins_of(sample)),
-        context_(seed, key_, number),
+        context_(resources, key_, number),
         sample_(std::move(sample)) {}
 
   /// The next output with its key, or nothing after the last one. Throws what the function throws.
@@ -76,7 +76,7 @@ FlatMap::FlatMap(std::unique_ptr<Dataset> inner, FlatMapFunction function,
                  const StageOptions& options)
     : inner_(std::move(inner)),
       function_(std::move(function)),
-      seed_(options.seed),
+      resources_(options.resources()),
       guard_(options) {
   if (!function_) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -103,11 +103,11 @@ bool FlatMap::begin_call() {
       return false;
     }
     sample_ = sample->restore_key;
-    call_ = std::make_unique<Call>(function_, guard_, std::move(*sample), seed_, calls_);
+    call_ = std::make_unique<Call>(function_, guard_, std::move(*sample), resources_, calls_);
     return true;
   }
-  auto call =
-      std::make_unique<Call>(function_, guard_, rebuild_sample(*inner_, sample_), seed_, calls_);
+  auto call = std::make_unique<Call>(function_, guard_, rebuild_sample(*inner_, sample_),
+                                     resources_, calls_);
   try {
     call->pass_over(outputs_);
   } catch (...) {
@@ -159,7 +159,8 @@ void FlatMap::next_epoch() {
 
 Sample FlatMap::restore_sample(const RestoreKey& key) {
   const RestoreKeyParts parts = split_key(key, Stage::kFlatMap, 2, 1);
-  Call call(function_, guard_, inner_->restore_sample(parts.inner[0]), seed_, parts.integers[0]);
+  Call call(function_, guard_, inner_->restore_sample(parts.inner[0]), resources_,
+            parts.integers[0]);
   call.pass_over(parts.integers[1]);
   std::optional<Sample> output = call.next_output();
   if (!output) {
@@ -209,8 +210,10 @@ void FlatMap::apply_state(const State& state) {
 }
 
 Config FlatMap::config() const {
-  return {
-      {"type", "FlatMap"}, {"name", guard_.name()}, {"seed", seed_}, {"inner", inner_->config()}};
+  return {{"type", "FlatMap"},
+          {"name", guard_.name()},
+          {"seed", resources_.seed},
+          {"inner", inner_->config()}};
 }
 
 }  // namespace energon

@@ -55,7 +55,7 @@ class FlatMap final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const FlatMapFunction function_;
-  const std::uint32_t seed_;
+  const CallResources resources_;
   StageGuard guard_;
 
   // The call on the sample `sample_`; made again if it is missing.

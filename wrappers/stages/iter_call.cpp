@@ -18,7 +18,8 @@ IterCall::IterCall(const IterMapOptions& options, StageGuard& guard, std::int64_
       source_(std::move(source)),
       number_(number),
       key_(RestoreKey::list(Stage::kIterMap, {number}, {})),
-      context_(options.stage.seed, key_, number) {}
+      resources_(options.stage.resources()),
+      context_(resources_, key_, number) {}
 
 std::optional<Sample> IterCall::next_output() {
   const StageGuard::Work work = guard_.work_on(last_origins());

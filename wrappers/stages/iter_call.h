@@ -49,6 +49,7 @@ class IterCall {
   const Source source_;
   const std::int64_t number_;
   RestoreKey key_;  // IterMap(call)[first sample pulled]
+  const CallResources resources_;
   CallContext context_;
   std::vector<RestoreKey> keys_;
   std::vector<Sample> origins_;

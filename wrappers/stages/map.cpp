@@ -15,9 +15,9 @@
 namespace energon {
 
 Sample call_map(const MapFunction& function, Sample sample, const Sample& origins,
-                std::uint32_t seed, std::int64_t call) {
+                const CallResources& resources, std::int64_t call) {
   const RestoreKey key = RestoreKey::around(Stage::kMap, {call}, sample.restore_key);
-  CallContext context(seed, key, call);
+  CallContext context(resources, key, call);
   Sample result = function(std::move(sample), context);
   set_origins(result, origins);
   check_made(result);
@@ -29,7 +29,7 @@ Map::Map(std::unique_ptr<Dataset> inner, MapFunction function, const StageOption
          ReplaceFunction replace)
     : inner_(std::move(inner)),
       function_(std::move(function)),
-      seed_(options.seed),
+      resources_(options.resources()),
       replace_(std::move(replace)),
       guard_(options) {
   if (!function_) {
@@ -42,8 +42,9 @@ std::optional<Sample> Map::guarded(Sample sample) {
   const std::int64_t call = calls_++;
   const Sample origins = origins_of(sample);
   const StageGuard::Work work = guard_.work_on({&origins, 1});
-  return guard_.run([&] { return call_map(function_, std::move(sample), origins, seed_, call); },
-                    [&origins] { return failed_samples(origins); });
+  return guard_.run(
+      [&] { return call_map(function_, std::move(sample), origins, resources_, call); },
+      [&origins] { return failed_samples(origins); });
 }
 
 std::optional<Sample> Map::replacement_of(RestoreKey left_out) {
@@ -151,7 +152,7 @@ Sample Map::restore_sample(const RestoreKey& key) {
   Sample sample = inner_->restore_sample(parts.inner[0]);
   const Sample origins = origins_of(sample);
   const StageGuard::Work work = guard_.work_on({&origins, 1});
-  return call_map(function_, std::move(sample), origins, seed_, parts.integers[0]);
+  return call_map(function_, std::move(sample), origins, resources_, parts.integers[0]);
 }
 
 void Map::check_key(const RestoreKey& key) const {
@@ -173,7 +174,10 @@ void Map::apply_state(const State& state) {
 }
 
 Config Map::config() const {
-  return {{"type", "Map"}, {"name", guard_.name()}, {"seed", seed_}, {"inner", inner_->config()}};
+  return {{"type", "Map"},
+          {"name", guard_.name()},
+          {"seed", resources_.seed},
+          {"inner", inner_->config()}};
 }
 
 }  // namespace energon

@@ -26,7 +26,7 @@ using ReplaceFunction =
 /// result without keys gets the keys and sources of `origins`. Throws Error (kInvalidArgument) for
 /// duplicate fields, and what `function` throws.
 Sample call_map(const MapFunction& function, Sample sample, const Sample& origins,
-                std::uint32_t seed, std::int64_t call);
+                const CallResources& resources, std::int64_t call);
 
 class Map final : public Dataset {
  public:
@@ -58,7 +58,7 @@ class Map final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const MapFunction function_;
-  const std::uint32_t seed_;
+  const CallResources resources_;
   const ReplaceFunction replace_;
   StageGuard guard_;
 

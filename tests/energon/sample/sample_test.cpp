@@ -1,5 +1,7 @@
 #include "energon/sample/sample.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,8 @@ Sample sample() {
   made.set("share", 0.5);
   made.set("image", Tensor{DType::kFloat32, {3, 2}, {}});
   made.set("parts", List{bytes_of("one"), std::string("two")});
+  made.set("nothing", energon::Null());
+  made.set("valid", true);
   made.set("json", Mapping{{"width", std::int64_t{640}}});
   made.set("aux", LazyBytes(std::make_shared<Nothing>()));
   return made;
@@ -52,6 +56,7 @@ TEST_CASE("a field is read as what it is", "[sample]") {
   CHECK(made.integer("count") == 3);
   CHECK(made.number("count") == 3.0);
   CHECK(made.number("share") == 0.5);
+  CHECK(made.boolean("valid"));
   CHECK(made.tensor("image").shape == std::vector<std::int64_t>{3, 2});
   CHECK(made.list("parts").size() == 2);
   CHECK(made.mapping("json").size() == 1);
@@ -92,6 +97,22 @@ TEST_CASE("a field that is something else is an error that says what it is", "[s
   check([&] { made.bytes("aux"); }, ErrorCode::kInvalidArgument,
         "field 'aux' is lazy bytes (file 'a' of nowhere), not bytes; fetch them with "
         "LazyBytes::get()");
+}
+
+TEST_CASE("null and truth values are kinds of their own", "[sample]") {
+  CHECK(energon::describe(energon::Null()) == "null");
+  CHECK(energon::describe(energon::Value(false)) == "false");
+  CHECK_THAT(error_of([] { sample().integer("valid"); }, ErrorCode::kInvalidArgument),
+             Catch::Contains("field 'valid' is true, not an integer"));
+  std::vector<std::uint64_t> digests;
+  for (const energon::Value& value : std::vector<energon::Value>{
+           energon::Null(), true, false, std::int64_t{0}, std::int64_t{1}, std::string()}) {
+    Sample one;
+    one.set("x", value);
+    digests.push_back(energon::digest(one));
+  }
+  std::ranges::sort(digests);
+  CHECK(std::ranges::adjacent_find(digests) == digests.end());
 }
 
 TEST_CASE("setting a field replaces it where it stands", "[sample]") {

@@ -11,9 +11,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/sample/batch_memory.h"
+#include "energon/sample/new_tensor.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/energon/process/synthetic_stream.h"
+#include "tests/support/call_function.h"
+#include "wrappers/batching/batch_functions.h"
 
 namespace {
 
@@ -162,6 +166,49 @@ TEST_CASE("buffers may be let go after the allocator and its arena, on any threa
   }
   std::thread([&] { there = {}; }).join();
   here = {};
+}
+
+TEST_CASE("tensors made side by side are sent stacked, without a copy", "[loader][allocator]") {
+  ParentEndpoint parent(small_channel());
+  const auto worker = attach_here(parent);
+  SlotAllocator allocator(worker->arena(), {hang_limit()});
+  energon::BatchMemory memory(allocator);
+  const bool is_ended = GENERATE(true, false);
+  std::vector<Sample> rows(3);
+  for (Sample& row : rows) {
+    row.keys = {"key"};
+    row.set("x", energon::new_tensor(energon::DType::kUInt8, {64, 64}, memory).tensor);
+  }
+  Sample batch;
+  batch.fields = energon::testing::call_function(energon::stack_fields, rows);
+  rows.clear();
+  const std::byte* const begin = batch.tensor("x").data.view.data();
+  if (is_ended) {
+    memory.end_batch();
+  }
+  const PackedSample packed = allocator.pack(std::move(batch));
+  REQUIRE(packed.slots.size() == 1);
+  CHECK((packed.slots[0].bytes().data() == begin) == is_ended);
+  CHECK(packed.inlined.empty() == !is_ended);  // with a copy there is slot 0
+}
+
+TEST_CASE("tensors in the memory of a call are the same with any number of workers",
+          "[loader][allocator][fork]") {
+  energon::TrainOptions options;
+  options.batch_size = 4;
+  options.task_encoder.encode_sample = MapFunction([](Sample sample, CallContext& context) {
+    const SharedBytes bytes = sample.bytes("bin");
+    energon::NewTensor tensor = energon::new_tensor(
+        energon::DType::kUInt8, {static_cast<std::int64_t>(bytes.size())}, context.memory());
+    std::ranges::copy(bytes.view, tensor.bytes.begin());
+    sample.set("bin", tensor.tensor);
+    return sample;
+  });
+  const LoaderFixture fixture(options, {60}, 640);
+  const auto labels = take(*fixture.loader(0), 60);
+  CHECK(take(*fixture.loader(1), 60) == labels);
+  energon::LoaderOptions rare = energon::testing::never_checkpoint();
+  CHECK(take(*fixture.loader(1, rare), 60) == labels);
 }
 
 TEST_CASE("a function may hand what it read to a thread of its own", "[loader][allocator][fork]") {

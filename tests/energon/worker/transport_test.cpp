@@ -48,7 +48,8 @@ Sample example() {
                    {"weight", 0.25},
                    {"caption", std::string("caf\xc3\xa9")},
                    {"tensor", Tensor{energon::DType::kInt16, {2, 1}, bytes("\1\0\2\0"sv)}},
-                   {"meta", energon::Mapping{{"x", energon::List{}}}}};
+                   {"meta", energon::Mapping{{"x", energon::List{}}}},
+                   {"json", energon::List{energon::Null(), true, false}}};
   const auto shard = std::make_shared<const energon::SourceShard>(
       energon::SourceShard{"/data", "s.tar", R"({"kind":"text"})"});
   sample.sources = {{.shard = shard, .index_in_shard = 3},
@@ -65,6 +66,7 @@ TEST_CASE("a sample of all kinds of values crosses as it is", "[loader][transpor
   const std::vector<SharedBytes> slots = {bytes(gather.slot())};
   const Sample decoded = energon::decode_sample(writer.bytes(), slots);
   CHECK(digest(decoded) == digest(example()));
+  CHECK(std::get<bool>(decoded.list("json").at(1).base()));
   CHECK(decoded.keys == example().keys);
   CHECK(decoded.restore_key == example().restore_key);
   CHECK(decoded.sources.at(1).index_in_shard == 4);

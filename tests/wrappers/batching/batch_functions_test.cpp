@@ -8,8 +8,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/sample/batch_memory.h"
+#include "energon/sample/new_tensor.h"
 #include "io/error.h"
-#include "wrappers/batching/tensor_batch.h"
+#include "tests/support/call_function.h"
 
 using energon::DType;
 using energon::List;
@@ -18,6 +20,7 @@ using energon::Sample;
 using energon::SharedBytes;
 using energon::Tensor;
 using energon::Value;
+using energon::testing::call_function;
 using Shape = std::vector<std::int64_t>;
 
 namespace {
@@ -36,7 +39,7 @@ Sample sample_of(const std::string& key, Value value) {
 
 template <class Number>
 Tensor tensor(DType dtype, Shape shape, const std::vector<Number>& numbers) {
-  energon::NewTensor result = energon::new_tensor(dtype, std::move(shape));
+  energon::NewTensor result = energon::new_tensor(dtype, std::move(shape), energon::heap_memory());
   REQUIRE(result.bytes.size() == numbers.size() * sizeof(Number));
   if (!numbers.empty()) {
     std::memcpy(result.bytes.data(), numbers.data(), result.bytes.size());
@@ -66,7 +69,7 @@ const Tensor& tensor_of(const Mapping& fields, std::size_t field = 0) {
 // The message of the Error with which `function` refuses the samples.
 std::string refusal(const energon::BatchFunction& function, std::vector<Sample> samples) {
   try {
-    function(samples);
+    call_function(function, samples);
   } catch (const energon::Error& error) {
     CHECK(error.code() == energon::ErrorCode::kInvalidArgument);
     return error.message();
@@ -79,7 +82,9 @@ template <class Number>
 Number padded_with(DType dtype, double value) {
   std::vector<Sample> samples = {sample_of("a", tensor(dtype, {1}, std::vector<Number>(1))),
                                  sample_of("b", tensor(dtype, {0}, std::vector<Number>()))};
-  return elements<Number>(tensor_of(energon::pad_stack_fields({.value = value})(samples))).at(1);
+  return elements<Number>(
+             tensor_of(call_function(energon::pad_stack_fields({.value = value}), samples)))
+      .at(1);
 }
 
 }  // namespace
@@ -115,13 +120,57 @@ TEST_CASE("stack_fields puts equal shapes into one tensor", "[wrappers][batch_fu
   std::vector<Sample> samples = {
       sample("a", {{"x", ints({2, 1}, {1, 2})}, {"n", std::int64_t{7}}, {"d", 0.5}}),
       sample("b", {{"x", ints({2, 1}, {3, 4})}, {"n", std::int64_t{8}}, {"d", 1.5}})};
-  const Mapping fields = energon::stack_fields(samples);
+  const Mapping fields = call_function(energon::stack_fields, samples);
   CHECK(tensor_of(fields).shape == Shape{2, 2, 1});
   CHECK(elements<std::int32_t>(tensor_of(fields)) == std::vector<std::int32_t>{1, 2, 3, 4});
   CHECK(tensor_of(fields, 1).dtype == DType::kInt64);
   CHECK(elements<std::int64_t>(tensor_of(fields, 1)) == std::vector<std::int64_t>{7, 8});
   CHECK(tensor_of(fields, 2).shape == Shape{2});
   CHECK(elements<double>(tensor_of(fields, 2)) == std::vector<double>{0.5, 1.5});
+}
+
+TEST_CASE("tensors that lie side by side are stacked where they are",
+          "[wrappers][batch_functions]") {
+  energon::HeapBufferPool pool;
+  energon::BatchMemory memory(pool);
+  const Shape shape = {2, 64};
+  std::vector<Sample> samples;
+  for (int i = 0; i < 3; ++i) {
+    energon::NewTensor row = energon::new_tensor(DType::kUInt8, shape, memory);
+    std::ranges::fill(row.bytes, static_cast<std::byte>(i));
+    samples.push_back(sample_of(std::to_string(i), row.tensor));
+  }
+  const Tensor rows[] = {samples[0].tensor("x"), samples[1].tensor("x"), samples[2].tensor("x")};
+  const auto stacked = [](const energon::BatchFunction& function, std::vector<Sample> batch) {
+    return tensor_of(call_function(function, std::span(batch)));
+  };
+  for (const energon::BatchFunction& function :
+       {energon::BatchFunction(energon::stack_fields), energon::pad_stack_fields(),
+        energon::BatchFunction(energon::generic_batch)}) {
+    const Tensor all = stacked(function, samples);
+    CHECK(all.shape == Shape{3, 2, 64});
+    CHECK(all.data.view.data() == rows[0].data.view.data());
+    CHECK(all.data.owner == rows[0].data.owner);
+    CHECK(std::to_integer<int>(all.data.view.back()) == 2);
+  }
+  // In another order, or with one left out, they are copied.
+  for (const std::vector<Sample>& others :
+       {std::vector<Sample>{samples[1], samples[0]}, std::vector<Sample>{samples[0], samples[2]}}) {
+    const Tensor copied = stacked(energon::stack_fields, others);
+    CHECK(copied.data.owner != rows[0].data.owner);
+    CHECK(copied.data.view[0] == others[0].tensor("x").data.view[0]);
+    CHECK(copied.data.view[128] == others[1].tensor("x").data.view[0]);
+  }
+}
+
+TEST_CASE("truth values become one tensor", "[wrappers][batch_functions]") {
+  std::vector<Sample> samples = {sample_of("a", true), sample_of("b", false)};
+  const Tensor truths = tensor_of(call_function(energon::generic_batch, samples));
+  CHECK(truths.dtype == DType::kBool);
+  CHECK(elements<std::uint8_t>(truths) == std::vector<std::uint8_t>{1, 0});
+  CHECK_THAT(
+      refusal(energon::stack_fields, {sample_of("a", energon::Null()), sample_of("b", true)}),
+      Catch::Contains("null in 'a' and a truth value in 'b'"));
 }
 
 TEST_CASE("tensors that cannot be stacked are refused with field, samples and shapes",
@@ -156,16 +205,16 @@ TEST_CASE("pad_stack_fields fills up to the largest size of each dimension",
   std::vector<Sample> samples = {sample_of("a", ints({2, 2}, {1, 2, 3, 4})),
                                  sample_of("b", ints({1, 3}, {5, 6, 7})),
                                  sample_of("c", ints({0, 1}, {}))};
-  const Mapping fields = energon::pad_stack_fields({.value = -1})(samples);
+  const Mapping fields = call_function(energon::pad_stack_fields({.value = -1}), samples);
   CHECK(tensor_of(fields).shape == Shape{3, 2, 3});
   CHECK(elements<std::int32_t>(tensor_of(fields)) ==
         std::vector<std::int32_t>{1, 2, -1, 3, 4, -1, 5, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1, -1});
   std::vector<Sample> cubes = {sample_of("a", ints({1, 2, 1}, {1, 2})),
                                sample_of("b", ints({2, 1, 1}, {3, 4}))};
-  CHECK(elements<std::int32_t>(tensor_of(energon::pad_stack_fields()(cubes))) ==
+  CHECK(elements<std::int32_t>(tensor_of(call_function(energon::pad_stack_fields(), cubes))) ==
         std::vector<std::int32_t>{1, 2, 0, 0, 3, 0, 4, 0});
   std::vector<Sample> scalars = {sample_of("a", ints({}, {1})), sample_of("b", ints({}, {2}))};
-  CHECK(tensor_of(energon::pad_stack_fields()(scalars)).shape == Shape{2});
+  CHECK(tensor_of(call_function(energon::pad_stack_fields(), scalars)).shape == Shape{2});
   CHECK_THAT(refusal(energon::pad_stack_fields(),
                      {sample_of("a", ints({2}, {1, 2})), sample_of("b", ints({1, 1}, {3}))}),
              Catch::Contains("int32 (2) in 'a' and int32 (1, 1) in 'b'"));
@@ -231,7 +280,7 @@ TEST_CASE("concat_fields joins tensors along the first dimension, and lists",
   std::vector<Sample> samples = {sample("a", {{"x", ints({1, 2}, {1, 2})}, {"l", text}}),
                                  sample("b", {{"x", ints({0, 2}, {})}, {"l", List()}}),
                                  sample("c", {{"x", ints({2, 2}, {3, 4, 5, 6})}, {"l", text}})};
-  const Mapping fields = energon::concat_fields(samples);
+  const Mapping fields = call_function(energon::concat_fields, samples);
   CHECK(tensor_of(fields).shape == Shape{3, 2});
   CHECK(elements<std::int32_t>(tensor_of(fields)) == std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
   CHECK(std::get<List>(fields[1].second.base()).size() == 2);
@@ -253,7 +302,7 @@ TEST_CASE("generic_batch decides by the kind of each field", "[wrappers][batch_f
                         {"mixed", n == 1 ? Value(n) : Value(key)}});
   };
   std::vector<Sample> samples = {make("a", 1), make("b", 3)};
-  const Mapping fields = energon::generic_batch(samples);
+  const Mapping fields = call_function(energon::generic_batch, samples);
   CHECK(tensor_of(fields, 0).shape == Shape{2, 3});
   CHECK(elements<std::int32_t>(tensor_of(fields)) == std::vector<std::int32_t>{9, 0, 0, 9, 9, 9});
   CHECK(elements<std::int64_t>(tensor_of(fields, 1)) == std::vector<std::int64_t>{1, 3});
@@ -273,7 +322,7 @@ TEST_CASE("payloads of parts are listed, not copied", "[wrappers][batch_function
   for (const energon::BatchFunction& function : {energon::BatchFunction(energon::list_fields),
                                                  energon::BatchFunction(energon::generic_batch)}) {
     std::vector<Sample> samples = {sample_of("a", part)};
-    const Mapping fields = function(samples);
+    const Mapping fields = call_function(function, samples);
     const auto& list = std::get<List>(fields.at(0).second.base());
     CHECK(std::get<SharedBytes>(list.at(0).base()).view.data() == part.view.data());
   }
@@ -281,13 +330,6 @@ TEST_CASE("payloads of parts are listed, not copied", "[wrappers][batch_function
 
 TEST_CASE("batches of nothing have no fields", "[wrappers][batch_functions]") {
   CHECK(energon::list_fields({}).empty());
-  CHECK(energon::stack_fields({}).empty());
-  CHECK(energon::generic_batch({}).empty());
+  CHECK(call_function(energon::stack_fields, std::span<Sample>()).empty());
+  CHECK(call_function(energon::generic_batch, std::span<Sample>()).empty());
 }
-
-#ifndef NDEBUG
-TEST_CASE("new tensors are filled with what is seen, in debug builds", "[batch]") {
-  const energon::NewTensor made = energon::new_tensor(energon::DType::kFloat32, {3});
-  CHECK(std::ranges::all_of(made.bytes, [](std::byte byte) { return byte == std::byte{0xFF}; }));
-}
-#endif
