@@ -27,6 +27,12 @@ rooms=(
   "energon/protocols"
   "energon/compat"
   "energon/torch"
+  "media|io energon/sample"
+  "media/data|io energon/sample media"
+  "media/image|io energon/sample media"
+  "media/av|io energon/sample media"
+  "media/transform|io energon/sample energon/stage media media/image"
+  "media/decode|io energon/sample media media/data media/image media/av media/transform energon/stage"
   "wrappers/orders"
   "wrappers/held"
   "wrappers/watch"
@@ -43,7 +49,7 @@ rooms=(
 )
 # Third-party headers that only these folders may include.
 owners=(
-  "archive|io/tar"
+  "archive|(io/tar|media/data)"
   "nettle|io"
   "sqlite3|io/index"
   "yaml-cpp|io/(dataset|recipe|lint)"
@@ -52,7 +58,14 @@ owners=(
   "ATen|energon/torch"
   "c10|energon/torch"
   "CLI|cli"
-  "png|cli"
+  "png|(cli|media/image)"
+  "jpeglib|media/image"
+  "gif_lib|media/image"
+  "tiffio|media/image"
+  "webp|media/image"
+  "libav[a-z]*|media/av"
+  "libsw[a-z]*|media/av"
+  "soxr|media/transform"
 )
 
 status=0
@@ -77,11 +90,11 @@ while read -r folder; do
     echo "$folder: no row in tools/check_layers.sh"
     status=1
   fi
-done < <(find io energon wrappers cli bench \( -name '*.h' -o -name '*.cpp' \) -printf '%h\n' | sort -u)
+done < <(find io energon media wrappers cli bench \( -name '*.h' -o -name '*.cpp' \) -printf '%h\n' | sort -u)
 for owner in "${owners[@]}"; do
   header=${owner%%|*}
   folder=${owner#*|}
-  if grep -rnE "^#include <$header[/.]" io energon wrappers cli --include='*.h' --include='*.cpp' | grep -vE "^$folder/"; then
+  if grep -rnE "^#include <$header[/.]" io energon media wrappers cli --include='*.h' --include='*.cpp' | grep -vE "^$folder/"; then
     status=1
   fi
 done

@@ -15,6 +15,7 @@ PICTURE = ROOT / "docs" / "rooms.svg"
 ROWS = (
     ("the program", r"cli(/.*)?"),
     ("stages", r"wrappers/.*"),
+    ("decoding", r"media(/.*)?"),
     ("interfaces", r"energon/(distributed|protocols|compat|torch)"),
     ("processes", r"energon/(process|worker|loader|checkpoint)"),
     ("samples and order", r"energon/(state|sample|order|stage|read)"),

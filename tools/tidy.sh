@@ -8,7 +8,7 @@ if ! command -v clang-tidy-14 >/dev/null; then
   exit 1
 fi
 if [ $# -eq 0 ]; then
-  mapfile -t files < <(git ls-files 'io/*.cpp' 'energon/*.cpp' 'wrappers/*.cpp' 'cli/*.cpp' ':!energon/torch')
+  mapfile -t files < <(git ls-files 'io/*.cpp' 'energon/*.cpp' 'media/*.cpp' 'wrappers/*.cpp' 'cli/*.cpp' ':!energon/torch')
   set -- "${files[@]}"
 fi
 printf '%s\n' "$@" |

@@ -14,6 +14,7 @@
 #include "cli/job/loader_from_flags.h"
 #include "cli/job/open_dataset.h"
 #include "cli/job/save_parts.h"
+#include "cli/show/decoded_file.h"
 #include "cli/show/list_parts.h"
 #include "cli/show/output.h"
 #include "energon/loader/basic_data_loader.h"
@@ -22,6 +23,7 @@
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/tar/member_name.h"
+#include "media/decode/sample_decoder.h"
 #include "wrappers/held/combine.h"
 #include "wrappers/recipe/referenced_samples.h"
 
@@ -100,6 +102,27 @@ void keep_part(FoundSample& found, const std::string& name) {
   std::erase_if(found.parts, [&](const FoundPart& part) { return part.name != name; });
 }
 
+Sample decoded_sample(const FoundSample& found, const GetFlags& flags) {
+  Sample sample = found.sample;
+  SampleDecoder({.image = *flags.loader.decode, .av = AvMode::kTensors, .guess_content = true})
+      .decode(sample, heap_memory());
+  return sample;
+}
+
+// What the decoders make of `found`: on standard output as JSON, or one part in a file.
+void give_decoded(const FoundSample& found, const GetFlags& flags) {
+  Sample sample = decoded_sample(found, flags);
+  const bool is_one = sample.fields.size() == 1;
+  if (!flags.output.empty() && flags.output != "-") {
+    if (!is_one) {
+      throw UsageError{"--output with --decode takes one part: name it, as KEY.part"};
+    }
+    save_bytes(flags.output, as_bytes(decoded_file(flags.output, sample.fields[0].second)));
+    return;
+  }
+  output().write(value_json(is_one ? sample.fields[0].second : Value(std::move(sample.fields))));
+}
+
 int run_get_by_key(const GetFlags& flags) {
   const WantedSample wanted = parse_wanted(flags.key);
   if (flags.output == "-" && !wanted.part) {
@@ -112,7 +135,9 @@ int run_get_by_key(const GetFlags& flags) {
   if (wanted.part) {
     keep_part(found, *wanted.part);
   }
-  if (flags.output.empty()) {
+  if (flags.loader.decode) {
+    give_decoded(found, flags);
+  } else if (flags.output.empty()) {
     if (flags.is_json) {
       print_json(to_json(found));
     } else {
@@ -131,9 +156,16 @@ int run_get_by_key(const GetFlags& flags) {
 // --- A batch by its restore key ---
 
 // Part `name` of sample `i` of a batch; nothing if that sample lacks it.
-const SharedBytes* part_of(const Value& field, std::size_t i) {
-  const auto& list = std::get<List>(field.base());
-  return std::get_if<SharedBytes>(&list.at(i).base());
+const Value* part_of(const Value& field, std::size_t i) {
+  const Value& part = std::get<List>(field.base()).at(i);
+  const auto* const list = std::get_if<List>(&part.base());
+  return list != nullptr && list->empty() ? nullptr : &part;  // as list_parts() says that
+}
+
+std::string describe_part(const Value& part) {
+  const auto* const bytes = std::get_if<SharedBytes>(&part.base());
+  return bytes != nullptr ? plural(static_cast<std::int64_t>(bytes->size()), "byte")
+                          : describe(part);
 }
 
 Json batch_json(const Sample& batch) {
@@ -146,8 +178,11 @@ Json batch_json(const Sample& batch) {
     sample.update(source_json(source_of(batch, i)));
     sample["parts"] = Json::array();
     for (const auto& [name, field] : batch.fields) {
-      if (const SharedBytes* const part = part_of(field, i)) {
-        sample["parts"].push_back({{"name", name}, {"size", part->size()}});
+      if (const Value* const part = part_of(field, i)) {
+        const auto* const bytes = std::get_if<SharedBytes>(&part->base());
+        sample["parts"].push_back(bytes != nullptr
+                                      ? Json{{"name", name}, {"size", bytes->size()}}
+                                      : Json{{"name", name}, {"value", describe(*part)}});
       }
     }
     json["samples"].push_back(std::move(sample));
@@ -163,9 +198,8 @@ void print_batch(const Sample& batch) {
                    printable(source_of(batch, i).shard->shard_name),
                    source_of(batch, i).index_in_shard);
     for (const auto& [name, field] : batch.fields) {
-      if (const SharedBytes* const part = part_of(field, i)) {
-        output().print("  {}: {}\n", printable(name),
-                       plural(static_cast<std::int64_t>(part->size()), "byte"));
+      if (const Value* const part = part_of(field, i)) {
+        output().print("  {}: {}\n", printable(name), describe_part(*part));
       }
     }
   }
@@ -174,19 +208,23 @@ void print_batch(const Sample& batch) {
 void save_batch(const Sample& batch, const std::string& folder) {
   for (std::size_t i = 0; i < batch.keys.size(); ++i) {
     for (const auto& [name, field] : batch.fields) {
-      if (const SharedBytes* const part = part_of(field, i)) {
-        save_part(fmt::format("{}/{}", folder, i), name, part->view);
+      if (const Value* const part = part_of(field, i)) {
+        save_part(fmt::format("{}/{}", folder, i), name, std::get<SharedBytes>(part->base()).view);
       }
     }
   }
 }
 
 // Whether dump prints such keys. A program with functions of its own has more stages in its keys.
-bool is_batch_of_dump(const RestoreKey& key) {
+bool is_batch_of_dump(const RestoreKey& key, bool is_decoded) {
   try {
     const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
     for (const RestoreKey& sample : split_key(shard.inner[0], Stage::kBatch, 1).inner) {
-      split_key(sample, Stage::kWebdataset, 2, 0);
+      if (is_decoded) {
+        split_key(split_key(sample, Stage::kMap, 1, 1).inner[0], Stage::kWebdataset, 2, 0);
+      } else {
+        split_key(sample, Stage::kWebdataset, 2, 0);
+      }
     }
     return true;
   } catch (const Error&) {
@@ -213,8 +251,12 @@ int run_get_by_restore_key(const GetFlags& flags) {
   if (flags.output == "-") {
     throw UsageError{"--output - takes one part; the samples of a batch go to a folder"};
   }
+  const bool is_decoded = flags.loader.decode.has_value();
+  if (is_decoded && !flags.output.empty()) {
+    throw UsageError{"--output writes the parts of a batch as they are: leave --decode out"};
+  }
   const RestoreKey key = RestoreKey::from_text(flags.restore_key);
-  const bool is_of_dump = is_batch_of_dump(key);
+  const bool is_of_dump = is_batch_of_dump(key, is_decoded);
   const Sample batch = is_of_dump ? restore_batch(key, flags) : samples_of(key, flags);
   if (batch.keys.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -258,9 +300,11 @@ void add_get(CLI::App& app, Run& run) {
                       "As dump or the log of any program has it; of a dump --split, --mode, "
                       "--num-workers, --world-size and --logical-shards must be the same, of a "
                       "program the samples are given as they lie in the data");
-  command->add_option("--output", flags->output,
-                      "Write raw bytes: of one part to this file (-: standard output), of a sample "
-                      "each part to a file of its name in this folder");
+  command->add_option(
+      "--output", flags->output,
+      "Write raw bytes: of one part to this file (-: standard output), of a sample "
+      "each part to a file of its name in this folder; with --decode, what was made of "
+      "one part: .npy, .png, .wav, .txt or .json");
   command->add_flag("--json", flags->is_json, "Metadata as JSON");
   command->callback([flags, command, &run] {
     flags->is_split_given = command->count("--split") > 0;

@@ -83,6 +83,12 @@ void add_order_flags(CLI::App& command, LoaderFlags& flags) {
       ->capture_default_str()
       ->check(at_least(1));
   command
+      .add_option("--decode", flags.decode,
+                  "Decode the parts by their names; images as this mode says, such as torchrgb "
+                  "(docs/media.md)")
+      ->expected(0, 1)
+      ->default_str("torchrgb");
+  command
       .add_option("--shuffle-buffer-size", flags.shuffle_buffer_size,
                   "Samples to draw from; 0 and 1: no buffer")
       ->capture_default_str()

@@ -68,8 +68,16 @@ ErrorPolicies error_policies(const LoaderFlags& flags) {
                        .tolerance = flags.tolerance}};
 }
 
+TaskEncoder task_encoder(const LoaderFlags& flags) {
+  TaskEncoder encoder{.batch = list_parts};
+  if (flags.decode) {
+    encoder.decoder = SampleDecoderOptions{.image = *flags.decode, .av = AvMode::kTensors};
+  }
+  return encoder;
+}
+
 ValOptions val_options(const LoaderFlags& flags) {
-  return {.task_encoder = {.batch = list_parts},
+  return {.task_encoder = task_encoder(flags),
           .batch_size = flags.batch_size,
           .errors = error_policies(flags)};
 }
@@ -78,7 +86,7 @@ TrainOptions train_options(const LoaderFlags& flags, const ShuffleOverEpochs& sh
                            Mixing mixing) {
   const bool is_ordered = shuffle.mode == ShuffleOverEpochs::Mode::kNone;
   TrainOptions options;
-  options.task_encoder = {.batch = list_parts};
+  options.task_encoder = task_encoder(flags);
   options.batch_size = flags.batch_size;
   options.errors = error_policies(flags);
   options.shuffle_buffer_size = flags.shuffle_buffer_size;

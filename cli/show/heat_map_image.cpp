@@ -1,7 +1,5 @@
 #include "cli/show/heat_map_image.h"
 
-#include <png.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <png.h>
 
 #include "cli/show/outcome.h"
 #include "io/error.h"

@@ -28,6 +28,7 @@ using energon::ErrorCode;
 using energon::Mapping;
 using energon::Sample;
 using energon::TaskEncoder;
+using energon::testing::call_function;
 using energon::testing::error_of;
 using energon::testing::kTens;
 using energon::testing::numbered_dataset;
@@ -162,7 +163,7 @@ TEST_CASE("samples with a field twice are refused by every batch function, not r
       samples[i].fields = {{"a", std::int64_t{1}}, {"b", std::int64_t{2}}};
     }
     samples[odd].fields.emplace_back("a", std::int64_t{3});
-    CHECK_THAT(error_of([&] { function(samples); }, ErrorCode::kInvalidArgument),
+    CHECK_THAT(error_of([&] { call_function(function, samples); }, ErrorCode::kInvalidArgument),
                Catch::Contains("field 'a' comes twice in sample 's" + std::to_string(odd)));
   }
 }
@@ -173,7 +174,7 @@ TEST_CASE("a field twice in a mapping of each sample is refused", "[wrappers][od
     sample.keys = {"k"};
     sample.fields = {{"m", Mapping{{"x", std::int64_t{1}}, {"x", std::int64_t{2}}}}};
   }
-  CHECK_THAT(error_of([&] { energon::testing::call_function(energon::generic_batch, samples); },
+  CHECK_THAT(error_of([&] { call_function(energon::generic_batch, samples); },
                       ErrorCode::kInvalidArgument),
              Catch::Contains("field 'm.x' comes twice in sample 'k'"));
 }

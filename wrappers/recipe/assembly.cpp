@@ -10,6 +10,7 @@
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
 #include "wrappers/stages/cook.h"
+#include "wrappers/stages/decode.h"
 #include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/limit.h"
 #include "wrappers/stages/read_samples.h"
@@ -26,11 +27,7 @@ void Assembly::add(std::string_view name, Arguments&&... arguments) {
 void Assembly::add_encoding(SampleOrder order) {
   most_left_out_ = order.most_left_out;
   const TaskEncoder& encoder = encoding_.encoder;
-  ReplaceFunction replace = add_reading(std::move(order));
-  if (!encoder.cookers.empty()) {
-    add<Map>(stage_names::kCook, cook_function(encoder.cookers, data_.leaves, encoder.cache),
-             stage(stage_names::kCook), std::move(replace));
-  }
+  add_cooking(add_reading(std::move(order)));
   add_function(stage_names::kEncodeSample, encoder.encode_sample);
   add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
   add_packing();
@@ -109,6 +106,23 @@ ReplaceFunction Assembly::add_reading(SampleOrder order) {
                         .leaf = static_cast<std::uint32_t>(parts.integers[0])};
     return measured->measure([&] { return read->read_instead(*replacement, ref, in_a_row); });
   };
+}
+
+// Decoding and cooking are one stage, because only the one after reading can replace samples.
+void Assembly::add_cooking(ReplaceFunction replace) {
+  const TaskEncoder& encoder = encoding_.encoder;
+  if (!encoder.decoder && encoder.cookers.empty()) {
+    return;
+  }
+  const std::string_view name = encoder.cookers.empty() ? stage_names::kDecode : stage_names::kCook;
+  MapFunction function;
+  if (!encoder.cookers.empty()) {
+    function = cook_function(encoder.cookers, data_.leaves, encoder.cache);
+  }
+  if (encoder.decoder) {
+    function = decode_then(*encoder.decoder, std::move(function));
+  }
+  add<Map>(name, std::move(function), stage(name), std::move(replace));
 }
 
 void Assembly::add_function(std::string_view name, const SampleStage& function) {

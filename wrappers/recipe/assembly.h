@@ -71,6 +71,7 @@ class Assembly {
   void add(std::string_view name, Arguments&&... arguments);
   Measured& measure(std::string_view name, CountBytes count_bytes = CountBytes::kNo);
   ReplaceFunction add_reading(SampleOrder order);
+  void add_cooking(ReplaceFunction replace);
   void add_function(std::string_view name, const SampleStage& function);
   void add_packing();
   void add_batching();

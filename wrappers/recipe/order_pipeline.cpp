@@ -24,6 +24,8 @@ struct SavedStages {
 void add_map(const std::string& name, TaskEncoder& encoder) {
   if (name == stage_names::kCook) {
     encoder.cookers = {{.cook = [](Sample crude, CookContext&) { return crude; }}};
+  } else if (name == stage_names::kDecode) {
+    encoder.decoder = SampleDecoderOptions();
   } else if (name == stage_names::kEncodeSample) {
     encoder.encode_sample = kUnchanged;
   } else if (name == stage_names::kPreencodeSample) {

@@ -1,7 +1,8 @@
 // The functions that a training recipe applies between the shards and the batch, typed and with
 // defaults.
 //
-//   cook -> encode | preencode -> select to pack -> postencode -> pack -> batch -> encode batch
+//   decode -> cook -> encode | preencode -> select to pack -> postencode -> pack -> batch -> encode
+//   batch
 //
 // Every stage is optional; docs/pipelines.md has the picture. Functions run in the workers. They
 // must give the same result for the same sample and the same CallContext::rng(); otherwise a
@@ -15,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "media/decode/sample_decoder.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/batching/batch_functions.h"
 #include "wrappers/batching/batch_generator.h"
@@ -30,6 +32,9 @@ namespace energon {
 using SampleStage = std::variant<std::monostate, MapFunction, FlatMapFunction>;
 
 struct TaskEncoder {
+  /// Decodes the parts of samples as soon as they are read, so that cookers and encode_sample get
+  /// tensors, texts and mappings (docs/media.md). Absent: parts stay bytes.
+  std::optional<SampleDecoderOptions> decoder = std::nullopt;
   /// For crude samples: the first cooker whose labels match a dataset's subflavors cooks its
   /// samples. Empty: samples pass unchanged.
   std::vector<Cooker> cookers = {};
@@ -60,7 +65,8 @@ struct TaskEncoder {
 /// Names of the stages in reports, statistics and ErrorPolicies.
 namespace stage_names {
 inline constexpr std::string_view kRead = "read";
-inline constexpr std::string_view kCook = "cook";
+inline constexpr std::string_view kDecode = "decode";  ///< where there are no cookers
+inline constexpr std::string_view kCook = "cook";      ///< with decoding in front
 inline constexpr std::string_view kEncodeSample = "encode_sample";
 inline constexpr std::string_view kPreencodeSample = "preencode_sample";
 inline constexpr std::string_view kSelectSamplesToPack = "select_samples_to_pack";

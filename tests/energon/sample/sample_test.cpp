@@ -76,8 +76,9 @@ TEST_CASE("a field that is something else is an error that says what it is", "[s
   const auto check = [](const auto& call, ErrorCode code, const std::string& text) {
     CHECK(error_of(call, code) == text);
   };
-  check([&] { made.bytes("png"); }, ErrorCode::kNotFound,
-        "no field 'png'; there are: jpg, txt, count, share, image, parts, json, aux");
+  check(
+      [&] { made.bytes("png"); }, ErrorCode::kNotFound,
+      "no field 'png'; there are: jpg, txt, count, share, image, parts, nothing, valid, json, aux");
   check([&] { made.tensor("jpg"); }, ErrorCode::kInvalidArgument,
         "field 'jpg' is 5 bytes, not a tensor");
   check([&] { made.bytes("txt"); }, ErrorCode::kInvalidArgument,

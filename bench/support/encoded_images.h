@@ -1,0 +1,31 @@
+// Images that the benchmarks of decoding read, and bare loops over the codecs that decode them.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/bytes.h"
+
+namespace energon::bench {
+
+/// Pixels of a picture with edges, gradients and noise: uint8 (height, width, 3). Equal seeds give
+/// equal pictures.
+std::vector<std::byte> picture(std::uint32_t seed, int width, int height);
+
+std::string encode_jpeg(std::span<const std::byte> rgb, int width, int height, int quality);
+std::string encode_png(std::span<const std::byte> rgb, int width, int height);
+std::string encode_webp(std::span<const std::byte> rgb, int width, int height, float quality);
+
+/// Decode into `to`, uint8 (height, width, 3), with nothing but the library of the format. Throw
+/// Error (kCorruptData).
+void bare_jpeg(ByteView encoded, std::span<std::byte> to);
+void bare_png(ByteView encoded, std::span<std::byte> to);
+void bare_webp(ByteView encoded, std::span<std::byte> to);
+
+/// A JPEG scaled by 1/`scale` while it is decoded: uint8 (height, width, 3) of the smaller image.
+void bare_scaled_jpeg(ByteView encoded, unsigned scale, std::span<std::byte> to);
+
+}  // namespace energon::bench

@@ -1,0 +1,214 @@
+#include "cli/show/decoded_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <png.h>
+
+#include "io/error.h"
+#include "io/hash.h"
+#include "io/overloaded.h"
+#include "media/data/npy_writer.h"
+
+namespace energon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void refuse(std::string_view wanted, const Value& value) {
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}, and the decoder made {}: write .npy for a tensor, .json for any value",
+                  wanted, describe(value)));
+}
+
+Json json_of(const Value& value) {
+  return std::visit(Overloaded{
+                        [](const SharedBytes& bytes) -> Json {
+                          return {{"bytes", bytes.size()}, {"digest", to_hex(xxh3_64(bytes.view))}};
+                        },
+                        [](const std::string& text) -> Json { return text; },
+                        [](std::int64_t integer) -> Json { return integer; },
+                        [](double number) -> Json { return number; },
+                        [](const Tensor& tensor) -> Json {
+                          return {{"dtype", to_string(tensor.dtype)},
+                                  {"shape", tensor.shape},
+                                  {"digest", to_hex(xxh3_64(tensor.data.view))}};
+                        },
+                        [](const List& list) -> Json {
+                          Json json = Json::array();
+                          for (const Value& element : list) {
+                            json.push_back(json_of(element));
+                          }
+                          return json;
+                        },
+                        [](const Mapping& mapping) -> Json {
+                          Json json = Json::object();
+                          for (const auto& [name, element] : mapping) {
+                            json[name] = json_of(element);
+                          }
+                          return json;
+                        },
+                        [](const LazyBytes& lazy) -> Json { return lazy.describe(); },
+                        [](Null) -> Json { return nullptr; },
+                        [](bool truth) -> Json { return truth; },
+                    },
+                    value.base());
+}
+
+/// How the elements of an image lie in its tensor.
+struct ImagePlaces {
+  std::int64_t height, width, channels;
+  std::int64_t row, column, channel;  // distances in elements
+};
+
+ImagePlaces places_of(const Value& value) {
+  const auto* tensor = std::get_if<Tensor>(&value.base());
+  const auto is_count = [](std::int64_t channels) { return channels >= 1 && channels <= 4; };
+  if (tensor != nullptr && tensor->shape.size() == 2) {
+    return {tensor->shape[0], tensor->shape[1], 1, tensor->shape[1], 1, 1};
+  }
+  if (tensor != nullptr && tensor->shape.size() == 3 && is_count(tensor->shape[2])) {
+    const auto& shape = tensor->shape;
+    return {shape[0], shape[1], shape[2], shape[1] * shape[2], shape[2], 1};
+  }
+  if (tensor != nullptr && tensor->shape.size() == 3 && is_count(tensor->shape[0])) {
+    const auto& shape = tensor->shape;
+    return {shape[1], shape[2], shape[0], shape[2], 1, shape[1] * shape[2]};
+  }
+  refuse("a .png needs an image", value);
+}
+
+std::uint8_t level_of(const Tensor& tensor, std::int64_t element) {
+  const std::byte* const data = tensor.data.view.data();
+  if (tensor.dtype == DType::kUInt8) {
+    return std::to_integer<std::uint8_t>(data[element]);
+  }
+  float number = 0;
+  std::memcpy(&number, data + element * 4, 4);
+  return static_cast<std::uint8_t>(std::lround(std::clamp(number, 0.0F, 1.0F) * 255));
+}
+
+std::string png_of(const Value& value) {
+  const ImagePlaces places = places_of(value);
+  const auto& tensor = std::get<Tensor>(value.base());
+  if (tensor.dtype != DType::kUInt8 && tensor.dtype != DType::kFloat32) {
+    refuse("a .png needs uint8 or float32", value);
+  }
+  std::vector<std::uint8_t> pixels;
+  pixels.reserve(static_cast<std::size_t>(places.height * places.width * places.channels));
+  for (std::int64_t y = 0; y < places.height; ++y) {
+    for (std::int64_t x = 0; x < places.width; ++x) {
+      for (std::int64_t c = 0; c < places.channels; ++c) {
+        pixels.push_back(level_of(tensor, y * places.row + x * places.column + c * places.channel));
+      }
+    }
+  }
+  constexpr png_uint_32 kFormats[] = {PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB,
+                                      PNG_FORMAT_RGBA};
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(places.width);
+  image.height = static_cast<png_uint_32>(places.height);
+  image.format = kFormats[places.channels - 1];
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string png(size, '\0');
+  if (png_image_write_to_memory(&image, png.data(), &size, 0, pixels.data(), 0, nullptr) == 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("cannot write {} as a .png: {}", describe(value), image.message));
+  }
+  png.resize(size);
+  return png;
+}
+
+void append_little_endian(std::string& to, std::uint32_t number, int bytes) {
+  for (int i = 0; i < bytes; ++i) {
+    to.push_back(static_cast<char>(number >> (8 * i) & 0xFF));
+  }
+}
+
+// WAVE with one "fmt " and one "data" chunk: samples of all channels in turn.
+std::string wav_of(const Value& value) {
+  const auto* mapping = std::get_if<Mapping>(&value.base());
+  Sample fields;
+  fields.fields = mapping != nullptr ? *mapping : Mapping();
+  const Value* const audio = fields.find("audio");
+  if (audio == nullptr || fields.find("audio_sample_rate") == nullptr) {
+    refuse("a .wav needs sound", value);
+  }
+  const Tensor& tensor = fields.tensor("audio");
+  const std::size_t sample_bytes = size_of(tensor.dtype);
+  const auto channels = static_cast<std::size_t>(tensor.shape.at(0));
+  const std::size_t count = channels == 0 ? 0 : tensor.data.size() / sample_bytes / channels;
+  const auto rate = static_cast<std::uint32_t>(fields.integer("audio_sample_rate"));
+  if (tensor.data.size() > UINT32_MAX - 36) {
+    refuse("a .wav has at most 4 GiB", *audio);
+  }
+  const bool is_float = tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat64;
+  const auto frame = static_cast<std::uint32_t>(channels * sample_bytes);
+  const auto data_bytes = static_cast<std::uint32_t>(tensor.data.size());
+  std::string wav = "RIFF";
+  append_little_endian(wav, 36 + data_bytes, 4);
+  wav += "WAVEfmt ";
+  append_little_endian(wav, 16, 4);
+  append_little_endian(wav, is_float ? 3 : 1, 2);  // WAVE_FORMAT_IEEE_FLOAT or _PCM
+  append_little_endian(wav, static_cast<std::uint32_t>(channels), 2);
+  append_little_endian(wav, rate, 4);
+  append_little_endian(wav, rate * frame, 4);
+  append_little_endian(wav, frame, 2);
+  append_little_endian(wav, static_cast<std::uint32_t>(sample_bytes * 8), 2);
+  wav += "data";
+  append_little_endian(wav, data_bytes, 4);
+  const std::string_view samples = tensor.data.text();
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      wav += samples.substr((channel * count + i) * sample_bytes, sample_bytes);
+    }
+  }
+  return wav;
+}
+
+}  // namespace
+
+std::string value_json(const Value& value) {
+  return json_of(value).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string decoded_file(const std::string& path, const Value& value) {
+  const std::string suffix = std::filesystem::path(path).extension().string();
+  if (suffix == ".json") {
+    return value_json(value);
+  }
+  if (suffix == ".png") {
+    return png_of(value);
+  }
+  if (suffix == ".wav") {
+    return wav_of(value);
+  }
+  if (suffix == ".npy") {
+    if (const auto* tensor = std::get_if<Tensor>(&value.base())) {
+      return encode_npy(*tensor);
+    }
+    refuse("a .npy needs a tensor", value);
+  }
+  if (suffix == ".txt") {
+    if (const auto* text = std::get_if<std::string>(&value.base())) {
+      return *text;
+    }
+    refuse("a .txt needs a text", value);
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("--output '{}' says no format: with --decode it ends in .npy, .png, .wav, "
+                  ".txt or .json",
+                  printable(path)));
+}
+
+}  // namespace energon::cli

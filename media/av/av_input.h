@@ -1,0 +1,103 @@
+// Sound and video files in memory, opened with libavformat, and owners of FFmpeg's objects.
+//
+// Only these containers are read: AVI, Matroska and WebM, MP4 and MOV, WAV, FLAC, MP3, Ogg, AAC
+// (ADTS), FLV. Nothing in a file can make FFmpeg open another file or an address.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "io/bytes.h"
+#include "media/av/av_container.h"
+#include "media/av/av_log.h"
+#include "media/decode_limits.h"
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+}
+
+namespace energon {
+
+/// Frees an object of FFmpeg.
+struct AvDelete {
+  void operator()(AVPacket* packet) const { av_packet_free(&packet); }
+  void operator()(AVFrame* frame) const { av_frame_free(&frame); }
+  void operator()(AVCodecContext* codec) const { avcodec_free_context(&codec); }
+  void operator()(AVCodecParserContext* parser) const { av_parser_close(parser); }
+  void operator()(AVFormatContext* format) const { avformat_close_input(&format); }
+  void operator()(AVIOContext* io) const;
+};
+template <class T>
+using AvPtr = std::unique_ptr<T, AvDelete>;
+
+/// `object` with an owner. Throws Error (kResourceExhausted) if it is null.
+template <class T>
+AvPtr<T> owned(T* object) {
+  if (object == nullptr) {
+    throw Error(ErrorCode::kResourceExhausted, "FFmpeg has no memory");
+  }
+  return AvPtr<T>(object);
+}
+
+/// Not thread-safe. Borrows the file.
+class AvInput {
+ public:
+  /// Opens the file and reads the parameters of its streams. Throws Error: kUnsupported if the file
+  /// is none of the containers above; kCorruptData for a damaged or truncated one;
+  /// kResourceExhausted if FFmpeg has no memory.
+  AvInput(ByteView file, const DecodeLimits& limits);
+  ~AvInput();
+  AvInput(const AvInput&) = delete;
+  AvInput& operator=(const AvInput&) = delete;
+
+  /// The first stream of its kind; null if there is none. Pictures attached to sound are no video.
+  AVStream* video() const { return video_; }
+  AVStream* audio() const { return audio_; }
+  AvContainer container() const { return container_; }
+  AVFormatContext& format() const { return *format_; }
+  ByteView file() const { return file_; }
+
+  /// Second 0, in seconds of the container: where its first stream starts, but not below 0.
+  double zero_seconds() const { return zero_seconds_; }
+
+  /// The next packet of the two streams; false at the end. Throws Error (kCorruptData) where the
+  /// container is damaged.
+  bool read(AVPacket& packet);
+
+ private:
+  // What the callbacks of libavformat read.
+  struct Memory {
+    ByteView bytes;
+    std::size_t position = 0;
+    std::uint64_t may_read = 0;  // in sum, so that a container cannot make FFmpeg read for ever
+  };
+
+  static int read_memory(void* memory, std::uint8_t* to, int size);
+  static std::int64_t seek_memory(void* memory, std::int64_t offset, int whence);
+
+  void open_format(AvLogScope& log);
+  void find_stream_info(const DecodeLimits& limits, AvLogScope& log);
+  void choose_streams();
+
+  const ByteView file_;
+  const AvContainer container_;
+  Memory memory_;
+  AvPtr<AVIOContext> io_;
+  AvPtr<AVFormatContext> format_;  // uses io_, hence after it
+  AVStream* video_ = nullptr;
+  AVStream* audio_ = nullptr;
+  double zero_seconds_ = 0;
+};
+
+/// `timestamp` of the stream in seconds; one rounding.
+inline double av_seconds(std::int64_t timestamp, AVRational time_base) {
+  return static_cast<double>(timestamp) * time_base.num / time_base.den;
+}
+
+/// Samples that a decoder drops at the start of the sound, as the packet says; 0 if it does not.
+std::int64_t av_skipped_samples(const AVPacket& packet);
+
+}  // namespace energon

@@ -1,0 +1,56 @@
+#include "media/decode/transformed_image.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/sample/new_tensor.h"
+#include "io/error.h"
+#include "media/image/image_info.h"
+#include "media/image/image_region.h"
+
+namespace energon {
+namespace {
+
+// EXIF orientations from 5 on exchange the sides.
+constexpr int kFirstTurned = 5;
+
+ImageChannels channels_of(int count) {
+  switch (count) {
+    case 1:
+      return ImageChannels::kGray;
+    case 3:
+      return ImageChannels::kRgb;
+    case 4:
+      return ImageChannels::kRgba;
+    default:
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("images are decoded with 1, 3 or 4 channels, the transform is for {}",
+                              count));
+  }
+}
+
+}  // namespace
+
+Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& rng,
+                          BufferAllocator& memory, const TransformedImageOptions& options) {
+  const ImageChannels channels = channels_of(transform.channels());
+  const ImageInfo info = probe_image(encoded, options.limits);
+  const bool is_turned = options.apply_orientation && info.orientation >= kFirstTurned;
+  const std::int64_t width = is_turned ? info.height : info.width;
+  const std::int64_t height = is_turned ? info.width : info.height;
+  const ImagePlan plan = transform.plan(width, height, rng);
+  // Not in `memory`, where the tensors of a batch lie side by side.
+  const DecodedRegion region = decode_region(
+      encoded,
+      {.crop = plan.box, .least_width = plan.least_width, .least_height = plan.least_height},
+      channels, options.apply_orientation, options.limits, heap_memory());
+  TensorSpec spec = transform.output(width, height);
+  NewTensor result = new_tensor(spec.dtype, std::move(spec.shape), memory);
+  transform.run_planned(
+      plan, image_view(region.pixels.bytes, region.width, region.height, region.channels),
+      region.box, result.bytes);
+  return std::move(result.tensor);
+}
+
+}  // namespace energon

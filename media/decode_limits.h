@@ -1,0 +1,29 @@
+// Limits on what encoded data may claim, so that a bomb is refused before memory is allocated.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace energon {
+
+/// What decoders refuse with Error (kResourceExhausted) that names the limit. The defaults are far
+/// above what training data has.
+struct DecodeLimits {
+  std::uint64_t max_pixels = std::uint64_t{1} << 28;  ///< of one image or video frame
+  /// Bytes of one decoded value: pixels, samples of sound, arrays, expanded text.
+  std::uint64_t max_bytes = std::uint64_t{1} << 31;
+  /// Lists and mappings in one another. A worker cannot send more than 64.
+  int max_depth = 60;
+};
+
+/// Throws Error (kResourceExhausted) if `bytes` is above limits.max_bytes. `what` begins the
+/// message: "the array".
+void check_decoded_bytes(const char* what, std::uint64_t bytes, const DecodeLimits& limits);
+
+/// Throws Error (kResourceExhausted) if width * height is above limits.max_pixels, and Error
+/// (kCorruptData) if one of them is 0.
+void check_pixels(const char* what, std::uint64_t width, std::uint64_t height,
+                  const DecodeLimits& limits);
+
+}  // namespace energon

@@ -1,0 +1,60 @@
+// What a codec has to give: one image that is opened, told what is wanted, and then read into a
+// RowWriter. Internal to media/image.
+//
+// A new codec is a class with this interface in its own file, an open_…() below, and a line in
+// image_codecs.cpp.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "io/bytes.h"
+#include "media/decode_limits.h"
+#include "media/image/image_info.h"
+#include "media/image/pixel_box.h"
+#include "media/image/row_writer.h"
+
+namespace energon {
+
+/// What start() shall prepare.
+struct ReadPlan {
+  /// In stored pixels; inside the image.
+  PixelBox crop;
+  /// As in RegionRequest, in the directions of the stored image; at most the crop's size.
+  std::int64_t least_width = 0;
+  std::int64_t least_height = 0;
+  /// Channels that will be made of the rows. A codec may give them at once or leave it to
+  /// RowWriter.
+  int channels = 0;
+};
+
+/// What read() will give.
+struct ReadResult {
+  RowFormat rows;
+  FractionalBox box;  ///< the crop in them
+};
+
+/// Constructors check DecodeLimits::max_pixels. Calls: info() and frames() at any time, start()
+/// once, then read() once. The encoded bytes outlive the reader. Not thread-safe.
+class ImageReader {
+ public:
+  virtual ~ImageReader() = default;
+
+  /// All but `frames`.
+  virtual const ImageInfo& info() const = 0;
+  virtual std::int64_t frames() { return 1; }
+
+  /// Checks memory that the codec itself needs. By default the whole image is given.
+  virtual ReadResult start(const ReadPlan& plan);
+  virtual void read(RowWriter& rows) = 0;
+};
+
+// Throw as probe_image(). Each is defined only in builds that have its library.
+std::unique_ptr<ImageReader> open_jpeg(ByteView encoded, const DecodeLimits& limits);
+std::unique_ptr<ImageReader> open_png(ByteView encoded, const DecodeLimits& limits);
+std::unique_ptr<ImageReader> open_webp(ByteView encoded, const DecodeLimits& limits);
+std::unique_ptr<ImageReader> open_gif(ByteView encoded, const DecodeLimits& limits);
+std::unique_ptr<ImageReader> open_tiff(ByteView encoded, const DecodeLimits& limits);
+
+}  // namespace energon

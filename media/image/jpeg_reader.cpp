@@ -1,0 +1,206 @@
+// JPEG through libjpeg-turbo: scanlines are written where RowWriter says, parts are decoded alone.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "media/image/image_memory.h"
+#include "media/image/image_reader.h"
+#include "media/image/jpeg_orientation.h"
+#include "media/image/jpeg_session.h"
+#include "media/image/pixel_channels.h"
+
+namespace energon {
+namespace {
+
+// Scalings M/8 by which libjpeg-turbo decodes with vector instructions. The others are slower than
+// the next larger one of these.
+constexpr int kScales[] = {1, 2, 4, 8};
+
+constexpr std::int64_t kMostRowsAtOnce = 16;
+
+class JpegReader final : public ImageReader {
+ public:
+  JpegReader(ByteView encoded, const DecodeLimits& limits);
+
+  const ImageInfo& info() const override { return info_; }
+  ReadResult start(const ReadPlan& plan) override;
+  void read(RowWriter& rows) override;
+
+ private:
+  bool is_cmyk() const { return session_.libjpeg().num_components == 4; }
+  void choose_colors(int channels);
+  void choose_scale(const ReadPlan& plan);
+  void check_coefficients() const;
+  void read_columns(std::int64_t begin, std::int64_t end);
+  void read_lines(const RowBand& band, std::int64_t count);
+  void read_cmyk(RowWriter& rows, std::int64_t y, const RowBand& band, std::int64_t count);
+
+  JpegSession session_;
+  const DecodeLimits limits_;
+  ImageInfo info_;
+  std::int64_t first_column_ = 0;  // of the scaled image
+  std::int64_t first_row_ = 0;
+  RowFormat rows_;
+  bool whole_ = true;
+  std::unique_ptr<std::byte[]> cmyk_;
+};
+
+JpegReader::JpegReader(ByteView encoded, const DecodeLimits& limits)
+    : session_(encoded), limits_(limits) {
+  const jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  check_pixels("the JPEG", libjpeg.image_width, libjpeg.image_height, limits);
+  if (libjpeg.num_components != 1 && libjpeg.num_components != 3 && libjpeg.num_components != 4) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("the JPEG has {} components; 1 (gray), 3 (colour) and 4 (CMYK) are read",
+                    libjpeg.num_components));
+  }
+  info_ = {.format = ImageFormat::kJpeg,
+           .width = libjpeg.image_width,
+           .height = libjpeg.image_height,
+           .channels = libjpeg.num_components == 1 ? 1 : 3,
+           .orientation = jpeg_orientation(encoded)};
+}
+
+void JpegReader::choose_colors(int channels) {
+  jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  rows_.channels = is_cmyk() ? 3 : channels;
+  if (is_cmyk()) {
+    libjpeg.out_color_space = JCS_CMYK;
+  } else if (channels == 1) {
+    libjpeg.out_color_space = JCS_GRAYSCALE;
+  } else {
+    libjpeg.out_color_space = channels == 4 ? JCS_EXT_RGBA : JCS_RGB;
+  }
+}
+
+void JpegReader::choose_scale(const ReadPlan& plan) {
+  jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  const auto enough = [&](int scale) {
+    return plan.crop.width * scale >= plan.least_width * 8 &&
+           plan.crop.height * scale >= plan.least_height * 8;
+  };
+  libjpeg.scale_num = static_cast<unsigned>(*std::find_if(
+      std::begin(kScales), std::end(kScales) - 1, [&](int scale) { return enough(scale); }));
+  libjpeg.scale_denom = 8;
+}
+
+// A file with several scans needs all coefficients in memory, two bytes each.
+void JpegReader::check_coefficients() const {
+  const jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  const bool several_scans =
+      libjpeg.progressive_mode || libjpeg.comps_in_scan < libjpeg.num_components;
+  if (several_scans) {
+    check_image_bytes("the coefficients of the progressive JPEG", info_.width + 64,
+                      info_.height + 64, std::int64_t{2} * libjpeg.num_components, limits_);
+  }
+}
+
+// Columns are decoded in whole blocks: [begin, end) grows to both sides.
+void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
+  jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  const int block = libjpeg.max_h_samp_factor * libjpeg.min_DCT_scaled_size;
+  const bool upsamples =
+      std::any_of(libjpeg.comp_info, libjpeg.comp_info + libjpeg.num_components,
+                  [&](const jpeg_component_info& component) {
+                    return component.h_samp_factor * component.DCT_scaled_size != block;
+                  });
+  if (upsamples) {  // a pixel depends on its neighbours' colours
+    begin = std::max<std::int64_t>(begin - 1, 0);
+    end = std::min<std::int64_t>(end + 1, libjpeg.output_width);
+  }
+  if (begin == 0 && end == static_cast<std::int64_t>(libjpeg.output_width)) {
+    return;
+  }
+  auto first = static_cast<JDIMENSION>(begin);
+  auto width = static_cast<JDIMENSION>(end - begin);
+  session_.call([&] { jpeg_crop_scanline(&libjpeg, &first, &width); });
+  first_column_ = first;
+}
+
+ReadResult JpegReader::start(const ReadPlan& plan) {
+  jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  choose_colors(plan.channels);
+  choose_scale(plan);
+  check_coefficients();
+  session_.call([&] { jpeg_start_decompress(&libjpeg); });
+
+  const std::int64_t scale = libjpeg.scale_num;
+  const std::int64_t full_height = libjpeg.output_height;
+  const PixelBox& crop = plan.crop;
+  read_columns(crop.x * scale / 8, ((crop.x + crop.width) * scale + 7) / 8);
+  first_row_ = crop.y * scale / 8;
+  rows_.width = libjpeg.output_width;
+  rows_.height = ((crop.y + crop.height) * scale + 7) / 8 - first_row_;
+  whole_ = first_row_ + rows_.height == full_height;
+
+  const auto scaled = [&](std::int64_t pixels) { return static_cast<double>(pixels * scale) / 8; };
+  return {.rows = rows_,
+          .box = {scaled(crop.x) - static_cast<double>(first_column_),
+                  scaled(crop.y) - static_cast<double>(first_row_), scaled(crop.width),
+                  scaled(crop.height)}};
+}
+
+void JpegReader::read_lines(const RowBand& band, std::int64_t count) {
+  jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  JSAMPROW lines[kMostRowsAtOnce];
+  for (std::int64_t i = 0; i < count; ++i) {
+    lines[i] = reinterpret_cast<JSAMPROW>(band.first + i * band.stride);
+  }
+  session_.call([&] {
+    JDIMENSION read = 0;
+    while (read < static_cast<JDIMENSION>(count)) {
+      read += jpeg_read_scanlines(&libjpeg, lines + read, static_cast<JDIMENSION>(count) - read);
+    }
+  });
+}
+
+void JpegReader::read_cmyk(RowWriter& rows, std::int64_t y, const RowBand& band,
+                           std::int64_t count) {
+  const std::ptrdiff_t stride = rows_.width * 4;
+  if (cmyk_ == nullptr) {
+    cmyk_ = std::make_unique_for_overwrite<std::byte[]>(
+        static_cast<std::size_t>(stride * kMostRowsAtOnce));
+  }
+  read_lines({.first = cmyk_.get(), .stride = stride, .rows = count}, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    rgb_of_inverted_cmyk(reinterpret_cast<const std::uint8_t*>(cmyk_.get() + i * stride),
+                         rows_.width,
+                         reinterpret_cast<std::uint8_t*>(band.first + i * band.stride));
+  }
+  rows.done(y, count);
+}
+
+void JpegReader::read(RowWriter& rows) {
+  jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  if (first_row_ > 0) {
+    session_.call([&] { jpeg_skip_scanlines(&libjpeg, static_cast<JDIMENSION>(first_row_)); });
+  }
+  for (std::int64_t y = 0; y < rows_.height;) {
+    const RowBand band = rows.rows(y);
+    const std::int64_t count = std::min(band.rows, kMostRowsAtOnce);
+    if (is_cmyk()) {
+      read_cmyk(rows, y, band, count);
+    } else {
+      read_lines(band, count);
+      rows.done(y, count);
+    }
+    y += count;
+  }
+  if (whole_) {  // sees that the end is there
+    session_.call([&] { jpeg_finish_decompress(&libjpeg); });
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ImageReader> open_jpeg(ByteView encoded, const DecodeLimits& limits) {
+  return std::make_unique<JpegReader>(encoded, limits);
+}
+
+}  // namespace energon

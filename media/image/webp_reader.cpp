@@ -1,0 +1,206 @@
+// WebP through libwebp's advanced interface, into the caller's memory where nothing is to be
+// converted. Of an animation the first image is given, on a transparent canvas.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include <fmt/format.h>
+#include <webp/decode.h>
+
+#include "io/error.h"
+#include "media/image/image_memory.h"
+#include "media/image/image_reader.h"
+#include "media/image/webp_chunks.h"
+
+namespace energon {
+namespace {
+
+// A crop has this much more on each side, where the image has it: colours of a lossy image are
+// interpolated between pairs of pixels. Even, for crops begin at even pixels.
+constexpr std::int64_t kWebpMargin = 2;
+
+class WebpReader final : public ImageReader {
+ public:
+  WebpReader(ByteView encoded, const DecodeLimits& limits);
+
+  const ImageInfo& info() const override { return info_; }
+  std::int64_t frames() override { return std::max<std::int64_t>(chunks_.frames, 1); }
+  ReadResult start(const ReadPlan& plan) override;
+  void read(RowWriter& rows) override;
+
+ private:
+  void read_header();
+  void read_canvas();
+  void decode_to(const RowBand& band, std::int64_t width, std::int64_t height) const;
+  int rows_in(WebPDecoderConfig& config) const;
+  Error failure(int status, int rows) const;
+
+  const ByteView encoded_;
+  const DecodeLimits limits_;
+  const WebpChunks chunks_;
+  ByteView image_;  // the still image, or the first one of an animation
+  ImageInfo info_;
+  RowFormat rows_;
+  PixelBox crop_;
+};
+
+const uint8_t* webp_data(ByteView bytes) { return reinterpret_cast<const uint8_t*>(bytes.data()); }
+
+const char* webp_words(int status) {
+  switch (status) {
+    case VP8_STATUS_OUT_OF_MEMORY:
+      return "no memory is left";
+    case VP8_STATUS_BITSTREAM_ERROR:
+      return "the bit stream is wrong";
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+      return "it uses a feature that is not supported";
+    default:
+      return "the data end too early";
+  }
+}
+
+WebpReader::WebpReader(ByteView encoded, const DecodeLimits& limits)
+    : encoded_(encoded), limits_(limits), chunks_(webp_chunks(encoded)), image_(encoded) {
+  read_header();
+  check_pixels("the WebP", static_cast<std::uint64_t>(info_.width),
+               static_cast<std::uint64_t>(info_.height), limits);
+}
+
+void WebpReader::read_header() {
+  WebPBitstreamFeatures features;
+  const int status = WebPGetFeatures(webp_data(encoded_), encoded_.size(), &features);
+  if (status != VP8_STATUS_OK) {
+    throw failure(status, 0);
+  }
+  info_ = {.format = ImageFormat::kWebp,
+           .width = features.width,
+           .height = features.height,
+           .channels = features.has_alpha != 0 || features.has_animation != 0 ? 4 : 3,
+           .orientation = chunks_.orientation};
+  if (features.has_animation != 0) {
+    read_canvas();
+  }
+}
+
+void WebpReader::read_canvas() {
+  if (!chunks_.first_frame) {
+    throw failure(VP8_STATUS_NOT_ENOUGH_DATA, 0);
+  }
+  const WebpFrame& frame = *chunks_.first_frame;
+  image_ = frame.image;
+  WebPBitstreamFeatures features;
+  const int status = WebPGetFeatures(webp_data(image_), image_.size(), &features);
+  if (status != VP8_STATUS_OK) {
+    throw failure(status, 0);
+  }
+  if (features.width != frame.width || features.height != frame.height ||
+      frame.x + frame.width > info_.width || frame.y + frame.height > info_.height) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the WebP's first image has {} x {} pixels; it should have {} x {} at "
+                            "({}, {}) of {} x {}",
+                            features.width, features.height, frame.width, frame.height, frame.x,
+                            frame.y, info_.width, info_.height));
+  }
+}
+
+ReadResult WebpReader::start(const ReadPlan& plan) {
+  ReadResult result = ImageReader::start(plan);
+  crop_ = {0, 0, info_.width, info_.height};
+  if (!chunks_.first_frame) {
+    crop_.x = std::max<std::int64_t>(plan.crop.x - kWebpMargin, 0) / 2 * 2;
+    crop_.y = std::max<std::int64_t>(plan.crop.y - kWebpMargin, 0) / 2 * 2;
+    crop_.width = std::min(plan.crop.x + plan.crop.width + kWebpMargin, info_.width) - crop_.x;
+    crop_.height = std::min(plan.crop.y + plan.crop.height + kWebpMargin, info_.height) - crop_.y;
+    result.box.x -= static_cast<double>(crop_.x);
+    result.box.y -= static_cast<double>(crop_.y);
+    result.rows.width = crop_.width;
+    result.rows.height = crop_.height;
+    result.rows.channels = plan.channels == 4 ? 4 : 3;
+  }
+  rows_ = result.rows;
+  check_image_bytes("the WebP", rows_.width, rows_.height, rows_.pixel_bytes(), limits_);
+  return result;
+}
+
+// Damage is met a second time, to tell the row.
+int WebpReader::rows_in(WebPDecoderConfig& config) const {
+  const std::unique_ptr<WebPIDecoder, decltype(&WebPIDelete)> decoder(
+      WebPIDecode(nullptr, 0, &config), WebPIDelete);
+  int rows = 0;
+  if (decoder != nullptr) {
+    WebPIUpdate(decoder.get(), webp_data(image_), image_.size());
+    WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr);
+  }
+  return std::max(rows, 0);
+}
+
+void WebpReader::decode_to(const RowBand& band, std::int64_t width, std::int64_t height) const {
+  WebPDecoderConfig config;
+  if (WebPInitDecoderConfig(&config) == 0) {
+    throw Error(ErrorCode::kUnsupported, "libwebp has another version than its header");
+  }
+  if (!chunks_.first_frame) {
+    config.options.use_cropping = 1;
+    config.options.crop_left = static_cast<int>(crop_.x);
+    config.options.crop_top = static_cast<int>(crop_.y);
+    config.options.crop_width = static_cast<int>(crop_.width);
+    config.options.crop_height = static_cast<int>(crop_.height);
+  }
+  config.output.colorspace = rows_.channels == 4 ? MODE_RGBA : MODE_RGB;
+  config.output.is_external_memory = 1;
+  config.output.u.RGBA.rgba = reinterpret_cast<uint8_t*>(band.first);
+  config.output.u.RGBA.stride = static_cast<int>(band.stride);
+  config.output.u.RGBA.size =
+      static_cast<std::size_t>(band.stride * (height - 1) + width * rows_.channels);
+  const int status = WebPDecode(webp_data(image_), image_.size(), &config);
+  if (status != VP8_STATUS_OK) {
+    throw failure(status, rows_in(config));
+  }
+}
+
+Error WebpReader::failure(int status, int rows) const {
+  const ErrorCode code = status == VP8_STATUS_OUT_OF_MEMORY         ? ErrorCode::kResourceExhausted
+                         : status == VP8_STATUS_UNSUPPORTED_FEATURE ? ErrorCode::kUnsupported
+                                                                    : ErrorCode::kCorruptData;
+  const char* fault = code == ErrorCode::kCorruptData ? "is damaged" : "cannot be decoded";
+  return {code,
+          fmt::format("the WebP of {} bytes {} at row {} of {}: {}", encoded_.size(), fault, rows,
+                      crop_.height > 0 ? crop_.height : info_.height, webp_words(status))};
+}
+
+void WebpReader::read(RowWriter& rows) {
+  const auto size = static_cast<std::size_t>(rows_.height * rows_.row_bytes());
+  std::unique_ptr<std::byte[]> own;
+  RowBand image{.stride = rows_.row_bytes(), .rows = rows_.height};
+  const bool direct = rows.is_direct() && rows.rows(0).stride > 0;
+  if (direct) {
+    image = rows.rows(0);
+  } else {
+    own = std::make_unique_for_overwrite<std::byte[]>(size);
+    image.first = own.get();
+  }
+  if (chunks_.first_frame) {
+    const WebpFrame& frame = *chunks_.first_frame;
+    std::memset(image.first, 0, size);
+    RowBand part = image;
+    part.first += frame.y * image.stride + frame.x * rows_.channels;
+    decode_to(part, frame.width, frame.height);
+  } else {
+    decode_to(image, rows_.width, rows_.height);
+  }
+  if (!direct) {
+    rows.put(0, image.first, image.stride, rows_.height);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ImageReader> open_webp(ByteView encoded, const DecodeLimits& limits) {
+  return std::make_unique<WebpReader>(encoded, limits);
+}
+
+}  // namespace energon

@@ -1,0 +1,143 @@
+#include "media/transform/color.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "media/transform/kernels.h"
+
+namespace energon {
+namespace {
+
+std::uint8_t* color_levels(std::span<std::byte> pixels) {
+  return reinterpret_cast<std::uint8_t*>(pixels.data());
+}
+
+void check_color_pixels(ByteView pixels, int channels) {
+  if ((channels != 1 && channels != 3) || pixels.size() % static_cast<std::size_t>(channels) != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} bytes of {} channels: colours are those of whole pixels of 1 or 3 "
+                            "channels of uint8",
+                            pixels.size(), channels));
+  }
+}
+
+void check_factor(const char* what, double factor) {
+  if (!(factor >= 0) || !std::isfinite(factor)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a factor of {} for the {}: must be 0 or more", factor, what));
+  }
+}
+
+// level * factor + offset, rounded down and clamped, with 12 bits of a fraction. Factors above 256
+// leave no more than black, white and the levels next to the mean: 256 does the same.
+void scale_levels(std::span<std::byte> pixels, double factor, double mean) {
+  const double bounded = std::min(factor, 256.0);
+  const auto fixed = static_cast<std::int32_t>(std::lround(bounded * 4096));
+  const auto offset = static_cast<std::int32_t>(std::lround(mean * (1 - bounded) * 4096));
+  kernels::scale_levels(color_levels(pixels), static_cast<std::int64_t>(pixels.size()), fixed,
+                        offset);
+}
+
+constexpr std::size_t kGrayBlock = 1024;  // pixels
+
+// Calls use(gray levels) for blocks of an RGB image, one after the other.
+template <class Use>
+void for_gray_blocks(std::span<const std::uint8_t> rgb, const Use& use) {
+  std::array<std::uint8_t, kGrayBlock> gray;
+  while (!rgb.empty()) {
+    const std::size_t count = std::min(rgb.size() / 3, kGrayBlock);
+    kernels::gray_of_rgb(rgb.data(), static_cast<std::int64_t>(count), gray.data());
+    use(std::span(gray).first(count));
+    rgb = rgb.subspan(count * 3);
+  }
+}
+
+std::span<const std::uint8_t> as_levels(ByteView pixels) {
+  return {reinterpret_cast<const std::uint8_t*>(pixels.data()), pixels.size()};
+}
+
+double mean_gray(ByteView pixels, int channels) {
+  const auto levels = as_levels(pixels);
+  std::uint64_t sum = 0;
+  const auto add = [&](std::span<const std::uint8_t> gray) {
+    for (const std::uint8_t level : gray) {
+      sum += level;
+    }
+  };
+  if (channels == 1) {
+    add(levels);
+  } else {
+    for_gray_blocks(levels, [&](std::span<const std::uint8_t> gray) { add(gray); });
+  }
+  const std::size_t count = levels.size() / static_cast<std::size_t>(channels);
+  return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);
+}
+
+}  // namespace
+
+void adjust_brightness(std::span<std::byte> pixels, double factor) {
+  check_factor("brightness", factor);
+  scale_levels(pixels, factor, 0);
+}
+
+void adjust_contrast(std::span<std::byte> pixels, int channels, double factor) {
+  check_color_pixels(pixels, channels);
+  check_factor("contrast", factor);
+  scale_levels(pixels, factor, mean_gray(pixels, channels));
+}
+
+void adjust_saturation(std::span<std::byte> pixels, int channels, double factor) {
+  check_color_pixels(pixels, channels);
+  check_factor("saturation", factor);
+  if (channels == 3) {
+    // Above 256, every level that differs from gray is 0 or 255.
+    const auto fixed = static_cast<std::int32_t>(std::lround(std::min(factor, 256.0) * (1 << 14)));
+    kernels::saturate_rgb(color_levels(pixels), static_cast<std::int64_t>(pixels.size() / 3),
+                          fixed);
+  }
+}
+
+void adjust_hue(std::span<std::byte> pixels, int channels, double turn) {
+  check_color_pixels(pixels, channels);
+  if (!(turn >= -0.5 && turn <= 0.5)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a hue turned by {} of the circle: must be -0.5 to 0.5", turn));
+  }
+  if (channels == 3) {
+    constexpr std::int32_t kCircle = 6 << 16;
+    const auto fixed = static_cast<std::int32_t>(std::lround(turn * kCircle));
+    kernels::turn_hue_rgb(color_levels(pixels), static_cast<std::int64_t>(pixels.size() / 3),
+                          (fixed + kCircle) % kCircle);
+  }
+}
+
+void rgb_to_gray(ByteView rgb, std::span<std::byte> gray) {
+  check_color_pixels(rgb, 3);
+  if (rgb.size() / 3 != gray.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} pixels have {} gray levels, the place for them has {}",
+                            rgb.size() / 3, rgb.size() / 3, gray.size()));
+  }
+  kernels::gray_of_rgb(as_levels(rgb).data(), static_cast<std::int64_t>(gray.size()),
+                       color_levels(gray));
+}
+
+void make_gray(std::span<std::byte> pixels, int channels) {
+  check_color_pixels(pixels, channels);
+  if (channels == 1) {
+    return;
+  }
+  std::uint8_t* place = color_levels(pixels);
+  for_gray_blocks(as_levels(pixels), [&](std::span<const std::uint8_t> gray) {
+    for (const std::uint8_t level : gray) {
+      std::fill_n(place, 3, level);
+      place += 3;
+    }
+  });
+}
+
+}  // namespace energon

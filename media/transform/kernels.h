@@ -1,0 +1,70 @@
+// The loops over pixels that are vectorised, for the best instructions that the processor has
+// (Google Highway, dynamic dispatch). All of them give the same bits with every instruction set.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "media/transform/filter_table.h"
+
+namespace energon::kernels {
+
+/// Bytes behind the last pixel of a source row that resize_rows() may read.
+inline constexpr std::int64_t kReadBehind = 16;
+
+/// Resizes 4 rows of `channels` (1 to 4) interleaved uint8 to `width` pixels each. Rows may be the
+/// same. Reads up to kReadBehind bytes behind the rows.
+void resize_rows(const std::array<const std::uint8_t*, 4>& rows, int channels,
+                 const FilterTable& table, std::int64_t width,
+                 const std::array<std::uint8_t*, 4>& to);
+
+/// to[i] = the weighted sum of rows[k][i] over the `count` rows that begin every `row_bytes` bytes
+/// at `first`. `packed` are their weights, as in FilterTable.
+void blend_rows(const std::uint8_t* first, std::int64_t row_bytes, std::int32_t count,
+                const std::int16_t* packed, std::int64_t bytes, std::uint8_t* to);
+
+/// value = (bias + level * high) + level * low. `high` and `low` have 16 significant bits, so that
+/// the products are exact and a fused multiply-add gives the same bits.
+struct LevelScale {
+  float high = 0;
+  float low = 0;
+  float bias = 0;
+};
+using LevelScales = std::array<LevelScale, 4>;
+
+/// One row of `width` pixels of interleaved uint8 to values in one row per channel. `mirrored`:
+/// from the last pixel to the first.
+void normalize_planar(const std::uint8_t* row, std::int64_t width, int channels,
+                      const LevelScales& scales, bool mirrored, const std::array<float*, 4>& to);
+/// The same, rounded to bfloat16 (to nearest, ties to even).
+void normalize_planar(const std::uint8_t* row, std::int64_t width, int channels,
+                      const LevelScales& scales, bool mirrored,
+                      const std::array<std::uint16_t*, 4>& to);
+
+/// The levels as they are, without `scales`.
+void normalize_planar(const std::uint8_t* row, std::int64_t width, int channels,
+                      const LevelScales& scales, bool mirrored,
+                      const std::array<std::uint8_t*, 4>& to);
+
+/// Interleaved values, float32 or bfloat16, not mirrored.
+void normalize_interleaved(const std::uint8_t* row, std::int64_t width, int channels,
+                           const LevelScales& scales, float* to);
+void normalize_interleaved(const std::uint8_t* row, std::int64_t width, int channels,
+                           const LevelScales& scales, std::uint16_t* to);
+
+/// In place: (level * factor + offset) >> 12, clamped. |factor| <= 2^20, |offset| <= 2^30.
+void scale_levels(std::uint8_t* levels, std::int64_t count, std::int32_t factor,
+                  std::int32_t offset);
+
+/// gray = (19589 R + 38470 G + 7471 B) >> 16 of `count` pixels.
+void gray_of_rgb(const std::uint8_t* rgb, std::int64_t count, std::uint8_t* gray);
+
+/// In place: level = gray + (level - gray) * factor, rounded down and clamped. `factor` is 2^14
+/// times the factor, 0 to 2^22.
+void saturate_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t factor);
+
+/// In place: turns the hue by `turn` / (6 * 2^16) of the circle, 0 <= turn < 6 * 2^16.
+void turn_hue_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t turn);
+
+}  // namespace energon::kernels

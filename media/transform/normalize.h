@@ -1,0 +1,50 @@
+// Levels of uint8 to the numbers that a model takes.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "media/transform/kernels.h"
+#include "media/transform/output_format.h"
+#include "media/transform/pixels.h"
+
+namespace energon {
+
+/// Writes tensors of one OutputFormat. Immutable and thread-safe. float32 values are within 4e-7 of
+/// (level / 255 - mean) / stddev, relative to 1 / stddev, bfloat16 and float16 are rounded to the
+/// nearest one; all of them are the same on every processor.
+class Normalizer {
+ public:
+  /// Throws Error (kInvalidArgument) as output_spec().
+  Normalizer(const OutputFormat& format, int channels);
+
+  /// Writes the tensor output_spec(format, width, height, channels) to `to`. `mirrored` flips it,
+  /// left to right, at hardly any cost if the channels come first. Throws Error (kInvalidArgument):
+  /// not an image of uint8 with these channels, or `to` has not exactly the bytes of the tensor, or
+  /// is not aligned for it.
+  void run(const ImageView& image, std::span<std::byte> to, bool mirrored = false) const;
+
+ private:
+  using HalfTables = std::array<std::array<std::uint16_t, 256>, kMaxImageChannels>;
+
+  template <class Number>
+  void run_planar(const ImageView& image, Number* to, bool mirrored) const;
+  template <class Number>
+  void run_interleaved(const ImageView& image, Number* to, bool mirrored) const;
+  template <class Number>
+  void run_as(const ImageView& image, std::span<std::byte> to, bool mirrored) const;
+
+  OutputFormat format_;
+  int channels_;
+  kernels::LevelScales scales_ = {};
+  std::shared_ptr<const HalfTables> halves_;  // float16 of all levels; null for other dtypes
+};
+
+/// The nearest float16, ties to even, as its bits; too large numbers become infinite.
+std::uint16_t to_float16(float number);
+
+}  // namespace energon

@@ -1,0 +1,224 @@
+#include "media/transform/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "media/decode_limits.h"
+#include "media/transform/kernels.h"
+#include "media/transform/plain_resize.h"
+
+namespace energon {
+namespace {
+
+const std::uint8_t* levels(const std::byte* bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes);
+}
+std::uint8_t* levels(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
+
+void check_box(const ImageView& image, const FractionalBox& box) {
+  const bool finite = std::isfinite(box.x) && std::isfinite(box.y) && std::isfinite(box.width) &&
+                      std::isfinite(box.height);
+  if (!finite || !(box.width > 0) || !(box.height > 0) || box.x < 0 || box.y < 0 ||
+      box.x + box.width > static_cast<double>(image.width) ||
+      box.y + box.height > static_cast<double>(image.height)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a box of {} x {} at ({}, {}) is not inside of an image of {} x {}",
+                            box.width, box.height, box.x, box.y, image.width, image.height));
+  }
+}
+
+// Whether a row, or a column, stays as it is.
+bool is_whole(const FilterRequest& request) {
+  return request.begin == 0 && request.length == static_cast<double>(request.from_size) &&
+         request.from_size == request.to_size && !request.reversed;
+}
+
+// The rows [first, end) that the second pass needs.
+FilterTable::Taps needed_rows(const FilterTable& vertical) {
+  std::int32_t first = vertical.taps.front().first;
+  std::int32_t end = first;
+  for (const FilterTable::Taps& taps : vertical.taps) {
+    first = std::min(first, taps.first);
+    end = std::max(end, taps.first + taps.count);
+  }
+  return {first, end - first};
+}
+
+// A copy of the last row that may be read beyond its end.
+const std::uint8_t* guarded_row(const ImageView& image, std::int64_t y,
+                                std::vector<std::byte>& memory) {
+  const auto bytes = static_cast<std::size_t>(image.width * image.pixel_bytes());
+  memory.resize(bytes + kernels::kReadBehind);
+  std::memcpy(memory.data(), image.row(y), bytes);
+  return levels(memory.data());
+}
+
+// Bytes of the rows between the passes. Throws Error (kResourceExhausted) if they are too many.
+std::size_t between_bytes(FilterTable::Taps rows, std::int64_t row_bytes) {
+  const auto bytes = static_cast<std::uint64_t>(rows.count * row_bytes);
+  check_decoded_bytes("the image whose width is resized, but not yet its height,", bytes, {});
+  return bytes;
+}
+
+const float* float_weights(const FilterTable& table, std::size_t place) {
+  return table.weights.data() +
+         place * static_cast<std::size_t>(table.groups) * FilterTable::kGroupTaps;
+}
+
+// The product of two floats is exact in double: a fused multiply-add changes nothing.
+float weighted_sum(const float* pixels, std::int64_t step, std::int32_t count,
+                   const float* weights) {
+  double sum = 0;
+  for (std::int32_t tap = 0; tap < count; ++tap) {
+    sum += static_cast<double>(pixels[tap * step]) * static_cast<double>(weights[tap]);
+  }
+  return static_cast<float>(sum);
+}
+
+void resize_float_row(const float* row, int channels, const FilterTable& table, float* to) {
+  for (std::size_t x = 0; x < table.taps.size(); ++x) {
+    const FilterTable::Taps taps = table.taps[x];
+    for (int channel = 0; channel < channels; ++channel) {
+      const float* pixels = row + std::int64_t{taps.first} * channels + channel;
+      *to++ = weighted_sum(pixels, channels, taps.count, float_weights(table, x));
+    }
+  }
+}
+
+// The first pass over rows [first, first + count) of `image`.
+void resize_rows(const ImageView& image, FilterTable::Taps rows, const FilterTable& table,
+                 std::int64_t width, std::uint8_t* to, std::vector<std::byte>& last_row) {
+  const std::int64_t row_bytes = width * image.channels;
+  const std::int64_t end = rows.first + rows.count;
+  if (image.row_bytes < kernels::kReadBehind) {
+    for (std::int64_t y = rows.first; y < end; ++y, to += row_bytes) {
+      plain::resize_row(levels(image.row(y)), image.channels, table, width, to);
+    }
+    return;
+  }
+  const std::uint8_t* last = guarded_row(image, end - 1, last_row);
+  for (std::int64_t y = rows.first; y < end; y += 4) {
+    std::array<const std::uint8_t*, 4> from = {};
+    std::array<std::uint8_t*, 4> results = {};
+    for (std::int64_t r = 0; r < 4; ++r) {
+      const std::int64_t place = std::min(y + r, end - 1);
+      from[static_cast<std::size_t>(r)] = place == end - 1 ? last : levels(image.row(place));
+      results[static_cast<std::size_t>(r)] = to + (place - rows.first) * row_bytes;
+    }
+    kernels::resize_rows(from, image.channels, table, width, results);
+  }
+}
+
+}  // namespace
+
+const FilterTable& Resizer::Tables::find(const FilterRequest& request) {
+  for (const Entry& entry : entries_) {
+    if (entry.request == request) {
+      return entry.table;
+    }
+  }
+  Entry& entry = entries_[next_];
+  next_ = (next_ + 1) % entries_.size();
+  entry.request = {};  // no table, should there be no memory for it
+  make_filter_table(request, entry.table);
+  entry.request = request;
+  return entry.table;
+}
+
+void Resizer::resize_bytes(const ImageView& from, const FilterTable* horizontal,
+                           const FilterTable* vertical, std::int64_t width,
+                           std::span<std::byte> to) {
+  const std::int64_t row_bytes = width * from.channels;
+  if (vertical == nullptr) {
+    const FilterTable::Taps rows = {0, static_cast<std::int32_t>(from.height)};
+    resize_rows(from, rows, *horizontal, width, levels(to.data()), last_row_);
+    return;
+  }
+  const FilterTable::Taps rows = needed_rows(*vertical);
+  const std::uint8_t* first = levels(from.row(rows.first));
+  std::int64_t first_bytes = from.row_bytes;
+  if (horizontal != nullptr) {
+    between_.resize(between_bytes(rows, row_bytes));
+    resize_rows(from, rows, *horizontal, width, levels(between_.data()), last_row_);
+    first = levels(between_.data());
+    first_bytes = row_bytes;
+  }
+  std::uint8_t* result = levels(to.data());
+  const std::int16_t* packed = vertical->packed.data();
+  for (const FilterTable::Taps& taps : vertical->taps) {
+    kernels::blend_rows(first + (taps.first - rows.first) * first_bytes, first_bytes, taps.count,
+                        packed, row_bytes, result);
+    result += row_bytes;
+    packed += std::int64_t{vertical->groups} * FilterTable::kGroupNumbers;
+  }
+}
+
+void Resizer::resize_floats(const ImageView& from, const FilterTable& horizontal,
+                            const FilterTable& vertical, std::span<std::byte> to) {
+  const FilterTable::Taps rows = needed_rows(vertical);
+  const std::int64_t row_values = std::ssize(horizontal.taps) * from.channels;
+  float_rows_.resize(between_bytes(rows, row_values * 4) / sizeof(float));
+  float* between = float_rows_.data();
+  for (std::int64_t y = 0; y < rows.count; ++y, between += row_values) {
+    resize_float_row(reinterpret_cast<const float*>(from.row(rows.first + y)), from.channels,
+                     horizontal, between);
+  }
+  auto* result = reinterpret_cast<float*>(to.data());
+  for (std::size_t y = 0; y < vertical.taps.size(); ++y, result += row_values) {
+    const FilterTable::Taps taps = vertical.taps[y];
+    const float* first = float_rows_.data() + (taps.first - rows.first) * row_values;
+    for (std::int64_t i = 0; i < row_values; ++i) {
+      result[i] = weighted_sum(first + i, row_values, taps.count, float_weights(vertical, y));
+    }
+  }
+}
+
+void Resizer::resize(const ImageView& from, const FractionalBox& box, std::int64_t width,
+                     std::int64_t height, const ResizeOptions& options, std::span<std::byte> to) {
+  check_image(from);
+  check_box(from, box);
+  check_image_size("the resized image", width, height);
+  check_room(from, width, height, to);
+  FilterRequest across = {.from_size = from.width,
+                          .begin = box.x,
+                          .length = box.width,
+                          .to_size = width,
+                          .filter = options.filter,
+                          .antialias = options.antialias,
+                          .reversed = options.flip_horizontal,
+                          .floating = from.dtype == DType::kFloat32};
+  FilterRequest down = across;
+  down.from_size = from.height;
+  down.begin = box.y;
+  down.length = box.height;
+  down.to_size = height;
+  down.reversed = options.flip_vertical;
+  if (is_whole(across) && is_whole(down)) {
+    const auto row_bytes = static_cast<std::size_t>(from.width * from.pixel_bytes());
+    for (std::int64_t y = 0; y < height; ++y) {
+      std::memcpy(to.data() + static_cast<std::size_t>(y) * row_bytes, from.row(y), row_bytes);
+    }
+  } else if (from.dtype == DType::kFloat32) {
+    resize_floats(from, horizontal_.find(across), vertical_.find(down), to);
+  } else {
+    resize_bytes(from, is_whole(across) ? nullptr : &horizontal_.find(across),
+                 is_whole(down) ? nullptr : &vertical_.find(down), width, to);
+  }
+}
+
+void Resizer::resize(const ImageView& from, std::int64_t width, std::int64_t height,
+                     const ResizeOptions& options, std::span<std::byte> to) {
+  resize(from,
+         {.x = 0,
+          .y = 0,
+          .width = static_cast<double>(from.width),
+          .height = static_cast<double>(from.height)},
+         width, height, options, to);
+}
+
+}  // namespace energon

@@ -1,0 +1,151 @@
+// Samples equal those that the program ffmpeg decodes (make_vectors.py).
+
+#include <algorithm>
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "tests/media/av/av_files.h"
+#include "tests/media/av/expected.h"
+
+using energon::AudioAccess;
+using energon::AudioClip;
+using energon::AudioUnit;
+using energon::AvDecoder;
+using energon::DType;
+using energon::testing::audio_clip;
+using energon::testing::av_bytes;
+using energon::testing::av_file;
+using energon::testing::ExpectedFile;
+using energon::testing::is_part_of;
+using energon::testing::kTinyFiles;
+using energon::testing::scattered;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+AvDecoder sound_of(const std::string& name, AudioAccess access = AudioAccess::kExact) {
+  return AvDecoder(av_bytes(av_file(name)), {.audio_access = access});
+}
+
+AudioClip all_samples(const std::string& name) {
+  energon::HeapBufferPool memory;
+  return sound_of(name).audio(memory);
+}
+
+}  // namespace
+
+TEST_CASE("all samples of a sound are those of ffmpeg, without priming", "[media][av]") {
+  for (const ExpectedFile& file : kTinyFiles) {
+    INFO(file.name);
+    REQUIRE(sound_of(file.name).has_audio() == (file.channels > 0));
+    if (file.channels == 0) {
+      continue;
+    }
+    const AudioClip clip = all_samples(file.name);
+    CHECK(clip.samples.shape == std::vector<std::int64_t>{file.channels, file.samples});
+    CHECK(clip.sample_rate == file.sample_rate);
+    CHECK(energon::xxh3_64(clip.samples.data.view) == file.sound_hash);
+    CHECK(sound_of(file.name).audio_sample_count() == file.samples);
+    CHECK(clip.end_seconds - clip.begin_seconds ==
+          Approx(static_cast<double>(file.samples) / file.sample_rate));
+    CHECK(sound_of(file.name).audio_duration_seconds() == Approx(clip.end_seconds));
+  }
+}
+
+TEST_CASE("samples have the format of the codec", "[media][av]") {
+  CHECK(all_samples("mono.wav").samples.dtype == DType::kInt16);
+  CHECK(all_samples("stereo24.flac").samples.dtype == DType::kInt32);
+  CHECK(all_samples("mono.mp3").samples.dtype == DType::kFloat32);
+  CHECK(all_samples("mono_opus.ogg").samples.dtype == DType::kFloat32);
+}
+
+TEST_CASE("clips of sound are exact in every order of access", "[media][av]") {
+  for (const ExpectedFile& file : kTinyFiles) {
+    if (file.channels == 0) {
+      continue;
+    }
+    const AudioClip all = all_samples(file.name);
+    AvDecoder decoder = sound_of(file.name);
+    for (const std::size_t place : scattered(41)) {
+      const std::int64_t first = file.samples * static_cast<std::int64_t>(place) / 41;
+      const std::int64_t last = std::min(first + 700, file.samples - 1);
+      INFO(file.name << " " << first << " to " << last);
+      const auto clip = audio_clip(decoder, {double(first), double(last)}, AudioUnit::kSamples);
+      REQUIRE(clip.has_value());
+      CHECK(clip->samples.shape.at(1) == last - first + 1);
+      CHECK(is_part_of(*clip, all, first));
+      CHECK(clip->begin_seconds - all.begin_seconds ==
+            Approx(double(first) / file.sample_rate).margin(1e-9));
+    }
+  }
+}
+
+TEST_CASE("fast access is at the right place and depends on the clip alone", "[media][av]") {
+  for (const ExpectedFile& file : kTinyFiles) {
+    if (file.channels == 0) {
+      continue;
+    }
+    const std::int64_t last = file.samples - 1;
+    const energon::ClipRange range = {double(last - last / 4), double(last)};
+    AvDecoder fresh = sound_of(file.name, AudioAccess::kFast);
+    const auto alone = audio_clip(fresh, range, AudioUnit::kSamples);
+    AvDecoder used = sound_of(file.name, AudioAccess::kFast);
+    audio_clip(used, {double(last / 3), double(last / 2)}, AudioUnit::kSamples);
+    CHECK(used.audio_sample_count() == file.samples);
+    const auto behind = audio_clip(used, range, AudioUnit::kSamples);
+    INFO(file.name);
+    REQUIRE(alone->samples.shape.at(1) == last / 4 + 1);
+    CHECK(is_part_of(*behind, *alone, 0));
+    const AudioClip all = all_samples(file.name);
+    double worst = 0;
+    for (std::int64_t i = 0; all.samples.dtype == DType::kFloat32 && i <= last / 4; ++i) {
+      const auto* fast = reinterpret_cast<const float*>(alone->samples.data.view.data());
+      const auto* exact = reinterpret_cast<const float*>(all.samples.data.view.data());
+      worst = std::max<double>(worst, std::abs(fast[i] - exact[last - last / 4 + i]));
+    }
+    CHECK(worst < 0.2);  // a sweep that is one sample off differs by more
+  }
+}
+
+TEST_CASE("a range of seconds has as many samples as its length", "[media][av]") {
+  AvDecoder decoder = sound_of("mono.wav");  // 8000 Hz
+  const AudioClip all = all_samples("mono.wav");
+  const auto clip = audio_clip(decoder, {0.01, 0.02}, AudioUnit::kSeconds);
+  CHECK(clip->samples.shape.at(1) == 80);
+  CHECK(is_part_of(*clip, all, 80));
+  CHECK(clip->begin_seconds == 0.01);
+  CHECK(clip->end_seconds == 0.02);
+  CHECK(audio_clip(decoder, {0.02, 0.03}, AudioUnit::kSeconds)->begin_seconds == 0.02);
+  CHECK(audio_clip(decoder, {0.02, 0.02}, AudioUnit::kSeconds)->samples.shape.at(1) == 1);
+  CHECK(audio_clip(decoder, {0.14, 99}, AudioUnit::kSeconds)->samples.shape.at(1) == 80);
+  CHECK(audio_clip(decoder, {0, kInfinity}, AudioUnit::kSeconds)->samples.shape.at(1) == 1200);
+  CHECK_FALSE(audio_clip(decoder, {0.15, 1}, AudioUnit::kSeconds).has_value());
+  CHECK_FALSE(audio_clip(decoder, {1200, 1300}, AudioUnit::kSamples).has_value());
+  CHECK_THROWS_WITH(audio_clip(decoder, {1, 0}, AudioUnit::kSeconds),
+                    Catch::Contains("is no range"));
+  CHECK_THROWS_WITH(audio_clip(decoder, {0, 0.5}, AudioUnit::kSamples),
+                    Catch::Contains("must be whole"));
+}
+
+TEST_CASE("sound above the limit is refused, and video has none", "[media][av]") {
+  energon::HeapBufferPool memory;
+  AvDecoder decoder(av_bytes(av_file("mono.wav")), {.limits = {.max_bytes = 2000}});
+  CHECK(audio_clip(decoder, {0, 999}, AudioUnit::kSamples).has_value());
+  CHECK_THROWS_WITH(decoder.audio(memory), Catch::Contains("max_bytes"));
+  CHECK(audio_clip(decoder, {5, 9}, AudioUnit::kSamples).has_value());
+  AvDecoder video = sound_of("vp8.webm");
+  CHECK_THROWS_WITH(video.audio(memory), Catch::Contains("no sound"));
+}
+
+TEST_CASE("video and sound come together", "[media][av]") {
+  energon::HeapBufferPool memory;
+  AvDecoder both = sound_of("h264_aac.mp4");
+  const energon::VideoWithAudio clip = both.video_with_audio(std::nullopt, memory);
+  CHECK(clip.video->frames.shape.at(0) == 20);
+  CHECK(clip.audio->samples.shape.at(1) == 22528);
+  CHECK_FALSE(sound_of("mono.mp3").video_with_audio(std::nullopt, memory).video.has_value());
+  CHECK_FALSE(sound_of("vp8.webm").video_with_audio(std::nullopt, memory).audio.has_value());
+}

@@ -1,0 +1,39 @@
+// The small files of this folder and what tests do with them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "energon/sample/buffer_allocator.h"
+#include "io/bytes.h"
+#include "io/hash.h"
+#include "media/av/av_decoder.h"
+
+namespace energon::testing {
+
+/// The content of data/`name`, of this folder or, with a slash at its front, of another.
+std::string av_file(const std::string& name);
+
+/// `content` as a file to decode, in memory of exactly its size, so that sanitizers see reads
+/// behind it.
+SharedBytes av_bytes(const std::string& content);
+
+/// One clip.
+std::optional<VideoClip> video_clip(AvDecoder& decoder, ClipRange range, VideoUnit unit,
+                                    std::optional<FrameSize> size = std::nullopt);
+std::optional<AudioClip> audio_clip(AvDecoder& decoder, ClipRange range, AudioUnit unit);
+
+/// XXH3-64 of each frame.
+std::vector<std::uint64_t> frame_hashes(const VideoClip& clip);
+
+/// True if `clip` is samples [first, first + its length) of `all`, bit by bit.
+bool is_part_of(const AudioClip& clip, const AudioClip& all, std::int64_t first);
+
+/// `numbers` in an order that looks random and is always the same.
+std::vector<std::size_t> scattered(std::size_t count);
+
+}  // namespace energon::testing

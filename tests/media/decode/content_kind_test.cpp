@@ -1,0 +1,45 @@
+#include "media/decode/content_kind.h"
+
+#include <string_view>
+
+#include <catch2/catch.hpp>
+
+using energon::as_bytes;
+using energon::content_kind_of_bytes;
+using energon::content_kind_of_name;
+using energon::ContentKind;
+
+using namespace std::string_view_literals;  // NOLINT: texts with NUL
+
+TEST_CASE("the text behind the last dot of a part says what it holds", "[media][content_kind]") {
+  CHECK(content_kind_of_name("jpg") == ContentKind::kImage);
+  CHECK(content_kind_of_name("left.seg.PNG") == ContentKind::kImage);
+  CHECK(content_kind_of_name("mp4") == ContentKind::kAv);
+  CHECK(content_kind_of_name("caption.txt") == ContentKind::kText);
+  CHECK(content_kind_of_name("cls") == ContentKind::kInteger);
+  CHECK(content_kind_of_name("msg") == ContentKind::kMessagePack);
+  CHECK(content_kind_of_name("pth") == ContentKind::kTorchFile);
+  CHECK_FALSE(content_kind_of_name("jpg.bin").has_value());
+  CHECK_FALSE(content_kind_of_name("").has_value());
+  for (const std::string_view pickle : {"pkl", "pickle", "pyd"}) {
+    CHECK_FALSE(content_kind_of_name(pickle).has_value());
+  }
+}
+
+TEST_CASE("signatures say what a part holds", "[media][content_kind]") {
+  CHECK(content_kind_of_bytes(as_bytes("\xFF\xD8\xFF\xE0")) == ContentKind::kImage);
+  CHECK(content_kind_of_bytes(as_bytes("RIFF....WEBPVP8 ")) == ContentKind::kImage);
+  CHECK(content_kind_of_bytes(as_bytes("RIFF....WAVEfmt ")) == ContentKind::kAv);
+  CHECK(content_kind_of_bytes(as_bytes("\0\0\0\x20"
+                                       "ftypisom"sv)) == ContentKind::kAv);
+  CHECK(content_kind_of_bytes(as_bytes("\x93NUMPY")) == ContentKind::kNpy);
+  CHECK_FALSE(content_kind_of_bytes(as_bytes("RIFF....")).has_value());
+  CHECK_FALSE(content_kind_of_bytes(as_bytes("text")).has_value());
+  CHECK_FALSE(content_kind_of_bytes({}).has_value());
+}
+
+TEST_CASE("a suffix .gz is taken off the name", "[media][content_kind]") {
+  CHECK(energon::name_inside_gzip("txt.gz") == "txt");
+  CHECK_FALSE(energon::name_inside_gzip("gz").has_value());
+  CHECK_FALSE(energon::name_inside_gzip("txt").has_value());
+}

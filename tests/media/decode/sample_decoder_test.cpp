@@ -1,0 +1,111 @@
+#include "media/decode/sample_decoder.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <catch2/catch.hpp>
+
+#include "io/error.h"
+#include "io/file_source.h"
+#include "tests/support/error_of.h"
+#include "tests/support/shared_data.h"
+
+using energon::AvMode;
+using energon::ErrorCode;
+using energon::heap_memory;
+using energon::Sample;
+using energon::SampleDecoder;
+using energon::SharedBytes;
+using energon::Tensor;
+using energon::Value;
+using energon::testing::error_of;
+
+using namespace std::string_view_literals;  // NOLINT: texts with NUL
+
+namespace {
+
+// A PNG of one red pixel.
+constexpr std::string_view kRedPixel =
+    "\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xDE"
+    "\0\0\0\x0CIDAT\x78\xDA\x63\xF8\xCF\xC0\0\0\x03\x01\x01\0\xF7\x03"
+    "AC"
+    "\0\0\0\0IEND\xAE"
+    "B`\x82"sv;
+
+SharedBytes bytes(std::string_view text) { return {energon::as_bytes(text), nullptr}; }
+
+Value decoded(std::string_view name, std::string_view content,
+              const energon::SampleDecoderOptions& options = {}) {
+  return SampleDecoder(options).decode_part(name, bytes(content), heap_memory());
+}
+
+bool stays(const Value& value) { return std::holds_alternative<SharedBytes>(value.base()); }
+
+}  // namespace
+
+TEST_CASE("a part is decoded by its name", "[media][sample_decoder]") {
+  CHECK(std::get<std::string>(decoded("txt", "caf\xc3\xa9").base()) == "caf\xc3\xa9");
+  CHECK(std::get<std::int64_t>(decoded("cls", "7\n").base()) == 7);
+  const Value json = decoded("meta.json", R"({"width": 640, "tags": [true, null]})");
+  CHECK(std::get<energon::Mapping>(json.base()).size() == 2);
+  const auto image = std::get<Tensor>(decoded("jpg", kRedPixel).base());  // a PNG called jpg
+  CHECK(image.dtype == energon::DType::kFloat32);
+  CHECK(image.shape == std::vector<std::int64_t>{3, 1, 1});
+  CHECK(stays(decoded("bin", "text")));
+  CHECK(stays(decoded("pkl", "\x80\x04N.")));
+}
+
+TEST_CASE("images have the mode that was asked for, or stay bytes", "[media][sample_decoder]") {
+  const auto image = std::get<Tensor>(decoded("png", kRedPixel, {.image = "rgba8"}).base());
+  CHECK(image.shape == std::vector<std::int64_t>{1, 1, 4});
+  CHECK(image.data.text() == "\xFF\0\0\xFF"sv);
+  CHECK(stays(decoded("png", kRedPixel, {.image = ""})));
+  CHECK_THAT(error_of([] { SampleDecoder({.image = "rgb16"}); }, ErrorCode::kInvalidArgument),
+             Catch::Contains("no image mode 'rgb16'") && Catch::Contains("torchrgb8"));
+}
+
+TEST_CASE("content is guessed where the name says nothing, if it is to be",
+          "[media][sample_decoder]") {
+  CHECK(stays(decoded("bin", kRedPixel)));
+  CHECK_FALSE(stays(decoded("bin", kRedPixel, {.guess_content = true})));
+  CHECK(stays(decoded("bin", "text", {.guess_content = true})));
+}
+
+TEST_CASE("what lies in gzip is expanded first", "[media][sample_decoder]") {
+  constexpr std::string_view kGzipped =
+      "\x1F\x8B\x08\0\0\0\0\0\x02\x03\xCBH\xCD\xC9\xC9\x07\0\x86\xA6\x10\x36\x05\0\0\0"sv;  // "hello"
+  CHECK(std::get<std::string>(decoded("txt.gz", kGzipped).base()) == "hello");
+  CHECK(std::get<SharedBytes>(decoded("bin.gz", kGzipped).base()).text() == "hello");
+}
+
+TEST_CASE("sound and video stay bytes, or become tensors", "[media][sample_decoder]") {
+  const auto path = energon::testing::shared_data("av/test_audio.wav");
+  if (!path) {
+    return energon::testing::skipped();
+  }
+  const auto content = std::make_shared<const std::string>(energon::read_file(*path));
+  const SharedBytes wav{energon::as_bytes(*content), content};
+  CHECK(stays(SampleDecoder().decode_part("wav", wav, heap_memory())));
+  Sample sound;
+  sound.fields = std::get<energon::Mapping>(
+      SampleDecoder({.av = AvMode::kTensors}).decode_part("wav", wav, heap_memory()).base());
+  CHECK(sound.tensor("audio").shape.size() == 2);
+  CHECK(sound.integer("audio_sample_rate") > 0);
+  CHECK(sound.find("video") == nullptr);
+}
+
+TEST_CASE("a part that cannot be decoded is named, with its sample", "[media][sample_decoder]") {
+  Sample sample;
+  sample.keys = {"000017"};
+  sample.set("txt", bytes("fine"));
+  sample.set("json", bytes("{"));
+  const std::string message =
+      error_of([&] { SampleDecoder().decode(sample, heap_memory()); }, ErrorCode::kCorruptData);
+  CHECK_THAT(message, Catch::Contains("part 'json'"));
+  try {
+    SampleDecoder().decode(sample, heap_memory());
+  } catch (const energon::Error& error) {
+    CHECK(error.context().sample_key == "000017");
+  }
+}
