@@ -18,10 +18,10 @@
 
 #include "energon/sample/new_tensor.h"
 #include "io/bytes.h"
-#include "media/av/audio_positions.h"
+#include "media/av/audio_access.h"
 #include "media/av/av_metadata.h"
 #include "media/av/clip_range.h"
-#include "media/av/frame_planes.h"
+#include "media/av/frame_size.h"
 #include "media/tensor_decoder.h"
 
 namespace energon {

@@ -11,6 +11,7 @@
 #include "io/error.h"
 #include "media/av/audio_reader.h"
 #include "media/av/av_decoder.h"
+#include "media/av/clip_span.h"
 #include "media/av/frame_planes.h"
 #include "media/av/video_reader.h"
 

@@ -12,20 +12,13 @@
 #include <span>
 #include <vector>
 
+#include "media/av/frame_size.h"
 #include "media/decode_limits.h"
 
 struct AVFrame;
 struct SwsContext;
 
 namespace energon {
-
-/// Width and height in pixels.
-struct FrameSize {
-  int width = 0;
-  int height = 0;
-
-  bool operator==(const FrameSize&) const = default;
-};
 
 /// Not thread-safe.
 class FramePlanes {

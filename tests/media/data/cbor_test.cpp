@@ -15,16 +15,15 @@ using energon::ErrorCode;
 using energon::HeapBufferPool;
 using energon::List;
 using energon::Mapping;
-using energon::Null;
 using energon::SharedBytes;
 using energon::Value;
 using energon::testing::exact_copy;
-using energon::testing::from_vector;
 using energon::testing::is_same;
 using energon::testing::outcome_of;
 using energon::testing::outcomes_of_cuts;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 namespace vectors = energon::testing::vectors;
 
 namespace {
@@ -45,14 +44,14 @@ std::string hex(std::string_view digits) {
 }  // namespace
 
 TEST_CASE("CBOR of cbor2 is the same tree as its JSON", "[media][data]") {
-  CHECK(is_same(cbor(from_vector(vectors::kTreeCbor)),
-                decode_json(as_bytes(from_vector(vectors::kTreeJson)))));
+  CHECK(is_same(cbor(stored_part(vectors::kTreeCbor)),
+                decode_json(as_bytes(stored_part(vectors::kTreeJson)))));
 }
 
 TEST_CASE("CBOR gives bytes of every length", "[media][data]") {
   HeapBufferPool memory;
   const SharedBytes encoded =
-      expand_gzip(as_bytes(from_vector(vectors::kExtremesCbor)), DecodeLimits(), memory);
+      expand_gzip(as_bytes(stored_part(vectors::kExtremesCbor)), DecodeLimits(), memory);
   const List list = std::get<List>(cbor(encoded.text()).base());
   CHECK(std::get<double>(list.at(0).base()) == 3.4028234663852886e38);
   CHECK(std::get<SharedBytes>(list.at(1).base()).text() == std::string_view("\x00\xff", 2));
@@ -109,7 +108,7 @@ TEST_CASE("the examples of RFC 8949 give their values", "[media][data]") {
 }
 
 TEST_CASE("tags of CBOR are ignored, before names too", "[media][data]") {
-  const Mapping date = std::get<Mapping>(cbor(from_vector(vectors::kDateCbor)).base());
+  const Mapping date = std::get<Mapping>(cbor(stored_part(vectors::kDateCbor)).base());
   CHECK(std::get<std::string>(date.at(0).second.base()) == "2024-01-02T03:04:05Z");
   CHECK(std::get<SharedBytes>(date.at(1).second.base()).size() == 9);  // 2^70
   CHECK(is_same(cbor(hex("a1d820616101")), Mapping{{"a", std::int64_t{1}}}));
@@ -138,7 +137,7 @@ TEST_CASE("damaged CBOR is refused with its place", "[media][data]") {
   }
   CHECK_THAT(refusal(kDecode, hex("826161ff"), ErrorCode::kCorruptData),
              Catch::Contains("a break at byte 3"));
-  const std::string tree = from_vector(vectors::kTreeCbor);
+  const std::string tree = stored_part(vectors::kTreeCbor);
   CHECK(outcomes_of_cuts(kDecode, tree) == std::set<std::string>{"corrupt_data"});
   CHECK(outcomes_of_flips(kDecode, tree).count("internal") == 0);
 }

@@ -22,7 +22,7 @@
 namespace energon::testing {
 
 /// Of vectors.h.
-inline std::string from_vector(std::string_view base64) {
+inline std::string stored_part(std::string_view base64) {
   const auto result = from_base64(base64);
   REQUIRE(result);
   return *result;

@@ -11,15 +11,15 @@ using energon::expand_gzip;
 using energon::HeapBufferPool;
 using energon::SharedBytes;
 using energon::testing::exact_copy;
-using energon::testing::from_vector;
 using energon::testing::outcome_of;
 using energon::testing::outcomes_of_cuts;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 
 namespace {
 
-std::string hello() { return from_vector(energon::testing::vectors::kGzip); }
+std::string hello() { return stored_part(energon::testing::vectors::kGzip); }
 
 // "hello energon\n", 1000 times.
 std::string hello_text() {

@@ -13,12 +13,12 @@ using energon::Mapping;
 using energon::Null;
 using energon::SharedBytes;
 using energon::Value;
-using energon::testing::from_vector;
 using energon::testing::is_same;
 using energon::testing::outcome_of;
 using energon::testing::outcomes_of_cuts;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 
 namespace {
 
@@ -116,7 +116,7 @@ TEST_CASE("JSON that takes more memory than the limit is refused", "[media][data
 }
 
 TEST_CASE("damaged JSON gives an Error or another value", "[media][data]") {
-  const std::string text = from_vector(energon::testing::vectors::kTreeJson);
+  const std::string text = stored_part(energon::testing::vectors::kTreeJson);
   CHECK(outcomes_of_cuts(kDecode, text) == std::set<std::string>{"corrupt_data"});
   const auto flips = outcomes_of_flips(kDecode, text);
   CHECK(flips.count("corrupt_data") == 1);

@@ -4,7 +4,8 @@
     python3 make_vectors.py && clang-format -i vectors.h
 
 Made with numpy 2.4.6, msgpack 1.2.4, cbor2 6.3.0, safetensors 0.8.0, webdataset 1.0.2, torch 2.13.0
-and the gzip and json of Python 3.11.7.
+and the gzip and json of Python 3.11.7. What one run makes differs from the next in two places without
+meaning: the order of the metadata of safetensors, and the key of the storage in old.pt.
 """
 
 import base64

@@ -18,12 +18,12 @@ using energon::Null;
 using energon::SharedBytes;
 using energon::Value;
 using energon::testing::exact_copy;
-using energon::testing::from_vector;
 using energon::testing::is_same;
 using energon::testing::outcome_of;
 using energon::testing::outcomes_of_cuts;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 namespace vectors = energon::testing::vectors;
 
 namespace {
@@ -35,14 +35,14 @@ const auto kDecode = [](const SharedBytes& bytes) { decode_msgpack(bytes.view); 
 }  // namespace
 
 TEST_CASE("MessagePack of Python's msgpack is the same tree as its JSON", "[media][data]") {
-  CHECK(is_same(msgpack(from_vector(vectors::kTreeMsgpack)),
-                decode_json(as_bytes(from_vector(vectors::kTreeJson)))));
+  CHECK(is_same(msgpack(stored_part(vectors::kTreeMsgpack)),
+                decode_json(as_bytes(stored_part(vectors::kTreeJson)))));
 }
 
 TEST_CASE("MessagePack gives bytes of every length and single floats", "[media][data]") {
   HeapBufferPool memory;
   const SharedBytes encoded =
-      expand_gzip(as_bytes(from_vector(vectors::kExtremesMsgpack)), DecodeLimits(), memory);
+      expand_gzip(as_bytes(stored_part(vectors::kExtremesMsgpack)), DecodeLimits(), memory);
   const List list = std::get<List>(msgpack(encoded.text()).base());
   CHECK(std::get<double>(list.at(0).base()) == 3.4028234663852886e38);
   CHECK(std::get<SharedBytes>(list.at(1).base()).text() == std::string_view("\x00\xff", 2));
@@ -81,7 +81,7 @@ TEST_CASE("MessagePack that no Value holds is refused with its place", "[media][
   CHECK_THAT(refusal(kDecode, "\x81\x05\xc0", ErrorCode::kUnsupported),
              Catch::Contains("byte 1") && Catch::Contains("names as texts"));
   CHECK(outcome_of(kDecode, "\x81\xc4\x01x\xc0") == "unsupported");
-  CHECK_THAT(refusal(kDecode, from_vector(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecode, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
              Catch::Contains("-1 (timestamp)"));
   for (const std::string_view text : {"\xc7\x01\x05x", "\xd4\x05x", "\xd8\x05x"}) {
     CHECK_THAT(refusal(kDecode, text, ErrorCode::kUnsupported), Catch::Contains("type 5"));
@@ -100,7 +100,7 @@ TEST_CASE("damaged MessagePack is refused with its place", "[media][data]") {
              Catch::Contains("byte 2 is 0xff"));
   CHECK_THAT(refusal(kDecode, "\xc0\xc0", ErrorCode::kCorruptData), Catch::Contains("at byte 1"));
   CHECK_THAT(refusal(kDecode, "\xc1", ErrorCode::kCorruptData), Catch::Contains("0xc1"));
-  const std::string tree = from_vector(vectors::kTreeMsgpack);
+  const std::string tree = stored_part(vectors::kTreeMsgpack);
   CHECK(outcomes_of_cuts(kDecode, tree) == std::set<std::string>{"corrupt_data"});
   CHECK(outcomes_of_flips(kDecode, tree).count("internal") == 0);
 }

@@ -12,13 +12,13 @@ using energon::Mapping;
 using energon::SharedBytes;
 using energon::testing::data_file;
 using energon::testing::exact_copy;
-using energon::testing::from_vector;
 using energon::testing::kind_of;
 using energon::testing::numbers_of;
 using energon::testing::outcome_of;
 using energon::testing::outcomes_of_cuts;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 using energon::testing::ZipBuilder;
 
 namespace {
@@ -33,7 +33,7 @@ const auto kDecode = [](const SharedBytes& bytes) {
   decode_npz(bytes.view, DecodeLimits(), memory);
 };
 
-std::string floats() { return from_vector(energon::testing::vectors::kFloat32); }
+std::string floats() { return stored_part(energon::testing::vectors::kFloat32); }
 
 }  // namespace
 

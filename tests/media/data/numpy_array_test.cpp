@@ -8,7 +8,6 @@
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"
 
-using energon::DecodeLimits;
 using energon::DType;
 using energon::ErrorCode;
 using energon::HeapBufferPool;
@@ -17,13 +16,13 @@ using energon::SharedBytes;
 using energon::TensorSpec;
 using energon::Value;
 using energon::testing::exact_copy;
-using energon::testing::from_vector;
 using energon::testing::kind_of;
 using energon::testing::numbers_of;
 using energon::testing::outcome_of;
 using energon::testing::outcomes_of_cuts;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 namespace vectors = energon::testing::vectors;
 
 namespace {
@@ -33,7 +32,7 @@ Value npy(std::string_view bytes) {
   return NpyDecoder().decode(exact_copy(bytes).view, memory);
 }
 
-Value vector_npy(std::string_view base64) { return npy(from_vector(base64)); }
+Value vector_npy(std::string_view base64) { return npy(stored_part(base64)); }
 
 const auto kDecode = [](const SharedBytes& bytes) {
   HeapBufferPool memory;
@@ -164,7 +163,7 @@ TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
       {vectors::kObjects, "pickles, which are never"},
       {vectors::kStructured, "structured"}};
   for (const auto& [vector, text] : cases) {
-    CHECK_THAT(refusal(kDecode, from_vector(vector), ErrorCode::kUnsupported),
+    CHECK_THAT(refusal(kDecode, stored_part(vector), ErrorCode::kUnsupported),
                Catch::Contains(std::string(text)));
   }
   for (const std::string type : {"|i2", "<i3", "<f16", "|V2", "<b2", "<i2x", "<i", "<q8"}) {
@@ -179,7 +178,7 @@ TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
 }
 
 TEST_CASE("probe tells the shape and decode_into wants its bytes", "[media][data]") {
-  const std::string encoded = from_vector(vectors::kUInt16);
+  const std::string encoded = stored_part(vectors::kUInt16);
   const NpyDecoder decoder;
   CHECK(decoder.probe(energon::as_bytes(encoded)) == TensorSpec{DType::kInt32, {3}});
   std::vector<std::byte> memory(13);
@@ -195,13 +194,13 @@ TEST_CASE("an array above the limit is refused by probe", "[media][data]") {
   const auto probe = [](const SharedBytes& bytes) {
     NpyDecoder({.max_bytes = 11}).probe(bytes.view);
   };
-  CHECK_THAT(refusal(probe, from_vector(vectors::kUInt16), ErrorCode::kResourceExhausted),
+  CHECK_THAT(refusal(probe, stored_part(vectors::kUInt16), ErrorCode::kResourceExhausted),
              Catch::Contains("12 bytes, the limit is 11"));
 }
 
 TEST_CASE("a damaged npy is refused or has other numbers", "[media][data]") {
   for (const std::string_view vector : {vectors::kFloat32, vectors::kUInt32BigFortran}) {
-    const std::string encoded = from_vector(vector);
+    const std::string encoded = stored_part(vector);
     CHECK(outcomes_of_cuts(kDecode, encoded) == std::set<std::string>{"corrupt_data"});
     const auto flips = outcomes_of_flips(kDecode, encoded);
     CHECK(flips.at("corrupt_data") > 100);

@@ -12,7 +12,6 @@ using energon::SharedBytes;
 using energon::Tensor;
 using energon::Value;
 using energon::testing::exact_copy;
-using energon::testing::from_vector;
 using energon::testing::is_same;
 using energon::testing::kind_of;
 using energon::testing::numbers_of;
@@ -20,6 +19,7 @@ using energon::testing::outcome_of;
 using energon::testing::outcomes_of_cuts;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 namespace vectors = energon::testing::vectors;
 
 namespace {
@@ -58,7 +58,7 @@ bool lies_in(const Value& value, const SharedBytes& bytes) {
 }  // namespace
 
 TEST_CASE("safetensors give their tensors by name", "[media][data]") {
-  const Mapping tensors = tensors_of(exact_copy(from_vector(vectors::kSafetensors)));
+  const Mapping tensors = tensors_of(exact_copy(stored_part(vectors::kSafetensors)));
   CHECK(tensors.size() == 7);
   CHECK(kind_of(find(tensors, "weight")) == "float32 (2, 3)");
   CHECK(numbers_of<float>(find(tensors, "weight")) == std::vector<float>{-1, -0.5, 0, 0.5, 1, 1.5});
@@ -73,18 +73,18 @@ TEST_CASE("safetensors give their tensors by name", "[media][data]") {
   CHECK(metadata.size() == 2);
   CHECK(is_same(find(metadata, "format"), "pt"));
   CHECK(is_same(find(metadata, "note"), "ä"));
-  const Mapping half = tensors_of(exact_copy(from_vector(vectors::kSafetensorsBfloat16)));
+  const Mapping half = tensors_of(exact_copy(stored_part(vectors::kSafetensorsBfloat16)));
   CHECK(kind_of(half.at(0).second) == "bfloat16 (2)");
   CHECK(numbers_of<std::uint16_t>(half.at(0).second) == std::vector<std::uint16_t>{0x3F80, 0xC000});
 }
 
 TEST_CASE("aligned safetensors are views of the part, others copies", "[media][data]") {
-  const SharedBytes part = exact_copy(from_vector(vectors::kSafetensors));
+  const SharedBytes part = exact_copy(stored_part(vectors::kSafetensors));
   const Mapping tensors = tensors_of(part);
   CHECK(lies_in(find(tensors, "weight"), part));
   CHECK(lies_in(find(tensors, "index"), part));
   CHECK_FALSE(lies_in(find(tensors, "u2"), part));
-  const SharedBytes shifted_owner = exact_copy("x" + from_vector(vectors::kSafetensors));
+  const SharedBytes shifted_owner = exact_copy("x" + stored_part(vectors::kSafetensors));
   const SharedBytes shifted{shifted_owner.view.subspan(1), shifted_owner.owner};
   const Mapping copies = tensors_of(shifted);
   CHECK_FALSE(lies_in(find(copies, "weight"), shifted));
@@ -93,7 +93,7 @@ TEST_CASE("aligned safetensors are views of the part, others copies", "[media][d
 }
 
 TEST_CASE("safetensors of other types are refused by name", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, from_vector(vectors::kSafetensorsFloat8), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecode, stored_part(vectors::kSafetensorsFloat8), ErrorCode::kUnsupported),
              Catch::Contains("'w8'") && Catch::Contains("F8_E4M3"));
   CHECK_THAT(
       refusal(kDecode, file_of(R"({"x":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}})", 8),
@@ -151,14 +151,14 @@ TEST_CASE("a header that is only claimed takes no memory", "[media][data]") {
     HeapBufferPool memory;
     decode_safetensors(bytes, {.max_bytes = 20000}, memory);
   };
-  CHECK(outcome_of(decode, from_vector(vectors::kSafetensors)) == "value");
+  CHECK(outcome_of(decode, stored_part(vectors::kSafetensors)) == "value");
   const std::string large = R"({"x":{"dtype":"U16","shape":[6000],"data_offsets":[0,12000]}})";
   CHECK_THAT(refusal(decode, file_of(large, 12000), ErrorCode::kResourceExhausted),
              Catch::Contains("24000"));
 }
 
 TEST_CASE("damaged safetensors are refused or others", "[media][data]") {
-  const std::string file = from_vector(vectors::kSafetensors);
+  const std::string file = stored_part(vectors::kSafetensors);
   CHECK(outcomes_of_cuts(kDecode, file) == std::set<std::string>{"corrupt_data"});
   const auto flips = outcomes_of_flips(kDecode, file);
   CHECK(flips.at("corrupt_data") > 500);

@@ -12,12 +12,12 @@ using energon::List;
 using energon::SharedBytes;
 using energon::Tensor;
 using energon::testing::exact_copy;
-using energon::testing::from_vector;
 using energon::testing::kind_of;
 using energon::testing::numbers_of;
 using energon::testing::outcome_of;
 using energon::testing::outcomes_of_flips;
 using energon::testing::refusal;
+using energon::testing::stored_part;
 
 namespace {
 
@@ -54,7 +54,7 @@ std::string array(std::string code, std::int64_t dimensions, const std::string& 
 }  // namespace
 
 TEST_CASE("tenbin of WebDataset gives its arrays", "[media][data]") {
-  const List arrays = tenbin(from_vector(energon::testing::vectors::kTenbin));
+  const List arrays = tenbin(stored_part(energon::testing::vectors::kTenbin));
   REQUIRE(arrays.size() == 4);
   CHECK(kind_of(arrays[0]) == "float32 (2, 3)");
   CHECK(numbers_of<float>(arrays[0]) == std::vector<float>{-1, -0.5, 0, 0.5, 1, 1.5});
@@ -111,7 +111,7 @@ TEST_CASE("damaged tenbin is refused with the place", "[media][data]") {
 }
 
 TEST_CASE("tenbin that is cut or changed is refused or another", "[media][data]") {
-  const std::string file = from_vector(energon::testing::vectors::kTenbin);
+  const std::string file = stored_part(energon::testing::vectors::kTenbin);
   const auto flips = outcomes_of_flips(kDecode, file);
   CHECK(flips.at("corrupt_data") > 200);
   CHECK(flips.count("internal") + flips.count("invalid_argument") == 0);

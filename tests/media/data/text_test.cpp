@@ -2,7 +2,6 @@
 
 #include "tests/media/data/encoded_parts.h"
 
-using energon::as_bytes;
 using energon::decode_integer;
 using energon::decode_text;
 using energon::ErrorCode;

@@ -1,6 +1,8 @@
-// Torch files whose pickle no good program writes.
+// Torch files whose pickle no good program writes. The letters are opcodes:
+// media/data/pickle_ops.h.
 
-#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "media/data/torch_file.h"
 #include "tests/media/data/encoded_parts.h"
@@ -10,21 +12,17 @@ using energon::decode_torch_file;
 using energon::DecodeLimits;
 using energon::ErrorCode;
 using energon::HeapBufferPool;
-using energon::List;
 using energon::Mapping;
 using energon::SharedBytes;
 using energon::Value;
 using energon::testing::exact_copy;
 using energon::testing::is_same;
-using energon::testing::numbers_of;
 using energon::testing::outcome_of;
 using energon::testing::refusal;
 using energon::testing::ZipBuilder;
+using std::string_literals::operator""s;
 
 namespace {
-
-// "MAGIC" and so on are opcodes: see pickle_ops.h.
-using namespace std::string_literals;
 
 std::string file_of(const std::string& pickle) {
   return ZipBuilder()

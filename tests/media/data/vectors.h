@@ -146,7 +146,7 @@ inline constexpr std::string_view kGzip =
     "e/tYxYSwNgAA";
 
 inline constexpr std::string_view kSafetensors =
-    "kAEAAAAAAAB7Il9fbWV0YWRhdGFfXyI6eyJmb3JtYXQiOiJwdCIsIm5vdGUiOiLDpCJ9LCJpbmRleCI6eyJkdHlwZSI6"
+    "kAEAAAAAAAB7Il9fbWV0YWRhdGFfXyI6eyJub3RlIjoiw6QiLCJmb3JtYXQiOiJwdCJ9LCJpbmRleCI6eyJkdHlwZSI6"
     "Ikk2NCIsInNoYXBlIjpbMSwyXSwiZGF0YV9vZmZzZXRzIjpbMCwxNl19LCJ3ZWlnaHQiOnsiZHR5cGUiOiJGMzIiLCJz"
     "aGFwZSI6WzIsM10sImRhdGFfb2Zmc2V0cyI6WzE2LDQwXX0sInU0Ijp7ImR0eXBlIjoiVTMyIiwic2hhcGUiOlsxXSwi"
     "ZGF0YV9vZmZzZXRzIjpbNDAsNDRdfSwiZW1wdHkiOnsiZHR5cGUiOiJGMTYiLCJzaGFwZSI6WzAsNF0sImRhdGFfb2Zm"

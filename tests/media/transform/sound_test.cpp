@@ -40,7 +40,7 @@ std::string refused_rates(std::int64_t frames, std::int64_t from, std::int64_t t
 
 }  // namespace
 
-TEST_CASE("integer samples become [-1, 1)") {
+TEST_CASE("integer samples become numbers from -1 to below 1") {
   CHECK(as_float_samples<std::int16_t>({-32768, -1, 0, 16384, 32767}) ==
         std::vector<float>{-1, -0x1p-15F, 0, 0.5F, 1 - 0x1p-15F});
   CHECK(as_float_samples<std::int32_t>({INT32_MIN, 0, 1 << 30, INT32_MAX}) ==

@@ -1,4 +1,4 @@
-#include "media/av/clip_range.h"
+#include "media/av/clip_span.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,60 @@
+// Captioning batches for a vision-language model, decoded in the workers:
+//
+//   image_text DATASET
+//
+// The workers draw a random resized crop of each JPEG, decode only that part of it, and write the
+// normalised pixels into the batch; captions stay texts.
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "energon/energon.h"
+#include "media/decode/transformed_image.h"
+
+using namespace energon;
+
+// One image tensor for a model of 64 x 64 pixels: float32 (3, 64, 64).
+static ImageTransform image_transform() {
+  ImageTransformOptions options;
+  options.format = {.mean = {0.481, 0.458, 0.408}, .stddev = {0.269, 0.261, 0.276}};
+  return ImageTransform({RandomResizedCrop{.width = 64, .height = 64, .scale = {0.5, 1.0}}},
+                        options);
+}
+
+static Sample encode(Sample sample, CallContext& context) {
+  static ImageTransform transform = image_transform();  // a worker runs one function at a time
+  Sample encoded;
+  encoded.set("image", decode_transformed(sample.bytes("jpg").view, transform, context.rng(),
+                                          context.memory()));
+  encoded.set("caption", std::string(sample.text("txt")));
+  return encoded;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: image_text DATASET\n");
+    return 2;
+  }
+  try {
+    TrainOptions options{.batch_size = 8, .shuffle_buffer_size = 32, .repeat = false};
+    options.task_encoder.encode_sample = MapFunction(encode);
+    options.task_encoder.batch = generic_batch;  // stacks the images, lists the captions
+    SavableDataLoader loader(train_dataset(argv[1], {}, options),
+                             {.worker_config = {.num_workers = 2}});
+    int batches = 0;
+    while (const auto batch = loader.next()) {
+      if (batches++ == 0) {
+        std::printf("image: %s\n", describe(batch->at("image")).c_str());
+        for (const std::string_view caption : batch->text_list("caption")) {
+          std::printf("  %.*s\n", static_cast<int>(caption.size()), caption.data());
+        }
+      }
+    }
+    std::printf("%d batches\n", batches);
+    return 0;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "image_text: %s\n", error.what());
+    return 1;
+  }
+}
