@@ -20,7 +20,7 @@
 namespace energon::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ValueJson = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(std::string_view wanted, const Value& value) {
   throw Error(
@@ -29,36 +29,36 @@ using Json = nlohmann::ordered_json;
                   wanted, describe(value)));
 }
 
-Json json_of(const Value& value) {
+ValueJson json_of(const Value& value) {
   return std::visit(Overloaded{
-                        [](const SharedBytes& bytes) -> Json {
+                        [](const SharedBytes& bytes) -> ValueJson {
                           return {{"bytes", bytes.size()}, {"digest", to_hex(xxh3_64(bytes.view))}};
                         },
-                        [](const std::string& text) -> Json { return text; },
-                        [](std::int64_t integer) -> Json { return integer; },
-                        [](double number) -> Json { return number; },
-                        [](const Tensor& tensor) -> Json {
+                        [](const std::string& text) -> ValueJson { return text; },
+                        [](std::int64_t integer) -> ValueJson { return integer; },
+                        [](double number) -> ValueJson { return number; },
+                        [](const Tensor& tensor) -> ValueJson {
                           return {{"dtype", to_string(tensor.dtype)},
                                   {"shape", tensor.shape},
                                   {"digest", to_hex(xxh3_64(tensor.data.view))}};
                         },
-                        [](const List& list) -> Json {
-                          Json json = Json::array();
+                        [](const List& list) -> ValueJson {
+                          ValueJson json = ValueJson::array();
                           for (const Value& element : list) {
                             json.push_back(json_of(element));
                           }
                           return json;
                         },
-                        [](const Mapping& mapping) -> Json {
-                          Json json = Json::object();
+                        [](const Mapping& mapping) -> ValueJson {
+                          ValueJson json = ValueJson::object();
                           for (const auto& [name, element] : mapping) {
                             json[name] = json_of(element);
                           }
                           return json;
                         },
-                        [](const LazyBytes& lazy) -> Json { return lazy.describe(); },
-                        [](Null) -> Json { return nullptr; },
-                        [](bool truth) -> Json { return truth; },
+                        [](const LazyBytes& lazy) -> ValueJson { return lazy.describe(); },
+                        [](Null) -> ValueJson { return nullptr; },
+                        [](bool truth) -> ValueJson { return truth; },
                     },
                     value.base());
 }
@@ -178,7 +178,7 @@ std::string wav_of(const Value& value) {
 }  // namespace
 
 std::string value_json(const Value& value) {
-  return json_of(value).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_of(value).dump(2, ' ', false, ValueJson::error_handler_t::replace) + "\n";
 }
 
 std::string decoded_file(const std::string& path, const Value& value) {
