@@ -37,6 +37,7 @@ rooms=(
   "wrappers/held"
   "wrappers/watch"
   "wrappers/stages"
+  "wrappers/types"
   "wrappers/batching"
   "wrappers/recipe"
   "energon"

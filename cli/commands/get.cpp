@@ -22,10 +22,12 @@
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
 #include "io/hash.h"
+#include "io/recipe/typed_yaml.h"
 #include "io/tar/member_name.h"
 #include "media/decode/sample_decoder.h"
 #include "wrappers/held/combine.h"
 #include "wrappers/recipe/referenced_samples.h"
+#include "wrappers/stages/typed_samples.h"
 
 namespace energon::cli {
 namespace {
@@ -102,6 +104,18 @@ void keep_part(FoundSample& found, const std::string& name) {
   std::erase_if(found.parts, [&](const FoundPart& part) { return part.name != name; });
 }
 
+// The sample that the dataset.yaml of its dataset describes.
+Sample typed_sample(const FoundSample& found, const GetFlags& flags) {
+  SampleDecoderOptions options;
+  options.image = flags.loader.decode.value_or(options.image);
+  Sample sample = found.sample;
+  const std::string& folder = source_of(sample, 0).shard->dataset_path;
+  TypedSampleMaker(typed_samples_of(read_dataset_yaml(folder, std::nullopt)),
+                   SampleDecoder(options))
+      .make(sample, heap_memory());
+  return sample;
+}
+
 Sample decoded_sample(const FoundSample& found, const GetFlags& flags) {
   Sample sample = found.sample;
   SampleDecoder({.image = *flags.loader.decode, .av = AvMode::kTensors, .guess_content = true})
@@ -111,7 +125,7 @@ Sample decoded_sample(const FoundSample& found, const GetFlags& flags) {
 
 // What the decoders make of `found`: on standard output as JSON, or one part in a file.
 void give_decoded(const FoundSample& found, const GetFlags& flags) {
-  Sample sample = decoded_sample(found, flags);
+  Sample sample = flags.loader.typed ? typed_sample(found, flags) : decoded_sample(found, flags);
   const bool is_one = sample.fields.size() == 1;
   if (!flags.output.empty() && flags.output != "-") {
     if (!is_one) {
@@ -128,6 +142,9 @@ int run_get_by_key(const GetFlags& flags) {
   if (flags.output == "-" && !wanted.part) {
     throw UsageError{"--output - takes one part: name it, as KEY.part"};
   }
+  if (flags.loader.typed && wanted.part) {
+    throw UsageError{"--typed makes a sample of all its parts: name a KEY without a part"};
+  }
   FoundSample found = look_up_sample(
       flags.loader.path, wanted.key,
       {.open = key_lookup_options(flags.loader),
@@ -135,7 +152,7 @@ int run_get_by_key(const GetFlags& flags) {
   if (wanted.part) {
     keep_part(found, *wanted.part);
   }
-  if (flags.loader.decode) {
+  if (flags.loader.decode || flags.loader.typed) {
     give_decoded(found, flags);
   } else if (flags.output.empty()) {
     if (flags.is_json) {
@@ -251,9 +268,10 @@ int run_get_by_restore_key(const GetFlags& flags) {
   if (flags.output == "-") {
     throw UsageError{"--output - takes one part; the samples of a batch go to a folder"};
   }
-  const bool is_decoded = flags.loader.decode.has_value();
+  const bool is_decoded = flags.loader.decode || flags.loader.typed;
   if (is_decoded && !flags.output.empty()) {
-    throw UsageError{"--output writes the parts of a batch as they are: leave --decode out"};
+    throw UsageError{
+        "--output writes the parts of a batch as they are: leave --decode and --typed out"};
   }
   const RestoreKey key = RestoreKey::from_text(flags.restore_key);
   const bool is_of_dump = is_batch_of_dump(key, is_decoded);

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -18,14 +17,18 @@
 #include <fmt/format.h>
 
 #include "cli/commands/command.h"
+#include "cli/job/ask.h"
 #include "cli/job/at_least.h"
 #include "cli/job/interrupt.h"
 #include "cli/job/prepare_kinds.h"
+#include "cli/job/sample_type_flags.h"
+#include "cli/job/sample_type_wizard.h"
 #include "cli/job/strict_tars.h"
 #include "cli/show/output.h"
 #include "cli/show/progress_line.h"
 #include "cli/show/split_summary.h"
 #include "io/error.h"
+#include "io/prepare/first_samples.h"
 
 namespace energon::cli {
 namespace {
@@ -45,6 +48,7 @@ struct PrepareFlags {
   bool is_updating = false;
   bool is_progress_shown = true;
   std::optional<std::string> cache_dir;
+  SampleTypeFlags samples;
 };
 
 // "8,1,1" or "0.8, 0.1, 0.1": train, val and test.
@@ -97,16 +101,6 @@ std::vector<SplitPattern> parse_patterns(const std::vector<std::string>& texts) 
   return patterns;
 }
 
-std::string ask(const std::string& question) {
-  output().flush();
-  std::cerr << question << std::flush;
-  std::string answer;
-  if (!std::getline(std::cin, answer)) {
-    throw Error(ErrorCode::kCancelled, "no answer; nothing was prepared");
-  }
-  return answer;
-}
-
 bool is_prepared(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path + "/.nv-meta/.info.json", ignored) ||
@@ -123,7 +117,8 @@ PrepareOptions choose_options(const PrepareFlags& flags) {
     options.split_ratios = parse_ratio(flags.split_ratio);
   }
   options.split_patterns = parse_patterns(flags.split_parts);
-  const bool is_interactive = !flags.is_non_interactive && ::isatty(STDIN_FILENO) == 1;
+  const bool is_interactive =
+      !flags.is_non_interactive && (flags.samples.is_asking || ::isatty(STDIN_FILENO) == 1);
   if (flags.is_updating) {
     options.existing = Existing::kUpdate;
   } else if (flags.is_overwriting) {
@@ -140,6 +135,12 @@ PrepareOptions choose_options(const PrepareFlags& flags) {
     }
     options.split_ratios = parse_ratio(ask("Ratio of train, val and test, such as 8,1,1: "));
   }
+  options.samples =
+      flags.samples.is_asking
+          ? ask_for_samples(first_samples(flags.path, {.exclude_regexes = flags.exclude,
+                                                       .cache_dir = flags.cache_dir}),
+                            flags.samples)
+          : samples_of_flags(flags.samples);
   return options;
 }
 
@@ -210,6 +211,8 @@ std::vector<std::string> given_shard_flags(const PrepareFlags& flags) {
   add("--force-overwrite", flags.is_overwriting);
   add("--update", flags.is_updating);
   add("--cache-dir", flags.cache_dir.has_value());
+  const std::vector<std::string> more = given_sample_type_flags(flags.samples);
+  given.insert(given.end(), more.begin(), more.end());
   return given;
 }
 
@@ -263,7 +266,9 @@ void add_prepare(CLI::App& app, Run& run) {
   command->add_flag("--checksums", flags->has_checksums,
                     "Store a digest of every sample; reads all data once");
   add_strict_tars(*command, flags->has_strict_tars);
-  command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask");
+  add_sample_type_flags(*command, flags->samples);
+  command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask")
+      ->excludes("--interactive");
   auto* const overwrite = command->add_flag(
       "--force-overwrite", flags->is_overwriting,
       "Prepare again what is prepared, also where a tar is shorter than its index says");

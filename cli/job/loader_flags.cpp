@@ -88,6 +88,8 @@ void add_order_flags(CLI::App& command, LoaderFlags& flags) {
                   "(docs/media.md)")
       ->expected(0, 1)
       ->default_str("torchrgb");
+  command.add_flag("--typed", flags.typed,
+                   "Make samples of the type and the fields that each dataset.yaml describes");
   command
       .add_option("--shuffle-buffer-size", flags.shuffle_buffer_size,
                   "Samples to draw from; 0 and 1: no buffer")

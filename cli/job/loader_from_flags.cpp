@@ -116,7 +116,8 @@ DataOptions data_options(const LoaderFlags& flags) {
                    .cache_dir = flags.cache_dir},
           .check_shards = flags.check_shards,
           .verify_checksums = flags.verify_checksums,
-          .max_sample_bytes = flags.max_sample_bytes};
+          .max_sample_bytes = flags.max_sample_bytes,
+          .typed = flags.typed};
 }
 
 OpenOptions key_lookup_options(const LoaderFlags& flags) {

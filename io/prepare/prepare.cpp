@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <regex>
 #include <set>
 #include <utility>
 
@@ -29,10 +28,14 @@
 #include "io/index/sample_rows.h"
 #include "io/index/tar_index.h"
 #include "io/path_exists.h"
+#include "io/prepare/choose_shards.h"
 #include "io/prepare/earlier_prepare.h"
+#include "io/prepare/first_samples.h"
 #include "io/prepare/row_numbers.h"
 #include "io/prepare/staging_folder.h"
+#include "io/read_if_there.h"
 #include "io/recipe/dataset_yaml.h"
+#include "io/recipe/typed_yaml.h"
 #include "io/write_all.h"
 
 namespace energon {
@@ -53,6 +56,27 @@ void validate(const PrepareOptions& options) {
                 fmt::format("the name of the loader definition, '{}', must not have folders",
                             printable(*options.dataset_yaml_name)));
   }
+  if (options.samples && !options.dataset_yaml_name) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "typed samples are described in a loader definition: set dataset_yaml_name");
+  }
+}
+
+// Before hours of scanning. Returns warnings.
+std::vector<std::string> check_samples(const std::string& path, const PrepareOptions& options) {
+  const std::string text = dataset_yaml_of(*options.samples);
+  const std::string file = fmt::format("{}/.nv-meta/{}", path, *options.dataset_yaml_name);
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
+  if (options.existing == Existing::kRefuse &&
+      read_if_there(file, kLimitBytes).value_or(text) != text) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "this loader definition exists and says something else; to replace it: energon "
+                "prepare --force-overwrite",
+                {.path = file});
+  }
+  const std::vector<FirstSample> first = first_samples(
+      path, {.exclude_regexes = options.exclude_regexes, .cache_dir = options.cache_dir});
+  return check_parts_occur(options.samples->field_map, part_names_of(first));
 }
 
 unsigned mode_of(const std::string& path) {
@@ -61,27 +85,6 @@ unsigned mode_of(const std::string& path) {
     throw io_error("cannot stat", errno, {.path = path});
   }
   return status.st_mode & 0777U;
-}
-
-FoundShards choose_shards(const std::string& path, const PrepareOptions& options) {
-  FoundShards found = find_shards(path);
-  std::vector<std::string>& names = found.names;
-  for (const std::string& text : options.exclude_regexes) {
-    try {
-      const std::regex regex(text);
-      std::erase_if(names, [&](const std::string& name) { return std::regex_search(name, regex); });
-    } catch (const std::regex_error& error) {
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a regular expression: {}",
-                                                           printable(text), error.what()));
-    }
-  }
-  if (names.empty()) {
-    throw Error(ErrorCode::kNotFound,
-                "no shards to prepare: no .tar, .tgz, .tar.gz or .tar.zst that is not excluded",
-                {.path = path});
-  }
-  check_index_paths_differ(names);
-  return found;
 }
 
 SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options) {
@@ -177,7 +180,7 @@ class Preparation {
   Preparation(std::string path, const PrepareOptions& options)
       : path_(std::move(path)),
         options_(options),
-        found_(choose_shards(path_, options)),
+        found_(choose_shards(path_, options.exclude_regexes)),
         names_(found_.names),
         split_(choose_split(names_, options)),
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
@@ -399,8 +402,11 @@ class Preparation {
     staging_.write_meta_file("shard_record.bin", as_bytes(record), file_mode_);
     staging_.write_meta_file("shard_summary.bin", as_bytes(summary_.encode()), file_mode_);
     staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
-    if (options_.dataset_yaml_name &&
-        !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
+    if (options_.samples) {
+      staging_.write_meta_file(*options_.dataset_yaml_name,
+                               as_bytes(dataset_yaml_of(*options_.samples)), file_mode_);
+    } else if (options_.dataset_yaml_name &&
+               !path_exists(fmt::format("{}/.nv-meta/{}", path_, *options_.dataset_yaml_name))) {
       staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(crude_dataset_yaml()),
                                file_mode_);
     }
@@ -463,7 +469,13 @@ PrepareReport prepare(const std::string& path, const PrepareOptions& options,
   }
   complete_commit(path);
   check_not_prepared(path, options);
-  return Preparation(path, options).run(progress);
+  std::vector<std::string> warnings;
+  if (options.samples) {
+    warnings = check_samples(path, options);
+  }
+  PrepareReport report = Preparation(path, options).run(progress);
+  report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
+  return report;
 }
 
 }  // namespace energon

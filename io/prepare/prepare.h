@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "io/dataset/split_config.h"
+#include "io/recipe/field_map.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -52,6 +53,11 @@ struct PrepareOptions {
   /// Name of a minimal loader definition (crude samples) that is written into .nv-meta unless it
   /// exists, so that Energon can open the folder. Absent: none is written.
   std::optional<std::string> dataset_yaml_name = "dataset.yaml";
+
+  /// What the loader definition says instead: the type of the samples, and how they are made of
+  /// parts, each of which the first samples must have in some alternative. Replaces the definition
+  /// that exists; with Existing::kRefuse that is an Error.
+  std::optional<TypedSamples> samples = std::nullopt;
 
   /// Where compressed shards are expanded (io/index/index_cache.h). Absent: default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
@@ -92,7 +98,7 @@ struct PrepareReport {
 /// Prepares the folder `path`. Throws Error:
 ///   kNotFound         no such folder, or no shards in it
 ///   kInvalidArgument  prepared already, being prepared by another process, bad options, two shards
-///                     with one index name
+///                     with one index name, a field of typed samples without a part
 ///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all of
 ///                     them with shard, byte and reason. With kUpdate: a damaged index.sqlite
 ///   kCancelled        `stop` was requested; the folder is unchanged

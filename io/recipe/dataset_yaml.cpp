@@ -33,9 +33,68 @@ constexpr std::array<std::string_view, 13> kOfSamples = {
     "guess_content",        "video_decode_audio", "handler",
     "ignore_decoder_errors"};
 
+// Those that typed samples apply. The decoder of the pipeline decides the rest.
+constexpr std::array<std::string_view, 4> kOfTypes = {"sample_type", "field_map", "sample_loader",
+                                                      "__class__"};
+
 bool contains(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
+
+// Keeps what makes typed samples. That it cannot be read matters only where they are asked for.
+class SettingsReader {
+ public:
+  explicit SettingsReader(SampleSettings& settings) : settings_(settings) {}
+
+  void read(std::string_view key, const YamlValue& value) {
+    try {
+      if (key == "sample_type") {
+        read_sample_type(value);
+      } else if (key == "field_map") {
+        read_field_map(value);
+      } else if (key == "sample_loader") {
+        settings_.sample_loader = value.string();
+      }
+    } catch (const Error& error) {
+      settings_.problem = settings_.problem.value_or(error.message());
+    }
+  }
+
+  // The class of the dataset, which tells the type in older files.
+  void finish(const std::string& dataset_class) {
+    const bool is_of_type =
+        !dataset_class.empty() && dataset_class.find("StandardWebdataset") == std::string::npos;
+    if (!settings_.type_name && is_of_type) {
+      settings_.type_name = dataset_class;
+      settings_.type = dataset_class.find("Crude") != std::string::npos
+                           ? SampleType::kCrude
+                           : sample_type_of_class(dataset_class);
+    }
+  }
+
+ private:
+  void read_sample_type(const YamlValue& value) {
+    const YamlFields fields(value, {"__module__", "__class__"});
+    const std::string name = fields.at("__class__").string();
+    const auto module_name = fields.find("__module__");
+    const std::string place = module_name ? module_name->string() : "";
+    if (place.empty() || place == "megatron.energon" || place.starts_with("megatron.energon.")) {
+      settings_.type_name = name;
+      settings_.type = sample_type_of_class(name);
+    } else {
+      settings_.type_name = fmt::format("{}.{}", place, name);
+    }
+  }
+
+  void read_field_map(const YamlValue& value) {
+    settings_.field_map.emplace();
+    for (const auto& [field, expression] : value.entries()) {
+      settings_.field_map->emplace_back(field, expression.string());
+    }
+  }
+
+  SampleSettings& settings_;
+};
 
 class Reader {
  public:
@@ -61,6 +120,7 @@ class Reader {
     } else if (contains(kOfSamples, key)) {
       if (!value.is_null()) {
         not_applied_.push_back(key);
+        settings_.read(key, value);
       }
     } else if (key != "__module__") {
       value.fail(
@@ -78,9 +138,18 @@ class Reader {
     }
     // The type of crude samples is what we have.
     if (!not_applied_.empty()) {
-      result_.warnings.push_back(
+      result_.samples.warning =
           fmt::format("{}: not applied: {}; samples have their parts as they lie in the shards",
-                      printable(path), fmt::join(not_applied_, ", ")));
+                      printable(path), fmt::join(not_applied_, ", "));
+      result_.warnings.push_back(result_.samples.warning);
+    }
+    settings_.finish(class_);
+    result_.samples.path = path;
+    std::erase_if(not_applied_, [](const std::string& key) { return contains(kOfTypes, key); });
+    if (!not_applied_.empty()) {
+      result_.samples.typed_warning =
+          fmt::format("{}: not applied: {}; parts are decoded as the pipeline's decoder says",
+                      printable(path), fmt::join(not_applied_, ", "));
     }
   }
 
@@ -102,6 +171,7 @@ class Reader {
     if (value.is_map()) {
       value.fail("must be a list of parts or name a function");
     }
+    result_.samples.has_part_filter = true;
     if (!value.is_list()) {
       // A Python function that chooses parts: samples have all of them.
       not_applied_.push_back("part_filter");
@@ -140,6 +210,7 @@ class Reader {
   }
 
   DatasetYaml& result_;
+  SettingsReader settings_{result_.samples};
   std::string class_;
   std::vector<std::string> not_applied_;
 };

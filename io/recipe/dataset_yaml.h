@@ -1,9 +1,9 @@
 // `.nv-meta/dataset.yaml`: how a dataset is to be read.
 //
 // In Energon the file names the class that makes samples, and any of its constructor arguments. As
-// in Energon, values in the file override the loader's options. Samples here are plain parts, so
-// settings that make typed samples are not applied, and a warning says so. An unknown key is an
-// error.
+// in Energon, values in the file override the loader's options. Samples are plain parts unless
+// typed ones are asked for (io/recipe/typed_yaml.h), so settings that make typed samples are kept
+// as written, and a warning says that they are not applied. An unknown key is an error.
 
 #pragma once
 
@@ -11,12 +11,33 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/boxed_json.h"
+#include "io/dataset/sample_type.h"
 #include "io/recipe/metadataset.h"
 
 namespace energon {
+
+/// What the file says of typed samples, as written. typed_samples_of() checks it.
+struct SampleSettings {
+  std::string path = {};  ///< of the file
+  /// The class of sample_type, or of the dataset in older files; with the module if that is not
+  /// Energon's.
+  std::optional<std::string> type_name = std::nullopt;
+  std::optional<SampleType> type = std::nullopt;  ///< absent: none of ours
+  /// Fields and their expressions.
+  std::optional<std::vector<std::pair<std::string, std::string>>> field_map = std::nullopt;
+  std::optional<std::string> sample_loader = std::nullopt;  ///< a Python function
+  bool has_part_filter = false;
+  /// Why the above cannot be read, with place and line.
+  std::optional<std::string> problem = std::nullopt;
+  /// Of DatasetYaml::warnings, the one on settings of samples; and the one that takes its place
+  /// where samples are typed. Empty: none.
+  std::string warning = {};
+  std::string typed_warning = {};
+};
 
 struct DatasetYaml {
   BoxedJson subflavors = {};  ///< a JSON object
@@ -30,7 +51,10 @@ struct DatasetYaml {
   std::optional<std::optional<std::int64_t>> max_samples_per_sequence = std::nullopt;
   std::optional<std::optional<std::int64_t>> parallel_shard_iters = std::nullopt;  ///< null: 16
 
-  std::vector<std::string> warnings = {};  ///< settings in the file that are not applied
+  SampleSettings samples = {};
+
+  /// Settings in the file that are not applied, if samples have their parts as stored.
+  std::vector<std::string> warnings = {};
 };
 
 /// The content that prepare() writes: samples have their parts as stored.

@@ -14,6 +14,7 @@
 
 #include "energon/order/slice_order.h"
 #include "energon/read/leaf_dataset.h"
+#include "io/recipe/field_map.h"
 #include "io/recipe/metadataset.h"
 #include "io/recipe/subset.h"
 #include "io/store/store_pool.h"
@@ -47,6 +48,9 @@ struct PipelineLeaf {
   ShuffleMultiplier shuffle = {};                   ///< multiplies shuffle_over_epochs
   LeafSlicing slicing = {};                         ///< overrides the pipeline's options
   std::string subflavors = "{}";                    ///< a JSON object
+  /// What is made of the parts after decoding them (wrappers/stages/typed_samples.h).
+  /// Absent: samples have their parts.
+  std::optional<TypedSamples> typed = std::nullopt;
   StoreFactory primary = nullptr;  ///< the dataset's own files; absent: no access by name
   std::map<std::string, StoreFactory> aux = {};
 };

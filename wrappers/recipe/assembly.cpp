@@ -1,5 +1,6 @@
 #include "wrappers/recipe/assembly.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/limit.h"
 #include "wrappers/stages/read_samples.h"
+#include "wrappers/stages/typed_samples.h"
 #include "wrappers/watch/log_sample.h"
 
 namespace energon {
@@ -111,7 +113,10 @@ ReplaceFunction Assembly::add_reading(SampleOrder order) {
 // Decoding and cooking are one stage, because only the one after reading can replace samples.
 void Assembly::add_cooking(ReplaceFunction replace) {
   const TaskEncoder& encoder = encoding_.encoder;
-  if (!encoder.decoder && encoder.cookers.empty()) {
+  const bool is_typed =
+      std::any_of(data_.leaves.begin(), data_.leaves.end(),
+                  [](const PipelineLeaf& leaf) { return leaf.typed.has_value(); });
+  if (!is_typed && !encoder.decoder && encoder.cookers.empty()) {
     return;
   }
   const std::string_view name = encoder.cookers.empty() ? stage_names::kDecode : stage_names::kCook;
@@ -119,7 +124,10 @@ void Assembly::add_cooking(ReplaceFunction replace) {
   if (!encoder.cookers.empty()) {
     function = cook_function(encoder.cookers, data_.leaves, encoder.cache);
   }
-  if (encoder.decoder) {
+  if (is_typed) {
+    function = typed_samples(encoder.decoder.value_or(SampleDecoderOptions()), data_.leaves,
+                             std::move(function));
+  } else if (encoder.decoder) {
     function = decode_then(*encoder.decoder, std::move(function));
   }
   add<Map>(name, std::move(function), stage(name), std::move(replace));

@@ -10,6 +10,7 @@
 #include "io/error.h"
 #include "io/recipe/join_source.h"
 #include "io/recipe/recipe.h"
+#include "io/recipe/typed_yaml.h"
 
 namespace energon {
 namespace {
@@ -64,8 +65,13 @@ class Opener {
 
  private:
   void open_webdataset(const LeafReference& reference, PipelineLeaf& leaf) {
+    DatasetYaml yaml = reference.yaml;
+    if (options_.typed) {
+      leaf.typed = typed_samples_of(yaml);
+      apply(*leaf.typed, yaml);
+    }
     auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
-                              leaf.subflavors, reference.yaml, options_.check_shards);
+                              leaf.subflavors, yaml, options_.check_shards);
     leaf.slicing = slicing_of(reference.yaml);
     leaf.length = dataset->sample_count();
     if (dataset->shards().kind == "prepared") {
@@ -74,12 +80,26 @@ class Opener {
     leaf.dataset = std::move(dataset);
   }
 
+  // Reads only what is needed, and warns only of what is not applied.
+  static void apply(const TypedSamples& samples, DatasetYaml& yaml) {
+    std::erase(yaml.warnings, yaml.samples.warning);
+    if (!yaml.samples.typed_warning.empty()) {
+      yaml.warnings.push_back(yaml.samples.typed_warning);
+    }
+    if (samples.type != SampleType::kCrude) {
+      yaml.part_filter = samples.field_map.needed_parts();
+    }
+  }
+
   void open_jsonl(const LeafReference& reference, PipelineLeaf& leaf) {
     auto dataset = std::make_shared<const JsonlDataset>(
         reference.path, options_.open.cache_dir, leaf.subflavors, options_.open.exclude_files,
         options_.max_sample_bytes);
     data_.warnings.insert(data_.warnings.end(), dataset->warnings().begin(),
                           dataset->warnings().end());
+    if (options_.typed) {
+      leaf.typed.emplace();  // crude: there is no dataset.yaml
+    }
     leaf.length = dataset->sample_count();
     leaf.dataset = std::move(dataset);
     leaf.primary = [path = reference.path, cache_dir = options_.open.cache_dir] {
@@ -114,7 +134,25 @@ class Opener {
                                              .part_filter = yaml.part_filter});
   }
 
+  // The parts of a join belong to several datasets, so one field map cannot name them.
+  static TypedSamples crude_join(const LeafReference& reference) {
+    for (std::size_t i = 0; i < reference.columns.size(); ++i) {
+      const TypedSamples samples = typed_samples_of(reference.column_yaml.at(i));
+      if (samples.type != SampleType::kCrude) {
+        throw Error(ErrorCode::kUnsupported,
+                    fmt::format("the join has a dataset of {}, but only crude samples can be "
+                                "joined: read this data with typed = false and cook it",
+                                class_name(samples.type)),
+                    {.path = reference.columns[i].path});
+      }
+    }
+    return {};
+  }
+
   void open_join(const LeafReference& reference, PipelineLeaf& leaf) {
+    if (options_.typed) {
+      leaf.typed = crude_join(reference);
+    }
     const std::size_t warnings = data_.warnings.size();
     const std::size_t broken = data_.broken.size();
     read_committed(dataset_paths(reference), [&] {

@@ -28,13 +28,19 @@ struct DataOptions {
   /// Reading a tar sample or a JSONL line with more bytes than this is an error; no memory is
   /// allocated for it.
   std::uint64_t max_sample_bytes = WebdatasetOptions{}.max_sample_bytes;
+  /// Samples have the type and the fields that the dataset.yaml of their dataset says (sample_type
+  /// and field_map), and only the parts that these need are read. Datasets that say nothing, or
+  /// crude samples, give their parts, decoded.
+  bool typed = false;
   /// Functions for joins whose metadataset names a joiner, by the name of the class or function.
   /// For a class without an entry, the fields of all columns are merged, like Energon's
   /// Sample.from_joined; a function without an entry is an Error.
   std::map<std::string, JoinFunction> joiners = {};
 };
 
-/// Opens all leaves. Throws Error like load_recipe() and open_split(), with the path of the leaf.
+/// Opens all leaves. Throws Error like load_recipe() and open_split(), with the path of the leaf;
+/// if samples are typed, also as typed_samples_of() (io/recipe/typed_yaml.h), and kUnsupported for
+/// a join of datasets that have a sample type.
 PipelineData open_data(const std::string& path, const DataOptions& options = {});
 
 }  // namespace energon

@@ -96,6 +96,7 @@ void take_stages(const Config& config, Options& options) {
 PipelineData references_to(PipelineData data) {
   for (PipelineLeaf& leaf : data.leaves) {
     leaf.dataset = reference_leaf(std::move(leaf.dataset));
+    leaf.typed.reset();
     leaf.primary = nullptr;
     leaf.aux.clear();
   }

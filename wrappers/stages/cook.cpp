@@ -20,12 +20,16 @@ class Kitchen {
       : cache_options_(cache) {
     validate(cache);
     for (const PipelineLeaf& leaf : leaves) {
-      places_.push_back({.leaf = leaf, .cook = choose(cookers, leaf)});
+      const bool is_crude = !leaf.typed || leaf.typed->type == SampleType::kCrude;
+      places_.push_back({.leaf = leaf, .cook = is_crude ? choose(cookers, leaf) : nullptr});
     }
   }
 
   Sample cook(Sample crude, CallContext& call) {
     Place& place = places_.at(static_cast<std::size_t>(leaf_of(crude.restore_key)));
+    if (!place.cook) {
+      return crude;  // it is typed
+    }
     place.open();
     const std::function<FileCache&()> cache = [this]() -> FileCache& {
       if (!cache_) {

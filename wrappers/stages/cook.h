@@ -88,9 +88,10 @@ struct Cooker {
   std::string has_subflavors = "{}";
 };
 
-/// The function of the stage "cook": calls the cooker of each sample's leaf. Throws Error
-/// (kInvalidArgument) for a leaf without a matching cooker, naming the leaf and its subflavors, and
-/// for bad options of the cache.
+/// The function of the stage "cook": calls the cooker of each sample's leaf. As in Energon, samples
+/// of a leaf with a type other than crude are not cooked. Throws Error (kInvalidArgument) for
+/// another leaf without a matching cooker, naming the leaf and its subflavors, and for bad options
+/// of the cache.
 MapFunction cook_function(const std::vector<Cooker>& cookers,
                           const std::vector<PipelineLeaf>& leaves,
                           const FileCacheOptions& cache = {});

@@ -1,0 +1,149 @@
+#include "io/recipe/typed_yaml.h"
+
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+using energon::dataset_yaml_of;
+using energon::DatasetYaml;
+using energon::ErrorCode;
+using energon::parse_field_expression;
+using energon::SampleType;
+using energon::typed_samples_of;
+using energon::TypedSamples;
+using energon::testing::error_of;
+using energon::testing::TempDir;
+
+namespace {
+
+DatasetYaml yaml_of(const std::string& text) {
+  const TempDir folder;
+  folder.write(".nv-meta/dataset.yaml", text);
+  return energon::read_dataset_yaml(folder.path(), std::nullopt);
+}
+
+std::string refused(const std::string& text, ErrorCode code = ErrorCode::kInvalidArgument) {
+  // Only where typed samples are asked for.
+  const DatasetYaml yaml = yaml_of(text);
+  CHECK_FALSE(yaml.warnings.empty());
+  return error_of([&] { typed_samples_of(yaml); }, code);
+}
+
+const std::string kCaptioning =
+    "sample_type: {__module__: megatron.energon, __class__: CaptioningSample}\n";
+
+}  // namespace
+
+TEST_CASE("sample_type and field_map of dataset.yaml make typed samples", "[io][typed_yaml]") {
+  const DatasetYaml yaml = yaml_of(kCaptioning +
+                                   "field_map: {image: 'jpg,png', caption: 'json[caption][0]'}\n"
+                                   "subflavors: {a: 1}\n");
+  CHECK(yaml.samples.type_name == "CaptioningSample");
+  CHECK(yaml.samples.type == SampleType::kCaptioning);
+  const TypedSamples samples = typed_samples_of(yaml);
+  CHECK(samples ==
+        TypedSamples{
+            .type = SampleType::kCaptioning,
+            .field_map = {.fields = {{"image", parse_field_expression("jpg,png")},
+                                     {"caption", parse_field_expression("json[caption][0]")}}}});
+  CHECK(yaml.samples.typed_warning.empty());
+  // Only the class, as it may be written by hand, and the classes of older files.
+  CHECK(typed_samples_of(yaml_of("sample_type: {__class__: TextSample}\nfield_map: {text: txt}\n"))
+            .type == SampleType::kText);
+  CHECK(typed_samples_of(yaml_of("__module__: megatron.energon\n__class__: VQAWebdataset\n"
+                                 "field_map: {image: jpg, context: txt}\n"))
+            .type == SampleType::kVqa);
+}
+
+TEST_CASE("a dataset.yaml without a type has crude samples", "[io][typed_yaml]") {
+  CHECK(typed_samples_of(DatasetYaml()) == TypedSamples());
+  for (const char* const text :
+       {"subflavors: {a: 1}\n", "__class__: CrudeWebdataset\n",
+        "__module__: megatron.energon\n__class__: CrudeWebdataset\npart_filter: [jpg]\n",
+        "sample_type: {__module__: megatron.energon, __class__: CrudeSample}\n"}) {
+    CHECK(typed_samples_of(yaml_of(text)) == TypedSamples());
+  }
+}
+
+TEST_CASE("what cannot make typed samples is refused where they are asked for",
+          "[io][typed_yaml]") {
+  CHECK_THAT(refused("sample_type: {__module__: my.samples, __class__: TextSample}\n"
+                     "field_map: {text: txt}\n"),
+             Catch::Contains("'my.samples.TextSample' is not known") &&
+                 Catch::Contains("CaptioningSample, ImageSample") &&
+                 Catch::Contains("dataset.yaml"));
+  CHECK_THAT(refused("__class__: MyWebdataset\nfield_map: {text: txt}\n"),
+             Catch::Contains("'MyWebdataset' is not known"));
+  CHECK_THAT(refused(kCaptioning + "sample_loader: loader.py:load\npart_filter: loader.py:parts\n",
+                     ErrorCode::kUnsupported),
+             Catch::Contains("'loader.py:load', a Python function"));
+  CHECK_THAT(refused(kCaptioning), Catch::Contains("CaptioningSample needs a field_map"));
+  CHECK_THAT(refused("field_map: {image: jpg}\n"), Catch::Contains("no sample_type"));
+  CHECK_THAT(refused("sample_type: {__class__: CrudeSample}\nfield_map: {a: b}\n"),
+             Catch::Contains("CrudeSample has no fields"));
+  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg}\n"),
+             Catch::Contains("lacks 'caption'"));
+  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: txt, label: cls}\n"),
+             Catch::Contains("has 'label'"));
+  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: 'json[a'}\n"),
+             Catch::Contains("field_map.caption: the expression 'json[a' is wrong"));
+  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: txt}\npart_filter: [jpg]\n"),
+             Catch::Contains("remove part_filter"));
+}
+
+TEST_CASE("what is no type and no map is refused with place and line", "[io][typed_yaml]") {
+  CHECK_THAT(refused("sample_type: CaptioningSample\n"),
+             Catch::Contains("sample_type must be a mapping, line 1"));
+  CHECK_THAT(refused("sample_type: {__module__: megatron.energon}\n"),
+             Catch::Contains("sample_type has no '__class__'"));
+  CHECK_THAT(refused("sample_type: {__class__: TextSample, a: b}\n"), Catch::Contains("a is not"));
+  CHECK_THAT(refused(kCaptioning + "field_map: [image, caption]\n"),
+             Catch::Contains("field_map must be a mapping, line 2"));
+  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: [txt]}\n"),
+             Catch::Contains("field_map.caption must be a string, line 2"));
+  CHECK_THAT(refused(kCaptioning + "sample_loader: {a: b}\n"),
+             Catch::Contains("sample_loader must be a string"));
+}
+
+TEST_CASE("settings of decoders stay a warning, in other words", "[io][typed_yaml]") {
+  const DatasetYaml yaml =
+      yaml_of(kCaptioning + "image_decode: torchrgb8\nfield_map: {image: jpg, caption: txt}\n");
+  REQUIRE(yaml.warnings.size() == 1);
+  CHECK(yaml.warnings[0] == yaml.samples.warning);
+  CHECK_THAT(yaml.samples.warning,
+             Catch::Contains("not applied: sample_type, image_decode, field_map; samples have"));
+  CHECK_THAT(yaml.samples.typed_warning,
+             Catch::Contains("not applied: image_decode; parts are decoded as"));
+}
+
+TEST_CASE("a written dataset.yaml is Energon's and reads as what it was made of",
+          "[io][typed_yaml]") {
+  TypedSamples samples{.type = SampleType::kCaptioning};
+  samples.field_map.fields = {{"image", parse_field_expression("jpg,seg.png")},
+                              {"caption", parse_field_expression("json[captions][-1]")}};
+  CHECK(dataset_yaml_of(samples) ==
+        "sample_type:\n  __module__: megatron.energon\n  __class__: CaptioningSample\n"
+        "field_map:\n  image: jpg,seg.png\n  caption: json[captions][-1]\n");
+  CHECK(typed_samples_of(yaml_of(dataset_yaml_of(samples))) == samples);
+  CHECK(dataset_yaml_of({}) == energon::crude_dataset_yaml());
+  samples.field_map.fields.pop_back();
+  CHECK_THROWS_WITH(dataset_yaml_of(samples), Catch::Contains("lacks 'caption'"));
+}
+
+TEST_CASE("expressions that YAML would take for something else are quoted", "[io][typed_yaml]") {
+  for (const char* const text :
+       {"null", "True", "off",   "123",  "1.5",     "a: b", "#a", "a #b", "~",  "json[a: b]", "&a",
+        "*a",   "'a'",  "\"a\"", "a\\b", "json[é]", "-a",   "!a", "%a",   "@a", "json[a\tb]"}) {
+    INFO(text);
+    const TypedSamples samples{.type = SampleType::kText,
+                               .field_map = {.fields = {{"text", parse_field_expression(text)}}}};
+    CHECK(typed_samples_of(yaml_of(dataset_yaml_of(samples))) == samples);
+  }
+  CHECK_THROWS_WITH(
+      dataset_yaml_of({.type = SampleType::kText,
+                       .field_map = {.fields = {{"text", parse_field_expression("\xff")}}}}),
+      Catch::Contains("is not UTF-8"));
+}

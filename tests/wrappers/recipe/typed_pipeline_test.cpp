@@ -1,0 +1,200 @@
+// Datasets whose dataset.yaml describes typed samples, through the pipelines.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "energon/sample/restore_key.h"
+#include "tests/support/error_of.h"
+#include "tests/wrappers/typed_dataset.h"
+#include "wrappers/recipe/order_pipeline.h"
+#include "wrappers/recipe/pipeline.h"
+#include "wrappers/types/image_samples.h"
+
+using energon::CaptioningSample;
+using energon::CookContext;
+using energon::DataOptions;
+using energon::Dataset;
+using energon::ErrorCode;
+using energon::HeapBufferPool;
+using energon::PipelineFactory;
+using energon::Sample;
+using energon::SampleType;
+using energon::ValOptions;
+using energon::testing::error_of;
+using energon::testing::kCaptionsYaml;
+using energon::testing::TempDir;
+using energon::testing::write_captions;
+
+namespace {
+
+const DataOptions kTyped = {.split = "train", .typed = true};
+
+// All items of the only stream.
+std::vector<Sample> all_of(const PipelineFactory& make) {
+  HeapBufferPool memory;
+  const auto stream = make({.memory = memory});
+  std::vector<Sample> items;
+  while (auto item = stream->next()) {
+    items.push_back(std::move(*item));
+  }
+  return items;
+}
+
+std::vector<std::string> names_in(const Sample& sample) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : sample.fields) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::string blend_of(const TempDir& folder, const std::string& entries) {
+  return folder.write("m.yaml", "__class__: MetadatasetV2\nsplits: {train: " + entries + "}\n");
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a pipeline makes the samples that dataset.yaml describes", "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(folder, "ds", 4, kCaptionsYaml);
+  const auto samples = all_of(energon::val_dataset(folder.file("ds"), kTyped));
+  REQUIRE(samples.size() == 4);
+  for (const Sample& sample : samples) {
+    CHECK(names_in(sample) == Names{"image", "caption"});
+    const auto typed = CaptioningSample::from(sample);
+    CHECK(typed.key == sample.keys.front());
+    CHECK(typed.caption == "c" + std::to_string(std::stoi(typed.key)));
+    CHECK(typed.image.shape == std::vector<std::int64_t>{3, 1, 2});
+    CHECK(sample.sources.size() == 1);
+  }
+  // The values of the PNG from 0 to 1, channels first: 255, 0, 51 and 0, 102, 255.
+  const auto* const values =
+      reinterpret_cast<const float*>(samples[0].tensor("image").data.view.data());
+  CHECK(std::vector<float>(values, values + 6) == std::vector<float>{1, 0, 0, 0.4F, 0.2F, 1});
+  // As the decoder of the encoder says.
+  ValOptions options;
+  options.task_encoder.decoder = energon::SampleDecoderOptions{.image = "rgb8"};
+  const auto bytes = all_of(energon::val_dataset(folder.file("ds"), kTyped, options));
+  CHECK(bytes.at(1).tensor("image").dtype == energon::DType::kUInt8);
+  CHECK(bytes.at(1).tensor("image").shape == std::vector<std::int64_t>{1, 2, 3});
+}
+
+TEST_CASE("typed samples read only the parts that they need", "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(folder, "ds", 2, kCaptionsYaml);
+  const auto data = energon::open_data(folder.file("ds"), kTyped);
+  CHECK(data.warnings.empty());
+  REQUIRE(data.leaves.at(0).typed);
+  CHECK(data.leaves[0].typed->type == SampleType::kCaptioning);
+  const auto& dataset = dynamic_cast<const energon::Webdataset&>(*data.leaves[0].dataset);
+  CHECK(dataset.options().part_filter == Names{"png", "jpg", "json"});
+  // Without asking, parts are as stored, with a warning.
+  const auto plain = energon::open_data(folder.file("ds"), {.split = "train"});
+  CHECK_FALSE(plain.leaves.at(0).typed);
+  CHECK(plain.warnings.size() == 1);
+  CHECK(names_in(all_of(energon::val_dataset(folder.file("ds"), {.split = "train"})).at(0)) ==
+        Names{"json", "png", "txt", "bad.json"});
+}
+
+TEST_CASE("a blend may have typed and crude samples", "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(folder, "typed", 2, kCaptionsYaml);
+  write_captions(folder, "crude", 2, "__class__: CrudeWebdataset\npart_filter: [txt, json]\n", 10);
+  folder.write("lines.jsonl", "{\"n\": 1}\n");
+  const std::string path =
+      blend_of(folder, "{blend_epochized: [{path: typed}, {path: crude}, {path: lines.jsonl}]}");
+  const auto samples = all_of(energon::val_dataset(path, kTyped));
+  REQUIRE(samples.size() == 5);
+  CHECK(samples[0].text("caption") == "c0");
+  CHECK(names_in(samples[2]) == Names{"json", "txt"});
+  CHECK(samples[2].text("txt") == "t10");
+  CHECK(samples[2].mapping("json").at(1).first == "label");
+  CHECK(samples[4].mapping("json").at(0).first == "n");
+  // Cookers are for the crude ones.
+  ValOptions options;
+  options.task_encoder.cookers = {{.cook = [](Sample crude, CookContext&) {
+    crude.set("cooked", true);
+    return crude;
+  }}};
+  const auto cooked = all_of(energon::val_dataset(path, kTyped, options));
+  CHECK(cooked.at(0).find("cooked") == nullptr);
+  CHECK(cooked.at(2).boolean("cooked"));
+}
+
+TEST_CASE("a typed sample can be restored, and encoded as its struct", "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(folder, "ds", 6, kCaptionsYaml);
+  energon::TrainOptions options;
+  options.repeat = false;
+  options.task_encoder.encode_sample = [](Sample sample, energon::CallContext&) {
+    auto typed = CaptioningSample::from(sample);
+    typed.caption += "!";
+    return typed.to_sample();
+  };
+  HeapBufferPool memory;
+  const auto stream =
+      energon::train_dataset(folder.file("ds"), kTyped, options)({.memory = memory});
+  std::size_t count = 0;
+  while (const auto sample = stream->next()) {
+    const Sample again = stream->restore_sample(sample->restore_key);
+    CHECK(digest(again) == digest(*sample));
+    CHECK(again.text("caption").ends_with('!'));
+    CHECK(sample->sources.size() == 1);
+    ++count;
+  }
+  CHECK(count == 6);
+}
+
+TEST_CASE("the order of typed samples is known without reading them", "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(folder, "ds", 3, kCaptionsYaml);
+  HeapBufferPool memory;
+  const auto make = energon::val_dataset(folder.file("ds"), kTyped);
+  energon::Config config;
+  config["pipeline"] = make({.memory = memory})->config();
+  const auto order = all_of(
+      energon::order_pipeline(energon::open_data(folder.file("ds"), kTyped), ValOptions(), config));
+  const auto samples = all_of(make);
+  REQUIRE(order.size() == samples.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    CHECK(order[i].restore_key == samples[i].restore_key);
+  }
+}
+
+TEST_CASE("a sample without a required field fails with key, field and expressions",
+          "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(folder, "ds", 2,
+                 "sample_type: {__class__: TextSample}\nfield_map: {text: 'json[title],cls'}\n");
+  const std::string error = error_of(
+      [&] { all_of(energon::val_dataset(folder.file("ds"), kTyped)); }, ErrorCode::kNotFound);
+  CHECK_THAT(error, Catch::Contains("field 'text' of TextSample") &&
+                        Catch::Contains("'json[title]' (no 'title' among caption, label)") &&
+                        Catch::Contains("000000"));
+  ValOptions skipping;
+  skipping.errors.standard = {.action = energon::FailureAction::kSkip, .tolerance = 0};
+  CHECK(all_of(energon::val_dataset(folder.file("ds"), kTyped, skipping)).empty());
+}
+
+TEST_CASE("datasets that cannot be typed are refused when they are opened", "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(
+      folder, "ds", 1,
+      "sample_type: {__class__: VQASample}\nsample_loader: a.py:b\npart_filter: a.py:c\n");
+  const auto refused = [&](const std::string& path, ErrorCode code) {
+    CHECK_NOTHROW(energon::open_data(path, {.split = "train"}));
+    return error_of([&] { energon::open_data(path, kTyped); }, code);
+  };
+  CHECK_THAT(refused(folder.file("ds"), ErrorCode::kUnsupported),
+             Catch::Contains("a Python function") && Catch::Contains("ds/.nv-meta/dataset.yaml"));
+  folder.write("ds/.nv-meta/dataset.yaml",
+               "sample_type: {__class__: VQASample}\nfield_map: {image: png}\n");
+  CHECK_THAT(refused(blend_of(folder, "{path: ds}"), ErrorCode::kInvalidArgument),
+             Catch::Contains("lacks 'context'"));
+}
