@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "cli/commands/command.h"
 #include "cli/job/at_least.h"
 #include "cli/job/interrupt.h"
+#include "cli/job/part_check.h"
 #include "cli/job/path_option.h"
 #include "cli/job/strict_tars.h"
 #include "cli/show/output.h"
@@ -25,6 +27,7 @@ struct LintFlags {
   std::optional<int> num_workers;
   std::optional<std::string> cache_dir;
   bool has_strict_tars = false;
+  bool is_decoding = false;
   bool is_progress_shown = true;
 };
 
@@ -43,17 +46,17 @@ std::string describe(const LintProblem& problem) {
   return text + problem.message;
 }
 
-int print_report(const LintReport& report) {
+int print_report(const LintReport& report, const std::string& decoded) {
   for (const std::string& warning : report.warnings) {
     print_warning(warning);
   }
   for (const LintProblem& problem : report.problems) {
     output().print("{}\n", describe(problem));
   }
-  output().print("{} in {}{} scanned, {} compared with checksums: {}\n",
+  output().print("{} in {}{} scanned, {} compared with checksums{}: {}\n",
                  plural(report.samples, "sample"), plural(report.shards, "shard"),
                  report.datasets == 1 ? "" : " of " + plural(report.datasets, "dataset"),
-                 with_separators(report.samples_checksummed),
+                 with_separators(report.samples_checksummed), decoded,
                  report.ok()
                      ? "no problems"
                      : plural(static_cast<std::int64_t>(report.problems.size()), "problem"));
@@ -66,6 +69,12 @@ int run_lint(const LintFlags& flags) {
                       .threads = flags.num_workers,
                       .strictness = strictness(flags.has_strict_tars),
                       .stop = interrupt.token()};
+  PartCheck check;
+  if (flags.is_decoding) {
+    options.check_part = [&check](std::string_view part, const ReadPart& read) {
+      return check.check(part, read);
+    };
+  }
   LintReport report;
   {
     std::optional<ProgressLine> line;
@@ -81,7 +90,8 @@ int run_lint(const LintFlags& flags) {
     };
     report = lint(flags.path, options);
   }
-  return print_report(report);
+  return print_report(
+      report, flags.is_decoding ? fmt::format(", {} decoded", plural(check.count(), "part")) : "");
 }
 
 }  // namespace
@@ -98,6 +108,8 @@ void add_lint(CLI::App& app, Run& run) {
       ->check(at_least(1));
   command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
   add_strict_tars(*command, flags->has_strict_tars);
+  command->add_flag("--decode", flags->is_decoding,
+                    "Decode every part, to the last pixel, frame and sample");
   command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
                     "Show a progress bar [on]");
   command->callback([flags, &run] { run = [flags] { return run_lint(*flags); }; });

@@ -1,4 +1,5 @@
-// energon preview: the first samples of a split, of each of its datasets, as text.
+// energon preview: the first samples of a split, of each of its datasets, as text; or samples with
+// their images, sounds and videos as an HTML page.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,22 +15,24 @@
 #include "cli/job/interrupt.h"
 #include "cli/job/open_dataset.h"
 #include "cli/job/path_option.h"
+#include "cli/job/preview_page.h"
+#include "cli/job/writable_target.h"
 #include "cli/show/output.h"
 #include "cli/show/part_preview.h"
 #include "cli/show/recipe_summary.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
+#include "io/file_source.h"
 #include "io/recipe/recipe.h"
 
 namespace energon::cli {
 namespace {
 
 struct PreviewFlags {
-  std::string path;
-  std::string split = "train";
+  PreviewPageOptions page;  // PATH, --split and --cache-dir; the rest for --html
   std::int64_t count = 3;
-  std::optional<std::string> cache_dir;
+  std::string html;
 };
 
 void print_sample(const Sample& sample) {
@@ -64,12 +67,23 @@ void print_samples(const PipelineLeaf& leaf, std::int64_t count) {
   }
 }
 
-int run_preview(const PreviewFlags& flags) {
+int write_page(const PreviewFlags& flags) {
+  check_writable(flags.html, "--html");
+  const PreviewPage page = preview_page(flags.page);
+  write_file_atomically(flags.html, as_bytes(page.html));
+  output().print("{}: {}, {}, {}\n", printable(flags.html), plural(page.samples, "sample"),
+                 human_bytes(page.html.size()),
+                 page.failures == 0 ? "no failures" : plural(page.failures, "failure"));
+  return page.samples == 0 && page.failures > 0 ? kExitFailure : kExitOk;
+}
+
+int print_text(const PreviewFlags& flags) {
+  const std::string& path = flags.page.path;
   const PipelineData data = open_pipeline_data(
-      flags.path, {.split = flags.split, .open = {.cache_dir = flags.cache_dir}});
-  const Recipe recipe = load_recipe(flags.path, flags.split);
+      path, {.split = flags.page.split, .open = {.cache_dir = flags.page.cache_dir}});
+  const Recipe recipe = load_recipe(path, flags.page.split);
   for (std::size_t i = 0; i < data.leaves.size() && interrupt_signal() == 0; ++i) {
-    if (is_metadataset(flags.path)) {
+    if (is_metadataset(path)) {
       output().print("{}== {}\n", i == 0 ? "" : "\n", name_of(recipe.leaves.at(i)));
     }
     print_samples(data.leaves[i], flags.count);
@@ -77,24 +91,53 @@ int run_preview(const PreviewFlags& flags) {
   return interrupt_signal() != 0 ? kExitSignal + interrupt_signal() : kExitOk;
 }
 
+void add_page_options(CLI::App& command, PreviewFlags& flags) {
+  PreviewPageOptions& page = flags.page;
+  CLI::Option* const html = command.add_option(
+      "--html", flags.html, "Write a page with images, sounds and videos to this file instead");
+  const auto add = [&](const std::string& name, auto& value, const std::string& text) {
+    return command.add_option(name, value, text + " (--html)")->needs(html);
+  };
+  add("--key", page.key, "Show only the samples with this key");
+  add("--start", page.start,
+      "Begin with the sample of this key, or at this position, from 0, in each dataset");
+  add("--limit", page.limit, "Samples of the page; several datasets share them")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{10000}));
+  add("--decode", page.decode,
+      "Decode the images in this mode, such as torchrgb, too, and describe the tensors");
+  add("--pack-by", page.pack_by,
+      "Show how packs would be filled: by characters or bytes of this part");
+  add("--pack-length", page.pack_length, "Most that a pack takes")->check(at_least(1));
+  command.get_option("--pack-by")->needs(command.get_option("--pack-length"));
+  command.get_option("--pack-length")->needs(command.get_option("--pack-by"));
+  command.get_option("--key")->excludes(command.get_option("--start"));
+  command.get_option("--count")->excludes(html);
+}
+
 }  // namespace
 
 void add_preview(CLI::App& app, Run& run) {
-  CLI::App* const command = app.add_subcommand("preview", "Show the first samples as text");
+  CLI::App* const command =
+      app.add_subcommand("preview", "Show samples: the first ones as text, or an HTML page");
   const auto flags = std::make_shared<PreviewFlags>();
-  add_path(*command, flags->path, PathCount::kSeveral);
+  PreviewPageOptions& page = flags->page;
+  add_path(*command, page.path, PathCount::kSeveral);
   command
-      ->add_option("--split-part,--split-parts,--split", flags->split,
+      ->add_option("--split-part,--split-parts,--split", page.split,
                    "Part of a prepared dataset, or split of a metadataset")
       ->capture_default_str();
   command
       ->add_option("--count", flags->count,
-                   "Samples to show; of a metadataset, of each of its datasets")
+                   "Samples to show as text; of a metadataset, of each of its datasets")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_option("--cache-dir", flags->cache_dir,
+  command->add_option("--cache-dir", page.cache_dir,
                       "Where indices and expanded shards go that cannot be kept beside the data");
-  command->callback([flags, &run] { run = [flags] { return run_preview(*flags); }; });
+  add_page_options(*command, *flags);
+  command->callback([flags, &run] {
+    run = [flags] { return flags->html.empty() ? print_text(*flags) : write_page(*flags); };
+  });
 }
 
 }  // namespace energon::cli

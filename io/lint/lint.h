@@ -3,9 +3,9 @@
 // Opening a dataset stops at the first problem; lint() continues and collects all problems. Each
 // shard is scanned and compared with its index, the counts in .info.json, the rows of index.sqlite
 // and, if it has any, its checksums (which reads every byte). JSON parts are parsed; for images and
-// audio only the headers are read, and nothing is decoded. In a JSONL file every line is parsed. In
-// a metadataset, each dataset that its splits name is read once, and each place in its join indices
-// is looked up.
+// audio only the headers are read, and nothing is decoded; LintOptions::check_part may look at the
+// rest. In a JSONL file every line is parsed. In a metadataset, each dataset that its splits name
+// is read once, and each place in its join indices is looked up.
 
 #pragma once
 
@@ -14,8 +14,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "io/bytes.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -46,6 +48,13 @@ struct LintProgress {
   std::int64_t shards_total = 0;
 };
 
+/// Reads the whole content of a part. Throws Error (kIo, kCorruptData).
+using ReadPart = std::function<SharedBytes()>;
+/// Looks into a part, which it reads if it wants to. Returns what is wrong with it, such as "cannot
+/// be decoded: …"; nothing if all is well. Called by several threads at a time.
+using CheckPart =
+    std::function<std::optional<std::string>(std::string_view part, const ReadPart& read)>;
+
 struct LintOptions {
   /// Split files in .nv-meta to check; an entry without a value means split.yaml, else split.json.
   /// Empty: the split file that a reader uses, which dataset.yaml may name.
@@ -55,6 +64,9 @@ struct LintOptions {
   /// Whether a tar without final zero blocks, or with other data after them, is a warning or a
   /// problem.
   ScanStrictness strictness = ScanStrictness::kNormal;
+  /// Called for each part in which lint() finds nothing wrong itself, and for each line of a JSONL
+  /// file, as part "json". What it throws ends the shard.
+  CheckPart check_part = nullptr;
   std::stop_token stop = {};
   /// Called after each shard, in order.
   std::function<void(const LintProgress&)> progress = nullptr;

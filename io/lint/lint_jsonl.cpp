@@ -39,13 +39,13 @@ std::string reason_of(const Json::exception& error) {
 
 class JsonlLinter {
  public:
-  explicit JsonlLinter(const std::string& path)
-      : file_(path), shard_(std::filesystem::path(path).filename().string()) {}
+  JsonlLinter(const std::string& path, const LintOptions& options)
+      : options_(options), file_(path), shard_(std::filesystem::path(path).filename().string()) {}
 
-  LintReport run(const LintOptions& options) {
+  LintReport run() {
     std::string block;
     for (std::uint64_t offset = 0; offset < file_.size(); offset += block.size()) {
-      if (options.stop.stop_requested()) {
+      if (options_.stop.stop_requested()) {
         throw Error(ErrorCode::kCancelled, "lint was stopped", {.path = file_.path()});
       }
       block.resize(std::min<std::uint64_t>(kBlockBytes, file_.size() - offset));
@@ -61,8 +61,8 @@ class JsonlLinter {
       check_index();
     }
     report_.shards = 1;
-    if (options.progress) {
-      options.progress({.shards_done = 1, .shards_total = 1});
+    if (options_.progress) {
+      options_.progress({.shards_done = 1, .shards_total = 1});
     }
     return std::move(report_);
   }
@@ -111,12 +111,25 @@ class JsonlLinter {
     try {
       [[maybe_unused]] const Json value = Json::parse(text);
       ++report_.samples;
+      check_content(text, begin);
     } catch (const Json::parse_error& error) {
       // Counted from 1.
       add(fmt::format("line {} is not valid JSON: {}", number_, reason_of(error)),
           begin + (error.byte > 0 ? error.byte - 1 : 0));
     } catch (const Json::exception& error) {
       add(fmt::format("line {} cannot be read: {}", number_, reason_of(error)), begin);
+    }
+  }
+
+  // A line is one part, "json".
+  void check_content(std::string_view text, std::uint64_t begin) {
+    if (!options_.check_part) {
+      return;
+    }
+    if (const auto what = options_.check_part("json", [text] {
+          return SharedBytes{as_bytes(text), nullptr};
+        })) {
+      add(fmt::format("line {} {}", number_, *what), begin);
     }
   }
 
@@ -156,6 +169,7 @@ class JsonlLinter {
     }
   }
 
+  const LintOptions& options_;
   const FileSource file_;
   const std::string shard_;
   LintReport report_;
@@ -170,7 +184,7 @@ class JsonlLinter {
 }  // namespace
 
 LintReport lint_jsonl(const std::string& path, const LintOptions& options) {
-  return JsonlLinter(path).run(options);
+  return JsonlLinter(path, options).run();
 }
 
 }  // namespace energon

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,11 @@ std::vector<std::byte> read(const FileSource& tar, const ScannedPart& part, std:
   std::vector<std::byte> bytes(std::min(part.size, most));
   tar.read_at(part.content_offset, bytes);
   return bytes;
+}
+
+SharedBytes read_shared(const FileSource& tar, const ScannedPart& part) {
+  auto bytes = std::make_shared<const std::vector<std::byte>>(read(tar, part, part.size));
+  return {*bytes, bytes};
 }
 
 /// Takes nothing but the place and the kind of an error, so that large documents cost no memory.
@@ -94,9 +100,13 @@ std::optional<std::string> problem_of(const FileSource& tar, const ScannedPart& 
 }  // namespace
 
 void lint_parts(const FileSource& tar, const ShardScan& scan, std::size_t sample,
-                const ReportPart& report) {
+                const CheckPart& check, const ReportPart& report) {
   for (const ScannedPart& part : scan.samples[sample].parts) {
-    if (std::optional<std::string> what = problem_of(tar, part)) {
+    std::optional<std::string> what = problem_of(tar, part);
+    if (!what && check) {
+      what = check(part.name, [&] { return read_shared(tar, part); });
+    }
+    if (what) {
       report(sample, part, std::move(*what));
     }
   }

@@ -64,7 +64,7 @@ class ShardLinter {
                      .message = fmt::format("part '{}' {}", printable(part.name), what)});
     };
     for (std::size_t k = 0; k < scan.samples.size() && !options_.stop.stop_requested(); ++k) {
-      lint_parts(tar_, scan, k, report);
+      lint_parts(tar_, scan, k, options_.check_part, report);
     }
   }
 

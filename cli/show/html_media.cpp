@@ -1,0 +1,163 @@
+#include "cli/show/html_media.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "cli/show/html_text.h"
+#include "cli/show/output.h"
+#include "cli/show/thumbnail.h"
+#include "media/av/av_metadata.h"
+#include "media/image/image_info.h"
+
+namespace energon::cli {
+namespace {
+
+// Empty: browsers do not show it.
+std::string_view mime_of_image(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::kJpeg:
+      return "image/jpeg";
+    case ImageFormat::kPng:
+      return "image/png";
+    case ImageFormat::kWebp:
+      return "image/webp";
+    case ImageFormat::kGif:
+      return "image/gif";
+    case ImageFormat::kTiff:
+      return "";
+  }
+  return "";
+}
+
+std::string facts_of_image(const ImageInfo& info) {
+  constexpr std::string_view kChannels[] = {"gray", "gray and alpha", "RGB", "RGB and alpha"};
+  std::string facts = fmt::format("{}, {} × {}, {}", to_string(info.format), info.width,
+                                  info.height, kChannels[info.channels - 1]);
+  if (info.bits != 8) {
+    facts += fmt::format(", {} bits", info.bits);
+  }
+  if (info.orientation != 1) {
+    facts += fmt::format(", orientation {}", info.orientation);
+  }
+  if (info.frames > 1) {
+    facts += fmt::format(", {} images, the first is shown", info.frames);
+  }
+  return facts;
+}
+
+// Browsers play these; empty for others.
+std::string_view mime_of_av(std::string_view suffix, std::string_view file, bool has_video) {
+  const std::string_view form = file.substr(0, 4);
+  if (file.substr(std::min<std::size_t>(4, file.size()), 4) == "ftyp") {
+    return has_video ? "video/mp4" : "audio/mp4";
+  }
+  if (form == "\x1A\x45\xDF\xA3") {
+    return has_video ? "video/webm" : "audio/webm";
+  }
+  if (form == "OggS") {
+    return has_video ? "video/ogg" : "audio/ogg";
+  }
+  if (form == "RIFF" && !has_video) {
+    return "audio/wav";
+  }
+  if (form == "fLaC") {
+    return "audio/flac";
+  }
+  if (form.starts_with("ID3") || suffix == "mp3") {
+    return "audio/mpeg";
+  }
+  return suffix == "aac" ? "audio/aac" : "";
+}
+
+std::string facts_of_av(const AvMetadata& metadata) {
+  std::string facts;
+  const auto add = [&facts](const std::string& fact) {
+    facts += (facts.empty() ? "" : ", ") + fact;
+  };
+  if (metadata.width && metadata.height) {
+    add(fmt::format("video {} × {}", *metadata.width, *metadata.height));
+  }
+  if (metadata.video_fps) {
+    add(fmt::format("{:.4g} frames/s", *metadata.video_fps));
+  }
+  if (metadata.audio_sample_rate) {
+    add(fmt::format("sound {} Hz", *metadata.audio_sample_rate));
+  }
+  if (metadata.audio_channels) {
+    add(plural(*metadata.audio_channels, "channel"));
+  }
+  const auto seconds = metadata.video_duration_seconds ? metadata.video_duration_seconds
+                                                       : metadata.audio_duration_seconds;
+  if (seconds) {
+    add(fmt::format("{:.2f} s", *seconds));
+  }
+  return facts;
+}
+
+std::string img_html(const Thumbnail& thumbnail, std::string_view name) {
+  return fmt::format(R"(<img src="{}" width="{}" height="{}" alt="{}">)",
+                     data_uri("image/png", as_bytes(thumbnail.png)), thumbnail.width,
+                     thumbnail.height, html_text(name));
+}
+
+std::string note_html(const std::string& text) {
+  return fmt::format("<p class=\"note\">{}</p>", text);
+}
+
+}  // namespace
+
+MediaHtml image_html(std::string_view name, ByteView encoded, PageBudget& budget) {
+  const ImageInfo info = probe_image(encoded);
+  const Thumbnail thumbnail = thumbnail_of_image(encoded, info);
+  MediaHtml html{.facts = facts_of_image(info), .content = {}};
+  if (!budget.take(thumbnail.png.size())) {
+    html.content = kPageIsFull;
+    return html;
+  }
+  const std::string_view mime = mime_of_image(info.format);
+  if (mime.empty() || encoded.size() > kLargestOriginalImage || !budget.take(encoded.size())) {
+    html.content =
+        img_html(thumbnail, name) + note_html(mime.empty() ? "Browsers do not show the original."
+                                                           : "The original is not in this page.");
+    return html;
+  }
+  html.content = fmt::format(
+      R"(<button class="zoom" type="button" data-original="{}" title="Show the original">{}</button>)",
+      data_uri(mime, encoded), img_html(thumbnail, name));
+  return html;
+}
+
+MediaHtml av_html(std::string_view suffix, const SharedBytes& file, PageBudget& budget) {
+  const AvMetadata metadata = read_av_metadata(file.view);
+  const bool has_video = metadata.width.has_value();
+  MediaHtml html{.facts = facts_of_av(metadata), .content = {}};
+  std::optional<Thumbnail> poster;
+  if (has_video) {
+    poster = thumbnail_of_video(file);
+    if (!budget.take(poster->png.size())) {
+      html.content = kPageIsFull;
+      return html;
+    }
+  }
+  const std::string_view mime = mime_of_av(suffix, file.text(), has_video);
+  const bool is_large = file.size() > kLargestOriginalAv;
+  if (mime.empty() || is_large || !budget.take(file.size())) {
+    html.content = (poster ? img_html(*poster, "the frame in the middle") : "") +
+                   note_html(mime.empty() ? "Browsers do not play this format."
+                             : is_large   ? fmt::format("{} are too much for this page.",
+                                                        human_bytes(file.size()))
+                                          : std::string("Not playable here: the page is full."));
+    return html;
+  }
+  const std::string source = data_uri(mime, file.view);
+  html.content =
+      poster ? fmt::format(
+                   R"(<video controls preload="metadata" width="{}" poster="{}" src="{}"></video>)",
+                   kThumbnailSide, data_uri("image/png", as_bytes(poster->png)), source)
+             : fmt::format(R"(<audio controls preload="metadata" src="{}"></audio>)", source);
+  return html;
+}
+
+}  // namespace energon::cli

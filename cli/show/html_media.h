@@ -1,0 +1,33 @@
+// Images, sound and video as HTML: thumbnails and players.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cli/show/page_budget.h"
+#include "io/bytes.h"
+
+namespace energon::cli {
+
+/// Larger originals are not in the page.
+inline constexpr std::uint64_t kLargestOriginalImage = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kLargestOriginalAv = std::uint64_t{8} << 20;
+
+/// What a part shows: a line of facts, then the content. Both are HTML.
+struct MediaHtml {
+  std::string facts;
+  std::string content;
+};
+
+/// A thumbnail of the image that is called `name`; a click shows the original bytes. Throws Error
+/// as the decoders of images.
+MediaHtml image_html(std::string_view name, ByteView encoded, PageBudget& budget);
+
+/// A player, with one frame of a video. `suffix` ("mp3") tells formats of sound without a
+/// signature. Throws Error as AvDecoder; what is damaged beside the header and that frame is not
+/// seen.
+MediaHtml av_html(std::string_view suffix, const SharedBytes& file, PageBudget& budget);
+
+}  // namespace energon::cli

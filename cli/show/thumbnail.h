@@ -1,0 +1,33 @@
+// Small pictures for pages: of images, and of frames of video.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "io/bytes.h"
+#include "media/image/image_info.h"
+
+namespace energon::cli {
+
+/// The longest side, in pixels.
+inline constexpr std::int64_t kThumbnailSide = 320;
+
+struct Thumbnail {
+  std::string png;  ///< the file
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+/// `pixels` is uint8 (height, width, channels), 1 to 4 channels. Throws Error (kInvalidArgument).
+std::string png_of_pixels(ByteView pixels, std::int64_t width, std::int64_t height, int channels);
+
+/// The image in `encoded`, turned as its orientation says, at most kThumbnailSide on each side. All
+/// of it is decoded. `info` is that of `encoded`. Throws Error as decode_region().
+Thumbnail thumbnail_of_image(ByteView encoded, const ImageInfo& info);
+
+/// The frame in the middle of the video in `file` (the first often is black), stretched to the size
+/// that it is coded for. Throws Error as AvDecoder.
+Thumbnail thumbnail_of_video(const SharedBytes& file);
+
+}  // namespace energon::cli
