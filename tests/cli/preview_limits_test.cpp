@@ -91,7 +91,7 @@ TEST_CASE("packs are shown as bars", "[cli][preview][html]") {
              Contains("no sample has the part &#39;zip&#39; for packs"));
 }
 
-TEST_CASE("--decode describes what a mode makes of images", "[cli][preview][html]") {
+TEST_CASE("preview --decode describes what a mode makes of images", "[cli][preview][html]") {
   const std::string tar = TarBuilder().file("a.png", small_png()).end().text();
   CHECK_THAT(preview_tar(tar, {"--decode", "torchrgb"}).html,
              Contains("<b>float32</b> (3, 3, 4)") && Contains("0 to 0.784314"));
