@@ -22,6 +22,7 @@ void add_commands(CLI::App& app, Run& run) {
   app.set_help_flag("-h,--help", "Print this help");
   app.require_subcommand(1);
   add_prepare(app, run);
+  add_prepare_media(app, run);
   add_info(app, run);
   add_lint(app, run);
   add_preview(app, run);

@@ -12,29 +12,8 @@ pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)        # SHA-1 of seed
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst
 find_package(Threads REQUIRED)
 # Of energon::media.
-pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET
-  libavformat libavcodec libavutil libswscale)     # sound and video
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)           # vector instructions, chosen when a program runs
-pkg_check_modules(SOXR REQUIRED IMPORTED_TARGET soxr)            # sample rates
-# Each optional: images of a format whose library is not there are refused.
-set(ENERGON_CODECS "")
-set(ENERGON_PC_CODECS "")
-set(ENERGON_PC_GIF "")
-foreach(codec JPEG=libjpeg LIBPNG=libpng WEBP=libwebp TIFF=libtiff-4)
-  string(REPLACE "=" ";" name_and_module ${codec})
-  list(GET name_and_module 0 name)
-  list(GET name_and_module 1 module)
-  pkg_check_modules(${name} IMPORTED_TARGET ${module})
-  if(TARGET PkgConfig::${name})
-    string(APPEND ENERGON_CODECS " ${codec}")
-    string(APPEND ENERGON_PC_CODECS " ${module}")
-  endif()
-endforeach()
-find_package(GIF)
-if(TARGET GIF::GIF)
-  string(APPEND ENERGON_CODECS " GIF")
-  set(ENERGON_PC_GIF " -lgif")
-endif()
+include(energon_codecs)                                          # images, sound, video: each optional
 if(ENERGON_BUILD_CLI OR ENERGON_BUILD_BENCH)
   find_package(CLI11 REQUIRED)                                   # flags
 endif()

@@ -33,6 +33,7 @@ rooms=(
   "media/av|io energon/sample media"
   "media/transform|io energon/sample energon/stage media media/image"
   "media/decode|io energon/sample media media/data media/image media/av media/transform energon/stage"
+  "media/metadata|io io/tar io/index io/dataset io/prepare energon/sample media media/image media/av"
   "wrappers/orders"
   "wrappers/held"
   "wrappers/watch"

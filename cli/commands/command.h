@@ -20,6 +20,7 @@ using Run = std::function<int()>;
 
 // Each adds one sub-command to `app`; when it is chosen on the command line, it sets `run`.
 void add_prepare(CLI::App& app, Run& run);
+void add_prepare_media(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_lint(CLI::App& app, Run& run);
 void add_preview(CLI::App& app, Run& run);

@@ -75,6 +75,9 @@ Json to_json(const FoundSample& found) {
   for (const FoundPart& part : found.parts) {
     json["parts"].push_back(
         {{"name", part.name}, {"offset", part.content.offset}, {"size", part.content.size}});
+    if (part.media) {
+      json["parts"].back()["media"] = Json::parse(to_media_json(*part.media));
+    }
   }
   json["digest"] = to_hex(digest(found.sample));
   return json;
@@ -92,9 +95,10 @@ void print_text(const FoundSample& found, bool is_of_several) {
   output().print("digest: {}\n", to_hex(digest(found.sample)));
   output().write("parts:\n");
   for (const FoundPart& part : found.parts) {
-    output().print("  {}: {} at byte {}\n", printable(part.name),
+    output().print("  {}: {} at byte {}{}\n", printable(part.name),
                    plural(static_cast<std::int64_t>(part.content.size), "byte"),
-                   part.content.offset);
+                   part.content.offset,
+                   part.media ? "  " + printable(to_media_json(*part.media)) : "");
   }
 }
 

@@ -20,6 +20,7 @@
 #include "cli/job/ask.h"
 #include "cli/job/at_least.h"
 #include "cli/job/interrupt.h"
+#include "cli/job/media_flags.h"
 #include "cli/job/prepare_kinds.h"
 #include "cli/job/sample_type_flags.h"
 #include "cli/job/sample_type_wizard.h"
@@ -49,6 +50,7 @@ struct PrepareFlags {
   bool is_progress_shown = true;
   std::optional<std::string> cache_dir;
   SampleTypeFlags samples;
+  MediaFlags media;
 };
 
 // "8,1,1" or "0.8, 0.1, 0.1": train, val and test.
@@ -213,6 +215,8 @@ std::vector<std::string> given_shard_flags(const PrepareFlags& flags) {
   add("--cache-dir", flags.cache_dir.has_value());
   const std::vector<std::string> more = given_sample_type_flags(flags.samples);
   given.insert(given.end(), more.begin(), more.end());
+  const std::vector<std::string> media = given_media_flags(flags.media);
+  given.insert(given.end(), media.begin(), media.end());
   return given;
 }
 
@@ -224,17 +228,32 @@ int run_prepare(const PrepareFlags& flags) {
   if (const auto exit_code = prepare_other_kind(flags.path, given_shard_flags(flags))) {
     return *exit_code;
   }
+  const std::optional<MediaFilter> media = media_filter_of(flags.media);
   PrepareOptions options = choose_options(flags);
   const StopOnInterrupt interrupt;
   options.stop = interrupt.token();
+  const auto mode = flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide;
   PrepareReport report;
   {
-    ProgressBar progress(flags.is_progress_shown ? ProgressLine::Mode::kShow
-                                                 : ProgressLine::Mode::kHide);
+    ProgressBar progress(mode);
     report = prepare(flags.path, options, progress);
   }
+  if (report.lacks_media && !media) {
+    report.warnings.push_back(fmt::format(
+        "the shards that were scanned have no media metadata, which the earlier prepare had; to "
+        "store it: energon prepare-media {}",
+        printable(flags.path)));
+  }
   print_report(report, flags.path);
-  return kExitOk;
+  if (!media) {
+    return kExitOk;
+  }
+  return store_media_metadata(flags.path, *media,
+                              {.num_workers = flags.num_workers,
+                               .cache_dir = flags.cache_dir,
+                               .keeps_existing = flags.is_updating,
+                               .progress = mode},
+                              options.stop);
 }
 
 }  // namespace
@@ -267,6 +286,7 @@ void add_prepare(CLI::App& app, Run& run) {
                     "Store a digest of every sample; reads all data once");
   add_strict_tars(*command, flags->has_strict_tars);
   add_sample_type_flags(*command, flags->samples);
+  add_media_flags(*command, flags->media);
   command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask")
       ->excludes("--interactive");
   auto* const overwrite = command->add_flag(

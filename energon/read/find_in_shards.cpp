@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -35,6 +37,7 @@ struct SampleInShard {
   std::int64_t sample = 0;
   /// What index.sqlite says of the sample's parts; absent: it lists none.
   std::optional<std::vector<PartLocation>> parts = std::nullopt;
+  std::map<std::string, MediaMetadata, std::less<>> media = {};  // by the name of the part
 };
 
 // The only oddity that also opening reports, unless tars are read strictly.
@@ -45,6 +48,18 @@ std::vector<std::string> warnings_of_end(const ShardFile& shard) {
   }
   return {fmt::format("shard '{}': {}", printable(shard.name),
                       describe(ArchiveTail::kNoEnd, summary.end_offset))};
+}
+
+std::map<std::string, MediaMetadata, std::less<>> media_of(const SampleIndex& index,
+                                                           const std::string& key,
+                                                           const std::vector<PartLocation>& parts) {
+  std::map<std::string, MediaMetadata, std::less<>> media;
+  for (const PartLocation& part : parts) {
+    if (const auto metadata = index.media_metadata(fmt::format("{}.{}", key, part.part))) {
+      media.emplace(part.part, *metadata);
+    }
+  }
+  return media;
 }
 
 SampleInShard find_in_prepared(const std::string& folder, const DatasetInfo& info,
@@ -80,12 +95,18 @@ SampleInShard find_in_prepared(const std::string& folder, const DatasetInfo& inf
                 {.path = folder});
   }
   const ShardFile file = open_prepared_shard(folder, info, static_cast<std::size_t>(shard), open);
-  return {.shard = {.dataset_path = folder,
-                    .kind = "prepared",
-                    .shards = {file},
-                    .warnings = warnings_of_end(file)},
-          .sample = location->sample_index,
-          .parts = index.has_parts() ? std::optional(index.parts_of(key)) : std::nullopt};
+  SampleInShard found = {.shard = {.dataset_path = folder,
+                                   .kind = "prepared",
+                                   .shards = {file},
+                                   .warnings = warnings_of_end(file)},
+                         .sample = location->sample_index};
+  if (index.has_parts()) {
+    found.parts = index.parts_of(key);
+    if (index.has_media()) {
+      found.media = media_of(index, key, *found.parts);
+    }
+  }
+  return found;
 }
 
 // The number of the sample `key` in a shard, by its headers.
@@ -157,7 +178,8 @@ std::vector<FoundPart> locate_parts(const ShardFile& shard, const ByteRange& ran
     const auto name =
         member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
     if (name) {
-      parts.push_back({std::string(name->part), {member->data_offset, member->size}});
+      parts.push_back({.name = std::string(name->part),
+                       .content = {.offset = member->data_offset, .size = member->size}});
     }
   }
   return parts;
@@ -199,6 +221,11 @@ FoundSample read_sample_at(const SampleInShard& place, const std::string& key) {
   found.parts = locate_parts(shard, found.bytes);
   if (place.parts) {
     check_parts(*place.parts, found.parts);
+  }
+  for (FoundPart& part : found.parts) {
+    if (const auto media = place.media.find(part.name); media != place.media.end()) {
+      part.media = media->second;
+    }
   }
   WebdatasetReader reader(std::make_shared<const Webdataset>(place.shard));
   HeapBufferPool memory;

@@ -37,7 +37,9 @@ FoundSample find_line(const std::string& path, const std::string& key, const Fin
   std::vector<Sample> samples;
   dataset->open_reader()->read({&index, 1}, memory, samples);
   const ByteRange bytes = dataset->index().range(index);
-  return {.sample = std::move(samples.at(0)), .bytes = bytes, .parts = {{"json", bytes}}};
+  return {.sample = std::move(samples.at(0)),
+          .bytes = bytes,
+          .parts = {{.name = "json", .content = bytes}}};
 }
 
 std::vector<FoundSample> find_in(const std::string& path, const std::string& key,

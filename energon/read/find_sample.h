@@ -19,6 +19,7 @@
 #include "energon/sample/sample.h"
 #include "io/bytes.h"
 #include "io/dataset/dataset_folder.h"
+#include "io/index/media_metadata.h"
 
 namespace energon {
 
@@ -38,8 +39,10 @@ struct FindOptions {
 };
 
 struct FoundPart {
-  std::string name;
-  ByteRange content;  ///< in the uncompressed shard
+  std::string name = {};
+  ByteRange content = {};  ///< in the uncompressed shard
+  /// What was prepared about it (energon prepare-media); absent: nothing.
+  std::optional<MediaMetadata> media = std::nullopt;
 };
 
 struct FoundSample {

@@ -60,6 +60,9 @@ Config Webdataset::config() const {
                    {"samples", sample_count()},
                    {"shards", describe_shards(shards_.shards)},
                    {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))}};
+  if (!shards_.media_filter.empty()) {
+    config["media_filter"] = shards_.media_filter;
+  }
   if (options_.part_filter) {
     Config& parts = config["parts"] = Config::array();
     for (const std::string& part : *options_.part_filter) {

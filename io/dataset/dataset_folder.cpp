@@ -37,6 +37,12 @@ std::string absolute_folder(const std::string& path) {
 // `summary`: null to look at each tar.
 ShardSet open_plain(const ShardList& list, const OpenOptions& options,
                     const std::shared_ptr<const PlainSummary>& summary) {
+  if (options.media_filter) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "media_filter needs media metadata, which only prepared datasets have: run energon "
+                "prepare, with --media-metadata-by-extension",
+                {.path = list.folder});
+  }
   ShardSet set{.dataset_path = list.folder, .kind = "plain"};
   for (const std::string& name : list.names) {
     set.shards.push_back({.name = name});

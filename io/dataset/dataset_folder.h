@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "io/dataset/dataset_info.h"
+#include "io/dataset/media_condition.h"
 #include "io/error.h"
 #include "io/file_source.h"
 #include "io/tar/shard_scan.h"
@@ -75,6 +76,7 @@ struct ShardSet {
   std::string kind = {};  ///< "prepared" or "plain"
   std::vector<ShardFile> shards = {};
   std::vector<SampleExclude> excludes = {};  ///< ascending, without duplicates
+  std::string media_filter = {};             ///< OpenOptions::media_filter as text; empty: none
   std::vector<BrokenShard> broken = {};      ///< only with BrokenShards::kSkip
   std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
   CheckShard check = nullptr;                ///< absent if all shards are checked
@@ -118,6 +120,11 @@ struct OpenOptions {
   /// Quarantine files (io/dataset/quarantine.h). The samples and shards of this dataset that they
   /// name are left out.
   std::vector<std::string> exclude_files = {};
+
+  /// Only for prepared datasets with media metadata (energon prepare-media): samples that do not
+  /// fulfil the condition are left out, as excluded samples are. They keep their positions and
+  /// count in the length of the dataset. Reads the metadata of the whole split part.
+  std::optional<MediaCondition> media_filter = std::nullopt;
 
   BrokenShards broken_shards = BrokenShards::kFail;
 

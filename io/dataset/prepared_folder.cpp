@@ -10,6 +10,7 @@
 
 #include "io/dataset/broken_shards.h"
 #include "io/dataset/excluded_samples.h"
+#include "io/dataset/media_excludes.h"
 #include "io/dataset/opening_steps.h"
 #include "io/dataset/quarantined_samples.h"
 #include "io/dataset/shard_list.h"
@@ -131,6 +132,9 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
   exclude_by_index(quarantined, set);
   for (std::string& entry : quarantined.entries()) {
     excludes.entries.push_back(std::move(entry));
+  }
+  if (options.media_filter) {
+    exclude_by_media(options, *info, meta + "/index.sqlite", set);
   }
   resolve_excludes(excludes.entries, *info, meta + "/index.sqlite", set);
   return set;

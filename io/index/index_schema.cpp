@@ -6,8 +6,11 @@
 #include <tuple>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "io/error.h"
 #include "io/index/btree_file.h"
+#include "io/index/media_table.h"
 #include "io/path_exists.h"
 
 namespace energon {
@@ -44,20 +47,38 @@ IndexRoots list_roots(sqlite3* db, const std::string& path) {
           .parts_by_name = roots.at("idx_sample_parts_full")};
 }
 
-// Type, name and definition of each table and index.
+std::int64_t setting(sqlite3* db, std::string_view name, const std::string& path) {
+  Statement statement(db, "PRAGMA " + std::string(name), path);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+// Those of media metadata may be there, too.
+constexpr std::string_view kIsOfMedia =
+    "tbl_name IN ('media_metadata', 'media_filters', 'sqlite_sequence')";
+
+bool has_objects_of_media(sqlite3* db, const std::string& path) {
+  Statement list(db, fmt::format("SELECT 1 FROM sqlite_master WHERE {}", kIsOfMedia), path);
+  return list.step();
+}
+
+// Whether only tables of media metadata may have left pages that are not in use.
+bool has_unexpected_pages(sqlite3* db, const std::string& path) {
+  return setting(db, "freelist_count", path) != 0 && !has_objects_of_media(db, path);
+}
+
+// Type, name and definition of each table and index but those of media metadata.
 std::vector<std::tuple<std::string, std::string, std::string>> definitions(
     sqlite3* db, const std::string& path) {
   std::vector<std::tuple<std::string, std::string, std::string>> found;
-  Statement list(db, "SELECT type, name, sql FROM sqlite_master ORDER BY type, name", path);
+  Statement list(
+      db,
+      fmt::format("SELECT type, name, sql FROM sqlite_master WHERE NOT {} ORDER BY type, name",
+                  kIsOfMedia),
+      path);
   while (list.step()) {
     found.emplace_back(list.text(0), list.text(1), list.text(2));
   }
   return found;
-}
-
-std::int64_t setting(sqlite3* db, std::string_view name, const std::string& path) {
-  Statement statement(db, "PRAGMA " + std::string(name), path);
-  return statement.step() ? statement.integer(0) : 0;
 }
 
 }  // namespace
@@ -84,7 +105,8 @@ IndexRoots read_index_roots(sqlite3* db, const std::string& path) {
   execute(own.get(), kIndices, path);
   if (definitions(db, path) != definitions(own.get(), path) ||
       setting(db, "page_size", path) != std::int64_t{kBtreePageBytes} ||
-      setting(db, "freelist_count", path) != 0 || setting(db, "auto_vacuum", path) != 0) {
+      has_unexpected_pages(db, path) || setting(db, "auto_vacuum", path) != 0 ||
+      has_objects_of_media(db, path) != has_media_tables(db, path)) {
     throw Error(ErrorCode::kCorruptData, "index database: its tables are not as prepare makes them",
                 {.path = path});
   }

@@ -24,7 +24,8 @@ struct IndexRoots {
 IndexRoots create_index_schema(const std::string& path);
 
 /// Throws Error (kCorruptData) unless the file has exactly the tables and indices that
-/// create_index_schema() makes, and no page that is not in use.
+/// create_index_schema() makes, and no page that is not in use; the tables of media metadata
+/// (io/index/media_table.h) may be there, with what their changes leave.
 IndexRoots read_index_roots(sqlite3* db, const std::string& path);
 
 }  // namespace energon

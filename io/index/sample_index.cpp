@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
 #include "io/index/sqlite_handle.h"
 #include "io/mutex.h"
 #include "io/tar/member_name.h"
@@ -22,6 +21,21 @@ constexpr std::string_view kFindParts =
     "FROM samples AS s JOIN sample_parts AS p "
     "ON p.tar_file_id = s.tar_file_id AND p.sample_index = s.sample_index "
     "WHERE s.sample_key = ?1 ORDER BY p.content_byte_offset";
+// Here and below, CROSS JOIN keeps SQLite from beginning with another table.
+constexpr std::string_view kPartsOfShard =
+    "SELECT p.tar_file_id, p.sample_index, p.part_name, p.content_byte_offset, "
+    "p.content_byte_size, s.sample_key FROM sample_parts AS p CROSS JOIN samples AS s "
+    "ON s.tar_file_id = p.tar_file_id AND s.sample_index = p.sample_index "
+    "WHERE p.tar_file_id = ?1 ORDER BY p.sample_index, p.content_byte_offset";
+constexpr std::string_view kFindMedia =
+    "SELECT metadata_type, metadata_json FROM media_metadata WHERE entry_key = ?1";
+constexpr std::string_view kMediaOfShard =
+    "SELECT p.sample_index, p.part_name, m.metadata_type, m.metadata_json, s.sample_key "
+    "FROM sample_parts AS p CROSS JOIN samples AS s "
+    "ON s.tar_file_id = p.tar_file_id AND s.sample_index = p.sample_index "
+    "CROSS JOIN media_metadata AS m ON m.entry_key = s.sample_key || '.' || p.part_name "
+    "WHERE p.tar_file_id = ?1 AND (?2 = '' OR p.part_name = ?2) "
+    "ORDER BY p.sample_index, p.content_byte_offset";
 constexpr std::string_view kSamplesOfShard =
     "SELECT tar_file_id, sample_index, byte_offset, byte_size, sample_key FROM samples "
     "WHERE tar_file_id = ?1 ORDER BY sample_index";
@@ -31,29 +45,6 @@ constexpr std::string_view kAllSamples =
     "SELECT tar_file_id, sample_index, byte_offset, byte_size, sample_key FROM samples "
     "ORDER BY tar_file_id, sample_index";
 
-SqlitePtr open_defensively(const std::string& path) {
-  const FileSource exists(path);  // SQLite would report a missing file without saying so
-  SqlitePtr db = open_sqlite(sqlite_uri(path, "mode=ro&immutable=1"),
-                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path);
-  // The advice of sqlite.org/security.html for files from others.
-  sqlite3_db_config(db.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(db.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(db.get(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(db.get(), SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  sqlite3_limit(db.get(), SQLITE_LIMIT_LENGTH, 16 << 20);
-  sqlite3_limit(db.get(), SQLITE_LIMIT_ATTACHED, 0);
-  execute(db.get(), "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", path);
-  return db;
-}
-
-bool has_table(sqlite3* db, std::string_view name, const std::string& path) {
-  // A view or a virtual table of that name is not what we read.
-  Statement statement(
-      db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1 AND rootpage > 0", path);
-  statement.bind(1, name);
-  return statement.step();
-}
-
 SampleLocation read_sample(const Statement& row) {
   return {.tar_file_id = row.integer(0),
           .sample_index = row.integer(1),
@@ -61,20 +52,30 @@ SampleLocation read_sample(const Statement& row) {
                     .size = static_cast<std::uint64_t>(row.integer(3))}};
 }
 
+PartLocation read_part(const Statement& row) {
+  return {.tar_file_id = row.integer(0),
+          .sample_index = row.integer(1),
+          .part = std::string(row.text(2)),
+          .content = {.offset = static_cast<std::uint64_t>(row.integer(3)),
+                      .size = static_cast<std::uint64_t>(row.integer(4))}};
+}
+
 }  // namespace
 
 struct SampleIndex::Connection {
-  explicit Connection(const std::string& path) : db(open_defensively(path)) {}
+  explicit Connection(const std::string& path) : db(open_sqlite_defensively(path)) {}
 
   SqlitePtr db;
   std::optional<Statement> find_sample;
   std::optional<Statement> find_parts;
+  std::optional<Statement> find_media;
 };
 
 SampleIndex::SampleIndex(std::string path)
     : path_(std::move(path)),
       connection_(std::make_unique<Connection>(path_)),
-      has_parts_(has_table(connection_->db.get(), "sample_parts", path_)) {
+      has_parts_(has_table(connection_->db.get(), "sample_parts", path_)),
+      has_media_(has_table(connection_->db.get(), "media_metadata", path_)) {
   sqlite3* db = connection_->db.get();
   if (!has_table(db, "samples", path_)) {
     throw Error(ErrorCode::kCorruptData, "index database: there is no table of samples",
@@ -83,6 +84,9 @@ SampleIndex::SampleIndex(std::string path)
   connection_->find_sample.emplace(db, kFindSample, path_);
   if (has_parts_) {
     connection_->find_parts.emplace(db, kFindParts, path_);
+  }
+  if (has_media_) {
+    connection_->find_media.emplace(db, kFindMedia, path_);
   }
 }
 
@@ -144,11 +148,7 @@ std::vector<PartLocation> SampleIndex::parts_of(std::string_view key) const {
   statement.bind(1, key);
   std::vector<PartLocation> parts;
   while (statement.step()) {
-    parts.push_back({.tar_file_id = statement.integer(0),
-                     .sample_index = statement.integer(1),
-                     .part = std::string(statement.text(2)),
-                     .content = {.offset = static_cast<std::uint64_t>(statement.integer(3)),
-                                 .size = static_cast<std::uint64_t>(statement.integer(4))}});
+    parts.push_back(read_part(statement));
   }
   statement.reset();
   return parts;
@@ -167,6 +167,67 @@ std::optional<PartLocation> SampleIndex::find_part(std::string_view name) const 
     }
   }
   return std::nullopt;
+}
+
+void SampleIndex::for_each_part_of(
+    std::int64_t tar_file_id,
+    const std::function<bool(std::string_view key, const PartLocation&)>& visit) const {
+  Connection& open = connection();
+  require_parts();
+  Statement statement(open.db.get(), kPartsOfShard, path_);
+  statement.bind(1, tar_file_id);
+  while (statement.step()) {
+    if (!visit(statement.text(5), read_part(statement))) {
+      return;
+    }
+  }
+}
+
+void SampleIndex::require_media() const {
+  if (!has_media_) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        "index database: it has no media metadata; run energon prepare-media on the dataset",
+        {.path = path_});
+  }
+}
+
+std::optional<MediaMetadata> SampleIndex::media_metadata(std::string_view name) const {
+  Connection& open = connection();
+  require_media();
+  Statement& statement = *open.find_media;
+  statement.reset();
+  statement.bind(1, name);
+  if (!statement.step()) {
+    return std::nullopt;
+  }
+  MediaMetadata metadata = parse_media(statement.text(0), statement.text(1), name);
+  statement.reset();
+  return metadata;
+}
+
+void SampleIndex::for_each_media_of(
+    std::int64_t tar_file_id, std::string_view part,
+    const std::function<void(std::int64_t, const MediaMetadata&)>& visit) const {
+  Connection& open = connection();
+  require_parts();
+  require_media();
+  Statement statement(open.db.get(), kMediaOfShard, path_);
+  statement.bind(1, tar_file_id);
+  statement.bind(2, part);
+  while (statement.step()) {
+    visit(statement.integer(0),
+          parse_media(statement.text(2), statement.text(3), statement.text(4)));
+  }
+}
+
+MediaMetadata SampleIndex::parse_media(std::string_view type, std::string_view json,
+                                       std::string_view name) const {
+  try {
+    return parse_media_json(type, json);
+  } catch (Error& error) {
+    throw error.with({.path = path_, .sample_key = std::string(name)});
+  }
 }
 
 void SampleIndex::for_each_sample(

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/index/media_metadata.h"
 #include "io/index/tar_index.h"
 #include "io/owner_process.h"
 
@@ -63,6 +64,26 @@ class SampleIndex {
   /// false.
   std::vector<PartLocation> parts_of(std::string_view key) const;
 
+  /// Calls `visit` for each part of one shard, in the order of the tar; stops when `visit` returns
+  /// false. Throws Error (kUnsupported) if has_parts() is false.
+  void for_each_part_of(
+      std::int64_t tar_file_id,
+      const std::function<bool(std::string_view key, const PartLocation&)>& visit) const;
+
+  /// False: energon prepare-media was never run on the dataset.
+  bool has_media() const { return has_media_; }
+
+  /// What is known of the part `name`, "key.part" as written; nothing if it has no row. Throws
+  /// Error: kUnsupported if has_media() is false, kCorruptData.
+  std::optional<MediaMetadata> media_metadata(std::string_view name) const;
+
+  /// Calls `visit` with the number of its sample and the metadata of each part of one shard that
+  /// has a row, in the order of the tar; only of parts called `part`, unless that is empty. Throws
+  /// Error: kUnsupported if has_parts() or has_media() is false, kCorruptData.
+  void for_each_media_of(
+      std::int64_t tar_file_id, std::string_view part,
+      const std::function<void(std::int64_t sample_index, const MediaMetadata&)>& visit) const;
+
   /// Calls `visit` for each sample in shard order; stops when `visit` returns false.
   void for_each_sample(
       const std::function<bool(std::string_view key, const SampleLocation&)>& visit) const;
@@ -83,11 +104,15 @@ class SampleIndex {
 
   Connection& connection() const;
   void require_parts() const;
+  void require_media() const;
+  MediaMetadata parse_media(std::string_view type, std::string_view json,
+                            std::string_view name) const;
 
   const std::string path_;
   const OwnerProcess owner_;
   std::unique_ptr<Connection> connection_;
   bool has_parts_ = false;
+  bool has_media_ = false;
 };
 
 }  // namespace energon

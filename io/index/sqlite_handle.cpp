@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/file_source.h"
 
 namespace energon {
 
@@ -40,6 +41,31 @@ SqlitePtr open_sqlite(const std::string& path_or_uri, int flags, const std::stri
   }
   sqlite3_extended_result_codes(db.get(), 1);
   return db;
+}
+
+void distrust_schema(sqlite3* db) {
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+}
+
+SqlitePtr open_sqlite_defensively(const std::string& path) {
+  const FileSource exists(path);  // SQLite would report a missing file without saying so
+  SqlitePtr db = open_sqlite(sqlite_uri(path, "mode=ro&immutable=1"),
+                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path);
+  distrust_schema(db.get());
+  sqlite3_limit(db.get(), SQLITE_LIMIT_LENGTH, 16 << 20);
+  sqlite3_limit(db.get(), SQLITE_LIMIT_ATTACHED, 0);
+  execute(db.get(), "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", path);
+  return db;
+}
+
+bool has_table(sqlite3* db, std::string_view name, const std::string& path) {
+  Statement statement(
+      db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1 AND rootpage > 0", path);
+  statement.bind(1, name);
+  return statement.step();
 }
 
 void execute(sqlite3* db, const char* sql, const std::string& path) {

@@ -25,6 +25,17 @@ std::string sqlite_uri(const std::string& path, std::string_view parameters);
 /// kNotFound, kCorruptData).
 SqlitePtr open_sqlite(const std::string& path_or_uri, int flags, const std::string& path);
 
+/// From here on nothing that the schema may contain (triggers, views, functions) is run, as
+/// sqlite.org/security.html advises for files from others.
+void distrust_schema(sqlite3* db);
+
+/// Opens a file from others for reading, as one that does not change. Throws Error (kNotFound, kIo,
+/// kCorruptData).
+SqlitePtr open_sqlite_defensively(const std::string& path);
+
+/// Whether there is a table of that name; a view or a virtual table is none.
+bool has_table(sqlite3* db, std::string_view name, const std::string& path);
+
 /// Throws the Error for `result`, which is not SQLITE_OK.
 [[noreturn]] void throw_sqlite_error(sqlite3* db, int result, const std::string& path);
 

@@ -23,7 +23,9 @@
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
+#include "io/index/media_table.h"
 #include "io/index/parallel_for.h"
+#include "io/index/sample_index.h"
 #include "io/index/sample_index_writer.h"
 #include "io/index/sample_rows.h"
 #include "io/index/tar_index.h"
@@ -215,6 +217,7 @@ class Preparation {
     for (std::string& warning : found_.warnings()) {
       report_.warnings.push_back(std::move(warning));
     }
+    report_.lacks_media = take_earlier_media() && kept < total;
     write_meta_files();
     commit();
     report_.shards = total;
@@ -263,6 +266,18 @@ class Preparation {
     report_.bytes = earlier_.bytes;
     for (std::string& name : earlier_.index->part_names(kMaxPartNames)) {
       part_names_.insert(std::move(name));
+    }
+  }
+
+  // What is known of media in the shards that are taken over. False if no prepare had any.
+  bool take_earlier_media() const {
+    if (earlier_.index != nullptr) {
+      return copy_media_tables(earlier_.index->file().path(), index_path_);
+    }
+    try {
+      return SampleIndex(path_ + "/.nv-meta/index.sqlite").has_media();
+    } catch (const Error&) {  // there is none, or it is damaged
+      return false;
     }
   }
 

@@ -92,6 +92,9 @@ struct PrepareReport {
   std::uint64_t bytes = 0;  ///< of the uncompressed shards; of kept ones, of the samples
   std::vector<std::string> part_names;  ///< distinct, sorted, the first 50 found
   SplitConfig split;                    ///< as written
+  /// Shards have no media metadata, though the earlier prepare had some (energon prepare-media):
+  /// those that were scanned.
+  bool lacks_media = false;
   std::vector<std::string> warnings;
 };
 

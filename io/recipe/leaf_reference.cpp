@@ -100,7 +100,8 @@ LeafReference leaf_of_dataset(const MetadatasetPath& reference, DatasetKind kind
                      .split_part = split_part,
                      .split_config = reference.split_config,
                      .dataset_config = reference.dataset_config,
-                     .aux = reference.aux};
+                     .aux = reference.aux,
+                     .media_filter = reference.media_filter};
   if (kind == DatasetKind::kPrepared) {
     leaf.yaml = read_dataset_yaml(path, reference.dataset_config);
     leaf.subflavors = leaf.yaml.subflavors;

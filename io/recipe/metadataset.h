@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "io/boxed_json.h"
+#include "io/dataset/media_condition.h"
 #include "io/recipe/subset.h"
 
 namespace energon {
@@ -86,6 +87,7 @@ struct MetadatasetPath {
   std::optional<std::string> split_config = std::nullopt;
   std::optional<std::string> dataset_config = std::nullopt;
   std::vector<AuxReference> aux = {};
+  std::optional<MediaCondition> media_filter = std::nullopt;  ///< ours only; of a prepared dataset
 };
 
 struct MetadatasetEntry {

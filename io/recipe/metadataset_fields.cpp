@@ -8,6 +8,27 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
+
+double read_bound(const YamlValue& value) {
+  const double bound = value.number();
+  if (!(bound >= 0) || !std::isfinite(bound)) {
+    value.fail(fmt::format("must be a number from 0 on, got {}", bound));
+  }
+  return bound;
+}
+
+// The bound of `property`; a new one if there is none.
+MediaBound& bound_of(MediaCondition& condition, MediaProperty property) {
+  for (MediaBound& bound : condition.bounds) {
+    if (bound.property == property) {
+      return bound;
+    }
+  }
+  return condition.bounds.emplace_back(MediaBound{.property = property});
+}
+
+}  // namespace
 
 std::optional<std::string> find_string(const YamlFields& fields, std::string_view key) {
   const auto value = fields.find(key);
@@ -64,6 +85,39 @@ std::optional<Subset> read_subset(const YamlFields& fields) {
   } catch (const Error& error) {
     range.fail(fmt::format("is wrong: {}", error.message()));
   }
+}
+
+std::optional<MediaCondition> read_media_filter(const YamlFields& fields) {
+  const auto value = fields.find("media_filter");
+  if (!value) {
+    return std::nullopt;
+  }
+  MediaCondition condition;
+  for (const auto& [name, bound] : value->entries()) {
+    if (name == "part") {
+      condition.part = bound.string();
+      continue;
+    }
+    const bool is_min = name.starts_with("min_");
+    const auto property = is_min || name.starts_with("max_")
+                              ? media_property(std::string_view(name).substr(4))
+                              : std::nullopt;
+    if (!property) {
+      bound.fail(
+          "is not known; media_filter has part, and min_ and max_ of width, height, aspect_ratio, "
+          "duration, fps, frames, channels and sample_rate");
+    }
+    MediaBound& both = bound_of(condition, *property);
+    (is_min ? both.min : both.max) = read_bound(bound);
+    if (both.min && both.max && *both.min > *both.max) {
+      bound.fail(fmt::format("leaves nothing: {} is from {} to {}", to_string(*property), *both.min,
+                             *both.max));
+    }
+  }
+  if (condition.bounds.empty()) {
+    value->fail("must have a bound, such as min_width: 256");
+  }
+  return condition;
 }
 
 double read_factor(const YamlFields& fields, std::string_view key) {

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "io/dataset/media_condition.h"
 #include "io/dataset/yaml_value.h"
 #include "io/recipe/metadataset.h"
 #include "io/recipe/subset.h"
@@ -24,6 +25,9 @@ std::optional<std::string> find_config(const YamlFields& fields, std::string_vie
 nlohmann::ordered_json read_subflavors(const YamlFields& fields);
 ShuffleMultiplier read_shuffle(const YamlFields& fields);
 std::optional<Subset> read_subset(const YamlFields& fields);
+
+/// `media_filter`: bounds such as min_width, and `part`.
+std::optional<MediaCondition> read_media_filter(const YamlFields& fields);
 
 /// A weight or a number of repetitions, above 0; 1 if absent.
 double read_factor(const YamlFields& fields, std::string_view key);

@@ -109,7 +109,8 @@ class Parser {
     const bool is_join = has_key(value, "join");
     std::vector<std::string_view> known =
         is_join ? std::vector<std::string_view>{"join", "joiner"}
-                : std::vector<std::string_view>{"path", "dataset_config", "split_config", "aux"};
+                : std::vector<std::string_view>{"path", "dataset_config", "split_config", "aux",
+                                                "media_filter"};
     known.insert(known.end(),
                  {"split_part", "subflavors", "shuffle_over_epochs_multiplier", "subset"});
     if (!factor_key.empty()) {
@@ -174,7 +175,8 @@ class Parser {
             .path = read_path(fields.at("path")),
             .split_config = find_config(fields, "split_config", kDefaultSplitConfig),
             .dataset_config = find_config(fields, "dataset_config", kDefaultDatasetConfig),
-            .aux = read_aux(fields)});
+            .aux = read_aux(fields),
+            .media_filter = read_media_filter(fields)});
   }
 
   static MetadatasetEntry with_common_fields(

@@ -67,6 +67,10 @@ class RecipeLoader {
           "only prepared datasets have a split_config and a dataset_config, this is none: {}",
           to_string(kind)));
     }
+    if (kind != DatasetKind::kPrepared && reference.media_filter) {
+      fail(fmt::format("only prepared datasets have a media_filter, this is none: {}",
+                       to_string(kind)));
+    }
     if (kind == DatasetKind::kMetadataset) {
       if (!reference.aux.empty()) {
         fail("aux belongs to a dataset, not to a reference to a metadataset");

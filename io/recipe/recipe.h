@@ -40,6 +40,7 @@ struct LeafReference {
   ShuffleMultiplier shuffle = {};
   Subset subset = {};  ///< of the samples of the split part
   std::vector<AuxReference> aux = {};
+  std::optional<MediaCondition> media_filter = std::nullopt;
 
   /// The share of all samples drawn, if the recipe is kWeighted: the weights of all leaves sum to
   /// 1. Else 1.

@@ -21,6 +21,11 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
+std::optional<MediaMetadata> FileStore::get_media_metadata(std::string_view name) {
+  fail(ErrorCode::kUnsupported,
+       "only prepared datasets have media metadata (energon prepare-media)", *this, name);
+}
+
 FileStoreItem FolderFileStore::get(std::string_view name) {
   const fs::path relative = fs::path(name).lexically_normal();
   if (name.empty() || name.find('\0') != std::string_view::npos || relative.is_absolute() ||

@@ -16,6 +16,7 @@
 #include "io/bytes.h"
 #include "io/file_source.h"
 #include "io/index/jsonl_index.h"
+#include "io/index/media_metadata.h"
 #include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
 #include "io/recipe/metadataset.h"
@@ -41,6 +42,11 @@ class FileStore {
   ///   kCorruptData, kIo
   virtual FileStoreItem get(std::string_view name) = 0;
 
+  /// What was prepared about the file `name` (energon prepare-media), without reading it; nothing
+  /// if it is no image, sound or video, or could not be read. Throws Error as get(), and
+  /// kUnsupported if the store has no media metadata.
+  virtual std::optional<MediaMetadata> get_media_metadata(std::string_view name);
+
   /// As given to the constructor: a folder or a JSONL file.
   const std::string& path() const { return path_; }
 
@@ -63,6 +69,7 @@ class WebdatasetFileStore final : public FileStore {
   ~WebdatasetFileStore() override;
 
   FileStoreItem get(std::string_view name) override;
+  std::optional<MediaMetadata> get_media_metadata(std::string_view name) override;
 
  private:
   struct Opened;

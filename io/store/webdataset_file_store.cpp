@@ -8,6 +8,7 @@
 #include "io/dataset/shard_record.h"
 #include "io/error.h"
 #include "io/index/index_cache.h"
+#include "io/index/part_place.h"
 #include "io/index/read_bytes.h"
 #include "io/index/tar_index.h"
 #include "io/owner_process.h"
@@ -15,7 +16,6 @@
 #include "io/store/file_store.h"
 #include "io/tar/member_name.h"
 #include "io/tar/tar_header.h"
-#include "io/tar/tar_walker.h"
 
 namespace energon {
 namespace {
@@ -36,53 +36,24 @@ DatasetInfo read_info(const std::string& path) {
   return std::move(*info);
 }
 
-// The content of a part and the block before it, the header.
-SharedBytes read_with_header(const FileSource& file, const ByteRange& content) {
-  if (content.offset < kTarBlockBytes) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("index.sqlite says that the part lies at byte {}, where no tar has "
-                            "one; prepare the dataset again",
-                            content.offset),
-                {.path = file.path()});
-  }
-  return read_bytes(
-      file, {.offset = content.offset - kTarBlockBytes, .size = content.size + kTarBlockBytes});
+[[noreturn]] void fail_missing(std::string_view name) {
+  throw Error(ErrorCode::kNotFound, split_member_name(name)
+                                        ? "the dataset has no such part"
+                                        : "the dataset has no such part; names are key.part, "
+                                          "such as 000123.jpg");
 }
 
-// Whether the block is the header of the part. False also if the name or the size is in extension
-// headers before the block.
-bool is_header_of(TarBlock block, std::string_view name, const PartLocation& part) {
-  try {
-    const TarHeader header = parse_tar_header(block, 0);
-    if (!header.prefix.empty()) {
-      const std::size_t prefix = header.prefix.size();
-      if (!name.starts_with(header.prefix) || name.size() == prefix || name[prefix] != '/') {
-        return false;
-      }
-      name.remove_prefix(prefix + 1);
-    }
-    return header.name == name && header.size == part.content.size;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// Whether a walk over the sample of the part finds the part at its place.
-bool is_in_its_sample(const FileSource& file, const SampleIndex& index, std::string_view name,
-                      const PartLocation& part) {
-  const auto key = split_member_name(name);
-  const auto sample = key ? index.find_sample(key->key) : std::nullopt;
-  if (!sample || sample->tar_file_id != part.tar_file_id || sample->bytes.offset > file.size() ||
-      sample->bytes.size > file.size() - sample->bytes.offset) {
-    return false;
-  }
-  TarFileWalker walker(file, sample->bytes.offset, sample->bytes.end());
-  while (const auto member = walker.next()) {
-    if (member->type == MemberType::kRegular && member->name == name) {
-      return member->data_offset == part.content.offset && member->size == part.content.size;
-    }
-  }
-  return false;
+// The path of the new error is the store's; the file of the old one goes into its message.
+Error of_store(const Error& error, const FileStore& store, std::string_view name) {
+  const auto& where = error.context();
+  const bool is_elsewhere = where.path && *where.path != store.path();
+  return Error(
+      error.code(),
+      is_elsewhere
+          ? fmt::format("{} ({}{})", error.message(), printable(*where.path),
+                        where.byte_offset ? fmt::format(", byte {}", *where.byte_offset) : "")
+          : error.message(),
+      {.path = store.path(), .sample_key = std::string(name)});
 }
 
 }  // namespace
@@ -157,23 +128,24 @@ FileStoreItem WebdatasetFileStore::get(std::string_view name) {
   try {
     const auto part = opened().index.find_part(name);
     if (!part) {
-      throw Error(ErrorCode::kNotFound, split_member_name(name)
-                                            ? "the dataset has no such part"
-                                            : "the dataset has no such part; names are key.part, "
-                                              "such as 000123.jpg");
+      fail_missing(name);
     }
     return read(name, *part);
   } catch (const Error& error) {
-    // The path of the new error is the store's; the file of the old one goes into its message.
-    const auto& where = error.context();
-    const bool is_elsewhere = where.path && *where.path != path();
-    throw Error(
-        error.code(),
-        is_elsewhere
-            ? fmt::format("{} ({}{})", error.message(), printable(*where.path),
-                          where.byte_offset ? fmt::format(", byte {}", *where.byte_offset) : "")
-            : error.message(),
-        {.path = path(), .sample_key = std::string(name)});
+    throw of_store(error, *this, name);
+  }
+}
+
+std::optional<MediaMetadata> WebdatasetFileStore::get_media_metadata(std::string_view name) {
+  try {
+    const SampleIndex& index = opened().index;
+    std::optional<MediaMetadata> metadata = index.media_metadata(name);
+    if (!metadata && !index.find_part(name)) {
+      fail_missing(name);
+    }
+    return metadata;
+  } catch (const Error& error) {
+    throw of_store(error, *this, name);
   }
 }
 
@@ -181,22 +153,10 @@ FileStoreItem WebdatasetFileStore::read(std::string_view name, const PartLocatio
   Opened& open = opened();
   const std::string& shard = open.shard_of(part);
   const FileSource& file = open.tar_of(part, path(), cache_dir_);
-  if (part.content.offset > file.size() || part.content.size > file.size() - part.content.offset) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the part ends at byte {}, the shard at byte {}; it was changed after "
-                            "it was prepared",
-                            part.content.end(), file.size()),
-                {.path = file.path()});
-  }
-  const SharedBytes bytes = read_with_header(file, part.content);
-  if (!is_header_of(TarBlock(bytes.view.first(kTarBlockBytes)), name, part) &&
-      !is_in_its_sample(file, open.index, name, part)) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("index.sqlite says that the part lies at byte {}, but the tar has no "
-                            "such part there; one of the two is damaged",
-                            part.content.offset),
-                {.path = file.path(), .byte_offset = part.content.offset});
-  }
+  check_part_range(part, file);
+  const SharedBytes bytes = read_bytes(file, {.offset = part.content.offset - kTarBlockBytes,
+                                              .size = part.content.size + kTarBlockBytes});
+  check_part_place(TarBlock(bytes.view.first(kTarBlockBytes)), name, part, file, open.index);
   return {.bytes = {.view = bytes.view.subspan(kTarBlockBytes), .owner = bytes.owner},
           .source_path = file.path(),
           .shard = shard,

@@ -22,6 +22,7 @@
 #include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
 #include "io/lint/lint.h"
+#include "io/prepare/media_update.h"
 #include "io/prepare/prepare.h"
 #include "io/prepare/prepare_join.h"
 #include "io/recipe/join_source.h"
@@ -70,6 +71,14 @@ int prepare(const std::string& folder, const std::string& what) {
        .checksums = is_all ? energon::Checksums::kWrite : energon::Checksums::kNone,
        .threads = 2},
       sink);
+  return 0;
+}
+
+// Replaces the row of one part.
+int media(const std::string& folder, const std::string& name) {
+  energon::MediaUpdate update(folder);
+  update.add(name, {.width = 1000});
+  update.commit();
   return 0;
 }
 
@@ -150,6 +159,9 @@ int run(const std::vector<std::string>& words) {
   }
   if (verb == "prepare") {
     return prepare(words.at(2), words.at(3));
+  }
+  if (verb == "media") {
+    return media(words.at(2), words.at(3));
   }
   if (verb == "open") {
     return open(words.at(2), words.at(3));

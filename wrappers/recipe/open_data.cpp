@@ -71,7 +71,7 @@ class Opener {
       apply(*leaf.typed, yaml);
     }
     auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
-                              leaf.subflavors, yaml, options_.check_shards);
+                              reference.media_filter, leaf.subflavors, yaml, options_.check_shards);
     leaf.slicing = slicing_of(reference.yaml);
     leaf.length = dataset->sample_count();
     if (dataset->shards().kind == "prepared") {
@@ -109,12 +109,16 @@ class Opener {
 
   std::shared_ptr<const Webdataset> webdataset(const std::string& path, const std::string& split,
                                                const std::optional<std::string>& split_config,
+                                               const std::optional<MediaCondition>& media_filter,
                                                const std::string& subflavors,
                                                const DatasetYaml& yaml, CheckShards check_shards) {
     OpenOptions open = options_.open;
     open.check_shards = check_shards;
     open.split_part = split;
     open.split_config = split_config;
+    if (media_filter) {
+      open.media_filter = media_filter;
+    }
     open.needs_checksums = options_.verify_checksums != VerifyChecksums::kOff;
     ShardSet shards = open_split(path, open);
     data_.warnings.insert(data_.warnings.end(), yaml.warnings.begin(), yaml.warnings.end());
@@ -162,7 +166,7 @@ class Opener {
       for (std::size_t i = 0; i < reference.columns.size(); ++i) {
         const JoinColumn& column = reference.columns[i];
         columns.push_back(webdataset(column.path, column.split_part, column.split_config,
-                                     leaf.subflavors, reference.column_yaml.at(i),
+                                     std::nullopt, leaf.subflavors, reference.column_yaml.at(i),
                                      CheckShards::kAtOpening));
       }
       leaf.length = columns.front()->sample_count();

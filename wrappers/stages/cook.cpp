@@ -161,6 +161,21 @@ SharedBytes CookContext::aux(std::string_view store, std::string_view name) {
   return take(*found->second, std::string(name));
 }
 
+std::optional<MediaMetadata> CookContext::primary_media(std::string_view name) {
+  if (!stores_.primary) {
+    fail_without_primary();
+  }
+  return stores_.primary->get_media_metadata(primary_name(name));
+}
+
+std::optional<MediaMetadata> CookContext::aux_media(std::string_view store, std::string_view name) {
+  const auto found = stores_.aux.find(std::string(store));
+  if (found == stores_.aux.end()) {
+    fail_unknown_aux(store);
+  }
+  return found->second->get_media_metadata(name);
+}
+
 LazyBytes CookContext::lazy_primary(std::string_view name) {
   if (!leaf_.primary) {
     fail_without_primary();

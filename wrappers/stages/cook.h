@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,8 +56,12 @@ class CookContext {
   /// list of the stores.
   SharedBytes aux(std::string_view store, std::string_view name);
 
-  /// The same, but read in the background into the pipeline's cache on a local disk, for large
-  /// files that only the samples of a pack need. Resolve them with LazyBytes::get() in
+  /// What was prepared about such a file (FileStore::get_media_metadata()), without reading it.
+  std::optional<MediaMetadata> primary_media(std::string_view name);
+  std::optional<MediaMetadata> aux_media(std::string_view store, std::string_view name);
+
+  /// As primary() and aux(), but read in the background into the pipeline's cache on a local disk,
+  /// for large files that only the samples of a pack need. Resolve them with LazyBytes::get() in
   /// postencode_sample or encode_sample, because lazy fields cannot leave the worker. They are not
   /// listed in the sample's sources.
   LazyBytes lazy_primary(std::string_view name);

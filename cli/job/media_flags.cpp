@@ -1,0 +1,144 @@
+#include "cli/job/media_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/show/outcome.h"
+#include "cli/show/output.h"
+#include "io/error.h"
+#include "media/metadata/add_media_metadata.h"
+
+namespace energon::cli {
+namespace {
+
+std::string describe_filter(const MediaFilter& filter) {
+  switch (filter.strategy) {
+    case MediaStrategy::kExtension:
+      return "has an extension of images, sound or video";
+    case MediaStrategy::kHeader:
+      return "begins as images, sound or video do";
+    case MediaStrategy::kGlob:
+      return fmt::format("fits {}", printable(fmt::format("{}", fmt::join(filter.patterns, ","))));
+  }
+  return "";
+}
+
+void print_media_json(const MediaMetadataReport& report) {
+  nlohmann::ordered_json json = {
+      {"shards", report.shards}, {"parts", report.parts},
+      {"images", report.images}, {"av", report.av},
+      {"kept", report.kept},     {"unreadable", report.unreadable},
+      {"bytes", report.bytes},   {"not_read", nlohmann::ordered_json::array()}};
+  for (const UnreadableMedia& part : report.unreadable_named) {
+    json["not_read"].push_back({{"shard", printable(part.shard)},
+                                {"name", printable(part.name)},
+                                {"cause", printable(part.cause)}});
+  }
+  output().print("{}\n", json.dump(2));
+}
+
+void print_unreadable(const MediaMetadataReport& report) {
+  for (const UnreadableMedia& part : report.unreadable_named) {
+    print_warning(fmt::format("{}: no metadata of '{}': {}", printable(part.shard),
+                              printable(part.name), part.cause));
+  }
+  const auto named = static_cast<std::int64_t>(report.unreadable_named.size());
+  if (report.unreadable > named) {
+    print_warning(fmt::format("no metadata of {} more", report.unreadable - named));
+  }
+}
+
+void print_media_report(const MediaMetadataReport& report) {
+  print_unreadable(report);
+  output().print("Stored media metadata of {}: {}, {} of sound or video ({} read).\n",
+                 plural(report.images + report.av, "part"), plural(report.images, "image"),
+                 with_separators(report.av), human_bytes(report.bytes));
+  if (report.kept > 0) {
+    output().print("{} had metadata before.\n", plural(report.kept, "more part"));
+  }
+  output().write("Done\n");
+}
+
+}  // namespace
+
+void add_media_flags(CLI::App& command, MediaFlags& flags) {
+  command.add_flag("--media-metadata-by-extension", flags.is_by_extension,
+                   "Store size, format, duration and so on of parts with extensions of images, "
+                   "sound and video");
+  command.add_flag("--media-metadata-by-header", flags.is_by_header,
+                   "The same for parts that begin as such files do, whatever their names");
+  command.add_option("--media-metadata-by-glob", flags.patterns,
+                     "The same for parts whose names fit one of these patterns: '*.jpg,*.mp4'");
+}
+
+std::vector<std::string> given_media_flags(const MediaFlags& flags) {
+  std::vector<std::string> given;
+  if (flags.is_by_extension) {
+    given.emplace_back("--media-metadata-by-extension");
+  }
+  if (flags.is_by_header) {
+    given.emplace_back("--media-metadata-by-header");
+  }
+  if (!flags.patterns.empty()) {
+    given.emplace_back("--media-metadata-by-glob");
+  }
+  return given;
+}
+
+std::optional<MediaFilter> media_filter_of(const MediaFlags& flags) {
+  const std::vector<std::string> given = given_media_flags(flags);
+  if (given.size() > 1) {
+    throw UsageError{fmt::format("{} exclude each other: give one", fmt::join(given, " and "))};
+  }
+  if (given.empty()) {
+    return std::nullopt;
+  }
+  MediaFilter filter{.strategy =
+                         flags.is_by_header ? MediaStrategy::kHeader : MediaStrategy::kExtension};
+  if (!flags.patterns.empty()) {
+    filter = glob_filter(flags.patterns);
+  }
+  try {
+    validate(filter);
+  } catch (const Error& error) {
+    throw UsageError{fmt::format("--media-metadata-by-glob: {}", error.message())};
+  }
+  return filter;
+}
+
+int store_media_metadata(const std::string& path, const MediaFilter& filter,
+                         const MediaRunFlags& flags, const std::stop_token& stop) {
+  MediaMetadataReport report;
+  {
+    ProgressLine line("Reading media", "shards", flags.progress);
+    report =
+        add_media_metadata(path, filter,
+                           {.keep_existing = flags.keeps_existing,
+                            .threads = flags.num_workers,
+                            .cache_dir = flags.cache_dir,
+                            .stop = stop,
+                            .progress = [&line](const MediaMetadataProgress& state) {
+                              if (line.is_due() || state.shards_done == state.shards_total) {
+                                line.update(state.shards_done, state.shards_total,
+                                            fmt::format("{} media", with_separators(state.media)));
+                              }
+                            }});
+  }
+  if (flags.is_json) {
+    print_media_json(report);
+  }
+  if (report.media() == 0) {
+    output().flush();
+    print_error(fmt::format("no part {}: the parts are {}; nothing was stored",
+                            describe_filter(filter),
+                            printable(fmt::format("{}", fmt::join(report.part_names, ", ")))));
+    return kExitFailure;
+  }
+  if (!flags.is_json) {
+    print_media_report(report);
+  }
+  return kExitOk;
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,88 @@
+#include "io/index/media_table.h"
+
+#include <utility>
+
+namespace energon {
+namespace {
+
+// Without a journal and locks: the file is a copy of our own, of no use until finish() returns.
+constexpr const char* kMediaSettings =
+    "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = NORMAL; "
+    "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0";
+
+constexpr std::string_view kAllMedia =
+    "SELECT entry_key, metadata_type, metadata_json FROM media_metadata";
+constexpr std::string_view kAllFilters =
+    "SELECT strategy, patterns FROM media_filters ORDER BY filter_id";
+
+SqlitePtr open_media_tables(const std::string& path) {
+  SqlitePtr db = open_sqlite(sqlite_uri(path, "mode=rw&vfs=unix-none"),
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, path);
+  execute(db.get(), kMediaSettings, path);
+  distrust_schema(db.get());
+  execute(db.get(), "BEGIN", path);
+  execute(db.get(), kMediaTables, path);
+  return db;
+}
+
+}  // namespace
+
+MediaTableWriter::MediaTableWriter(std::string path)
+    : path_(std::move(path)), db_(open_media_tables(path_)) {
+  add_.emplace(db_.get(),
+               "INSERT OR REPLACE INTO media_metadata (entry_key, metadata_type, metadata_json) "
+               "VALUES (?1, ?2, ?3)",
+               path_);
+}
+
+void MediaTableWriter::add(std::string_view entry_key, std::string_view type,
+                           std::string_view json) {
+  add_->bind(1, entry_key);
+  add_->bind(2, type);
+  add_->bind(3, json);
+  add_->step();
+  add_->reset();
+}
+
+void MediaTableWriter::add_filter(std::string_view strategy, std::string_view patterns) {
+  Statement statement(
+      db_.get(), "INSERT OR IGNORE INTO media_filters (strategy, patterns) VALUES (?1, ?2)", path_);
+  statement.bind(1, strategy);
+  statement.bind(2, patterns);
+  statement.step();
+}
+
+void MediaTableWriter::finish() {
+  add_.reset();
+  execute(db_.get(), "COMMIT", path_);
+  db_.reset();
+}
+
+bool has_media_tables(sqlite3* db, const std::string& path) {
+  if (!has_table(db, "media_metadata", path) || !has_table(db, "media_filters", path)) {
+    return false;
+  }
+  const Statement rows(db, kAllMedia, path);
+  const Statement filters(db, kAllFilters, path);
+  return true;
+}
+
+bool copy_media_tables(const std::string& from, const std::string& to) {
+  const SqlitePtr db = open_sqlite_defensively(from);
+  if (!has_media_tables(db.get(), from)) {
+    return false;
+  }
+  MediaTableWriter writer(to);
+  Statement rows(db.get(), kAllMedia, from);
+  while (rows.step()) {
+    writer.add(rows.text(0), rows.text(1), rows.text(2));
+  }
+  Statement filters(db.get(), kAllFilters, from);
+  while (filters.step()) {
+    writer.add_filter(filters.text(0), filters.text(1));
+  }
+  writer.finish();
+  return true;
+}
+
+}  // namespace energon

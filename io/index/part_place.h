@@ -1,0 +1,22 @@
+// Whether a part lies in the tar where index.sqlite says. Private to io.
+
+#pragma once
+
+#include <string_view>
+
+#include "io/file_source.h"
+#include "io/index/sample_index.h"
+#include "io/tar/tar_header.h"
+
+namespace energon {
+
+/// Throws Error (kCorruptData) unless a header can lie before the part, and the part in `tar`.
+void check_part_range(const PartLocation& part, const FileSource& tar);
+
+/// Throws Error (kCorruptData) unless `header`, the block before the content of `part`, is that of
+/// the member `name`, or a walk over its sample, which `index` finds, comes to the part. `name` is
+/// "key.part".
+void check_part_place(TarBlock header, std::string_view name, const PartLocation& part,
+                      const FileSource& tar, const SampleIndex& index);
+
+}  // namespace energon
