@@ -69,7 +69,12 @@ flags=(--num-workers 2 --batch-size 8 --shuffle-buffer-size 100 --epochs 1)
 step "5. Load an epoch with 2 workers"
 "$energon" bench "$data" "${flags[@]}" --repetitions 1 --warmup-batches 0
 
-step "6. Save in the middle, resume in a new process"
+step "6. Decode an epoch: images, texts and JSON as they go to the model"
+if ! "$energon" bench "$data" "${flags[@]}" --repetitions 1 --warmup-batches 0 --decode torchrgb8; then
+  echo "Not everything can be decoded: energon lint PATH --decode names what cannot, and why."
+fi
+
+step "7. Save in the middle, resume in a new process"
 "$energon" dump "$data" "${flags[@]}" >"$work/whole.jsonl"
 batches=$(wc -l <"$work/whole.jsonl")
 middle=$((batches / 2))
@@ -81,6 +86,6 @@ if ! cmp "$work/whole.jsonl" "$work/resumed.jsonl"; then
 fi
 echo "both streams are identical: $batches batches, keys and digests of all bytes"
 
-step "7. Fetch one sample by its key"
+step "8. Fetch one sample by its key"
 key=$(sed -n '1s/.*"keys":\["\([^"]*\)".*/\1/p' "$work/whole.jsonl")
 "$energon" get "$data" "$key"

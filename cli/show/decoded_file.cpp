@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <png.h>
 
+#include "cli/show/png_file.h"
+#include "cli/show/wav_file.h"
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/overloaded.h"
@@ -111,68 +113,18 @@ std::string png_of(const Value& value) {
       }
     }
   }
-  constexpr png_uint_32 kFormats[] = {PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB,
-                                      PNG_FORMAT_RGBA};
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(places.width);
-  image.height = static_cast<png_uint_32>(places.height);
-  image.format = kFormats[places.channels - 1];
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::string png(size, '\0');
-  if (png_image_write_to_memory(&image, png.data(), &size, 0, pixels.data(), 0, nullptr) == 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("cannot write {} as a .png: {}", describe(value), image.message));
-  }
-  png.resize(size);
-  return png;
+  return png_of_pixels(std::as_bytes(std::span(pixels)), places.width, places.height,
+                       static_cast<int>(places.channels));
 }
 
-void append_little_endian(std::string& to, std::uint32_t number, int bytes) {
-  for (int i = 0; i < bytes; ++i) {
-    to.push_back(static_cast<char>(number >> (8 * i) & 0xFF));
-  }
-}
-
-// WAVE with one "fmt " and one "data" chunk: samples of all channels in turn.
 std::string wav_of(const Value& value) {
   const auto* mapping = std::get_if<Mapping>(&value.base());
   Sample fields;
   fields.fields = mapping != nullptr ? *mapping : Mapping();
-  const Value* const audio = fields.find("audio");
-  if (audio == nullptr || fields.find("audio_sample_rate") == nullptr) {
+  if (fields.find("audio") == nullptr || fields.find("audio_sample_rate") == nullptr) {
     refuse("a .wav needs sound", value);
   }
-  const Tensor& tensor = fields.tensor("audio");
-  const std::size_t sample_bytes = size_of(tensor.dtype);
-  const auto channels = static_cast<std::size_t>(tensor.shape.at(0));
-  const std::size_t count = channels == 0 ? 0 : tensor.data.size() / sample_bytes / channels;
-  const auto rate = static_cast<std::uint32_t>(fields.integer("audio_sample_rate"));
-  if (tensor.data.size() > UINT32_MAX - 36) {
-    refuse("a .wav has at most 4 GiB", *audio);
-  }
-  const bool is_float = tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat64;
-  const auto frame = static_cast<std::uint32_t>(channels * sample_bytes);
-  const auto data_bytes = static_cast<std::uint32_t>(tensor.data.size());
-  std::string wav = "RIFF";
-  append_little_endian(wav, 36 + data_bytes, 4);
-  wav += "WAVEfmt ";
-  append_little_endian(wav, 16, 4);
-  append_little_endian(wav, is_float ? 3 : 1, 2);  // WAVE_FORMAT_IEEE_FLOAT or _PCM
-  append_little_endian(wav, static_cast<std::uint32_t>(channels), 2);
-  append_little_endian(wav, rate, 4);
-  append_little_endian(wav, rate * frame, 4);
-  append_little_endian(wav, frame, 2);
-  append_little_endian(wav, static_cast<std::uint32_t>(sample_bytes * 8), 2);
-  wav += "data";
-  append_little_endian(wav, data_bytes, 4);
-  const std::string_view samples = tensor.data.text();
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t channel = 0; channel < channels; ++channel) {
-      wav += samples.substr((channel * count + i) * sample_bytes, sample_bytes);
-    }
-  }
-  return wav;
+  return wav_of_samples(fields.tensor("audio"), fields.integer("audio_sample_rate"));
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
-#include <png.h>
 
 #include "cli/show/outcome.h"
-#include "io/error.h"
+#include "cli/show/png_file.h"
 #include "io/file_source.h"
 
 namespace energon::cli {
@@ -61,20 +61,8 @@ std::string to_png(const HeatMap& map) {
   for (const std::uint32_t count : map.counts) {
     pixels.push_back(static_cast<std::uint8_t>(grey_of(count, largest)));
   }
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(map.columns);
-  image.height = static_cast<png_uint_32>(map.rows);
-  image.format = PNG_FORMAT_GRAY;
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::string png(size, '\0');
-  const bool is_written =
-      png_image_write_to_memory(&image, png.data(), &size, 0, pixels.data(), 0, nullptr) != 0;
-  if (!is_written) {
-    throw Error(ErrorCode::kInternal, fmt::format("cannot write the heat map: {}", image.message));
-  }
-  png.resize(size);
-  return png;
+  return png_of_pixels(std::as_bytes(std::span(pixels)), static_cast<std::int64_t>(map.columns),
+                       static_cast<std::int64_t>(map.rows), 1);
 }
 
 void write_heat_map(const std::string& path, const HeatMap& map) {

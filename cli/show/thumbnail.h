@@ -19,9 +19,6 @@ struct Thumbnail {
   std::int64_t height = 0;
 };
 
-/// `pixels` is uint8 (height, width, channels), 1 to 4 channels. Throws Error (kInvalidArgument).
-std::string png_of_pixels(ByteView pixels, std::int64_t width, std::int64_t height, int channels);
-
 /// The image in `encoded`, turned as its orientation says, at most kThumbnailSide on each side. All
 /// of it is decoded. `info` is that of `encoded`. Throws Error as decode_region().
 Thumbnail thumbnail_of_image(ByteView encoded, const ImageInfo& info);

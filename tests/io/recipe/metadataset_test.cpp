@@ -213,6 +213,7 @@ TEST_CASE("an unknown key is named with its place and the known ones",
                                "    - {path: b, wieght: 3}"),
                  "splits.train.blend[1].wieght is not a known key; known: path, dataset_config, "
                  "split_config, aux, media_filter, split_part, subflavors, "
+                 "shuffle_over_epochs_multiplier, "
                  "subset, weight; or join, joiner, line 7"));
   CHECK(contains(error_text_v2("splits: {train: {paht: a}}"), "or blend, blend_epochized, join"));
   CHECK(contains(error_text_v2("splits: {train: {blend: [{path: a, repetitions: 2}]}}"),
