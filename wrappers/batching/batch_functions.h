@@ -2,8 +2,10 @@
 //
 // They differ in how they treat tensors. list_fields combines none; stack_fields requires equal
 // shapes; pad_stack_fields pads to the largest shape; concat_fields joins along the first
-// dimension; generic_batch decides by the kind of each field. Undecoded parts are bytes and can
-// only be listed. Errors (kInvalidArgument) name the field, the sample and both shapes.
+// dimension, concat_pad_fields with padding of the others; generic_batch decides by the kind of
+// each field. ragged_fields (ragged_batch.h) joins without padding and keeps the places. Undecoded
+// parts are bytes and can only be listed. Errors (kInvalidArgument) name the field, the sample and
+// both shapes.
 
 #pragma once
 
@@ -50,11 +52,20 @@ Mapping stack_fields(std::span<Sample> samples, CallContext& context);
 
 struct PadOptions {
   double value = 0;  ///< fills the space after the data; the dtype must be able to represent it
+  /// Adds the field "<field>_lengths" behind each field of tensors: their sizes before padding, as
+  /// int64 of shape (samples) for tensors of one dimension, else (samples, dimensions). Scalars get
+  /// none. A field that has this name already is an error.
+  bool lengths = false;
 };
 
 /// Like stack_fields(), for tensors of equal dtype and number of dimensions. Pads each tensor at
 /// the end of each dimension to the largest size in the batch.
 BatchFunction pad_stack_fields(PadOptions options = {});
+
+/// Joins tensors of equal dtype and number of dimensions (at least 1) along dimension 0, and pads
+/// the other dimensions at their ends to the largest in the batch: Energon's concat_pad. Other
+/// fields are as in generic_batch(), which mappings are, too, field by field.
+BatchFunction concat_pad_fields(PadOptions options = {});
 
 /// Like list_fields(), but joins the samples' tensors along dimension 0 (the other dimensions must
 /// be equal) and concatenates their lists.

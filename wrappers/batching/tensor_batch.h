@@ -1,7 +1,7 @@
-// Combines tensors: stacks them, pads and stacks them, or joins them.
+// Combines tensors: stacks them or joins them, with or without padding.
 //
 // The result lies in memory of the caller, aligned to 64 bytes; each element is copied once.
-// Tensors that lie side by side are stacked without a copy.
+// Tensors that lie side by side and need no padding are stacked and joined without a copy.
 
 #pragma once
 
@@ -22,12 +22,13 @@ struct TensorGroup {
 };
 
 /// Result of shape (count, *shape); shares the memory of tensors that lie side by side in one
-/// buffer. All three throw Error (kInvalidArgument), naming both sides, if
-/// tensors do not fit.
+/// buffer. All four throw Error (kInvalidArgument), naming both sides, if tensors do not fit.
 Tensor stack_tensors(const TensorGroup& group, BufferAllocator& memory);
 /// Result of shape (count, *largest), with `value` after the data.
 Tensor pad_stack_tensors(const TensorGroup& group, double value, BufferAllocator& memory);
 /// Joins along dimension 0. A single tensor is returned unchanged.
 Tensor concat_tensors(const TensorGroup& group, BufferAllocator& memory);
+/// Joins along dimension 0, with `value` after the data of the other dimensions up to the largest.
+Tensor concat_pad_tensors(const TensorGroup& group, double value, BufferAllocator& memory);
 
 }  // namespace energon
