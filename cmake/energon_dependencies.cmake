@@ -16,11 +16,11 @@ pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET
   libavformat libavcodec libavutil libswscale)     # sound and video
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)           # vector instructions, chosen when a program runs
 pkg_check_modules(SOXR REQUIRED IMPORTED_TARGET soxr)            # sample rates
-# Each optional: images of a format whose library is not there are refused.
+# Each optional: images of a format, and tokenizers, whose library is not there are refused.
 set(ENERGON_CODECS "")
 set(ENERGON_PC_CODECS "")
 set(ENERGON_PC_GIF "")
-foreach(codec JPEG=libjpeg LIBPNG=libpng WEBP=libwebp TIFF=libtiff-4)
+foreach(codec JPEG=libjpeg LIBPNG=libpng WEBP=libwebp TIFF=libtiff-4 SENTENCEPIECE=sentencepiece)
   string(REPLACE "=" ";" name_and_module ${codec})
   list(GET name_and_module 0 name)
   list(GET name_and_module 1 module)
@@ -30,6 +30,11 @@ foreach(codec JPEG=libjpeg LIBPNG=libpng WEBP=libwebp TIFF=libtiff-4)
     string(APPEND ENERGON_PC_CODECS " ${module}")
   endif()
 endforeach()
+if(TARGET PkgConfig::SENTENCEPIECE)                              # tokenizers; the trainer is not needed
+  get_target_property(libraries PkgConfig::SENTENCEPIECE INTERFACE_LINK_LIBRARIES)
+  list(FILTER libraries EXCLUDE REGEX sentencepiece_train)
+  set_target_properties(PkgConfig::SENTENCEPIECE PROPERTIES INTERFACE_LINK_LIBRARIES "${libraries}")
+endif()
 find_package(GIF)
 if(TARGET GIF::GIF)
   string(APPEND ENERGON_CODECS " GIF")

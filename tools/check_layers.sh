@@ -33,6 +33,7 @@ rooms=(
   "media/av|io energon/sample media"
   "media/transform|io energon/sample energon/stage media media/image"
   "media/decode|io energon/sample media media/data media/image media/av media/transform energon/stage"
+  "media/tokens|io energon/sample energon/stage media"
   "wrappers/orders"
   "wrappers/held"
   "wrappers/watch"
@@ -67,6 +68,7 @@ owners=(
   "libav[a-z]*|media/av"
   "libsw[a-z]*|media/av"
   "soxr|media/transform"
+  "sentencepiece_processor|media/tokens"
 )
 
 status=0
