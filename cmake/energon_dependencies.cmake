@@ -13,7 +13,7 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst
 find_package(Threads REQUIRED)
 # Of energon::media.
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)           # vector instructions, chosen when a program runs
-include(energon_codecs)                                          # images, sound, video: each optional
+include(energon_codecs)                                          # images, sound, video, tokens: each optional
 if(ENERGON_BUILD_CLI OR ENERGON_BUILD_BENCH)
   find_package(CLI11 REQUIRED)                                   # flags
 endif()

@@ -34,6 +34,7 @@ rooms=(
   "media/transform|io energon/sample energon/stage media media/image"
   "media/decode|io energon/sample media media/data media/image media/av media/transform energon/stage"
   "media/metadata|io io/tar io/index io/dataset io/prepare energon/sample media media/image media/av"
+  "media/tokens|io energon/sample energon/stage media"
   "wrappers/orders"
   "wrappers/held"
   "wrappers/watch"
@@ -68,6 +69,7 @@ owners=(
   "libav[a-z]*|media/av"
   "libsw[a-z]*|media/av"
   "soxr|media/transform"
+  "sentencepiece_processor|media/tokens"
 )
 
 status=0

@@ -27,6 +27,7 @@
 #include "media/decode/sample_decoder.h"
 #include "wrappers/held/combine.h"
 #include "wrappers/recipe/referenced_samples.h"
+#include "wrappers/stages/tokenize.h"
 #include "wrappers/stages/typed_samples.h"
 
 namespace energon::cli {
@@ -122,14 +123,34 @@ Sample typed_sample(const FoundSample& found, const GetFlags& flags) {
 
 Sample decoded_sample(const FoundSample& found, const GetFlags& flags) {
   Sample sample = found.sample;
+  if (!flags.loader.decode) {
+    return sample;
+  }
   SampleDecoder({.image = *flags.loader.decode, .av = AvMode::kTensors, .guess_content = true})
       .decode(sample, heap_memory());
   return sample;
 }
 
+// Whether parts are made something else.
+bool makes_values(const LoaderFlags& flags) {
+  return flags.decode || flags.typed || !flags.tokenizer.empty();
+}
+
+Sample with_tokens(Sample sample, const GetFlags& flags) {
+  const std::optional<TokenizeOptions> options = tokenize_options(flags.loader);
+  if (!options) {
+    return sample;
+  }
+  const CallResources resources;
+  const RestoreKey key = sample.restore_key;
+  CallContext context(resources, key, 0);
+  return tokenize(*options)(std::move(sample), context);
+}
+
 // What the decoders make of `found`: on standard output as JSON, or one part in a file.
 void give_decoded(const FoundSample& found, const GetFlags& flags) {
-  Sample sample = flags.loader.typed ? typed_sample(found, flags) : decoded_sample(found, flags);
+  Sample sample = with_tokens(
+      flags.loader.typed ? typed_sample(found, flags) : decoded_sample(found, flags), flags);
   const bool is_one = sample.fields.size() == 1;
   if (!flags.output.empty() && flags.output != "-") {
     if (!is_one) {
@@ -156,7 +177,7 @@ int run_get_by_key(const GetFlags& flags) {
   if (wanted.part) {
     keep_part(found, *wanted.part);
   }
-  if (flags.loader.decode || flags.loader.typed) {
+  if (makes_values(flags.loader)) {
     give_decoded(found, flags);
   } else if (flags.output.empty()) {
     if (flags.is_json) {
@@ -237,15 +258,15 @@ void save_batch(const Sample& batch, const std::string& folder) {
 }
 
 // Whether dump prints such keys. A program with functions of its own has more stages in its keys.
-bool is_batch_of_dump(const RestoreKey& key, bool is_decoded) {
+bool is_batch_of_dump(const RestoreKey& key, const LoaderFlags& flags) {
+  const int maps = (flags.decode || flags.typed ? 1 : 0) + (flags.tokenizer.empty() ? 0 : 1);
   try {
     const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
-    for (const RestoreKey& sample : split_key(shard.inner[0], Stage::kBatch, 1).inner) {
-      if (is_decoded) {
-        split_key(split_key(sample, Stage::kMap, 1, 1).inner[0], Stage::kWebdataset, 2, 0);
-      } else {
-        split_key(sample, Stage::kWebdataset, 2, 0);
+    for (RestoreKey sample : split_key(shard.inner[0], Stage::kBatch, 1).inner) {
+      for (int i = 0; i < maps; ++i) {
+        sample = split_key(sample, Stage::kMap, 1, 1).inner[0];
       }
+      split_key(sample, Stage::kWebdataset, 2, 0);
     }
     return true;
   } catch (const Error&) {
@@ -272,13 +293,13 @@ int run_get_by_restore_key(const GetFlags& flags) {
   if (flags.output == "-") {
     throw UsageError{"--output - takes one part; the samples of a batch go to a folder"};
   }
-  const bool is_decoded = flags.loader.decode || flags.loader.typed;
-  if (is_decoded && !flags.output.empty()) {
+  if (makes_values(flags.loader) && !flags.output.empty()) {
     throw UsageError{
-        "--output writes the parts of a batch as they are: leave --decode and --typed out"};
+        "--output writes the parts of a batch as they are: leave --decode, --typed and "
+        "--tokenizer out"};
   }
   const RestoreKey key = RestoreKey::from_text(flags.restore_key);
-  const bool is_of_dump = is_batch_of_dump(key, is_decoded);
+  const bool is_of_dump = is_batch_of_dump(key, flags.loader);
   const Sample batch = is_of_dump ? restore_batch(key, flags) : samples_of(key, flags);
   if (batch.keys.empty()) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -88,6 +88,13 @@ void add_order_flags(CLI::App& command, LoaderFlags& flags) {
                   "(docs/media.md)")
       ->expected(0, 1)
       ->default_str("torchrgb");
+  command.add_option("--tokenizer", flags.tokenizer,
+                     "Make tokens of texts with this model of SentencePiece (.model)");
+  command
+      .add_option("--tokenize", flags.tokenize,
+                  "With --tokenizer: FIELD=TO makes field TO of the text FIELD, FIELD replaces it; "
+                  "may be given\nseveral times. Default: txt=tokens")
+      ->allow_extra_args(false);
   command.add_flag("--typed", flags.typed,
                    "Make samples of the type and the fields that each dataset.yaml describes");
   command

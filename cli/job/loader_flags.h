@@ -39,7 +39,9 @@ struct LoaderFlags {
 
   /// Mode of images when parts are decoded; absent: parts are delivered as they are.
   std::optional<std::string> decode = std::nullopt;
-  bool typed = false;  ///< samples as dataset.yaml describes them
+  std::string tokenizer = {};              ///< a model of SentencePiece; empty: no tokens
+  std::vector<std::string> tokenize = {};  ///< FIELD or FIELD=TO; empty: txt=tokens
+  bool typed = false;                      ///< samples as dataset.yaml describes them
   std::int64_t batch_size = 1;
   std::int64_t shuffle_buffer_size = 0;
   std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;

@@ -13,6 +13,7 @@
 #include "energon/loader/quarantine_writer.h"
 #include "energon/order/slice_order.h"
 #include "energon/stage/failure.h"
+#include "media/tokens/sentencepiece.h"
 #include "wrappers/recipe/order_pipeline.h"
 #include "wrappers/recipe/pipeline.h"
 
@@ -73,6 +74,7 @@ TaskEncoder task_encoder(const LoaderFlags& flags) {
   if (flags.decode) {
     encoder.decoder = SampleDecoderOptions{.image = *flags.decode, .av = AvMode::kTensors};
   }
+  encoder.tokenizer = tokenize_options(flags);
   return encoder;
 }
 
@@ -105,7 +107,34 @@ TrainOptions train_options(const LoaderFlags& flags, const ShuffleOverEpochs& sh
   return options;
 }
 
+TokenField token_field(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const TokenField field{.from = text.substr(0, equals),
+                         .to = equals == std::string::npos ? text : text.substr(equals + 1)};
+  if (field.from.empty() || field.to.empty()) {
+    throw UsageError{fmt::format("--tokenize is '{}', expected FIELD or FIELD=TO", text)};
+  }
+  return field;
+}
+
 }  // namespace
+
+std::optional<TokenizeOptions> tokenize_options(const LoaderFlags& flags) {
+  if (flags.tokenizer.empty()) {
+    if (!flags.tokenize.empty()) {
+      throw UsageError{"--tokenize needs --tokenizer, the file of a model"};
+    }
+    return std::nullopt;
+  }
+  TokenizeOptions options{.tokenizer = open_sentencepiece(flags.tokenizer)};
+  if (!flags.tokenize.empty()) {
+    options.fields.clear();
+    for (const std::string& text : flags.tokenize) {
+      options.fields.push_back(token_field(text));
+    }
+  }
+  return options;
+}
 
 DataOptions data_options(const LoaderFlags& flags) {
   return {.split = flags.split,

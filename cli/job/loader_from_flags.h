@@ -12,11 +12,16 @@
 #include "io/dataset/dataset_folder.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/open_data.h"
+#include "wrappers/stages/tokenize.h"
 
 namespace energon::cli {
 
 /// How to open the data, according to the flags.
 DataOptions data_options(const LoaderFlags& flags);
+
+/// What tokens are made of, according to the flags; nothing without a tokenizer. Throws Error as
+/// open_sentencepiece(), UsageError for a field that is none.
+std::optional<TokenizeOptions> tokenize_options(const LoaderFlags& flags);
 
 /// How to open the data to look up single samples, according to the flags. Nothing is left out.
 OpenOptions key_lookup_options(const LoaderFlags& flags);

@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "media/data/json.h"
 #include "media/decode/sample_decoder.h"
+#include "media/tokens/sentencepiece.h"
 #include "media/transform/sound.h"
 
 namespace {
@@ -56,5 +57,7 @@ int main() {
     float to[4] = {};
     energon::resample(from, 1, 8000, 16000, to);
   });
+  is_right &=
+      lacks("libsentencepiece-dev", [] { energon::sentencepiece_tokenizer(as_bytes("model")); });
   return is_right ? 0 : 1;
 }

@@ -30,6 +30,9 @@ void Assembly::add_encoding(SampleOrder order) {
   most_left_out_ = order.most_left_out;
   const TaskEncoder& encoder = encoding_.encoder;
   add_cooking(add_reading(std::move(order)));
+  if (encoder.tokenizer) {
+    add<Map>(stage_names::kTokenize, tokenize(*encoder.tokenizer), stage(stage_names::kTokenize));
+  }
   add_function(stage_names::kEncodeSample, encoder.encode_sample);
   add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
   add_packing();

@@ -26,6 +26,8 @@ void add_map(const std::string& name, TaskEncoder& encoder) {
     encoder.cookers = {{.cook = [](Sample crude, CookContext&) { return crude; }}};
   } else if (name == stage_names::kDecode) {
     encoder.decoder = SampleDecoderOptions();
+  } else if (name == stage_names::kTokenize) {
+    encoder.tokenizer = TokenizeOptions{.fields = {}};
   } else if (name == stage_names::kEncodeSample) {
     encoder.encode_sample = kUnchanged;
   } else if (name == stage_names::kPreencodeSample) {

@@ -1,8 +1,8 @@
 // The standard pipelines for training and validation, built from the stages.
 //
 //   train: per leaf SliceOrder -> [Repeat]; [Blend | ShareBlend] -> [Repeat] -> [ShuffleBuffer] ->
-//          ReadSamples -> [cook] -> [encode | preencode] -> [Packing] -> [GroupBatch | Batch] ->
-//          [encode batch] -> [Epochize] -> [LogSample] -> [Watchdog]
+//          ReadSamples -> [cook] -> [tokenize] -> [encode | preencode] -> [Packing] ->
+//          [GroupBatch | Batch] -> [encode batch] -> [Epochize] -> [LogSample] -> [Watchdog]
 //   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit] ->
 //          [LogSample] -> [Watchdog]
 //

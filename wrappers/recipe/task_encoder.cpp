@@ -23,6 +23,9 @@ void require(bool fits, const char* what) {
 
 void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_buffer_size,
               std::optional<std::int64_t> batch_size) {
+  if (encoder.tokenizer) {
+    validate(*encoder.tokenizer);
+  }
   const bool packs = packing_buffer_size.has_value();
   require(!is_given(encoder.encode_sample) ||
               (!is_given(encoder.preencode_sample) && !encoder.postencode_sample),

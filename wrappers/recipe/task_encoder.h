@@ -1,8 +1,8 @@
 // The functions that a training recipe applies between the shards and the batch, typed and with
 // defaults.
 //
-//   decode -> cook -> encode | preencode -> select to pack -> postencode -> pack -> batch -> encode
-//   batch
+//   decode -> cook -> tokenize -> encode | preencode -> select to pack -> postencode -> pack ->
+//   batch -> encode batch
 //
 // Every stage is optional; docs/pipelines.md has the picture. Functions run in the workers. They
 // must give the same result for the same sample and the same CallContext::rng(); otherwise a
@@ -25,6 +25,7 @@
 #include "wrappers/stages/cook.h"
 #include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/map.h"
+#include "wrappers/stages/tokenize.h"
 
 namespace energon {
 
@@ -40,6 +41,8 @@ struct TaskEncoder {
   std::vector<Cooker> cookers = {};
   /// Cache of each worker for CookContext::lazy_primary() and lazy_aux().
   FileCacheOptions cache = {};
+  /// Makes tokens of texts, before encode_sample and preencode_sample (docs/media.md).
+  std::optional<TokenizeOptions> tokenizer = std::nullopt;
 
   /// Encodes samples in pipelines that do not pack; excludes preencode and postencode.
   SampleStage encode_sample = {};
@@ -67,6 +70,7 @@ namespace stage_names {
 inline constexpr std::string_view kRead = "read";
 inline constexpr std::string_view kDecode = "decode";  ///< where there are no cookers
 inline constexpr std::string_view kCook = "cook";      ///< with decoding in front
+inline constexpr std::string_view kTokenize = "tokenize";
 inline constexpr std::string_view kEncodeSample = "encode_sample";
 inline constexpr std::string_view kPreencodeSample = "preencode_sample";
 inline constexpr std::string_view kSelectSamplesToPack = "select_samples_to_pack";

@@ -1,0 +1,179 @@
+#include "media/tokens/sentencepiece.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "tests/media/tokens/model_file.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+using energon::CallRng;
+using energon::ErrorCode;
+using energon::open_sentencepiece;
+using energon::sentencepiece_tokenizer;
+using energon::SentencePieceOptions;
+using energon::Tokenizer;
+using energon::testing::error_of;
+using energon::testing::token_file;
+
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+std::shared_ptr<const Tokenizer> tokenizer(const std::string& name,
+                                           const SentencePieceOptions& options = {}) {
+  return sentencepiece_tokenizer(energon::as_bytes(token_file(name)), options);
+}
+
+// What spm_encode made of texts (data/make_models.py).
+nlohmann::json expected() { return nlohmann::json::parse(token_file("expected.json")); }
+
+const std::string kText = "a dog runs in the park.";
+
+}  // namespace
+
+TEST_CASE("tokens are those of spm_encode", "[media][sentencepiece]") {
+  const nlohmann::json models = expected();
+  REQUIRE(models.size() == 2);
+  for (const auto& [name, model] : models.items()) {
+    const auto made = tokenizer(name + ".model");
+    REQUIRE(model.at("texts").size() == 9);
+    for (const auto& text : model.at("texts")) {
+      INFO(name << ": " << text.at("text"));
+      CHECK(made->tokens(text.at("text").get<std::string>()) == text.at("ids").get<Ids>());
+    }
+  }
+}
+
+TEST_CASE("special tokens and the size of the vocabulary are those of the model",
+          "[media][sentencepiece]") {
+  const auto unigram = tokenizer("unigram.model");
+  CHECK(unigram->vocabulary_size() == 160);
+  CHECK(unigram->special_tokens().unknown == 0);
+  CHECK(unigram->special_tokens().begin == 1);
+  CHECK(unigram->special_tokens().end == 2);
+  CHECK(unigram->special_tokens().pad == 3);
+  const auto bpe = tokenizer("bpe.model");
+  CHECK(bpe->vocabulary_size() == 380);
+  CHECK_FALSE(bpe->special_tokens().pad);
+}
+
+TEST_CASE("tokens become the text again", "[media][sentencepiece]") {
+  const auto bpe = tokenizer("bpe.model");
+  CHECK(bpe->text(bpe->tokens(kText)) == kText);
+  CHECK(bpe->text(bpe->tokens("zebra 42 \u2603")) == "zebra 42 \u2603");  // by bytes
+  CHECK(bpe->text({}).empty());
+  CHECK(tokenizer("unigram.model")->text(Ids{11, 6, 18, 84, 88, 28, 6, 7, 94, 31}) == kText);
+  for (const std::int32_t wrong : {-1, 380}) {
+    CHECK_THAT(error_of(
+                   [&] {
+                     bpe->text(Ids{5, wrong});
+                   },
+                   ErrorCode::kInvalidArgument),
+               Catch::Contains("token 1 is " + std::to_string(wrong)));
+  }
+}
+
+TEST_CASE("begin and end are added where they are wanted", "[media][sentencepiece]") {
+  const Ids plain = tokenizer("unigram.model")->tokens(kText);
+  Ids both = tokenizer("unigram.model", {.add_begin = true, .add_end = true})->tokens(kText);
+  REQUIRE(both.size() == plain.size() + 2);
+  CHECK(both.front() == 1);
+  CHECK(both.back() == 2);
+  CHECK(Ids(both.begin() + 1, both.end() - 1) == plain);
+  CHECK(tokenizer("unigram.model", {.add_end = true})->tokens("") == Ids{2});
+  CHECK_THAT(error_of(
+                 [] {
+                   sentencepiece_tokenizer(energon::as_bytes(energon::testing::small_model()),
+                                           {.add_begin = true});
+                 },
+                 ErrorCode::kInvalidArgument),
+             Catch::Contains("add_begin"));
+}
+
+TEST_CASE("sampling draws among the best with the given generator only", "[media][sentencepiece]") {
+  const auto sampling = tokenizer("unigram.model", {.sampling = {{.candidates = 3, .alpha = 0.2}}});
+  const auto best = expected().at("unigram").at("best").at("ids").get<std::vector<Ids>>();
+  std::map<Ids, int> drawn;
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    CallRng rng(seed);
+    CallRng again(seed);
+    const Ids ids = sampling->drawn_tokens(kText, rng);
+    CHECK(sampling->drawn_tokens(kText, again) == ids);
+    ++drawn[ids];
+  }
+  // The three best of spm_encode, the best the most often, and each by p^0.2.
+  REQUIRE(drawn.size() == 3);
+  for (const Ids& ids : best) {
+    CHECK(drawn[ids] > 50);
+  }
+  CHECK(drawn[best[0]] > drawn[best[2]]);
+  CHECK(sampling->tokens(kText) == best[0]);
+  CallRng rng(1);
+  CHECK(sampling->drawn_tokens("", rng).empty());
+  // With a large alpha the best one is drawn nearly always, without sampling always.
+  const auto sharp = tokenizer("unigram.model", {.sampling = {{.candidates = 3, .alpha = 100}}});
+  CHECK(sharp->drawn_tokens(kText, rng) == best[0]);
+  CHECK(tokenizer("unigram.model")->drawn_tokens(kText, rng) == best[0]);
+}
+
+TEST_CASE("options of sampling that cannot be are refused", "[media][sentencepiece]") {
+  const auto refused = [](const std::string& name, int candidates, double alpha, ErrorCode code) {
+    return error_of(
+        [&] { tokenizer(name, {.sampling = {{.candidates = candidates, .alpha = alpha}}}); }, code);
+  };
+  using Catch::Contains;
+  CHECK_THAT(refused("bpe.model", 8, 1, ErrorCode::kUnsupported), Contains("unigram"));
+  CHECK_THAT(refused("unigram.model", 1, 1, ErrorCode::kInvalidArgument), Contains("2 to 1024"));
+  CHECK_THAT(refused("unigram.model", 1025, 1, ErrorCode::kInvalidArgument), Contains("1025"));
+  CHECK_THAT(refused("unigram.model", 8, -1, ErrorCode::kInvalidArgument), Contains("alpha -1"));
+}
+
+TEST_CASE("files that cannot be read are named", "[media][sentencepiece]") {
+  const energon::testing::TempDir folder;
+  CHECK_THAT(error_of([&] { open_sentencepiece(folder.file("none.model")); }, ErrorCode::kNotFound),
+             Catch::Contains("none.model"));
+  folder.write("text.model", "this is no model");
+  CHECK_THAT(
+      error_of([&] { open_sentencepiece(folder.file("text.model")); }, ErrorCode::kCorruptData),
+      Catch::Contains("text.model"));
+  folder.write("ok.model", token_file("bpe.model"));
+  CHECK(open_sentencepiece(folder.file("ok.model"))->vocabulary_size() == 380);
+}
+
+TEST_CASE("a cut or changed model is an error or a model", "[media][sentencepiece]") {
+  for (const std::string name : {"unigram.model", "bpe.model"}) {
+    const std::string model = token_file(name);
+    int errors = 0;
+    const auto use = [&](const std::string& damaged) {
+      try {
+        const auto made = sentencepiece_tokenizer(energon::as_bytes(damaged));
+        for (const char* const text :
+             {"a dog runs", "\xEF\xBC\xA1 c\xC3\xA6sar <image_2>", "\xFF"}) {
+          made->text(made->tokens(text));
+        }
+      } catch (const energon::Error& error) {
+        CHECK(error.code() != ErrorCode::kInternal);
+        ++errors;
+      }
+    };
+    for (std::size_t size = 0; size < model.size(); size += 7) {
+      use(model.substr(0, size));
+    }
+    CHECK(errors > 100);  // all that end within a piece
+    CallRng rng(5);
+    for (int i = 0; i < 1500; ++i) {
+      std::string damaged = model;
+      for (int k = 0; k < 1 + i % 4; ++k) {
+        damaged[static_cast<std::size_t>(rng.integer(static_cast<std::int64_t>(model.size())))] =
+            static_cast<char>(rng.integer(256));
+      }
+      use(damaged);
+    }
+  }
+}
