@@ -59,7 +59,11 @@ bool are_times_samples(const AVStream& stream, const AvStreamPackets& packets) {
     const AvStoredPacket& packet = packets[i];
     const bool is_told =
         packet.pts != AV_NOPTS_VALUE && packet.duration > 0 && packet.duration < INT32_MAX;
-    if (!is_told || (i > 0 && packets[i - 1].pts + packets[i - 1].duration != packet.pts)) {
+    std::int64_t end = 0;  // of the packet before
+    const bool follows =
+        i == 0 || (!__builtin_add_overflow(packets[i - 1].pts, packets[i - 1].duration, &end) &&
+                   end == packet.pts);
+    if (!is_told || !follows) {
       return false;
     }
   }

@@ -63,8 +63,9 @@ std::optional<ClipSpan> clip_samples(const ClipRange& range, AudioUnit unit, int
     const std::int64_t first = to_number(range.begin);
     return ClipSpan{.first = first, .count = to_number(range.end) - first + 1};
   }
+  const double rate = std::max(sample_rate, 1);  // 0: the sound has no samples
   const auto nearest = [&](double second) {
-    return to_number(std::round((second - start_seconds) * sample_rate));
+    return to_number(std::round((second - start_seconds) * rate));
   };
   const std::int64_t begin = nearest(range.begin);
   const std::int64_t end = std::max(nearest(range.end), begin + 1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,7 +30,7 @@ std::vector<double> uniform_begins(AvDecoder& decoder, double clip_seconds, std:
                             "more",
                             count, clip_seconds));
   }
-  const double duration = decoder.video_duration_seconds();
+  const double duration = std::max(decoder.video_duration_seconds(), 0.0);
   if (clip_seconds > 0) {
     return evenly(0, std::max(duration - clip_seconds, 0.0), count);
   }
@@ -47,9 +48,13 @@ UniformClips clips_uniform(AvDecoder& decoder, double clip_seconds, std::int64_t
     ranges.push_back({begin, begin + clip_seconds});
   }
   UniformClips result;
-  for (std::optional<VideoClip>& clip :
-       decoder.video_clips(ranges, VideoUnit::kSeconds, options.size, memory)) {
-    result.video.push_back(std::move(clip).value());  // begins before the end
+  std::vector<std::optional<VideoClip>> clips =
+      decoder.video_clips(ranges, VideoUnit::kSeconds, options.size, memory);
+  for (std::size_t i = 0; i < clips.size(); ++i) {
+    // A video of no duration, or a clip shorter than a double can tell, begins at the end.
+    const std::span<const double> begin(&ranges[i].begin, 1);
+    result.video.push_back(clips[i] ? *std::move(clips[i])
+                                    : decoder.video_frames_at(begin, options.size, memory));
   }
   if (options.with_audio && decoder.has_audio()) {
     result.audio = decoder.audio_clips(ranges, AudioUnit::kSeconds, memory);

@@ -99,7 +99,8 @@ SafetensorsEntry parse_safetensors_entry(std::string_view name, const Value& val
   const auto offsets = safetensors_numbers(name, *entry, "data_offsets");
   const std::optional<std::int64_t> count = element_count(result.shape);
   if (offsets.size() != 2 || offsets[0] > offsets[1] || !count ||
-      *count * static_cast<std::int64_t>(type->stored_size) != offsets[1] - offsets[0]) {
+      static_cast<std::uint64_t>(*count) * type->stored_size !=
+          static_cast<std::uint64_t>(offsets[1] - offsets[0])) {
     fail_safetensor(
         ErrorCode::kCorruptData, name,
         fmt::format("has the data_offsets [{}], which are not those of ({}) elements "

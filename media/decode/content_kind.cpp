@@ -62,19 +62,24 @@ struct Signature {
   ContentKind kind;
 };
 
+// The offset of what says of which kind a RIFF file is.
+constexpr std::size_t kInRiff = 8;
+
 // Those of the formats' specifications.
 constexpr std::array kSignatures = {
     Signature{0, "\xFF\xD8\xFF"sv, ContentKind::kImage},       // JPEG
     Signature{0, "\x89PNG\r\n\x1A\n"sv, ContentKind::kImage},  // PNG
-    Signature{8, "WEBP"sv, ContentKind::kImage},               // in RIFF
+    Signature{kInRiff, "WEBP"sv, ContentKind::kImage},
     Signature{0, "GIF87a"sv, ContentKind::kImage},
     Signature{0, "GIF89a"sv, ContentKind::kImage},
-    Signature{0, "II*\0"sv, ContentKind::kImage},          // TIFF, little-endian
-    Signature{0, "MM\0*"sv, ContentKind::kImage},          // TIFF, big-endian
+    Signature{0, "II*\0"sv, ContentKind::kImage},  // TIFF, little-endian
+    Signature{0, "MM\0*"sv, ContentKind::kImage},  // TIFF, big-endian
+    Signature{0, "II+\0"sv, ContentKind::kImage},  // BigTIFF
+    Signature{0, "MM\0+"sv, ContentKind::kImage},
     Signature{4, "ftyp"sv, ContentKind::kAv},              // MP4, MOV
     Signature{0, "\x1A\x45\xDF\xA3"sv, ContentKind::kAv},  // Matroska, WebM
-    Signature{8, "AVI "sv, ContentKind::kAv},              // in RIFF
-    Signature{8, "WAVE"sv, ContentKind::kAv},              // in RIFF
+    Signature{kInRiff, "AVI "sv, ContentKind::kAv},
+    Signature{kInRiff, "WAVE"sv, ContentKind::kAv},
     Signature{0, "FLV\x01"sv, ContentKind::kAv},
     Signature{0, "fLaC"sv, ContentKind::kAv},
     Signature{0, "ID3"sv, ContentKind::kAv},  // MP3 with tags
@@ -86,7 +91,8 @@ constexpr std::array kSignatures = {
 bool has(ByteView content, const Signature& signature) {
   const std::string_view text = as_text(content);
   return text.size() >= signature.offset + signature.bytes.size() &&
-         text.substr(signature.offset, signature.bytes.size()) == signature.bytes;
+         text.substr(signature.offset, signature.bytes.size()) == signature.bytes &&
+         (signature.offset != kInRiff || text.starts_with("RIFF"));
 }
 
 char lower(char letter) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <webp/decode.h>
@@ -28,7 +29,7 @@ class WebpReader final : public ImageReader {
   WebpReader(ByteView encoded, const DecodeLimits& limits);
 
   const ImageInfo& info() const override { return info_; }
-  std::int64_t frames() override { return std::max<std::int64_t>(chunks_.frames, 1); }
+  std::int64_t frames() override { return frame_ ? chunks_.frames : 1; }
   ReadResult start(const ReadPlan& plan) override;
   void read(RowWriter& rows) override;
 
@@ -42,7 +43,8 @@ class WebpReader final : public ImageReader {
   const ByteView encoded_;
   const DecodeLimits limits_;
   const WebpChunks chunks_;
-  ByteView image_;  // the still image, or the first one of an animation
+  ByteView image_;                  // the still image, or the first one of an animation
+  std::optional<WebpFrame> frame_;  // of an animation only; its place is inside the canvas
   ImageInfo info_;
   RowFormat rows_;
   PixelBox crop_;
@@ -105,12 +107,13 @@ void WebpReader::read_canvas() {
                             features.width, features.height, frame.width, frame.height, frame.x,
                             frame.y, info_.width, info_.height));
   }
+  frame_ = frame;
 }
 
 ReadResult WebpReader::start(const ReadPlan& plan) {
   ReadResult result = ImageReader::start(plan);
   crop_ = {0, 0, info_.width, info_.height};
-  if (!chunks_.first_frame) {
+  if (!frame_) {
     crop_.x = std::max<std::int64_t>(plan.crop.x - kWebpMargin, 0) / 2 * 2;
     crop_.y = std::max<std::int64_t>(plan.crop.y - kWebpMargin, 0) / 2 * 2;
     crop_.width = std::min(plan.crop.x + plan.crop.width + kWebpMargin, info_.width) - crop_.x;
@@ -143,7 +146,7 @@ void WebpReader::decode_to(const RowBand& band, std::int64_t width, std::int64_t
   if (WebPInitDecoderConfig(&config) == 0) {
     throw Error(ErrorCode::kUnsupported, "libwebp has another version than its header");
   }
-  if (!chunks_.first_frame) {
+  if (!frame_) {
     config.options.use_cropping = 1;
     config.options.crop_left = static_cast<int>(crop_.x);
     config.options.crop_top = static_cast<int>(crop_.y);
@@ -183,8 +186,8 @@ void WebpReader::read(RowWriter& rows) {
     own = std::make_unique_for_overwrite<std::byte[]>(size);
     image.first = own.get();
   }
-  if (chunks_.first_frame) {
-    const WebpFrame& frame = *chunks_.first_frame;
+  if (frame_) {
+    const WebpFrame& frame = *frame_;
     std::memset(image.first, 0, size);
     RowBand part = image;
     part.first += frame.y * image.stride + frame.x * rows_.channels;

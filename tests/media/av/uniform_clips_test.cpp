@@ -55,3 +55,12 @@ TEST_CASE("no clips and clips of negative length are refused", "[media][av]") {
   CHECK_THROWS_WITH(clips_uniform(decoder, -1, 2, {}, memory), Catch::Contains("-1 seconds"));
   CHECK_THROWS_WITH(frames_uniform(decoder, -3, std::nullopt, memory), Catch::Contains("-3 clips"));
 }
+
+TEST_CASE("a clip that would begin at the end of the video has the last frame", "[media][av]") {
+  energon::HeapBufferPool memory;
+  AvDecoder decoder = uniform_decoder();
+  const auto clips = clips_uniform(decoder, 1e-300, 2, {}, memory).video;
+  REQUIRE(clips.size() == 2);
+  CHECK(clips[0].times_seconds == std::vector<double>{0});
+  CHECK(clips[1].times_seconds == std::vector<double>{0.76});
+}

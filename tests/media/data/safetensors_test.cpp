@@ -119,6 +119,13 @@ TEST_CASE("safetensors must cover the data exactly once", "[media][data]") {
              Catch::Contains("take 4 bytes, 5 are there"));
 }
 
+TEST_CASE("safetensors of more bytes than a number counts are refused", "[media][data]") {
+  const std::string header =
+      R"({"a":{"dtype":"F64","shape":[1152921504606846976],"data_offsets":[0,0]}})";
+  CHECK_THAT(refusal(kDecode, file_of(header, 0), ErrorCode::kCorruptData),
+             Catch::Contains("(1152921504606846976) elements of 8 bytes"));
+}
+
 TEST_CASE("a damaged header of safetensors is refused", "[media][data]") {
   const auto entry = [](const std::string& inside) {
     return file_of("{\"x\":{" + inside + "}}", 2);

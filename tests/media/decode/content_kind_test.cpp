@@ -33,7 +33,12 @@ TEST_CASE("signatures say what a part holds", "[media][content_kind]") {
   CHECK(content_kind_of_bytes(as_bytes("\0\0\0\x20"
                                        "ftypisom"sv)) == ContentKind::kAv);
   CHECK(content_kind_of_bytes(as_bytes("\x93NUMPY")) == ContentKind::kNpy);
+  CHECK(content_kind_of_bytes(as_bytes("II+\0\x08"sv)) == ContentKind::kImage);  // BigTIFF
+  CHECK(content_kind_of_bytes(as_bytes("MM\0+\0"sv)) == ContentKind::kImage);
   CHECK_FALSE(content_kind_of_bytes(as_bytes("RIFF....")).has_value());
+  for (const char* text : {"the big WAVE", "he owns WEBPages", "camera: AVI file"}) {
+    CHECK_FALSE(content_kind_of_bytes(as_bytes(text)).has_value());
+  }
   CHECK_FALSE(content_kind_of_bytes(as_bytes("text")).has_value());
   CHECK_FALSE(content_kind_of_bytes({}).has_value());
 }

@@ -170,3 +170,20 @@ TEST_CASE("damage that libtiff only warns of is an error", "[media][image]") {
   CHECK_THAT(failure_of(encoded), Catch::Contains("row 0 of 12 of the TIFF") &&
                                       Catch::Contains("premature end of data segment"));
 }
+
+TEST_CASE("a WebP that is no animation has no frames", "[media][image]") {
+  // The place and the size of a frame that is far larger than the image and far outside of it.
+  const std::string frame =
+      std::string("ANMF\x10\0\0\0", 8) + std::string(12, '\xFF') + std::string(4, '\0');
+  constexpr std::size_t kBehindVp8x = 30;
+  for (const char* name : {"lossy.webp", "lossy_alpha.webp"}) {
+    INFO(name);
+    const std::string still = image_file(name);
+    std::string with_frame = still;
+    with_frame.insert(with_frame.find("VP8X") == 12 ? kBehindVp8x : still.size(), frame);
+    with_frame.at(4) = static_cast<char>((with_frame.size() - 8) & 0xFF);
+    with_frame.at(5) = static_cast<char>((with_frame.size() - 8) >> 8);
+    CHECK(energon::testing::decoded(with_frame, {}) == energon::testing::decoded(still, {}));
+    CHECK(energon::probe_image(energon::as_bytes(with_frame)).frames == 1);
+  }
+}
