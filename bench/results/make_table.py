@@ -17,6 +17,7 @@ from tables import report_table, short_table, target_table
 ROOT = FOLDER.parent.parent
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
+PROGRAMS = {"media_torch": "bench/peers/compare_torch.sh"}  # others are called after their report
 
 
 def page_with(page, block):
@@ -33,7 +34,7 @@ def long_block(reports, plots):
     lines = ["## Targets", "", *target_table(reports), ""]
     for name, report in reports.items():
         settings = ", ".join(f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in report["settings"].items())
-        lines += [f"## {report['question']}", "", f"`bench_{name}` with {settings}; {machine_text([report])}.", ""]
+        lines += [f"## {report['question']}", "", f"`{PROGRAMS.get(name, f'bench_{name}')}` with {settings}; {machine_text([report])}.", ""]
         for file_name, (text, _) in plots[name].items():
             lines += [f"![{text}](plots/{file_name}.svg)", ""]
         lines += [*report_table(report), ""]

@@ -16,6 +16,14 @@ from svg import bar_chart, line_chart
 EMPTY = "before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n"
 
 
+# The results that the tables and plots of the benchmarks of decoding show.
+MEDIA = {"media_decode": ["jpg: bare codec, 2 threads", "jpg: loader, 2 workers, batch 16, rgb8"],
+         "media_crops": ["bare kernels, 2 threads, float32", "loader, 2 workers, batch 64, float32"],
+         "media_torch": ["loader, 2 workers, batch 64, float32", "torch DataLoader, 2 workers, batch 64, float32"],
+         "media_video": ["640 x 360: bare FFmpeg, 2 threads", "640 x 360: loader, 2 workers, batch 2"],
+         "media_memory": [f"{process}: {kind} memory" for process in ("trainer", "worker 0", "worker 1") for kind in ("own", "shared")]}
+
+
 class Pages(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -59,6 +67,29 @@ class Pages(unittest.TestCase):
         self.assertNotIn("bench_prepare", text)
         self.assertIn("bench_small_batches", text)
         self.assertNotIn(self.root / "docs/plots/prepare.svg", self.contents())
+
+    def write_media_reports(self):
+        """Reports with the names of the benchmarks of decoding: the first result is 100, the second 50 and so on."""
+        machine = json.loads((self.root / "results/ring.json").read_text(encoding="utf-8"))["machine"]
+        for name, results in MEDIA.items():
+            rows = []
+            for i, result in enumerate(results):
+                value = 100 / (i + 1)
+                more = {"quarters": [value] * 4} if name == "media_memory" else {} if name == "media_torch" else {"ratio_to_bare": 0.125}
+                rows.append({"name": result, "unit": "B", "median": value, "min": value, "max": value, "repetitions": 1, **more})
+            report = {"name": name, "question": f"{name}?", "machine": machine, "settings": {}, "results": rows, "targets": []}
+            (self.root / f"results/{name}.json").write_text(json.dumps(report), encoding="utf-8")
+
+    def test_decoding_is_shown(self):
+        self.write_media_reports()
+        contents = self.contents()
+        for name in MEDIA:
+            self.assertIn(self.root / f"docs/plots/{name}.svg", contents)
+        readme, page = contents[self.root / "README.md"], contents[self.root / "docs/benchmarks.md"]
+        self.assertIn("| two threads of bare libjpeg-turbo: 100 B | 0.12 |", readme)
+        self.assertIn("| torch's DataLoader with torchvision, 2 workers: 50.0 B | 2.00 |", readme)
+        self.assertIn("`bench/peers/compare_torch.sh` with", page)
+        self.assertIn("medians of the quarters: 50.0 B, 50.0 B", page)
 
     def test_what_no_page_can_show(self):
         path = self.root / "results/small_batches.json"

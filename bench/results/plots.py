@@ -109,8 +109,43 @@ def startup(report):
                         line_chart("First batch", "workers", ["0", "1", "2", "4"], "ms", series))}
 
 
+def media_decode(report):
+    names = [(result["name"], 0 if ": loader," in result["name"] else 1) for result in report["results"]]
+    return {"media_decode": ("Decoded images, images/s relative to as many bare threads as workers",
+                             _ratio_bars(report, "Images of 512 x 384", "images/s relative to the bare codec (ratio)", names))}
+
+
+def media_video(report):
+    names = [(result["name"], 0 if ": loader," in result["name"] else 1) for result in report["results"]]
+    return {"media_video": ("Clips of video, clips/s relative to as many threads of bare FFmpeg as workers",
+                            _ratio_bars(report, "Clips of 16 frames", "clips/s relative to bare FFmpeg (ratio)", names))}
+
+
+def media_crops(report):
+    rows = [(result["name"], result["median"], 0 if result["name"].startswith("loader,") else 1, f"{result['median']:,.0f}")
+            for result in report["results"]]
+    return {"media_crops": ("Random crops of JPEGs beside threads without a loader",
+                            bar_chart("Images of 512 x 384, random crops of 224 x 224, normalised", "images/s", rows))}
+
+
+def media_torch(report):
+    rows = [(result["name"], result["median"], 0 if result["name"].startswith("loader,") else 1, f"{result['median']:,.0f}")
+            for result in report["results"]]
+    return {"media_torch": ("Random crops of JPEGs beside torch's DataLoader with torchvision",
+                            bar_chart("Images of 512 x 384, random crops of 224 x 224, normalised", "images/s", rows))}
+
+
+def media_memory(report):
+    kinds = ("own memory", "shared memory")
+    series = [(f"{process}, {kind.split()[0]}", [(value * 1e-6,) * 3 for value in result_of(report, f"{process}: {kind}")["quarters"]])
+              for process in ("trainer", "worker 0", "worker 1") for kind in kinds]
+    return {"media_memory": ("Memory of a long run that decodes all formats, medians of its quarters",
+                             line_chart("Memory while all formats are decoded", "quarter of the run", ["1", "2", "3", "4"], "MB", series))}
+
+
 PLOTS = {"small_samples": small_samples, "large_bytes": large_bytes, "small_batches": small_batches, "rotation": rotation,
-         "prepare": prepare, "startup": startup, "loader": loader, "raw_read": raw_read, "ring": ring}
+         "prepare": prepare, "startup": startup, "loader": loader, "raw_read": raw_read, "ring": ring, "media_decode": media_decode,
+         "media_crops": media_crops, "media_torch": media_torch, "media_video": media_video, "media_memory": media_memory}
 
 
 def plots_of(name, report):

@@ -21,6 +21,14 @@ LINES = [
       "two threads, a bare `pread` per sample"),
      ("raw_read", "1 MiB, 1 worker, batch 16", "loader, 1 worker, batch 16", "pread, into one buffer",
       "one thread, a bare `pread` per sample")],
+    [("media_decode", "JPEGs of 512 × 384 as uint8 tensors, 2 workers, batch 16", "jpg: loader, 2 workers, batch 16, rgb8",
+      "jpg: bare codec, 2 threads", "two threads of bare libjpeg-turbo")],
+    [("media_crops", "JPEGs as random crops of 224, normalised, 2 workers, batch 64", "loader, 2 workers, batch 64, float32",
+      "bare kernels, 2 threads, float32", "two threads, bare libjpeg-turbo and kernels")],
+    [("media_torch", "JPEGs as random crops of 224, normalised, 2 workers, batch 64", "loader, 2 workers, batch 64, float32", "torch DataLoader, 2 workers, batch 64, float32",
+      "torch's DataLoader with torchvision, 2 workers")],
+    [("media_video", "clips of 16 frames, 640 × 360, 2 workers, batch 2", "640 x 360: loader, 2 workers, batch 2",
+      "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg")],
     [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
     [("opening", "open 10,000 prepared shards", "10,000 shards, prepared", None, None)],
     [("large_states", "save, 200 data sets with shuffle buffers, 2 workers", "save, 200 data sets, buffer, 2 workers", None, None)],
@@ -47,7 +55,8 @@ def line_of(report, workload, name, other_name, other_text):
         return f"| {workload} | {delivered} | asked: {asked(target_of(report, name))} | |"
     other = result_of(report, other_name)
     of_medians = result["median"] / other["median"]
-    ratio = result.get("ratio_to_bare", result.get("ratio_to_unshuffled", of_medians))  # medians of the ratios, where there are
+    medians = [result[key] for key in ("ratio_to_bare", "ratio_to_unshuffled", "ratio_to_torch") if key in result]
+    ratio = medians[0] if medians else of_medians  # the median of the ratios, where there is one
     return f"| {workload} | {delivered} | {other_text}: {humanise(other['median'], other['unit'])} | {ratio:.2f} |"
 
 
@@ -81,6 +90,10 @@ def more_of(result):
         texts.append(f"{result['ratio_to_bare']:.2f} of the bare loop")
     if "ratio_to_unshuffled" in result:
         texts.append(f"{result['ratio_to_unshuffled']:.2f} of unshuffled")
+    if "ratio_to_torch" in result:
+        texts.append(f"{result['ratio_to_torch']:.2f} of torch's DataLoader")
+    if "quarters" in result:
+        texts.append("medians of the quarters: " + ", ".join(humanise(value, result["unit"]) for value in result["quarters"]))
     if "bytes_per_second" in result:
         texts.append(humanise(result["bytes_per_second"], "B/s"))
     if "p99_seconds" in result:

@@ -32,12 +32,19 @@ std::vector<std::byte> picture(std::uint32_t seed, int width, int height) {
   rgb.reserve(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
   std::uint32_t noise = seed * 2654435761U + 1;
   const double phase = seed % 97;
+  std::vector<double> waves;  // of a row: the sines take longer than all the rest
+  for (int x = 0; x < width; ++x) {
+    for (int channel = 0; channel < 3; ++channel) {
+      waves.push_back(std::sin((x * (channel + 1) + phase) / 31));
+    }
+  }
   for (int y = 0; y < height; ++y) {
+    const double height_wave = std::cos(y / 23.0);
     for (int x = 0; x < width; ++x) {
       const bool is_inside = (x / 37 + y / 29 + static_cast<int>(seed)) % 3 == 0;
       for (int channel = 0; channel < 3; ++channel) {
         noise = noise * 1664525U + 1013904223U;
-        const double wave = std::sin((x * (channel + 1) + phase) / 31) * std::cos(y / 23.0) * 60;
+        const double wave = waves[static_cast<std::size_t>(x * 3 + channel)] * height_wave * 60;
         const double level =
             110 + wave + (is_inside ? 50 : 0) + static_cast<double>(noise >> 27) - 16;
         rgb.push_back(static_cast<std::byte>(std::lround(level)));
@@ -99,7 +106,7 @@ std::string encode_webp(std::span<const std::byte> rgb, int width, int height, f
   return encoded;
 }
 
-void bare_scaled_jpeg(ByteView encoded, unsigned scale, std::span<std::byte> to) {
+void bare_jpeg(ByteView encoded, std::span<std::byte> to) {
   jpeg_decompress_struct codec{};
   jpeg_error_mgr errors{};
   codec.err = jpeg_std_error(&errors);
@@ -108,8 +115,6 @@ void bare_scaled_jpeg(ByteView encoded, unsigned scale, std::span<std::byte> to)
   jpeg_mem_src(&codec, as_chars(encoded.data()), encoded.size());
   jpeg_read_header(&codec, TRUE);
   codec.out_color_space = JCS_RGB;
-  codec.scale_num = 1;
-  codec.scale_denom = scale;
   jpeg_start_decompress(&codec);
   const std::size_t row_bytes = static_cast<std::size_t>(codec.output_width) * 3;
   if (row_bytes * codec.output_height > to.size()) {
@@ -126,8 +131,6 @@ void bare_scaled_jpeg(ByteView encoded, unsigned scale, std::span<std::byte> to)
   jpeg_finish_decompress(&codec);
   jpeg_destroy_decompress(&codec);
 }
-
-void bare_jpeg(ByteView encoded, std::span<std::byte> to) { bare_scaled_jpeg(encoded, 1, to); }
 
 void bare_png(ByteView encoded, std::span<std::byte> to) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);

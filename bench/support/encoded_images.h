@@ -25,7 +25,4 @@ void bare_jpeg(ByteView encoded, std::span<std::byte> to);
 void bare_png(ByteView encoded, std::span<std::byte> to);
 void bare_webp(ByteView encoded, std::span<std::byte> to);
 
-/// A JPEG scaled by 1/`scale` while it is decoded: uint8 (height, width, 3) of the smaller image.
-void bare_scaled_jpeg(ByteView encoded, unsigned scale, std::span<std::byte> to);
-
 }  // namespace energon::bench

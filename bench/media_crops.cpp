@@ -1,0 +1,187 @@
+// How much of what bare libjpeg-turbo and bare kernels make of JPEGs do two workers deliver as
+// normalised random crops?
+//
+// Pictures of 512 x 384 pixels (80 KB). Of each, a random part (0.08 to 1 of its area) becomes a
+// tensor (3, 224, 224): decoded as small as that allows, only the blocks that are needed, resized
+// with antialiasing, normalised. The floor is as many threads as workers that call libjpeg-turbo
+// and our kernels on files in memory and write into a batch of their own. The loader reads tars and
+// stacks batches of 64 in shared memory. Both draw the same parts. Before anything is timed, each
+// tensor of the loader is compared with that of the floor.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/support/bare_crop.h"
+#include "bench/support/bare_threads.h"
+#include "bench/support/media_run.h"
+#include "bench/support/picture_files.h"
+#include "bench/support/program.h"
+#include "io/error.h"
+#include "media/decode/transformed_image.h"
+#include "wrappers/recipe/pipeline.h"
+
+namespace energon::bench {
+namespace {
+
+constexpr std::int64_t kSide = 224;
+constexpr std::int64_t kBatchSize = 64;
+constexpr double kTarget = 0.9;
+
+OutputFormat output_format(DType dtype) {
+  return {.dtype = dtype, .mean = {0.485, 0.456, 0.406, 0}, .stddev = {0.229, 0.224, 0.225, 1}};
+}
+
+std::size_t tensor_size(DType dtype) { return std::size_t{3} * kSide * kSide * size_of(dtype); }
+
+// What both draw from, so that they decode the same parts.
+CallRng rng_of(std::int64_t number) { return CallRng(static_cast<std::uint32_t>(number)); }
+
+PipelineFactory cropping(const MediaFiles& images, DType dtype, bool is_endless) {
+  const auto transform = std::make_shared<ImageTransform>(
+      std::vector<ImageStep>{RandomResizedCrop{.width = kSide, .height = kSide}},
+      ImageTransformOptions{.format = output_format(dtype)});
+  TrainOptions train;
+  train.task_encoder.encode_sample = MapFunction([transform](Sample sample, CallContext& context) {
+    CallRng rng = rng_of(sample_number(sample.keys.front()));
+    Sample encoded;
+    encoded.set("image",
+                decode_transformed(sample.bytes("jpg").view, *transform, rng, context.memory()));
+    return encoded;
+  });
+  train.task_encoder.batch = stack_fields;
+  train.batch_size = kBatchSize;
+  train.repeat = is_endless;
+  return train_pipeline(images.open(), std::move(train));
+}
+
+/// Threads without a loader; each makes its part of the tensors, into its batch in turn.
+class BareCropRun {
+ public:
+  BareCropRun(const MediaFiles& images, DType dtype)
+      : images_(images),
+        tensor_bytes_(tensor_size(dtype)),
+        croppers_(kMediaWorkers, BareCrop(kSide, output_format(dtype))),
+        batches_(kMediaWorkers, std::vector<std::byte>(kBatchSize * tensor_bytes_)) {
+    for (std::int64_t i = 0; i < images.count(); ++i) {
+      CallRng rng = rng_of(i);
+      crops_.push_back(random_resized_crop_box(rng, kPictureWidth, kPictureHeight));
+    }
+  }
+
+  /// The tensor of one image; valid until the next call.
+  ByteView tensor(std::int64_t number) {
+    const std::span<std::byte> to = std::span(batches_[0]).first(tensor_bytes_);
+    croppers_[0].run(images_.at(number), crops_[static_cast<std::size_t>(number)], to);
+    return to;
+  }
+
+  double images_per_second() {
+    const double seconds = seconds_in_threads(kMediaWorkers, [this](int thread) {
+      const auto own = static_cast<std::size_t>(thread);
+      std::size_t place = 0;
+      for (std::int64_t i = thread; i < images_.count(); i += kMediaWorkers) {
+        croppers_[own].run(images_.at(i), crops_[static_cast<std::size_t>(i)],
+                           std::span(batches_[own]).subspan(place, tensor_bytes_));
+        place = (place + tensor_bytes_) % batches_[own].size();
+      }
+    });
+    return static_cast<double>(images_.count()) / seconds;
+  }
+
+ private:
+  const MediaFiles& images_;
+  const std::size_t tensor_bytes_;
+  std::vector<PixelBox> crops_;
+  std::vector<BareCrop> croppers_;
+  std::vector<std::vector<std::byte>> batches_;
+};
+
+// Throws Error unless the loader delivers each image once, with the numbers of the floor.
+void verify(const MediaFiles& images, DType dtype) {
+  BareCropRun bare(images, dtype);
+  const auto loader = media_loader(cropping(images, dtype, false));
+  std::vector<bool> seen(static_cast<std::size_t>(images.count()));
+  while (const auto batch = loader->next()) {
+    const ByteView tensors = batch->tensor("image").data.view;
+    for (std::size_t i = 0; i < batch->keys.size(); ++i) {
+      const std::int64_t number = sample_number(batch->keys[i]);
+      const ByteView expected = bare.tensor(number);
+      if (!std::ranges::equal(tensors.subspan(i * expected.size(), expected.size()), expected)) {
+        throw Error(ErrorCode::kInternal,
+                    fmt::format("the {} tensor of image {} is not that of the bare kernels",
+                                to_string(dtype), number));
+      }
+      seen.at(static_cast<std::size_t>(number)) = true;
+    }
+  }
+  if (const auto delivered = std::ranges::count(seen, true); delivered != images.count()) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("{} of {} images were delivered", delivered, images.count()));
+  }
+}
+
+Variant loader_variant(const MediaFiles& images, DType dtype) {
+  const auto run = std::make_shared<MediaRun>(cropping(images, dtype, true));
+  return {
+      fmt::format("loader, {} workers, batch {}, {}", kMediaWorkers, kBatchSize, to_string(dtype)),
+      [run, count = images.count()] { return run->samples_per_second(count); }};
+}
+
+void measure(const MediaFiles& images, DType dtype, int repetitions, Report& report) {
+  verify(images, dtype);
+  BareCropRun bare(images, dtype);
+  const std::vector<Variant> variants = {
+      {fmt::format("bare kernels, {} threads, {}", kMediaWorkers, to_string(dtype)),
+       [&] { return bare.images_per_second(); }},
+      loader_variant(images, dtype)};
+  report_rates(
+      measure_in_turn(variants, repetitions), "images/s",
+      {.name = fmt::format("{}: ratio to the bare kernels", to_string(dtype)), .at_least = kTarget},
+      report);
+}
+
+// What the script that compares with another loader asks for.
+void measure_loader(const MediaFiles& images, int repetitions, Report& report) {
+  verify(images, DType::kFloat32);
+  for (Measurement& rate :
+       measure_in_turn({loader_variant(images, DType::kFloat32)}, repetitions)) {
+    report.add({.name = rate.name, .unit = "images/s", .measurement = std::move(rate)});
+  }
+}
+
+}  // namespace
+}  // namespace energon::bench
+
+int main(int argc, char** argv) {
+  using namespace energon;
+  using namespace energon::bench;
+  std::int64_t count = 2000;
+  bool is_loader_only = false;
+  return run_program(
+      argc, argv, "media_crops",
+      "How much of what bare kernels make of JPEGs do two workers deliver as random crops?",
+      [&](CLI::App& app) {
+        app.add_option("--images", count, "Images")
+            ->capture_default_str()
+            ->check(CLI::PositiveNumber);
+        app.add_flag("--loader-only", is_loader_only, "Measure the loader with float32, no floor");
+      },
+      [&](const CommonOptions& options, Report& report) {
+        report.setting("images", count);
+        const MediaFiles images = picture_files(options.data_folder, "jpg", count);
+        if (is_loader_only) {
+          measure_loader(images, options.repetitions, report);
+          return;
+        }
+        for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+          measure(images, dtype, options.repetitions, report);
+        }
+      });
+}

@@ -1,0 +1,230 @@
+// How much of what bare FFmpeg gives do two workers deliver as clips of video?
+//
+// Clips of 16 frames from random places of MP4s of 10 s, 640 x 360 pixels, a key frame every 2 s,
+// at that size and resized to 224 x 224. The floor is as many threads as workers, each of which
+// opens a file in memory, seeks, decodes and converts with FFmpeg's libraries alone, into buffers
+// of its own; it knows the times of all frames before. "Packed" is the same into interleaved pixels
+// by libswscale's fastest code, whose bytes depend on the processor. The loader reads tars, decodes
+// into shared memory and stacks batches of 2. Both take the same clips. Before anything is timed,
+// each frame of the loader is compared with that of the floor.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/support/bare_clip.h"
+#include "bench/support/bare_threads.h"
+#include "bench/support/encoded_video.h"
+#include "bench/support/media_files.h"
+#include "bench/support/media_run.h"
+#include "bench/support/program.h"
+#include "energon/sample/buffer_allocator.h"
+#include "io/error.h"
+#include "io/file_source.h"
+#include "media/av/av_decoder.h"
+#include "wrappers/recipe/pipeline.h"
+
+namespace energon::bench {
+namespace {
+
+constexpr int kClipFrames = 16;
+constexpr std::int64_t kBatchSize = 2;
+constexpr double kTarget = 0.95;
+constexpr VideoSpec kVideo;
+constexpr FrameSize kSmall = {.width = 224, .height = 224};
+
+struct VideoSettings {
+  std::int64_t clips = 256;
+  std::int64_t videos = 8;
+  std::vector<std::string> files;  // instead of videos that are made
+};
+
+/// Samples that take turns with the videos.
+MediaFiles video_files(const std::string& data_folder, const VideoSettings& settings) {
+  const std::filesystem::path folder = data_folder;
+  const auto samples = [&](const std::string& name, const std::vector<std::string>& videos) {
+    return MediaFiles(
+        {.folder = (folder / name).string(), .parts = {"mp4"}, .count = settings.clips},
+        [&](std::int64_t number) {
+          return std::vector{videos[static_cast<std::size_t>(number) % videos.size()]};
+        });
+  };
+  std::vector<std::string> videos;
+  if (!settings.files.empty()) {
+    for (const std::string& path : settings.files) {
+      videos.emplace_back(read_file(path));
+    }
+    std::filesystem::remove_all(folder / "videos-given");
+    return samples("videos-given", videos);
+  }
+  const std::string name =
+      fmt::format("videos-{}-{}-{}", video_encoder(), settings.videos, settings.clips);
+  if (!std::filesystem::exists(folder / name / ".nv-meta")) {
+    for (std::int64_t i = 0; i < settings.videos; ++i) {
+      videos.push_back(encode_video(static_cast<std::uint32_t>(i), kVideo));
+    }
+  }
+  return samples(name, videos);
+}
+
+// What both draw, so that they decode the same clips.
+std::int64_t first_frame(std::int64_t number, std::int64_t frames) {
+  if (frames < kClipFrames) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a video has {} frames, clips have {}", frames, kClipFrames));
+  }
+  return CallRng(static_cast<std::uint32_t>(number)).integer(frames - kClipFrames + 1);
+}
+
+PipelineFactory clipping(const MediaFiles& videos, std::optional<FrameSize> size, bool is_endless) {
+  TrainOptions train;
+  train.task_encoder.encode_sample = MapFunction([size](Sample sample, CallContext& context) {
+    AvDecoder decoder(sample.bytes("mp4"));
+    const auto first = static_cast<double>(
+        first_frame(sample_number(sample.keys.front()), decoder.video_frame_count()));
+    const ClipRange range = {.begin = first, .end = first + kClipFrames - 1};
+    Sample encoded;
+    encoded.set(
+        "frames",
+        decoder.video_clips(std::span(&range, 1), VideoUnit::kFrames, size, context.memory())[0]
+            .value()
+            .frames);
+    return encoded;
+  });
+  train.task_encoder.batch = stack_fields;
+  train.batch_size = kBatchSize;
+  train.repeat = is_endless;
+  return train_pipeline(videos.open(), std::move(train));
+}
+
+/// Threads without a loader; each makes its part of the clips, into its batch in turn.
+class BareClipRun {
+ public:
+  BareClipRun(const MediaFiles& videos, std::optional<FrameSize> size, ClipPixels pixels)
+      : videos_(videos) {
+    const FrameSize shown = size.value_or(FrameSize{kVideo.width, kVideo.height});
+    clip_bytes_ = std::size_t{3} * kClipFrames * static_cast<std::size_t>(shown.width) *
+                  static_cast<std::size_t>(shown.height);
+    for (int i = 0; i < kMediaWorkers; ++i) {
+      clippers_.emplace_back(kClipFrames, size, pixels);
+      batches_.push_back(heap_memory().allocate(kBatchSize * clip_bytes_));
+    }
+    for (std::int64_t i = 0; i < videos.count(); ++i) {
+      const std::vector<std::int64_t> times = frame_times(videos.at(i));
+      const std::int64_t first = first_frame(i, std::ssize(times));
+      first_times_.push_back(times[static_cast<std::size_t>(first)]);
+    }
+  }
+
+  /// Valid until the next call.
+  ByteView clip(std::int64_t number) {
+    const std::span<std::byte> to = batches_[0].bytes.first(clip_bytes_);
+    clippers_[0].run(videos_.at(number), first_times_[static_cast<std::size_t>(number)], to);
+    return to;
+  }
+
+  double clips_per_second() {
+    const double seconds = seconds_in_threads(kMediaWorkers, [this](int thread) {
+      const auto own = static_cast<std::size_t>(thread);
+      std::size_t place = 0;
+      for (std::int64_t i = thread; i < videos_.count(); i += kMediaWorkers) {
+        clippers_[own].run(videos_.at(i), first_times_[static_cast<std::size_t>(i)],
+                           batches_[own].bytes.subspan(place, clip_bytes_));
+        place = (place + clip_bytes_) % batches_[own].bytes.size();
+      }
+    });
+    return static_cast<double>(videos_.count()) / seconds;
+  }
+
+ private:
+  const MediaFiles& videos_;
+  std::size_t clip_bytes_ = 0;
+  std::vector<std::int64_t> first_times_;
+  std::deque<BareClip> clippers_;
+  std::vector<Buffer> batches_;
+};
+
+// Throws Error unless the loader delivers each clip once, with the pixels of the floor.
+void verify(const MediaFiles& videos, std::optional<FrameSize> size) {
+  const auto loader = media_loader(clipping(videos, size, false));
+  BareClipRun bare(videos, size, ClipPixels::kPlanar);
+  std::vector<bool> seen(static_cast<std::size_t>(videos.count()));
+  while (const auto batch = loader->next()) {
+    const ByteView clips = batch->tensor("frames").data.view;
+    for (std::size_t i = 0; i < batch->keys.size(); ++i) {
+      const std::int64_t number = sample_number(batch->keys[i]);
+      const ByteView expected = bare.clip(number);
+      const auto clip = clips.subspan(i * expected.size(), expected.size());
+      if (const auto [differs, end] = std::ranges::mismatch(clip, expected);
+          differs != clip.end()) {
+        throw Error(ErrorCode::kInternal,
+                    fmt::format("frame {} of clip {} is not that of bare FFmpeg",
+                                (differs - clip.begin()) * kClipFrames / std::ssize(clip), number));
+      }
+      seen.at(static_cast<std::size_t>(number)) = true;
+    }
+  }
+  if (const auto delivered = std::ranges::count(seen, true); delivered != videos.count()) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("{} of {} clips were delivered", delivered, videos.count()));
+  }
+}
+
+void measure(const MediaFiles& videos, std::optional<FrameSize> size, int repetitions,
+             Report& report) {
+  verify(videos, size);
+  BareClipRun bare(videos, size, ClipPixels::kPlanar);
+  BareClipRun packed(videos, size, ClipPixels::kPacked);
+  const auto run = std::make_shared<MediaRun>(clipping(videos, size, true));
+  const FrameSize shown = size.value_or(FrameSize{kVideo.width, kVideo.height});
+  const std::string kind = fmt::format("{} x {}", shown.width, shown.height);
+  const std::vector<Variant> variants = {
+      {fmt::format("{}: bare FFmpeg, {} threads", kind, kMediaWorkers),
+       [&] { return bare.clips_per_second(); }},
+      {fmt::format("{}: loader, {} workers, batch {}", kind, kMediaWorkers, kBatchSize),
+       [&] { return run->samples_per_second(videos.count()); }},
+      {fmt::format("{}: bare FFmpeg, {} threads, packed", kind, kMediaWorkers),
+       [&] { return packed.clips_per_second(); }}};
+  report_rates(measure_in_turn(variants, repetitions), "clips/s",
+               {.name = fmt::format("{}: ratio to bare FFmpeg", kind), .at_least = kTarget},
+               report);
+}
+
+}  // namespace
+}  // namespace energon::bench
+
+int main(int argc, char** argv) {
+  using namespace energon::bench;
+  VideoSettings settings;
+  return run_program(
+      argc, argv, "media_video",
+      "How much of what bare FFmpeg gives do two workers deliver as clips of video?",
+      [&](CLI::App& app) {
+        app.add_option("--clips", settings.clips, "Clips in each repetition")
+            ->capture_default_str()
+            ->check(CLI::PositiveNumber);
+        app.add_option("--videos", settings.videos, "Videos that are made")
+            ->capture_default_str()
+            ->check(CLI::PositiveNumber);
+        app.add_option("--files", settings.files, "Videos to use instead; resized only")
+            ->check(CLI::ExistingFile);
+      },
+      [&](const CommonOptions& options, Report& report) {
+        report.setting("clips", settings.clips);
+        report.setting("encoder", settings.files.empty() ? video_encoder() : "files");
+        const MediaFiles videos = video_files(options.data_folder, settings);
+        if (settings.files.empty()) {
+          measure(videos, std::nullopt, options.repetitions, report);
+        }
+        measure(videos, kSmall, options.repetitions, report);
+      });
+}

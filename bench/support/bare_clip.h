@@ -1,0 +1,50 @@
+// Clips of videos with nothing but FFmpeg's libraries, as a loop of one's own would do it: what the
+// benchmark of video is compared with.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bench/support/ffmpeg_owners.h"
+#include "io/bytes.h"
+#include "media/av/frame_size.h"
+
+namespace energon::bench {
+
+/// When the frames of a video begin to show, ascending, in the unit of the stream. Throws Error
+/// (kInternal).
+std::vector<std::int64_t> frame_times(ByteView file);
+
+enum class ClipPixels {
+  kPlanar,  ///< uint8 (frames, 3, height, width), exact: the bytes of AvDecoder
+  kPacked,  ///< uint8 (frames, height, width, 3), by the fastest code of libswscale
+};
+
+/// Keeps the converter from clip to clip. Not thread-safe: one per thread.
+class BareClip {
+ public:
+  /// Clips of `frames` frames, resized to `size` if it is given.
+  BareClip(int frames, std::optional<FrameSize> size, ClipPixels pixels);
+
+  /// Opens the file, seeks to the key frame before `first_time`, which must be one of
+  /// frame_times(), decodes in this thread and converts into `to`, which must have exactly the
+  /// bytes of the clip. Throws Error (kInternal), also where the clip has fewer frames.
+  void run(ByteView file, std::int64_t first_time, std::span<std::byte> to);
+
+ private:
+  void convert(const AVFrame& frame, std::span<std::byte> to);
+  void prepare(const AVFrame& frame, FrameSize size);
+
+  const int frames_;
+  const std::optional<FrameSize> size_;
+  const ClipPixels pixels_;
+  FfmpegPtr<SwsContext> scaler_;
+  FrameSize prepared_for_;
+  std::vector<std::byte> planes_;
+};
+
+}  // namespace energon::bench
