@@ -28,12 +28,12 @@ double ratio_factor(const BucketSize& image, const BucketSize& bucket) {
 }
 
 // Smaller is better.
-using BucketRank = std::tuple<double, bool, double>;
+using BucketRank = std::pair<double, double>;
 
 BucketRank rank_of(const BucketSize& image, const BucketSize& bucket) {
   const bool is_enlarged = image.width < bucket.width || image.height < bucket.height;
   const auto pixels = static_cast<double>(bucket.width * bucket.height);
-  return {ratio_factor(image, bucket), is_enlarged, is_enlarged ? pixels : -pixels};
+  return {ratio_factor(image, bucket), is_enlarged ? pixels : -pixels};
 }
 
 // With the ratio of `image`; at least as large as `bucket`, with one side equal.

@@ -94,6 +94,7 @@ TEST_CASE("without names all tensors become ragged, other fields as in generic_b
                               {"label", std::int64_t{3}},
                               {"text", key},
                               {"words", List{Value(key)}},
+                              {"none", List()},
                               {"inner", Mapping{{"ids", ids}}}});
   };
   const auto samples = [&] {
@@ -106,6 +107,7 @@ TEST_CASE("without names all tensors become ragged, other fields as in generic_b
   CHECK(batch.tensor("label").shape == Longs{2});
   CHECK(batch.text_list("text").size() == 2);
   CHECK(batch.list("words").size() == 2);
+  CHECK(batch.list("none").size() == 2);  // lists of what, is not known
   CHECK(Ragged::from(batch.mapping("inner").at(0).second).size() == 2);
 
   const Sample named = made_batch(ragged_fields({.fields = {"inner.ids"}}), samples());
