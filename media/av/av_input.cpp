@@ -26,6 +26,30 @@ ByteView not_empty(ByteView file) {
   return file;
 }
 
+// The demuxer that reads a container; null where only libavformat can tell, which asks all of its
+// demuxers: for a small file, that takes longer than decoding it.
+const AVInputFormat* demuxer_of(AvContainer container, ByteView file) {
+  switch (container) {
+    case AvContainer::kMp4:
+      return av_find_input_format("mov");
+    case AvContainer::kMatroska:
+      return av_find_input_format("matroska");
+    case AvContainer::kRiff:
+      return av_find_input_format(as_text(file).substr(8, 3) == "AVI" ? "avi" : "wav");
+    case AvContainer::kOgg:
+      return av_find_input_format("ogg");
+    case AvContainer::kFlac:
+      return av_find_input_format("flac");
+    case AvContainer::kFlv:
+      return av_find_input_format("flv");
+    case AvContainer::kAdts:
+      return av_find_input_format("aac");
+    case AvContainer::kOther:
+      return nullptr;
+  }
+  return nullptr;
+}
+
 // Every other file that a container names is refused.
 int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
   return AVERROR(EPERM);
@@ -98,7 +122,7 @@ void AvInput::open_format(AvLogScope& log) {
   av_opt_set(format.get(), "format_whitelist", kContainers, 0);
   av_opt_set(format.get(), "protocol_whitelist", "", 0);
   AVFormatContext* opened = format.release();  // freed by avformat_open_input() if it fails
-  const int code = avformat_open_input(&opened, "", nullptr, nullptr);
+  const int code = avformat_open_input(&opened, "", demuxer_of(container_, file_), nullptr);
   format_.reset(opened);
   if (code >= 0) {
     return;
