@@ -144,7 +144,7 @@ Sample with_tokens(Sample sample, const GetFlags& flags) {
   const CallResources resources;
   const RestoreKey key = sample.restore_key;
   CallContext context(resources, key, 0);
-  return tokenize(*options)(std::move(sample), context);
+  return tokenize_fields(*options)(std::move(sample), context);
 }
 
 // What the decoders make of `found`: on standard output as JSON, or one part in a file.

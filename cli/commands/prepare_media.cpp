@@ -1,4 +1,5 @@
-// energon prepare-media: stores what the images, sounds and videos of a prepared dataset are like.
+// energon prepare-media: stores what the images, sounds and videos of a prepared dataset, or a
+// folder of files, are like.
 
 #include <filesystem>
 #include <memory>
@@ -45,12 +46,15 @@ void add_prepare_media(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand(
       "prepare-media",
       "Store size, format, duration and so on of the images, sounds and videos of a prepared "
-      "dataset, for filters and look-ups");
+      "dataset, for filters and look-ups; or of a folder of files, for look-ups");
   const auto flags = std::make_shared<PrepareMediaFlags>();
-  command->add_option("PATH", flags->path, "Folder of a prepared dataset")->required();
+  command
+      ->add_option("PATH", flags->path,
+                   "Folder of a prepared dataset, or of files that are auxiliary data")
+      ->required();
   add_media_flags(*command, flags->media);
   command->add_flag("--update", flags->run.keeps_existing,
-                    "Do not read parts again that have metadata");
+                    "Do not read parts or files again that have metadata, by their names");
   command
       ->add_option("--num-workers", flags->run.num_workers,
                    "Threads; default: one per core, at most 16")

@@ -1,5 +1,8 @@
 #include "cli/job/media_flags.h"
 
+#include <cstdint>
+#include <string_view>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -24,12 +27,31 @@ std::string describe_filter(const MediaFilter& filter) {
   return "";
 }
 
+// Of a folder of files; a prepared dataset has shards.
+bool is_of_files(const MediaMetadataReport& report) { return report.shards == 0; }
+
+std::string describe_no_media(const MediaMetadataReport& report, const MediaFilter& filter) {
+  const std::string names = printable(fmt::format("{}", fmt::join(report.part_names, ", ")));
+  if (!is_of_files(report)) {
+    return fmt::format("no part {}: the parts are {}; nothing was stored", describe_filter(filter),
+                       names);
+  }
+  return report.files == 0
+             ? "there are no files in the folder; nothing was stored"
+             : fmt::format("no file {}: {} with the extensions '{}'; nothing was stored",
+                           describe_filter(filter), plural(report.files, "file"), names);
+}
+
 void print_media_json(const MediaMetadataReport& report) {
-  nlohmann::ordered_json json = {
-      {"shards", report.shards}, {"parts", report.parts},
-      {"images", report.images}, {"av", report.av},
-      {"kept", report.kept},     {"unreadable", report.unreadable},
-      {"bytes", report.bytes},   {"not_read", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"shards", report.shards},
+                                 {"parts", report.parts},
+                                 {"files", report.files},
+                                 {"images", report.images},
+                                 {"av", report.av},
+                                 {"kept", report.kept},
+                                 {"unreadable", report.unreadable},
+                                 {"bytes", report.bytes},
+                                 {"not_read", nlohmann::ordered_json::array()}};
   for (const UnreadableMedia& part : report.unreadable_named) {
     json["not_read"].push_back({{"shard", printable(part.shard)},
                                 {"name", printable(part.name)},
@@ -40,8 +62,9 @@ void print_media_json(const MediaMetadataReport& report) {
 
 void print_unreadable(const MediaMetadataReport& report) {
   for (const UnreadableMedia& part : report.unreadable_named) {
-    print_warning(fmt::format("{}: no metadata of '{}': {}", printable(part.shard),
-                              printable(part.name), part.cause));
+    const std::string shard = part.shard.empty() ? "" : printable(part.shard) + ": ";
+    print_warning(
+        fmt::format("{}no metadata of '{}': {}", shard, printable(part.name), part.cause));
   }
   const auto named = static_cast<std::int64_t>(report.unreadable_named.size());
   if (report.unreadable > named) {
@@ -50,15 +73,38 @@ void print_unreadable(const MediaMetadataReport& report) {
 }
 
 void print_media_report(const MediaMetadataReport& report) {
+  const std::string_view noun = is_of_files(report) ? "file" : "part";
   print_unreadable(report);
   output().print("Stored media metadata of {}: {}, {} of sound or video ({} read).\n",
-                 plural(report.images + report.av, "part"), plural(report.images, "image"),
+                 plural(report.images + report.av, noun), plural(report.images, "image"),
                  with_separators(report.av), human_bytes(report.bytes));
   if (report.kept > 0) {
-    output().print("{} had metadata before.\n", plural(report.kept, "more part"));
+    output().print("{} had metadata before.\n", plural(report.kept, fmt::format("more {}", noun)));
   }
   output().write("Done\n");
 }
+
+// Counts shards or files, whichever the run has.
+class MediaProgressLine {
+ public:
+  explicit MediaProgressLine(ProgressLine::Mode mode) : mode_(mode) {}
+
+  void update(const MediaMetadataProgress& state) {
+    const bool is_of_files = state.shards_total == 0;
+    if (!line_) {
+      line_.emplace("Reading media", is_of_files ? "files" : "shards", mode_);
+    }
+    const std::int64_t done = is_of_files ? state.files_done : state.shards_done;
+    const std::int64_t total = is_of_files ? state.files_total : state.shards_total;
+    if (line_->is_due() || done == total) {
+      line_->update(done, total, fmt::format("{} media", with_separators(state.media)));
+    }
+  }
+
+ private:
+  const ProgressLine::Mode mode_;
+  std::optional<ProgressLine> line_;
+};
 
 }  // namespace
 
@@ -111,28 +157,21 @@ int store_media_metadata(const std::string& path, const MediaFilter& filter,
                          const MediaRunFlags& flags, const std::stop_token& stop) {
   MediaMetadataReport report;
   {
-    ProgressLine line("Reading media", "shards", flags.progress);
-    report =
-        add_media_metadata(path, filter,
-                           {.keep_existing = flags.keeps_existing,
-                            .threads = flags.num_workers,
-                            .cache_dir = flags.cache_dir,
-                            .stop = stop,
-                            .progress = [&line](const MediaMetadataProgress& state) {
-                              if (line.is_due() || state.shards_done == state.shards_total) {
-                                line.update(state.shards_done, state.shards_total,
-                                            fmt::format("{} media", with_separators(state.media)));
-                              }
-                            }});
+    MediaProgressLine line(flags.progress);
+    report = add_media_metadata(
+        path, filter,
+        {.keep_existing = flags.keeps_existing,
+         .threads = flags.num_workers,
+         .cache_dir = flags.cache_dir,
+         .stop = stop,
+         .progress = [&line](const MediaMetadataProgress& state) { line.update(state); }});
   }
   if (flags.is_json) {
     print_media_json(report);
   }
   if (report.media() == 0) {
     output().flush();
-    print_error(fmt::format("no part {}: the parts are {}; nothing was stored",
-                            describe_filter(filter),
-                            printable(fmt::format("{}", fmt::join(report.part_names, ", ")))));
+    print_error(describe_no_media(report, filter));
     return kExitFailure;
   }
   if (!flags.is_json) {

@@ -12,11 +12,28 @@
 #include "io/error.h"
 #include "io/index/index_cache.h"
 #include "io/path_exists.h"
+#include "io/shared_folder.h"
 
 namespace energon {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Whether a folder .nv-meta was made by energon prepare-media, for files that are no shards; it may
+// have been killed. As in Energon, index.sqlite without .info.json is enough.
+bool has_media_only(const std::string& meta) {
+  if (path_exists(meta + "/index.sqlite")) {
+    return true;
+  }
+  std::error_code error;
+  fs::directory_iterator entry(meta, error);
+  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
+    if (target_of_temporary(entry->path().filename().string()).empty()) {
+      return false;
+    }
+  }
+  return !error;
+}
 
 DatasetKind kind_of_folder(const std::string& path) {
   const std::string meta = path + "/.nv-meta";
@@ -25,7 +42,7 @@ DatasetKind kind_of_folder(const std::string& path) {
   }
   complete_commit(path);
   const bool has_info = path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml");
-  if (!has_info && path_exists(meta + "/index.sqlite") && !has_shards(path)) {
+  if (!has_info && has_media_only(meta) && !has_shards(path)) {
     return DatasetKind::kFolder;  // with metadata of its media
   }
   // Without .info.json, .nv-meta is an incomplete prepare: opening says what is missing.

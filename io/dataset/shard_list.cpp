@@ -1,9 +1,6 @@
 #include "io/dataset/shard_list.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <unordered_set>
@@ -12,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "io/dataset/brace_expansion.h"
+#include "io/dataset/linked_folders.h"
 #include "io/error.h"
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
@@ -52,32 +50,16 @@ class ShardSearch {
   /// `prefix` is that of the names found: empty, or it ends with a slash. `is_below_link`: the path
   /// from where the search began has a link in it.
   void enter(const std::string& folder, const std::string& prefix, bool is_below_link) {
-    struct stat status {};
-    if (::stat(folder.c_str(), &status) != 0) {
-      throw io_error("cannot list folder", errno, {.path = folder});
+    if (!folders_.enter(folder, is_below_link)) {
+      return;
     }
-    const std::pair<dev_t, ino_t> identity(status.st_dev, status.st_ino);
-    if (std::find(ancestors_.begin(), ancestors_.end(), identity) != ancestors_.end()) {
-      return;  // a link back
-    }
-    // Folders with links to each other are entered once for each order of them.
-    constexpr std::int64_t kMostBelowLinks = 100'000;
-    if (is_below_link && ++folders_below_links_ > kMostBelowLinks) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("links to folders lead to more than {} folders, the same ones again "
-                              "and again perhaps: remove links between folders, or name a folder "
-                              "without them",
-                              kMostBelowLinks),
-                  {.path = folder});
-    }
-    ancestors_.push_back(identity);
     for (const auto& entry : fs::directory_iterator(folder)) {
       visit(entry, prefix, is_below_link);
       if (stops_at_first_ && !found.names.empty()) {
         break;
       }
     }
-    ancestors_.pop_back();
+    folders_.leave();
   }
 
   FoundShards found;
@@ -121,8 +103,7 @@ class ShardSearch {
   }
 
   const bool stops_at_first_;
-  std::int64_t folders_below_links_ = 0;
-  std::vector<std::pair<dev_t, ino_t>> ancestors_;  // of the folder that is listed, itself included
+  LinkedFolders folders_;
 };
 
 // Those of `indices` that are of none of `shards`, sorted.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "io/error.h"
+
 namespace energon {
 namespace {
 
@@ -10,10 +12,12 @@ constexpr const char* kMediaSettings =
     "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = NORMAL; "
     "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0";
 
+constexpr std::string_view kMediaOfEntry =
+    "SELECT metadata_type, metadata_json FROM media_metadata WHERE entry_key = ?1";
 constexpr std::string_view kAllMedia =
     "SELECT entry_key, metadata_type, metadata_json FROM media_metadata";
 constexpr std::string_view kAllFilters =
-    "SELECT strategy, patterns FROM media_filters ORDER BY filter_id";
+    "SELECT strategy, patterns, created_at_utc FROM media_filters ORDER BY filter_id";
 
 SqlitePtr open_media_tables(const std::string& path) {
   SqlitePtr db = open_sqlite(sqlite_uri(path, "mode=rw&vfs=unix-none"),
@@ -44,11 +48,16 @@ void MediaTableWriter::add(std::string_view entry_key, std::string_view type,
   add_->reset();
 }
 
-void MediaTableWriter::add_filter(std::string_view strategy, std::string_view patterns) {
+void MediaTableWriter::add_filter(std::string_view strategy, std::string_view patterns,
+                                  std::string_view created_at_utc) {
   Statement statement(
-      db_.get(), "INSERT OR IGNORE INTO media_filters (strategy, patterns) VALUES (?1, ?2)", path_);
+      db_.get(),
+      "INSERT OR IGNORE INTO media_filters (strategy, patterns, created_at_utc) VALUES (?1, ?2, "
+      "CASE ?3 WHEN '' THEN CURRENT_TIMESTAMP ELSE ?3 END)",
+      path_);
   statement.bind(1, strategy);
   statement.bind(2, patterns);
+  statement.bind(3, created_at_utc);
   statement.step();
 }
 
@@ -56,6 +65,29 @@ void MediaTableWriter::finish() {
   add_.reset();
   execute(db_.get(), "COMMIT", path_);
   db_.reset();
+}
+
+MediaMetadata parse_media_row(std::string_view type, std::string_view json,
+                              std::string_view entry_key, const std::string& path) {
+  try {
+    return parse_media_json(type, json);
+  } catch (Error& error) {
+    throw error.with({.path = path, .sample_key = std::string(entry_key)});
+  }
+}
+
+MediaTableReader::MediaTableReader(sqlite3* db, const std::string& path)
+    : path_(path), find_(db, kMediaOfEntry, path_) {}
+
+std::optional<MediaMetadata> MediaTableReader::find(std::string_view entry_key) {
+  find_.reset();
+  find_.bind(1, entry_key);
+  if (!find_.step()) {
+    return std::nullopt;
+  }
+  MediaMetadata metadata = parse_media_row(find_.text(0), find_.text(1), entry_key, path_);
+  find_.reset();
+  return metadata;
 }
 
 bool has_media_tables(sqlite3* db, const std::string& path) {
@@ -79,7 +111,7 @@ bool copy_media_tables(const std::string& from, const std::string& to) {
   }
   Statement filters(db.get(), kAllFilters, from);
   while (filters.step()) {
-    writer.add_filter(filters.text(0), filters.text(1));
+    writer.add_filter(filters.text(0), filters.text(1), filters.text(2));
   }
   writer.finish();
   return true;

@@ -1,5 +1,7 @@
-// The tables of media metadata in `index.sqlite`, as Energon 7.4 has them. SampleIndex reads them.
-// Private to io. docs/formats/energon_files.md gives the tables.
+// The tables of media metadata in `index.sqlite`, as Energon 7.4 has them. Beside the samples of a
+// prepared dataset SampleIndex reads them; those of a folder of files are alone in the database,
+// and io/index/media_index.h reads them. Private to io. docs/formats/energon_files.md gives the
+// tables.
 //
 // The file is changed by SQLite itself: unlike the samples, rows come in no order, and some are
 // replaced.
@@ -10,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/index/media_metadata.h"
 #include "io/index/sqlite_handle.h"
 
 namespace energon {
@@ -25,6 +28,24 @@ inline constexpr const char* kMediaTables =
 /// Whether a database has both tables. Throws Error (kCorruptData) if they are of another form.
 bool has_media_tables(sqlite3* db, const std::string& path);
 
+/// The metadata of a row. Throws Error (kCorruptData) that names `entry_key` and `path`.
+MediaMetadata parse_media_row(std::string_view type, std::string_view json,
+                              std::string_view entry_key, const std::string& path);
+
+/// Finds rows by name. Must not outlive its connection or `path`. Not thread-safe.
+class MediaTableReader {
+ public:
+  /// Throws Error (kCorruptData) if the table is missing or of another form.
+  MediaTableReader(sqlite3* db, const std::string& path);
+
+  /// Nothing if there is no such row. Throws Error (kCorruptData, kIo).
+  std::optional<MediaMetadata> find(std::string_view entry_key);
+
+ private:
+  const std::string& path_;
+  Statement find_;
+};
+
 /// Adds to the tables of a database that nobody else has open, in one transaction. Not thread-safe,
 /// but may move between threads.
 class MediaTableWriter {
@@ -38,8 +59,10 @@ class MediaTableWriter {
   /// Replaces a row with the same `entry_key`. Throws Error (kIo, kCorruptData).
   void add(std::string_view entry_key, std::string_view type, std::string_view json);
 
-  /// Notes that a run with this filter was made, unless that is noted already.
-  void add_filter(std::string_view strategy, std::string_view patterns);
+  /// Notes that a run with this filter was made, unless that is noted already. `created_at_utc` is
+  /// when, "2026-01-31 12:00:00"; empty: now.
+  void add_filter(std::string_view strategy, std::string_view patterns,
+                  std::string_view created_at_utc = {});
 
   /// Ends the transaction and closes the file, which is then on disk. Nothing can be added
   /// afterwards; without finish() the file is of no use. Throws Error (kIo).

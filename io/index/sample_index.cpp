@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/index/media_table.h"
 #include "io/index/sqlite_handle.h"
-#include "io/mutex.h"
 #include "io/tar/member_name.h"
 
 namespace energon {
@@ -27,8 +27,6 @@ constexpr std::string_view kPartsOfShard =
     "p.content_byte_size, s.sample_key FROM sample_parts AS p CROSS JOIN samples AS s "
     "ON s.tar_file_id = p.tar_file_id AND s.sample_index = p.sample_index "
     "WHERE p.tar_file_id = ?1 ORDER BY p.sample_index, p.content_byte_offset";
-constexpr std::string_view kFindMedia =
-    "SELECT metadata_type, metadata_json FROM media_metadata WHERE entry_key = ?1";
 constexpr std::string_view kMediaOfShard =
     "SELECT p.sample_index, p.part_name, m.metadata_type, m.metadata_json, s.sample_key "
     "FROM sample_parts AS p CROSS JOIN samples AS s "
@@ -68,7 +66,7 @@ struct SampleIndex::Connection {
   SqlitePtr db;
   std::optional<Statement> find_sample;
   std::optional<Statement> find_parts;
-  std::optional<Statement> find_media;
+  std::optional<MediaTableReader> media;
 };
 
 SampleIndex::SampleIndex(std::string path)
@@ -86,20 +84,13 @@ SampleIndex::SampleIndex(std::string path)
     connection_->find_parts.emplace(db, kFindParts, path_);
   }
   if (has_media_) {
-    connection_->find_media.emplace(db, kFindMedia, path_);
+    connection_->media.emplace(db, path_);
   }
 }
 
 SampleIndex::~SampleIndex() {
   if (!owner_.is_current()) {
-    // Closing would touch state that the parent owns; the memory goes with the process. It stays in
-    // reach, which tells leak checkers that it is meant.
-    static Mutex mutex;
-    using Connections = std::vector<std::unique_ptr<Connection>>;
-    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory for it, nothing goes on
-    static auto& inherited ENERGON_GUARDED_BY(mutex) = *new Connections();
-    const MutexLock lock(mutex);
-    inherited.push_back(std::move(connection_));
+    keep_inherited(std::move(connection_));
   }
 }
 
@@ -195,15 +186,7 @@ void SampleIndex::require_media() const {
 std::optional<MediaMetadata> SampleIndex::media_metadata(std::string_view name) const {
   Connection& open = connection();
   require_media();
-  Statement& statement = *open.find_media;
-  statement.reset();
-  statement.bind(1, name);
-  if (!statement.step()) {
-    return std::nullopt;
-  }
-  MediaMetadata metadata = parse_media(statement.text(0), statement.text(1), name);
-  statement.reset();
-  return metadata;
+  return open.media->find(name);
 }
 
 void SampleIndex::for_each_media_of(
@@ -217,16 +200,7 @@ void SampleIndex::for_each_media_of(
   statement.bind(2, part);
   while (statement.step()) {
     visit(statement.integer(0),
-          parse_media(statement.text(2), statement.text(3), statement.text(4)));
-  }
-}
-
-MediaMetadata SampleIndex::parse_media(std::string_view type, std::string_view json,
-                                       std::string_view name) const {
-  try {
-    return parse_media_json(type, json);
-  } catch (Error& error) {
-    throw error.with({.path = path_, .sample_key = std::string(name)});
+          parse_media_row(statement.text(2), statement.text(3), statement.text(4), path_));
   }
 }
 

@@ -105,8 +105,6 @@ class SampleIndex {
   Connection& connection() const;
   void require_parts() const;
   void require_media() const;
-  MediaMetadata parse_media(std::string_view type, std::string_view json,
-                            std::string_view name) const;
 
   const std::string path_;
   const OwnerProcess owner_;

@@ -1,9 +1,13 @@
 #include "io/index/sqlite_handle.h"
 
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/mutex.h"
 
 namespace energon {
 
@@ -59,6 +63,16 @@ SqlitePtr open_sqlite_defensively(const std::string& path) {
   sqlite3_limit(db.get(), SQLITE_LIMIT_ATTACHED, 0);
   execute(db.get(), "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", path);
   return db;
+}
+
+void keep_inherited(std::shared_ptr<void> connection) {
+  // In reach, which tells leak checkers that it is meant.
+  static Mutex mutex;
+  using Connections = std::vector<std::shared_ptr<void>>;
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory for it, nothing goes on
+  static auto& inherited ENERGON_GUARDED_BY(mutex) = *new Connections();
+  const MutexLock lock(mutex);
+  inherited.push_back(std::move(connection));
 }
 
 bool has_table(sqlite3* db, std::string_view name, const std::string& path) {

@@ -33,6 +33,10 @@ void distrust_schema(sqlite3* db);
 /// kCorruptData).
 SqlitePtr open_sqlite_defensively(const std::string& path);
 
+/// Keeps a connection that a forked child inherited until the process ends. Closing it would touch
+/// state that the parent owns; the memory goes with the process. Thread-safe.
+void keep_inherited(std::shared_ptr<void> connection);
+
 /// Whether there is a table of that name; a view or a virtual table is none.
 bool has_table(sqlite3* db, std::string_view name, const std::string& path);
 

@@ -13,6 +13,15 @@ FoundShards choose_shards(const std::string& folder,
                           const std::vector<std::string>& exclude_regexes) {
   FoundShards found = find_shards(folder);
   std::vector<std::string>& names = found.names;
+  if (names.empty()) {
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("no shards to prepare: no .tar, .tgz, .tar.gz or .tar.zst; for media in "
+                    "a folder of files: energon prepare-media {} "
+                    "--media-metadata-by-extension",
+                    printable(folder)),
+        {.path = folder});
+  }
   for (const std::string& text : exclude_regexes) {
     try {
       const std::regex regex(text);

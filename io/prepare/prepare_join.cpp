@@ -1,10 +1,6 @@
 #include "io/prepare/prepare_join.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -24,6 +20,7 @@
 #include "io/index/jsonl_index.h"
 #include "io/index/sample_index.h"
 #include "io/path_exists.h"
+#include "io/prepare/folder_lock.h"
 #include "io/recipe/join_index.h"
 #include "io/recipe/join_source.h"
 #include "io/shared_folder.h"
@@ -242,19 +239,6 @@ void make_folder(const std::string& path) {
   }
 }
 
-// Held while the indices of a metadataset are renewed; goes with its holder.
-UniqueFd lock_folder(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) {
-    throw io_error("cannot open folder", errno, {.path = path});
-  }
-  if (try_lock(fd.get()) == Locked::kNo) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "another process prepares this metadataset at the moment", {.path = path});
-  }
-  return fd;
-}
-
 bool is_join_index(std::string_view name) { return name.starts_with("join_index_"); }
 
 // The names of all join indices, without those that are being written.
@@ -321,10 +305,10 @@ MetadatasetReport prepare_metadataset(const std::string& path, const std::stop_t
   const Metadataset file = read_metadataset(path);
   MetadatasetReport report;
   std::set<std::string> used;
-  UniqueFd lock;
+  UniqueFd lock;  // held while the indices are renewed
   const std::string folder = file.path + ".cache";
   if (path_exists(folder)) {
-    lock = lock_folder(folder);
+    lock = lock_folder(folder, "metadataset");
   }
   for (const MetadatasetSplit& split : file.splits) {
     for (const LeafReference& leaf : load_recipe(file.path, split.name).leaves) {
@@ -333,7 +317,7 @@ MetadatasetReport prepare_metadataset(const std::string& path, const std::stop_t
       }
       if (!lock.valid() && leaf.path == file.path) {
         make_folder(folder);
-        lock = lock_folder(folder);
+        lock = lock_folder(folder, "metadataset");
       }
       if (used.insert(locate_join(leaf).index_path).second) {
         report.joins.push_back(prepare_join(leaf, stop));

@@ -1,6 +1,5 @@
 #include "io/prepare/staging_folder.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "io/error.h"
 #include "io/file_source.h"
+#include "io/prepare/folder_lock.h"
 #include "io/shared_folder.h"
 
 namespace energon {
@@ -86,16 +86,9 @@ StagingFolder::StagingFolder(std::string dataset_path, unsigned folder_mode)
     : dataset_path_(std::move(dataset_path)),
       id_(random_digits()),
       path_(fmt::format("{}/{}.{}", dataset_path_, kStagingPrefix, id_)),
-      folder_mode_(folder_mode) {
-  // The lock is on the dataset's folder, which exists before and after the commit.
-  lock_.reset(::open(dataset_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_.valid()) {
-    throw io_error("cannot open folder", errno, {.path = dataset_path_});
-  }
-  if (try_lock(lock_.get()) == Locked::kNo) {
-    throw Error(ErrorCode::kInvalidArgument, "another process prepares this folder at the moment",
-                {.path = dataset_path_});
-  }
+      folder_mode_(folder_mode),
+      // It is on the dataset's folder, which exists before and after the commit.
+      lock_(lock_folder(dataset_path_, "folder")) {
   complete_commit(dataset_path_);
   remove_abandoned_stagings(dataset_path_);
   make_folder(path_, folder_mode_);

@@ -56,7 +56,7 @@ class StagingFolder {
   const std::string id_;
   const std::string path_;
   const unsigned folder_mode_;
-  UniqueFd lock_;
+  const UniqueFd lock_;
   std::vector<CommitStep> steps_;
   std::vector<CommitStep> last_steps_;
   std::vector<std::string> temporary_;  // beside their targets; removed unless committed

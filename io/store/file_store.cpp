@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/index/media_index.h"
 #include "io/index/read_bytes.h"
+#include "io/path_exists.h"
 
 namespace energon {
 namespace {
@@ -19,19 +21,44 @@ namespace fs = std::filesystem;
   throw Error(code, problem, {.path = store.path(), .sample_key = std::string(name)});
 }
 
+// The normal form of the path of a file.
+fs::path name_in_folder(const FolderFileStore& store, std::string_view name) {
+  fs::path relative = fs::path(name).lexically_normal();
+  if (name.empty() || name.find('\0') != std::string_view::npos || relative.is_absolute() ||
+      *relative.begin() == "..") {
+    fail(ErrorCode::kInvalidArgument, "the name leads out of the folder", store, name);
+  }
+  return relative;
+}
+
+std::unique_ptr<MediaIndex> open_media_of_folder(const std::string& folder) {
+  try {
+    return std::make_unique<MediaIndex>(folder + "/.nv-meta/index.sqlite");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kUnsupported) {
+      throw;
+    }
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the folder has no media metadata; run: energon prepare-media {} "
+                            "--media-metadata-by-extension",
+                            printable(folder)));
+  }
+}
+
 }  // namespace
 
 std::optional<MediaMetadata> FileStore::get_media_metadata(std::string_view name) {
   fail(ErrorCode::kUnsupported,
-       "only prepared datasets have media metadata (energon prepare-media)", *this, name);
+       "only prepared datasets and folders of files have media metadata (energon prepare-media)",
+       *this, name);
 }
 
+FolderFileStore::FolderFileStore(std::string path) : FileStore(std::move(path)) {}
+
+FolderFileStore::~FolderFileStore() = default;
+
 FileStoreItem FolderFileStore::get(std::string_view name) {
-  const fs::path relative = fs::path(name).lexically_normal();
-  if (name.empty() || name.find('\0') != std::string_view::npos || relative.is_absolute() ||
-      *relative.begin() == "..") {
-    fail(ErrorCode::kInvalidArgument, "the name leads out of the folder", *this, name);
-  }
+  const fs::path relative = name_in_folder(*this, name);
   try {
     const FileSource file((fs::path(path()) / relative).string());
     const ByteRange all{.offset = 0, .size = file.size()};
@@ -43,6 +70,22 @@ FileStoreItem FolderFileStore::get(std::string_view name) {
   } catch (const Error& error) {
     fail(error.code(), fmt::format("cannot read a file of the folder: {}", error.message()), *this,
          name);
+  }
+}
+
+std::optional<MediaMetadata> FolderFileStore::get_media_metadata(std::string_view name) {
+  const std::string relative = name_in_folder(*this, name).string();
+  try {
+    if (!media_ || !media_->is_of_this_process()) {
+      media_ = open_media_of_folder(path());
+    }
+    std::optional<MediaMetadata> metadata = media_->find(relative);
+    if (!metadata && !path_exists(path() + "/" + relative)) {
+      throw Error(ErrorCode::kNotFound, "the folder has no such file");
+    }
+    return metadata;
+  } catch (const Error& error) {
+    fail(error.code(), error.message(), *this, name);
   }
 }
 

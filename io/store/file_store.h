@@ -23,6 +23,8 @@
 
 namespace energon {
 
+class MediaIndex;
+
 /// The bytes of one file, and their source.
 struct FileStoreItem {
   SharedBytes bytes;              ///< owned; may outlive the store
@@ -43,7 +45,8 @@ class FileStore {
   virtual FileStoreItem get(std::string_view name) = 0;
 
   /// What was prepared about the file `name` (energon prepare-media), without reading it; nothing
-  /// if it is no image, sound or video, or could not be read. Throws Error as get(), and
+  /// if it is no image, sound or video, or could not be read. In a folder, what it was like then: a
+  /// file that was changed or removed since still has its row. Throws Error as get(), and
   /// kUnsupported if the store has no media metadata.
   virtual std::optional<MediaMetadata> get_media_metadata(std::string_view name);
 
@@ -85,9 +88,14 @@ class WebdatasetFileStore final : public FileStore {
 /// folder; symbolic links in it can.
 class FolderFileStore final : public FileStore {
  public:
-  explicit FolderFileStore(std::string path) : FileStore(std::move(path)) {}
+  explicit FolderFileStore(std::string path);
+  ~FolderFileStore() override;
 
   FileStoreItem get(std::string_view name) override;
+  std::optional<MediaMetadata> get_media_metadata(std::string_view name) override;
+
+ private:
+  std::unique_ptr<MediaIndex> media_;  // empty before the first get_media_metadata()
 };
 
 /// Lines of a JSONL file, by their sample number: "3" or "3.json". The bytes are those of

@@ -69,6 +69,7 @@ void validate(const MediaFilter& filter) {
 }
 
 std::optional<MediaKind> media_kind_of_name(std::string_view name) {
+  name.remove_prefix(name.rfind('/') + 1);  // npos: all of it
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || dot == 0) {
     return std::nullopt;

@@ -1,5 +1,5 @@
-// Which parts of a dataset are images, sound or video whose metadata is to be stored. The
-// strategies and extensions are those of Energon 7.4, and flv.
+// Which parts of a dataset, or files of a folder, are images, sound or video whose metadata is to
+// be stored. The strategies and extensions are those of Energon 7.4, and flv.
 
 #pragma once
 
@@ -25,7 +25,8 @@ std::string_view to_string(MediaStrategy strategy);
 
 struct MediaFilter {
   MediaStrategy strategy = MediaStrategy::kExtension;
-  /// For kGlob, at least one: patterns of "key.part" (media/metadata/name_pattern.h).
+  /// For kGlob, at least one: patterns of "key.part", or of the path of a file relative to its
+  /// folder (media/metadata/name_pattern.h).
   std::vector<std::string> patterns = {};
 };
 
@@ -42,7 +43,7 @@ std::optional<MediaKind> media_kind_of_name(std::string_view name);
 /// BMP.
 std::optional<MediaKind> media_kind_of_bytes(ByteView beginning);
 
-/// Whether the filter has to look into the part `name`, "key.part". Thread-safe.
+/// Whether the filter has to look into `name`, "key.part" or the path of a file. Thread-safe.
 bool may_be_media(const MediaFilter& filter, std::string_view name);
 
 /// What the filter takes that part for; nothing: it is not wanted, or no medium. Thread-safe.

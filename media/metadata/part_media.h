@@ -1,4 +1,4 @@
-// Reads the metadata of one part of a shard. Internal to media/metadata.
+// Reads the metadata of one part of a shard, or of one file. Internal to media/metadata.
 
 #pragma once
 
@@ -18,26 +18,30 @@ namespace energon {
 /// No medium; its metadata; or why it cannot be read.
 using PartMedia = std::variant<std::monostate, MediaMetadata, std::string>;
 
-/// Reads parts of one tar, as few bytes of each as are enough. Not thread-safe.
-class PartMediaReader {
+/// Reads as few bytes of each medium as are enough. Not thread-safe.
+class MediaReader {
  public:
-  /// All arguments must outlive the reader.
-  PartMediaReader(const FileSource& tar, const SampleIndex& index, const MediaFilter& filter,
-                  const MediaMetadataOptions& options)
-      : tar_(tar), index_(index), filter_(filter), options_(options) {}
+  /// The arguments must outlive the reader.
+  MediaReader(const MediaFilter& filter, const MediaMetadataOptions& options)
+      : filter_(filter), options_(options) {}
 
-  /// The part `name`, "key.part", which lies at `part`. Throws Error: kCorruptData if it does not
-  /// lie there, kIo.
-  PartMedia read(std::string_view name, const PartLocation& part);
+  /// The part `name`, "key.part", of `tar`, which lies at `part`. `index` finds its sample. Throws
+  /// Error: kCorruptData if it does not lie there, kIo.
+  PartMedia read_part(std::string_view name, const PartLocation& part, const FileSource& tar,
+                      const SampleIndex& index);
+
+  /// The file `name`, which lies at `path`. Throws Error (kIo).
+  PartMedia read_file(std::string_view name, const std::string& path);
 
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  SharedBytes read_range(const ByteRange& range);
-  MediaMetadata decode(MediaKind kind, const PartLocation& part, ByteView beginning);
+  SharedBytes read_range(const FileSource& file, const ByteRange& range);
+  PartMedia tell(std::string_view name, const FileSource& file, const ByteRange& content,
+                 ByteView beginning);
+  MediaMetadata decode(MediaKind kind, const FileSource& file, const ByteRange& content,
+                       ByteView beginning);
 
-  const FileSource& tar_;
-  const SampleIndex& index_;
   const MediaFilter& filter_;
   const MediaMetadataOptions& options_;
   std::uint64_t bytes_read_ = 0;

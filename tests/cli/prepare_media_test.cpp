@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include "io/index/sample_index.h"
+#include "io/store/file_store.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/tar_builder.h"
 
+using energon::FolderFileStore;
 using energon::SampleIndex;
 using energon::testing::json_lines;
 using energon::testing::operator+;
@@ -155,4 +157,46 @@ TEST_CASE("a metadataset leaves out what does not fulfil its media filter", "[cl
   CHECK(result.exit_code == 0);
   CHECK(energon::testing::keys_of({result.out.substr(0, result.out.find('\n'))}) == Words{"3"});
   CHECK(json_lines(result.out).size() == 4);
+}
+
+TEST_CASE("prepare-media takes a folder of files", "[cli][prepare][media]") {
+  const TempDir folder;
+  for (int i = 0; i < 4; ++i) {
+    folder.write(fmt::format("d/sub/{}.gif", i), i == 0 ? "GIF89a" : gif(100 * i + 10, 50));
+  }
+  folder.write("d/readme.txt", "text");
+  const std::string path = folder.file("d");
+  const Words command = {"prepare-media", path, "--no-progress"};
+  const auto none = run_energon(command + Words{"--media-metadata-by-glob", "*.jpg"});
+  CHECK(none.exit_code == 1);
+  CHECK_THAT(none.err,
+             Catch::Contains("no file fits *.jpg: 5 files with the extensions 'gif, txt'; "
+                             "nothing was stored"));
+  const auto result = run_energon(command + Words{"--media-metadata-by-extension"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::StartsWith("Stored media metadata of 3 files: 3 images, 0 of sound "
+                                           "or video"));
+  CHECK_THAT(result.err, Catch::Contains("warning: no metadata of 'sub/0.gif': the GIF"));
+  FolderFileStore store(path);
+  CHECK(store.get_media_metadata("sub/3.gif")->width == 310);
+  const auto more =
+      run_energon({"prepare-media", path, "--media-metadata-by-extension", "--update", "--json"});
+  CHECK(more.exit_code == 0);
+  CHECK_THAT(more.err, Catch::Contains("5/5 files"));
+  const auto json = nlohmann::json::parse(more.out);
+  CHECK(json["files"] == 5);
+  CHECK(json["shards"] == 0);
+  CHECK(json["kept"] == 3);
+  CHECK(json["not_read"][0]["name"] == "sub/0.gif");
+}
+
+TEST_CASE("prepare of a folder of files names prepare-media", "[cli][prepare][media]") {
+  const TempDir folder;
+  folder.write("d/0.gif", gif(10, 10));
+  const auto result = run_energon(Words{"prepare", folder.file("d")} + kPrepare);
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains("no shards to prepare") &&
+                             Catch::Contains("energon prepare-media " + folder.file("d")));
+  const auto help = run_energon({"prepare-media", "--help"});
+  CHECK_THAT(help.out, Catch::Contains("folder of files"));
 }

@@ -22,6 +22,7 @@
 #include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
 #include "io/lint/lint.h"
+#include "io/prepare/folder_media_update.h"
 #include "io/prepare/media_update.h"
 #include "io/prepare/prepare.h"
 #include "io/prepare/prepare_join.h"
@@ -77,6 +78,14 @@ int prepare(const std::string& folder, const std::string& what) {
 // Replaces the row of one part.
 int media(const std::string& folder, const std::string& name) {
   energon::MediaUpdate update(folder);
+  update.add(name, {.width = 1000});
+  update.commit();
+  return 0;
+}
+
+// Replaces the row of one file.
+int folder_media(const std::string& folder, const std::string& name) {
+  energon::FolderMediaUpdate update(folder);
   update.add(name, {.width = 1000});
   update.commit();
   return 0;
@@ -162,6 +171,9 @@ int run(const std::vector<std::string>& words) {
   }
   if (verb == "media") {
     return media(words.at(2), words.at(3));
+  }
+  if (verb == "folder_media") {
+    return folder_media(words.at(2), words.at(3));
   }
   if (verb == "open") {
     return open(words.at(2), words.at(3));

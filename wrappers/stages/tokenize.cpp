@@ -93,7 +93,7 @@ void validate(const TokenizeOptions& options) {
   }
 }
 
-MapFunction tokenize(TokenizeOptions options) {
+MapFunction tokenize_fields(TokenizeOptions options) {
   validate(options);
   return [options = std::move(options)](Sample sample, CallContext& context) {
     const TextTokens tokens(options, context);

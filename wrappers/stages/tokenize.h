@@ -35,6 +35,6 @@ void validate(const TokenizeOptions& options);
 /// sample. Tensors lie in the memory of the batch. Throws Error as validate(options); the function
 /// throws, naming the field: kNotFound for a field that is missing, kInvalidArgument for one that
 /// holds no text, kCorruptData for bytes that are not UTF-8, and what the tokenizer throws.
-MapFunction tokenize(TokenizeOptions options);
+MapFunction tokenize_fields(TokenizeOptions options);
 
 }  // namespace energon

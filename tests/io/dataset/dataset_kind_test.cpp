@@ -48,6 +48,13 @@ TEST_CASE("folders are told apart by what is in them", "[io][formats][kind]") {
   folder.write("media/.nv-meta/index.sqlite", "");
   folder.write("media/a.jpg", "");
   CHECK(detect_dataset_kind(folder.file("media")) == DatasetKind::kFolder);
+  // A prepare-media of a folder of files that was killed before its first index.
+  std::filesystem::create_directories(folder.file("killed/.nv-meta"));
+  CHECK(detect_dataset_kind(folder.file("killed")) == DatasetKind::kFolder);
+  folder.write("killed/.nv-meta/index.sqlite.tmp.0123456789abcdef", "");
+  CHECK(detect_dataset_kind(folder.file("killed")) == DatasetKind::kFolder);
+  folder.write("killed/a.tar", "");
+  CHECK(detect_dataset_kind(folder.file("killed")) == DatasetKind::kPrepared);
   folder.write("half/.nv-meta/split.yaml", "");
   CHECK(detect_dataset_kind(folder.file("half")) == DatasetKind::kPrepared);
 }

@@ -262,6 +262,11 @@ TEST_CASE("rows are copied from an earlier database", "[io][formats][media]") {
   const std::string all = "SELECT entry_key || metadata_type || metadata_json FROM media_metadata";
   CHECK(query(to, all) == query(from, all));
   CHECK(query(to, "SELECT strategy FROM media_filters") == std::vector<std::string>{"EXTENSION"});
+  query(from, "UPDATE media_filters SET created_at_utc = '2001-02-03 04:05:06'");
+  const TempDir dated;
+  REQUIRE(copy_media_tables(from, write_example(dated)));
+  CHECK(query(dated.file("index.sqlite"), "SELECT created_at_utc FROM media_filters") ==
+        std::vector<std::string>{"2001-02-03 04:05:06"});
   const TempDir third;
   CHECK_FALSE(copy_media_tables(write_example(third), to));
 }

@@ -10,6 +10,7 @@
 
 #include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
+#include "io/prepare/folder_media_update.h"
 #include "io/prepare/media_update.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/recipe/open_data.h"
@@ -19,6 +20,7 @@ using energon::CookContext;
 using energon::DataOptions;
 using energon::Error;
 using energon::ErrorCode;
+using energon::FolderMediaUpdate;
 using energon::MediaUpdate;
 using energon::Sample;
 using energon::SavableDataLoader;
@@ -124,5 +126,32 @@ TEST_CASE("a cooker asks for the media metadata of its sample", "[wrappers][medi
   for (int i = 0; i < 10; ++i) {
     const auto sample = loader.next();
     CHECK(sample->integer("width") == 10 * numbers(*sample).at(0));
+  }
+}
+
+TEST_CASE("a cooker asks for the media metadata of files of a folder", "[wrappers][media]") {
+  const TempDir folder;
+  write_prepared(folder, {.name = "d", .counts = {10}});
+  folder.write("files/sub/0.jpg", "");
+  {
+    FolderMediaUpdate update(folder.file("files"));
+    for (std::int64_t i = 0; i < 10; ++i) {
+      update.add(fmt::format("sub/{}.jpg", i), {.width = 100 + i});
+    }
+    update.commit();
+  }
+  folder.write("m.yaml",
+               "__class__: MetadatasetV2\nsplits:\n  train:\n    path: d\n"
+               "    aux: {images: filesystem://files}\n");
+  TrainOptions options;
+  options.task_encoder.cookers.push_back({.cook = [](Sample crude, CookContext& context) {
+    const std::string name = fmt::format("sub/{}.jpg", numbers(crude).at(0));
+    crude.set("width", context.aux_media("images", name)->width.value_or(0));
+    return crude;
+  }});
+  SavableDataLoader loader(train_dataset(folder.file("m.yaml"), {}, options), {});
+  for (int i = 0; i < 10; ++i) {
+    const auto sample = loader.next();
+    CHECK(sample->integer("width") == 100 + numbers(*sample).at(0));
   }
 }

@@ -72,7 +72,7 @@ TokenizeOptions byte_tokens(bool draws = false) {
 Sample made(const TokenizeOptions& options, Value text) {
   Sample sample;
   sample.set("txt", std::move(text));
-  return call_function(energon::tokenize(options), sample);
+  return call_function(energon::tokenize_fields(options), sample);
 }
 
 std::string refused(const TokenizeOptions& options, Value text, ErrorCode code) {
