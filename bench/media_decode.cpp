@@ -29,7 +29,8 @@
 namespace energon::bench {
 namespace {
 
-constexpr std::size_t kPixelBytes = std::size_t{kPictureWidth} * kPictureHeight * 3;
+constexpr PictureSize kSize = {.width = 512, .height = 384};
+constexpr std::size_t kPixelBytes = std::size_t{kSize.width} * kSize.height * 3;
 constexpr std::size_t kManyBuffers = (std::size_t{64} << 20) / kPixelBytes / kMediaWorkers;
 constexpr std::int64_t kBatchSize = 16;
 
@@ -108,7 +109,7 @@ void verify(const Format& format, const MediaFiles& images) {
 
 void measure(const Format& format, const CommonOptions& options, std::int64_t count,
              Report& report) {
-  const MediaFiles images = picture_files(options.data_folder, format.part, count);
+  const MediaFiles images = picture_files(options.data_folder, format.part, kSize, count);
   verify(format, images);
   BareCodecRun bare(format, images, 1);
   BareCodecRun bare_in_memory(format, images, kManyBuffers);

@@ -12,22 +12,23 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+SIZES = ["512 x 384", "1024 x 768"]
 OURS = "loader, 2 workers, batch 64, float32"
 TORCH = "torch DataLoader, 2 workers, batch 64, float32"
 TARGET = 2.0
 
 
-def run_ours(arguments, json_path):
+def run_ours(arguments, size, json_path):
     """The report of bench_media_crops, with one repetition after a warm-up."""
-    subprocess.run([arguments.bench, "--loader-only", "--images", str(arguments.images), "--repetitions", "1", "--data", arguments.data,
-                    "--json", json_path], check=True, stdout=subprocess.DEVNULL)
+    flags = ["--large"] if size == SIZES[1] else []
+    subprocess.run([arguments.bench, "--loader-only", *flags, "--images", str(arguments.images), "--repetitions", "1",
+                    "--data", arguments.data, "--json", json_path], check=True, stdout=subprocess.DEVNULL)
     return json.loads(pathlib.Path(json_path).read_text(encoding="utf-8"))
 
 
-def run_torch(arguments):
-    folder = pathlib.Path(arguments.data) / f"pictures-jpg-{arguments.images}"
-    result = subprocess.run([arguments.python, str(HERE / "torch_images.py"), str(folder), "--images", str(arguments.images)],
-                            check=True, stdout=subprocess.PIPE, text=True)
+def run_torch(arguments, folder):
+    """Over the tars of our run, with as many images as there are."""
+    result = subprocess.run([arguments.python, "-B", str(HERE / "torch_images.py"), folder], check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(result.stdout.splitlines()[-1])
 
 
@@ -36,29 +37,33 @@ def row(name, rates, more):
             "repetitions": len(rates), **more}
 
 
-def report_of(arguments, first, ours, torch, versions):
-    """The same form as the reports of the programs."""
+def add_size(report, size, ours, torch):
     ratios = [a / b for a, b in zip(ours, torch)]
     ratio = statistics.median(ratios)
-    return {"name": "media_torch", "question": "How many random crops of JPEGs do two workers deliver, compared with torch's DataLoader?",
-            "machine": first["machine"], "settings": {"repetitions": arguments.repetitions, "images": arguments.images, **versions},
-            "results": [row(OURS, ours, {"ratio_to_torch": ratio, "ratio_min": min(ratios), "ratio_max": max(ratios)}),
-                        row(TORCH, torch, {})],
-            "targets": [{"name": "random crops of JPEGs: ratio to torch's DataLoader", "unit": "", "value": ratio, "target": TARGET,
-                         "at": "least", "met": ratio >= TARGET}]}
+    report["results"] += [row(f"{size}: {OURS}", ours, {"ratio_to_torch": ratio, "ratio_min": min(ratios), "ratio_max": max(ratios)}),
+                          row(f"{size}: {TORCH}", torch, {})]
+    report["targets"].append({"name": f"random crops of JPEGs of {size}: ratio to torch's DataLoader", "unit": "", "value": ratio,
+                              "target": TARGET, "at": "least", "met": ratio >= TARGET})
 
 
 def measure(arguments):
-    ours, torch, first = [], [], None
+    """A report of the same form as those of the programs."""
+    report = {"name": "media_torch", "question": "How many random crops of JPEGs do two workers deliver, compared with torch's DataLoader?"}
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(arguments.repetitions):
-            report = run_ours(arguments, str(pathlib.Path(folder) / "ours.json"))
-            first = first or report
-            ours.append(report["results"][0]["median"])
-            peer = run_torch(arguments)
-            torch += peer["images_per_second"]
-            print(f"ours {ours[-1]:.0f}, torch {torch[-1]:.0f} images/s", flush=True)
-    return report_of(arguments, first, ours, torch, {"torch": peer["torch"], "torchvision": peer["torchvision"]})
+        for size in SIZES:
+            ours, torch = [], []
+            for _ in range(arguments.repetitions):
+                own = run_ours(arguments, size, str(pathlib.Path(folder) / "ours.json"))
+                peer = run_torch(arguments, own["settings"]["folder"])
+                ours.append(own["results"][0]["median"])
+                torch += peer["images_per_second"]
+                print(f"{size}: ours {ours[-1]:.0f}, torch {torch[-1]:.0f} images/s", flush=True)
+                if "machine" not in report:
+                    report.update(machine=own["machine"], settings={"repetitions": arguments.repetitions, "images": arguments.images,
+                                                                    "torch": peer["torch"], "torchvision": peer["torchvision"]},
+                                  results=[], targets=[])
+            add_size(report, size, ours, torch)
+    return report
 
 
 def main():

@@ -70,7 +70,7 @@ def check(batch, size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
-    parser.add_argument("--images", type=int, default=2000, help="in each repetition")
+    parser.add_argument("--images", type=int, help="in each repetition; all by default")
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=64)
@@ -81,7 +81,7 @@ def main():
     batches = iter(loader)
     check(next(batches), arguments.batch_size)
     images_per_second(batches, max(len(images), arguments.workers * (PREFETCH + 1) * arguments.batch_size))  # warm up
-    rates = [images_per_second(batches, arguments.images) for _ in range(arguments.repetitions)]
+    rates = [images_per_second(batches, arguments.images or len(images)) for _ in range(arguments.repetitions)]
     print(json.dumps({"images_per_second": rates, "torch": torch.__version__, "torchvision": torchvision.__version__}))
 
 

@@ -29,9 +29,10 @@ class MediaRun {
  public:
   explicit MediaRun(PipelineFactory endless);
 
-  /// Takes batches with at least `samples` samples in total, and returns samples/s. What was made
-  /// before the call does not count. At the end waits until the workers are at rest, so that they
-  /// take nothing from what is measured next. Throws as SavableDataLoader::next().
+  /// Takes batches with at least `samples` samples in total, as many of each worker, and returns
+  /// samples/s. What was made before the call does not count. At the end waits until the workers
+  /// are at rest, so that they take nothing from what is measured next. Throws as
+  /// SavableDataLoader::next().
   double samples_per_second(std::int64_t samples);
 
  private:

@@ -10,17 +10,17 @@
 namespace energon::bench {
 namespace {
 
-std::string encoded_picture(const std::string& format, std::int64_t number) {
+std::string encoded_picture(const std::string& format, PictureSize size, std::int64_t number) {
   const std::vector<std::byte> rgb =
-      picture(static_cast<std::uint32_t>(number), kPictureWidth, kPictureHeight);
+      picture(static_cast<std::uint32_t>(number), size.width, size.height);
   if (format == "jpg") {
-    return encode_jpeg(rgb, kPictureWidth, kPictureHeight, 92);
+    return encode_jpeg(rgb, size.width, size.height, 92);
   }
   if (format == "png") {
-    return encode_png(rgb, kPictureWidth, kPictureHeight);
+    return encode_png(rgb, size.width, size.height);
   }
   if (format == "webp") {
-    return encode_webp(rgb, kPictureWidth, kPictureHeight, 90);
+    return encode_webp(rgb, size.width, size.height, 90);
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("pictures are jpg, png or webp, not '{}'", format));
@@ -29,11 +29,13 @@ std::string encoded_picture(const std::string& format, std::int64_t number) {
 }  // namespace
 
 MediaFiles picture_files(const std::string& data_folder, const std::string& format,
-                         std::int64_t count) {
-  const auto folder =
-      std::filesystem::path(data_folder) / fmt::format("pictures-{}-{}", format, count);
-  return {{.folder = folder.string(), .parts = {format}, .count = count},
-          [&](std::int64_t number) { return std::vector{encoded_picture(format, number)}; }};
+                         PictureSize size, std::int64_t count) {
+  const std::string name =
+      fmt::format("pictures-{}-{}x{}-{}", format, size.width, size.height, count);
+  return {{.folder = (std::filesystem::path(data_folder) / name).string(),
+           .parts = {format},
+           .count = count},
+          [&](std::int64_t number) { return std::vector{encoded_picture(format, size, number)}; }};
 }
 
 }  // namespace energon::bench

@@ -9,13 +9,16 @@
 
 namespace energon::bench {
 
-inline constexpr int kPictureWidth = 512;
-inline constexpr int kPictureHeight = 384;
+/// In pixels.
+struct PictureSize {
+  int width = 512;
+  int height = 384;
+};
 
-/// `count` pictures of 512 x 384 pixels as "jpg" (quality 92, 80 KB), "png" or "webp" (quality
+/// `count` pictures of a size as "jpg" (quality 92; 80 KB of 512 x 384), "png" or "webp" (quality
 /// 90), in a folder below `data_folder`. Throws Error as MediaFiles; kInvalidArgument for another
 /// format.
 MediaFiles picture_files(const std::string& data_folder, const std::string& format,
-                         std::int64_t count);
+                         PictureSize size, std::int64_t count);
 
 }  // namespace energon::bench

@@ -6,7 +6,6 @@
 
 #include "energon/sample/new_tensor.h"
 #include "io/error.h"
-#include "media/image/image_info.h"
 #include "media/image/image_region.h"
 
 namespace energon {
@@ -35,17 +34,17 @@ ImageChannels channels_of(int count) {
 Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& rng,
                           BufferAllocator& memory, const TransformedImageOptions& options) {
   const ImageChannels channels = channels_of(transform.channels());
-  const ImageInfo info = probe_image(encoded, options.limits);
+  EncodedImage image(encoded, options.limits);
+  const ImageInfo& info = image.info();
   const bool is_turned = options.apply_orientation && info.orientation >= kFirstTurned;
   const std::int64_t width = is_turned ? info.height : info.width;
   const std::int64_t height = is_turned ? info.width : info.height;
   const ImagePlan plan = transform.plan(width, height, rng);
   // Not in `memory`, where the tensors of a batch lie side by side.
-  const DecodedRegion region = decode_region(
-      encoded,
+  const DecodedRegion region = image.decode(
       {.crop = plan.box, .least_width = plan.least_width, .least_height = plan.least_height},
-      channels, options.apply_orientation, options.limits, heap_memory());
-  TensorSpec spec = transform.output(width, height);
+      channels, options.apply_orientation, heap_memory());
+  TensorSpec spec = transform.output(plan);
   NewTensor result = new_tensor(spec.dtype, std::move(spec.shape), memory);
   transform.run_planned(
       plan, image_view(region.pixels.bytes, region.width, region.height, region.channels),

@@ -1,7 +1,6 @@
 #include "media/image/image_region.h"
 
 #include <algorithm>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -48,19 +47,25 @@ ReadPlan plan_of(const RegionRequest& request, const ImageInfo& info, int orient
 
 }  // namespace
 
-DecodedRegion decode_region(ByteView encoded, const RegionRequest& request, ImageChannels channels,
-                            bool apply_orientation, const DecodeLimits& limits,
-                            BufferAllocator& memory) {
-  const std::unique_ptr<ImageReader> reader = open_image(encoded, limits);
-  const ImageInfo& info = reader->info();
+EncodedImage::EncodedImage(ByteView encoded, const DecodeLimits& limits)
+    : reader_(open_image(encoded, limits)), limits_(limits) {}
+EncodedImage::EncodedImage(EncodedImage&&) noexcept = default;
+EncodedImage& EncodedImage::operator=(EncodedImage&&) noexcept = default;
+EncodedImage::~EncodedImage() = default;
+
+const ImageInfo& EncodedImage::info() const { return reader_->info(); }
+
+DecodedRegion EncodedImage::decode(const RegionRequest& request, ImageChannels channels,
+                                   bool apply_orientation, BufferAllocator& memory) {
+  const ImageInfo& info = reader_->info();
   const int orientation = apply_orientation ? info.orientation : 1;
   ReadPlan plan = plan_of(request, info, orientation);
   plan.channels = output_channels(channels, info.channels);
-  const ReadResult image = reader->start(plan);
+  const ReadResult image = reader_->start(plan);
 
   const RowFormat& from = image.rows;
   check_image_bytes("the decoded part of the image", from.width, from.height, plan.channels,
-                    limits);
+                    limits_);
   DecodedRegion region;
   region.pixels = memory.allocate(image_bytes(from.width, from.height, plan.channels));
   const bool transposed = transposes(orientation);
@@ -74,8 +79,14 @@ DecodedRegion decode_region(ByteView encoded, const RegionRequest& request, Imag
                         .layout = PixelLayout::kChannelsLast,
                         .channels = plan.channels,
                         .orientation = orientation});
-  reader->read(rows);
+  reader_->read(rows);
   return region;
+}
+
+DecodedRegion decode_region(ByteView encoded, const RegionRequest& request, ImageChannels channels,
+                            bool apply_orientation, const DecodeLimits& limits,
+                            BufferAllocator& memory) {
+  return EncodedImage(encoded, limits).decode(request, channels, apply_orientation, memory);
 }
 
 }  // namespace energon

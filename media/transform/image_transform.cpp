@@ -151,8 +151,11 @@ ImageTransform::ImageTransform(std::vector<ImageStep> steps, ImageTransformOptio
 
 TensorSpec ImageTransform::output(std::int64_t width, std::int64_t height) const {
   CallRng rng(0);  // sizes do not depend on what is drawn
-  const ImagePlan planned = plan(width, height, rng);
-  return output_spec(options_.format, planned.geometry.width(), planned.geometry.height(),
+  return output(plan(width, height, rng));
+}
+
+TensorSpec ImageTransform::output(const ImagePlan& plan) const {
+  return output_spec(options_.format, plan.geometry.width(), plan.geometry.height(),
                      options_.channels);
 }
 

@@ -58,6 +58,8 @@ class ImageTransform {
 
   /// The tensor of a source of this size. Throws Error (kInvalidArgument).
   TensorSpec output(std::int64_t width, std::int64_t height) const;
+  /// The same of what was drawn for the source.
+  TensorSpec output(const ImagePlan& plan) const;
 
   /// Draws from `rng` what the steps need, in their order; each step says how much it draws. Throws
   /// Error (kInvalidArgument).

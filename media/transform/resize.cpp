@@ -143,7 +143,9 @@ void Resizer::resize_bytes(const ImageView& from, const FilterTable* horizontal,
   const std::uint8_t* first = levels(from.row(rows.first));
   std::int64_t first_bytes = from.row_bytes;
   if (horizontal != nullptr) {
-    between_.resize(between_bytes(rows, row_bytes));
+    if (const std::size_t bytes = between_bytes(rows, row_bytes); between_.size() < bytes) {
+      between_.resize(bytes);  // never smaller, because growing clears
+    }
     resize_rows(from, rows, *horizontal, width, levels(between_.data()), last_row_);
     first = levels(between_.data());
     first_bytes = row_bytes;
