@@ -31,7 +31,8 @@ void Assembly::add_encoding(SampleOrder order) {
   const TaskEncoder& encoder = encoding_.encoder;
   add_cooking(add_reading(std::move(order)));
   if (encoder.tokenizer) {
-    add<Map>(stage_names::kTokenize, tokenize_fields(*encoder.tokenizer), stage(stage_names::kTokenize));
+    add<Map>(stage_names::kTokenize, tokenize_fields(*encoder.tokenizer),
+             stage(stage_names::kTokenize));
   }
   add_function(stage_names::kEncodeSample, encoder.encode_sample);
   add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
