@@ -14,14 +14,15 @@
 #include "cli/job/loader_from_flags.h"
 #include "cli/job/open_dataset.h"
 #include "cli/job/save_parts.h"
+#include "cli/show/batch_samples.h"
 #include "cli/show/decoded_file.h"
+#include "cli/show/found_sample.h"
 #include "cli/show/list_parts.h"
 #include "cli/show/output.h"
 #include "energon/loader/basic_data_loader.h"
 #include "energon/read/find_sample.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/hash.h"
 #include "io/recipe/typed_yaml.h"
 #include "io/tar/member_name.h"
 #include "media/decode/sample_decoder.h"
@@ -33,8 +34,6 @@
 namespace energon::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct GetFlags {
   LoaderFlags loader;  // PATH, --split and --cache-dir; the rest for --restore-key
   bool is_split_given = false;
@@ -44,7 +43,7 @@ struct GetFlags {
   bool is_json = false;
 };
 
-void print_json(const Json& json) {
+void print_json(const nlohmann::ordered_json& json) {
   output().print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -61,46 +60,6 @@ WantedSample parse_wanted(std::string_view text) {
     return {std::string(name->key), std::string(name->part)};
   }
   return {std::string(text), std::nullopt};
-}
-
-Json source_json(const SampleSource& source) {
-  return {{"shard", source.shard->shard_name}, {"index", source.index_in_shard}};
-}
-
-Json to_json(const FoundSample& found) {
-  Json json = {{"key", found.sample.keys.at(0)}};
-  json["dataset"] = source_of(found.sample, 0).shard->dataset_path;
-  json.update(source_json(source_of(found.sample, 0)));
-  json["bytes"] = {{"offset", found.bytes.offset}, {"size", found.bytes.size}};
-  json["parts"] = Json::array();
-  for (const FoundPart& part : found.parts) {
-    json["parts"].push_back(
-        {{"name", part.name}, {"offset", part.content.offset}, {"size", part.content.size}});
-    if (part.media) {
-      json["parts"].back()["media"] = Json::parse(to_media_json(*part.media));
-    }
-  }
-  json["digest"] = to_hex(digest(found.sample));
-  return json;
-}
-
-void print_text(const FoundSample& found, bool is_of_several) {
-  const SampleSource& source = source_of(found.sample, 0);
-  output().print("key:    {}\n", printable(found.sample.keys.at(0)));
-  if (is_of_several) {
-    output().print("data:   {}\n", printable(source.shard->dataset_path));
-  }
-  output().print("shard:  {} (sample {})\n", printable(source.shard->shard_name),
-                 source.index_in_shard);
-  output().print("bytes:  [{}, {})\n", found.bytes.offset, found.bytes.end());
-  output().print("digest: {}\n", to_hex(digest(found.sample)));
-  output().write("parts:\n");
-  for (const FoundPart& part : found.parts) {
-    output().print("  {}: {} at byte {}{}\n", printable(part.name),
-                   plural(static_cast<std::int64_t>(part.content.size), "byte"),
-                   part.content.offset,
-                   part.media ? "  " + printable(to_media_json(*part.media)) : "");
-  }
 }
 
 void keep_part(FoundSample& found, const std::string& name) {
@@ -181,9 +140,9 @@ int run_get_by_key(const GetFlags& flags) {
     give_decoded(found, flags);
   } else if (flags.output.empty()) {
     if (flags.is_json) {
-      print_json(to_json(found));
+      print_json(found_json(found));
     } else {
-      print_text(found, is_metadataset(flags.loader.path));
+      print_found(found, is_metadataset(flags.loader.path));
     }
   } else if (wanted.part) {
     save_bytes(flags.output, found.sample.bytes(*wanted.part).view);
@@ -197,60 +156,10 @@ int run_get_by_key(const GetFlags& flags) {
 
 // --- A batch by its restore key ---
 
-// Part `name` of sample `i` of a batch; nothing if that sample lacks it.
-const Value* part_of(const Value& field, std::size_t i) {
-  const Value& part = std::get<List>(field.base()).at(i);
-  const auto* const list = std::get_if<List>(&part.base());
-  return list != nullptr && list->empty() ? nullptr : &part;  // as list_parts() says that
-}
-
-std::string describe_part(const Value& part) {
-  const auto* const bytes = std::get_if<SharedBytes>(&part.base());
-  return bytes != nullptr ? plural(static_cast<std::int64_t>(bytes->size()), "byte")
-                          : describe(part);
-}
-
-Json batch_json(const Sample& batch) {
-  Json json = {{"keys", batch.keys.strings()},
-               {"restore_key", batch.restore_key.text()},
-               {"digest", to_hex(digest(batch))},
-               {"samples", Json::array()}};
-  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
-    Json sample = {{"key", batch.keys[i]}};
-    sample.update(source_json(source_of(batch, i)));
-    sample["parts"] = Json::array();
-    for (const auto& [name, field] : batch.fields) {
-      if (const Value* const part = part_of(field, i)) {
-        const auto* const bytes = std::get_if<SharedBytes>(&part->base());
-        sample["parts"].push_back(bytes != nullptr
-                                      ? Json{{"name", name}, {"size", bytes->size()}}
-                                      : Json{{"name", name}, {"value", describe(*part)}});
-      }
-    }
-    json["samples"].push_back(std::move(sample));
-  }
-  return json;
-}
-
-void print_batch(const Sample& batch) {
-  output().print("restore key: {}\n", batch.restore_key.text());
-  output().print("digest:      {}\n", to_hex(digest(batch)));
-  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
-    output().print("sample {}: {} ({}, sample {})\n", i, printable(batch.keys[i]),
-                   printable(source_of(batch, i).shard->shard_name),
-                   source_of(batch, i).index_in_shard);
-    for (const auto& [name, field] : batch.fields) {
-      if (const Value* const part = part_of(field, i)) {
-        output().print("  {}: {}\n", printable(name), describe_part(*part));
-      }
-    }
-  }
-}
-
 void save_batch(const Sample& batch, const std::string& folder) {
   for (std::size_t i = 0; i < batch.keys.size(); ++i) {
     for (const auto& [name, field] : batch.fields) {
-      if (const Value* const part = part_of(field, i)) {
+      if (const Value* const part = part_of_sample(field, i)) {
         save_part(fmt::format("{}/{}", folder, i), name, std::get<SharedBytes>(part->base()).view);
       }
     }
@@ -308,7 +217,7 @@ int run_get_by_restore_key(const GetFlags& flags) {
   if (!flags.output.empty()) {
     save_batch(batch, flags.output);
   } else if (flags.is_json) {
-    Json json = batch_json(batch);
+    nlohmann::ordered_json json = batch_json(batch);
     json["as_read"] = !is_of_dump;
     print_json(json);
   } else {

@@ -1,8 +1,7 @@
 // For builds with libsentencepiece.
 
-#include <sentencepiece_processor.h>
-
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <exception>
 #include <utility>
@@ -11,17 +10,12 @@
 
 #include "io/error.h"
 #include "media/tokens/model_check.h"
+#include "media/tokens/proto_fields.h"
 #include "media/tokens/sentencepiece.h"
-
-// Exported by the library, though not in its headers; null in one that does not have it.
-namespace sentencepiece::logging {
-void SetMinLogLevel(int level) __attribute__((weak));
-}  // namespace sentencepiece::logging
+#include "media/tokens/sentencepiece_calls.h"
 
 namespace energon {
 namespace {
-
-using sentencepiece::SentencePieceProcessor;
 
 constexpr int kMaxCandidates = 1024;
 constexpr double kMaxAlpha = 100;
@@ -29,27 +23,54 @@ constexpr double kMaxAlpha = 100;
 // Runs `call`, which returns a status; `what` begins the message of the Error.
 template <class Call>
 void run_library(ErrorCode code, const char* what, const Call& call) {
-  std::string problem;
+  std::optional<std::string> problem;
   try {
-    const sentencepiece::util::Status status = call();
-    if (status.ok()) {
-      return;
-    }
-    problem = status.error_message();
+    problem = problem_of(call);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  throw Error(code, fmt::format("{}: {}", what, printable(problem)));
+  if (problem) {
+    throw Error(code, fmt::format("{}: {}", what, printable(*problem)));
+  }
 }
 
-// What the library would print is in its errors, or of no interest. For the whole process.
-void silence_library() {
-  constexpr int kOnlyFatal = 3;
-  if (sentencepiece::logging::SetMinLogLevel != nullptr) {
-    sentencepiece::logging::SetMinLogLevel(kOnlyFatal);
+// One of the best ways to divide a text.
+struct PieceCandidate {
+  std::vector<std::int32_t> ids;
+  double score = 0;
+};
+
+// The message SentencePieceText of sentencepiece.proto.
+PieceCandidate read_candidate(ByteView message) {
+  PieceCandidate candidate;
+  ProtoFields fields(message);
+  while (const auto field = fields.next()) {
+    if (field->number == 3 && field->type == WireType::kFixed32) {
+      candidate.score = std::bit_cast<float>(static_cast<std::uint32_t>(field->integer));
+    } else if (field->number == 2 && field->type == WireType::kBytes) {
+      std::int32_t id = 0;  // what is not in the message is 0
+      ProtoFields piece(field->bytes);
+      while (const auto part = piece.next()) {
+        id = part->number == 2 ? static_cast<std::int32_t>(part->integer) : id;
+      }
+      candidate.ids.push_back(id);
+    }
   }
+  return candidate;
+}
+
+// The message NBestSentencePieceText.
+std::vector<PieceCandidate> read_candidates(ByteView message) {
+  std::vector<PieceCandidate> candidates;
+  ProtoFields fields(message);
+  while (const auto field = fields.next()) {
+    if (field->number == 1 && field->type == WireType::kBytes) {
+      candidates.push_back(read_candidate(field->bytes));
+    }
+  }
+  return candidates;
 }
 
 std::optional<std::int32_t> id_or_none(int id) {
@@ -79,13 +100,12 @@ class SentencePieceTokenizer final : public Tokenizer {
   SentencePieceTokenizer(ByteView model, const SentencePieceOptions& options)
       : sampling_(options.sampling) {
     validate(options, check_piece_model(model));
-    silence_library();
     run_library(ErrorCode::kCorruptData, "SentencePiece does not take the model",
-                [&] { return library_.LoadFromSerializedProto(as_text(model)); });
-    special_ = {.begin = id_or_none(library_.bos_id()),
-                .end = id_or_none(library_.eos_id()),
-                .pad = id_or_none(library_.pad_id()),
-                .unknown = id_or_none(library_.unk_id())};
+                [&] { return library_->LoadFromSerializedProto(as_text(model)); });
+    special_ = {.begin = id_or_none(library_->bos_id()),
+                .end = id_or_none(library_->eos_id()),
+                .pad = id_or_none(library_->pad_id()),
+                .unknown = id_or_none(library_->unk_id())};
     begin_ = wanted(options.add_begin, special_.begin, "add_begin");
     end_ = wanted(options.add_end, special_.end, "add_end");
   }
@@ -94,7 +114,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     check_text(text);
     std::vector<int> ids;
     run_library(ErrorCode::kInvalidArgument, "SentencePiece has no tokens for the text",
-                [&] { return library_.Encode(text, &ids); });
+                [&] { return library_->Encode(text, &ids); });
     return finished(std::move(ids));
   }
 
@@ -103,19 +123,12 @@ class SentencePieceTokenizer final : public Tokenizer {
       return tokens(text);
     }
     check_text(text);
-    sentencepiece::ImmutableNBestSentencePieceText found;
-    run_library(ErrorCode::kInvalidArgument, "SentencePiece has no tokens for the text", [&] {
-      return library_.NBestEncode(text, sampling_->candidates, found.mutable_proto());
-    });
-    if (found.nbests_size() == 0) {
-      return finished({});
+    std::vector<PieceCandidate> found = read_candidates(
+        as_bytes(library_->NBestEncodeAsSerializedProto(text, sampling_->candidates)));
+    if (found.empty()) {  // as for an empty text; of a failure, tokens() says why
+      return tokens(text);
     }
-    const auto drawn = found.nbests(draw(found, rng));
-    std::vector<int> ids(drawn.pieces_size());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      ids[i] = static_cast<int>(drawn.pieces(static_cast<int>(i)).id());
-    }
-    return finished(std::move(ids));
+    return finished(std::move(found[draw(found, rng)].ids));
   }
 
   std::string text(std::span<const std::int32_t> ids) const override {
@@ -128,11 +141,11 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
     std::string text;
     run_library(ErrorCode::kInvalidArgument, "SentencePiece has no text for the tokens",
-                [&] { return library_.Decode(std::vector<int>(ids.begin(), ids.end()), &text); });
+                [&] { return library_->Decode(std::vector<int>(ids.begin(), ids.end()), &text); });
     return text;
   }
 
-  std::int32_t vocabulary_size() const override { return library_.GetPieceSize(); }
+  std::int32_t vocabulary_size() const override { return library_->GetPieceSize(); }
   SpecialTokens special_tokens() const override { return special_; }
 
  private:
@@ -164,23 +177,19 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   // The library would draw from a generator of its own, which differs in each thread.
-  int draw(const sentencepiece::ImmutableNBestSentencePieceText& found, CallRng& rng) const {
-    const auto count = static_cast<int>(found.nbests_size());
-    double best = found.nbests(0).score();
-    for (int i = 1; i < count; ++i) {
-      best = std::max<double>(best, found.nbests(i).score());
-    }
+  std::size_t draw(const std::vector<PieceCandidate>& found, CallRng& rng) const {
+    const double best = std::ranges::max(found, {}, &PieceCandidate::score).score;
     std::vector<double> sums;  // of the weights so far
     double sum = 0;
-    for (int i = 0; i < count; ++i) {
-      sum += std::exp(sampling_->alpha * (found.nbests(i).score() - best));
+    for (const PieceCandidate& candidate : found) {
+      sum += std::exp(sampling_->alpha * (candidate.score - best));
       sums.push_back(sum);
     }
     const auto drawn = std::ranges::upper_bound(sums, rng.uniform() * sum);
-    return std::min(static_cast<int>(drawn - sums.begin()), count - 1);
+    return std::min<std::size_t>(drawn - sums.begin(), found.size() - 1);
   }
 
-  SentencePieceProcessor library_;  // its const functions are thread-safe
+  const PieceProcessor library_ = new_piece_processor();  // its const functions are thread-safe
   const std::optional<SentencePieceSampling> sampling_;
   SpecialTokens special_;
   std::optional<std::int32_t> begin_;  // put before each text
