@@ -38,7 +38,7 @@ WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& opt
       failures_(failures),
       fork_server_([make_pipeline = std::move(make_pipeline), options](
                        WorkerStart& start) { return run_worker(start, make_pipeline, options); },
-                   {.stop_grace = kStopGrace}),
+                   {.hooks = options.fork_hooks, .stop_grace = kStopGrace}),
       earlier_(static_cast<std::size_t>(options.worker_config.num_workers)) {}
 
 void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch) {

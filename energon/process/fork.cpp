@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <utility>
+#include <vector>
 
 #include "energon/process/os_error.h"
 
@@ -66,15 +68,25 @@ void close_all_but(std::vector<int> keep) {
   close_descriptors(next, ~0U);
 }
 
+void call(const std::function<void()>& hook) {
+  if (hook) {
+    hook();
+  }
+}
+
 [[noreturn]] void run_child(const std::function<int()>& body, const ForkOptions& options) {
   int code = kExitException;
   try {
     reset_signals();
-    close_all_but(options.keep);
+    std::vector<int> keep = options.keep;
+    keep.insert(keep.end(), options.hooks.keep_descriptors.begin(),
+                options.hooks.keep_descriptors.end());
+    close_all_but(std::move(keep));
     ::prctl(PR_SET_NAME, options.process_name.c_str());
     if (omp_set_num_threads != nullptr) {
       omp_set_num_threads(1);
     }
+    call(options.hooks.child);
     code = body();
   } catch (...) {  // nothing may return into the parent's code
   }
@@ -90,6 +102,7 @@ void kill_and_reap(pid_t pid) {
 }  // namespace
 
 ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& options) {
+  call(options.hooks.before);
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -100,13 +113,16 @@ ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& op
   }
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) {
-    throw os_error("cannot fork " + options.process_name, error);
-  }
   try {
+    call(options.hooks.parent);
+    if (pid < 0) {
+      throw os_error("cannot fork " + options.process_name, error);
+    }
     return ProcessHandle::open(pid);
   } catch (...) {
-    kill_and_reap(pid);
+    if (pid > 0) {
+      kill_and_reap(pid);
+    }
     throw;
   }
 }

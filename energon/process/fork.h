@@ -8,10 +8,11 @@
 //     its parent, or by SIGKILL. Programs that it starts inherit the ignored signals;
 //   - closes every descriptor it was not given, except 0, 1, 2. An object of the parent that owns
 //     another descriptor must not be used in the child; the child opens its own files;
+//   - runs ForkHooks::child (fork_hooks.h);
 //   - sets OpenMP to one thread before anything can enter a parallel region whose pool did not
 //     survive the fork; it never touches CUDA;
 //   - uses malloc (glibc's is safe after fork), but no other lock of the parent;
-//   - runs no Python unless the interpreter's fork hooks ran;
+//   - runs nothing of an interpreter unless its hooks ran;
 //   - never returns from its body: it leaves by _exit, without atexit handlers, static destructors
 //     or flushing the parent's buffers. If an exception escapes the body, the exit code is 112.
 // To fork later, after the parent has started threads, use the fork server.
@@ -22,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "energon/process/fork_hooks.h"
 #include "energon/process/process_handle.h"
 
 namespace energon {
@@ -32,11 +34,13 @@ inline constexpr int kExitException = 112;
 struct ForkOptions {
   std::vector<int> keep = {};            ///< descriptors the child keeps besides 0, 1 and 2
   std::string process_name = "energon";  ///< shown by ps and top; at most 15 bytes
+  ForkHooks hooks = {};                  ///< called around the fork
 };
 
-/// Forks. The child runs `body` and leaves by _exit(body()). The caller must reap the child. Throws
-/// Error: kResourceExhausted if the system refuses another process, and those of
-/// ProcessHandle::open().
+/// Forks. The child sets its signals, then its descriptors, runs hooks.child, then `body`, and
+/// leaves by _exit(body()). The caller must reap the child. Throws Error: kResourceExhausted if the
+/// system refuses another process, and those of
+/// ProcessHandle::open(). Throws what hooks.before and hooks.parent throw; then there is no child.
 ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& options);
 
 }  // namespace energon

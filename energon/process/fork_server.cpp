@@ -34,13 +34,13 @@ ForkServer::ForkServer(WorkerMain main, ForkServerOptions options)
     : options_(std::move(options)), lifeline_(Lifeline::open()), oom_kills_(options_.system_root) {
   SocketPair sockets = SocketPair::open();
   const std::vector<int> watched{lifeline_.parent_pidfd.get(), lifeline_.read_end.get()};
-  ForkOptions fork_options{.keep = options_.keep_descriptors, .process_name = "energon-fork"};
+  ForkOptions fork_options{.keep = options_.keep_descriptors,
+                           .process_name = "energon-fork",
+                           .hooks = options_.hooks};
   fork_options.keep.insert(fork_options.keep.end(), watched.begin(), watched.end());
   fork_options.keep.push_back(sockets.server.get());
   server_ = fork_child(
-      [&] {
-        return ForkServerLoop(main, sockets.server.get(), watched, options_.keep_descriptors).run();
-      },
+      [&] { return ForkServerLoop(main, sockets.server.get(), watched, options_).run(); },
       fork_options);
   socket_ = std::move(sockets.parent);
   // Only the children watch these.

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "energon/process/fork_hooks.h"
 #include "energon/process/liveness.h"
 #include "energon/process/oom_kills.h"
 #include "energon/process/process_handle.h"
@@ -71,6 +72,8 @@ struct WorkerProcess {
 struct ForkServerOptions {
   /// Descriptors of the parent that the fork server and every worker keep.
   std::vector<int> keep_descriptors = {};
+  /// Called around the fork of the fork server, and in it around that of each worker.
+  ForkHooks hooks = {};
   /// How long the destructor waits for workers to end by themselves before they are killed.
   std::chrono::milliseconds stop_grace = std::chrono::milliseconds(200);
   /// Directory of `proc` and `sys`, which are used to detect out-of-memory kills. Tests set their
@@ -87,6 +90,7 @@ class ForkServer {
  public:
   /// Forks the server. `main` and everything it captured are copied by this fork. Throws Error:
   /// kResourceExhausted (processes, descriptors), kUnsupported (no pidfds).
+  /// Throws what the hooks throw.
   explicit ForkServer(WorkerMain main, ForkServerOptions options = {});
   /// stop(options.stop_grace).
   ~ForkServer();

@@ -23,10 +23,10 @@ constexpr std::chrono::seconds kKilledWorkersEndWithin{2};
 
 ForkServerLoop::ForkServerLoop(const WorkerMain& main, int socket,
                                std::vector<int> parent_descriptors,
-                               std::vector<int> keep_descriptors)
+                               const ForkServerOptions& options)
     : main_(main),
       socket_(socket),
-      keep_descriptors_(std::move(keep_descriptors)),
+      options_(options),
       self_(ProcessHandle::open(::getpid())),
       watch_(std::move(parent_descriptors)) {}
 
@@ -117,8 +117,9 @@ void ForkServerLoop::handle(ReceivedFrame received) {
 
 void ForkServerLoop::spawn() {
   Frame reply = pending_->frame;
-  ForkOptions options{.keep = keep_descriptors_,
-                      .process_name = fmt::format("energon-w{}", reply.worker_id)};
+  ForkOptions options{.keep = options_.keep_descriptors,
+                      .process_name = fmt::format("energon-w{}", reply.worker_id),
+                      .hooks = options_.hooks};
   options.keep.push_back(self_.fd());
   for (const int fd : watch_.descriptors()) {
     options.keep.push_back(fd);

@@ -20,9 +20,10 @@ namespace energon {
 /// them, and no worker is left when run() returns.
 class ForkServerLoop {
  public:
-  /// The descriptors must be among those that the fork kept.
+  /// The descriptors must be among those that the fork kept. `main` and `options` must outlive the
+  /// loop.
   ForkServerLoop(const WorkerMain& main, int socket, std::vector<int> parent_descriptors,
-                 std::vector<int> keep_descriptors);
+                 const ForkServerOptions& options);
 
   /// Runs until the parent stops it (returns 0) or is gone (returns kExitParentGone).
   int run();
@@ -57,7 +58,7 @@ class ForkServerLoop {
 
   const WorkerMain& main_;
   const int socket_;
-  const std::vector<int> keep_descriptors_;
+  const ForkServerOptions& options_;
   const ProcessHandle self_;
   const ParentWatch watch_;
 

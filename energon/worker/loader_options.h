@@ -8,6 +8,7 @@
 #include <string>
 
 #include "energon/order/worker_config.h"
+#include "energon/process/fork_hooks.h"
 
 namespace energon {
 
@@ -74,6 +75,9 @@ struct LoaderOptions {
   /// error policy (docs/formats/quarantine.md). Created with the first line. Empty: no file. Ranks
   /// may share it.
   std::string quarantine_file = {};
+
+  /// Called around both forks on the way to a worker: what an embedded interpreter needs.
+  ForkHooks fork_hooks = {};
 };
 
 /// Throws Error (kInvalidArgument) that names the option, its value and its range.
