@@ -2,17 +2,15 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <utility>
 #include <vector>
 
+#include "energon/process/foreign_descriptors.h"
 #include "energon/process/os_error.h"
 
 // Resolved if the process has an OpenMP runtime.
@@ -38,50 +36,21 @@ void reset_signals() {
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// Closes [first, last].
-void close_descriptors(unsigned first, unsigned last) {
-  if (first > last) {
-    return;
-  }
-#ifdef SYS_close_range
-  if (::syscall(SYS_close_range, first, last, 0) == 0) {
-    return;
-  }
-#endif
-  // Linux before 5.9, or a sandbox.
-  const long limit = ::sysconf(_SC_OPEN_MAX);
-  const auto end = static_cast<unsigned>(limit > 0 ? std::min(limit, 65536L) : 65536L);
-  for (unsigned fd = first; fd < end && fd <= last; ++fd) {
-    ::close(static_cast<int>(fd));
-  }
-}
-
-void close_all_but(std::vector<int> keep) {
-  std::sort(keep.begin(), keep.end());
-  unsigned next = 3;
-  for (const int fd : keep) {
-    if (fd >= static_cast<int>(next)) {
-      close_descriptors(next, static_cast<unsigned>(fd) - 1);
-      next = static_cast<unsigned>(fd) + 1;
-    }
-  }
-  close_descriptors(next, ~0U);
-}
-
 void call(const std::function<void()>& hook) {
   if (hook) {
     hook();
   }
 }
 
-[[noreturn]] void run_child(const std::function<int()>& body, const ForkOptions& options) {
+[[noreturn]] void run_child(const std::function<int()>& body, const ForkOptions& options,
+                            ForeignDescriptors& foreign) {
   int code = kExitException;
   try {
     reset_signals();
     std::vector<int> keep = options.keep;
     keep.insert(keep.end(), options.hooks.keep_descriptors.begin(),
                 options.hooks.keep_descriptors.end());
-    close_all_but(std::move(keep));
+    foreign.replace(keep);
     ::prctl(PR_SET_NAME, options.process_name.c_str());
     if (omp_set_num_threads != nullptr) {
       omp_set_num_threads(1);
@@ -102,6 +71,7 @@ void kill_and_reap(pid_t pid) {
 }  // namespace
 
 ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& options) {
+  ForeignDescriptors foreign = ForeignDescriptors::prepare();
   call(options.hooks.before);
   sigset_t all;
   sigset_t before;
@@ -109,7 +79,7 @@ ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& op
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = ::fork();
   if (pid == 0) {
-    run_child(body, options);
+    run_child(body, options, foreign);
   }
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

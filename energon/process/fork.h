@@ -6,8 +6,8 @@
 //     SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU), and SIGPIPE and SIGXFSZ, so that the
 //     system calls fail instead. Finally it unblocks all signals. The child therefore ends with
 //     its parent, or by SIGKILL. Programs that it starts inherit the ignored signals;
-//   - closes every descriptor it was not given, except 0, 1, 2. An object of the parent that owns
-//     another descriptor must not be used in the child; the child opens its own files;
+//   - keeps the descriptors that it was given, 0, 1, 2, regular files and directories. Over all
+//     others it puts placeholders (foreign_descriptors.h);
 //   - runs ForkHooks::child (fork_hooks.h);
 //   - sets OpenMP to one thread before anything can enter a parallel region whose pool did not
 //     survive the fork; it never touches CUDA;
@@ -32,14 +32,14 @@ namespace energon {
 inline constexpr int kExitException = 112;
 
 struct ForkOptions {
-  std::vector<int> keep = {};            ///< descriptors the child keeps besides 0, 1 and 2
+  std::vector<int> keep = {};            ///< descriptors the child keeps, of any kind
   std::string process_name = "energon";  ///< shown by ps and top; at most 15 bytes
   ForkHooks hooks = {};                  ///< called around the fork
 };
 
 /// Forks. The child sets its signals, then its descriptors, runs hooks.child, then `body`, and
 /// leaves by _exit(body()). The caller must reap the child. Throws Error: kResourceExhausted if the
-/// system refuses another process, and those of
+/// system refuses another process or two descriptors for a moment, and those of
 /// ProcessHandle::open(). Throws what hooks.before and hooks.parent throw; then there is no child.
 ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& options);
 

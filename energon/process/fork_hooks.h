@@ -33,7 +33,8 @@ struct ForkHooks {
   /// there. A child whose hook throws ends with exit code 112.
   std::function<void()> child = nullptr;
 
-  /// Descriptors that the fork server and the workers keep. Not owned. Those that are not open are
+  /// Descriptors that the fork server and the workers keep as they are, beside regular files and
+  /// directories (energon/process/foreign_descriptors.h). Not owned. Those that are not open are
   /// passed over.
   std::vector<int> keep_descriptors = {};
 };
