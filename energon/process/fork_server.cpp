@@ -15,6 +15,7 @@
 #include "energon/process/fork_server_loop.h"
 #include "energon/process/last_words.h"
 #include "energon/process/os_error.h"
+#include "energon/process/shared_memory.h"
 
 namespace energon {
 namespace {
@@ -40,7 +41,10 @@ ForkServer::ForkServer(WorkerMain main, ForkServerOptions options)
   fork_options.keep.insert(fork_options.keep.end(), watched.begin(), watched.end());
   fork_options.keep.push_back(sockets.server.get());
   server_ = fork_child(
-      [&] { return ForkServerLoop(main, sockets.server.get(), watched, options_).run(); },
+      [&] {
+        SharedMemory::abandon_inherited();
+        return ForkServerLoop(main, sockets.server.get(), watched, options_).run();
+      },
       fork_options);
   socket_ = std::move(sockets.parent);
   // Only the children watch these.

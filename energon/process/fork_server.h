@@ -88,8 +88,9 @@ using EndDetail = std::function<std::string(const ProcessEnd&)>;
 /// (kCancelled), and stop() and the destructor do nothing.
 class ForkServer {
  public:
-  /// Forks the server. `main` and everything it captured are copied by this fork. Throws Error:
-  /// kResourceExhausted (processes, descriptors), kUnsupported (no pidfds).
+  /// Forks the server. `main` and everything it captured are copied by this fork, but not the
+  /// memory of other channels (ParentEndpoint), which cannot be read in the fork server and its
+  /// workers. Throws Error: kResourceExhausted (processes, descriptors), kUnsupported (no pidfds).
   /// Throws what the hooks throw.
   explicit ForkServer(WorkerMain main, ForkServerOptions options = {});
   /// stop(options.stop_grace).

@@ -1,6 +1,7 @@
 #include "energon/process/shared_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "energon/process/os_error.h"
+#include "io/mutex.h"
 
 namespace energon {
 namespace {
@@ -71,6 +73,15 @@ void check_file_size_limit(std::uint64_t size_bytes) {
   }
 }
 
+// Neither has a destructor: memory may be released after the end of main().
+Mutex list_mutex;
+SharedMemory* first_listed ENERGON_GUARDED_BY(list_mutex) = nullptr;
+
+// So that no child inherits the mutex as another thread held it. Not analysed: it is held over a
+// fork, by handlers.
+void lock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.lock(); }
+void unlock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.unlock(); }
+
 }  // namespace
 
 SharedMemory::SharedMemory(UniqueFd memfd, Region region)
@@ -79,7 +90,40 @@ SharedMemory::SharedMemory(UniqueFd memfd, Region region)
       data_(static_cast<std::byte*>(region_->get_address())),
       size_(region_->get_size()) {}
 
-SharedMemory::~SharedMemory() = default;
+SharedMemory::~SharedMemory() {
+  const MutexLock lock(list_mutex);
+  if (link_ != nullptr) {
+    *link_ = next_;
+    if (next_ != nullptr) {
+      next_->link_ = link_;
+    }
+  }
+}
+
+void SharedMemory::list_for_children() {
+  static const int registered = ::pthread_atfork(lock_list, unlock_list, unlock_list);
+  static_cast<void>(registered);
+  const MutexLock lock(list_mutex);
+  if (link_ != nullptr) {
+    return;
+  }
+  next_ = first_listed;
+  if (next_ != nullptr) {
+    next_->link_ = &next_;
+  }
+  link_ = &first_listed;
+  first_listed = this;
+}
+
+void SharedMemory::abandon_inherited() {
+  const MutexLock lock(list_mutex);
+  for (SharedMemory* memory = first_listed; memory != nullptr; memory = memory->next_) {
+    // Over the mapping, not instead of it: its owner will unmap these addresses. If it is refused,
+    // the pages stay, no more.
+    ::mmap(memory->data_, memory->size_, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+}
 
 std::shared_ptr<SharedMemory> SharedMemory::create(std::uint64_t size_bytes) {
   const std::uint64_t size = checked_size(size_bytes);

@@ -4,6 +4,10 @@
 // holder of the descriptor can truncate it and cause a SIGBUS. A page takes memory only from its
 // first touch on; punch() gives pages back. Core dumps exclude the mapping, because dumping it
 // would touch every page of the reservation. This is the only mmap of the project.
+//
+// A forked child inherits the mappings, as it must: it may read batches that its parent holds. A
+// fork server never does, and would keep the pages of closed loaders, so it gives the mappings up
+// (abandon_inherited()).
 
 #pragma once
 
@@ -41,6 +45,14 @@ class SharedMemory {
   /// The memfd.
   int fd() const { return memfd_.get(); }
 
+  /// Lists this memory for abandon_inherited(). Idempotent.
+  void list_for_children();
+
+  /// In a forked child: gives up all listed memory that the parent had mapped. Its addresses stay
+  /// taken, and using them ends the process with SIGSEGV; the objects may still be destroyed.
+  /// Requires: the process has one thread.
+  static void abandon_inherited();
+
   /// Gives the whole pages inside [offset, offset + size) back to the system. They read as zeros
   /// afterwards, in every process. Returns false, and changes nothing, if the system refuses.
   /// Throws Error (kInvalidArgument) if the range is not inside the memory.
@@ -53,6 +65,10 @@ class SharedMemory {
   const std::unique_ptr<boost::interprocess::mapped_region> region_;
   std::byte* const data_;
   const std::uint64_t size_;
+
+  // In the list of those that list_for_children() was called for; under its mutex.
+  SharedMemory* next_ = nullptr;
+  SharedMemory** link_ = nullptr;  // what points to this object; null: not listed
 };
 
 /// A part of a shared memory, and its shared ownership.

@@ -156,6 +156,7 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   check(options);
   const Layout layout = layout_of(options);
   memory_ = SharedMemory::create(layout.total);
+  memory_->list_for_children();
   for (std::size_t i = 0; i < kBells; ++i) {
     doorbells_.push_back(std::make_shared<const Doorbell>());
   }
