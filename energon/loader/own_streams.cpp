@@ -7,11 +7,14 @@
 namespace energon {
 
 OwnStreams::OwnStreams(const PipelineFactory& make_pipeline, const LoaderOptions& options,
-                       FailureLog& failures)
+                       FailureLog& failures, WaitCheck& check)
     : make_pipeline_(make_pipeline),
       options_(options),
       failures_(failures),
-      counted_(std::make_unique<StatisticsBlock>()) {}
+      check_(check),
+      counted_(std::make_unique<StatisticsBlock>()) {
+  monitor_.set_check(check);
+}
 
 void OwnStreams::start(std::span<const SavableDatasetCheckpoint> starts) {
   starts_ = starts;
@@ -46,6 +49,7 @@ void OwnStreams::make(std::size_t number, std::int64_t epoch) {
 std::optional<Sample> OwnStreams::read(std::size_t number, const Turn& turn) {
   Stream& stream = streams_[number];
   std::optional<Sample> batch;
+  check_.look();
   try {
     const BusyTime busy(*counted_, cpu_);
     if (!stream.pipeline) {
@@ -54,6 +58,10 @@ std::optional<Sample> OwnStreams::read(std::size_t number, const Turn& turn) {
     batch = stream.pipeline->next(starts_[number].logical_shard, turn.epoch);
     made_->end_batch();
   } catch (...) {
+    if (check_.has_ended_wait()) {
+      monitor_.take_reports();  // they come again, when the batch is made again
+      throw;
+    }
     try {
       take_reports();
     } catch (const Error&) {

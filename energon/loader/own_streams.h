@@ -15,6 +15,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/loader/failure_log.h"
+#include "energon/process/wait_check.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/kept_position.h"
@@ -28,9 +29,10 @@ namespace energon {
 /// For one thread at a time.
 class OwnStreams {
  public:
-  /// Failures that policies allow go to `failures`. All arguments must outlive the streams.
+  /// Failures that policies allow go to `failures`. The pipelines look at `check` before each call
+  /// of a function. All arguments must outlive the streams.
   OwnStreams(const PipelineFactory& make_pipeline, const LoaderOptions& options,
-             FailureLog& failures);
+             FailureLog& failures, WaitCheck& check);
 
   /// Starts each stream at its position, which must stay where it is until stop(). Throws what the
   /// factory throws, and Error (kMismatch).
@@ -43,7 +45,7 @@ class OwnStreams {
   /// be restored.
   std::optional<Sample> read(std::size_t stream, const Turn& turn);
 
-  /// The position of each stream after `delivered` batches. `has_failed`: read() has thrown, so the
+  /// The position of each stream after `delivered` batches. `has_failed`: read() has thrown, so a
   /// pipeline may have taken in more than it delivered.
   std::vector<SavableDatasetCheckpoint> positions(std::span<const std::int64_t> delivered,
                                                   bool has_failed) const;
@@ -64,6 +66,7 @@ class OwnStreams {
   const PipelineFactory& make_pipeline_;
   const LoaderOptions& options_;
   FailureLog& failures_;
+  WaitCheck& check_;
   HeapBufferPool memory_;
   const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
   const std::unique_ptr<StatisticsBlock> counted_;

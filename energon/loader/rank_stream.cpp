@@ -4,11 +4,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/state_check.h"
-#include "energon/checkpoint/state_config.h"
 #include "energon/loader/pipeline_failure.h"
 #include "io/error.h"
 
@@ -21,6 +18,7 @@ RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
     : type_(type),
       make_pipeline_(std::move(make_pipeline)),
       options_(options),
+      check_(options.wait_check),
       failures_(options.quarantine_file) {
   validate(options_);
   const auto streams = static_cast<std::size_t>(options_.worker_config.stream_count());
@@ -30,9 +28,9 @@ RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
   }
   delivered_.resize(streams);
   certificates_.resize(streams);
-  turns_ = Turns(std::vector<Turn>(streams), 0);
+  now_.turns = Turns(std::vector<Turn>(streams), 0);
   if (options_.worker_config.num_workers > 0) {
-    group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_, failures_);
+    group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_, failures_, check_);
   }
   log_ = DebugLog(options_.debug_log_path, options_.worker_config, std::nullopt);
   log("__init__");
@@ -78,7 +76,7 @@ void RankStream::log_yield(std::size_t stream, const Sample& batch) {
 void RankStream::start() {
   config();  // of the data as it is now: a state is of what was read
   if (group_) {
-    group_->start(start_, turns_.epoch());
+    group_->start(start_, now_.turns.epoch());
     return;
   }
   own_.start(start_);
@@ -97,18 +95,18 @@ void RankStream::check_epoch_was_usable() const {
 }
 
 void RankStream::start_epoch() {
-  remember_turns();
+  remember_place();
   epoch_start_ = {batch_index_, failures_.size()};
-  turns_.start_epoch();
-  epoch_finished_ = false;
-  step_in_epoch_ = 0;
+  now_.turns.start_epoch();
+  now_.epoch_finished = false;
+  now_.step_in_epoch = 0;
   if (running()) {
-    group_->start_epoch(turns_.epoch());
+    group_->start_epoch(now_.turns.epoch());
   }
 }
 
 std::optional<Sample> RankStream::read(std::size_t stream) {
-  return group_ ? group_->read(stream) : own_.read(stream, turns_.of(stream));
+  return group_ ? group_->read(stream) : own_.read(stream, now_.turns.of(stream));
 }
 
 std::optional<Sample> RankStream::next() {
@@ -135,58 +133,31 @@ std::optional<Sample> RankStream::next() {
   return batch;
 }
 
-void RankStream::remember_turns() {
-  if (!place_before_) {
-    place_before_ = {turns_, epoch_finished_, step_in_epoch_};
-  }
-}
-
-// A next() that failed changed nothing.
-void RankStream::forget_attempt() {
-  if (place_before_) {
-    turns_ = std::move(place_before_->turns);
-    epoch_finished_ = place_before_->epoch_finished;
-    step_in_epoch_ = place_before_->step_in_epoch;
-    place_before_.reset();
-  }
-}
-
-// Before the workers or pipelines end: start_ becomes what was delivered.
-void RankStream::keep_position() {
-  try {
-    start_ = positions();
-  } catch (const Error& error) {
-    lost_position_ = error;
-  } catch (const std::exception& error) {
-    lost_position_ = Error(ErrorCode::kResourceExhausted,
-                           fmt::format("the position could not be kept: {}", error.what()));
-  }
-}
-
 // What read() gave becomes part of the position, and gets its place.
 void RankStream::count_delivery(std::size_t stream, Sample& batch) {
   log_yield(stream, batch);
-  const Turn& turn = turns_.of(stream);
+  const Turn& turn = now_.turns.of(stream);
   batch.place = {start_[stream].logical_shard, turn.epoch, turn.count};
-  turns_.take(stream);
+  now_.turns.take(stream);
   ++delivered_[stream];
   if (group_) {
     group_->take(stream);
   }
   extend(certificates_[stream], batch);
   ++batch_index_;
-  if (step_in_epoch_) {
-    ++*step_in_epoch_;
+  if (now_.step_in_epoch) {
+    ++*now_.step_in_epoch;
   }
+  before_.reset();
 }
 
 std::optional<Sample> RankStream::advance() {
   if (failure_) {
     throw *failure_;
   }
-  place_before_.reset();
+  check_.begin();
   try {
-    if (epoch_finished_) {
+    if (now_.epoch_finished) {
       start_epoch();
     }
     if (!running() && !own_.running()) {
@@ -200,29 +171,53 @@ std::optional<Sample> RankStream::advance() {
     }
     log("StopIteration");
   } catch (...) {
-    failure_ = pipeline_failure(std::current_exception());
-    forget_attempt();
-    keep_position();
-    own_.stop();
-    if (group_) {
-      group_->stop();
+    if (check_.has_ended_wait()) {
+      end_interrupted();
+      check_.rethrow();
     }
+    failure_ = pipeline_failure(std::current_exception());
+    end_failed();
     throw *failure_;
   }
-  epoch_finished_ = true;
+  now_.epoch_finished = true;
+  before_.reset();
   return std::nullopt;
+}
+
+void RankStream::end_failed() {
+  forget_attempt();
+  keep_position();
+  own_.stop();
+  if (group_) {
+    group_->stop();
+  }
+}
+
+// Workers go on, so what next() has taken from them stays taken (before_ is the position).
+// Pipelines in this process were left in the middle of a batch: the next call makes them anew.
+void RankStream::end_interrupted() {
+  if (own_.running()) {
+    forget_attempt();
+    has_failed_reads_ = true;
+    keep_position();
+    has_failed_reads_ = false;
+    own_.stop();
+    failure_ = lost_position_;
+  } else if (!running()) {
+    forget_attempt();
+  }
 }
 
 // Goes on in the next epoch where the policy does not end the stream with each.
 std::optional<Sample> RankStream::next_in_turn() {
   while (true) {
-    while (const std::optional<std::size_t> stream = turns_.next()) {
+    while (const std::optional<std::size_t> stream = now_.turns.next()) {
       if (std::optional<Sample> batch = read(*stream)) {
         count_delivery(*stream, *batch);
         return batch;
       }
-      remember_turns();
-      turns_.end_epoch(*stream);
+      remember_place();
+      now_.turns.end_epoch(*stream);
     }
     check_epoch_was_usable();
     const bool was_empty = epoch_start_ && epoch_start_->batches == batch_index_;
@@ -233,108 +228,10 @@ std::optional<Sample> RankStream::next_in_turn() {
   }
 }
 
-std::vector<SavableDatasetCheckpoint> RankStream::positions() {
-  std::vector<SavableDatasetCheckpoint> positions;
-  if (running()) {
-    positions = group_->positions(delivered_);
-  } else if (own_.running()) {
-    positions = own_.positions(delivered_, failure_.has_value());
-  } else {
-    positions = start_;
-  }
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    positions[i].logical_shard = start_[i].logical_shard;
-    positions[i].turn = turns_.of(i);
-    positions[i].certificate = certificates_[i];
-  }
-  return positions;
-}
-
-const Config& RankStream::config() const {
-  if (!config_) {
-    config_ = state_config(make_pipeline_, options_.worker_config);
-  }
-  return *config_;
-}
-
-SavableDataLoaderState RankStream::save_state() {
-  if (lost_position_) {
-    throw *lost_position_;
-  }
-  SavableDataLoaderState state;
-  state.config = config();
-  state.streams = positions();
-  state.next_worker_id = static_cast<std::int64_t>(turns_.next().value_or(0));
-  state.epoch = turns_.epoch();
-  state.epoch_finished = epoch_finished_;
-  state.batch_index = batch_index_;
-  state.step_in_epoch = step_in_epoch_;
-  state.micro_batch_size = micro_batch_size(state.config);
-  return state;
-}
-
-void RankStream::restore_state(const SavableDataLoaderState& state) {
-  if (running()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("cannot restore while the {} workers of this loader run; restore "
-                            "before the first next(), or "
-                            "call stop() first",
-                            options_.worker_config.num_workers));
-  }
-  SavableDataLoaderState fitted =
-      fit_state(state, config(), make_pipeline_, options_.worker_config);
-  // Nothing below throws: the state was tried on fresh pipelines.
-  own_.stop();
-  failure_.reset();
-  lost_position_.reset();
-  start_ = std::move(fitted.streams);
-  std::vector<Turn> turns;
-  for (std::size_t i = 0; i < start_.size(); ++i) {
-    delivered_[i] = start_[i].index + start_[i].offset;
-    certificates_[i] = start_[i].certificate;
-    turns.push_back(start_[i].turn);
-  }
-  turns_ = Turns(std::move(turns), fitted.epoch);
-  epoch_finished_ = fitted.epoch_finished;
-  batch_index_ = fitted.batch_index;
-  step_in_epoch_ = fitted.step_in_epoch;
-  epoch_start_.reset();
-}
-
-std::optional<std::int64_t> RankStream::batches_left() const {
-  const std::int64_t epoch = epochs_ended();
-  HeapBufferPool memory;
-  const auto readers = make_leaf_readers();
-  std::int64_t left = 0;
-  for (std::size_t i = 0; i < start_.size(); ++i) {
-    const Turn& turn = turns_.of(i);
-    if (turn.epoch > epoch) {
-      continue;
-    }
-    auto pipeline = make_pipeline_({.config = options_.worker_config,
-                                    .stream = static_cast<int>(i),
-                                    .memory = memory,
-                                    .readers = readers});
-    const std::optional<std::int64_t> size = pipeline->size();
-    if (!size) {
-      return std::nullopt;
-    }
-    const Turn& start = start_[i].turn;
-    if (start.epoch == epoch && start.count > 0) {
-      // Turns before a restore may be of batches of another size.
-      PositionedDataset rest(std::move(pipeline));
-      rest.restore(start_[i], epoch);
-      left += rest.dataset().skip(*size) - (turn.count - start.count);
-    } else {
-      left += std::max<std::int64_t>(*size - turn.count, 0);
-    }
-  }
-  return left;
-}
-
 void RankStream::stop() {
   if (running()) {
     const std::optional<Error> death = group_->death();
+    forget_attempt();
     keep_position();
     group_->stop();
     if (lost_position_) {

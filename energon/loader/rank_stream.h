@@ -21,6 +21,7 @@
 #include "energon/loader/failure_log.h"
 #include "energon/loader/own_streams.h"
 #include "energon/loader/worker_group.h"
+#include "energon/process/wait_check.h"
 #include "energon/stage/debug_log.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
@@ -38,7 +39,8 @@ class RankStream {
   /// The next batch, with its place in the job; nothing once at the end of each epoch, after which
   /// the next epoch begins.
   /// Whatever a pipeline throws becomes an Error (pipeline_failure()); every further call throws
-  /// the same Error.
+  /// the same Error. What options.wait_check throws leaves the call as it is; the position is then
+  /// that before the call, and the next call goes on.
   std::optional<Sample> next();
 
   /// The position after the delivered batches. Also works after next() has thrown an Error, which
@@ -49,12 +51,13 @@ class RankStream {
   void restore_state(const SavableDataLoaderState& state);
   /// Ends the workers and keeps the position.
   void stop();
-
   /// The settings that the order depends on: state_config().
   const Config& config() const;
 
   /// Number of epochs whose end was reported.
-  std::int64_t epochs_ended() const { return turns_.epoch() + (epoch_finished_ ? 1 : 0); }
+  std::int64_t epochs_ended() const {
+    return place().turns.epoch() + (place().epoch_finished ? 1 : 0);
+  }
   /// Batches still to come in this epoch, at its end those of the next one; nothing if the epoch
   /// never ends.
   std::optional<std::int64_t> batches_left() const;
@@ -79,17 +82,21 @@ class RankStream {
   void start();
   void start_epoch();
   void check_epoch_was_usable() const;
-  void remember_turns();
+  void remember_place();
   void forget_attempt();
+  void end_interrupted();
+  void end_failed();
   void keep_position();
   std::vector<SavableDatasetCheckpoint> positions();
 
   const std::string type_;
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
+  WaitCheck check_;
   FailureLog failures_;
-  OwnStreams own_{make_pipeline_, options_, failures_};  // without workers
-  std::unique_ptr<WorkerGroup> group_;                   // with workers
+  OwnStreams own_{make_pipeline_, options_, failures_, check_};  // without workers
+  std::unique_ptr<WorkerGroup> group_;                           // with workers
+  bool has_failed_reads_ = false;                                // of own_
 
   std::optional<Error> failure_;
   std::optional<Error> lost_position_;       // set after a failure if the position is unknown
@@ -99,19 +106,19 @@ class RankStream {
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts
   std::vector<std::int64_t> delivered_;          // batches of each stream, over all epochs
   std::vector<Certificate> certificates_;        // of each stream
-  Turns turns_;
-  bool epoch_finished_ = false;
   std::int64_t batch_index_ = 0;
-  std::optional<std::int64_t> step_in_epoch_ = 0;
-
-  // Values that next() changed before it had a batch, as they were before; nothing if it changed
-  // none.
+  // What next() may change before it has a batch.
   struct Place {
     Turns turns;
-    bool epoch_finished;
-    std::optional<std::int64_t> step_in_epoch;
+    bool epoch_finished = false;
+    std::optional<std::int64_t> step_in_epoch = 0;
   };
-  std::optional<Place> place_before_;
+  Place now_;
+  // As it was before the next() that runs, or that was interrupted and has workers which went on;
+  // nothing if it changed nothing.
+  std::optional<Place> before_;
+  // That of the position.
+  const Place& place() const { return before_ ? *before_ : now_; }
 
   // Counters at the start of the epoch, if it started in this object. An epoch without one usable
   // batch is an error.

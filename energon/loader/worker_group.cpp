@@ -33,9 +33,10 @@ constexpr std::chrono::seconds kReportLimit{2};
 }  // namespace
 
 WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options,
-                         FailureLog& failures)
+                         FailureLog& failures, WaitCheck& check)
     : options_(options),
       failures_(failures),
+      check_(check),
       fork_server_([make_pipeline = std::move(make_pipeline), options](
                        WorkerStart& start) { return run_worker(start, make_pipeline, options); },
                    {.hooks = options.fork_hooks, .stop_grace = kStopGrace}),
@@ -61,7 +62,7 @@ void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, s
                                                   .generation = generation_,
                                                   .payload = as_bytes(encoded),
                                                   .descriptors = channel->descriptors()},
-                                                 deadline_after(options_.timeout));
+                                                 deadline_after(options_.timeout), &check_);
       worker_fds_.push_back(process.fd());
       workers_.push_back({std::move(channel), std::move(process)});
     }
@@ -205,7 +206,9 @@ RingUnit WorkerGroup::next_message(Worker& worker) {
   std::uint64_t progress = worker.channel->status().progress_count();
   Patience patience(options_.timeout);
   while (true) {
-    unit = worker.channel->samples().read({.deadline = patience.look(), .peer_gone = peer_gone});
+    check_.look();
+    const Deadline step = WaitCheck::step(patience.look());
+    unit = worker.channel->samples().read({.deadline = step, .peer_gone = peer_gone});
     switch (unit.status) {
       case RingStatus::kItem:
         return unit;
@@ -399,22 +402,29 @@ SavableDatasetCheckpoint WorkerGroup::receive_checkpoint(std::size_t stream, std
                                                          Deadline deadline) {
   Worker& worker = worker_of(stream);
   const std::array peer_gone{worker.process.fd(), fork_server_.fd()};
-  CheckpointAnswer answer;
-  do {
-    // An answer to an earlier save that timed out may come first; it is passed over.
+  while (true) {
+    check_.look();
+    const Deadline step = WaitCheck::step(deadline);
     const RingUnit unit =
-        worker.channel->results().read({.deadline = deadline, .peer_gone = peer_gone});
+        worker.channel->results().read({.deadline = step, .peer_gone = peer_gone});
     if (unit.status == RingStatus::kTimedOut) {
-      throw_stuck(worker, "its checkpoint");
+      if (step == deadline) {
+        throw_stuck(worker, "its checkpoint");
+      }
+      continue;
     }
+    CheckpointAnswer answer;
     if (unit.status != RingStatus::kItem || unit.bytes.size() != sizeof(answer)) {
       throw_dead(worker);
     }
     std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
     worker.channel->results().release();
-  } while (answer.stream != stream || answer.delivered != static_cast<std::uint64_t>(delivered));
-  return position(stream, delivered,
-                  answer.found != 0 ? std::optional(answer.index) : std::nullopt);
+    // An answer to an earlier save that timed out may come first; it is passed over.
+    if (answer.stream == stream && answer.delivered == static_cast<std::uint64_t>(delivered)) {
+      return position(stream, delivered,
+                      answer.found != 0 ? std::optional(answer.index) : std::nullopt);
+    }
+  }
 }
 
 std::vector<int> WorkerGroup::worker_pids() const {

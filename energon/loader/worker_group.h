@@ -16,6 +16,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/loader/failure_log.h"
 #include "energon/process/fork_server.h"
+#include "energon/process/wait_check.h"
 #include "energon/process/worker_channel.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/pipeline.h"
@@ -32,9 +33,11 @@ class WorkerGroup {
  public:
   /// Forks the fork server; `make_pipeline` is copied into it. Requires:
   /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported). The
-  /// destructor ends all workers. The workers' failure reports go to `failures`, which must outlive
-  /// the group.
-  WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures);
+  /// destructor ends all workers. The workers' failure reports go to `failures`. The waits of
+  /// start(), read() and get_checkpoints() look at `check`; what it throws leaves them, and the
+  /// call may be repeated. Both must outlive the group.
+  WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures,
+              WaitCheck& check);
 
   /// Starts all workers in epoch `epoch`, each stream of the rank at its checkpoint. Requires: not
   /// running, a checkpoint for each stream.
@@ -107,6 +110,7 @@ class WorkerGroup {
   const LoaderOptions options_;
   const OwnerProcess owner_;
   FailureLog& failures_;
+  WaitCheck& check_;
   ForkServer fork_server_;
   std::vector<Worker> workers_;
   std::vector<SavableDatasetCheckpoint> starts_;  // where each stream began

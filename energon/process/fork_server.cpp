@@ -35,9 +35,8 @@ ForkServer::ForkServer(WorkerMain main, ForkServerOptions options)
     : options_(std::move(options)), lifeline_(Lifeline::open()), oom_kills_(options_.system_root) {
   SocketPair sockets = SocketPair::open();
   const std::vector<int> watched{lifeline_.parent_pidfd.get(), lifeline_.read_end.get()};
-  ForkOptions fork_options{.keep = options_.keep_descriptors,
-                           .process_name = "energon-fork",
-                           .hooks = options_.hooks};
+  ForkOptions fork_options{
+      .keep = options_.keep_descriptors, .process_name = "energon-fork", .hooks = options_.hooks};
   fork_options.keep.insert(fork_options.keep.end(), watched.begin(), watched.end());
   fork_options.keep.push_back(sockets.server.get());
   server_ = fork_child(
@@ -59,7 +58,7 @@ ForkServer::~ForkServer() {
   }
 }
 
-WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) {
+WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline, WaitCheck* check) {
   owner_.check("a fork server");
   if (request.descriptors.size() > kMaxFrameDescriptors) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -71,9 +70,9 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline) 
     oom_kills_.mark();  // earlier kills did not end this worker
   }
   const std::uint64_t number = ++requests_;
-  send_request(request, number, deadline);
+  send_request(request, number, deadline, check);
   for (;;) {
-    const auto received = receive(deadline);
+    const auto received = receive(deadline, check);
     if (received == nullptr) {
       throw Error(ErrorCode::kTimeout, "the fork server did not start the worker in time",
                   {.worker = request.worker_id});
@@ -112,8 +111,8 @@ std::optional<WorkerProcess> ForkServer::started_worker(const SpawnRequest& requ
   return std::nullopt;
 }
 
-void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
-                              Deadline deadline) {
+void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline,
+                              WaitCheck* check) {
   Frame frame;
   frame.kind = FrameKind::kSpawn;
   frame.request = number;
@@ -129,7 +128,7 @@ void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
         throw server_gone(request.worker_id);
       case SocketStatus::kWouldBlock: {
         std::array<Waitable, 2> waitables{{{.fd = socket_.get(), .until_writable = true}, {fd()}}};
-        if (!wait_any(waitables, deadline)) {
+        if (!wait_any(waitables, deadline, check)) {
           throw Error(ErrorCode::kTimeout, "the fork server did not take the request in time",
                       {.worker = request.worker_id});
         }
@@ -148,8 +147,9 @@ void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
   }
 }
 
-/// The next frame; nullptr at the deadline. Records the ends of workers that it reads about.
-std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline) {
+/// The next frame; nullptr at the deadline. Throws what `check`, if any, throws. Records the ends
+/// of workers that it reads about.
+std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline, WaitCheck* check) {
   auto received = std::make_unique<ReceivedFrame>();
   for (;;) {
     const bool gone = stopped_ || !alive();  // read first: then no frame can follow what is there
@@ -165,7 +165,7 @@ std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline) {
       throw server_gone(received->frame.worker_id);
     }
     std::array<Waitable, 2> waitables{{{socket_.get()}, {fd()}}};
-    if (!wait_any(waitables, deadline)) {
+    if (!wait_any(waitables, deadline, check)) {
       return nullptr;
     }
   }

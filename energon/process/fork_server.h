@@ -29,6 +29,7 @@
 #include "energon/process/oom_kills.h"
 #include "energon/process/process_handle.h"
 #include "energon/process/wait.h"
+#include "energon/process/wait_check.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/mutex.h"
@@ -98,9 +99,11 @@ class ForkServer {
   ForkServer(const ForkServer&) = delete;
   ForkServer& operator=(const ForkServer&) = delete;
 
-  /// Starts a worker. Throws Error: kResourceExhausted if the system refuses another process,
-  /// kTimeout, kWorkerDied if the fork server is gone (context: the worker id).
-  WorkerProcess spawn(const SpawnRequest& request, Deadline deadline);
+  /// Starts a worker. Looks at `check`, if there is one, while it waits. Throws Error:
+  /// kResourceExhausted if the system refuses another process, kTimeout, kWorkerDied if the fork
+  /// server is gone (context: the worker id); and what `check` throws. After kTimeout and after a
+  /// throw of `check` the worker may start all the same: the caller closes its channel.
+  WorkerProcess spawn(const SpawnRequest& request, Deadline deadline, WaitCheck* check = nullptr);
 
   /// Waits for the end of `worker` and returns how it ended; kUnknown if the fork server died
   /// before it could report. Throws Error (kTimeout) if the worker still runs at the deadline.
@@ -122,11 +125,12 @@ class ForkServer {
   bool alive() const { return !server_.ended(); }
 
  private:
-  void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline)
-      ENERGON_REQUIRES(mutex_);
+  void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline,
+                    WaitCheck* check) ENERGON_REQUIRES(mutex_);
   std::optional<WorkerProcess> started_worker(const SpawnRequest& request, ReceivedFrame& answer)
       ENERGON_REQUIRES(mutex_);
-  std::unique_ptr<ReceivedFrame> receive(Deadline deadline) ENERGON_REQUIRES(mutex_);
+  std::unique_ptr<ReceivedFrame> receive(Deadline deadline, WaitCheck* check = nullptr)
+      ENERGON_REQUIRES(mutex_);
   Error server_gone(int worker_id) ENERGON_REQUIRES(mutex_);
   std::string note_of(const ProcessEnd& end) const ENERGON_REQUIRES(mutex_);
 

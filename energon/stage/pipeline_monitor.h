@@ -41,9 +41,13 @@ class PipelineMonitor {
 
   /// Mark the begin and the end of a call to a function of the stage whose counters are `stage`.
   /// Only the keys and sources of `samples` are used: for the error message if the process dies or
-  /// hangs in the call.
+  /// hangs in the call. begin_work() may throw, to end the work from outside (is_interrupted()).
   virtual void begin_work(const StageCounters& /*stage*/, std::span<const Sample> /*samples*/) {}
   virtual void end_work() {}
+
+  /// Whether begin_work() has ended the work: what passes through the stages now is no failure of
+  /// a sample, and leaves the pipeline as it is.
+  virtual bool is_interrupted() const { return false; }
 
   /// Counts events in which samples were left out, for any reason except a filter. A worker stores
   /// a checkpoint after each batch in which this number grew, so that a restore never has to skip

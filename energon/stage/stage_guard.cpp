@@ -90,6 +90,9 @@ void add_place(Error& error, const std::vector<FailedSample>& samples) {
 
 void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSample> samples,
                         bool is_shard_broken) {
+  if (monitor_.get().is_interrupted()) {
+    std::rethrow_exception(thrown);
+  }
   const auto count = static_cast<std::uint64_t>(samples.size());
   if (is_skip(thrown)) {
     count_skipped(count);

@@ -16,6 +16,9 @@ StageCounters& LoaderMonitor::stage(std::string_view name) {
 }
 
 void LoaderMonitor::begin_work(const StageCounters& stage, std::span<const Sample> samples) {
+  if (check_ != nullptr) {
+    check_->look();
+  }
   // Counters of this monitor lie in the block, at one distance from each other.
   const auto distance = reinterpret_cast<std::uintptr_t>(&stage) -
                         reinterpret_cast<std::uintptr_t>(&block_.stages.front().counters);

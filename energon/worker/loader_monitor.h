@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "energon/process/wait_check.h"
 #include "energon/stage/pipeline_monitor.h"
 #include "energon/worker/statistics_block.h"
 
@@ -29,10 +30,15 @@ class LoaderMonitor final : public PipelineMonitor {
     on_many_reports_ = std::move(on_many_reports);
   }
 
+  /// Sets the check that begin_work() looks at before each call of a function. It must outlive the
+  /// monitor.
+  void set_check(WaitCheck& check) { check_ = &check; }
+
   StageCounters& stage(std::string_view name) override;
   void report(const FailureReport& report) override;
   void begin_work(const StageCounters& stage, std::span<const Sample> samples) override;
   void end_work() override { work_.end(); }
+  bool is_interrupted() const override { return check_ != nullptr && check_->has_ended_wait(); }
 
   StatisticsBlock& block() { return block_; }
   /// Returns the reports since the last call, in order.
@@ -43,6 +49,7 @@ class LoaderMonitor final : public PipelineMonitor {
   WorkNoteWriter work_;
   std::map<std::string, StageCounters*, std::less<>> stages_;  // by full name
   std::function<void()> on_many_reports_;
+  WaitCheck* check_ = nullptr;
   std::vector<FailureReport> reports_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -78,6 +79,12 @@ struct LoaderOptions {
 
   /// Called around both forks on the way to a worker: what an embedded interpreter needs.
   ForkHooks fork_hooks = {};
+
+  /// Called by the thread that is in a call of the loader, at most every 100 ms while it waits for
+  /// a worker; without workers, between two calls of functions of the pipeline. What it throws, of
+  /// any type, leaves the call (docs/processes.md): nothing is lost, and the next next() goes on.
+  /// It must not call the loader. Never called in a worker. Empty: no check.
+  std::function<void()> wait_check = nullptr;
 };
 
 /// Throws Error (kInvalidArgument) that names the option, its value and its range.

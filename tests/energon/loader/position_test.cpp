@@ -147,7 +147,8 @@ TEST_CASE("what the workers answer to get_checkpoint is what is read from their 
                                   .prefetch_factor = prefetch,
                                   .checkpoint_every_batches = interval};
       energon::FailureLog failures("");
-      energon::WorkerGroup group(fixture.pipeline(), options, failures);
+      energon::WaitCheck check(nullptr);
+      energon::WorkerGroup group(fixture.pipeline(), options, failures, check);
       group.start(std::vector<energon::SavableDatasetCheckpoint>(5), 0);
       energon::Turns turns(std::vector<energon::Turn>(5), 0);
       std::vector<std::int64_t> delivered(5);

@@ -1,0 +1,57 @@
+#include "energon/process/wait_check.h"
+
+#include <algorithm>
+
+#include "io/error.h"
+
+namespace energon {
+
+Deadline WaitCheck::step(Deadline deadline) {
+  return std::min(deadline, deadline_after(kCheckInterval));
+}
+
+void WaitCheck::look() {
+  try {
+    if (is_closed()) {
+      throw Error(ErrorCode::kCancelled,
+                  "the loader was closed: close() was called while this call waited; make a new "
+                  "loader and restore its state");
+    }
+    if (!check_) {
+      return;
+    }
+    if (const Deadline now = std::chrono::steady_clock::now(); now >= next_) {
+      next_ = now + kCheckInterval;
+      check_();
+    }
+  } catch (...) {
+    has_ended_wait_ = true;
+    thrown_ = std::current_exception();
+    throw;
+  }
+}
+
+void WaitCheck::rethrow() const {
+  if (thrown_) {
+    std::rethrow_exception(thrown_);
+  }
+  throw;
+}
+
+bool wait_any(std::span<Waitable> descriptors, Deadline deadline, WaitCheck* check) {
+  if (check == nullptr) {
+    return wait_any(descriptors, deadline);
+  }
+  while (true) {
+    check->look();
+    const Deadline step = WaitCheck::step(deadline);
+    if (wait_any(descriptors, step)) {
+      return true;
+    }
+    if (step == deadline) {
+      return false;
+    }
+  }
+}
+
+}  // namespace energon

@@ -1,0 +1,282 @@
+// A function of the trainer ends a wait of next(), and the stream goes on without a loss.
+
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "energon/loader/basic_data_loader.h"
+#include "io/error.h"
+#include "tests/energon/loader/loader_fixture.h"
+#include "tests/energon/process/process_fixture.h"
+
+namespace {
+
+using energon::CallContext;
+using energon::LoaderOptions;
+using energon::Sample;
+using energon::SavableDataLoader;
+using energon::SavableDataLoaderState;
+using energon::TrainOptions;
+using energon::testing::Labels;
+using energon::testing::LoaderFixture;
+using energon::testing::ProcessFixture;
+using energon::testing::take;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// No std::exception: whatever a check throws must come through.
+struct Interrupt {
+  int number;
+};
+
+// Each sample takes `time`.
+TrainOptions slow_options(milliseconds time) {
+  TrainOptions options;
+  options.repeat = false;
+  options.batch_size = 2;
+  options.shuffle_buffer_size = 7;
+  options.task_encoder.encode_sample = energon::MapFunction([time](Sample sample, CallContext&) {
+    std::this_thread::sleep_for(time);
+    return sample;
+  });
+  return options;
+}
+
+// The fourth call in a process takes `time`, no other.
+TrainOptions slow_once(milliseconds time) {
+  TrainOptions options;
+  options.batch_size = 2;
+  options.task_encoder.encode_sample =
+      energon::MapFunction([time, calls = std::make_shared<int>(0)](Sample sample, CallContext&) {
+        if (++*calls == 4) {
+          std::this_thread::sleep_for(time);
+        }
+        return sample;
+      });
+  return options;
+}
+
+struct Interrupted {
+  Labels labels;
+  int interrupts = 0;
+  std::vector<SavableDataLoaderState> states;  // after each interrupt
+  std::vector<std::size_t> delivered;          // before it
+};
+
+// The stored states may be others, and the number of batches after them.
+void check_same_place(const SavableDataLoaderState& found, const SavableDataLoaderState& expected) {
+  REQUIRE(found.streams.size() == expected.streams.size());
+  for (std::size_t i = 0; i < found.streams.size(); ++i) {
+    CHECK(found.streams[i].index + found.streams[i].offset ==
+          expected.streams[i].index + expected.streams[i].offset);
+    CHECK(found.streams[i].turn == expected.streams[i].turn);
+    CHECK(found.streams[i].certificate == expected.streams[i].certificate);
+  }
+  CHECK(found.next_worker_id == expected.next_worker_id);
+  CHECK(found.epoch == expected.epoch);
+  CHECK(found.epoch_finished == expected.epoch_finished);
+  CHECK(found.batch_index == expected.batch_index);
+  CHECK(found.step_in_epoch == expected.step_in_epoch);
+}
+
+// Takes `count` items. After each interrupt the position must be that before the call.
+Interrupted take_interrupted(SavableDataLoader& loader, std::size_t count) {
+  Interrupted result;
+  SavableDataLoaderState before = loader.save_state_rank();
+  while (result.labels.size() < count) {
+    try {
+      for (std::string& label : take(loader, 1)) {
+        result.labels.push_back(std::move(label));
+      }
+      before = loader.save_state_rank();
+    } catch (const Interrupt&) {
+      ++result.interrupts;
+      result.states.push_back(loader.save_state_rank());
+      result.delivered.push_back(result.labels.size());
+      check_same_place(result.states.back(), before);
+    }
+  }
+  return result;
+}
+
+// The check throws at every second call.
+LoaderOptions interrupting(int workers, const std::shared_ptr<int>& calls) {
+  return {.worker_config = {.num_workers = workers}, .wait_check = [calls] {
+            if (++*calls % 2 == 0) {
+              throw Interrupt{*calls};
+            }
+          }};
+}
+
+void check_interrupted_run(int workers, milliseconds time, std::size_t count,
+                           energon::EpochPolicy policy) {
+  CAPTURE(workers, policy == energon::EpochPolicy::kLoop);
+  const LoaderFixture fixture(slow_options(time), {5, 4, 4});
+  const LoaderFixture quick(slow_options(milliseconds(0)), {5, 4, 4});
+  const auto uninterrupted = quick.loader(workers, {.epoch_policy = policy});
+  Labels expected = take(*uninterrupted, count);
+  const SavableDataLoaderState expected_state = uninterrupted->save_state_rank();
+  for (std::string& label : take(*uninterrupted, 4)) {
+    expected.push_back(std::move(label));
+  }
+  LoaderOptions options = interrupting(workers, std::make_shared<int>(0));
+  options.epoch_policy = policy;
+  SavableDataLoader loader(fixture.pipeline(), options);
+  const Interrupted run = take_interrupted(loader, count);
+  CHECK(run.labels == energon::testing::tail(expected, 0, count));
+  check_same_place(loader.save_state_rank(), expected_state);
+  CHECK(run.interrupts >= 4);
+  // A position saved after an interrupt is one like any other.
+  for (std::size_t i = 0; i < run.states.size(); i += 3) {
+    CAPTURE(i, run.delivered[i]);
+    const auto resumed =
+        energon::testing::resumed(quick, workers, run.states[i], {.epoch_policy = policy});
+    CHECK(take(*resumed, 4) == energon::testing::tail(expected, run.delivered[i], 4));
+  }
+  // Nor is anything lost if the loader stops there.
+  loader.stop();
+  CHECK(take_interrupted(loader, 4).labels == energon::testing::tail(expected, count, 4));
+}
+
+constexpr std::array kPolicies = {energon::EpochPolicy::kStrict, energon::EpochPolicy::kLoop};
+
+}  // namespace
+
+TEST_CASE_METHOD(ProcessFixture, "a check ends the wait for a slow worker, and nothing is lost",
+                 "[loader][wait_check][fork]") {
+  const LoaderFixture fixture(slow_once(milliseconds(3000)));
+  const LoaderFixture quick(slow_once(milliseconds(0)));
+  const Labels expected = take(*quick.loader(1), 20);
+  const pid_t trainer = ::getpid();
+  int calls = 0;
+  bool is_armed = true;
+  std::optional<Clock::time_point> begin;
+  SavableDataLoader loader(fixture.pipeline(),
+                           {.worker_config = {.num_workers = 1}, .wait_check = [&] {
+                              if (::getpid() != trainer) {
+                                ::abort();  // in a worker it is never called
+                              }
+                              ++calls;
+                              if (is_armed && begin && Clock::now() - *begin > milliseconds(1000)) {
+                                is_armed = false;
+                                throw Interrupt{calls};
+                              }
+                            }});
+  Labels found = take(loader, 1);
+  begin = Clock::now();
+  calls = 0;
+  CHECK_THROWS_AS(take(loader, 1), Interrupt);
+  const auto waited = Clock::now() - *begin;
+  CHECK(waited >= milliseconds(1000));
+  CHECK(waited < milliseconds(2500));
+  CHECK(calls >= 5);
+  CHECK(calls <= 13);
+  for (std::string& label : take(loader, 19)) {
+    found.push_back(std::move(label));
+  }
+  CHECK(found == expected);
+}
+
+TEST_CASE_METHOD(ProcessFixture, "a stream that is interrupted again and again is the same",
+                 "[loader][wait_check][fork]") {
+  for (const auto policy : kPolicies) {
+    check_interrupted_run(2, milliseconds(130), 13, policy);  // beyond the end of an epoch
+  }
+  check_interrupted_run(1, milliseconds(130), 9, energon::EpochPolicy::kStrict);
+}
+
+TEST_CASE("without workers, a stream that is interrupted again and again is the same",
+          "[loader][wait_check]") {
+  for (const auto policy : kPolicies) {
+    check_interrupted_run(0, milliseconds(25), 13, policy);
+  }
+}
+
+TEST_CASE("without workers, a policy that skips failures does not skip an interrupt",
+          "[loader][wait_check]") {
+  // After two samples of this length the check is due when their pack is selected, which is where
+  // a policy sees everything that is thrown.
+  const auto packing = [](milliseconds time) {
+    TrainOptions options;
+    options.packing_buffer_size = 2;
+    options.task_encoder.preencode_sample =
+        energon::MapFunction([time](Sample sample, CallContext&) {
+          std::this_thread::sleep_for(time);
+          return sample;
+        });
+    options.task_encoder.select_samples_to_pack =
+        energon::SelectFunction([](std::span<const Sample> samples) {
+          std::vector<std::size_t> all(samples.size());
+          std::iota(all.begin(), all.end(), 0);
+          return std::vector<std::vector<std::size_t>>{all};
+        });
+    options.task_encoder.pack_selected_samples = energon::PackFunction(
+        [](std::span<Sample> samples, CallContext&) { return samples[0].fields; });
+    options.errors.standard.action = energon::FailureAction::kSkip;
+    return options;
+  };
+  const LoaderFixture fixture(packing(milliseconds(55)));
+  LoaderOptions options = interrupting(0, std::make_shared<int>(0));
+  options.checkpoint_every_batches = 1;  // or each interrupt would make all batches again
+  SavableDataLoader loader(fixture.pipeline(), options);
+  const Interrupted run = take_interrupted(loader, 8);
+  CHECK(run.interrupts >= 4);
+  CHECK(loader.stats().newest_reports.empty());
+  CHECK(run.labels == take(*LoaderFixture(packing(milliseconds(0))).loader(0), 8));
+}
+
+TEST_CASE_METHOD(ProcessFixture, "an iteration of a basic loader can be interrupted, too",
+                 "[loader][wait_check][fork]") {
+  const LoaderFixture fixture(slow_options(milliseconds(70)));
+  const energon::BasicDataLoader loader(fixture.pipeline(),
+                                        interrupting(1, std::make_shared<int>(0)));
+  auto batches = loader.iterate();
+  int interrupts = 0;
+  int taken = 0;
+  while (taken < 5) {
+    try {
+      taken += batches.next() ? 1 : 0;
+    } catch (const Interrupt&) {
+      ++interrupts;
+    }
+  }
+  CHECK(interrupts >= 2);
+}
+
+TEST_CASE_METHOD(ProcessFixture, "signals alone end no wait", "[loader][wait_check][fork]") {
+  const LoaderFixture fixture(slow_options(milliseconds(30)));
+  const Labels expected = take(*LoaderFixture(slow_options(milliseconds(0))).loader(1), 12);
+  static std::atomic<int> signals{0};
+  signals = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int) { ++signals; };  // without SA_RESTART: system calls end with EINTR
+  struct sigaction before {};
+  ::sigaction(SIGALRM, &action, &before);
+  itimerval timer{{0, 2000}, {0, 2000}};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+  int calls = 0;
+  {
+    SavableDataLoader loader(fixture.pipeline(),
+                             {.worker_config = {.num_workers = 1}, .wait_check = [&] { ++calls; }});
+    CHECK(take(loader, 12) == expected);
+  }
+  timer = {};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+  CHECK(signals > 50);
+  CHECK(calls >= 2);
+}
