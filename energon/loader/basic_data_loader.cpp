@@ -61,9 +61,17 @@ void BatchIteration::end() {
   }
 }
 
-std::optional<Sample> BatchIteration::next() { return stream_->next(); }
+std::optional<Sample> BatchIteration::next() {
+  const OneCaller::Call call = stream_->caller().enter("next()");
+  return stream_->next();
+}
 
-LoaderStatistics BatchIteration::stats() const { return stream_->stats(); }
+LoaderStatistics BatchIteration::stats() const {
+  const OneCaller::Call call = stream_->caller().enter("stats()");
+  return stream_->stats();
+}
+
+void BatchIteration::close() { stream_->close(); }
 
 BasicDataLoader::BasicDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options)
     : make_pipeline_(std::move(make_pipeline)),

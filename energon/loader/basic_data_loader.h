@@ -32,6 +32,8 @@ class BatchIteration {
   std::optional<Sample> next();
   /// Same as SavableDataLoader::stats(), for this iteration.
   LoaderStatistics stats() const;
+  /// Same as SavableDataLoader::close(). Requires: not moved from.
+  void close();
 
  private:
   void end();

@@ -110,6 +110,7 @@ std::optional<Sample> RankStream::read(std::size_t stream) {
 }
 
 std::optional<Sample> RankStream::next() {
+  refuse_if_closed();
   const Clock::time_point begin = Clock::now();
   if (returned_at_) {
     consumer_.own_time += begin - *returned_at_;
@@ -130,6 +131,9 @@ std::optional<Sample> RankStream::next() {
   }
   returned_at_ = Clock::now();
   consumer_.worker_wait += *returned_at_ - begin;
+  if (check_.is_closed()) {
+    end_for_good();  // by a function that this call has called; another thread does it itself, too
+  }
   return batch;
 }
 
@@ -206,6 +210,9 @@ void RankStream::end_interrupted() {
   } else if (!running()) {
     forget_attempt();
   }
+  if (check_.is_closed()) {
+    end_for_good();
+  }
 }
 
 // Goes on in the next epoch where the policy does not end the stream with each.
@@ -244,11 +251,45 @@ void RankStream::stop() {
   }
 }
 
+void RankStream::close() {
+  check_.close();
+  if (const std::optional<OneCaller::Call> call = caller_.enter_after_others("close()")) {
+    end_for_good();
+  }
+}
+
+void RankStream::end_for_good() {
+  if (std::exchange(is_ended_, true)) {
+    return;
+  }
+  forget_attempt();
+  if (running() || own_.running()) {
+    keep_position();
+  }
+  own_.stop();
+  if (group_) {
+    group_->stop();
+    ended_workers_ = group_->statistics();
+    group_.reset();
+  }
+}
+
+void RankStream::refuse_if_closed() {
+  if (check_.is_closed()) {
+    end_for_good();
+    throw Error(
+        ErrorCode::kCancelled,
+        "the loader is closed: close() was called; make a new loader and restore its state");
+  }
+}
+
 LoaderStatistics RankStream::stats() const {
   LoaderStatistics statistics{.num_workers = options_.worker_config.num_workers,
                               .consumer = consumer_};
-  statistics.workers =
-      group_ ? group_->statistics() : std::vector<WorkerStatistics>{own_.statistics()};
+  const bool has_workers = options_.worker_config.num_workers > 0;
+  statistics.workers = group_        ? group_->statistics()
+                       : has_workers ? ended_workers_
+                                     : std::vector<WorkerStatistics>{own_.statistics()};
   std::vector<CertificatePart> parts;
   for (std::size_t i = 0; i < start_.size(); ++i) {
     parts.push_back({start_[i].logical_shard, certificates_[i]});

@@ -19,6 +19,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/loader/failure_log.h"
+#include "energon/loader/one_caller.h"
 #include "energon/loader/own_streams.h"
 #include "energon/loader/worker_group.h"
 #include "energon/process/wait_check.h"
@@ -30,7 +31,8 @@
 
 namespace energon {
 
-/// For one thread at a time.
+/// For one thread at a time, except for close() and caller(). Its owner enters caller() for each
+/// call.
 class RankStream {
  public:
   /// `type` is the loader's name in the debug log.
@@ -40,7 +42,7 @@ class RankStream {
   /// the next epoch begins.
   /// Whatever a pipeline throws becomes an Error (pipeline_failure()); every further call throws
   /// the same Error. What options.wait_check throws leaves the call as it is; the position is then
-  /// that before the call, and the next call goes on.
+  /// that before the call, and the next call goes on. Throws Error (kCancelled) after close().
   std::optional<Sample> next();
 
   /// The position after the delivered batches. Also works after next() has thrown an Error, which
@@ -51,6 +53,14 @@ class RankStream {
   void restore_state(const SavableDataLoaderState& state);
   /// Ends the workers and keeps the position.
   void stop();
+  /// Ends the workers and the fork server for good and keeps the position. Ends a next() of another
+  /// thread first, which throws; from within a function or check that next() calls, next() itself
+  /// closes when it ends. Idempotent, thread-safe.
+  void close();
+
+  /// Which call of the loader runs.
+  OneCaller& caller() { return caller_; }
+
   /// The settings that the order depends on: state_config().
   const Config& config() const;
 
@@ -86,17 +96,22 @@ class RankStream {
   void forget_attempt();
   void end_interrupted();
   void end_failed();
+  void end_for_good();
+  void refuse_if_closed();
   void keep_position();
   std::vector<SavableDatasetCheckpoint> positions();
 
   const std::string type_;
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
+  OneCaller caller_;
   WaitCheck check_;
   FailureLog failures_;
   OwnStreams own_{make_pipeline_, options_, failures_, check_};  // without workers
   std::unique_ptr<WorkerGroup> group_;                           // with workers
   bool has_failed_reads_ = false;                                // of own_
+  bool is_ended_ = false;                                        // by close()
+  std::vector<WorkerStatistics> ended_workers_;                  // what they counted
 
   std::optional<Error> failure_;
   std::optional<Error> lost_position_;       // set after a failure if the position is unknown

@@ -80,6 +80,7 @@ SavableDataLoaderState RankStream::save_state() {
 }
 
 void RankStream::restore_state(const SavableDataLoaderState& state) {
+  refuse_if_closed();
   if (running()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("cannot restore while the {} workers of this loader run; restore "

@@ -21,11 +21,18 @@ SavableDataLoader::SavableDataLoader(PipelineFactory make_pipeline, const Loader
 
 SavableDataLoader::~SavableDataLoader() = default;
 
-std::optional<Sample> SavableDataLoader::next() { return stream_->next(); }
+std::optional<Sample> SavableDataLoader::next() {
+  const OneCaller::Call call = stream_->caller().enter("next()");
+  return stream_->next();
+}
 
-SavableDataLoaderState SavableDataLoader::save_state_rank() { return stream_->save_state(); }
+SavableDataLoaderState SavableDataLoader::save_state_rank() {
+  const OneCaller::Call call = stream_->caller().enter("save_state_rank()");
+  return stream_->save_state();
+}
 
 void SavableDataLoader::restore_state_rank(const SavableDataLoaderState& state) {
+  const OneCaller::Call call = stream_->caller().enter("restore_state_rank()");
   if (!state.adapters.empty()) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("the state is of a {}: restore it into such an adapter, this is the "
@@ -35,35 +42,59 @@ void SavableDataLoader::restore_state_rank(const SavableDataLoaderState& state) 
   stream_->restore_state(state);
 }
 
-void SavableDataLoader::stop() { stream_->stop(); }
+void SavableDataLoader::stop() {
+  const OneCaller::Call call = stream_->caller().enter("stop()");
+  stream_->stop();
+}
 
-Sample SavableDataLoader::restore_sample(const RestoreKey& key) { return restorer_->restore(key); }
+void SavableDataLoader::close() { stream_->close(); }
+
+Sample SavableDataLoader::restore_sample(const RestoreKey& key) {
+  const OneCaller::Call call = stream_->caller().enter("restore_sample()");
+  return restorer_->restore(key);
+}
 
 std::optional<std::int64_t> SavableDataLoader::size() const {
+  const OneCaller::Call call = stream_->caller().enter("size()");
   return epoch_size(stream_->make_pipeline(), options().worker_config);
 }
 
 std::optional<std::int64_t> SavableDataLoader::batches_left() const {
+  const OneCaller::Call call = stream_->caller().enter("batches_left()");
   return stream_->batches_left();
 }
 
-std::int64_t SavableDataLoader::epoch() const { return stream_->epochs_ended(); }
+std::int64_t SavableDataLoader::epoch() const {
+  const OneCaller::Call call = stream_->caller().enter("epoch()");
+  return stream_->epochs_ended();
+}
 
-Config SavableDataLoader::state_config() { return stream_->config(); }
+Config SavableDataLoader::state_config() {
+  const OneCaller::Call call = stream_->caller().enter("state_config()");
+  return stream_->config();
+}
 
 // The data of a job of one rank is its own.
 Config SavableDataLoader::common_settings() const {
+  const OneCaller::Call call = stream_->caller().enter("common_settings()");
   return options().worker_config.world_size > 1 ? common_config(stream_->config()) : Config();
 }
 
 const LoaderOptions& SavableDataLoader::options() const { return stream_->options(); }
 
 Config SavableDataLoader::config() const {
+  const OneCaller::Call call = stream_->caller().enter("config()");
   return loader_config("SavableDataLoader", options(), stream_->config());
 }
 
-LoaderStatistics SavableDataLoader::stats() const { return stream_->stats(); }
+LoaderStatistics SavableDataLoader::stats() const {
+  const OneCaller::Call call = stream_->caller().enter("stats()");
+  return stream_->stats();
+}
 
-std::vector<int> SavableDataLoader::worker_pids() const { return stream_->worker_pids(); }
+std::vector<int> SavableDataLoader::worker_pids() const {
+  const OneCaller::Call call = stream_->caller().enter("worker_pids()");
+  return stream_->worker_pids();
+}
 
 }  // namespace energon

@@ -29,9 +29,10 @@ namespace energon {
 class RankStream;
 class SampleRestorer;
 
-/// For one thread at a time. If the process that made a loader with workers forks, then in the
-/// child the calls that deliver, save or count throw Error (kCancelled), and the destructor does
-/// nothing.
+/// For one thread at a time, except for close(). A call while another thread is in one, or from a
+/// function that next() has called, throws Error (kInvalidArgument) and changes nothing. If the
+/// process that made a loader with workers forks, then in the child the calls that deliver, save or
+/// count throw Error (kCancelled), and the destructor does nothing.
 ///
 /// Signals sent to a whole job (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that the
 /// trainer's signal handler can still save: docs/processes.md.
@@ -39,7 +40,7 @@ class SavableDataLoader final : public BatchSource {
  public:
   /// With workers, forks the fork server now, so make the loader before the process has threads or
   /// touches a GPU. Workers start at the first next(). Throws Error (kInvalidArgument,
-  /// kResourceExhausted).
+  /// kResourceExhausted), and what options.fork_hooks throw.
   explicit SavableDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options = {});
   /// Ends the workers. Those that have not ended after 200 ms are killed.
   ~SavableDataLoader() override;
@@ -49,6 +50,8 @@ class SavableDataLoader final : public BatchSource {
   /// Throws Error: what a pipeline threw (kCorruptData, …), kWorkerDied, kTimeout,
   /// kResourceExhausted. After that every further call throws the same Error until
   /// restore_state_rank(). The position stays after the last batch and can be saved.
+  /// What options.wait_check throws is no such failure: it leaves the call as it is, the position
+  /// is that before the call, and the next call goes on, with the same batches as without it.
   std::optional<Sample> next() override;
 
   /// The position after the batches delivered so far. May be called at any time, even after a
@@ -67,6 +70,14 @@ class SavableDataLoader final : public BatchSource {
   /// still kept. If the position cannot be read, throws Error (kCorruptData, kResourceExhausted),
   /// as does each later next() until restore_state_rank().
   void stop() override;
+
+  /// Ends the workers and the fork server for good and keeps the position: what saves and counts
+  /// still works, but next() and restore_state_rank() throw Error (kCancelled) from now on. Any
+  /// thread may call it. A next() that waits for a worker in another thread throws that Error
+  /// within 100 ms; without workers, next() throws it before it calls the next function of the
+  /// pipeline. Returns when that call has ended; at once if it is called by a function that next()
+  /// has called. Never throws, but in a forked child (kCancelled).
+  void close();
 
   /// Rebuilds the batch that any rank of this job delivered with `key`, without its place. Reads in
   /// the caller's process and does not move the loader's position.

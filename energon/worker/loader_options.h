@@ -83,7 +83,7 @@ struct LoaderOptions {
   /// Called by the thread that is in a call of the loader, at most every 100 ms while it waits for
   /// a worker; without workers, between two calls of functions of the pipeline. What it throws, of
   /// any type, leaves the call (docs/processes.md): nothing is lost, and the next next() goes on.
-  /// It must not call the loader. Never called in a worker. Empty: no check.
+  /// It must not call the loader, except for close(). Never called in a worker. Empty: no check.
   std::function<void()> wait_check = nullptr;
 };
 

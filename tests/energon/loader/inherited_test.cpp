@@ -261,7 +261,7 @@ TEST_CASE_METHOD(ProcessFixture, "the memory of a closed loader is not kept by a
   CHECK(shared_mappings(::getpid()) >= 4);
   CHECK(energon::testing::run_in_child([&] { return label(*batch) == before ? 0 : 1; }).exit_code ==
         0);
-  first->stop();
+  first->close();
   CHECK(label(*batch) == before);
   const auto in_child = [&] {  // a loader that a child makes knows the memory that it inherited
     const auto third = fixture.loader(1);
