@@ -91,6 +91,12 @@ Error& Error::with(const ErrorContext& context) {
   return *this;
 }
 
+Error& Error::with_detail(std::string detail) {
+  const bool is_kept = !detail.empty() && detail.size() <= kMaxErrorDetailBytes;
+  detail_ = is_kept ? std::make_shared<const std::string>(std::move(detail)) : nullptr;
+  return *this;
+}
+
 void Error::compose() {
   std::string where;
   const auto add = [&where](std::string_view name, const std::string& value) {

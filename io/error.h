@@ -6,8 +6,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +45,9 @@ struct ErrorContext {
   std::optional<int> worker = std::nullopt;  ///< worker id within its rank
 };
 
+/// The most bytes of Error::detail().
+inline constexpr std::size_t kMaxErrorDetailBytes = std::size_t{256} << 10;
+
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message, ErrorContext context = {});
@@ -50,6 +55,17 @@ class Error : public std::exception {
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
   const ErrorContext& context() const { return context_; }
+
+  /// Opaque bytes beside the text, for the program around the library: what a function of its own
+  /// had to say in its own form, such as an exception of an interpreter. It travels with the error
+  /// from a worker to the trainer, and with failure reports; it is in no text. Empty: none. Valid
+  /// as long as the error.
+  std::string_view detail() const {
+    return detail_ ? std::string_view(*detail_) : std::string_view();
+  }
+  /// Replaces the detail. One of more than kMaxErrorDetailBytes is dropped, because a part of it
+  /// would be of no use.
+  Error& with_detail(std::string detail);
 
   /// Fills in unknown fields. Keeps fields that are already set: they were set closer to the fault.
   Error& with(const ErrorContext& context);
@@ -63,6 +79,7 @@ class Error : public std::exception {
   ErrorCode code_;
   std::string message_;
   ErrorContext context_;
+  std::shared_ptr<const std::string> detail_;  // copies of an error share it
   std::string text_;
 };
 

@@ -8,6 +8,7 @@ namespace {
 constexpr std::size_t kNewestReports = 1000;
 constexpr std::size_t kKeptSamples = 100;
 constexpr std::size_t kKeptCauseBytes = 4096;
+constexpr std::size_t kKeptDetails = 32;  // of the newest reports
 
 }  // namespace
 
@@ -30,6 +31,9 @@ void FailureLog::add(const FailureReport& report) {
   kept.cause.resize(std::min(kept.cause.size(), kKeptCauseBytes));
   if (newest_.size() > kNewestReports) {
     newest_.pop_front();
+  }
+  if (newest_.size() > kKeptDetails) {
+    newest_[newest_.size() - kKeptDetails - 1].detail = {};
   }
   quarantine_.append(report);
 }

@@ -31,11 +31,15 @@ class SkipSample : public std::exception {
 /// Thrown by a user function to end the stream, regardless of the policy.
 class FatalSampleError : public std::exception {
  public:
-  explicit FatalSampleError(std::string message) : message_(std::move(message)) {}
+  /// `detail`: that of the Error that it becomes (Error::detail()).
+  explicit FatalSampleError(std::string message, std::string detail = {})
+      : message_(std::move(message)), detail_(std::move(detail)) {}
   const char* what() const noexcept override { return message_.c_str(); }
+  const std::string& detail() const { return detail_; }
 
  private:
   std::string message_;
+  std::string detail_;
 };
 
 /// One of the samples that a stage was working on when it failed.
@@ -60,6 +64,8 @@ struct FailureReport {
   /// first.
   bool is_shard_broken = false;
   std::int64_t consecutive = 1;  ///< failures of this stage in a row, this one included
+  /// Error::detail() of the failure; at most kMaxErrorDetailBytes.
+  std::string detail = {};
 };
 
 /// "stage 'encode': cause [shard, sample, bytes]", one line.

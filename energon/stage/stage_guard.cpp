@@ -42,7 +42,8 @@ Failure describe(const std::exception_ptr& thrown, const std::string& stage) {
     return {error, is_about_data(error.code())};
   } catch (const FatalSampleError& error) {
     return {Error(ErrorCode::kUserFunction,
-                  fmt::format("stage '{}' failed fatally: {}", stage, error.what())),
+                  fmt::format("stage '{}' failed fatally: {}", stage, error.what()))
+                .with_detail(error.detail()),
             false};
   } catch (const std::bad_alloc&) {
     return {Error(ErrorCode::kResourceExhausted, fmt::format("stage '{}': out of memory", stage)),
@@ -110,7 +111,8 @@ void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSamp
                              .cause = failure.error.message(),
                              .samples = std::move(samples),
                              .is_shard_broken = is_shard_broken,
-                             .consecutive = consecutive_};
+                             .consecutive = consecutive_,
+                             .detail = std::string(failure.error.detail())};
   if ((policy_.handler ? policy_.handler(report) : policy_.action) == FailureAction::kFail) {
     throw failure.error;
   }
@@ -119,7 +121,8 @@ void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSamp
                 fmt::format("{} samples in a row failed in stage '{}', the tolerance is {}; the "
                             "last one: {}",
                             consecutive_, name_, policy_.tolerance, failure.error.message()),
-                failure.error.context());
+                failure.error.context())
+        .with_detail(std::string(failure.error.detail()));
   }
   count_failed(count);
   monitor_.get().report(report);

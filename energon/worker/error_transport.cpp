@@ -21,6 +21,7 @@ std::string encode_error(const Error& error) {
   writer.text(std::string_view(context.path.value_or("")).substr(0, kLongest));
   writer.u64(context.byte_offset.value_or(0));
   writer.text(std::string_view(context.sample_key.value_or("")).substr(0, kLongest));
+  writer.text(error.detail());  // at most kMaxErrorDetailBytes
   return writer.take();
 }
 
@@ -33,6 +34,7 @@ Error decode_error(std::string_view encoded) {
   std::string path(reader.text());
   const std::uint64_t byte_offset = reader.u64();
   std::string sample_key(reader.text());
+  std::string detail(reader.text());
   reader.finish();
   if ((present & 1U) != 0) {
     context.path = std::move(path);
@@ -43,7 +45,7 @@ Error decode_error(std::string_view encoded) {
   if ((present & 4U) != 0) {
     context.sample_key = std::move(sample_key);
   }
-  return Error(code, std::move(message), std::move(context));
+  return Error(code, std::move(message), std::move(context)).with_detail(std::move(detail));
 }
 
 }  // namespace energon

@@ -11,7 +11,7 @@
 
 namespace energon {
 
-/// Each text of the error is cut after 64 KiB.
+/// Each text of the error is cut after 64 KiB. The detail crosses as it is.
 std::string encode_error(const Error& error);
 /// Throws Error (kCorruptData).
 Error decode_error(std::string_view encoded);

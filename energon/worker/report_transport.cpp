@@ -26,14 +26,19 @@ std::string encode_sample(const FailedSample& sample) {
   return writer.take();
 }
 
-void append_report(std::string& message, const FailureReport& report, std::uint32_t sample_count,
-                   std::string_view samples) {
+std::string_view bounded(std::string_view detail) {
+  return detail.size() <= kMaxErrorDetailBytes ? detail : std::string_view();
+}
+
+void append_report(std::string& message, const FailureReport& report, std::string_view detail,
+                   std::uint32_t sample_count, std::string_view samples) {
   ByteWriter writer;
   write_text(writer, report.stage);
   writer.u8(static_cast<std::uint8_t>(report.code));
   write_text(writer, report.cause);
   writer.u8(report.is_shard_broken ? 1 : 0);
   writer.i64(report.consecutive);
+  writer.text(detail);
   writer.u32(sample_count);
   message += writer.bytes();
   message += samples;
@@ -69,8 +74,10 @@ std::vector<std::string> encode_reports(std::span<const FailureReport> reports) 
   for (const FailureReport& report : reports) {
     std::string samples;
     std::uint32_t count = 0;
+    std::string_view detail = bounded(report.detail);
     const auto finish_part = [&] {
-      append_report(message, report, std::exchange(count, 0), std::exchange(samples, {}));
+      append_report(message, report, std::exchange(detail, {}), std::exchange(count, 0),
+                    std::exchange(samples, {}));
       if (message.size() >= kMessageBytes) {
         messages.push_back(std::exchange(message, {}));
       }
@@ -101,6 +108,7 @@ std::vector<FailureReport> decode_reports(std::string_view message) {
     report.cause = reader.text();
     report.is_shard_broken = reader.u8() != 0;
     report.consecutive = reader.i64();
+    report.detail = reader.text();
     report.samples.resize(reader.count(kSampleBytes));
     for (FailedSample& sample : report.samples) {
       sample = read_sample(reader);

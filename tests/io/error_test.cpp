@@ -24,6 +24,23 @@ TEST_CASE("an error says what and where, and context set first wins", "[io][erro
         "bad header checksum [path: a.tar, byte: 512, sample: k\\x0a1, worker: 3]");
 }
 
+TEST_CASE("a detail stays with its error, is in no text, and is bounded", "[io][error]") {
+  Error error(ErrorCode::kUserFunction, "no such word");
+  CHECK(error.detail().empty());
+  const std::string bytes("pickled\0traceback", 17);
+  error.with_detail(bytes).with({.worker = 2});
+  CHECK(error.detail() == bytes);
+  CHECK(error.what() == std::string("no such word [worker: 2]"));
+  const Error copy = error;
+  error.with_detail("");
+  CHECK(error.detail().empty());
+  CHECK(copy.detail() == bytes);
+  error.with_detail(std::string(energon::kMaxErrorDetailBytes, 'x'));
+  CHECK(error.detail().size() == energon::kMaxErrorDetailBytes);
+  error.with_detail(std::string(energon::kMaxErrorDetailBytes + 1, 'x'));
+  CHECK(error.detail().empty());
+}
+
 TEST_CASE("an io error names the operation and the system's reason", "[io][error]") {
   CHECK(energon::io_error("cannot open file", ENOENT).code() == ErrorCode::kNotFound);
   CHECK(energon::io_error("cannot open file", EACCES).message() ==

@@ -56,7 +56,8 @@ void fail_to_rebuild(const RestoreKey& key) {
   try {
     throw;
   } catch (const Error& error) {
-    throw Error(error.code(), message(error.message()), error.context());
+    throw Error(error.code(), message(error.message()), error.context())
+        .with_detail(std::string(error.detail()));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kResourceExhausted, message("out of memory"));
   } catch (const std::exception& error) {

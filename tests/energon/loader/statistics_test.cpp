@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "energon/loader/failure_log.h"
 #include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"
 #include "io/error.h"
@@ -220,6 +221,40 @@ TEST_CASE("reports cross as they are, in messages of bounded size", "[loader][st
     }
   }
   CHECK(samples == 20'001);
+}
+
+TEST_CASE("the detail of a report crosses once and whole", "[loader][statistics]") {
+  std::vector<FailureReport> reports = {report_of(2), report_of(20'000), report_of(1),
+                                        report_of(1)};
+  reports[0].detail = std::string("a\0b", 3);
+  reports[1].detail = std::string(energon::kMaxErrorDetailBytes, 'x');
+  reports[2].detail = std::string(energon::kMaxErrorDetailBytes + 1, 'x');
+  std::vector<std::string> details;
+  for (const std::string& message : energon::encode_reports(reports)) {
+    CHECK(message.size() < std::size_t{600} << 10);
+    for (FailureReport& part : energon::decode_reports(message)) {
+      if (!part.detail.empty()) {
+        details.push_back(std::move(part.detail));
+      }
+    }
+  }
+  CHECK(details == std::vector{reports[0].detail, reports[1].detail});
+  CHECK(to_string(reports[0]) == to_string(report_of(2)));
+}
+
+TEST_CASE("a log of failures keeps the details of the newest", "[loader][statistics]") {
+  energon::FailureLog log("");
+  FailureReport report = report_of(1);
+  report.detail = "detail";
+  for (int i = 0; i < 100; ++i) {
+    log.add(report);
+  }
+  LoaderStatistics statistics;
+  log.fill(statistics);
+  REQUIRE(statistics.newest_reports.size() == 100);
+  CHECK(statistics.newest_reports[67].detail.empty());
+  CHECK(statistics.newest_reports[68].detail == "detail");
+  CHECK(statistics.newest_reports[99].detail == "detail");
 }
 
 TEST_CASE("a damaged message of reports is an error", "[loader][statistics]") {

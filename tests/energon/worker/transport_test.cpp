@@ -128,6 +128,20 @@ TEST_CASE("an error crosses with all it knows", "[loader][transport]") {
   CHECK(std::string(decoded.what()) == error.what());
   const Error plain(ErrorCode::kIo, "x");
   CHECK(std::string(energon::decode_error(energon::encode_error(plain)).what()) == "x");
+  CHECK(energon::decode_error(energon::encode_error(plain)).detail().empty());
+}
+
+TEST_CASE("the detail of an error crosses as it is", "[loader][transport]") {
+  for (const std::size_t size : {std::size_t{17}, energon::kMaxErrorDetailBytes}) {
+    Error error(ErrorCode::kUserFunction, std::string(100'000, 'm'),
+                {.path = std::string(100'000, 'p'), .sample_key = std::string(100'000, 'k')});
+    std::string detail(size, '\0');
+    detail.back() = '\xFF';
+    error.with_detail(detail);
+    const std::string encoded = energon::encode_error(error);
+    CHECK(encoded.size() < std::size_t{500} << 10);  // less than half of the ring of samples
+    CHECK(energon::decode_error(encoded).detail() == detail);
+  }
 }
 
 TEST_CASE("a message of megabytes is cut, not lost", "[loader][transport]") {
