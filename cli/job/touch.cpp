@@ -45,6 +45,12 @@ std::uint64_t sum_of(const Value& value) {
       for (const auto& [name, element] : content) {
         sum += sum_of(element);
       }
+    } else if constexpr (std::is_same_v<Kind, Tuple>) {
+      for (const Value& element : content.items) {
+        sum += sum_of(element);
+      }
+    } else if constexpr (std::is_same_v<Kind, BigInteger>) {
+      sum = sum_of(as_bytes(content.digits()));
     } else if constexpr (!std::is_same_v<Kind, LazyBytes>) {
       sum = word_at(reinterpret_cast<const std::byte*>(&content), sizeof(content));
     }

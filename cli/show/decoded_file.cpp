@@ -31,6 +31,18 @@ using ValueJson = nlohmann::ordered_json;
                   wanted, describe(value)));
 }
 
+ValueJson json_of(const Value& value);
+
+ValueJson json_of(const List& list) {
+  ValueJson json = ValueJson::array();
+  for (const Value& element : list) {
+    json.push_back(json_of(element));
+  }
+  return json;
+}
+
+// The library has no integer of any size: such a number is its digits, as binary, which no other
+// value is.
 ValueJson json_of(const Value& value) {
   return std::visit(Overloaded{
                         [](const SharedBytes& bytes) -> ValueJson {
@@ -44,13 +56,7 @@ ValueJson json_of(const Value& value) {
                                   {"shape", tensor.shape},
                                   {"digest", to_hex(xxh3_64(tensor.data.view))}};
                         },
-                        [](const List& list) -> ValueJson {
-                          ValueJson json = ValueJson::array();
-                          for (const Value& element : list) {
-                            json.push_back(json_of(element));
-                          }
-                          return json;
-                        },
+                        [](const List& list) -> ValueJson { return json_of(list); },
                         [](const Mapping& mapping) -> ValueJson {
                           ValueJson json = ValueJson::object();
                           for (const auto& [name, element] : mapping) {
@@ -61,8 +67,34 @@ ValueJson json_of(const Value& value) {
                         [](const LazyBytes& lazy) -> ValueJson { return lazy.describe(); },
                         [](Null) -> ValueJson { return nullptr; },
                         [](bool truth) -> ValueJson { return truth; },
+                        [](const Tuple& tuple) -> ValueJson { return json_of(tuple.items); },
+                        [](const BigInteger& integer) -> ValueJson {
+                          const std::string& digits = integer.digits();
+                          return ValueJson::binary({digits.begin(), digits.end()});
+                        },
                     },
                     value.base());
+}
+
+// As dump(2) of the library, but for its binary values.
+std::string text_of(const ValueJson& json, const std::string& line_begin) {
+  if (json.is_binary()) {
+    return {json.get_binary().begin(), json.get_binary().end()};
+  }
+  if (!json.is_structured() || json.empty()) {
+    return json.dump(-1, ' ', false, ValueJson::error_handler_t::replace);
+  }
+  const std::string inner = line_begin + "  ";
+  std::string text = json.is_object() ? "{" : "[";
+  for (const auto& item : json.items()) {
+    text += text.size() == 1 ? inner : "," + inner;
+    if (json.is_object()) {
+      text +=
+          ValueJson(item.key()).dump(-1, ' ', false, ValueJson::error_handler_t::replace) + ": ";
+    }
+    text += text_of(item.value(), inner);
+  }
+  return text + line_begin + (json.is_object() ? "}" : "]");
 }
 
 /// How the elements of an image lie in its tensor.
@@ -129,9 +161,7 @@ std::string wav_of(const Value& value) {
 
 }  // namespace
 
-std::string value_json(const Value& value) {
-  return json_of(value).dump(2, ' ', false, ValueJson::error_handler_t::replace) + "\n";
-}
+std::string value_json(const Value& value) { return text_of(json_of(value), "\n") + "\n"; }
 
 std::string decoded_file(const std::string& path, const Value& value) {
   const std::string suffix = std::filesystem::path(path).extension().string();

@@ -56,6 +56,8 @@ class HtmlTree {
             [&](const LazyBytes& lazy) { html_ += html_text(lazy.describe()); },
             [&](Null) { html_ += span_html("word", "null"); },
             [&](bool truth) { html_ += span_html("word", truth ? "true" : "false"); },
+            [&](const Tuple& tuple) { add_list(tuple.items, level); },
+            [&](const BigInteger& integer) { add_number(integer.digits()); },
         },
         value.base());
   }
@@ -70,6 +72,12 @@ class HtmlTree {
       html_ += span_html(
           "type", fmt::format(" … of {}", human_bytes(static_cast<std::uint64_t>(text.size()))));
     }
+  }
+
+  void add_number(std::string_view digits) {
+    const std::string_view shown = digits.substr(0, kMostText);
+    html_ +=
+        span_html("number", fmt::format("{}{}", shown, shown.size() < digits.size() ? "…" : ""));
   }
 
   void add_list(const List& list, int level) {

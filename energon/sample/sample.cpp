@@ -53,22 +53,25 @@ void feed(Xxh3Stream& stream, const Value& value) {
   }
   const auto kind = static_cast<std::byte>(value.base().index());
   stream.update({&kind, 1});
-  std::visit(Overloaded{
-                 [&](const SharedBytes& bytes) { stream.update_field(bytes.view); },
-                 [&](const std::string& text) { stream.update_field(as_bytes(text)); },
-                 [&](const std::int64_t& integer) { feed_number(stream, &integer); },
-                 [&](const double& number) { feed_number(stream, &number); },
-                 [&](const Tensor& tensor) { feed_content(stream, tensor); },
-                 [&](const List& list) { feed_content(stream, list); },
-                 [&](const Mapping& mapping) { feed_content(stream, mapping); },
-                 [](const LazyBytes&) {},  // fetched above
-                 [](Null) {},
-                 [&](bool truth) {
-                   const auto byte = static_cast<std::byte>(truth);
-                   stream.update({&byte, 1});
-                 },
-             },
-             value.base());
+  std::visit(
+      Overloaded{
+          [&](const SharedBytes& bytes) { stream.update_field(bytes.view); },
+          [&](const std::string& text) { stream.update_field(as_bytes(text)); },
+          [&](const std::int64_t& integer) { feed_number(stream, &integer); },
+          [&](const double& number) { feed_number(stream, &number); },
+          [&](const Tensor& tensor) { feed_content(stream, tensor); },
+          [&](const List& list) { feed_content(stream, list); },
+          [&](const Mapping& mapping) { feed_content(stream, mapping); },
+          [](const LazyBytes&) {},  // fetched above
+          [](Null) {},
+          [&](bool truth) {
+            const auto byte = static_cast<std::byte>(truth);
+            stream.update({&byte, 1});
+          },
+          [&](const Tuple& tuple) { feed_content(stream, tuple.items); },
+          [&](const BigInteger& integer) { stream.update_field(as_bytes(integer.digits())); },
+      },
+      value.base());
 }
 
 std::uint64_t payload_bytes(const Value& value) {
@@ -93,6 +96,8 @@ std::uint64_t payload_bytes(const Value& value) {
           [](const LazyBytes&) -> std::uint64_t { return 0; },
           [](Null) -> std::uint64_t { return 0; },
           [](bool) -> std::uint64_t { return 1; },
+          [&](const Tuple& tuple) { return sum_of(tuple.items, std::identity()); },
+          [](const BigInteger& integer) -> std::uint64_t { return integer.digits().size(); },
       },
       value.base());
 }
@@ -121,6 +126,25 @@ std::string element_name(std::string_view name, std::size_t i) {
 }
 
 }  // namespace
+
+BigInteger::BigInteger(std::string digits) : digits_(std::move(digits)) {
+  if (!is_valid(digits_)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is no integer: it must be decimal digits without leading zeros, "
+                            "behind a '-' if it is below 0",
+                            printable(digits_)));
+  }
+}
+
+bool BigInteger::is_valid(std::string_view digits) {
+  const bool is_negative = digits.starts_with('-');
+  if (is_negative) {
+    digits.remove_prefix(1);
+  }
+  const bool has_only_digits =
+      !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  return has_only_digits && (digits.front() != '0' || (digits.size() == 1 && !is_negative));
+}
 
 std::size_t size_of(DType dtype) {
   switch (dtype) {
@@ -220,6 +244,14 @@ const Mapping& Sample::mapping(std::string_view name) const {
   return get_as<Mapping>(at(name), name, "a mapping");
 }
 
+const Tuple& Sample::tuple(std::string_view name) const {
+  return get_as<Tuple>(at(name), name, "a tuple");
+}
+
+const BigInteger& Sample::big_integer(std::string_view name) const {
+  return get_as<BigInteger>(at(name), name, "an integer of any size");
+}
+
 std::vector<SharedBytes> Sample::bytes_list(std::string_view name) const {
   const List& values = list(name);
   std::vector<SharedBytes> result;
@@ -265,6 +297,15 @@ std::string describe(const Value& value) {
           [](const LazyBytes& lazy) { return fmt::format("lazy bytes ({})", lazy.describe()); },
           [](Null) { return std::string("null"); },
           [](bool truth) { return std::string(truth ? "true" : "false"); },
+          [](const Tuple& tuple) { return fmt::format("a tuple of {}", tuple.items.size()); },
+          [](const BigInteger& integer) {
+            constexpr std::size_t kMostShown = 40;
+            const std::string& digits = integer.digits();
+            return digits.size() <= kMostShown
+                       ? fmt::format("the integer {}", digits)
+                       : fmt::format("an integer of {} digits",
+                                     digits.size() - (digits.front() == '-' ? 1 : 0));
+          },
       },
       value.base());
 }

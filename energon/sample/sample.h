@@ -57,13 +57,37 @@ using Mapping = std::vector<std::pair<std::string, Value>>;  ///< ordered
 /// The value of a field that has none, such as a null of JSON.
 using Null = std::monostate;
 
-/// The types a field may have. Their indexes are sent between processes: append, never reorder.
-/// LazyBytes cannot be sent.
+/// A list of fixed length, which languages such as Python tell apart from a List. Batch functions
+/// take it as one value.
+struct Tuple {
+  List items;
+};
+
+/// An integer that std::int64_t may not hold, as decimal text.
+class BigInteger {
+ public:
+  /// Digits without leading zeros, behind a '-' if it is below 0. Throws Error (kInvalidArgument)
+  /// for any other text.
+  explicit BigInteger(std::string digits);
+  static bool is_valid(std::string_view digits);
+
+  const std::string& digits() const { return digits_; }
+  bool operator==(const BigInteger&) const = default;
+
+ private:
+  std::string digits_;
+};
+
+/// The types a field may have. Digests have their indexes: append, never reorder. LazyBytes cannot
+/// be sent between processes.
 using ValueBase = std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List,
-                               Mapping, LazyBytes, Null, bool>;
+                               Mapping, LazyBytes, Null, bool, Tuple, BigInteger>;
+
+/// How many lists, tuples and mappings of a field may lie in one another if it leaves a process.
+inline constexpr int kMaxValueDepth = 64;
 
 /// One field: bytes of a part, text, a number, a tensor, a collection of values, bytes that are
-/// fetched on demand, nothing, or a truth value.
+/// fetched on demand, nothing, a truth value, or an integer of any size.
 struct Value : ValueBase {
   using Base = ValueBase;
   using Base::Base;
@@ -122,6 +146,8 @@ struct Sample {
   bool boolean(std::string_view name) const;
   const List& list(std::string_view name) const;
   const Mapping& mapping(std::string_view name) const;
+  const Tuple& tuple(std::string_view name) const;
+  const BigInteger& big_integer(std::string_view name) const;
   /// Of a list, as a batch has for each part: bytes() of each element.
   std::vector<SharedBytes> bytes_list(std::string_view name) const;
   /// text() of each element of a list.

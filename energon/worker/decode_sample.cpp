@@ -19,7 +19,7 @@ class Decoder {
       : reader_(reader), slots_(slots) {}
 
   Value value(int depth) {
-    if (depth > encoded_form::kMaxDepth) {
+    if (depth > kMaxValueDepth) {
       reader_.fail("values are too deeply nested");
     }
     switch (static_cast<encoded_form::Kind>(reader_.u8())) {
@@ -33,15 +33,12 @@ class Decoder {
         return reader_.f64();
       case encoded_form::Kind::kTensor:
         return tensor();
-      case encoded_form::Kind::kList: {
-        List list;
-        const std::uint32_t count = reader_.count(1);
-        list.reserve(count);
-        for (std::uint32_t i = 0; i < count; ++i) {
-          list.push_back(value(depth + 1));
-        }
-        return list;
-      }
+      case encoded_form::Kind::kList:
+        return list(depth + 1);
+      case encoded_form::Kind::kTuple:
+        return Tuple{list(depth + 1)};
+      case encoded_form::Kind::kBigInteger:
+        return big_integer();
       case encoded_form::Kind::kMapping:
         return mapping(depth + 1);
       case encoded_form::Kind::kNull:
@@ -80,6 +77,24 @@ class Decoder {
     }
     const SharedBytes& slot = slots_[place.slot];
     return {slot.view.subspan(place.offset, place.size), slot.owner};
+  }
+
+  List list(int depth) {
+    List list;
+    const std::uint32_t count = reader_.count(1);
+    list.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      list.push_back(value(depth));
+    }
+    return list;
+  }
+
+  BigInteger big_integer() {
+    std::string digits(reader_.text());
+    if (!BigInteger::is_valid(digits)) {
+      reader_.fail("an integer is no decimal number");
+    }
+    return BigInteger(std::move(digits));
   }
 
   bool truth() {

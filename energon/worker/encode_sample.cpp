@@ -24,17 +24,17 @@ class Encoder {
   Encoder(PayloadPlacer& placer, ByteWriter& writer) : placer_(placer), writer_(writer) {}
 
   void value(const Value& value) {
-    if (depth_ > encoded_form::kMaxDepth) {
+    if (depth_ > kMaxValueDepth) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("field '{}' has lists and mappings nested in more than {} others, "
                               "which cannot leave a worker",
-                              printable(outermost_), encoded_form::kMaxDepth));
+                              printable(outermost_), kMaxValueDepth));
     }
     if (const List* const list = std::get_if<List>(&value.base()); list && is_bytes_list(*list)) {
       bytes_list(*list);
       return;
     }
-    writer_.u8(static_cast<std::uint8_t>(value.base().index()));
+    writer_.u8(static_cast<std::uint8_t>(encoded_form::kind_of(value)));
     std::visit(Overloaded{
                    [&](const SharedBytes& bytes) { payload(bytes); },
                    [&](const std::string& text) { writer_.text(text); },
@@ -50,6 +50,8 @@ class Encoder {
                    [&](const LazyBytes& lazy) { refuse(lazy); },
                    [](Null) {},
                    [&](bool truth) { writer_.u8(truth ? 1 : 0); },
+                   [&](const Tuple& tuple) { list(tuple.items); },
+                   [&](const BigInteger& integer) { writer_.text(integer.digits()); },
                },
                value.base());
   }

@@ -11,10 +11,8 @@
 
 namespace energon::encoded_form {
 
-inline constexpr int kMaxDepth = 64;
-
-// Kinds of values, in the order of Value's alternatives, of which kLazy does not cross. Then a list
-// of which all values are bytes.
+// Kinds of values. The first are in the order of Value's alternatives, of which kLazy does not
+// cross. kBytesList is a list of which all values are bytes.
 enum class Kind : std::uint8_t {
   kBytes,
   kText,
@@ -26,9 +24,18 @@ enum class Kind : std::uint8_t {
   kLazy,
   kNull,
   kBool,
-  kBytesList
+  kBytesList,
+  kTuple,
+  kBigInteger
 };
-static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind::kBytesList));
+static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind::kBigInteger));
+
+/// The kind of a value that is no list of bytes.
+inline Kind kind_of(const Value& value) {
+  const auto index = static_cast<std::uint8_t>(value.base().index());
+  const bool is_behind = index >= static_cast<std::uint8_t>(Kind::kBytesList);
+  return static_cast<Kind>(index + (is_behind ? 1 : 0));
+}
 
 // Elements of the flat arrays. They have no padding, whose bytes would be undefined.
 struct EncodedPayload {

@@ -47,6 +47,12 @@ void for_each_payload(const Value& value, const Visitor& visit) {
                  [](const LazyBytes&) {},
                  [](Null) {},
                  [](bool) {},
+                 [&](const Tuple& tuple) {
+                   for (const Value& element : tuple.items) {
+                     for_each_payload(element, visit);
+                   }
+                 },
+                 [](const BigInteger&) {},
              },
              value.base());
 }

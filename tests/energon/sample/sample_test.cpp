@@ -116,6 +116,44 @@ TEST_CASE("null and truth values are kinds of their own", "[sample]") {
   CHECK(std::ranges::adjacent_find(digests) == digests.end());
 }
 
+TEST_CASE("tuples and integers of any size are kinds of their own", "[sample]") {
+  Sample made;
+  made.set("tuple", energon::Tuple{{std::int64_t{1}, std::string("two")}});
+  made.set("list", List{std::int64_t{1}, std::string("two")});
+  made.set("large", energon::BigInteger("1180591620717411303424"));
+  CHECK(made.tuple("tuple").items.size() == 2);
+  CHECK(made.big_integer("large").digits() == "1180591620717411303424");
+  CHECK(describe(made.at("tuple")) == "a tuple of 2");
+  CHECK(describe(made.at("large")) == "the integer 1180591620717411303424");
+  CHECK(describe(energon::BigInteger("-1" + std::string(50, '0'))) == "an integer of 51 digits");
+  CHECK_THAT(error_of([&] { made.list("tuple"); }, ErrorCode::kInvalidArgument),
+             Catch::Contains("field 'tuple' is a tuple of 2, not a list"));
+  CHECK_THAT(error_of([&] { made.integer("large"); }, ErrorCode::kInvalidArgument),
+             Catch::Contains("is the integer 1180591620717411303424"));
+  CHECK(payload_bytes(made) == 2 * (8 + 3) + 22);
+  const auto digest_of = [](energon::Value value) {
+    Sample one;
+    one.set("x", std::move(value));
+    return digest(one);
+  };
+  CHECK(digest_of(made.at("tuple")) != digest_of(made.at("list")));
+  CHECK(digest_of(made.at("large")) != digest_of(std::string("1180591620717411303424")));
+  CHECK(digest_of(energon::BigInteger("7")) != digest_of(energon::BigInteger("8")));
+}
+
+TEST_CASE("the text of an integer has one form", "[sample]") {
+  for (const char* digits : {"0", "7", "-7", "10", "18446744073709551616"}) {
+    CHECK(energon::BigInteger(digits).digits() == digits);
+  }
+  for (const char* digits :
+       {"", "-", "-0", "00", "01", "+1", " 1", "1 ", "1.0", "1e3", "0x10", "--1"}) {
+    CAPTURE(digits);
+    CHECK_FALSE(energon::BigInteger::is_valid(digits));
+    CHECK_THAT(error_of([&] { energon::BigInteger{digits}; }, ErrorCode::kInvalidArgument),
+               Catch::Contains("is no integer"));
+  }
+}
+
 TEST_CASE("setting a field replaces it where it stands", "[sample]") {
   Sample made = sample();
   const std::size_t fields = made.fields.size();

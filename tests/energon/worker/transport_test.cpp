@@ -42,14 +42,17 @@ Sample example() {
   sample.keys = {"a", "b/c"};
   sample.restore_key =
       energon::RestoreKey::from_text("LogicalShard(0,1)/Batch(1)[Webdataset(0,1),Webdataset(0,2)]");
-  sample.fields = {{"txt", energon::List{bytes("hello"), bytes("")}},
-                   {"mixed", energon::List{bytes("part"), std::string("text")}},
-                   {"label", std::int64_t{-7}},
-                   {"weight", 0.25},
-                   {"caption", std::string("caf\xc3\xa9")},
-                   {"tensor", Tensor{energon::DType::kInt16, {2, 1}, bytes("\1\0\2\0"sv)}},
-                   {"meta", energon::Mapping{{"x", energon::List{}}}},
-                   {"json", energon::List{energon::Null(), true, false}}};
+  sample.fields = {
+      {"txt", energon::List{bytes("hello"), bytes("")}},
+      {"mixed", energon::List{bytes("part"), std::string("text")}},
+      {"label", std::int64_t{-7}},
+      {"weight", 0.25},
+      {"caption", std::string("caf\xc3\xa9")},
+      {"tensor", Tensor{energon::DType::kInt16, {2, 1}, bytes("\1\0\2\0"sv)}},
+      {"meta", energon::Mapping{{"x", energon::List{}}}},
+      {"json", energon::List{energon::Null(), true, false}},
+      {"tuple", energon::Tuple{{std::int64_t{1}, bytes("in a tuple"), energon::Tuple{}}}},
+      {"large", energon::BigInteger("-1180591620717411303424")}};
   const auto shard = std::make_shared<const energon::SourceShard>(
       energon::SourceShard{"/data", "s.tar", R"({"kind":"text"})"});
   sample.sources = {{.shard = shard, .index_in_shard = 3},
@@ -67,6 +70,9 @@ TEST_CASE("a sample of all kinds of values crosses as it is", "[loader][transpor
   const Sample decoded = energon::decode_sample(writer.bytes(), slots);
   CHECK(digest(decoded) == digest(example()));
   CHECK(std::get<bool>(decoded.list("json").at(1).base()));
+  CHECK(std::get<SharedBytes>(decoded.tuple("tuple").items.at(1).base()).text() == "in a tuple");
+  CHECK(std::get<energon::Tuple>(decoded.tuple("tuple").items.at(2).base()).items.empty());
+  CHECK(decoded.big_integer("large").digits() == "-1180591620717411303424");
   CHECK(decoded.keys == example().keys);
   CHECK(decoded.restore_key == example().restore_key);
   CHECK(decoded.sources.at(1).index_in_shard == 4);
@@ -144,6 +150,17 @@ TEST_CASE("the detail of an error crosses as it is", "[loader][transport]") {
   }
 }
 
+TEST_CASE("an integer that is no number is damage", "[loader][transport]") {
+  Sample sample;
+  sample.fields = {{"n", energon::BigInteger("123456789")}};
+  Gather gather;
+  ByteWriter writer;
+  energon::encode_sample(sample, gather, writer);
+  std::string encoded = writer.bytes();
+  encoded.replace(encoded.find("123456789"), 3, "1x3");
+  CHECK_THROWS_WITH(energon::decode_sample(encoded, {}), Catch::Contains("no decimal number"));
+}
+
 TEST_CASE("a message of megabytes is cut, not lost", "[loader][transport]") {
   const Error error(ErrorCode::kInvalidArgument, std::string(10'000'000, 'x'));
   CHECK(energon::decode_error(energon::encode_error(error)).message().size() == 64 * 1024);
@@ -182,8 +199,9 @@ TEST_CASE("values that are nested too deeply are refused where they are sent",
   const auto nested = [](int levels) {
     energon::Value value = std::int64_t{1};
     for (int i = 0; i < levels; ++i) {
-      value = i % 2 == 0 ? energon::Value(energon::List{std::move(value)})
-                         : energon::Value(energon::Mapping{{"inner", std::move(value)}});
+      value = i % 3 == 0   ? energon::Value(energon::List{std::move(value)})
+              : i % 3 == 1 ? energon::Value(energon::Mapping{{"inner", std::move(value)}})
+                           : energon::Value(energon::Tuple{{std::move(value)}});
     }
     Sample sample;
     sample.fields = {{"deep", std::move(value)}};
