@@ -6,6 +6,9 @@ cd "$(dirname "$0")/.."
 
 bash tools/install_dependencies.sh
 
+# Without an environment the Python package is neither built nor tested.
+bash python/make_environment.sh build/python_environment || [ $? -eq 77 ]
+
 presets=("${@:-dev}")
 if [ "${presets[0]}" = all ]; then
   presets=(dev asan tsan)

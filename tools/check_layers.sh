@@ -43,6 +43,7 @@ rooms=(
   "wrappers/batching"
   "wrappers/recipe"
   "energon"
+  "python/src"
   "bench/support"
   "bench"
   "cli/show"
@@ -69,6 +70,7 @@ owners=(
   "libav[a-z]*|media/av"
   "libsw[a-z]*|media/av"
   "soxr|media/transform"
+  "nanobind|python/src"
   "sentencepiece_processor|media/tokens"
 )
 
@@ -94,11 +96,11 @@ while read -r folder; do
     echo "$folder: no row in tools/check_layers.sh"
     status=1
   fi
-done < <(find io energon media wrappers cli bench \( -name '*.h' -o -name '*.cpp' \) -printf '%h\n' | sort -u)
+done < <(find io energon media wrappers cli python bench \( -name '*.h' -o -name '*.cpp' \) -printf '%h\n' | sort -u)
 for owner in "${owners[@]}"; do
   header=${owner%%|*}
   folder=${owner#*|}
-  if grep -rnE "^#include <$header[/.]" io energon media wrappers cli --include='*.h' --include='*.cpp' | grep -vE "^$folder/"; then
+  if grep -rnE "^#include <$header[/.]" io energon media wrappers cli python --include='*.h' --include='*.cpp' | grep -vE "^$folder/"; then
     status=1
   fi
 done

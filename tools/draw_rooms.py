@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "rooms.svg"
 # From the top of the picture to its bottom: what a row is called, and which rooms stand in it.
 ROWS = (
-    ("the program", r"cli(/.*)?"),
+    ("programs", r"cli(/.*)?|python/src"),
     ("stages", r"wrappers/.*"),
     ("decoding", r"media(/.*)?"),
     ("interfaces", r"energon/(distributed|protocols|compat|torch)"),

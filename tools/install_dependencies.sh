@@ -11,7 +11,7 @@ packages=(
 )
 # What tests and developers need besides; "minimal" leaves it out.
 if [ "${1:-}" != minimal ]; then
-  packages+=(ccache libtorch-dev libgloo-dev catch2 clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 strace valgrind chromium)
+  packages+=(ccache libtorch-dev libgloo-dev catch2 clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 python3-dev python3-venv strace valgrind chromium)
 fi
 
 missing=()

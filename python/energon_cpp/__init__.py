@@ -1,0 +1,56 @@
+"""energon_cpp: a native loader of multimodal WebDatasets.
+
+    import energon_cpp as energon
+
+    dataset = energon.get_train_dataset(
+        "recipe.yaml", worker_config=energon.WorkerConfig.default_worker_config(2), batch_size=64
+    )
+    with energon.get_savable_loader(dataset) as loader:
+        for batch in loader:
+            ...
+
+The names are those of Megatron-Energon where the meaning is the same.
+"""
+
+from ._core import Buffer, LoaderState, RestoreKey, SourceInfo, Sources, Tensor
+from ._errors import (
+    CancelledError,
+    CorruptDataError,
+    EnergonError,
+    FatalSampleError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+    SkipSample,
+    StateMismatchError,
+    StorageError,
+    UnsupportedError,
+    UserFunctionError,
+    WaitTimeoutError,
+    WorkerDiedError,
+)
+from ._sample import Batch, CrudeSample, Sample, basic_sample_keys, edataclass
+from .batching import batch_list, batch_pad_stack, batch_stack, generic_batch
+from .datasets import Dataset, get_train_dataset, get_val_dataset
+from .decoder import SampleDecoder
+from .loaders import BasicDataLoader, SavableDataLoader, get_loader, get_savable_loader
+from .sample_types import (
+    CaptioningSample,
+    ImageClassificationSample,
+    ImageSample,
+    InterleavedSample,
+    MultiChoiceVQASample,
+    OCRSample,
+    SimilarityInterleavedSample,
+    TextSample,
+    VidQASample,
+    VQAOCRSample,
+    VQASample,
+)
+from .task_encoder import Cooker, DefaultTaskEncoder, TaskEncoder, cooker, stateless
+from .worker_config import WorkerConfig, default_worker_config
+
+__version__ = "0.1.0"
+
+__all__ = [name for name in dir() if not name.startswith("_")]

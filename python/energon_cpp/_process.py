@@ -1,0 +1,46 @@
+"""What happens in the interpreter around the forks of a loader."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import sys
+
+
+def descriptors_to_keep() -> list[int]:
+    """The pipe of multiprocessing's resource tracker, which workers may use."""
+    tracker = sys.modules.get("multiprocessing.resource_tracker")
+    if tracker is None:
+        return []
+    descriptor = getattr(tracker._resource_tracker, "_fd", None)
+    return [] if descriptor is None else [descriptor]
+
+
+def before_fork() -> None:
+    """Text that waits to be written must not be written by both processes."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # there is none, or it is closed
+
+
+def begin_fork_server() -> None:
+    """Workers share the memory of what exists now: the collector must not write into it."""
+    gc.disable()
+    gc.freeze()
+
+
+def begin_worker() -> None:
+    gc.enable()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        except (AttributeError, OSError, ValueError):
+            pass
+    if faulthandler.is_enabled():
+        faulthandler.disable()
+        faulthandler.enable()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)

@@ -1,0 +1,199 @@
+"""Samples and batches: Sample, Batch, CrudeSample, and dataclasses of yours that derive from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Iterator, TypeVar
+
+from ._core import Origin, RestoreKey, SourceInfo, Sources
+
+_OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
+
+T = TypeVar("T", bound="Item")
+
+
+class Item:
+    """Fields by attribute (`batch.image`) or by name (`batch["image"]`).
+
+    Keys, restore key, subflavors and sources stay in the library until they are asked for. The
+    mapping methods (keys, values, items, in, len, **) show the fields only.
+    """
+
+    __slots__ = ("_origin",)
+    _origin: Origin
+
+    def _field_names(self) -> list[str]:
+        names = [name for name in field_names(self) if name not in _OWN]
+        return [name for name in names if _is_set(self, name)]
+
+    def __getattr__(self, name: str) -> Any:
+        # Called only for what the object does not have.
+        if name in _OWN:
+            try:
+                origin = object.__getattribute__(self, "_origin")
+            except AttributeError:
+                raise AttributeError(f"'{name}' was not set") from None
+            value = _own_value(name, origin)
+            object.__setattr__(self, name, value)
+            return value
+        if name.startswith("__") or name == "_origin":
+            raise AttributeError(name)
+        raise AttributeError(f"there is no field '{name}'; fields: {', '.join(self.keys())}")
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _OWN and name not in field_names(self):
+            raise KeyError(f"there is no field '{name}'; fields: {', '.join(self.keys())}")
+        if name not in _OWN and not _is_set(self, name):
+            raise KeyError(f"field '{name}' was not set")
+        return getattr(self, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _OWN or name in self._field_names()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._field_names())
+
+    def __len__(self) -> int:
+        return len(self._field_names())
+
+    def keys(self) -> list[str]:
+        return self._field_names()
+
+    def values(self) -> list[Any]:
+        return [getattr(self, name) for name in self._field_names()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name in self._field_names()]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self, name) if name in self else default
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.items())
+        return f"{type(self).__name__}({fields})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = [*_OWN, *self._field_names()]
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def derive_from(cls: type[T], base: Any, **fields: Any) -> T:
+        """An object of this class with key, restore key, subflavors and sources of `base`."""
+        own = {}
+        for name in _OWN:
+            try:
+                own[name] = base[name] if isinstance(base, dict) else getattr(base, name)
+            except (KeyError, AttributeError):
+                pass
+        return cls(**{**own, **fields})
+
+
+def _own_value(name: str, origin: Origin) -> Any:
+    """Of a batch, keys and subflavors are lists."""
+    if name == "__key__":
+        return origin.keys() if origin.is_batch else origin.key()
+    if name == "__restore_key__":
+        return origin.restore_key()
+    if name == "__sources__":
+        return origin.sources()
+    subflavors = origin.subflavors()
+    if origin.is_batch:
+        return subflavors
+    return subflavors[0] if subflavors else {}
+
+
+def _is_set(item: Item, name: str) -> bool:
+    try:
+        object.__getattribute__(item, name)
+    except AttributeError:
+        return False
+    return True
+
+
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
+class Sample(Item):
+    """One sample. Base of the sample types, and of dataclasses of yours."""
+
+    __key__: str = dataclasses.field(default_factory=str)
+    __restore_key__: RestoreKey | None = dataclasses.field(default_factory=lambda: None)
+    __subflavors__: dict[str, Any] | None = dataclasses.field(default_factory=lambda: None)
+    __sources__: Sources | tuple[SourceInfo, ...] | None = dataclasses.field(
+        default_factory=lambda: None
+    )
+
+
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
+class Batch(Item):
+    """A batch. Its keys and subflavors are lists with one for each sample."""
+
+    __key__: list[str] = dataclasses.field(default_factory=list)
+    __restore_key__: RestoreKey | None = dataclasses.field(default_factory=lambda: None)
+    __subflavors__: list[dict[str, Any]] | None = dataclasses.field(default_factory=lambda: None)
+    __sources__: Sources | tuple[SourceInfo, ...] | None = dataclasses.field(
+        default_factory=lambda: None
+    )
+
+    def to(self, *args: Any, **kwargs: Any) -> "Batch":
+        """A batch whose tensors are `tensor.to(*args, **kwargs)`, also those in lists and dicts."""
+        moved = type(self).__new__(type(self))
+        moved.__setstate__(_moved(self.__getstate__(), args, kwargs))
+        return moved
+
+
+def _moved(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {name: _moved(part, args, kwargs) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_moved(part, args, kwargs) for part in value]
+    return value.to(*args, **kwargs) if hasattr(value, "to") else value
+
+
+class CrudeSample(dict[str, Any]):
+    """The parts of a sample as they are in the data, by name: a dict. It also has the entries
+    `__key__`, `__restore_key__`, `__subflavors__` and `__sources__`."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            names = ", ".join(key for key in self if key not in _OWN)
+            raise AttributeError(f"there is no part '{name}'; parts: {names}") from None
+
+
+def basic_sample_keys(sample: Any) -> dict[str, Any]:
+    """Key, restore key, subflavors and sources of a crude sample, for the constructor of another."""
+    return {name: sample[name] for name in _OWN}
+
+
+_declared: dict[Any, tuple[str, ...]] = {}
+
+
+def _declared_names(kind: Any) -> tuple[str, ...]:
+    if kind not in _declared:
+        fields = getattr(kind, "__dataclass_fields__", None)
+        _declared[kind] = tuple(kind._fields if fields is None else fields)
+    return _declared[kind]
+
+
+def field_names(value: Any) -> tuple[str, ...]:
+    """Names of the fields of a dataclass or named tuple, with those that were added to a Sample or
+    Batch."""
+    names = _declared_names(type(value))
+    if isinstance(value, Item):
+        more = [name for name in getattr(value, "__dict__", ()) if name not in names]
+        return (*names, *more) if more else names
+    return names
+
+
+def edataclass(kind: type) -> Any:
+    """@dataclass(kw_only=True, slots=True), as in Energon."""
+    return dataclasses.dataclass(kw_only=True, slots=True, eq=False)(kind)

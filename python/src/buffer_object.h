@@ -1,0 +1,26 @@
+// The Python class Buffer: bytes in the memory of a batch, without a copy.
+
+#pragma once
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include "io/bytes.h"
+
+namespace energon::python {
+
+/// Parts with more bytes than this become a Buffer, smaller ones `bytes`: a copy costs less than an
+/// object that holds a slot of shared memory.
+inline constexpr std::size_t kLargestCopiedPart = std::size_t{16} << 10;
+
+struct BufferObject {
+  SharedBytes bytes;
+  bool writable = false;
+};
+
+/// `bytes` of Python, or a Buffer if they are large.
+nanobind::object bytes_to_python(const SharedBytes& bytes);
+
+void bind_buffer(nanobind::module_& module);
+
+}  // namespace energon::python

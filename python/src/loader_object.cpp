@@ -1,0 +1,222 @@
+#include "python/src/loader_object.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "energon/loader/basic_data_loader.h"
+#include "energon/loader/savable_data_loader.h"
+#include "energon/worker/statistics.h"
+#include "python/src/epoch_object.h"
+#include "python/src/gil.h"
+#include "python/src/pipeline_object.h"
+#include "python/src/python_failure.h"
+
+namespace nb = nanobind;
+
+namespace energon::python {
+namespace {
+
+// nlohmann's JSON as objects of Python.
+nb::object parse(const Config& config) {
+  return nb::module_::import_("json").attr("loads")(config.dump());
+}
+
+// Whether functions run in this process, whose random numbers they must leave as they are.
+bool shares_random(const PipelineObject& pipeline, const nb::dict& options) {
+  return pipeline.calls_python && nb::cast<int>(options["num_workers"]) == 0;
+}
+
+// Runs `function` without the GIL.
+template <class Function>
+auto released(Function&& function) {
+  const ReleaseGil gil;
+  return std::forward<Function>(function)();
+}
+
+/// Marks that a thread is in next().
+class Waiting {
+ public:
+  explicit Waiting(std::atomic<int>& count) : count_(count) { ++count_; }
+  ~Waiting() { --count_; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
+class LoaderObject {
+ public:
+  LoaderObject(const PipelineObject& pipeline, const nb::dict& options)
+      : pipeline_(pipeline),
+        shares_random_(shares_random(pipeline, options)),
+        // With the GIL: the fork happens here.
+        loader_(std::make_unique<SavableDataLoader>(pipeline.make_pipeline,
+                                                    read_loader_options(options))) {}
+  ~LoaderObject() {
+    released([this] { loader_.reset(); });
+  }
+  LoaderObject(const LoaderObject&) = delete;
+  LoaderObject& operator=(const LoaderObject&) = delete;
+
+  // If a function in this process was interrupted, the loader goes on from its position.
+  nb::object next() {
+    const Waiting waiting(waits_);
+    forget_interrupt();
+    try {
+      return next_batch(pipeline_, shares_random_, [this] { return loader_->next(); });
+    } catch (const Error&) {
+      if (raise_interrupt()) {
+        loader_->restore_state_rank(loader_->save_state_rank());
+        throw nb::python_error();
+      }
+      throw;
+    }
+  }
+  /// Whether a thread is in next().
+  bool waits() const { return waits_; }
+  SavableDataLoaderState save() {
+    return released([this] { return loader_->save_state_rank(); });
+  }
+  void restore(const SavableDataLoaderState& state) {
+    released([&] { loader_->restore_state_rank(state); });
+  }
+  void stop_and_restore(const SavableDataLoaderState& state) {
+    released([&] { energon::stop_and_restore(*loader_, state); });
+  }
+  void stop() {
+    released([this] { loader_->stop(); });
+  }
+  void close() {
+    released([this] { loader_->close(); });
+  }
+  nb::object restore_sample(const RestoreKey& key) {
+    return delivered(pipeline_, released([&] { return loader_->restore_sample(key); }));
+  }
+  nb::object stats() {
+    return parse(released([this] { return to_json(loader_->stats()); }));
+  }
+  nb::object config() {
+    return parse(released([this] { return loader_->config(); }));
+  }
+  std::optional<std::int64_t> size() {
+    return released([this] { return loader_->size(); });
+  }
+  std::optional<std::int64_t> batches_left() {
+    return released([this] { return loader_->batches_left(); });
+  }
+  std::int64_t epoch() const { return loader_->epoch(); }
+  std::vector<int> worker_pids() const { return loader_->worker_pids(); }
+
+ private:
+  const PipelineObject pipeline_;
+  const bool shares_random_;
+  std::atomic<int> waits_ = 0;
+  std::unique_ptr<SavableDataLoader> loader_;
+};
+
+class IterationObject {
+ public:
+  IterationObject(const PipelineObject& pipeline, bool shares_random, BatchIteration iteration)
+      : pipeline_(pipeline),
+        shares_random_(shares_random),
+        iteration_(std::make_unique<BatchIteration>(std::move(iteration))) {}
+  ~IterationObject() {
+    released([this] { iteration_.reset(); });
+  }
+  IterationObject(const IterationObject&) = delete;
+  IterationObject& operator=(const IterationObject&) = delete;
+
+  nb::object next() {
+    const Waiting waiting(waits_);
+    return next_batch(pipeline_, shares_random_, [this] { return iteration_->next(); });
+  }
+  bool waits() const { return waits_; }
+  void close() {
+    released([this] { iteration_->close(); });
+  }
+  nb::object stats() {
+    return parse(released([this] { return to_json(iteration_->stats()); }));
+  }
+
+ private:
+  const PipelineObject pipeline_;
+  const bool shares_random_;
+  std::atomic<int> waits_ = 0;
+  std::unique_ptr<BatchIteration> iteration_;
+};
+
+class BasicLoaderObject {
+ public:
+  BasicLoaderObject(const PipelineObject& pipeline, const nb::dict& options)
+      : pipeline_(pipeline),
+        shares_random_(shares_random(pipeline, options)),
+        loader_(pipeline.make_pipeline, read_loader_options(options)) {}
+
+  // With the GIL: the fork happens here.
+  std::unique_ptr<IterationObject> iterate() const {
+    return std::make_unique<IterationObject>(pipeline_, shares_random_, loader_.iterate());
+  }
+  nb::object restore_sample(const RestoreKey& key) {
+    return delivered(pipeline_, released([&] { return loader_.restore_sample(key); }));
+  }
+  std::optional<std::int64_t> size() {
+    return released([this] { return loader_.size(); });
+  }
+
+ private:
+  const PipelineObject pipeline_;
+  const bool shares_random_;
+  BasicDataLoader loader_;
+};
+
+void bind_savable(nb::module_& module) {
+  nb::class_<LoaderObject>(module, "Loader", "The native half of SavableDataLoader.")
+      .def(nb::init<const PipelineObject&, const nb::dict&>(), nb::arg("pipeline"),
+           nb::arg("options"))
+      .def("next", &LoaderObject::next, nb::sig("def next(self) -> typing.Any"),
+           "The next batch; None at the end of the epoch.")
+      .def_prop_ro("waits", &LoaderObject::waits)
+      .def("save", &LoaderObject::save)
+      .def("restore", &LoaderObject::restore, nb::arg("state"))
+      .def("stop_and_restore", &LoaderObject::stop_and_restore, nb::arg("state"))
+      .def("stop", &LoaderObject::stop)
+      .def("close", &LoaderObject::close)
+      .def("restore_sample", &LoaderObject::restore_sample, nb::arg("key"))
+      .def("stats", &LoaderObject::stats, nb::sig("def stats(self) -> dict[str, typing.Any]"))
+      .def("config", &LoaderObject::config, nb::sig("def config(self) -> dict[str, typing.Any]"))
+      .def("size", &LoaderObject::size)
+      .def("batches_left", &LoaderObject::batches_left)
+      .def("epoch", &LoaderObject::epoch)
+      .def("worker_pids", &LoaderObject::worker_pids);
+}
+
+}  // namespace
+
+void bind_loaders(nb::module_& module) {
+  bind_savable(module);
+  nb::class_<BasicLoaderObject>(module, "BasicLoader", "The native half of BasicDataLoader.")
+      .def(nb::init<const PipelineObject&, const nb::dict&>(), nb::arg("pipeline"),
+           nb::arg("options"))
+      .def("iterate", &BasicLoaderObject::iterate)
+      .def("restore_sample", &BasicLoaderObject::restore_sample, nb::arg("key"))
+      .def("size", &BasicLoaderObject::size);
+  nb::class_<IterationObject>(module, "Iteration", nb::is_weak_referenceable(),
+                              "One iteration of a BasicDataLoader.")
+      .def("next", &IterationObject::next, nb::sig("def next(self) -> typing.Any"),
+           "The next batch; None at the end of the epoch.")
+      .def_prop_ro("waits", &IterationObject::waits)
+      .def("close", &IterationObject::close)
+      .def("stats", &IterationObject::stats, nb::sig("def stats(self) -> dict[str, typing.Any]"));
+}
+
+}  // namespace energon::python

@@ -1,0 +1,16 @@
+// The native halves of the Python classes SavableDataLoader and BasicDataLoader.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "energon/worker/loader_options.h"
+
+namespace energon::python {
+
+/// LoaderOptions of the dict `options`, with the hooks of the interpreter. Throws TypeError.
+LoaderOptions read_loader_options(const nanobind::dict& options);
+
+void bind_loaders(nanobind::module_& module);
+
+}  // namespace energon::python

@@ -1,0 +1,28 @@
+// The native module of the package energon_cpp.
+
+#include <nanobind/nanobind.h>
+
+#include "python/src/buffer_object.h"
+#include "python/src/epoch_object.h"
+#include "python/src/loader_object.h"
+#include "python/src/marked_values.h"
+#include "python/src/origin_object.h"
+#include "python/src/pipeline_object.h"
+#include "python/src/python_failure.h"
+#include "python/src/state_object.h"
+#include "python/src/tensor_object.h"
+
+NB_MODULE(_core, module) {
+  // At the end of the interpreter, batches and loaders of globals may still live; that is no error.
+  nanobind::set_leak_warnings(false);
+  module.doc() = "The native part of energon_cpp. Private: use the names of the package.";
+  energon::python::marks::name();  // drawn before any fork
+  energon::python::register_errors();
+  energon::python::bind_buffer(module);
+  energon::python::bind_tensor(module);
+  energon::python::bind_origin(module);
+  energon::python::bind_state(module);
+  energon::python::bind_pipeline(module);
+  energon::python::bind_loaders(module);
+  energon::python::bind_epoch(module);
+}

@@ -1,0 +1,49 @@
+// Options that Python gives as a dict.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+
+#include <fmt/format.h>
+
+namespace energon::python {
+
+/// Takes options out of a dict, one by one. Requires: the GIL.
+class OptionReader {
+ public:
+  /// `options` is copied.
+  explicit OptionReader(const nanobind::dict& options)
+      : options_(nanobind::steal<nanobind::dict>(PyDict_Copy(options.ptr()))) {}
+
+  /// Sets `option` if the dict has `name`. Throws TypeError that names the option for a wrong type.
+  template <class Option>
+  void take(const char* name, Option& option) {
+    if (!options_.contains(name)) {
+      return;
+    }
+    const nanobind::object value = options_[name];
+    if (!nanobind::try_cast(value, option)) {
+      throw nanobind::type_error(
+          fmt::format("option '{}' cannot be {}", name, nanobind::repr(value).c_str()).c_str());
+    }
+    PyDict_DelItemString(options_.ptr(), name);
+  }
+
+  /// Throws TypeError for options that nobody took.
+  void finish() const {
+    if (options_.size() > 0) {
+      throw nanobind::type_error(
+          fmt::format("unknown options {}", nanobind::repr(options_.keys()).c_str()).c_str());
+    }
+  }
+
+ private:
+  nanobind::dict options_;
+};
+
+}  // namespace energon::python

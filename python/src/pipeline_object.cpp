@@ -1,0 +1,209 @@
+#include "python/src/pipeline_object.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/dataset/sample_type.h"
+#include "io/error.h"
+#include "python/src/gil.h"
+#include "python/src/option_reader.h"
+#include "python/src/python_functions.h"
+#include "wrappers/recipe/open_data.h"
+#include "wrappers/recipe/pipeline.h"
+
+namespace nb = nanobind;
+
+namespace energon::python {
+namespace {
+
+// {"call": function, "is_generator": bool, "hands_on": bool, "is_last": bool,
+// "takes_batches": bool}
+PythonFunction read_function(nb::handle spec) {
+  return {.callable = nb::object(spec["call"]),  // the dict holds it
+          .is_generator = nb::cast<bool>(spec["is_generator"]),
+          .hands_on = nb::cast<bool>(spec["hands_on"]),
+          .is_last = nb::cast<bool>(spec["is_last"]),
+          .takes_batches = nb::cast<bool>(spec["takes_batches"])};
+}
+
+PythonFunctions read_functions(const nb::dict& specs) {
+  PythonFunctions functions;
+  const std::pair<const char*, PythonFunction*> named[] = {
+      {"encode_sample", &functions.encode_sample},
+      {"preencode_sample", &functions.preencode_sample},
+      {"select_samples_to_pack", &functions.select_samples_to_pack},
+      {"postencode_sample", &functions.postencode_sample},
+      {"pack_selected_samples", &functions.pack_selected_samples},
+      {"batch_group_criterion", &functions.batch_group_criterion},
+      {"batch", &functions.batch},
+      {"encode_batch", &functions.encode_batch}};
+  for (const auto& [name, function] : named) {
+    if (specs.contains(name)) {
+      *function = read_function(specs[name]);
+    }
+  }
+  if (specs.contains("cookers")) {
+    for (const nb::handle spec : nb::object(specs["cookers"])) {
+      functions.cookers.push_back(
+          {.function = read_function(spec),
+           .has_subflavors = nb::cast<std::string>(spec["has_subflavors"])});
+    }
+  }
+  return functions;
+}
+
+TensorKind tensor_kind_called(const std::string& name) {
+  if (name == "torch") {
+    return TensorKind::kTorch;
+  }
+  if (name == "numpy") {
+    return TensorKind::kNumpy;
+  }
+  if (name == "energon") {
+    return TensorKind::kEnergon;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("tensors must be 'energon', 'numpy' or 'torch', not '{}'", name));
+}
+
+std::vector<std::string> types_of(const PipelineData& data) {
+  std::vector<std::string> types;
+  for (const PipelineLeaf& leaf : data.leaves) {
+    const bool is_typed = leaf.typed && leaf.typed->type != SampleType::kCrude;
+    types.emplace_back(is_typed ? class_name(leaf.typed->type) : "");
+  }
+  return types;
+}
+
+void take_decoder(OptionReader& options, TaskEncoder& encoder) {
+  std::optional<std::string> image;
+  bool decodes = false;
+  SampleDecoderOptions decoder;
+  bool av_tensors = false;
+  options.take("decode", decodes);
+  options.take("image_decode", image);
+  options.take("av_tensors", av_tensors);
+  options.take("guess_content", decoder.guess_content);
+  if (decodes) {
+    decoder.image = image.value_or("");
+    decoder.av = av_tensors ? AvMode::kTensors : AvMode::kBytes;
+    encoder.decoder = decoder;
+  }
+}
+
+// What training and validation have in common.
+template <class Options>
+void take_common(OptionReader& options, Options& common) {
+  options.take("batch_size", common.batch_size);
+  options.take("packing_buffer_size", common.packing_buffer_size);
+  options.take("log_path", common.log_path);
+  bool drop_last = false;
+  options.take("drop_last", drop_last);
+  if (drop_last) {
+    common.remainder = BatchOptions::Remainder::kDrop;
+  }
+  bool skips = false;
+  options.take("skip_failures", skips);
+  options.take("failure_tolerance", common.errors.standard.tolerance);
+  if (skips) {
+    common.errors.standard.action = FailureAction::kSkip;
+  }
+  take_decoder(options, common.task_encoder);
+}
+
+DataOptions take_data(OptionReader& options) {
+  DataOptions data;
+  options.take("split", data.split);
+  options.take("typed", data.typed);
+  options.take("exclude_files", data.open.exclude_files);
+  options.take("cache_dir", data.open.cache_dir);
+  options.take("max_sample_bytes", data.max_sample_bytes);
+  bool verify = true;
+  options.take("verify_checksums", verify);
+  data.verify_checksums = verify ? VerifyChecksums::kAlways : VerifyChecksums::kOff;
+  return data;
+}
+
+// Energon's shuffle_over_epochs_multiplier: None is no shuffle, -1 replacement.
+void take_shuffle(OptionReader& options, TrainOptions& train) {
+  std::optional<std::int64_t> epochs = 1;
+  options.take("shuffle_over_epochs", epochs);
+  using Mode = ShuffleOverEpochs::Mode;
+  if (!epochs) {
+    train.shuffle_over_epochs = {.mode = Mode::kNone};
+  } else if (*epochs == -1) {
+    train.shuffle_over_epochs = {.mode = Mode::kReplacement};
+  } else {
+    train.shuffle_over_epochs = {.mode = Mode::kEpochs, .epochs = *epochs};
+  }
+}
+
+TrainOptions take_train(OptionReader& options) {
+  TrainOptions train;
+  take_common(options, train);
+  take_shuffle(options, train);
+  options.take("shuffle_buffer_size", train.shuffle_buffer_size);
+  options.take("max_samples_per_sequence", train.max_samples_per_sequence);
+  options.take("parallel_slices", train.parallel_slices);
+  options.take("virtual_epoch_length", train.virtual_epoch_length);
+  options.take("repeat", train.repeat);
+  return train;
+}
+
+ValOptions take_val(OptionReader& options) {
+  ValOptions val;
+  take_common(options, val);
+  options.take("limit", val.limit);
+  return val;
+}
+
+template <class Options, class MakePipeline>
+PipelineObject make(PipelineData data, Options options, const PythonFunctions& functions,
+                    TensorKind tensors, MakePipeline make_pipeline) {
+  PipelineObject made;
+  made.items = std::make_shared<const ItemMaker>(tensors, types_of(data));
+  add_functions(functions, made.items, options.task_encoder);
+  made.warnings = data.warnings;
+  made.delivers_batches = options.batch_size || options.task_encoder.batch_group_criterion;
+  made.make_pipeline = make_pipeline(std::move(data), std::move(options));
+  return made;
+}
+
+PipelineObject open_pipeline(const std::string& path, bool training, const nb::dict& given,
+                             const nb::dict& specs) {
+  OptionReader options(given);
+  const PythonFunctions functions = read_functions(specs);
+  std::string tensors = "energon";
+  options.take("tensors", tensors);
+  const TensorKind kind = tensor_kind_called(tensors);
+  const DataOptions data_options = take_data(options);
+  const TrainOptions train = training ? take_train(options) : TrainOptions();
+  const ValOptions val = training ? ValOptions() : take_val(options);
+  options.finish();
+  PipelineData data;
+  {
+    const ReleaseGil released;
+    data = open_data(path, data_options);
+  }
+  PipelineObject made = training ? make(std::move(data), train, functions, kind, train_pipeline)
+                                 : make(std::move(data), val, functions, kind, val_pipeline);
+  made.calls_python = specs.size() > 0;
+  return made;
+}
+
+}  // namespace
+
+nb::object delivered(const PipelineObject& pipeline, const Sample& item) {
+  return pipeline.delivers_batches ? pipeline.items->batch(item) : pipeline.items->sample(item);
+}
+
+void bind_pipeline(nb::module_& module) {
+  nb::class_<PipelineObject>(module, "Pipeline", "What a loader runs. Made by open_pipeline().")
+      .def_ro("warnings", &PipelineObject::warnings);
+  module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
+             nb::arg("options"), nb::arg("functions"),
+             "Opens the data at `path`. The caller keeps `functions` alive.");
+}
+
+}  // namespace energon::python

@@ -1,0 +1,30 @@
+// The Python class Pipeline: what a loader runs, made of a path, options and functions.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "energon/stage/pipeline.h"
+#include "python/src/item_maker.h"
+
+namespace energon::python {
+
+/// Borrows the functions; the Python object that made it holds them.
+struct PipelineObject {
+  PipelineFactory make_pipeline;
+  std::shared_ptr<const ItemMaker> items;
+  bool delivers_batches = false;
+  bool calls_python = false;
+  std::vector<std::string> warnings;
+};
+
+/// What a loader of `pipeline` delivers.
+nanobind::object delivered(const PipelineObject& pipeline, const Sample& item);
+
+void bind_pipeline(nanobind::module_& module);
+
+}  // namespace energon::python

@@ -1,0 +1,97 @@
+#include "python/src/python_failure.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "energon/stage/failure.h"
+#include "python/src/python_names.h"
+
+namespace nb = nanobind;
+
+namespace energon::python {
+namespace {
+
+void raise_error(const Error& error) {
+  static constinit PackageAttribute make("_errors", "make_error");
+  const ErrorContext& context = error.context();
+  try {
+    const nb::object made =
+        make(std::string(to_string(error.code())), std::string(error.what()), error.message(),
+             context.path, context.byte_offset, context.sample_key, context.worker,
+             nb::bytes(error.detail().data(), error.detail().size()));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  }
+}
+
+void translate(const std::exception_ptr& thrown, void* /*payload*/) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    raise_error(error);
+  } catch (const SkipSample&) {
+    PyErr_SetNone(PackageAttribute("_errors", "SkipSample").get().ptr());
+  }
+}
+
+// What ended a function of this thread and is no Exception. Not released: a thread may end without
+// the GIL.
+thread_local PyObject* interrupt = nullptr;
+
+ErrorCode code_called(std::string_view name) {
+  for (int number = 1; number <= static_cast<int>(ErrorCode::kUserFunction); ++number) {
+    if (to_string(static_cast<ErrorCode>(number)) == name) {
+      return static_cast<ErrorCode>(number);
+    }
+  }
+  return ErrorCode::kUserFunction;
+}
+
+}  // namespace
+
+void throw_failure(nb::python_error& raised) {
+  static constinit PackageAttribute skip("_errors", "SkipSample");
+  static constinit PackageAttribute describe("_errors", "describe_failure");
+  if (raised.matches(skip.get())) {
+    throw SkipSample();
+  }
+  if (!raised.matches(PyExc_Exception)) {
+    Py_XDECREF(interrupt);
+    interrupt = Py_NewRef(raised.value().ptr());
+  }
+  std::string code;
+  std::string text;
+  std::string detail;
+  try {
+    const nb::object described = describe(raised.value());
+    code = nb::cast<std::string>(described[0]);
+    text = nb::cast<std::string>(described[1]);
+    const nb::bytes packed(described[2]);
+    detail.assign(packed.c_str(), packed.size());
+  } catch (const std::exception&) {
+    throw Error(ErrorCode::kUserFunction, "a Python function failed, and so did describing it");
+  }
+  if (code == "fatal") {
+    throw FatalSampleError(std::move(text), std::move(detail));
+  }
+  throw Error(code_called(code), std::move(text)).with_detail(std::move(detail));
+}
+
+bool raise_interrupt() {
+  PyObject* raised = std::exchange(interrupt, nullptr);
+  if (raised == nullptr) {
+    return false;
+  }
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised)), raised);
+  Py_DECREF(raised);
+  return true;
+}
+
+void forget_interrupt() { Py_CLEAR(interrupt); }
+
+void register_errors() { nb::register_exception_translator(translate); }
+
+}  // namespace energon::python

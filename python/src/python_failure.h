@@ -1,0 +1,41 @@
+// Exceptions of Python functions, made into errors of the core, and errors into exceptions.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <utility>
+
+#include "io/error.h"
+#include "python/src/gil.h"
+
+namespace energon::python {
+
+/// Throws what `raised`, the exception of a function of the user, is for a pipeline: SkipSample;
+/// FatalSampleError for what no policy may skip (what is no Exception, such as KeyboardInterrupt;
+/// FatalSampleError; mistakes such as ImportError); else Error. The text has type and text of the
+/// exception, the detail the exception itself. Requires: the GIL.
+[[noreturn]] void throw_failure(nanobind::python_error& raised);
+
+/// Raises again what is no Exception, such as KeyboardInterrupt, if it ended a function in this
+/// thread since the last call: sets the error indicator and returns true. Requires: the GIL.
+bool raise_interrupt();
+void forget_interrupt();
+
+/// Exceptions of the core leave functions of the module as exceptions of the package.
+void register_errors();
+
+/// Returns `function()`, called with the GIL. Its exceptions leave by throw_failure().
+template <class Function>
+auto call_python(Function&& function) {
+  const HoldGil gil;
+  try {
+    return std::forward<Function>(function)();
+  } catch (nanobind::python_error& raised) {
+    throw_failure(raised);
+  } catch (const nanobind::cast_error&) {
+    throw Error(ErrorCode::kUserFunction, "a Python function returned a value of a wrong type");
+  }
+}
+
+}  // namespace energon::python

@@ -1,0 +1,226 @@
+#include "python/src/python_functions.h"
+
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "python/src/gil.h"
+#include "python/src/held_object.h"
+#include "python/src/python_failure.h"
+#include "python/src/python_names.h"
+#include "python/src/python_to_value.h"
+
+namespace nb = nanobind;
+
+namespace energon::python {
+namespace {
+
+using Items = std::shared_ptr<const ItemMaker>;
+
+// Gives the generators of random, numpy and torch a state that depends on the item only.
+void seed_random(CallRng& rng) {
+  static constinit PackageAttribute seed("_random", "seed");
+  seed(rng.seed());
+}
+
+// The fields of what a function returned.
+Mapping fields_of(nb::handle result, const PythonFunction& function, BufferAllocator& memory) {
+  if (function.hands_on) {
+    return held_fields(result.ptr());
+  }
+  return ValueReader(memory, function.is_last).read_fields(result);
+}
+
+nb::list items_of(std::span<const Sample> samples, const ItemMaker& items) {
+  nb::list list;
+  for (const Sample& sample : samples) {
+    list.append(items.sample(sample));
+  }
+  return list;
+}
+
+// A generator of Python. Its random numbers are seeded again for each output, because other calls
+// come between two outputs.
+class PythonGenerator {
+ public:
+  PythonGenerator(nb::object generator, const PythonFunction& function, CallContext& context)
+      : generator_(generator.ptr()), function_(function), context_(context) {}
+
+  std::optional<Mapping> next() {
+    return call_python([this]() -> std::optional<Mapping> {
+      seed_random(context_.rng());
+      PyObject* output = PyIter_Next(generator_.get());
+      if (output == nullptr) {
+        if (PyErr_Occurred() != nullptr) {
+          throw nb::python_error();
+        }
+        return std::nullopt;
+      }
+      return fields_of(nb::steal(output), function_, context_.memory());
+    });
+  }
+
+ private:
+  const OwnedObject generator_;
+  const PythonFunction function_;
+  CallContext& context_;
+};
+
+nb::object argument_of(const PythonFunction& function, const ItemMaker& items,
+                       const Sample& sample) {
+  return function.takes_batches ? items.batch(sample) : items.sample(sample);
+}
+
+MapFunction map_function(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](Sample sample, CallContext& context) {
+    return call_python([&] {
+      seed_random(context.rng());
+      const nb::object argument = argument_of(function, *items, sample);
+      sample.fields = fields_of(function.callable(argument), function, context.memory());
+      return std::move(sample);
+    });
+  };
+}
+
+FlatMapFunction flat_map_function(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](Sample sample, CallContext& context) {
+    auto generator = call_python([&] {
+      seed_random(context.rng());
+      const nb::object iterable = function.callable(argument_of(function, *items, sample));
+      return std::make_shared<PythonGenerator>(nb::steal(PyObject_GetIter(iterable.ptr())),
+                                               function, context);
+    });
+    return SampleGenerator([generator]() -> std::optional<Sample> {
+      auto fields = generator->next();
+      return fields
+                 ? std::optional(Sample{
+                       .keys = {}, .restore_key = {}, .fields = std::move(*fields), .sources = {}})
+                 : std::nullopt;
+    });
+  };
+}
+
+SampleStage sample_stage(const PythonFunction& function, const Items& items) {
+  if (function.is_generator) {
+    return flat_map_function(function, items);
+  }
+  return map_function(function, items);
+}
+
+Mapping call_with_samples(const PythonFunction& function, const ItemMaker& items,
+                          std::span<const Sample> samples, CallContext& context) {
+  return call_python([&] {
+    seed_random(context.rng());
+    const nb::list list = items_of(samples, items);
+    return fields_of(function.callable(list), function, context.memory());
+  });
+}
+
+BatchFunction batch_function(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](std::span<Sample> samples, CallContext& context) {
+    return call_with_samples(function, *items, samples, context);
+  };
+}
+
+BatchGenerator batch_generator(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](std::span<Sample> samples, CallContext& context) {
+    auto generator = call_python([&] {
+      seed_random(context.rng());
+      const nb::object iterable = function.callable(items_of(samples, *items));
+      return std::make_shared<PythonGenerator>(nb::steal(PyObject_GetIter(iterable.ptr())),
+                                               function, context);
+    });
+    return FieldsGenerator([generator] { return generator->next(); });
+  };
+}
+
+// Energon's function returns lists of samples; the core wants their positions. The function may
+// return the samples that it got, or their positions.
+SelectFunction select_function(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](std::span<const Sample> samples) {
+    return call_python([&] {
+      static constinit PackageAttribute positions_of("_values", "positions_of");
+      const nb::list list = items_of(samples, *items);
+      std::vector<std::vector<std::size_t>> packs;
+      for (const nb::handle pack : nb::object(positions_of(list, function.callable(list)))) {
+        std::vector<std::size_t>& positions = packs.emplace_back();
+        for (const nb::handle position : pack) {
+          positions.push_back(nb::cast<std::size_t>(position));
+        }
+      }
+      return packs;
+    });
+  };
+}
+
+GroupFunction group_function(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](const Sample& sample) {
+    return call_python([&] {
+      static constinit PackageAttribute group_of("_values", "group_of");
+      const nb::object group = group_of(function.callable(items->sample(sample)));
+      BatchGroup result{.group = nb::cast<std::string>(group[0])};
+      if (!nb::object(group[1]).is_none()) {
+        result.batch_size = nb::cast<std::int64_t>(group[1]);
+      }
+      return result;
+    });
+  };
+}
+
+CookFunction cook_function_of(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](Sample sample, CookContext& context) {
+    return call_python([&] {
+      seed_random(context.rng());
+      const nb::object argument = items->sample(sample);
+      sample.fields = fields_of(function.callable(argument), function, context.call().memory());
+      return std::move(sample);
+    });
+  };
+}
+
+}  // namespace
+
+void add_functions(const PythonFunctions& functions, Items items, TaskEncoder& encoder) {
+  for (const PythonCooker& cooker : functions.cookers) {
+    encoder.cookers.push_back({.cook = cook_function_of(cooker.function, items),
+                               .has_subflavors = cooker.has_subflavors});
+  }
+  if (functions.encode_sample) {
+    encoder.encode_sample = sample_stage(functions.encode_sample, items);
+  }
+  if (functions.preencode_sample) {
+    encoder.preencode_sample = sample_stage(functions.preencode_sample, items);
+  }
+  if (functions.select_samples_to_pack) {
+    encoder.select_samples_to_pack = select_function(functions.select_samples_to_pack, items);
+  }
+  if (functions.postencode_sample) {
+    encoder.postencode_sample = map_function(functions.postencode_sample, items);
+  }
+  if (functions.pack_selected_samples) {
+    if (functions.pack_selected_samples.is_generator) {
+      encoder.pack_selected_samples =
+          PackStage(batch_generator(functions.pack_selected_samples, items));
+    } else {
+      encoder.pack_selected_samples =
+          PackStage(PackFunction(batch_function(functions.pack_selected_samples, items)));
+    }
+  }
+  if (functions.batch_group_criterion) {
+    encoder.batch_group_criterion = group_function(functions.batch_group_criterion, items);
+  }
+  if (functions.batch) {
+    if (functions.batch.is_generator) {
+      encoder.batch = BatchStage(batch_generator(functions.batch, items));
+    } else {
+      encoder.batch = BatchStage(batch_function(functions.batch, items));
+    }
+  }
+  if (functions.encode_batch) {
+    encoder.encode_batch = sample_stage(functions.encode_batch, items);
+  }
+}
+
+}  // namespace energon::python

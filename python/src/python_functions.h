@@ -1,0 +1,52 @@
+// The functions of a Python TaskEncoder as stages of the core.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "python/src/item_maker.h"
+#include "wrappers/recipe/task_encoder.h"
+
+namespace energon::python {
+
+/// One function. Borrowed: the Python object of the pipeline holds it, so that Python's collector
+/// sees all references.
+struct PythonFunction {
+  nanobind::handle callable = {};
+  bool is_generator = false;
+  /// Another Python function takes the result, which then stays a Python object.
+  bool hands_on = false;
+  /// No function of the core comes after it: arrays reach the trainer as what they are.
+  bool is_last = false;
+  bool takes_batches = false;
+
+  explicit operator bool() const { return callable.is_valid(); }
+};
+
+struct PythonCooker {
+  PythonFunction function;
+  std::string has_subflavors = "{}";
+};
+
+/// Those that the encoder overrides; the others are empty.
+struct PythonFunctions {
+  std::vector<PythonCooker> cookers = {};
+  PythonFunction encode_sample = {};
+  PythonFunction preencode_sample = {};
+  PythonFunction select_samples_to_pack = {};
+  PythonFunction postencode_sample = {};
+  PythonFunction pack_selected_samples = {};
+  PythonFunction batch_group_criterion = {};
+  PythonFunction batch = {};
+  PythonFunction encode_batch = {};
+};
+
+/// Adds stages that call `functions` to `encoder`. `items` makes what the functions get.
+void add_functions(const PythonFunctions& functions, std::shared_ptr<const ItemMaker> items,
+                   TaskEncoder& encoder);
+
+}  // namespace energon::python

@@ -1,0 +1,43 @@
+// What the C++ part uses of Python: functions and classes of the package, and types of libraries if
+// these are loaded. Nothing here imports torch or numpy.
+
+#pragma once
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <utility>
+
+namespace energon::python {
+
+/// The attribute `name` of the module `module` of the package, such as ("_values", "load"); looked
+/// up at the first use and kept. Made for `static constinit`: a static that is initialized when it
+/// is first reached would hold a lock while Python may give up the GIL. All calls require the GIL.
+class PackageAttribute {
+ public:
+  constexpr PackageAttribute(const char* module, const char* name) : module_(module), name_(name) {}
+
+  /// Borrowed, for the life of the process. Throws nb::python_error.
+  nanobind::handle get();
+
+  template <class... Arguments>
+  nanobind::object operator()(Arguments&&... arguments) {
+    return get()(std::forward<Arguments>(arguments)...);
+  }
+
+ private:
+  const char* const module_;
+  const char* const name_;
+  PyObject* found_ = nullptr;
+};
+
+/// The attribute `name` of the module `module` if that module is loaded, else null. Borrowed.
+nanobind::handle loaded_attribute(const char* module, const char* name);
+
+/// Whether `object` is exactly a numpy.ndarray, or a torch.Tensor that is no subclass's.
+bool is_numpy_array(nanobind::handle object);
+bool is_torch_tensor(nanobind::handle object);
+/// Whether it is a number of NumPy, such as numpy.float32(1).
+bool is_numpy_scalar(nanobind::handle object);
+
+}  // namespace energon::python

@@ -1,0 +1,281 @@
+#include "python/src/python_to_value.h"
+
+#include <nanobind/stl/string_view.h>
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "energon/sample/new_tensor.h"
+#include "python/src/array_reader.h"
+#include "python/src/buffer_object.h"
+#include "python/src/class_path.h"
+#include "python/src/marked_values.h"
+#include "python/src/python_names.h"
+#include "python/src/tensor_object.h"
+
+namespace nb = nanobind;
+
+namespace energon::python {
+namespace {
+
+Mapping marked(std::string_view what, std::string_view name, Value value) {
+  Mapping mapping;
+  mapping.emplace_back(marks::name(), std::string(what));
+  mapping.emplace_back(name, std::move(value));
+  return mapping;
+}
+
+}  // namespace
+
+Value ValueReader::read(nb::handle object, std::string_view field) {
+  path_.start(field);
+  return read(object);
+}
+
+Value ValueReader::read(nb::handle object) {
+  PyObject* const o = object.ptr();
+  if (o == Py_None) {
+    return Null();
+  }
+  if (PyBool_Check(o)) {
+    return o == Py_True;
+  }
+  if (PyUnicode_CheckExact(o)) {
+    return read_text(object);
+  }
+  if (PyLong_CheckExact(o)) {
+    return read_integer(object);
+  }
+  if (PyFloat_CheckExact(o)) {
+    return PyFloat_AS_DOUBLE(o);
+  }
+  if (PyBytes_CheckExact(o)) {
+    return copy(PyBytes_AS_STRING(o), static_cast<std::size_t>(PyBytes_GET_SIZE(o)));
+  }
+  if (PyList_CheckExact(o)) {
+    return read_list(object);
+  }
+  if (PyDict_CheckExact(o)) {
+    return read_dict(object);
+  }
+  if (PyTuple_CheckExact(o)) {
+    return read_tuple(object);
+  }
+  return read_other(object);
+}
+
+Value ValueReader::read_other(nb::handle object) {
+  if (const auto* tensor =
+          nb::isinstance<TensorObject>(object) ? nb::inst_ptr<TensorObject>(object) : nullptr) {
+    return tensor->tensor();
+  }
+  if (nb::isinstance<BufferObject>(object)) {
+    return nb::inst_ptr<BufferObject>(object)->bytes;
+  }
+  if (is_numpy_array(object)) {
+    if (auto array = read_array(object, marks::kNumpy)) {
+      return std::move(*array);
+    }
+    return read_pickled(object);
+  }
+  if (is_torch_tensor(object)) {
+    if (auto tensor = read_array(object, marks::kTorch)) {
+      return std::move(*tensor);
+    }
+    return read_pickled(object);
+  }
+  if (const nb::object names = field_names(object)) {
+    return read_instance(object, names);
+  }
+  if (!arrays_marked_ && is_numpy_scalar(object)) {
+    return read(object.attr("item")());
+  }
+  return read_pickled(object);
+}
+
+Value ValueReader::read_text(nb::handle object) {
+  const auto text = utf8_of_text(object);
+  return text ? Value(std::string(*text)) : read_pickled(object);
+}
+
+Value ValueReader::read_integer(nb::handle object) {
+  int overflow = 0;
+  const long long integer = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+  if (overflow == 0) {
+    return std::int64_t{integer};
+  }
+  PyObject* digits = PyObject_Str(object.ptr());
+  if (digits == nullptr) {  // Python limits the number of digits
+    PyErr_Clear();
+    return read_pickled(object);
+  }
+  return BigInteger(std::string(*utf8_of_text(nb::steal(digits))));
+}
+
+Value ValueReader::read_list(nb::handle object) {
+  FieldPath::Level level(path_);
+  List list;
+  // The list may change while its values are read, because they may run Python.
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.ptr()); ++i) {
+    level.at(static_cast<std::size_t>(i));
+    list.push_back(read(nb::borrow(PyList_GET_ITEM(object.ptr(), i))));
+  }
+  return list;
+}
+
+Value ValueReader::read_tuple(nb::handle object) {
+  FieldPath::Level level(path_);
+  Tuple tuple;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object.ptr()); ++i) {
+    level.at(static_cast<std::size_t>(i));
+    tuple.items.push_back(read(PyTuple_GET_ITEM(object.ptr(), i)));
+  }
+  return tuple;
+}
+
+Value ValueReader::read_dict(nb::handle object) {
+  Mapping mapping;
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(object.ptr(), &position, &key, &value) != 0) {
+    const auto name = PyUnicode_CheckExact(key) ? utf8_of_text(key) : std::nullopt;
+    if (!name) {
+      return read_items(object);
+    }
+  }
+  FieldPath::Level level(path_);
+  const nb::object copy = nb::steal(PyDict_Copy(object.ptr()));  // reading values may run Python
+  position = 0;
+  while (PyDict_Next(copy.ptr(), &position, &key, &value) != 0) {
+    const std::string_view name = *utf8_of_text(key);
+    level.at(name);
+    mapping.emplace_back(name, read(value));
+  }
+  return mapping;
+}
+
+Value ValueReader::read_items(nb::handle object) {
+  FieldPath::Level level(path_);
+  List items;
+  for (const nb::handle pair : nb::steal<nb::list>(PyDict_Items(object.ptr()))) {
+    level.at(std::string_view(nb::repr(pair[0]).c_str()));
+    List item;
+    item.push_back(read(nb::object(pair[0])));
+    item.push_back(read(nb::object(pair[1])));
+    items.emplace_back(std::move(item));
+  }
+  return marked(marks::kDict, marks::kItems, std::move(items));
+}
+
+void ValueReader::add_fields(nb::handle object, nb::handle names, Mapping& fields) {
+  FieldPath::Level level(path_);
+  for (const nb::handle name : names) {
+    const std::string_view text = nb::cast<std::string_view>(name);
+    PyObject* value = PyObject_GetAttr(object.ptr(), name.ptr());
+    if (value == nullptr) {
+      PyErr_Clear();  // a field that was never set stays unset
+      continue;
+    }
+    const nb::object owned = nb::steal(value);
+    level.at(text);
+    fields.emplace_back(text, read(owned));
+  }
+}
+
+Value ValueReader::read_instance(nb::handle object, nb::handle names) {
+  Mapping fields;
+  fields.emplace_back(marks::name(), path_of_class(object));
+  add_fields(object, names, fields);
+  return fields;
+}
+
+Value ValueReader::read_pickled(nb::handle object) {
+  static constinit PackageAttribute dump("_values", "dump");
+  PyObject* result = PyObject_CallOneArg(dump.get().ptr(), object.ptr());
+  if (result == nullptr) {
+    path_.refuse(
+        fmt::format("an object of type '{}' cannot be pickled", Py_TYPE(object.ptr())->tp_name));
+  }
+  const nb::object made = nb::steal(result);
+  const nb::object data = made[0];
+  Mapping mapping = marked(
+      marks::kPickle, marks::kItems,
+      copy(PyBytes_AS_STRING(data.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(data.ptr()))));
+  List buffers;
+  for (const nb::handle buffer : nb::object(made[1])) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) {
+      throw nb::python_error();
+    }
+    buffers.emplace_back(copy(view.buf, static_cast<std::size_t>(view.len)));
+    PyBuffer_Release(&view);
+  }
+  mapping.emplace_back(marks::kBuffers, std::move(buffers));
+  return mapping;
+}
+
+std::optional<Value> ValueReader::read_array(nb::handle object, std::string_view mark) {
+  std::optional<Tensor> tensor =
+      mark == marks::kNumpy ? copy_numpy(object, memory_) : copy_torch(object, memory_);
+  if (!tensor) {
+    return std::nullopt;
+  }
+  if (!arrays_marked_) {
+    return Value(std::move(*tensor));
+  }
+  return Value(marked(mark, marks::kItems, std::move(*tensor)));
+}
+
+SharedBytes ValueReader::copy(const void* data, std::size_t size) {
+  Buffer buffer = memory_.allocate(size);
+  if (size > 0) {
+    std::memcpy(buffer.bytes.data(), data, size);
+  }
+  return {.view = buffer.bytes.first(size), .owner = std::move(buffer.owner)};
+}
+
+Mapping ValueReader::read_fields(nb::handle object) {
+  path_.start("");
+  Mapping fields;
+  if (PyDict_Check(object.ptr())) {
+    fields.emplace_back(marks::name(), path_of_class(object));
+    add_items(object, fields);
+  } else if (const nb::object names = field_names(object)) {
+    fields.emplace_back(marks::name(), path_of_class(object));
+    nb::list own;
+    for (const nb::handle name : names) {
+      if (!marks::is_origin(nb::cast<std::string_view>(name))) {
+        own.append(name);
+      }
+    }
+    add_fields(object, own, fields);
+  } else {
+    fields.emplace_back(marks::kWhole, read(object, "the result"));
+  }
+  return fields;
+}
+
+void ValueReader::add_items(nb::handle dict, Mapping& fields) {
+  FieldPath::Level level(path_);
+  const nb::object copy = nb::steal(PyDict_Copy(dict.ptr()));  // reading values may run Python
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(copy.ptr(), &position, &key, &value) != 0) {
+    const auto name = PyUnicode_Check(key) ? utf8_of_text(key) : std::nullopt;
+    if (!name) {
+      path_.start(nb::repr(key).c_str());
+      path_.refuse("the name of a field must be a text");
+    }
+    level.at(*name);
+    // That it has the entry is kept, what the entry is the stage says.
+    fields.emplace_back(*name, marks::is_origin(*name) ? Value(Null()) : read(value));
+  }
+}
+
+}  // namespace energon::python

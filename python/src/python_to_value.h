@@ -1,0 +1,59 @@
+// Values of Python, made into values of the core.
+//
+// Texts, numbers, truth values, None, bytes, lists, tuples and dicts with text keys are values of
+// the core. Arrays of NumPy and tensors of torch are copied once, into the memory of the batch.
+// Other dicts, dataclasses and named tuples are marked mappings (marked_values.h); the rest is
+// pickled with protocol 5, its buffers beside it.
+
+#pragma once
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string_view>
+
+#include "energon/sample/buffer_allocator.h"
+#include "energon/sample/sample.h"
+#include "python/src/field_path.h"
+
+namespace energon::python {
+
+/// For one call. Requires: the GIL.
+class ValueReader {
+ public:
+  /// `memory` is borrowed. `arrays_marked`: arrays and tensors are marked, so that the trainer gets
+  /// what the function returned; false where a function of the core takes the values.
+  ValueReader(BufferAllocator& memory, bool arrays_marked)
+      : memory_(memory), arrays_marked_(arrays_marked) {}
+
+  /// Throws TypeError (nb::python_error) that names the field for what cannot be held.
+  Value read(nanobind::handle object, std::string_view field);
+
+  /// The fields of what a function returned: a dict, a dataclass, a Sample or Batch, a named tuple.
+  /// Anything else is the field marks::kWhole. Values of `__key__`, `__restore_key__`,
+  /// `__subflavors__` and `__sources__` are left out: the stage sets them.
+  Mapping read_fields(nanobind::handle object);
+
+ private:
+  Value read(nanobind::handle object);
+  Value read_other(nanobind::handle object);
+  Value read_integer(nanobind::handle object);
+  Value read_text(nanobind::handle object);
+  Value read_list(nanobind::handle object);
+  Value read_tuple(nanobind::handle object);
+  Value read_dict(nanobind::handle object);
+  Value read_items(nanobind::handle object);
+  Value read_instance(nanobind::handle object, nanobind::handle names);
+  Value read_pickled(nanobind::handle object);
+  std::optional<Value> read_array(nanobind::handle object, std::string_view mark);
+  SharedBytes copy(const void* data, std::size_t size);
+  void add_items(nanobind::handle dict, Mapping& fields);
+  void add_fields(nanobind::handle object, nanobind::handle names, Mapping& fields);
+
+  BufferAllocator& memory_;
+  const bool arrays_marked_;
+  FieldPath path_;  // where the value being read is
+};
+
+}  // namespace energon::python

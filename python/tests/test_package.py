@@ -1,0 +1,43 @@
+"""The package itself: import, names, types."""
+
+from conftest import run_script
+
+import energon_cpp as energon
+
+
+def test_import_loads_no_library_and_is_fast() -> None:
+    code = """
+        import sys, time
+        begin = time.process_time()
+        import energon_cpp
+        took = time.process_time() - begin  # not of the clock: machines are busy
+        print([name for name in ("torch", "numpy") if name in sys.modules])
+        print(took)
+    """
+    runs = [run_script(code).out.split("\n") for _ in range(3)]
+    assert runs[0][0] == "[]"
+    assert min(float(run[1]) for run in runs) < 0.2
+
+
+def test_all_public_names_exist() -> None:
+    for name in ("get_train_dataset", "get_val_dataset", "get_loader", "get_savable_loader"):
+        assert name in energon.__all__
+    assert all(hasattr(energon, name) for name in energon.__all__)
+
+
+def test_errors_are_what_python_expects(texts: str, tmp_path) -> None:
+    import pytest
+    from conftest import config
+
+    with pytest.raises(FileNotFoundError) as missing:
+        energon.get_val_dataset(tmp_path / "none", worker_config=config(), batch_size=1)
+    assert isinstance(missing.value, energon.EnergonError)
+    assert missing.value.code == "not_found"
+    assert missing.value.path.endswith("none")
+    with pytest.raises(ValueError, match="batch size is 0"):
+        len(energon.get_loader(
+            energon.get_val_dataset(texts, worker_config=config(), batch_size=0)))
+    with pytest.raises(TypeError, match="cannot be 'many'"):
+        energon.get_val_dataset(texts, worker_config=config(), batch_size="many")
+    with pytest.raises(ValueError, match="tensors must be"):
+        energon.get_val_dataset(texts, worker_config=config(), batch_size=1, tensors="jax")

@@ -1,0 +1,92 @@
+"""With torch, where it is installed."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import Any
+
+import pytest
+from conftest import loader_of, take
+
+import energon_cpp as energon
+
+torch = pytest.importorskip("torch")
+
+
+class Returns(energon.TaskEncoder):
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def batch(self, samples: list[Any]) -> Any:
+        return {"tensors": self.value}
+
+
+def tensors() -> list[Any]:
+    base = torch.arange(24).reshape(2, 3, 4)
+    kinds = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16]
+    kinds += [torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.complex64]
+    made = [base.to(kind) for kind in kinds]
+    made += [base.permute(2, 0, 1), base[:, ::2], base[:0], torch.tensor(3.5)]
+    made += [torch.ones(3).expand(4, 3), torch.ones(2, requires_grad=True) * 2]
+    made += [torch.arange(4).to(torch.complex64).conj().imag]
+    made += [torch.eye(3).to_sparse()]
+    return made
+
+
+def test_tensors_arrive_as_they_were(texts: str, num_workers: int) -> None:
+    with loader_of(texts, Returns(tensors()), num_workers=num_workers) as loader:
+        arrived = take(loader, 1)[0]["tensors"]
+    for tensor, got in zip(tensors(), arrived, strict=True):
+        assert type(got) is torch.Tensor
+        assert got.dtype == tensor.dtype and got.layout == tensor.layout
+        assert not got.requires_grad
+        assert torch.equal(got.to_dense(), tensor.detach().to_dense())
+
+
+def test_native_tensors_are_torch_tensors(texts: str, num_workers: int) -> None:
+    with loader_of(texts, num_workers=num_workers) as loader:
+        batches = list(loader)
+    numbers = torch.cat([batch.json["number"] for batch in batches])
+    assert sorted(numbers.tolist()) == list(range(60))
+    moved = batches[0].to(torch.float32)
+    assert moved.json["number"].dtype == torch.float32 and moved.txt == batches[0].txt
+    batches[0].json["number"] += 1  # may be written
+    assert type(batches[0]) is type(moved)
+
+
+def test_states_in_checkpoints_of_torch(texts: str) -> None:
+    with loader_of(texts) as loader:
+        take(loader, 3)
+        state = loader.state_dict()
+        rest = [batch.__key__ for batch in loader]
+        file = io.BytesIO()
+        torch.save({"loader": state}, file)
+        file.seek(0)
+        loader.load_state_dict(torch.load(file, weights_only=True)["loader"])
+        assert [batch.__key__ for batch in loader] == rest
+
+
+def test_random_numbers_of_torch(texts: str) -> None:
+    class Draws(energon.TaskEncoder):
+        def encode_sample(self, sample: Any) -> Any:
+            return {"number": sample["json"]["number"], "drawn": torch.rand(2)}
+
+    def run(num_workers: int) -> dict[int, list[float]]:
+        with loader_of(texts, Draws(), num_workers=num_workers, training=True, repeat=False) as loader:
+            batches = list(loader)
+        return {
+            int(number): drawn.tolist()
+            for batch in batches
+            for number, drawn in zip(batch["number"], batch["drawn"])
+        }
+
+    drawn = run(2)
+    assert drawn == run(2)
+    assert len({tuple(pair) for pair in drawn.values()}) == 60
+    torch.manual_seed(1)
+    random.seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    run(0)
+    assert torch.equal(torch.rand(3), expected)
