@@ -75,9 +75,10 @@ Tensor number_tensor(const List& values, DType dtype, BufferAllocator& memory) {
 }
 
 std::string_view kind_of(const Value& value) {
-  constexpr std::string_view kKinds[] = {"raw bytes", "text",         "an integer", "a number",
-                                         "a tensor",  "a list",       "a mapping",  "lazy bytes",
-                                         "null",      "a truth value"};
+  constexpr std::string_view kKinds[] = {"raw bytes",     "text",       "an integer",
+                                         "a number",      "a tensor",   "a list",
+                                         "a mapping",     "lazy bytes", "null",
+                                         "a truth value", "a tuple",    "an integer of any size"};
   static_assert(std::size(kKinds) == std::variant_size_v<Value::Base>);
   return kKinds[value.base().index()];
 }
