@@ -7,21 +7,19 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/loader/failure_log.h"
+#include "energon/loader/live_worker.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/wait_check.h"
-#include "energon/process/worker_channel.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/pipeline.h"
+#include "energon/worker/arena_reserve.h"
 #include "energon/worker/loader_options.h"
-#include "energon/worker/shard_numbers.h"
 #include "energon/worker/statistics.h"
 #include "io/error.h"
 #include "io/owner_process.h"
@@ -38,6 +36,8 @@ class WorkerGroup {
   /// call may be repeated. Both must outlive the group.
   WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures,
               WaitCheck& check);
+  WorkerGroup(const WorkerGroup&) = delete;
+  WorkerGroup& operator=(const WorkerGroup&) = delete;
 
   /// Starts all workers in epoch `epoch`, each stream of the rank at its checkpoint. Requires: not
   /// running, a checkpoint for each stream.
@@ -79,40 +79,21 @@ class WorkerGroup {
   std::vector<int> worker_pids() const;
 
  private:
-  struct Worker {
-    std::unique_ptr<ParentEndpoint> channel;
-    WorkerProcess process;
-    std::uint64_t taken = 0;     // batches
-    NumberedShards shards = {};  // that its batches have named
-  };
-  /// The contents of a message, in the unit or in its slots.
-  struct Received {
-    std::vector<SharedBytes> slots;
-    std::string_view encoded;
-  };
-
-  RingUnit next_message(Worker& worker);
-  Received receive(Worker& worker, ByteView unit);
-  void receive_reports(Worker& worker, ByteView unit);
   void check_alive();
-  [[noreturn]] void throw_dead(const Worker& worker);
-  [[noreturn]] void throw_stuck(const Worker& worker, std::string_view what);
-  std::string doing(const Worker& worker) const;
-  ErrorContext place_of(const Worker& worker) const;
-  Worker& worker_of(std::size_t stream);
-  const Worker& worker_of(std::size_t stream) const;
+  LiveWorker& worker_of(std::size_t stream) { return workers_[stream % workers_.size()]; }
+  const LiveWorker& worker_of(std::size_t stream) const {
+    return workers_[stream % workers_.size()];
+  }
+  LiveWorker started_worker(int id, std::int64_t epoch, const AddressSpace& space);
   SavableDatasetCheckpoint position(std::size_t stream, std::int64_t delivered,
                                     std::optional<std::uint64_t> index) const;
-  SavableDatasetCheckpoint receive_checkpoint(std::size_t stream, std::int64_t delivered,
-                                              Deadline deadline);
-  void send_command(Worker& worker, const void* command, std::size_t size, Deadline deadline);
 
   const LoaderOptions options_;
   const OwnerProcess owner_;
   FailureLog& failures_;
   WaitCheck& check_;
   ForkServer fork_server_;
-  std::vector<Worker> workers_;
+  std::vector<LiveWorker> workers_;
   std::vector<SavableDatasetCheckpoint> starts_;  // where each stream began
   std::vector<int> worker_fds_;                   // pidfds, to poll them all at once
   std::uint64_t generation_ = 0;

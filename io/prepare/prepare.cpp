@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -13,14 +12,11 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/expanded_copy.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_list.h"
 #include "io/dataset/shard_summary.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/media_table.h"
@@ -33,7 +29,9 @@
 #include "io/prepare/choose_shards.h"
 #include "io/prepare/earlier_prepare.h"
 #include "io/prepare/first_samples.h"
+#include "io/prepare/prepare_problems.h"
 #include "io/prepare/row_numbers.h"
+#include "io/prepare/shard_preparation.h"
 #include "io/prepare/staging_folder.h"
 #include "io/read_if_there.h"
 #include "io/recipe/dataset_yaml.h"
@@ -46,7 +44,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxPartNames = 50;
-constexpr std::size_t kMaxProblemsNamed = 50;
 
 void validate(const PrepareOptions& options) {
   if (!options.split_ratios.empty() && !options.split_patterns.empty()) {
@@ -98,60 +95,6 @@ SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptio
   }
   return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
 }
-
-// Collects the problems of all shards for one error, which lists them in the order of the samples.
-class Problems {
- public:
-  // A problem of a whole shard. Requires: shards come in order.
-  void add(std::int64_t shard, std::string text) {
-    ++count_;
-    if (named_.size() < kMaxProblemsNamed) {
-      named_.emplace(SamplePosition{.tar_file_id = shard}, std::move(text));
-    }
-  }
-
-  void add(const RepeatedKeys& keys, const std::vector<std::string>& names) {
-    count_ += static_cast<std::size_t>(keys.count);
-    for (const RepeatedKey& repeated : keys.named) {
-      named_.emplace(
-          repeated.again,
-          fmt::format("the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys "
-                      "must differ in a whole dataset",
-                      printable(repeated.key),
-                      printable(names[static_cast<std::size_t>(repeated.first.tar_file_id)]),
-                      repeated.first.sample_index,
-                      printable(names[static_cast<std::size_t>(repeated.again.tar_file_id)]),
-                      repeated.again.sample_index));
-    }
-  }
-
-  bool any() const { return count_ > 0; }
-
-  [[noreturn]] void raise(const std::string& path) const {
-    std::string text;
-    std::size_t left = kMaxProblemsNamed;
-    for (auto problem = named_.begin(); problem != named_.end() && left > 0; ++problem, --left) {
-      text += fmt::format("\n  {}", problem->second);
-    }
-    const std::string more = count_ > kMaxProblemsNamed
-                                 ? fmt::format("\n  and {} more", count_ - kMaxProblemsNamed)
-                                 : "";
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("nothing was prepared, because of {} problem{}:{}{}\n", count_,
-                            count_ == 1 ? "" : "s", text, more),
-                {.path = path});
-  }
-
- private:
-  struct Earlier {
-    bool operator()(const SamplePosition& a, const SamplePosition& b) const {
-      return std::pair(a.tar_file_id, a.sample_index) < std::pair(b.tar_file_id, b.sample_index);
-    }
-  };
-
-  std::size_t count_ = 0;
-  std::map<SamplePosition, std::string, Earlier> named_;
-};
 
 std::vector<std::string> first_part_names(const ShardScan& scan) {
   std::set<std::string_view> seen;
@@ -210,7 +153,7 @@ class Preparation {
         sink.on_progress(progress);
       }
     }
-    problems_.add(writer_->finish(kMaxProblemsNamed), names_);
+    problems_.add(writer_->finish(PrepareProblems::kMostNamed), names_);
     if (problems_.any()) {
       problems_.raise(path_);
     }
@@ -285,7 +228,8 @@ class Preparation {
   ScannedShard scan_and_encode(std::int64_t i) {
     ScannedShard shard;
     try {
-      shard = scan(i);
+      shard = prepare_shard(shard_path(i), staging_.loose_file(i, ".idx"),
+                            staging_.loose_file(i, ".xxh3"), file_mode_, options_);
     } catch (...) {
       shard.error = std::current_exception();
     }
@@ -294,63 +238,6 @@ class Preparation {
     shard.rows = encode_rows(shard.scan, i, before);
     shard.scan.samples = {};
     return shard;
-  }
-
-  // The work that needs no other shard.
-  ScannedShard scan(std::int64_t i) const {
-    const std::string original = shard_path(i);
-    // Before the scan: a shard that changes meanwhile must not look like the one that was scanned.
-    const FileIdentity identity = FileSource(original).identity();
-    const FileSource tar(ensure_expanded(original, options_.cache_dir));
-    const std::string old_index = tar_index_path(original);
-    check_not_shrunk(proof_of_shrinking(old_index, tar.size()), old_index, nullptr);
-    ShardScan scan = read_copy(
-        original, tar.path(), [&] { return scan_shard(tar, {.strictness = options_.strictness}); });
-    ScannedShard shard{.scan = std::move(scan), .tar_size = tar.size()};
-    std::vector<std::uint64_t> entries;
-    for (const ScannedSample& sample : shard.scan.samples) {
-      entries.push_back(sample.offset);
-    }
-    entries.push_back(shard.scan.end_offset);
-    check_not_shrunk(proof_of_shrinking(old_index, tar.size(), entries), old_index,
-                     &shard.scan.warnings);
-    const std::string index_path = staging_.loose_file(i, ".idx");
-    write_tar_index(index_path, entries, file_mode_);
-    mark_index_fresh(index_path, identity);
-    const TarIndex index = TarIndex::from_entries(std::move(entries), tar.size(), original);
-    shard.summary = {.record = {.size_bytes = identity.size_bytes,
-                                .mtime_ns = identity.mtime_ns,
-                                .header_digest = header_digest(tar, index),
-                                .index_digest = index.digest()},
-                     .sample_count = index.sample_count(),
-                     .end_offset = shard.scan.end_offset};
-    if (options_.checksums == Checksums::kWrite) {
-      const std::string checksums = encode_checksums(tar.size(), compute_checksums(tar, index));
-      write_file_atomically(staging_.loose_file(i, ".xxh3"), as_bytes(checksums), file_mode_);
-      shard.summary.has_checksums = true;
-      shard.summary.checksum_digest = xxh3_64(as_bytes(checksums));
-    }
-    if (FileSource(original).identity() != identity) {
-      throw Error(ErrorCode::kCorruptData, "the shard was changed while it was read");
-    }
-    return shard;
-  }
-
-  // With --force-overwrite, the lost samples are a warning only.
-  void check_not_shrunk(const std::optional<std::string>& proof, const std::string& old_index,
-                        std::vector<std::string>* warnings) const {
-    if (!proof) {
-      return;
-    }
-    if (options_.existing != Existing::kOverwrite) {
-      throw Error(ErrorCode::kCorruptData,
-                  fmt::format("{}; if the tar was replaced on purpose, remove '{}' or prepare with "
-                              "--force-overwrite",
-                              *proof, printable(old_index)));
-    }
-    if (warnings != nullptr) {
-      warnings->push_back(*proof);
-    }
   }
 
   // On the caller's thread, in order.
@@ -365,8 +252,9 @@ class Preparation {
     }
     const RowCounts& counts = shard.rows.counts;
     if (counts.samples == 0) {
-      problems_.add(i, fmt::format("{}: no samples in {} bytes; exclude the shard or remove it",
-                                   printable(name), shard.tar_size));
+      problems_.add(
+          i, name,
+          fmt::format("no samples in {} bytes; exclude the shard or remove it", shard.tar_size));
       return;
     }
     info_.shards.push_back({name, counts.samples});
@@ -384,20 +272,10 @@ class Preparation {
   }
 
   void add_problem(std::int64_t shard, const std::exception_ptr& error) {
-    const std::string& name = names_[static_cast<std::size_t>(shard)];
     try {
       std::rethrow_exception(error);
     } catch (const Error& known) {
-      if (known.code() == ErrorCode::kIo || known.code() == ErrorCode::kInternal) {
-        throw;  // not the shard's fault: no space, no permission
-      }
-      const ErrorContext& where = known.context();
-      problems_.add(
-          shard,
-          fmt::format(
-              "{}: {}{}{}", printable(name), known.message(),
-              where.byte_offset ? fmt::format(" [byte {}]", *where.byte_offset) : "",
-              where.sample_key ? fmt::format(" [sample {}]", printable(*where.sample_key)) : ""));
+      problems_.add(shard, names_[static_cast<std::size_t>(shard)], known);
     }
   }
 
@@ -467,7 +345,7 @@ class Preparation {
   std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before staging_ is removed
   DatasetInfo info_;
   ShardSummary summary_;
-  Problems problems_;
+  PrepareProblems problems_;
   std::set<std::string> part_names_;
 };
 
