@@ -32,6 +32,12 @@ namespace {
 
 constexpr std::chrono::seconds kSaveGrace{30};
 
+// A signal also ends a wait for a worker that makes no progress.
+LoaderOptions interruptible(LoaderOptions options) {
+  options.wait_check = check_interrupt;
+  return options;
+}
+
 struct DumpFlags {
   LoaderFlags loader;
   std::optional<std::int64_t> limit;
@@ -44,7 +50,7 @@ class Dump {
  public:
   explicit Dump(const DumpFlags& flags)
       : flags_(flags),
-        options_(loader_options(flags.loader)),
+        options_(interruptible(loader_options(flags.loader))),
         epoch_limit_(epoch_limit(flags.loader)),
         loader_(make_pipeline(flags.loader), options_),
         saver_(loader_, options_.worker_config, flags.position),
@@ -79,7 +85,15 @@ class Dump {
   void deliver() {
     saver_.save_if_due();
     while (!is_over()) {
-      const std::optional<Sample> batch = loader_.next();
+      std::optional<Sample> batch;
+      try {
+        batch = loader_.next();
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCancelled && interrupt_signal() != 0) {
+          return;  // the position is that before the call
+        }
+        throw;
+      }
       if (!batch) {
         end_epoch();
         continue;
@@ -137,7 +151,7 @@ int run_dump(const DumpFlags& flags) {
     check_writable(position.save_to, "--save-to");
   }
   if (!position.save_to.empty() || !position.auto_save.empty()) {
-    grant_interrupt_grace(kSaveGrace);  // the batch that is being made may take longer than usual
+    grant_interrupt_grace(kSaveGrace);  // without workers, a batch that is being made is finished
   }
   return Dump(flags).run();
 }

@@ -1,10 +1,12 @@
 // A dump that is asked to save writes what it delivered, however it ends.
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -133,6 +135,29 @@ TEST_CASE("a dump that a signal ends writes what it delivered", "[cli][dump][for
   const Ended ended = end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
                                 [&](RunningProgram& program) { program.send_signal(signal); });
   CHECK(ended.result.exit_code == 128 + signal);
+  CHECK_THAT(ended.result.err, Catch::Contains("interrupted after"));
+  check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
+}
+
+TEST_CASE("a signal ends a dump that waits for a worker which stands still", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const Words flags = {"--num-workers", "1", "--prefetch-factor", "2"};
+  const std::string state = folder.file("state");
+  std::chrono::steady_clock::time_point begin;
+  const Ended ended = end_after(
+      5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+      [&begin](RunningProgram& program) {
+        const std::vector<int> servers = children_of(program.pid());
+        REQUIRE(servers.size() == 1);
+        REQUIRE(children_of(servers.front()).size() == 1);
+        REQUIRE(::kill(children_of(servers.front()).front(), SIGSTOP) == 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));  // takes what is queued
+        begin = std::chrono::steady_clock::now();
+        program.send_signal(SIGINT);
+      });
+  CHECK(ended.result.exit_code == 130);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // of 30 at most
   CHECK_THAT(ended.result.err, Catch::Contains("interrupted after"));
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
