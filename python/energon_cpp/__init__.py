@@ -31,10 +31,40 @@ from ._errors import (
     WorkerDiedError,
 )
 from ._sample import Batch, CrudeSample, Sample, basic_sample_keys, edataclass
-from .batching import batch_list, batch_pad_stack, batch_stack, generic_batch
-from .datasets import Dataset, get_train_dataset, get_val_dataset
+from .av import AVData, AVDecoder
+from .batching import (
+    batch_list,
+    batch_pad_stack,
+    batch_stack,
+    concat_pad,
+    generic_batch,
+    generic_concat,
+    homogeneous_concat_mix,
+)
+from .cache import (
+    CachePool,
+    DecodeFileStore,
+    DirectLazy,
+    FileCacheLazy,
+    FileStore,
+    FileStoreCachePool,
+    FileStoreDecoder,
+    JsonlFileStore,
+    Lazy,
+    MockLazy,
+    NoCachePool,
+    PrimaryFileStore,
+    SystemFileStore,
+    WebdatasetFileStore,
+)
+from .cooking import Cooker, cooker, stateless
+from .datasets import Dataset, get_train_dataset, get_val_dataset, get_val_datasets
 from .decoder import SampleDecoder
-from .loaders import BasicDataLoader, SavableDataLoader, get_loader, get_savable_loader
+from .errors import SampleException, log_exception, reraise_exception
+from .flavors import SavableDataset
+from .loader import get_loader, get_savable_loader
+from .loaders import BasicDataLoader, SavableDataLoader
+from .metadataset import DatasetLoader, DatasetSource, load_dataset, traverse_metadataset
 from .sample_types import (
     CaptioningSample,
     ImageClassificationSample,
@@ -48,7 +78,7 @@ from .sample_types import (
     VQAOCRSample,
     VQASample,
 )
-from .task_encoder import Cooker, DefaultTaskEncoder, TaskEncoder, cooker, stateless
+from .task_encoder import AugmentTaskEncoder, DefaultTaskEncoder, TaskEncoder
 from .worker_config import WorkerConfig, default_worker_config
 
 __version__ = "0.1.0"

@@ -82,7 +82,20 @@ class SkipSample(Exception):
     """Raise it in a function to leave the sample out; it is counted, not reported."""
 
 
-class FatalSampleError(Exception):
+class SampleException(ValueError):
+    """Base of errors about one sample."""
+
+    @classmethod
+    def from_sample_key(cls, sample_key: str) -> "SampleException":
+        return cls(f"sample '{sample_key}' failed")
+
+    @classmethod
+    def from_sample(cls, sample: Any, message: str = "") -> "SampleException":
+        key = sample["__key__"] if isinstance(sample, dict) else getattr(sample, "__key__", sample)
+        return cls(f"sample '{key}' failed" + (f": {message}" if message else ""))
+
+
+class FatalSampleError(SampleException):
     """Raise it in a function to end the stream, whatever the policy says about failures."""
 
 
@@ -102,7 +115,7 @@ _CLASSES: dict[str, type[EnergonError]] = {
 }
 
 # Mistakes in a program rather than in a sample: never skipped. The list is Energon's.
-_FATAL = (
+FATAL = (
     FatalSampleError,
     SystemError,
     SyntaxError,
@@ -115,13 +128,23 @@ _FATAL = (
 )
 
 
+def end_stream(error: BaseException) -> None:
+    """The exception ends the stream, whatever the policy says about failures."""
+    try:
+        error.__energon_ends_stream__ = True  # type: ignore[attr-defined]
+    except AttributeError:  # a class with slots
+        pass
+
+
 def describe_failure(error: BaseException) -> tuple[str, str, bytes]:
     """What the core keeps of an exception: the code of its error or "fatal", text and detail."""
-    if isinstance(error, EnergonError):
+    if getattr(error, "__energon_ends_stream__", False):
+        code = "fatal"
+    elif isinstance(error, EnergonError):
         code = error.code
     elif isinstance(error, MemoryError):
         code = "resource_exhausted"
-    elif isinstance(error, _FATAL) or not isinstance(error, Exception):
+    elif isinstance(error, FATAL) or not isinstance(error, Exception):
         code = "fatal"
     else:
         code = "user_function"

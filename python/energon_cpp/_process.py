@@ -31,7 +31,13 @@ def begin_fork_server() -> None:
     gc.freeze()
 
 
+# The worker of the rank that this process is; None: it is no worker.
+worker_id: int | None = None
+
+
 def begin_worker() -> None:
+    global worker_id
+    worker_id = _own_number()
     gc.enable()
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -44,3 +50,12 @@ def begin_worker() -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
+
+
+def _own_number() -> int | None:
+    """Workers are called energon-w0, energon-w1, ..."""
+    try:
+        with open("/proc/self/comm", encoding="ascii") as file:
+            return int(file.read().strip().removeprefix("energon-w"))
+    except (OSError, ValueError):
+        return None

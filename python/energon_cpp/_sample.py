@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterator, TypeVar
+from typing import Any, Iterator, Sequence, TypeVar
 
 from ._core import Origin, RestoreKey, SourceInfo, Sources
 
@@ -86,13 +86,32 @@ class Item:
     @classmethod
     def derive_from(cls: type[T], base: Any, **fields: Any) -> T:
         """An object of this class with key, restore key, subflavors and sources of `base`."""
-        own = {}
-        for name in _OWN:
-            try:
-                own[name] = base[name] if isinstance(base, dict) else getattr(base, name)
-            except (KeyError, AttributeError):
-                pass
-        return cls(**{**own, **fields})
+        return cls(**{**_own_values(base), **fields})
+
+    @classmethod
+    def extend(cls: type[T], src: Any, **fields: Any) -> T:
+        """An object of this class with all fields of `src`, whose class it derives from."""
+        return cls(**{**_own_values(src), **dict(src.items()), **fields})
+
+    def pin_memory(self: T) -> T:
+        """The same with tensors of torch in pinned memory, also those in lists and dicts. Needs a
+        GPU, as torch does."""
+        return self._after("pin_memory")
+
+    def _after(self: T, method: str, *args: Any, **kwargs: Any) -> T:
+        made = type(self).__new__(type(self))
+        made.__setstate__(_called(self.__getstate__(), method, args, kwargs))
+        return made
+
+
+def _own_values(base: Any) -> dict[str, Any]:
+    own = {}
+    for name in _OWN:
+        try:
+            own[name] = base[name] if isinstance(base, dict) else getattr(base, name)
+        except (KeyError, AttributeError):
+            pass
+    return own
 
 
 def _own_value(name: str, origin: Origin) -> Any:
@@ -142,17 +161,32 @@ class Batch(Item):
 
     def to(self, *args: Any, **kwargs: Any) -> "Batch":
         """A batch whose tensors are `tensor.to(*args, **kwargs)`, also those in lists and dicts."""
-        moved = type(self).__new__(type(self))
-        moved.__setstate__(_moved(self.__getstate__(), args, kwargs))
-        return moved
+        return self._after("to", *args, **kwargs)
+
+    @classmethod
+    def from_samples(cls: type[T], samples: Sequence[Any], **fields: Any) -> T:
+        """A batch of samples: of each field of this class, arrays and tensors padded and stacked,
+        the rest as a list. fields: instead of those of the samples."""
+        from .batching import batch_field
+
+        names = [name for name in field_names_of(cls) if name not in _OWN and name not in fields]
+        made = {name: batch_field([getattr(one, name) for one in samples]) for name in names}
+        own: dict[str, Any] = {"__key__": [one.__key__ for one in samples]}
+        own["__subflavors__"] = [getattr(one, "__subflavors__", None) for one in samples]
+        sources = [getattr(one, "__sources__", None) or () for one in samples]
+        own["__sources__"] = tuple(source for some in sources for source in some)
+        return cls(**{**own, **made, **fields})
 
 
-def _moved(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _called(value: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`value` with each object in it that has the method replaced by what the method returns."""
     if isinstance(value, dict):
-        return {name: _moved(part, args, kwargs) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_moved(part, args, kwargs) for part in value]
-    return value.to(*args, **kwargs) if hasattr(value, "to") else value
+        return {name: _called(part, method, args, kwargs) for name, part in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_called(part, method, args, kwargs) for part in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(_called(part, method, args, kwargs) for part in value)
+    return getattr(value, method)(*args, **kwargs) if hasattr(value, method) else value
 
 
 class CrudeSample(dict[str, Any]):
@@ -169,15 +203,22 @@ class CrudeSample(dict[str, Any]):
             raise AttributeError(f"there is no part '{name}'; parts: {names}") from None
 
 
-def basic_sample_keys(sample: Any) -> dict[str, Any]:
-    """Key, restore key, subflavors and sources of a crude sample, for the constructor of another."""
-    return {name: sample[name] for name in _OWN}
+def basic_sample_keys(
+    crude_sample: Any, additional_source_info: tuple[SourceInfo, ...] = ()
+) -> dict[str, Any]:
+    """Key, restore key, subflavors and sources of a crude sample, for the constructor of another.
+    additional_source_info: more sources, of what a cook function has read elsewhere."""
+    own = {name: crude_sample[name] for name in _OWN if name in crude_sample}
+    if additional_source_info:
+        own["__sources__"] = (*(own.get("__sources__") or ()), *additional_source_info)
+    return own
 
 
 _declared: dict[Any, tuple[str, ...]] = {}
 
 
-def _declared_names(kind: Any) -> tuple[str, ...]:
+def field_names_of(kind: Any) -> tuple[str, ...]:
+    """Names of the fields that the class declares."""
     if kind not in _declared:
         fields = getattr(kind, "__dataclass_fields__", None)
         _declared[kind] = tuple(kind._fields if fields is None else fields)
@@ -187,13 +228,13 @@ def _declared_names(kind: Any) -> tuple[str, ...]:
 def field_names(value: Any) -> tuple[str, ...]:
     """Names of the fields of a dataclass or named tuple, with those that were added to a Sample or
     Batch."""
-    names = _declared_names(type(value))
+    names = field_names_of(type(value))
     if isinstance(value, Item):
         more = [name for name in getattr(value, "__dict__", ()) if name not in names]
         return (*names, *more) if more else names
     return names
 
 
-def edataclass(kind: type) -> Any:
+def edataclass(cls: type) -> Any:
     """@dataclass(kw_only=True, slots=True), as in Energon."""
-    return dataclasses.dataclass(kw_only=True, slots=True, eq=False)(kind)
+    return dataclasses.dataclass(kw_only=True, slots=True, eq=False)(cls)

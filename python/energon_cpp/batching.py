@@ -13,57 +13,113 @@ from typing import Any, Sequence
 from ._sample import CrudeSample, Item, field_names
 
 
-def batch_list(values: Sequence[Any]) -> list[Any]:
-    return list(values)
+def batch_list(batch: Sequence[Any]) -> list[Any]:
+    return list(batch)
 
 
-def batch_stack(values: Sequence[Any]) -> Any:
+def batch_stack(batch: Sequence[Any]) -> Any:
     """One array or tensor of arrays or tensors of equal shape."""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(values[0], torch.Tensor):
-        return torch.stack(list(values))
+    if torch is not None and isinstance(batch[0], torch.Tensor):
+        return torch.stack(list(batch))
     import numpy
 
-    return numpy.stack([numpy.asarray(value) for value in values])
+    return numpy.stack([numpy.asarray(value) for value in batch])
 
 
-def batch_pad_stack(values: Sequence[Any]) -> Any:
+def batch_pad_stack(batch: Sequence[Any]) -> Any:
     """The same, of any shapes with as many dimensions: padded with 0 at their ends."""
-    first = values[0]
-    if all(value.shape == first.shape for value in values):
-        return batch_stack(values)
-    sizes = [max(value.shape[i] for value in values) for i in range(len(first.shape))]
+    first = batch[0]
+    if all(value.shape == first.shape for value in batch):
+        return batch_stack(batch)
+    sizes = [max(value.shape[i] for value in batch) for i in range(len(first.shape))]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(first, torch.Tensor):
-        result: Any = first.new_zeros((len(values), *sizes))
+        result: Any = first.new_zeros((len(batch), *sizes))
     else:
         import numpy
 
-        values = [numpy.asarray(value) for value in values]
-        result = numpy.zeros((len(values), *sizes), values[0].dtype)
-    for i, value in enumerate(values):
+        batch = [numpy.asarray(value) for value in batch]
+        result = numpy.zeros((len(batch), *sizes), batch[0].dtype)
+    for i, value in enumerate(batch):
         result[(i, *(slice(size) for size in value.shape))] = value
     return result
 
 
-def generic_batch(samples: Sequence[Any]) -> Any:
-    """Arrays and tensors are padded and stacked; dicts and dataclasses are batched field by field;
-    everything else is listed."""
-    first = samples[0]
-    if hasattr(first, "shape") and hasattr(first, "dtype") and len(first.shape) > 0:
-        return batch_pad_stack(samples)
+def batch_field(values: Sequence[Any]) -> Any:
+    """Arrays and tensors padded and stacked, else a list."""
+    first = values[0]
     if hasattr(first, "shape") and hasattr(first, "dtype"):
-        return batch_stack(samples)
+        return batch_pad_stack(values) if len(first.shape) > 0 else batch_stack(values)
+    return list(values)
+
+
+def generic_batch(batch: Sequence[Any]) -> Any:
+    """Arrays and tensors are padded and stacked; dicts and dataclasses are batched field by field;
+    everything else is listed. A class with `from_samples` batches by itself."""
+    first = batch[0]
+    if hasattr(first, "shape") and hasattr(first, "dtype"):
+        return batch_field(batch)
     if isinstance(first, dict):
-        made = {name: generic_batch([sample[name] for sample in samples]) for name in first}
+        made = {name: generic_batch([sample[name] for sample in batch]) for name in first}
         return CrudeSample(made) if isinstance(first, CrudeSample) else made
+    if hasattr(type(first), "from_samples"):
+        return type(first).from_samples(batch)
     if (dataclasses.is_dataclass(first) and not isinstance(first, type)) or isinstance(first, Item):
         result = type(first).__new__(type(first))
         for name in field_names(first):
-            values = [getattr(sample, name) for sample in samples]
+            values = [getattr(sample, name) for sample in batch]
             own = name.startswith("__") and name.endswith("__")
             object.__setattr__(result, name, values if own else generic_batch(values))
         return result
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(generic_batch(list(values)) for values in zip(*samples)))
-    return list(samples)
+        return type(first)(*(generic_batch(list(values)) for values in zip(*batch)))
+    return list(batch)
+
+
+def concat_pad(batch: Sequence[Any]) -> Any:
+    """Arrays or tensors one behind the other in their first dimension; the others are padded with
+    0 at their ends."""
+    first = batch[0]
+    sizes = [max(one.shape[i] for one in batch) for i in range(1, len(first.shape))]
+    total = sum(one.shape[0] for one in batch)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(first, torch.Tensor):
+        result: Any = first.new_zeros((total, *sizes))
+    else:
+        import numpy
+
+        batch = [numpy.asarray(one) for one in batch]
+        result = numpy.zeros((total, *sizes), batch[0].dtype)
+    begin = 0
+    for one in batch:
+        end = begin + one.shape[0]
+        result[(slice(begin, end), *(slice(size) for size in one.shape[1:]))] = one
+        begin = end
+    return result
+
+
+def generic_concat(batch: Sequence[Any]) -> Any:
+    """Batches as one: arrays and tensors by concat_pad(), dicts and dataclasses field by field;
+    everything else is listed."""
+    first = batch[0]
+    if hasattr(first, "shape") and hasattr(first, "dtype"):
+        return concat_pad(batch)
+    if isinstance(first, dict):
+        return {name: generic_concat([one[name] for one in batch]) for name in first}
+    if (dataclasses.is_dataclass(first) and not isinstance(first, type)) or isinstance(first, Item):
+        names = field_names(first)
+        fields = {name: generic_concat([getattr(one, name) for one in batch]) for name in names}
+        return type(first)(**fields)
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*(generic_concat(list(values)) for values in zip(*batch)))
+    return list(batch)
+
+
+def homogeneous_concat_mix(samples: Sequence[Any]) -> Any:
+    """generic_concat() of batches of one type. TypeError for several types."""
+    kinds = {type(one) for one in samples}
+    if len(kinds) != 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"the batches must be of one type, not of {names}")
+    return generic_concat(samples)

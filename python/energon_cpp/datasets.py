@@ -1,56 +1,52 @@
-"""Datasets for loaders: get_train_dataset, get_val_dataset."""
+"""Datasets for loaders: get_train_dataset, get_val_dataset, get_val_datasets."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import sys
 import warnings
 from typing import Any
 
 from . import _core
-from .task_encoder import DefaultTaskEncoder, TaskEncoder, stages_of
+from ._recipe import DatasetRecipe, made_recipe, refuse
+from ._stages import Encoder
+from .metadataset import DatasetSource, sources_of
 from .worker_config import WorkerConfig
-
-AnyEncoder = TaskEncoder[Any, Any, Any, Any]
 
 
 class Dataset:
-    """What a loader runs: data, options and functions. Made by get_train_dataset() and
-    get_val_dataset(). May be used by several loaders."""
+    """What a loader runs: data, options and functions. Made by get_train_dataset(),
+    get_val_dataset() and get_val_datasets(). May be used by several loaders."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        training: bool,
-        worker_config: WorkerConfig,
-        task_encoder: AnyEncoder,
-        options: dict[str, Any],
-    ) -> None:
-        self.path = path
-        self.worker_config = worker_config
-        self.task_encoder = task_encoder
-        if task_encoder.decoder is not None:
-            options = {**options, **task_encoder.decoder._options(), "typed": True}
-        if options.get("tensors") is None:
-            options["tensors"] = "torch" if "torch" in sys.modules else "energon"
-        # The native part borrows the functions.
-        self._stages = stages_of(
-            task_encoder,
-            packs=options.get("packing_buffer_size") is not None,
-            batched=options.get("batch_size") is not None,
-        )
-        self._pipeline = _core.open_pipeline(path, training, options, self._stages)
+    def __init__(self, recipe: DatasetRecipe, pipeline: _core.Pipeline | None = None) -> None:
+        self._recipe = recipe
+        self._pipeline = recipe.open() if pipeline is None else pipeline
         for warning in self._pipeline.warnings:
             warnings.warn(warning, stacklevel=4)
 
     @property
+    def path(self) -> str:
+        return self._recipe.path
+
+    @property
+    def worker_config(self) -> WorkerConfig:
+        return self._recipe.worker_config
+
+    @property
+    def task_encoder(self) -> Encoder:
+        return self._recipe.task_encoder
+
+    @property
     def calls_python(self) -> bool:
         """Whether there are functions that are not native."""
-        return bool(self._stages)
+        return bool(self._recipe.stages)
 
     def __repr__(self) -> str:
-        return f"Dataset({self.path!r}, functions: {', '.join(self._stages) or 'none'})"
+        return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
+
+    def _with(self, options: dict[str, Any]) -> "Dataset":
+        """The same with other options."""
+        return Dataset(self._recipe.changed(options=options))
 
 
 def get_train_dataset(
@@ -67,13 +63,14 @@ def get_train_dataset(
     parallel_shard_iters: int | None = None,
     virtual_epoch_length: int = 0,
     repeat: bool = True,
-    task_encoder: AnyEncoder | None = None,
+    task_encoder: Encoder | None = None,
     on_error: str = "raise",
     failure_tolerance: int = 100,
     tensors: str | None = None,
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
+    **unknown: Any,
 ) -> Dataset:
     """Data for training: shuffled, repeated, blended.
 
@@ -82,6 +79,7 @@ def get_train_dataset(
     (at most failure_tolerance in a row). tensors: what tensors of native stages become: "torch",
     "numpy" or "energon" (the class Tensor); None: "torch" if torch is imported, else "energon".
     """
+    refuse("get_train_dataset", unknown)
     options = _common_options(
         batch_size, batch_drop_last, packing_buffer_size, on_error, failure_tolerance, tensors
     )
@@ -95,13 +93,7 @@ def get_train_dataset(
     }
     if parallel_shard_iters is not None:
         options["parallel_slices"] = parallel_shard_iters
-    return Dataset(
-        os.fspath(path),
-        training=True,
-        worker_config=worker_config,
-        task_encoder=task_encoder or DefaultTaskEncoder(),
-        options=options,
-    )
+    return Dataset(made_recipe(path, True, worker_config, task_encoder, options))
 
 
 def get_val_dataset(
@@ -113,27 +105,71 @@ def get_val_dataset(
     batch_drop_last: bool = False,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
-    task_encoder: AnyEncoder | None = None,
+    task_encoder: Encoder | None = None,
     on_error: str = "raise",
     failure_tolerance: int = 100,
     tensors: str | None = None,
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
+    **unknown: Any,
 ) -> Dataset:
     """Data for validation: each sample once, in order. limit: batches of a rank in an epoch."""
+    given = dict(locals())
+    refuse("get_val_dataset", given.pop("unknown"))
+    return Dataset(_val_recipe(given.pop("path"), **given))
+
+
+def _val_recipe(
+    path: str | os.PathLike[str],
+    *,
+    worker_config: WorkerConfig,
+    batch_size: int | None,
+    split_part: str,
+    batch_drop_last: bool = False,
+    packing_buffer_size: int | None = None,
+    limit: int | None = None,
+    task_encoder: Encoder | None = None,
+    on_error: str = "raise",
+    failure_tolerance: int = 100,
+    tensors: str | None = None,
+    exclude_files: list[str] | None = None,
+    cache_dir: str | None = None,
+    verify_checksums: bool = True,
+    **unknown: Any,
+) -> DatasetRecipe:
+    refuse("get_val_datasets", unknown)
     options = _common_options(
         batch_size, batch_drop_last, packing_buffer_size, on_error, failure_tolerance, tensors
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
     options["limit"] = limit
-    return Dataset(
-        os.fspath(path),
-        training=False,
-        worker_config=worker_config,
-        task_encoder=task_encoder or DefaultTaskEncoder(),
-        options=options,
-    )
+    return made_recipe(path, False, worker_config, task_encoder, options)
+
+
+def get_val_datasets(
+    path: str | os.PathLike[str],
+    *,
+    worker_config: WorkerConfig,
+    batch_size: int | None,
+    split_part: str = "val",
+    batch_drop_last: bool = False,
+    packing_buffer_size: int | None = None,
+    limit: int | None = None,
+    task_encoder: Encoder | None = None,
+    **options: Any,
+) -> list[tuple[Dataset, DatasetSource]]:
+    """A dataset for each dataset of a metadataset, with its source: to evaluate each by itself.
+    options: the others of get_val_dataset()."""
+    given = dict(locals())
+    given |= given.pop("options")
+    recipe = _val_recipe(given.pop("path"), **given)
+    sources = sources_of(recipe.path, split_part)
+    pipelines = recipe.open_leaves()
+    return [
+        (Dataset(recipe, pipeline), dataclasses.replace(source, length=pipeline.lengths[0]))
+        for pipeline, source in zip(pipelines, sources)
+    ]
 
 
 def _common_options(

@@ -2,30 +2,82 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+import functools
+import sys
 from typing import Any
+
+from . import _core
+
+
+class FileStoreDecoder(abc.ABC):
+    """Decodes files by their names; for DecodeFileStore."""
+
+    @abc.abstractmethod
+    def decode(self, fname: str, data: Any) -> Any:
+        """What the file `fname` with the bytes `data` is."""
+
+
+_AV_MODES = ("AVDecoder", "torch", "bytes")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SampleDecoder:
+class SampleDecoder(FileStoreDecoder):
     """Decodes parts by their names, natively and without the interpreter.
 
     image_decode: the mode of images, such as "torchrgb" (float32 in [0, 1], channels first),
     "torchrgb8" (uint8) or "rgb8" (uint8, channels last); None: images stay bytes. av_decode:
-    "torch" decodes sound and video whole; "bytes" leaves them. guess_content: parts whose names say
-    nothing are decoded by their first bytes.
+    "AVDecoder": sound and video are AVDecoder objects; "torch": they are decoded whole; "bytes":
+    they stay bytes. video_decode_audio: accepted; with "torch" the sound is always decoded.
+    guess_content: parts whose names say nothing are decoded by their first bytes.
     """
 
     image_decode: str | None = "torchrgb"
-    av_decode: str = "bytes"
+    av_decode: str = "AVDecoder"
+    video_decode_audio: bool = False
     guess_content: bool = False
 
+    def decode(self, fname: str, raw: Any) -> Any:
+        """What the pipeline makes of a part called `fname` with the bytes `raw`."""
+        return self._av(fname, self._native().decode(fname, raw))
+
+    def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
+        """The sample with its parts decoded; its other entries as they are."""
+        return {
+            name: value if name.startswith("__") else self.decode(name, value)
+            for name, value in sample.items()
+        }
+
+    def config(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def _native(self) -> _core.PartDecoder:
+        return _part_decoder(self, "torch" if "torch" in sys.modules else "energon")
+
+    def _av(self, fname: str, decoded: Any) -> Any:
+        """Bytes of sound and video as an AVDecoder."""
+        if self.av_decode != "AVDecoder" or not _core.is_av_name(fname):
+            return decoded
+        from .av import AVDecoder
+
+        return AVDecoder(decoded)
+
     def _options(self) -> dict[str, Any]:
-        if self.av_decode not in ("torch", "bytes"):
-            raise ValueError(f"av_decode must be 'torch' or 'bytes', not {self.av_decode!r}")
+        if self.av_decode not in _AV_MODES:
+            is_pyav = self.av_decode == "pyav"
+            hint = "; open the container with av.open(io.BytesIO(part))" if is_pyav else ""
+            raise ValueError(f"av_decode must be one of {_AV_MODES}, not {self.av_decode!r}{hint}")
         return {
             "decode": True,
             "image_decode": self.image_decode,
             "av_tensors": self.av_decode == "torch",
+            "av_decoders": self.av_decode == "AVDecoder",
             "guess_content": self.guess_content,
         }
+
+
+@functools.lru_cache(maxsize=16)
+def _part_decoder(decoder: SampleDecoder, tensors: str) -> _core.PartDecoder:
+    options = {name: value for name, value in decoder._options().items() if name != "av_decoders"}
+    return _core.PartDecoder(options, tensors)

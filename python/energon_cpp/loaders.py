@@ -1,10 +1,9 @@
-"""Loaders: get_savable_loader, get_loader."""
+"""Loaders: SavableDataLoader, BasicDataLoader."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 import weakref
 from types import TracebackType
 from typing import Any, Iterator
@@ -12,6 +11,8 @@ from typing import Any, Iterator
 from . import _core, _random
 from ._core import LoaderState, RestoreKey
 from ._errors import EnergonError
+from ._global_state import GlobalState
+from ._single_samples import restore_one
 from .datasets import Dataset
 from .worker_config import WorkerConfig
 
@@ -23,12 +24,33 @@ class _Loader:
 
     def __init__(self, dataset: Dataset, options: dict[str, Any]) -> None:
         self.dataset = dataset
+        self.worker_config: WorkerConfig = dataset.worker_config
         self._options = dataset.worker_config._options() | options
         _open_loaders.add(self)
 
-    @property
-    def worker_config(self) -> WorkerConfig:
-        return self.dataset.worker_config
+    def can_restore_sample(self) -> bool:
+        return True
+
+    def restore_sample(self, restore_key: RestoreKey | str, *, index: int | None = None) -> Any:
+        """The batch that any rank of the job delivered with this `__restore_key__`. Made in this
+        process; the position does not change. index: only this sample of the batch, as the batch
+        function gets it. If a function fails, WorkerConfig.restore_error_handler is called, and the
+        result is None if it returns."""
+        key = RestoreKey(restore_key) if isinstance(restore_key, str) else restore_key
+        try:
+            if index is not None:
+                return restore_one(self.dataset, self._options, key, index)
+            with _random.preserved() if self.dataset.calls_python else contextlib.nullcontext():
+                return self._restore(key)
+        except Exception as error:
+            handler = self.worker_config.restore_error_handler
+            if handler is None:
+                raise
+            handler(error, key, None)
+            return None
+
+    def _restore(self, key: RestoreKey) -> Any:
+        raise NotImplementedError
 
     def _is_waiting(self) -> bool:
         """Whether a thread waits for a batch."""
@@ -49,7 +71,7 @@ class _Loader:
         self.close()
 
 
-class SavableDataLoader(_Loader):
+class SavableDataLoader(_Loader, GlobalState):
     """Delivers the batches of one rank; its position can be saved and restored exactly.
 
     A `for` loop runs to the end of the epoch. After a break, the next loop goes on behind the last
@@ -63,6 +85,9 @@ class SavableDataLoader(_Loader):
 
     def __iter__(self) -> Iterator[Any]:
         return _core.Epoch(self._native, self)
+
+    def _restore(self, key: RestoreKey) -> Any:
+        return self._native.restore_sample(key)
 
     def _is_waiting(self) -> bool:
         return self._native.waits
@@ -105,13 +130,6 @@ class SavableDataLoader(_Loader):
             raise ValueError(f"no state of a loader: entries {list(state_dict)}, needs '{_STATE}'")
         self._native.stop_and_restore(_as_state(state_dict[_STATE]))
 
-    def restore_sample(self, key: RestoreKey | str) -> Any:
-        """The batch that any rank of the job delivered with this `__restore_key__`. Made in this
-        process; the position does not change."""
-        key = RestoreKey(key) if isinstance(key, str) else key
-        with _random.preserved() if self.dataset.calls_python else contextlib.nullcontext():
-            return self._native.restore_sample(key)
-
     def stats(self) -> dict[str, Any]:
         """What limits the loader, and what was left out."""
         return self._native.stats()
@@ -150,6 +168,9 @@ class BasicDataLoader(_Loader):
         self._latest = iteration
         return _core.Epoch(iteration, self)
 
+    def _restore(self, key: RestoreKey) -> Any:
+        return self._native.restore_sample(key)
+
     def _is_waiting(self) -> bool:
         return any(iteration.waits for iteration in list(self._iterations))
 
@@ -159,12 +180,6 @@ class BasicDataLoader(_Loader):
             raise TypeError("the number of batches of an epoch is not known")
         return size
 
-    def restore_sample(self, key: RestoreKey | str) -> Any:
-        """As SavableDataLoader.restore_sample()."""
-        key = RestoreKey(key) if isinstance(key, str) else key
-        with _random.preserved() if self.dataset.calls_python else contextlib.nullcontext():
-            return self._native.restore_sample(key)
-
     def stats(self) -> dict[str, Any]:
         """Those of the newest loop; empty before the first."""
         return {} if self._latest is None else self._latest.stats()
@@ -173,68 +188,6 @@ class BasicDataLoader(_Loader):
         """Ends all loops."""
         for iteration in list(self._iterations):
             iteration.close()
-
-
-def get_savable_loader(
-    dataset: Dataset,
-    *,
-    prefetch_factor: int | None = None,
-    n_checkpoints: int | None = None,
-    checkpoint_every_batches: int | None = None,
-    timeout: float | None = 60.0,
-    arena_limit_bytes: int | None = None,
-    debug_log_path: str | os.PathLike[str] | None = None,
-    quarantine_file: str | os.PathLike[str] | None = None,
-) -> SavableDataLoader:
-    """A loader of `dataset`. With workers, forks now: make it before the process has threads, large
-    arrays or a GPU. prefetch_factor: finished batches that a worker may be ahead; None: as fits
-    4 MiB. timeout: seconds without progress of a worker that end a wait; None: no limit."""
-    return SavableDataLoader(
-        dataset,
-        **_loader_options(prefetch_factor, n_checkpoints, checkpoint_every_batches, timeout),
-        **_more_options(arena_limit_bytes, debug_log_path, quarantine_file),
-    )
-
-
-def get_loader(
-    dataset: Dataset,
-    *,
-    prefetch_factor: int | None = None,
-    timeout: float | None = 60.0,
-    arena_limit_bytes: int | None = None,
-) -> BasicDataLoader:
-    """A loader without a saved position."""
-    return BasicDataLoader(
-        dataset,
-        **_loader_options(prefetch_factor, None, None, timeout),
-        **_more_options(arena_limit_bytes, None, None),
-    )
-
-
-def _loader_options(
-    prefetch_factor: int | None,
-    n_checkpoints: int | None,
-    checkpoint_every_batches: int | None,
-    timeout: float | None,
-) -> dict[str, Any]:
-    options: dict[str, Any] = {"timeout": timeout, "prefetch_factor": prefetch_factor}
-    options |= {"n_checkpoints": n_checkpoints}
-    return options | {"checkpoint_every_batches": checkpoint_every_batches}
-
-
-def _more_options(
-    arena_limit_bytes: int | None,
-    debug_log_path: str | os.PathLike[str] | None,
-    quarantine_file: str | os.PathLike[str] | None,
-) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if arena_limit_bytes is not None:
-        options["arena_limit_bytes"] = arena_limit_bytes
-    if debug_log_path is not None:
-        options["debug_log_path"] = os.fspath(debug_log_path)
-    if quarantine_file is not None:
-        options["quarantine_file"] = os.fspath(quarantine_file)
-    return options
 
 
 def _as_state(state: LoaderState | bytes) -> LoaderState:

@@ -9,50 +9,36 @@ before each call from the seed and the sample, so augmentations may use them.
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import json
-from typing import Any, Callable, Generic, Hashable, Sequence, TypeVar
+from typing import Any, Generic, Hashable, Sequence, TypeVar
 
-from ._sample import field_names
-from .batching import generic_batch
+from ._caches import FileStoreCachePool, worker_pool
+from ._sample import Batch, basic_sample_keys, field_names
+from .batching import batch_list, batch_pad_stack, batch_stack, generic_batch
+from .cooking import Cooker, cooker, get_failure_tolerance, get_stateless, stateless
 from .decoder import SampleDecoder
+
+__all__ = [
+    "AugmentTaskEncoder",
+    "Batch",
+    "Cooker",
+    "DefaultTaskEncoder",
+    "TaskEncoder",
+    "basic_sample_keys",
+    "batch_list",
+    "batch_pad_stack",
+    "batch_stack",
+    "cooker",
+    "generic_batch",
+    "get_failure_tolerance",
+    "get_stateless",
+    "stateless",
+]
 
 T_sample = TypeVar("T_sample")
 T_encoded_sample = TypeVar("T_encoded_sample")
 T_raw_batch = TypeVar("T_raw_batch")
 T_batch = TypeVar("T_batch")
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-@dataclasses.dataclass(frozen=True)
-class Cooker:
-    """Makes a sample of a crude one. has_subflavors: the cooker is for datasets whose subflavors
-    have all of these entries; the first cooker that fits is used."""
-
-    cook: Callable[[Any], Any]
-    has_subflavors: dict[str, Any] | None = None
-
-
-def stateless(
-    function: F | None = None, *, restore_seeds: bool = False, failure_tolerance: int | None = None
-) -> Any:
-    """Marks a function that depends on its argument and random numbers only, as in Energon. All
-    functions must be like that, and random numbers are seeded for each call, so the mark changes
-    nothing."""
-
-    def mark(marked: F) -> F:
-        marked.__stateless__ = True  # type: ignore[attr-defined]
-        return marked
-
-    return mark if function is None else mark(function)
-
-
-def cooker(function: F | None = None, **needs: bool) -> Any:
-    """Marks a cook function, as in Energon."""
-    unknown = [name for name, value in needs.items() if value]
-    if unknown:
-        raise NotImplementedError(f"cookers that need {', '.join(unknown)} are not supported yet")
-    return stateless if function is None else stateless(function)
 
 
 class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
@@ -60,6 +46,14 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
 
     decoder: SampleDecoder | None = SampleDecoder()
     cookers: Sequence[Cooker] = ()
+    #: Failures in a row that end the stream, for functions without @stateless(failure_tolerance=);
+    #: 0: no limit; None: as the dataset was made.
+    __default_failure_tolerance__: int | None = None
+
+    def cook_crude_sample(self, sample: Any, cooker: Cooker, aux: dict[str, Any]) -> T_sample:
+        """Override it to change how all cookers are called. aux: the file stores, and `primary` and
+        `cache` if the cooker needs them."""
+        return cooker.cook(sample, **aux)  # type: ignore[no-any-return]
 
     def encode_sample(self, sample: T_sample) -> T_encoded_sample:
         """One sample, or a generator of any number. Excludes the two below."""
@@ -93,6 +87,11 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         """One batch, or a generator of any number."""
         return batch  # type: ignore[return-value]
 
+    @property
+    def cache(self) -> FileStoreCachePool:
+        """The cache on a local disk of the worker that runs the function."""
+        return worker_pool
+
 
 class DefaultTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
     """Converts between types by the names of their fields.
@@ -117,17 +116,59 @@ class DefaultTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_
         return _converted(sample, self._encoded_sample_type)  # type: ignore[no-any-return]
 
     def batch(self, samples: list[T_encoded_sample]) -> T_raw_batch:
-        return _converted(super().batch(samples), self._raw_batch_type)  # type: ignore[no-any-return]
+        kind: Any = self._raw_batch_type
+        if kind is not None and hasattr(kind, "from_samples"):
+            return kind.from_samples(samples)  # type: ignore[no-any-return]
+        return _converted(super().batch(samples), kind)  # type: ignore[no-any-return]
 
     def encode_batch(self, batch: T_raw_batch) -> T_batch:
         return _converted(batch, self._batch_type)  # type: ignore[no-any-return]
+
+
+class AugmentTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
+    """Does what another encoder does; override functions to add to it."""
+
+    def __init__(
+        self, task_encoder: TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_batch]
+    ) -> None:
+        self._task_encoder = task_encoder
+        self.decoder = task_encoder.decoder
+        self.cookers = task_encoder.cookers
+
+    def cook_crude_sample(self, sample: Any, cooker: Cooker, aux: dict[str, Any]) -> T_sample:
+        return self._task_encoder.cook_crude_sample(sample, cooker, aux)
+
+    def encode_sample(self, sample: T_sample) -> T_encoded_sample:
+        return self._task_encoder.encode_sample(sample)
+
+    def preencode_sample(self, sample: T_sample) -> Any:
+        return self._task_encoder.preencode_sample(sample)
+
+    def postencode_sample(self, sample: Any) -> T_encoded_sample:
+        return self._task_encoder.postencode_sample(sample)
+
+    def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
+        return self._task_encoder.select_samples_to_pack(samples)
+
+    def pack_selected_samples(self, samples: list[Any]) -> Any:
+        return self._task_encoder.pack_selected_samples(samples)
+
+    def batch_group_criterion(self, sample: T_encoded_sample) -> tuple[Hashable, int | None]:
+        return self._task_encoder.batch_group_criterion(sample)
+
+    def batch(self, samples: list[T_encoded_sample]) -> T_raw_batch:
+        return self._task_encoder.batch(samples)
+
+    def encode_batch(self, batch: T_raw_batch) -> T_batch:
+        return self._task_encoder.encode_batch(batch)
 
 
 def _converted(value: Any, kind: type | None) -> Any:
     if kind is None or isinstance(value, kind):
         return value
     names = list(value) if isinstance(value, dict) else field_names(value)
-    values = {name: value[name] if isinstance(value, dict) else getattr(value, name) for name in names}
+    of_dict = isinstance(value, dict)
+    values = {name: value[name] if of_dict else getattr(value, name) for name in names}
     if issubclass(kind, dict):
         return kind(values)
     wanted = field_names_of_type(kind)
@@ -147,50 +188,15 @@ _DEFAULT_TYPES = {
 }
 
 
-def _is_overridden(encoder: TaskEncoder[Any, Any, Any, Any], name: str) -> bool:
+def stage_function(encoder: TaskEncoder[Any, Any, Any, Any], name: str) -> Any:
+    """The function `name` of the encoder if it is a stage, else None."""
     if name in vars(encoder):
-        return True
+        return getattr(encoder, name)
     of_class = getattr(type(encoder), name)
+    if isinstance(encoder, AugmentTaskEncoder) and of_class is getattr(AugmentTaskEncoder, name):
+        return stage_function(encoder._task_encoder, name)
     if of_class is getattr(DefaultTaskEncoder, name) and name in _DEFAULT_TYPES:
-        return getattr(encoder, _DEFAULT_TYPES[name], None) is not None
-    return of_class is not getattr(TaskEncoder, name)
-
-
-def stages_of(
-    encoder: TaskEncoder[Any, Any, Any, Any], *, packs: bool, batched: bool
-) -> dict[str, Any]:
-    """The functions of the encoder as open_pipeline() takes them."""
-    names = ["encode_sample", "preencode_sample", "postencode_sample"]
-    names += ["select_samples_to_pack", "pack_selected_samples"] if packs else []
-    names += ["batch_group_criterion"]
-    used = {name for name in names if _is_overridden(encoder, name)}
-    batched = batched or "batch_group_criterion" in used
-    if batched:
-        used |= {name for name in ("batch", "encode_batch") if _is_overridden(encoder, name)}
-
-    # Who takes the samples of whom, in order; None is a function of the library.
-    flow: list[str | None] = ["cookers"] if encoder.cookers else []
-    flow += [name for name in ("encode_sample", "preencode_sample") if name in used]
-    flow += [name for name in ("postencode_sample", "pack_selected_samples") if name in used]
-    if batched:
-        flow += ["batch" if "batch" in used else None]
-        flow += ["encode_batch"] if "encode_batch" in used else []
-
-    def spec(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-        place = flow.index(name) if name in flow else None
-        after = flow[place + 1 :] if place is not None else []
-        return {
-            "call": function,
-            "is_generator": inspect.isgeneratorfunction(inspect.unwrap(function)),
-            "hands_on": bool(after) and after[0] is not None,
-            "is_last": not after,
-            "takes_batches": name == "encode_batch",
-        }
-
-    stages: dict[str, Any] = {name: spec(name, getattr(encoder, name)) for name in used}
-    if encoder.cookers:
-        stages["cookers"] = [
-            spec("cookers", one.cook) | {"has_subflavors": json.dumps(one.has_subflavors or {})}
-            for one in encoder.cookers
-        ]
-    return stages
+        is_stage = getattr(encoder, _DEFAULT_TYPES[name], None) is not None
+    else:
+        is_stage = of_class is not getattr(TaskEncoder, name)
+    return getattr(encoder, name) if is_stage else None

@@ -7,6 +7,9 @@ import os
 import sys
 from typing import Any
 
+from . import _process
+from .errors import ErrorHandler
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WorkerConfig:
@@ -16,6 +19,14 @@ class WorkerConfig:
     forked processes of this rank; 0: the pipeline runs in this process. seed_offset: changes every
     seed, so the same data in another order. logical_shards: a number that stays the same when ranks
     and workers change, so that a state can continue on another layout.
+
+    data_parallel_group: the group of torch.distributed that `rank` and `world_size` are of; None:
+    all processes. worker_debug_path and worker_log_level: with a level of 1 each batch of training
+    is logged to that file, with 2 also those of validation; "{worker_id}" and "{pid}" in the path
+    are replaced.
+    global_error_handler: called in the worker for each sample whose function failed (errors.py);
+    None: the option on_error of the dataset decides. restore_error_handler: the same for
+    restore_sample(), in this process.
     """
 
     rank: int
@@ -23,6 +34,10 @@ class WorkerConfig:
     num_workers: int = 4
     data_parallel_group: Any = dataclasses.field(default=None, compare=False)
     seed_offset: int = 0
+    worker_debug_path: str | None = dataclasses.field(default=None, compare=False)
+    worker_log_level: int = dataclasses.field(default=0, compare=False)
+    global_error_handler: ErrorHandler | None = dataclasses.field(default=None, compare=False)
+    restore_error_handler: ErrorHandler | None = dataclasses.field(default=None, compare=False)
     logical_shards: int | None = None
     allow_uneven: bool = False
 
@@ -40,6 +55,40 @@ class WorkerConfig:
             data_parallel_group=data_parallel_group,
             **more,
         )
+
+    def global_rank(self) -> int:
+        """The rank of this process among all, not only in data_parallel_group."""
+        if self.data_parallel_group is None:
+            return self.rank
+        distributed = sys.modules["torch.distributed"]
+        rank: int = distributed.get_global_rank(self.data_parallel_group, self.rank)
+        return rank
+
+    def rank_worker_id(self) -> int:
+        """In a function: the worker of the rank that runs it, from 0. In the trainer 0."""
+        return _process.worker_id or 0
+
+    def global_worker_id(self, override_local_worker_id: int | None = None) -> int:
+        """The worker among those of all ranks."""
+        local = override_local_worker_id
+        return self.rank * self.num_workers + (self.rank_worker_id() if local is None else local)
+
+    def config(self) -> dict[str, Any]:
+        """What must be equal to continue a state, with the size of the group."""
+        group = self.data_parallel_group
+        config = {"rank": self.rank, "world_size": self.world_size}
+        config |= {"num_workers": self.num_workers}
+        return config | {"data_parallel_group": group.size() if group is not None else None}
+
+    def should_log(self, level: int) -> bool:
+        return level <= self.worker_log_level
+
+    def _log_path(self, level: int) -> str | None:
+        if not self.should_log(level):
+            return None
+        if self.worker_debug_path is None:
+            raise ValueError("worker_log_level needs worker_debug_path, the path of the log file")
+        return self.worker_debug_path
 
     def _options(self) -> dict[str, Any]:
         options = {

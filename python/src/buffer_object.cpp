@@ -2,9 +2,12 @@
 
 #include <nanobind/stl/string.h>
 
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
+
+#include "python/src/gil.h"
 
 namespace nb = nanobind;
 
@@ -24,7 +27,13 @@ nb::bytes copy_of(const BufferObject& self) {
   return nb::bytes(self.bytes.text().data(), self.bytes.size());
 }
 
-nb::object memory_of(nb::handle self) { return nb::steal(PyMemoryView_FromObject(self.ptr())); }
+nb::object memory_of(nb::handle self) {
+  nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+  if (!view.is_valid()) {
+    throw nb::python_error();
+  }
+  return view;
+}
 
 nb::object item_of(nb::handle self, nb::handle index) {
   nb::object item = memory_of(self)[index];
@@ -50,6 +59,22 @@ nb::object bytes_to_python(const SharedBytes& bytes) {
     return nb::bytes(bytes.text().data(), bytes.size());
   }
   return nb::cast(BufferObject{.bytes = bytes});
+}
+
+SharedBytes bytes_of_python(nb::handle object) {
+  if (nb::isinstance<BufferObject>(object)) {
+    return nb::cast<const BufferObject&>(object).bytes;
+  }
+  if (PyBytes_Check(object.ptr())) {
+    return {.view = as_bytes({PyBytes_AS_STRING(object.ptr()),
+                              static_cast<std::size_t>(PyBytes_GET_SIZE(object.ptr()))}),
+            .owner = std::make_shared<const OwnedObject>(object.ptr())};
+  }
+  const nb::object copy = nb::steal(PyBytes_FromObject(memory_of(object).ptr()));
+  if (!copy.is_valid()) {
+    throw nb::python_error();
+  }
+  return bytes_of_python(copy);
 }
 
 void bind_buffer(nb::module_& module) {

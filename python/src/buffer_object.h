@@ -21,6 +21,10 @@ struct BufferObject {
 /// `bytes` of Python, or a Buffer if they are large.
 nanobind::object bytes_to_python(const SharedBytes& bytes);
 
+/// The bytes of `object`: those of a Buffer or of `bytes` without a copy, of another object with
+/// the buffer protocol as a copy. Requires: the GIL. Throws TypeError.
+SharedBytes bytes_of_python(nanobind::handle object);
+
 void bind_buffer(nanobind::module_& module);
 
 }  // namespace energon::python

@@ -130,7 +130,9 @@ nb::object next_batch(const PipelineObject& pipeline, bool shares_random,
 void bind_epoch(nb::module_& module) {
   nb::class_<EpochObject>(module, "Epoch", nb::type_slots(epoch_slots))
       .def(nb::init<nb::object, nb::object>(), nb::arg("loader"), nb::arg("owner"))
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> typing.Iterator[typing.Any]"))
       .def("__next__", &EpochObject::next, nb::sig("def __next__(self) -> typing.Any"));
 }
 

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "energon/sample/restore_key.h"
+#include "media/decode/content_kind.h"
+#include "python/src/buffer_object.h"
 #include "python/src/held_object.h"
 #include "python/src/marked_values.h"
 #include "python/src/origin_object.h"
@@ -50,6 +52,17 @@ void set_origin(nb::handle object, const Sample& item, bool is_batch) {
   }
 }
 
+// Whether the part or field called `name` holds sound or video.
+bool is_av(std::string_view name, bool is_typed) {
+  return is_typed ? name == "video" || name == "audio"
+                  : content_kind_of_name(name) == ContentKind::kAv;
+}
+
+nb::object av_decoder(const SharedBytes& file) {
+  static constinit PackageAttribute type("av", "AVDecoder");
+  return type(bytes_to_python(file));
+}
+
 constexpr const char* kOrigins[] = {"__key__", "__restore_key__", "__subflavors__", "__sources__"};
 
 // The entry `name` of a dict: in a batch a list.
@@ -80,10 +93,30 @@ const std::string& ItemMaker::type_of(const Sample& sample) const {
                                                                  : leaf_types_[refs.front().leaf];
 }
 
-nb::object ItemMaker::with_fields(nb::handle type, const Mapping& fields) const {
+// Bytes of a sample, or a list of them in a batch.
+nb::object ItemMaker::field(std::string_view name, const Value& value, bool is_typed) const {
+  if (av_ == AvKind::kDecoders) {
+    if (const auto* file = std::get_if<SharedBytes>(&value.base())) {
+      return is_av(name, is_typed) ? av_decoder(*file) : bytes_to_python(*file);
+    }
+    const auto* files = std::get_if<List>(&value.base());
+    if (files != nullptr && !files->empty() &&
+        std::holds_alternative<SharedBytes>(files->front().base()) && is_av(name, is_typed)) {
+      nb::list decoders;
+      for (const Value& file : *files) {
+        const auto* bytes = std::get_if<SharedBytes>(&file.base());
+        decoders.append(bytes == nullptr ? to_python(file, tensors_) : av_decoder(*bytes));
+      }
+      return decoders;
+    }
+  }
+  return to_python(value, tensors_);
+}
+
+nb::object ItemMaker::with_fields(nb::handle type, const Mapping& fields, bool is_typed) const {
   nb::object object = new_instance(type);
   for (const auto& [name, value] : fields) {
-    set_field(object, text_to_python(name), to_python(value, tensors_));
+    set_field(object, text_to_python(name), field(name, value, is_typed));
   }
   return object;
 }
@@ -96,7 +129,7 @@ nb::object ItemMaker::crude(const Sample& sample) const {
   }
   for (const auto& [name, value] : sample.fields) {
     const nb::object key = text_to_python(name);
-    static_cast<void>(PyDict_SetItem(object.ptr(), key.ptr(), to_python(value, tensors_).ptr()));
+    static_cast<void>(PyDict_SetItem(object.ptr(), key.ptr(), field(name, value, false).ptr()));
   }
   return object;
 }
@@ -134,7 +167,7 @@ nb::object ItemMaker::sample(const Sample& sample) const {
     return crude(sample);
   }
   static constinit PackageAttribute types("sample_types", "__dict__");
-  nb::object object = with_fields(nb::object(types.get()[type.c_str()]), sample.fields);
+  nb::object object = with_fields(nb::object(types.get()[type.c_str()]), sample.fields, true);
   set_origin(object, sample, false);
   return object;
 }
@@ -144,7 +177,8 @@ nb::object ItemMaker::batch(const Sample& batch) const {
     return object;
   }
   static constinit PackageAttribute type("_sample", "Batch");
-  nb::object object = with_fields(type.get(), batch.fields);
+  const bool is_typed = av_ == AvKind::kDecoders && !type_of(batch).empty();
+  nb::object object = with_fields(type.get(), batch.fields, is_typed);
   set_origin(object, batch, true);
   return object;
 }

@@ -4,7 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "energon/sample/sample.h"
@@ -12,13 +14,19 @@
 
 namespace energon::python {
 
+/// What becomes of bytes of sound and video.
+enum class AvKind : std::uint8_t {
+  kBytes,
+  kDecoders,  ///< objects of the class AVDecoder
+};
+
 /// Immutable. All functions require the GIL.
 class ItemMaker {
  public:
   /// `leaf_types` has the name of the sample type of each leaf ("CaptioningSample"); empty for
   /// crude samples.
-  ItemMaker(TensorKind tensors, std::vector<std::string> leaf_types)
-      : tensors_(tensors), leaf_types_(std::move(leaf_types)) {}
+  ItemMaker(TensorKind tensors, AvKind av, std::vector<std::string> leaf_types)
+      : tensors_(tensors), av_(av), leaf_types_(std::move(leaf_types)) {}
 
   /// The object that a function returned for this sample. Else an object of its sample type, or a
   /// CrudeSample, which is a dict.
@@ -30,10 +38,13 @@ class ItemMaker {
  private:
   nanobind::object returned(const Sample& item, bool is_batch) const;
   const std::string& type_of(const Sample& sample) const;
+  // The value of a field of samples of this type.
+  nanobind::object field(std::string_view name, const Value& value, bool is_typed) const;
   nanobind::object crude(const Sample& sample) const;
-  nanobind::object with_fields(nanobind::handle type, const Mapping& fields) const;
+  nanobind::object with_fields(nanobind::handle type, const Mapping& fields, bool is_typed) const;
 
   const TensorKind tensors_;
+  const AvKind av_;
   const std::vector<std::string> leaf_types_;
 };
 

@@ -2,14 +2,19 @@
 
 #include <nanobind/nanobind.h>
 
+#include "python/src/av_object.h"
 #include "python/src/buffer_object.h"
+#include "python/src/cook_call.h"
 #include "python/src/epoch_object.h"
 #include "python/src/loader_object.h"
 #include "python/src/marked_values.h"
 #include "python/src/origin_object.h"
+#include "python/src/part_decoder.h"
 #include "python/src/pipeline_object.h"
 #include "python/src/python_failure.h"
+#include "python/src/recipe_object.h"
 #include "python/src/state_object.h"
+#include "python/src/store_object.h"
 #include "python/src/tensor_object.h"
 
 NB_MODULE(_core, module) {
@@ -22,6 +27,11 @@ NB_MODULE(_core, module) {
   energon::python::bind_tensor(module);
   energon::python::bind_origin(module);
   energon::python::bind_state(module);
+  energon::python::bind_part_decoder(module);
+  energon::python::bind_stores(module);
+  energon::python::bind_cook_call(module);
+  energon::python::bind_av(module);
+  energon::python::bind_recipe(module);
   energon::python::bind_pipeline(module);
   energon::python::bind_loaders(module);
   energon::python::bind_epoch(module);

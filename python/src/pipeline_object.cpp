@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "python/src/gil.h"
 #include "python/src/option_reader.h"
+#include "python/src/part_decoder.h"
 #include "python/src/python_functions.h"
 #include "wrappers/recipe/open_data.h"
 #include "wrappers/recipe/pipeline.h"
@@ -47,24 +48,11 @@ PythonFunctions read_functions(const nb::dict& specs) {
     for (const nb::handle spec : nb::object(specs["cookers"])) {
       functions.cookers.push_back(
           {.function = read_function(spec),
+           .takes_files = nb::cast<bool>(spec["takes_files"]),
            .has_subflavors = nb::cast<std::string>(spec["has_subflavors"])});
     }
   }
   return functions;
-}
-
-TensorKind tensor_kind_called(const std::string& name) {
-  if (name == "torch") {
-    return TensorKind::kTorch;
-  }
-  if (name == "numpy") {
-    return TensorKind::kNumpy;
-  }
-  if (name == "energon") {
-    return TensorKind::kEnergon;
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("tensors must be 'energon', 'numpy' or 'torch', not '{}'", name));
 }
 
 std::vector<std::string> types_of(const PipelineData& data) {
@@ -76,20 +64,32 @@ std::vector<std::string> types_of(const PipelineData& data) {
   return types;
 }
 
-void take_decoder(OptionReader& options, TaskEncoder& encoder) {
-  std::optional<std::string> image;
-  bool decodes = false;
-  SampleDecoderOptions decoder;
-  bool av_tensors = false;
-  options.take("decode", decodes);
-  options.take("image_decode", image);
-  options.take("av_tensors", av_tensors);
-  options.take("guess_content", decoder.guess_content);
-  if (decodes) {
-    decoder.image = image.value_or("");
-    decoder.av = av_tensors ? AvMode::kTensors : AvMode::kBytes;
-    encoder.decoder = decoder;
+// Those that the functions name; a cooker's is that of all cookers.
+void read_tolerances(const nb::dict& specs, ErrorPolicies& errors) {
+  const auto add = [&errors](std::string stage, nb::handle spec) {
+    if (!nb::object(spec["failure_tolerance"]).is_none()) {
+      ErrorPolicy policy = errors.standard;
+      policy.tolerance = nb::cast<std::int64_t>(spec["failure_tolerance"]);
+      errors.stages.emplace_back(std::move(stage), std::move(policy));
+    }
+  };
+  for (const auto& [name, spec] : specs) {
+    const auto stage = nb::cast<std::string>(name);
+    if (stage != "cookers") {
+      add(stage, spec);
+      continue;
+    }
+    for (const nb::handle cooker : nb::object(nb::borrow(spec))) {
+      add(std::string(stage_names::kCook), cooker);
+    }
   }
+}
+
+void take_cache(OptionReader& options, FileCacheOptions& cache) {
+  options.take("cache_folder", cache.parent_folder);
+  options.take("cache_threads", cache.threads);
+  options.take("cache_max_bytes", cache.max_bytes);
+  options.take("cache_max_files", cache.max_files);
 }
 
 // What training and validation have in common.
@@ -109,7 +109,8 @@ void take_common(OptionReader& options, Options& common) {
   if (skips) {
     common.errors.standard.action = FailureAction::kSkip;
   }
-  take_decoder(options, common.task_encoder);
+  common.task_encoder.decoder = take_decoder(options);
+  take_cache(options, common.task_encoder.cache);
 }
 
 DataOptions take_data(OptionReader& options) {
@@ -158,38 +159,78 @@ ValOptions take_val(OptionReader& options) {
   return val;
 }
 
+// What all pipelines of one call of open_pipeline() have.
+struct Opening {
+  PythonFunctions functions;
+  const nb::dict& specs;
+  TensorKind tensors = TensorKind::kEnergon;
+  AvKind av = AvKind::kBytes;
+};
+
 template <class Options, class MakePipeline>
-PipelineObject make(PipelineData data, Options options, const PythonFunctions& functions,
-                    TensorKind tensors, MakePipeline make_pipeline) {
+PipelineObject make(PipelineData data, Options options, const Opening& opening,
+                    MakePipeline make_pipeline) {
   PipelineObject made;
-  made.items = std::make_shared<const ItemMaker>(tensors, types_of(data));
-  add_functions(functions, made.items, options.task_encoder);
+  made.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
+  read_tolerances(opening.specs, options.errors);
+  add_functions(opening.functions, made.items, store_paths_of(data.leaves), options.task_encoder);
   made.warnings = data.warnings;
+  for (const PipelineLeaf& leaf : data.leaves) {
+    made.lengths.push_back(leaf.length);
+  }
   made.delivers_batches = options.batch_size || options.task_encoder.batch_group_criterion;
+  made.calls_python = opening.specs.size() > 0;
   made.make_pipeline = make_pipeline(std::move(data), std::move(options));
   return made;
+}
+
+Opening take_opening(OptionReader& options, const nb::dict& specs) {
+  std::string tensors = "energon";
+  bool av_decoders = false;
+  options.take("tensors", tensors);
+  options.take("av_decoders", av_decoders);
+  return {.functions = read_functions(specs),
+          .specs = specs,
+          .tensors = tensor_kind_called(tensors),
+          .av = av_decoders ? AvKind::kDecoders : AvKind::kBytes};
+}
+
+PipelineData open_without_gil(const std::string& path, const DataOptions& options) {
+  const ReleaseGil released;
+  return open_data(path, options);
 }
 
 PipelineObject open_pipeline(const std::string& path, bool training, const nb::dict& given,
                              const nb::dict& specs) {
   OptionReader options(given);
-  const PythonFunctions functions = read_functions(specs);
-  std::string tensors = "energon";
-  options.take("tensors", tensors);
-  const TensorKind kind = tensor_kind_called(tensors);
+  const Opening opening = take_opening(options, specs);
   const DataOptions data_options = take_data(options);
   const TrainOptions train = training ? take_train(options) : TrainOptions();
   const ValOptions val = training ? ValOptions() : take_val(options);
   options.finish();
-  PipelineData data;
-  {
-    const ReleaseGil released;
-    data = open_data(path, data_options);
+  PipelineData data = open_without_gil(path, data_options);
+  return training ? make(std::move(data), train, opening, train_pipeline)
+                  : make(std::move(data), val, opening, val_pipeline);
+}
+
+// One for each leaf, for validation.
+std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const nb::dict& given,
+                                                const nb::dict& specs) {
+  OptionReader options(given);
+  const Opening opening = take_opening(options, specs);
+  const DataOptions data_options = take_data(options);
+  const ValOptions val = take_val(options);
+  options.finish();
+  PipelineData data = open_without_gil(path, data_options);
+  std::vector<PipelineObject> pipelines;
+  for (PipelineLeaf& leaf : data.leaves) {
+    PipelineData alone;
+    alone.leaves.push_back(std::move(leaf));
+    alone.warnings = std::exchange(data.warnings, {});
+    alone.broken = data.broken;
+    pipelines.push_back(make(std::move(alone), val, opening, val_pipeline));
   }
-  PipelineObject made = training ? make(std::move(data), train, functions, kind, train_pipeline)
-                                 : make(std::move(data), val, functions, kind, val_pipeline);
-  made.calls_python = specs.size() > 0;
-  return made;
+  return pipelines;
 }
 
 }  // namespace
@@ -200,10 +241,13 @@ nb::object delivered(const PipelineObject& pipeline, const Sample& item) {
 
 void bind_pipeline(nb::module_& module) {
   nb::class_<PipelineObject>(module, "Pipeline", "What a loader runs. Made by open_pipeline().")
-      .def_ro("warnings", &PipelineObject::warnings);
+      .def_ro("warnings", &PipelineObject::warnings)
+      .def_ro("lengths", &PipelineObject::lengths, "Of each dataset, in samples.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),
              "Opens the data at `path`. The caller keeps `functions` alive.");
+  module.def("open_leaf_pipelines", open_leaf_pipelines, nb::arg("path"), nb::arg("options"),
+             nb::arg("functions"), "As open_pipeline() for validation, one for each dataset.");
 }
 
 }  // namespace energon::python

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct PipelineObject {
   bool delivers_batches = false;
   bool calls_python = false;
   std::vector<std::string> warnings;
+  std::vector<std::int64_t> lengths;
 };
 
 /// What a loader of `pipeline` delivers.

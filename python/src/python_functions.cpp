@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "energon/sample/restore_key.h"
 #include "python/src/gil.h"
 #include "python/src/held_object.h"
 #include "python/src/python_failure.h"
@@ -180,11 +181,34 @@ CookFunction cook_function_of(const PythonFunction& function, Items items) {
   };
 }
 
+// The files that it reads are listed in the sources of the sample.
+CookFunction cook_function_with_files(const PythonFunction& function, Items items,
+                                      std::vector<StorePaths> paths) {
+  return [function, items = std::move(items), paths = std::move(paths)](Sample sample,
+                                                                        CookContext& context) {
+    return call_python([&] {
+      seed_random(context.rng());
+      const auto leaf = static_cast<std::size_t>(samples_in(sample.restore_key).front().leaf);
+      CookCall call(context, paths.at(leaf));
+      const nb::object argument = items->sample(sample);
+      const nb::object result = function.callable(argument, call.object());
+      sample.fields = fields_of(result, function, context.call().memory());
+      for (SampleSource& source : call.end()) {
+        sample.sources.push_back(std::move(source));
+      }
+      return std::move(sample);
+    });
+  };
+}
+
 }  // namespace
 
-void add_functions(const PythonFunctions& functions, Items items, TaskEncoder& encoder) {
+void add_functions(const PythonFunctions& functions, Items items,
+                   const std::vector<StorePaths>& paths, TaskEncoder& encoder) {
   for (const PythonCooker& cooker : functions.cookers) {
-    encoder.cookers.push_back({.cook = cook_function_of(cooker.function, items),
+    encoder.cookers.push_back({.cook = cooker.takes_files
+                                           ? cook_function_with_files(cooker.function, items, paths)
+                                           : cook_function_of(cooker.function, items),
                                .has_subflavors = cooker.has_subflavors});
   }
   if (functions.encode_sample) {

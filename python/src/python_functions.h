@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "python/src/cook_call.h"
 #include "python/src/item_maker.h"
 #include "wrappers/recipe/task_encoder.h"
 
@@ -29,6 +30,8 @@ struct PythonFunction {
 
 struct PythonCooker {
   PythonFunction function;
+  /// It also gets a CookFiles.
+  bool takes_files = false;
   std::string has_subflavors = "{}";
 };
 
@@ -45,8 +48,9 @@ struct PythonFunctions {
   PythonFunction encode_batch = {};
 };
 
-/// Adds stages that call `functions` to `encoder`. `items` makes what the functions get.
+/// Adds stages that call `functions` to `encoder`. `items` makes what the functions get; `paths`
+/// are those of each leaf.
 void add_functions(const PythonFunctions& functions, std::shared_ptr<const ItemMaker> items,
-                   TaskEncoder& encoder);
+                   const std::vector<StorePaths>& paths, TaskEncoder& encoder);
 
 }  // namespace energon::python

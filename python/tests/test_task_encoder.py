@@ -33,9 +33,9 @@ def test_only_overridden_functions_are_stages(texts: str) -> None:
     dataset = loader_of(texts, energon.DefaultTaskEncoder()).dataset
     assert not dataset.calls_python
     dataset = loader_of(texts, Numbers()).dataset
-    assert list(dataset._stages) == ["encode_sample"]
+    assert list(dataset._recipe.stages) == ["encode_sample"]
     made = energon.DefaultTaskEncoder(batch_type=dict)
-    assert list(loader_of(texts, made).dataset._stages) == ["encode_batch"]
+    assert list(loader_of(texts, made).dataset._recipe.stages) == ["encode_batch"]
 
 
 def test_the_standard_batch_keeps_the_type(texts: str, num_workers: int) -> None:

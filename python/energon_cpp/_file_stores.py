@@ -1,0 +1,152 @@
+"""Files by name: of a prepared dataset, a folder or a JSONL file."""
+
+from __future__ import annotations
+
+import abc
+import os
+from typing import Any, Generic, TypeVar
+
+from . import _core
+from ._core import SourceInfo
+from .decoder import FileStoreDecoder
+from .media import MediaMetadataBase, deserialize_media_metadata
+
+T = TypeVar("T", covariant=True)
+
+
+class FileStore(abc.ABC, Generic[T]):
+    """Base of file stores."""
+
+    @abc.abstractmethod
+    def __getitem__(self, key: str) -> tuple[T, SourceInfo]:
+        """The file and where it was read. NotFoundError (a KeyError) if there is none."""
+
+    def get(self, key: str, sample: Any = None) -> T:
+        """The file. Its source is added to `sample`."""
+        data, source = self[key]
+        add_source(sample, source)
+        return data
+
+    @abc.abstractmethod
+    def get_path(self) -> str:
+        """The folder or file of the store."""
+
+    def get_media_metadata(self, key: str) -> MediaMetadataBase:
+        """What was prepared about the file, without reading it. UnsupportedError if the store has
+        no media metadata (energon prepare-media), NotFoundError for what is no media file."""
+        raise NotImplementedError(f"a {type(self).__name__} has no media metadata")
+
+
+class _NativeFileStore(FileStore[Any]):
+    """Thread-safe. Opened at the first access, in each process by itself."""
+
+    _kind = ""
+
+    def __init__(self, path: str | os.PathLike[str], cache_dir: str | None = None) -> None:
+        self._native = _core.NativeStore(self._kind, os.path.abspath(path), cache_dir)
+
+    def __getitem__(self, key: str) -> tuple[Any, SourceInfo]:
+        return self._native.get(key)
+
+    def get_path(self) -> str:
+        return self._native.path
+
+    def get_media_metadata(self, key: str) -> MediaMetadataBase:
+        return made_media(self._native.media(key), key)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.get_path()!r})"
+
+
+class WebdatasetFileStore(_NativeFileStore):
+    """Parts of a prepared dataset, by "key.part": bytes, or a Buffer above 16 KiB."""
+
+    _kind = "webdataset"
+
+
+class JsonlFileStore(_NativeFileStore):
+    """Lines of a JSONL file, by their number: "3" or "3.json"."""
+
+    _kind = "jsonl"
+
+
+class SystemFileStore(_NativeFileStore):
+    """Files of a folder, by their path in it. base_dir=None: by absolute paths."""
+
+    _kind = "folder"
+
+    def __init__(self, base_dir: str | os.PathLike[str] | None = None) -> None:
+        super().__init__("/" if base_dir is None else base_dir)
+        self.base_dir = base_dir
+
+    def __getitem__(self, key: str) -> tuple[Any, SourceInfo]:
+        return super().__getitem__(self._name(key))
+
+    def get_media_metadata(self, key: str) -> MediaMetadataBase:
+        return super().get_media_metadata(self._name(key))
+
+    def _name(self, key: str) -> str:
+        return key.lstrip("/") if self.base_dir is None else key
+
+
+class DecodeFileStore(FileStore[Any]):
+    """The files of another store, decoded by their names."""
+
+    def __init__(self, inner: FileStore[Any], *, decoder: FileStoreDecoder) -> None:
+        self._inner = inner
+        self.decoder = decoder
+
+    def __getitem__(self, fname: str) -> tuple[Any, SourceInfo]:
+        data, source = self._inner[fname]
+        return self.decoder.decode(fname, data), source
+
+    def get_path(self) -> str:
+        return self._inner.get_path()
+
+    def get_media_metadata(self, key: str) -> MediaMetadataBase:
+        return self._inner.get_media_metadata(key)
+
+    def __repr__(self) -> str:
+        return f"DecodeFileStore({self._inner!r}, decoder={self.decoder!r})"
+
+
+class PrimaryFileStore(FileStore[T]):
+    """The files of another store; a name that begins with a dot is a part of the sample
+    `current_key`."""
+
+    def __init__(self, inner: FileStore[T], current_key: str) -> None:
+        self._inner = inner
+        self._current_key = current_key
+
+    def __getitem__(self, key: str) -> tuple[T, SourceInfo]:
+        return self._inner[self._name(key)]
+
+    def get_path(self) -> str:
+        return self._inner.get_path()
+
+    def get_media_metadata(self, key: str) -> MediaMetadataBase:
+        return self._inner.get_media_metadata(self._name(key))
+
+    def _name(self, key: str) -> str:
+        return self._current_key + key if key.startswith(".") else key
+
+
+def made_media(row: tuple[str, str] | None, key: str) -> MediaMetadataBase:
+    if row is None:
+        raise KeyError(f"'{key}' is no image, sound or video, or it could not be read")
+    return deserialize_media_metadata(*row)
+
+
+def add_source(sample: Any, source: SourceInfo) -> None:
+    """Adds a source to a sample or dict that has sources."""
+    if isinstance(sample, dict):
+        sample["__sources__"] = (*(sample.get("__sources__") or ()), source)
+    elif sample is not None and hasattr(sample, "__sources__"):
+        sample.__sources__ = (*(sample.__sources__ or ()), source)
+
+
+def open_store(kind: str, path: str) -> FileStore[Any]:
+    """The store of an auxiliary dataset of a metadataset."""
+    if kind == "folder":
+        return SystemFileStore(path)
+    return JsonlFileStore(path) if kind == "jsonl" else WebdatasetFileStore(path)

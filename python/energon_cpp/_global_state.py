@@ -1,0 +1,92 @@
+"""States of all ranks at once, through the torch.distributed of the script."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Sequence
+
+from ._core import LoaderState
+from .worker_config import WorkerConfig
+
+States = Sequence["LoaderState | bytes | None"]
+
+
+class GlobalState:
+    """What a loader has for states of all ranks."""
+
+    worker_config: WorkerConfig
+
+    def save_state_rank(self) -> LoaderState:
+        raise NotImplementedError
+
+    def restore_state_rank(self, state: LoaderState | bytes | None) -> None:
+        raise NotImplementedError
+
+    def save_state_global(self, global_dst_rank: int) -> list[LoaderState] | None:
+        """The states of all ranks, by rank, on the process `global_dst_rank` (its rank among all
+        processes); None on the others. Call it on all ranks of the data-parallel group."""
+        config = self.worker_config
+        state = self.save_state_rank()
+        if config.world_size == 1:
+            return [state]
+        distributed = _distributed("save_state_global")
+        _check_member(distributed, config, global_dst_rank)
+        is_target = config.global_rank() == global_dst_rank
+        states: Any = [None] * config.world_size if is_target else None
+        distributed.gather_object(state, states, global_dst_rank, group=config.data_parallel_group)
+        return states  # type: ignore[no-any-return]
+
+    def restore_state_global(self, state: States | None, *, src_rank: int | None = None) -> None:
+        """Continues from what save_state_global() returned. src_rank=None: each rank passes the
+        list. Else only the rank `src_rank` of the data-parallel group has it, the others pass
+        None."""
+        config = self.worker_config
+        if src_rank is None or config.world_size == 1:
+            states = _checked(state, config)
+            self.restore_state_rank(states[config.rank])
+            return
+        distributed = _distributed("restore_state_global(src_rank=...)")
+        group = config.data_parallel_group
+        source = src_rank if group is None else distributed.get_global_rank(group, src_rank)
+        is_source = config.rank == src_rank
+        states = _checked(state, config) if is_source else [None] * config.world_size
+        received: list[Any] = [None]
+        distributed.scatter_object_list(received, list(states), src=source, group=group)
+        self.restore_state_rank(received[0])
+
+    def save_state(self, dst_rank: int = 0) -> list[LoaderState] | None:
+        """The older name of save_state_global()."""
+        return self.save_state_global(dst_rank)
+
+    def restore_state(self, state: States | None) -> None:
+        """The older name of restore_state_global()."""
+        self.restore_state_global(state)
+
+
+def _distributed(function: str) -> Any:
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_initialized():
+        raise RuntimeError(
+            f"{function} of several ranks needs torch.distributed to be initialised; "
+            "save_state_rank() and restore_state_rank() do not"
+        )
+    return distributed
+
+
+def _check_member(distributed: Any, config: WorkerConfig, global_rank: int) -> None:
+    group = config.data_parallel_group
+    size = distributed.get_world_size()
+    members = range(size) if group is None else distributed.get_process_group_ranks(group)
+    if global_rank not in members:
+        raise ValueError(f"the rank {global_rank} is not among the ranks {list(members)}")
+
+
+def _checked(states: States | None, config: WorkerConfig) -> States:
+    if states is None or isinstance(states, (bytes, LoaderState)):
+        raise TypeError("the state must be the list that save_state_global() returned")
+    if len(states) != config.world_size:
+        raise ValueError(
+            f"the state has {len(states)} ranks, the job has {config.world_size}: states for "
+            "another number of ranks are made by `energon checkpoint rescale`"
+        )
+    return states

@@ -1,0 +1,68 @@
+"""Functions of a task encoder whose failures go to the error handler of the WorkerConfig."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Callable
+
+from ._errors import FATAL, SkipSample, end_stream
+from .errors import ErrorHandler, reraise_exception
+
+
+def calls_handler(handler: ErrorHandler | None) -> bool:
+    """Whether failures reach a handler; without one the option on_error decides."""
+    return handler is not None and handler is not reraise_exception
+
+
+def with_handler(function: Callable[..., Any], handler: ErrorHandler) -> Callable[..., Any]:
+    """`function`, whose exceptions go to the handler and then to the pipeline, which leaves the
+    sample out. SkipSample, FatalSampleError and mistakes such as ImportError pass."""
+    if inspect.isgeneratorfunction(inspect.unwrap(function)):
+
+        @functools.wraps(function)
+        def generate(item: Any) -> Any:
+            outputs = iter(function(item))
+            while True:
+                try:
+                    output = next(outputs)
+                except StopIteration:
+                    return
+                except Exception as error:
+                    _handle(error, item, handler)
+                    raise
+                yield output
+
+        return generate
+
+    @functools.wraps(function)
+    def call(item: Any, *more: Any) -> Any:
+        try:
+            return function(item, *more)
+        except Exception as error:
+            _handle(error, item, handler)
+            raise
+
+    return call
+
+
+def _handle(error: Exception, item: Any, handler: ErrorHandler) -> None:
+    if isinstance(error, (SkipSample, MemoryError, *FATAL)):
+        return
+    try:
+        handler(error, item, sources_of(item))
+    except BaseException as raised:
+        end_stream(raised)
+        raise
+
+
+def sources_of(sample: Any) -> list[Any] | None:
+    """The sources of a sample or of a list of them."""
+    if isinstance(sample, list):
+        lists = [sources_of(one) for one in sample]
+        return [source for sources in lists for source in sources or ()] or None
+    if isinstance(sample, dict):
+        sources = sample.get("__sources__")
+    else:
+        sources = getattr(sample, "__sources__", None)
+    return list(sources) if sources else None

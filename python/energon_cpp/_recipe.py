@@ -1,0 +1,116 @@
+"""What a dataset was made with, to open it and to open it again with other options."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from . import _core
+from ._handlers import calls_handler
+from ._stages import Encoder, stages_of
+from .decoder import SampleDecoder
+from .errors import reraise_exception
+from .task_encoder import DefaultTaskEncoder
+from .worker_config import WorkerConfig
+
+
+class DatasetRecipe:
+    """Path, configuration, functions and options. Immutable; the native part borrows the
+    functions."""
+
+    def __init__(
+        self,
+        path: str,
+        training: bool,
+        worker_config: WorkerConfig,
+        task_encoder: Encoder,
+        options: dict[str, Any],
+        stages: dict[str, Any] | None = None,
+    ) -> None:
+        self.path = path
+        self.training = training
+        self.worker_config = worker_config
+        self.task_encoder = task_encoder
+        self.options = options
+        handler = worker_config.global_error_handler
+        if stages is None:
+            stages = stages_of(
+                task_encoder,
+                packs=options.get("packing_buffer_size") is not None,
+                batched=options.get("batch_size") is not None,
+                handler=handler if calls_handler(handler) else None,
+            )
+        self.stages = stages
+
+    def open(self) -> _core.Pipeline:
+        return _core.open_pipeline(self.path, self.training, self.options, self.stages)
+
+    def open_leaves(self) -> list[_core.Pipeline]:
+        """For validation: one for each dataset of the metadataset."""
+        return _core.open_leaf_pipelines(self.path, self.options, self.stages)
+
+    def changed(
+        self, *, options: dict[str, Any] | None = None, stages: dict[str, Any] | None = None
+    ) -> "DatasetRecipe":
+        """The same with these options or stages."""
+        return DatasetRecipe(
+            self.path,
+            self.training,
+            self.worker_config,
+            self.task_encoder,
+            {**self.options, **(options or {})},
+            self.stages if stages is None else stages,
+        )
+
+
+def made_recipe(
+    path: str | os.PathLike[str],
+    training: bool,
+    worker_config: WorkerConfig,
+    task_encoder: Encoder | None,
+    options: dict[str, Any],
+) -> DatasetRecipe:
+    """The recipe for options of get_train_dataset() or get_val_dataset()."""
+    if isinstance(path, dict):
+        raise TypeError("a metadataset cannot be a dict: write it to a YAML file, pass its path")
+    encoder = task_encoder or DefaultTaskEncoder()
+    decoder: Any = encoder.decoder
+    if decoder is not None and not isinstance(decoder, SampleDecoder):
+        raise TypeError(f"decoder must be a SampleDecoder or None, not a {type(decoder).__name__}")
+    if decoder is not None:
+        options = {**options, **decoder._options(), "typed": True}
+    if options.get("tensors") is None:
+        options["tensors"] = "torch" if "torch" in sys.modules else "energon"
+    handler = worker_config.global_error_handler
+    if calls_handler(handler):
+        options["skip_failures"] = True
+    elif handler is reraise_exception:
+        options["skip_failures"] = False
+    log_path = worker_config._log_path(1 if training else 2)
+    if log_path is not None:
+        options["log_path"] = log_path
+    return DatasetRecipe(os.fspath(path), training, worker_config, encoder, options)
+
+
+_HINTS = {
+    "auto_decode": "set decoder = None in the task encoder",
+    "image_decode": "set decoder = SampleDecoder(image_decode=...) in the task encoder",
+    "av_decode": "set decoder = SampleDecoder(av_decode=...) in the task encoder",
+    "video_decode_audio": "set decoder = SampleDecoder(...) in the task encoder",
+    "handler": "use WorkerConfig(global_error_handler=...)",
+    "cache_pool": "give it to get_savable_loader() or get_loader()",
+    "dataset_config": "name it in a metadataset",
+    "split_config": "name it in a metadataset",
+    "subflavors": "name them in a metadataset or in dataset.yaml",
+    "subset": "name it in a metadataset",
+    "part_filter": "name it in dataset.yaml",
+    "sample_loader": "use a cooker (docs/pipelines.md)",
+}
+
+
+def refuse(function: str, unknown: dict[str, Any]) -> None:
+    """TypeError for arguments that there are not, with what to use instead."""
+    for name in unknown:
+        hint = f": {_HINTS[name]}" if name in _HINTS else ""
+        raise TypeError(f"{function}() has no argument '{name}'{hint}")

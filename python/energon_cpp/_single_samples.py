@@ -1,0 +1,68 @@
+"""One sample of a batch, rebuilt from the restore key of the batch."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from . import _core, _random
+from ._core import RestoreKey
+from .datasets import Dataset
+
+
+def restore_one(
+    dataset: Dataset, loader_options: dict[str, Any], key: RestoreKey, index: int
+) -> Any:
+    """The sample `index` of the batch, as the batch function gets it."""
+    recipe = dataset._recipe
+    if recipe.options.get("batch_size") is None and "batch" not in recipe.stages:
+        raise ValueError("the loader delivers single samples: call restore_sample() without index")
+    seen: list[Any] = []
+
+    def keep(samples: list[Any]) -> Any:
+        seen[:] = samples
+        return {}
+
+    # The key has the numbers of the outputs of generators, so these stay generators.
+    stages = dict(recipe.stages)
+    stages["batch"] = _stage(keep, recipe.stages.get("batch", {}), False)
+    if "encode_batch" in stages:
+        stages["encode_batch"] = _stage(lambda batch: {}, stages["encode_batch"], True)
+    pipeline = recipe.changed(stages=_handed_on(stages)).open()
+    with _random.preserved() if dataset.calls_python else contextlib.nullcontext():
+        _core.BasicLoader(pipeline, loader_options).restore_sample(key)
+    if not -len(seen) <= index < len(seen):
+        raise IndexError(f"the batch has {len(seen)} samples, there is no sample {index}")
+    return seen[index]
+
+
+def _stage(function: Any, replaced: dict[str, Any], takes_batches: bool) -> dict[str, Any]:
+    """A stage that calls `function` instead of that of `replaced`."""
+
+    def repeat(item: Any) -> Any:
+        while True:
+            yield function(item)
+
+    is_generator = replaced.get("is_generator", False)
+    return {
+        "call": repeat if is_generator else function,
+        "is_generator": is_generator,
+        "hands_on": False,
+        "is_last": True,
+        "takes_batches": takes_batches,
+        "failure_tolerance": None,
+    }
+
+
+def _handed_on(stages: dict[str, Any]) -> dict[str, Any]:
+    """The function before the batch now hands its object to a Python function."""
+    order = ["cookers", "encode_sample", "preencode_sample", "postencode_sample"]
+    order += ["pack_selected_samples"]
+    last = [name for name in order if name in stages][-1:]
+    for name in last:
+        specs = stages[name]
+        handed = {"hands_on": True, "is_last": False}
+        stages[name] = (
+            [one | handed for one in specs] if isinstance(specs, list) else specs | handed
+        )
+    return stages

@@ -1,0 +1,65 @@
+"""The functions of a task encoder, as the native part takes them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any, Callable
+
+from ._cooking import CookFunction
+from ._handlers import with_handler
+from .cooking import get_failure_tolerance
+from .errors import ErrorHandler
+from .task_encoder import TaskEncoder, stage_function
+
+Encoder = TaskEncoder[Any, Any, Any, Any]
+
+_OF_SAMPLES = ["encode_sample", "preencode_sample", "postencode_sample"]
+_OF_PACKING = ["select_samples_to_pack", "pack_selected_samples"]
+
+
+def stages_of(
+    encoder: Encoder, *, packs: bool, batched: bool, handler: ErrorHandler | None = None
+) -> dict[str, Any]:
+    """The functions of the encoder as open_pipeline() takes them. handler: gets their failures."""
+    used = _used(encoder, packs, batched)
+    batched = batched or "batch_group_criterion" in used
+    default: int | None = encoder.__default_failure_tolerance__
+
+    # Who takes the samples of whom, in order; None is a function of the library.
+    flow: list[str | None] = ["cookers"] if encoder.cookers else []
+    flow += [name for name in ("encode_sample", "preencode_sample") if name in used]
+    flow += [name for name in ("postencode_sample", "pack_selected_samples") if name in used]
+    if batched:
+        flow += ["batch" if "batch" in used else None]
+        flow += ["encode_batch"] if "encode_batch" in used else []
+
+    def spec(name: str, function: Callable[..., Any], marked: Any = None) -> dict[str, Any]:
+        place = flow.index(name) if name in flow else None
+        after = flow[place + 1 :] if place is not None else []
+        return {
+            "call": function if handler is None else with_handler(function, handler),
+            "is_generator": inspect.isgeneratorfunction(inspect.unwrap(function)),
+            "hands_on": bool(after) and after[0] is not None,
+            "is_last": not after,
+            "takes_batches": name == "encode_batch",
+            "failure_tolerance": get_failure_tolerance(marked or function, default),
+        }
+
+    stages: dict[str, Any] = {name: spec(name, function) for name, function in used.items()}
+    if encoder.cookers:
+        stages["cookers"] = []
+    for cooker in encoder.cookers:
+        cook = CookFunction(cooker, encoder.decoder, stage_function(encoder, "cook_crude_sample"))
+        subflavors = {"has_subflavors": json.dumps(cooker.has_subflavors or {})}
+        more = subflavors | {"takes_files": cook.takes_files()}
+        stages["cookers"].append(spec("cookers", cook, cooker.cook) | more)
+    return stages
+
+
+def _used(encoder: Encoder, packs: bool, batched: bool) -> dict[str, Callable[..., Any]]:
+    names = _OF_SAMPLES + (_OF_PACKING if packs else []) + ["batch_group_criterion"]
+    used = {name: stage_function(encoder, name) for name in names}
+    if batched or used["batch_group_criterion"] is not None:
+        used |= {name: stage_function(encoder, name) for name in ("batch", "encode_batch")}
+    return {name: function for name, function in used.items() if function is not None}

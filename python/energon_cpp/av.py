@@ -1,0 +1,250 @@
+"""Sound and video, decoded when they are asked for: AVDecoder. Names are Energon's.
+
+Frames and samples are exact: frame 0 is the first that is shown, sample 0 the first that is played.
+Ranges include both ends; an end may be infinite.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import sys
+from typing import Any, Sequence
+
+from . import _core
+from .media import AVMetadata
+
+__all__ = ["AVData", "AVDecoder", "get_clips_uniform", "get_single_frames_uniform"]
+
+Ranges = Sequence[tuple[float, float]]
+_ALL = ((0.0, float("inf")),)
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class AVData:
+    """Video clips: uint8 (frames, 3, height, width), RGB. Audio clips: (channels, samples), as the
+    file has them. Timestamps: (begin, end) of each clip in seconds."""
+
+    video_clips: list[Any] | None
+    video_timestamps: list[tuple[float, float]] | None
+    audio_clips: list[Any] | None
+    audio_timestamps: list[tuple[float, float]] | None
+
+
+class AVDecoder:
+    """A file of sound or video. Nothing is read before it is asked for.
+
+    stream: bytes, a Buffer, or a file opened for reading in binary mode, which is read whole with
+    the first call. Clips are torch tensors if torch is imported, else NumPy arrays if numpy is
+    imported, else Tensor. Threads may share it; they wait for each other. Can be pickled, with the
+    file.
+    """
+
+    def __init__(self, stream: Any, suppress_warnings: bool = False) -> None:
+        self.stream = stream
+        self.suppress_warnings = suppress_warnings
+        self._native: _core.AvFile | None = None
+
+    def _data(self) -> Any:
+        if not hasattr(self.stream, "read"):
+            return self.stream
+        self.stream.seek(0)
+        data = self.stream.read()
+        if isinstance(data, str):
+            raise TypeError("the stream of an AVDecoder must be opened in binary mode, not as text")
+        return data
+
+    def _file(self) -> _core.AvFile:
+        if self._native is None:
+            self._native = _core.AvFile(self._data())
+        return self._native
+
+    def get_video_clips(
+        self,
+        video_clip_ranges: Ranges,
+        video_unit: str = "seconds",
+        video_out_frame_size: tuple[int, int] | None = None,
+    ) -> tuple[list[Any], list[tuple[float, float]]]:
+        """Clips and their (begin, end) in seconds. video_unit: "seconds" or "frames".
+        video_out_frame_size: (width, height) to resize to. Ranges that begin behind the end of the
+        video have no clip."""
+        ranges = [(float(begin), float(end)) for begin, end in video_clip_ranges]
+        clips = self._file().video_clips(ranges, video_unit, video_out_frame_size, _kind())
+        return _split(clips)
+
+    def get_audio_clips(
+        self, audio_clip_ranges: Ranges, audio_unit: str = "seconds"
+    ) -> tuple[list[Any], list[tuple[float, float]]]:
+        """The same of the sound. audio_unit: "seconds" or "samples"."""
+        ranges = [(float(begin), float(end)) for begin, end in audio_clip_ranges]
+        return _split(self._file().audio_clips(ranges, audio_unit, _kind()))
+
+    def get_clips(
+        self,
+        video_clip_ranges: Ranges | None = None,
+        audio_clip_ranges: Ranges | None = None,
+        video_unit: str = "seconds",
+        audio_unit: str = "seconds",
+        video_out_frame_size: tuple[int, int] | None = None,
+    ) -> AVData:
+        """Clips of both; None: no clips."""
+        video: tuple[list[Any], list[tuple[float, float]]] = ([], [])
+        audio: tuple[list[Any], list[tuple[float, float]]] = ([], [])
+        if video_clip_ranges is not None:
+            video = self.get_video_clips(video_clip_ranges, video_unit, video_out_frame_size)
+        if audio_clip_ranges is not None:
+            audio = self.get_audio_clips(audio_clip_ranges, audio_unit)
+        return AVData(
+            video_clips=video[0],
+            video_timestamps=video[1],
+            audio_clips=audio[0],
+            audio_timestamps=audio[1],
+        )
+
+    def get_video(self) -> AVData:
+        """All frames, without sound."""
+        return self.get_clips(video_clip_ranges=_ALL)
+
+    def get_audio(self) -> AVData:
+        """All samples, without video."""
+        return self.get_clips(audio_clip_ranges=_ALL)
+
+    def get_video_with_audio(self) -> AVData:
+        """All frames and all samples."""
+        return self.get_clips(video_clip_ranges=_ALL, audio_clip_ranges=_ALL)
+
+    def get_frames(self, video_decode_audio: bool = False) -> AVData | None:
+        """All frames, with the sound if asked for; of a file of sound all samples. None if the file
+        has neither."""
+        if self.has_video_stream():
+            with_audio = video_decode_audio and self.has_audio_stream()
+            return self.get_video_with_audio() if with_audio else self.get_video()
+        return self.get_audio() if self.has_audio_stream() else None
+
+    def has_video_stream(self) -> bool:
+        return self._file().has_video()
+
+    def has_audio_stream(self) -> bool:
+        return self._file().has_audio()
+
+    def get_video_fps(self) -> float:
+        """Frames per second, on average."""
+        return self._file().video_fps()
+
+    def get_video_duration(self, get_frame_count: bool = False) -> tuple[float | None, int | None]:
+        """Seconds to the end of the last frame, and the number of frames if asked for."""
+        file = self._file()
+        return file.video_duration(), file.video_frame_count() if get_frame_count else None
+
+    def get_audio_duration(self) -> float | None:
+        """Seconds, as the header says; exact, by decoding the sound, if it does not say."""
+        duration: float | None = self._file().metadata()["audio_duration"]
+        return self._file().audio_duration() if duration is None else duration
+
+    def get_audio_samples_per_second(self) -> int:
+        return self._file().audio_sample_rate()
+
+    def get_metadata(
+        self,
+        get_video: bool = True,
+        get_video_duration: bool = True,
+        get_video_frame_count: bool = True,
+        get_video_frame_size: bool = True,
+        get_audio: bool = True,
+        get_audio_duration: bool = True,
+        get_audio_num_samples: bool = False,
+    ) -> AVMetadata:
+        """What is asked for; the rest as far as the header says. get_video_frame_count reads all
+        packets, get_audio_num_samples decodes the sound."""
+        file = self._file()
+        known = file.metadata()
+        get_video = get_video and file.has_video()
+        get_audio = get_audio and file.has_audio()
+        prefixes = [name for name, wanted in [("video", get_video), ("audio", get_audio)] if wanted]
+        found = {name: value for name, value in known.items() if name[:5] in prefixes}
+        if get_video and get_video_frame_count:
+            found["video_num_frames"] = file.video_frame_count()
+        if get_video and get_video_duration and found["video_duration"] is None:
+            found["video_duration"] = file.video_duration()
+        if not get_video_frame_size:
+            found |= {"video_width": None, "video_height": None}
+        if get_audio and get_audio_num_samples:
+            found["audio_num_samples"] = file.audio_sample_count()
+        if get_audio and get_audio_duration and found["audio_duration"] is None:
+            found["audio_duration"] = file.audio_duration()
+        return AVMetadata(**found)
+
+    def __repr__(self) -> str:
+        return f"AVDecoder(stream={self.stream!r})"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        data = self._data()
+        packed = pickle.PickleBuffer(data) if protocol >= 5 else bytes(data)
+        return AVDecoder, (packed, self.suppress_warnings)
+
+
+def get_clips_uniform(
+    av_decoder: AVDecoder,
+    clip_duration_seconds: float,
+    num_clips: int,
+    request_video: bool = False,
+    request_audio: bool = False,
+    video_out_frame_size: tuple[int, int] | None = None,
+) -> AVData:
+    """Clips of equal duration at equal distances: the first at the start, the last at the end.
+    A duration of 0: single frames, half a frame away from both ends."""
+    if not request_video and not request_audio:
+        raise ValueError("request_video, request_audio or both must be True")
+    durations = []
+    if request_video:
+        durations.append(av_decoder.get_video_duration()[0])
+    if request_audio:
+        durations.append(av_decoder.get_audio_duration())
+    end = min(duration for duration in durations if duration is not None)
+    margin = 0.5 / av_decoder.get_video_fps() if clip_duration_seconds == 0 else 0.0
+    last = end - clip_duration_seconds - margin
+    step = (last - margin) / (num_clips - 1) if num_clips > 1 else 0.0
+    starts = [margin + i * step for i in range(num_clips)]
+    ranges = [(start, start + clip_duration_seconds) for start in starts]
+    return av_decoder.get_clips(
+        video_clip_ranges=ranges if request_video else None,
+        audio_clip_ranges=ranges if request_audio else None,
+        video_out_frame_size=video_out_frame_size,
+    )
+
+
+def get_single_frames_uniform(
+    av_decoder: AVDecoder,
+    num_frames: int,
+    *,
+    video_out_frame_size: tuple[int, int] | None = None,
+    return_timestamps: bool = False,
+) -> Any:
+    """Frames at equal distances: uint8 (num_frames, 3, height, width), a torch tensor if torch is
+    imported, else an array. With return_timestamps also their seconds."""
+    data = get_clips_uniform(
+        av_decoder, 0, num_frames, request_video=True, video_out_frame_size=video_out_frame_size
+    )
+    clips = data.video_clips or []
+    if not clips:
+        raise ValueError("the video has no frames")
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        frames: Any = torch.cat(clips)
+    else:
+        import numpy
+
+        frames = numpy.concatenate([numpy.asarray(clip) for clip in clips])
+    begins = [begin for begin, _ in data.video_timestamps or []]
+    return (frames, begins) if return_timestamps else frames
+
+
+def _kind() -> str:
+    if "torch" in sys.modules:
+        return "torch"
+    return "numpy" if "numpy" in sys.modules else "energon"
+
+
+def _split(clips: list[Any]) -> tuple[list[Any], list[tuple[float, float]]]:
+    found = [clip for clip in clips if clip is not None]
+    return [clip[0] for clip in found], [(clip[1], clip[2]) for clip in found]

@@ -1,0 +1,37 @@
+"""File stores and caches, as in Energon: FileStore and what derives from it, CachePool, Lazy."""
+
+from ._caches import (
+    CachePool,
+    DirectLazy,
+    FileCacheLazy,
+    FileStoreCachePool,
+    Lazy,
+    MockLazy,
+    NoCachePool,
+)
+from ._file_stores import (
+    DecodeFileStore,
+    FileStore,
+    JsonlFileStore,
+    PrimaryFileStore,
+    SystemFileStore,
+    WebdatasetFileStore,
+)
+from .decoder import FileStoreDecoder
+
+__all__ = [
+    "CachePool",
+    "DecodeFileStore",
+    "DirectLazy",
+    "FileCacheLazy",
+    "FileStore",
+    "FileStoreCachePool",
+    "FileStoreDecoder",
+    "JsonlFileStore",
+    "Lazy",
+    "MockLazy",
+    "NoCachePool",
+    "PrimaryFileStore",
+    "SystemFileStore",
+    "WebdatasetFileStore",
+]

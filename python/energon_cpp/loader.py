@@ -1,0 +1,107 @@
+"""Loaders of datasets: get_savable_loader, get_loader."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ._caches import CachePool, FileStoreCachePool
+from .datasets import Dataset
+from .loaders import BasicDataLoader, SavableDataLoader
+from .worker_config import WorkerConfig
+
+__all__ = ["get_loader", "get_savable_loader"]
+
+
+def get_savable_loader(
+    dataset: Dataset,
+    *,
+    worker_config: WorkerConfig | None = None,
+    checkpoint_every_sec: float | None = None,
+    checkpoint_every_min_n_samples: int | None = None,
+    n_checkpoints: int | None = None,
+    gc_collect_every_n_steps: int | None = None,
+    prefetch_factor: int | None = None,
+    cache_pool: CachePool | None = None,
+    watchdog_timeout_seconds: float | None = 60.0,
+    watchdog_initial_timeout_seconds: float | None = None,
+    fail_on_timeout: bool = True,
+    checkpoint_every_batches: int | None = None,
+    timeout: float | None = 60.0,
+    arena_limit_bytes: int | None = None,
+    debug_log_path: str | os.PathLike[str] | None = None,
+    quarantine_file: str | os.PathLike[str] | None = None,
+) -> SavableDataLoader:
+    """A loader of `dataset`. With workers, forks now: make it before the process has threads, large
+    arrays or a GPU.
+
+    prefetch_factor: finished batches that a worker may be ahead; None: as fits 4 MiB. timeout:
+    seconds without progress of a worker that end a wait with WaitTimeoutError; None: no limit.
+    cache_pool: options of the cache of workers, a FileStoreCachePool.
+
+    For scripts of Energon: watchdog_timeout_seconds and watchdog_initial_timeout_seconds are a
+    timeout, too. worker_config must be that of the dataset. checkpoint_every_sec,
+    checkpoint_every_min_n_samples, gc_collect_every_n_steps and fail_on_timeout have no effect: a
+    state is exact at any time, the collector runs by itself, and a timeout is always an error.
+    """
+    _check_config(dataset, worker_config)
+    options: dict[str, Any] = {
+        "timeout": _timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
+        "prefetch_factor": prefetch_factor,
+        "n_checkpoints": n_checkpoints,
+        "checkpoint_every_batches": checkpoint_every_batches,
+    }
+    optional = {
+        "arena_limit_bytes": arena_limit_bytes,
+        "debug_log_path": None if debug_log_path is None else os.fspath(debug_log_path),
+        "quarantine_file": None if quarantine_file is None else os.fspath(quarantine_file),
+    }
+    options |= {name: value for name, value in optional.items() if value is not None}
+    return SavableDataLoader(_with_cache(dataset, cache_pool), **options)
+
+
+def get_loader(
+    dataset: Dataset,
+    *,
+    worker_config: WorkerConfig | None = None,
+    prefetch_factor: int | None = None,
+    cache_pool: CachePool | None = None,
+    watchdog_timeout_seconds: float | None = 60.0,
+    watchdog_initial_timeout_seconds: float | None = None,
+    fail_on_timeout: bool = True,
+    timeout: float | None = 60.0,
+    arena_limit_bytes: int | None = None,
+) -> BasicDataLoader:
+    """A loader without a saved position. Arguments as those of get_savable_loader()."""
+    _check_config(dataset, worker_config)
+    options: dict[str, Any] = {
+        "timeout": _timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
+        "prefetch_factor": prefetch_factor,
+        "n_checkpoints": None,
+        "checkpoint_every_batches": None,
+    }
+    if arena_limit_bytes is not None:
+        options["arena_limit_bytes"] = arena_limit_bytes
+    return BasicDataLoader(_with_cache(dataset, cache_pool), **options)
+
+
+def _check_config(dataset: Dataset, worker_config: WorkerConfig | None) -> None:
+    if worker_config is not None and worker_config != dataset.worker_config:
+        raise ValueError(
+            f"worker_config must be that of the dataset, {dataset.worker_config}, not "
+            f"{worker_config}: give it to get_train_dataset() only"
+        )
+
+
+def _timeout(timeout: float | None, watchdog: float | None, initial: float | None) -> float | None:
+    """The longest of those that differ from the default; None is no limit."""
+    if timeout is None or watchdog is None:
+        return None
+    given = [seconds for seconds in (timeout, watchdog) if seconds != 60.0]
+    return max([*(given or [60.0]), *([] if initial is None else [initial])])
+
+
+def _with_cache(dataset: Dataset, cache_pool: CachePool | None) -> Dataset:
+    if not isinstance(cache_pool, FileStoreCachePool):
+        return dataset
+    return dataset._with(cache_pool._options())

@@ -1,0 +1,88 @@
+"""What was prepared about images, sound and video (energon prepare-media). Names and fields are
+Energon's."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from typing import Any, ClassVar, Mapping
+
+__all__ = [
+    "AVMetadata",
+    "ImageMetadata",
+    "MediaMetadataBase",
+    "MediaMetadataType",
+    "deserialize_media_metadata",
+    "serialize_media_metadata",
+]
+
+
+class MediaMetadataType(str, enum.Enum):
+    AV = "av"
+    IMAGE = "image"
+
+    @classmethod
+    def from_string(cls, value: str) -> "MediaMetadataType":
+        """Throws ValueError for another text than "av" and "image"."""
+        return cls(value)
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class MediaMetadataBase:
+    metadata_type: ClassVar[MediaMetadataType]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that are not None."""
+        values = dataclasses.asdict(self)
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, payload: Mapping[str, Any]) -> "MediaMetadataBase":
+        return cls(**payload)
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class AVMetadata(MediaMetadataBase):
+    """Durations are seconds, samples are per channel. None: there is no such stream, or it is not
+    known."""
+
+    metadata_type: ClassVar[MediaMetadataType] = MediaMetadataType.AV
+
+    video_duration: float | None = None
+    video_num_frames: int | None = None
+    video_fps: float | None = None
+    video_width: int | None = None
+    video_height: int | None = None
+    audio_duration: float | None = None
+    audio_channels: int | None = None
+    audio_sample_rate: int | None = None
+    audio_num_samples: int | None = None
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class ImageMetadata(MediaMetadataBase):
+    """Width and height in pixels; format and mode as Pillow names them."""
+
+    metadata_type: ClassVar[MediaMetadataType] = MediaMetadataType.IMAGE
+
+    width: int
+    height: int
+    format: str
+    mode: str
+
+
+def serialize_media_metadata(metadata: MediaMetadataBase) -> tuple[MediaMetadataType, str]:
+    """(type, JSON), as in the table media_metadata."""
+    return metadata.metadata_type, json.dumps(metadata.to_dict(), separators=(",", ":"))
+
+
+def deserialize_media_metadata(
+    metadata_type: str | MediaMetadataType, metadata_json: str
+) -> MediaMetadataBase:
+    """The reverse. Fields that are not known are passed over."""
+    is_av = MediaMetadataType(metadata_type) is MediaMetadataType.AV
+    kind: type[MediaMetadataBase] = AVMetadata if is_av else ImageMetadata
+    names = {field.name for field in dataclasses.fields(kind)}
+    values = json.loads(metadata_json) if metadata_json else {}
+    return kind(**{name: value for name, value in values.items() if name in names})
