@@ -1,0 +1,251 @@
+"""Scripts as they are written for Energon, with our import, and the wrapper that Megatron-Bridge
+puts around a loader."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from typing import Any, Iterator, Optional
+
+import numpy
+import pytest
+from conftest import config, loader_of, take
+
+import energon_cpp as energon
+from energon_cpp import (
+    Batch,
+    Cooker,
+    DefaultTaskEncoder,
+    Sample,
+    SkipSample,
+    WorkerConfig,
+    basic_sample_keys,
+    edataclass,
+    get_loader,
+    get_savable_loader,
+    get_train_dataset,
+    get_val_dataset,
+    stateless,
+)
+
+
+def cyclic_iter(loader: Any) -> Iterator[Any]:
+    while True:
+        yield from loader
+
+
+class EnergonDataloader:
+    """As Megatron-Bridge's: iterates for ever, and saves the state of its loader."""
+
+    def __init__(self, dataloader: Any) -> None:
+        self._dataloader = dataloader
+        self._iter = iter(cyclic_iter(dataloader))
+
+    def __next__(self) -> Any:
+        return next(self._iter)
+
+    def __iter__(self) -> Any:
+        return self
+
+    def save_state(self) -> Any:
+        return self._dataloader.save_state_rank()
+
+
+def train_loader(path: str, num_workers: int, **options: Any) -> Any:
+    worker_config = WorkerConfig(
+        rank=0, world_size=1, num_workers=num_workers, data_parallel_group=None,
+        worker_debug_path=None, worker_log_level=0)  # fmt: skip
+    dataset = get_train_dataset(
+        path,
+        batch_size=4,
+        task_encoder=DefaultTaskEncoder(),
+        worker_config=worker_config,
+        packing_buffer_size=None,
+        shuffle_buffer_size=10,
+        max_samples_per_sequence=None,
+        **options,
+    )
+    return get_savable_loader(dataset, watchdog_timeout_seconds=60, worker_config=worker_config)
+
+
+@pytest.mark.parametrize("virtual_epoch_length", [0, 3])
+def test_the_wrapper_of_megatron_bridge(
+    texts: str, num_workers: int, virtual_epoch_length: int
+) -> None:
+    options = {"virtual_epoch_length": virtual_epoch_length}
+    with train_loader(texts, num_workers, **options) as loader:
+        wrapped = EnergonDataloader(loader)
+        for _ in range(5):
+            next(wrapped)
+        saved = pickle.dumps({"dataloader_state_dict": wrapped.save_state()})
+        rest = [next(wrapped).__key__ for _ in range(20)]
+    with train_loader(texts, num_workers, **options) as loader:
+        loader.restore_state_rank(pickle.loads(saved)["dataloader_state_dict"])
+        wrapped = EnergonDataloader(loader)
+        assert [next(wrapped).__key__ for _ in range(20)] == rest
+    assert len({tuple(keys) for keys in rest}) > 10  # more than one epoch, and not one batch again
+
+
+def test_global_states_of_one_rank(texts: str, num_workers: int) -> None:
+    with train_loader(texts, num_workers) as loader:
+        take(loader, 3)
+        states = loader.save_state_global(global_dst_rank=0)
+        assert states == loader.save_state(0) and len(states) == 1
+        rest = [batch.__key__ for batch in take(loader, 5)]
+    with train_loader(texts, num_workers) as loader:
+        loader.restore_state_global(states)
+        assert [batch.__key__ for batch in take(loader, 5)] == rest
+    with train_loader(texts, num_workers) as loader:
+        loader.restore_state([bytes(states[0])])
+        assert [batch.__key__ for batch in take(loader, 5)] == rest
+        with pytest.raises(TypeError, match="save_state_global"):
+            loader.restore_state_global(states[0])
+        with pytest.raises(ValueError, match="has 2 ranks, the job has 1"):
+            loader.restore_state_global(states * 2)
+
+
+def test_several_ranks_need_torch_distributed(texts: str) -> None:
+    dataset = get_val_dataset(texts, worker_config=config(0, world_size=2), batch_size=1)
+    with get_savable_loader(dataset) as loader:
+        with pytest.raises(RuntimeError, match="save_state_rank"):
+            loader.save_state_global(0)
+        with pytest.raises(RuntimeError, match="initialised"):
+            loader.restore_state_global(None, src_rank=0)
+
+
+@edataclass
+class EncodedSample(Sample):
+    number: int
+    tokens: Any
+    text: Optional[str] = None
+
+
+@edataclass
+class RawBatch(Batch):
+    number: list[int]
+    tokens: Any
+
+
+@edataclass
+class EncodedBatch(Batch):
+    number: list[int]
+    mask: Any
+
+
+class Recipe(DefaultTaskEncoder[Any, EncodedSample, RawBatch, EncodedBatch]):
+    """The recipe of the documentation: cook, encode, batch, encode the batch."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            encoded_sample_type=EncodedSample, raw_batch_type=RawBatch, batch_type=EncodedBatch
+        )
+
+    @stateless
+    def cook(sample: dict[str, Any]) -> EncodedSample:  # type: ignore[misc]
+        number = sample["json"]["number"]
+        return EncodedSample(
+            **basic_sample_keys(sample),
+            number=number,
+            tokens=numpy.arange(number % 3 + 1),
+            text=sample["txt"],
+        )
+
+    cookers = [Cooker(cook)]
+
+    @stateless(restore_seeds=True)
+    def encode_sample(self, sample: EncodedSample) -> EncodedSample:
+        if sample.number % 10 == 9:
+            raise SkipSample()
+        assert sample.text == f"text {sample.number}"
+        noise = numpy.random.randint(0, 1000)
+        return EncodedSample.derive_from(
+            sample, number=sample.number, tokens=sample.tokens + noise, text=sample.text
+        )
+
+    def batch(self, samples: list[EncodedSample]) -> RawBatch:
+        return RawBatch.from_samples(samples)
+
+    def encode_batch(self, batch: RawBatch) -> EncodedBatch:
+        return EncodedBatch.derive_from(batch, number=batch.number, mask=batch.tokens > 0)
+
+
+def test_a_recipe_of_all_stages(texts: str, num_workers: int) -> None:
+    with loader_of(texts, Recipe(), num_workers=num_workers) as loader:
+        batches = list(loader)
+        again = loader.restore_sample(batches[3].__restore_key__)
+    numbers = [number for batch in batches for number in batch.number]
+    assert sorted(numbers) == [number for number in range(60) if number % 10 != 9]
+    assert all(type(batch) is EncodedBatch for batch in batches)
+    assert batches[0].mask.shape == (4, 3) and batches[0].__key__[1] == f"{batches[0].number[1]:04}"
+    assert numpy.array_equal(again.mask, batches[3].mask) and again.number == batches[3].number
+    assert len(batches[0].__sources__) == 4
+
+
+def test_one_sample_of_a_batch(texts: str, num_workers: int) -> None:
+    with loader_of(texts, Recipe(), num_workers=num_workers) as loader:
+        batch = take(loader, 3)[2]
+        whole = loader.restore_sample(batch.__restore_key__)
+        for index in (0, 3, -1):
+            one = loader.restore_sample(batch.__restore_key__, index=index)
+            assert type(one) is EncodedSample and one.number == batch.number[index]
+            assert one.__key__ == batch.__key__[index]
+            length = len(one.tokens)
+            assert numpy.array_equal(one.tokens > 0, whole.mask[index][:length])
+        with pytest.raises(IndexError, match="has 4 samples"):
+            loader.restore_sample(batch.__restore_key__, index=4)
+    with loader_of(texts, batch_size=None) as loader:
+        key = take(loader, 1)[0]["__restore_key__"]
+        with pytest.raises(ValueError, match="single samples"):
+            loader.restore_sample(key, index=0)
+    with loader_of(texts) as loader:  # no function at all
+        batch = take(loader, 1)[0]
+        assert loader.restore_sample(batch.__restore_key__, index=2)["txt"] == batch.txt[2]
+
+
+def test_augmented_encoders(texts: str, num_workers: int) -> None:
+    class Adds(energon.AugmentTaskEncoder[Any, Any, Any, Any]):
+        def encode_batch(self, batch: Any) -> Any:
+            encoded: EncodedBatch = super().encode_batch(batch)
+            encoded.number = [number + 100 for number in encoded.number]
+            return encoded
+
+    with loader_of(texts, Adds(Recipe()), num_workers=num_workers) as loader:
+        batches = list(loader)
+    numbers = [number for batch in batches for number in batch.number]
+    assert sorted(numbers) == [100 + number for number in range(60) if number % 10 != 9]
+    plain = energon.AugmentTaskEncoder(DefaultTaskEncoder())
+    assert not loader_of(texts, plain).dataset.calls_python
+
+
+def test_a_validation_loop(texts: str, num_workers: int) -> None:
+    dataset = get_val_dataset(texts, worker_config=config(num_workers), batch_size=4, limit=5)
+    loader = get_loader(dataset, prefetch_factor=2, watchdog_timeout_seconds=None)
+    assert [len(list(loader)) for _ in range(2)] == [len(loader)] * 2 == [5, 5]
+    loader.close()
+
+
+def test_samples_and_batches_have_energons_functions() -> None:
+    @dataclasses.dataclass(kw_only=True, eq=False)
+    class More(EncodedSample):
+        extra: int = 0
+
+    base = EncodedSample(__key__="k", __restore_key__=None, number=1, tokens=numpy.zeros(2))
+    more = More.extend(base, extra=5)
+    assert (more.__key__, more.number, more.extra) == ("k", 1, 5)
+    batch = RawBatch.from_samples([base, more], number=[7, 8])
+    assert batch.number == [7, 8] and batch.tokens.shape == (2, 2)
+    assert batch.__key__ == ["k", "k"]
+
+    class Pinned:
+        def pin_memory(self) -> str:
+            return "pinned"
+
+    held = Batch()
+    held.one, held.many = Pinned(), {"a": [Pinned(), 3]}
+    pinned = held.pin_memory()
+    assert pinned.one == "pinned" and pinned.many == {"a": ["pinned", 3]}
+    mixed = energon.homogeneous_concat_mix(
+        [{"a": numpy.ones((1, 2)), "b": 1}, {"a": numpy.ones((2, 3)), "b": 2}])  # fmt: skip
+    assert mixed["a"].tolist() == [[1, 1, 0], [1, 1, 1], [1, 1, 1]] and mixed["b"] == [1, 2]
+    with pytest.raises(TypeError, match="dict, list"):
+        energon.homogeneous_concat_mix([{}, []])
