@@ -1,0 +1,91 @@
+"""What docs/energon-compat.md says exists."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import energon_cpp as energon
+
+ROOT = pathlib.Path(__file__).parents[2]
+LINE = re.compile(r"\| `([\w.*]+)(?:\((.*?)\))?`(?: \(\d+\))? \| (same|differs|absent) \| (.*) \|")
+# Where a name of a module of Energon is here, if not at the same place.
+PLACES = {
+    "cache.file_store.": "cache.",
+    "flavors.vqa_and_ocr.": "flavors.",
+    "task_encoder.base.": "task_encoder.",
+}
+
+
+def rows() -> list[tuple[str, list[str] | None, str]]:
+    lines = (ROOT / "docs" / "energon-compat.md").read_text("utf-8").splitlines()
+    matches = [LINE.fullmatch(line) for line in lines if line.startswith("| `")]
+    assert all(matches)
+    found = []
+    for match in matches:
+        assert match is not None
+        names = match[2].split(", ") if match[2] else []
+        found.append((match[1], None if match[2] is None else names, match[3]))
+    return found
+
+
+def find(path: str) -> Any:
+    for theirs, ours in PLACES.items():
+        path = path.replace(theirs, ours) if path.startswith(theirs) else path
+    found: Any = energon
+    module = "energon_cpp"
+    for name in path.split("."):
+        if inspect.ismodule(found) and not hasattr(found, name):
+            module = f"{module}.{name}"
+            found = importlib.import_module(module)
+            continue
+        module = f"{module}.{name}"
+        found = getattr(found, name)
+    return found
+
+
+def parameters_of(found: Any) -> set[str] | None:
+    """None: any."""
+    parameters = inspect.signature(found).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters) and not inspect.isclass(found):
+        named = {one.name for one in parameters}
+        return named
+    return {one.name for one in parameters}
+
+
+EXISTING = [(path, names) for path, names, state in rows() if state != "absent"]
+
+
+def test_the_table_has_all_kinds_of_lines() -> None:
+    states = [state for _, _, state in rows()]
+    assert min(states.count(state) for state in ("same", "differs", "absent")) > 30
+    assert len({path for path, _, _ in rows()}) == len(states)
+
+
+@pytest.mark.parametrize(("path", "names"), EXISTING, ids=[path for path, _ in EXISTING])
+def test_names_exist_with_their_parameters(path: str, names: list[str] | None) -> None:
+    found = find(path)
+    if names:
+        missing = set(names) - (parameters_of(found) or set())
+        assert not missing, f"{path}{inspect.signature(found)}"
+
+
+def test_absent_names_are_absent() -> None:
+    for path, _, state in rows():
+        if state == "absent" and "*" not in path:
+            with pytest.raises((AttributeError, ModuleNotFoundError)):
+                find(path)
+
+
+def test_the_table_is_that_of_the_package() -> None:
+    """Needs megatron-energon itself."""
+    pytest.importorskip("megatron.energon")
+    script = ROOT / "python" / "tools" / "make_energon_compat.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True, timeout=60)

@@ -1,0 +1,108 @@
+"""The public names of a package, read from its source text without importing it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from typing import Iterator
+
+PACKAGE = "megatron.energon"
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclasses.dataclass
+class PublicName:
+    """path: below the package, such as "SavableDataLoader.save_state_rank". parameters: their names
+    without self; None: it takes none, because it is no function or class of its own."""
+
+    path: str
+    parameters: list[str] | None
+
+
+def public_names(files: dict[str, str]) -> list[PublicName]:
+    """files: source text by path, such as "cache/base.py"."""
+    modules = {_module_name(path): ast.parse(text) for path, text in sorted(files.items())}
+    order = sorted(modules, key=lambda module: (module.count("."), module))
+    found: dict[tuple[str, str], str] = {}
+    names: list[PublicName] = []
+    for module in ["", *(module for module in order if module)]:
+        for name in _listed(modules[module]):
+            source = _definition(modules, module, name)
+            if source is None or source in found:
+                continue
+            found[source] = name
+            path = f"{module}.{name}" if module else name
+            names += _with_methods(path, modules[source[0]], source[1])
+    return names
+
+
+def _module_name(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("__init__").strip("/").replace("/", ".")
+
+
+def _listed(tree: ast.Module) -> list[str]:
+    """`__all__`, else classes and functions of the module."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return sorted(ast.literal_eval(node.value), key=str.lower)
+    kinds = (ast.ClassDef, *_FUNCTIONS)
+    names = {node.name for node in tree.body if isinstance(node, kinds)}
+    return sorted((name for name in names if not name.startswith("_")), key=str.lower)
+
+
+def _definition(modules: dict[str, ast.Module], module: str, name: str) -> tuple[str, str] | None:
+    """Where the name is defined: (module, name there). None: nowhere in the package."""
+    for node in ast.walk(modules[module]):
+        if isinstance(node, (ast.ClassDef, *_FUNCTIONS)) and node.name == name:
+            return module, name
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                source = _imported_from(node, module)
+                if (alias.asname or alias.name) == name and source in modules:
+                    return _definition(modules, source, alias.name)
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return module, name
+    return None
+
+
+def _imported_from(node: ast.ImportFrom, module: str) -> str:
+    if node.level:
+        return f"{module}.{node.module}"
+    return (node.module or "").removeprefix(PACKAGE).strip(".")
+
+
+def _with_methods(path: str, tree: ast.Module, name: str) -> Iterator[PublicName]:
+    nodes = [node for node in tree.body if getattr(node, "name", "") == name]
+    node = nodes[-1] if nodes else None  # the last of overloads
+    if isinstance(node, ast.ClassDef):
+        yield PublicName(path, _parameters_of_class(node))
+        methods = {one.name: one for one in node.body if isinstance(one, _FUNCTIONS)}
+        for method in methods.values():
+            if not method.name.startswith("_"):
+                yield PublicName(f"{path}.{method.name}", _parameters(method, is_method=True))
+    elif isinstance(node, _FUNCTIONS):
+        yield PublicName(path, _parameters(node, is_method=False))
+    else:
+        yield PublicName(path, None)
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, is_method: bool) -> list[str] | None:
+    decorators = {getattr(one, "id", "") for one in node.decorator_list}
+    if "property" in decorators:
+        return None
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    if is_method and "staticmethod" not in decorators:
+        arguments = arguments[1:]
+    return [one.arg for one in [*arguments, *node.args.kwonlyargs]]
+
+
+def _parameters_of_class(node: ast.ClassDef) -> list[str] | None:
+    for one in node.body:
+        if isinstance(one, _FUNCTIONS) and one.name == "__init__":
+            return _parameters(one, is_method=True)
+    if not any("dataclass" in ast.unparse(one) for one in node.decorator_list):
+        return None
+    fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+    kept = [one for one in fields if "ClassVar" not in ast.unparse(one.annotation)]
+    names = [one.target.id for one in kept if isinstance(one.target, ast.Name)]
+    return [name for name in names if not name.startswith("_") or name.startswith("__")]

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Writes docs/energon-compat.md: each public name of megatron-energon, and what it is here.
+
+    python3 python/tools/make_energon_compat.py [--package FOLDER_OR_WHEEL] [--check]
+
+The package is read as text, not imported: a folder that holds `megatron/energon`, a wheel, or by
+default the installed one. What each name is here is in energon_compat.json beside this script: a
+name that is in the package but not there, or the other way round, is an error. --check writes
+nothing and fails if the document is not what would be written.
+
+Public names are those in the package's `__all__`, those of the `__all__` of its subpackages, and
+classes and functions of its other modules that do not begin with an underscore. A class has a line
+for each public method of its own. Names that are also in the top package are listed there only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import importlib.util
+import json
+import pathlib
+import sys
+import zipfile
+from typing import Any
+
+from energon_names import PublicName, public_names
+
+HERE = pathlib.Path(__file__).resolve().parent
+DOCUMENT = HERE.parents[1] / "docs" / "energon-compat.md"
+DATA = HERE / "energon_compat.json"
+STATES = ("same", "differs", "absent")
+
+HEAD = """# Names of Megatron-Energon
+
+Each public name of megatron-energon {version}, and what it is in `energon_cpp`. A script that uses names that are the same runs after
+`import energon_cpp as energon`; `megatron.energon.NAME` and `megatron.energon.MODULE.NAME` become `energon.NAME` and `energon.MODULE.NAME`. The methods of a class that is
+absent are not listed.
+
+* **same**: the same name, parameters and meaning.
+* **differs**: the name and the parameters exist; the line says what is different.
+* **absent**: it does not exist; the line says why, or what to use.
+
+Parameters are listed with the names. This file is written by `python/tools/make_energon_compat.py`; what differs in general is in
+[python.md](python.md#what-differs-from-energon).
+
+"""
+
+
+def read_package(place: str | None) -> tuple[str, dict[str, str]]:
+    """(version, source text by path below megatron/energon)."""
+    if place is None:
+        return read_folder(installed_folder())
+    if place.endswith(".whl"):
+        return read_wheel(place)
+    return read_folder(pathlib.Path(place) / "megatron" / "energon")
+
+
+def installed_folder() -> pathlib.Path:
+    try:
+        found = importlib.util.find_spec("megatron.energon")
+    except ModuleNotFoundError:
+        found = None
+    if found is None or not found.submodule_search_locations:
+        sys.exit("megatron-energon is not installed: pip install megatron-energon, or --package")
+    return pathlib.Path(next(iter(found.submodule_search_locations)))
+
+
+def read_folder(folder: pathlib.Path) -> tuple[str, dict[str, str]]:
+    metadata = sorted(folder.parents[1].glob("megatron_energon-*.dist-info/METADATA"))
+    if not metadata:
+        sys.exit(f"{folder.parents[1]} has no metadata of megatron-energon")
+    files = {str(p.relative_to(folder)): p.read_text("utf-8") for p in folder.rglob("*.py")}
+    return version_in(metadata[-1].read_text("utf-8")), files
+
+
+def read_wheel(path: str) -> tuple[str, dict[str, str]]:
+    with zipfile.ZipFile(path) as wheel:
+        texts = {name: wheel.read(name).decode("utf-8") for name in wheel.namelist()
+                 if name.endswith((".py", ".dist-info/METADATA"))}  # fmt: skip
+    metadata = [text for name, text in texts.items() if name.endswith("METADATA")][0]
+    prefix = "megatron/energon/"
+    files = {n.removeprefix(prefix): text for n, text in texts.items() if n.startswith(prefix)}
+    return version_in(metadata), files
+
+
+def version_in(metadata: str) -> str:
+    lines = [line for line in metadata.splitlines() if line.startswith("Version: ")]
+    return lines[0].removeprefix("Version: ")
+
+
+def read_data() -> dict[str, dict[str, Any]]:
+    """By name or pattern: {"is": state, "why": text, "without": parameters}."""
+    data: dict[str, dict[str, Any]] = {}
+    for state, names in json.loads(DATA.read_text("utf-8")).items():
+        if state not in STATES:
+            sys.exit(f"{DATA.name}: '{state}' is none of {STATES}")
+        for name, why in names.items():
+            text, *without = why if isinstance(why, list) else [why]
+            if name in data or (state != "same" and not text):
+                sys.exit(f"{DATA.name}: '{name}' is there twice, or has no reason")
+            data[name] = {"is": state, "why": text, "without": without}
+    return data
+
+
+def entry_of(name: str, data: dict[str, dict[str, Any]]) -> str | None:
+    """The key of the entry for `name`: its own, that of its class if this is absent, else the
+    longest pattern that fits."""
+    if name in data:
+        return name
+    owner = name.rpartition(".")[0]
+    if owner in data and data[owner]["is"] == "absent":
+        return owner
+    fits = [key for key in data if "*" in key and fnmatch.fnmatchcase(name, key)]
+    return max(fits, key=len, default=None)
+
+
+def lines_of(names: list[PublicName], data: dict[str, dict[str, Any]]) -> list[str]:
+    used: dict[str, list[PublicName]] = {}
+    missing = []
+    for name in names:
+        key = entry_of(name.path, data)
+        if key is None:
+            missing.append(name.path)
+        else:
+            used.setdefault(key, []).append(name)
+    unused = [key for key in data if key not in used]
+    if missing or unused:
+        sys.exit(f"{DATA.name} lacks: {' '.join(missing)}\nnot in the package: {' '.join(unused)}")
+    return [line_of(key, used[key], data[key]) for key in used]
+
+
+def line_of(key: str, names: list[PublicName], entry: dict[str, Any]) -> str:
+    why = entry["why"]
+    shown = f"`{key}`"
+    if entry["is"] != "absent":
+        parameters = names[0].parameters
+        unknown = [name for name in entry["without"] if name not in (parameters or [])]
+        if unknown or "*" in key:
+            sys.exit(f"{DATA.name}: '{key}' has no parameters {unknown}, or is a pattern")
+        if entry["without"]:
+            why += "; without " + ", ".join(f"`{name}`" for name in entry["without"])
+        if parameters is not None:
+            kept = [name for name in parameters if name not in entry["without"]]
+            shown = f"`{key}({', '.join(kept)})`"
+    elif "*" in key:
+        shown = f"`{key}` ({len(names)})"
+    return f"| {shown} | {entry['is']} | {why.replace('|', chr(92) + '|')} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--package", help="a folder or wheel; default: the installed package")
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if it differs")
+    options = parser.parse_args()
+    version, files = read_package(options.package)
+    lines = lines_of(public_names(files), read_data())
+    text = HEAD.format(version=version) + "| name | | why, or how |\n|---|---|---|\n"
+    text += "\n".join(lines) + "\n"
+    if options.check:
+        if not DOCUMENT.exists() or DOCUMENT.read_text("utf-8") != text:
+            sys.exit(f"{DOCUMENT.name} is not what would be written")
+        return
+    DOCUMENT.write_text(text, "utf-8")
+    print(f"{len(lines)} lines")
+
+
+if __name__ == "__main__":
+    main()
