@@ -12,7 +12,17 @@
 The names are those of Megatron-Energon where the meaning is the same.
 """
 
-from ._core import Buffer, LoaderState, RestoreKey, SourceInfo, Sources, Tensor
+from ._core import (
+    Buffer,
+    DeliveredStep,
+    Delivery,
+    LoaderState,
+    RestoreKey,
+    SourceInfo,
+    Sources,
+    Tensor,
+)
+from ._core import version as __version__
 from ._errors import (
     CancelledError,
     CorruptDataError,
@@ -64,6 +74,7 @@ from .errors import SampleException, log_exception, reraise_exception
 from .flavors import SavableDataset
 from .loader import get_loader, get_savable_loader
 from .loaders import BasicDataLoader, SavableDataLoader
+from .lookup import get, restore_sample, which_keys, which_step
 from .metadataset import DatasetLoader, DatasetSource, load_dataset, traverse_metadataset
 from .sample_types import (
     CaptioningSample,
@@ -81,6 +92,68 @@ from .sample_types import (
 from .task_encoder import AugmentTaskEncoder, DefaultTaskEncoder, TaskEncoder
 from .worker_config import WorkerConfig, default_worker_config
 
-__version__ = "0.1.0"
-
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [
+    "BasicDataLoader",
+    "Batch",
+    "Buffer",
+    "CancelledError",
+    "CaptioningSample",
+    "Cooker",
+    "CorruptDataError",
+    "CrudeSample",
+    "Dataset",
+    "DefaultTaskEncoder",
+    "DeliveredStep",
+    "Delivery",
+    "EnergonError",
+    "FatalSampleError",
+    "ImageClassificationSample",
+    "ImageSample",
+    "InterleavedSample",
+    "InternalError",
+    "InvalidArgumentError",
+    "LoaderState",
+    "MultiChoiceVQASample",
+    "NotFoundError",
+    "OCRSample",
+    "ResourceExhaustedError",
+    "RestoreKey",
+    "Sample",
+    "SampleDecoder",
+    "SavableDataLoader",
+    "SimilarityInterleavedSample",
+    "SkipSample",
+    "SourceInfo",
+    "Sources",
+    "StateMismatchError",
+    "StorageError",
+    "TaskEncoder",
+    "Tensor",
+    "TextSample",
+    "UnsupportedError",
+    "UserFunctionError",
+    "VQAOCRSample",
+    "VQASample",
+    "VidQASample",
+    "WaitTimeoutError",
+    "WorkerConfig",
+    "WorkerDiedError",
+    "basic_sample_keys",
+    "batch_list",
+    "batch_pad_stack",
+    "batch_stack",
+    "cooker",
+    "default_worker_config",
+    "edataclass",
+    "generic_batch",
+    "get",
+    "get_loader",
+    "get_savable_loader",
+    "get_train_dataset",
+    "get_val_dataset",
+    "restore_sample",
+    "stateless",
+    "which_keys",
+    "which_step",
+    "__version__",
+]

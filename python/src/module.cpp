@@ -2,11 +2,15 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string_view>
+
+#include "io/dataset/dataset_info.h"
 #include "python/src/av_object.h"
 #include "python/src/buffer_object.h"
 #include "python/src/cook_call.h"
 #include "python/src/epoch_object.h"
 #include "python/src/loader_object.h"
+#include "python/src/lookup.h"
 #include "python/src/marked_values.h"
 #include "python/src/origin_object.h"
 #include "python/src/part_decoder.h"
@@ -17,10 +21,22 @@
 #include "python/src/store_object.h"
 #include "python/src/tensor_object.h"
 
+namespace {
+
+// Of "energon-cpp 0.1.0".
+nanobind::str version() {
+  const std::string_view writer = energon::writer_version();
+  const std::string_view number = writer.substr(writer.rfind(' ') + 1);
+  return nanobind::str(number.data(), number.size());
+}
+
+}  // namespace
+
 NB_MODULE(_core, module) {
   // At the end of the interpreter, batches and loaders of globals may still live; that is no error.
   nanobind::set_leak_warnings(false);
   module.doc() = "The native part of energon_cpp. Private: use the names of the package.";
+  module.attr("version") = version();
   energon::python::marks::name();  // drawn before any fork
   energon::python::register_errors();
   energon::python::bind_buffer(module);
@@ -35,4 +51,5 @@ NB_MODULE(_core, module) {
   energon::python::bind_pipeline(module);
   energon::python::bind_loaders(module);
   energon::python::bind_epoch(module);
+  energon::python::bind_lookup(module);
 }

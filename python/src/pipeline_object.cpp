@@ -11,6 +11,7 @@
 #include "python/src/part_decoder.h"
 #include "python/src/python_functions.h"
 #include "wrappers/recipe/open_data.h"
+#include "wrappers/recipe/order_pipeline.h"
 #include "wrappers/recipe/pipeline.h"
 
 namespace nb = nanobind;
@@ -167,6 +168,14 @@ struct Opening {
   AvKind av = AvKind::kBytes;
 };
 
+template <class Options>
+PipelineOfConfig order_of(std::shared_ptr<const PipelineData> data, Options options) {
+  options.task_encoder = {};  // of no use here
+  return [data = std::move(data), options = std::move(options)](const Config& config) {
+    return order_pipeline(*data, options, config);
+  };
+}
+
 template <class Options, class MakePipeline>
 PipelineObject make(PipelineData data, Options options, const Opening& opening,
                     MakePipeline make_pipeline) {
@@ -180,7 +189,9 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
   }
   made.delivers_batches = options.batch_size || options.task_encoder.batch_group_criterion;
   made.calls_python = opening.specs.size() > 0;
-  made.make_pipeline = make_pipeline(std::move(data), std::move(options));
+  made.data = std::make_shared<const PipelineData>(std::move(data));
+  made.order_of = order_of(made.data, options);
+  made.make_pipeline = make_pipeline(*made.data, std::move(options));
   return made;
 }
 

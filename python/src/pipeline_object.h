@@ -11,12 +11,17 @@
 
 #include "energon/stage/pipeline.h"
 #include "python/src/item_maker.h"
+#include "wrappers/orders/pipeline_leaf.h"
+#include "wrappers/recipe/delivered_samples.h"
 
 namespace energon::python {
 
 /// Borrows the functions; the Python object that made it holds them.
 struct PipelineObject {
   PipelineFactory make_pipeline;
+  /// The order of the data as a state with this configuration has it, without the functions.
+  PipelineOfConfig order_of;
+  std::shared_ptr<const PipelineData> data;
   std::shared_ptr<const ItemMaker> items;
   bool delivers_batches = false;
   bool calls_python = false;

@@ -41,3 +41,15 @@ def test_errors_are_what_python_expects(texts: str, tmp_path) -> None:
         energon.get_val_dataset(texts, worker_config=config(), batch_size="many")
     with pytest.raises(ValueError, match="tensors must be"):
         energon.get_val_dataset(texts, worker_config=config(), batch_size=1, tensors="jax")
+
+
+def test_public_names_are_listed() -> None:
+    """In a list that type checkers understand: else a user's `energon.Batch` is an error."""
+    import types
+
+    names = {
+        name
+        for name, value in vars(energon).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+    assert set(energon.__all__) == names | {"__version__"}

@@ -1,0 +1,76 @@
+"""Samples by their keys: get, restore_sample, which_step, which_keys."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, Sequence, Union
+
+from . import _core, _random
+from ._core import DeliveredStep, Delivery, LoaderState, RestoreKey
+from ._sample import CrudeSample
+from .datasets import Dataset
+
+# States of ranks, or a state file of a rank or of a job.
+States = Union[LoaderState, Sequence[LoaderState], str, "os.PathLike[str]"]
+
+
+def get(
+    path: str | os.PathLike[str] | Dataset,
+    key: str,
+    *,
+    split: str | None = None,
+    cache_dir: str | None = None,
+) -> CrudeSample:
+    """The sample with this key, as it is stored: parts by name. NotFoundError if there is none.
+
+    path: data of any kind that get_train_dataset() takes, or a dataset. split: where to look; None:
+    everywhere. In plain tars the headers are walked until the key is found.
+    """
+    where = path.path if isinstance(path, Dataset) else os.fspath(path)
+    found: CrudeSample = _core.find_sample(where, key, split, cache_dir)
+    return found
+
+
+def restore_sample(dataset: Dataset, key: RestoreKey | str) -> Any:
+    """The batch that any rank of a job over `dataset` delivered with this `__restore_key__`, made
+    again in this process, with the functions of the task encoder. Needs no loader and no state."""
+    key = RestoreKey(key) if isinstance(key, str) else key
+    with _keeping_random_numbers(dataset):
+        options = {**dataset.worker_config._options(), "num_workers": 0}
+        return _core.BasicLoader(dataset._pipeline, options).restore_sample(key)
+
+
+def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:
+    """When the job with these states delivered the sample with this key: by rank, then in order.
+    Empty if it did not before these states.
+
+    dataset: as the job made it. Computed from the order, without reading data. Functions that
+    decide which samples are in a batch (packing, groups, generators) are called, and all batches
+    before the state are made again. Samples that the job left out for errors are not known: what
+    it delivered behind them differs.
+    """
+    with _keeping_random_numbers(dataset):
+        cache_dir = dataset._recipe.options["cache_dir"]
+        return _core.which_step(dataset._pipeline, _ranks(states), dataset.path, key, cache_dir)
+
+
+def which_keys(dataset: Dataset, states: States, step: int) -> list[DeliveredStep]:
+    """The keys of the samples that each rank delivered at `step`, counted from 0 over all epochs,
+    also behind the state. As which_step()."""
+    if step < 0:
+        raise ValueError(f"a step is 0 or more, not {step}")
+    with _keeping_random_numbers(dataset):
+        return _core.which_keys(dataset._pipeline, _ranks(states), step)
+
+
+def _keeping_random_numbers(dataset: Dataset) -> Any:
+    return _random.preserved() if dataset.calls_python else contextlib.nullcontext()
+
+
+def _ranks(states: States) -> list[LoaderState]:
+    if isinstance(states, LoaderState):
+        return [states]
+    if isinstance(states, (str, os.PathLike)):
+        return _core.read_states(os.fspath(states))
+    return list(states)

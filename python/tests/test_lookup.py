@@ -1,0 +1,150 @@
+"""Samples by their keys: get, restore_sample, which_step, which_keys."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import subprocess
+from typing import Any
+
+import pytest
+from conftest import loader_of, take
+
+import energon_cpp as energon
+
+
+class Doubling(energon.DefaultTaskEncoder):
+    """One sample from one: the order does not depend on it."""
+
+    def encode_sample(self, sample: Any) -> Any:
+        own = energon.basic_sample_keys(sample)
+        return {**own, "number": 2 * sample["json"]["number"], "draw": random.random()}
+
+
+class Packing(energon.DefaultTaskEncoder):
+    """Decides which samples are in an item."""
+
+    calls = 0
+
+    def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
+        type(self).calls += 1
+        ordered = sorted(samples, key=lambda sample: sample["json"]["number"])
+        return [ordered[i : i + 3] for i in range(0, len(ordered), 3)]
+
+    def pack_selected_samples(self, samples: list[Any]) -> Any:
+        numbers = [sample["json"]["number"] for sample in samples]
+        return {**energon.basic_sample_keys(samples[0]), "numbers": numbers}
+
+
+def run_job(path: str, encoder: Any, steps: int, **options: Any) -> tuple[Any, list[Any]]:
+    """The loader after `steps` batches, and these."""
+    loader = loader_of(path, encoder, training=True, shuffle_buffer_size=7, **options)
+    return loader, take(loader, steps)
+
+
+def keys_of(batch: Any) -> list[str]:
+    return list(batch["__key__"])
+
+
+def test_get_gives_the_stored_parts(texts: str) -> None:
+    sample = energon.get(texts, "0021")
+    assert isinstance(sample, energon.CrudeSample)
+    assert sample["txt"] == b"text 21"
+    assert bytes(sample["bin"]) == bytes([21]) * 40000
+    assert sample["__key__"] == "0021"
+    assert sample["__sources__"][0].shard_name == "shard_1.tar"
+    assert sample["__sources__"][0].index == 1
+    dataset = loader_of(texts, Doubling()).dataset
+    assert energon.get(dataset, "0021")["txt"] == b"text 21"
+
+
+def test_get_names_the_key_that_is_not_there(texts: str) -> None:
+    with pytest.raises(energon.NotFoundError, match="9999"):
+        energon.get(texts, "9999")
+
+
+def test_which_keys_and_which_step_say_what_was_delivered(texts: str, num_workers: int) -> None:
+    loader, batches = run_job(texts, Doubling(), 20, num_workers=num_workers)
+    state = loader.save_state_rank()
+    loader.close()
+    for step, batch in enumerate(batches):
+        (delivered,) = energon.which_keys(loader.dataset, state, step)
+        assert (delivered.rank, delivered.keys) == (0, keys_of(batch))
+        assert delivered.restore_key == batch["__restore_key__"]
+    wanted = keys_of(batches[7])[2]
+    expected = [
+        (step, keys_of(batch).index(wanted))
+        for step, batch in enumerate(batches)
+        if wanted in keys_of(batch)
+    ]
+    found = energon.which_step(loader.dataset, [state], wanted)
+    assert [(one.step, one.position) for one in found] == expected
+    assert (7, 2) in expected
+    assert {one.key for one in found} == {wanted}
+
+
+def test_a_step_to_come_is_told_too(texts: str) -> None:
+    loader, before = run_job(texts, Doubling(), 3)
+    state = loader.save_state_rank()
+    told = energon.which_keys(loader.dataset, state, 5)[0].keys
+    assert told == keys_of(take(loader, 3)[-1])
+    assert told not in [keys_of(batch) for batch in before]
+
+
+def test_functions_that_choose_samples_are_called(texts: str) -> None:
+    loader, batches = run_job(texts, Packing(), 6, packing_buffer_size=9, batch_size=2)
+    state = loader.save_state_rank()
+    Packing.calls = 0
+    told = [energon.which_keys(loader.dataset, state, step)[0] for step in range(6)]
+    assert Packing.calls > 0
+    assert [one.restore_key for one in told] == [batch["__restore_key__"] for batch in batches]
+    numbers = [[int(key) for key in one.keys] for one in told]
+    assert numbers == [sum(batch["numbers"], []) for batch in batches]
+    key = f"{numbers[4][1]:04}"
+    assert 4 in [one.step for one in energon.which_step(loader.dataset, state, key)]
+
+
+def test_lookup_leaves_random_numbers_as_they_are(texts: str) -> None:
+    loader, batches = run_job(texts, Doubling(), 2)
+    state = loader.save_state_rank()
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    again = energon.restore_sample(loader.dataset, str(batches[1]["__restore_key__"]))
+    energon.which_keys(loader.dataset, state, 1)
+    assert random.random() == expected
+    for name in ("draw", "number"):
+        assert bytes(memoryview(again[name])) == bytes(memoryview(batches[1][name]))
+
+
+def test_states_may_be_files_of_ranks_and_jobs(texts: str, tmp_path: pathlib.Path) -> None:
+    files = []
+    for rank in range(2):
+        dataset = energon.get_train_dataset(
+            texts,
+            worker_config=energon.WorkerConfig(rank=rank, world_size=2, num_workers=0),
+            batch_size=4,
+        )
+        loader = energon.get_savable_loader(dataset)
+        batches = take(loader, 3)
+        files.append(tmp_path / f"rank{rank}.state")
+        loader.save_state_rank().write(files[-1])
+    job = tmp_path / "job.state"
+    program = os.environ["ENERGON_PROGRAM"]
+    merge = [program, "checkpoint", "merge", *map(str, files), "--output", str(job)]
+    subprocess.run(merge, check=True, timeout=60, capture_output=True)
+    both = energon.which_keys(dataset, job, 2)
+    assert [one.rank for one in both] == [0, 1]
+    assert both[1].keys == keys_of(batches[2])
+    assert energon.which_keys(dataset, str(files[1]), 2)[0].keys == both[1].keys
+
+
+def test_another_dataset_and_wrong_steps_are_refused(texts: str) -> None:
+    loader, _ = run_job(texts, Doubling(), 3)
+    state = loader.save_state_rank()
+    other = loader_of(texts, Doubling(), training=True, shuffle_buffer_size=8).dataset
+    with pytest.raises(energon.StateMismatchError, match="8"):
+        energon.which_keys(other, state, 0)
+    with pytest.raises(ValueError, match="-1"):
+        energon.which_keys(loader.dataset, state, -1)

@@ -1,0 +1,15 @@
+"""What pip and build call: scikit-build-core, but no source distribution is made."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+from scikit_build_core.build import *  # noqa: F403
+
+
+def build_sdist(sdist_directory: str, config_settings: Any = None) -> NoReturn:
+    sys.exit(
+        "energon_cpp has no source distribution: the C++ libraries are outside the folder python. "
+        "In a clone: pip install ./python, or python -m build --wheel ./python"
+    )

@@ -1,0 +1,30 @@
+# With ENERGON_PORTABLE the package can be made a wheel for machines that have none of the libraries (python/make_wheel.sh): what is
+# linked is small, and what is loaded at run time comes along.
+option(ENERGON_PORTABLE "Link what a wheel for other machines can bring" OFF)
+
+# Before the libraries are looked for. Debian's shared libarchive brings libxml2 and with it 36 MB of ICU, for formats that are not read
+# here; of the static one only tar, zip, gzip and zstd are linked.
+macro(energon_choose_portable_libraries)
+  find_library(LibArchive_LIBRARY NAMES libarchive.a REQUIRED)
+endmacro()
+
+# After that: what the static libarchive uses, and the library of SentencePiece, which is loaded and not linked.
+function(energon_use_portable_libraries package_destination)
+  set_property(TARGET LibArchive::LibArchive APPEND PROPERTY INTERFACE_LINK_LIBRARIES PkgConfig::NETTLE PkgConfig::ZSTD ZLIB::ZLIB)
+  foreach(name lzma bz2)
+    find_library(ENERGON_${name}_FILE ${name} REQUIRED)
+    set_property(TARGET LibArchive::LibArchive APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ENERGON_${name}_FILE})
+  endforeach()
+  foreach(target _core energon)
+    target_link_options(${target} PRIVATE -Wl,--as-needed -Wl,--gc-sections)
+  endforeach()
+  set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
+  set_target_properties(energon PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  find_library(ENERGON_SENTENCEPIECE_FILE sentencepiece)
+  if(ENERGON_SENTENCEPIECE_FILE)
+    file(REAL_PATH ${ENERGON_SENTENCEPIECE_FILE} file)
+    cmake_path(GET file FILENAME name)
+    string(REGEX REPLACE [[(\.so\.[0-9]+)\..*]] [[\1]] name ${name})
+    install(FILES ${file} DESTINATION ${package_destination}/lib RENAME ${name} COMPONENT python)
+  endif()
+endfunction()
