@@ -10,6 +10,7 @@ import difflib
 import pathlib
 import sys
 
+from peer_tables import peer_section
 from plots import plots_of
 from results import FOLDER, ResultsError, machine_text, read_reports
 from tables import report_table, short_table, target_table
@@ -17,7 +18,7 @@ from tables import report_table, short_table, target_table
 ROOT = FOLDER.parent.parent
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
-PROGRAMS = {"media_torch": "bench/peers/compare_torch.sh"}  # others are called after their report
+PROGRAMS = {"media_torch": "bench/peers/compare_torch.sh", "peers_python": "bench/peers/compare_python.sh"}  # others are called after their report
 
 
 def page_with(page, block):
@@ -37,7 +38,7 @@ def long_block(reports, plots):
         lines += [f"## {report['question']}", "", f"`{PROGRAMS.get(name, f'bench_{name}')}` with {settings}; {machine_text([report])}.", ""]
         for file_name, (text, _) in plots[name].items():
             lines += [f"![{text}](plots/{file_name}.svg)", ""]
-        lines += [*report_table(report), ""]
+        lines += peer_section(report) + [*report_table(report), ""]
     return "\n".join(lines).rstrip()
 
 

@@ -92,6 +92,29 @@ class Pages(unittest.TestCase):
         self.assertIn("`bench/peers/compare_torch.sh` with", page)
         self.assertIn("medians of the quarters: 50.0 B, 50.0 B", page)
 
+    def test_loaders_of_python_have_tables_of_their_own(self):
+        machine = json.loads((self.root / "results/ring.json").read_text(encoding="utf-8"))["machine"]
+        rows = []
+        for who, loader, work in (("energon_cpp", "energon_cpp", "text"), ("megatron-energon, bytes", "megatron-energon, bytes", "text"),
+                                  ("energon_cpp", "energon_cpp", "image"), ("torch DataLoader, tensor", "torch DataLoader, tensor", "image")):
+            for workers, name, median in ((2, "2 workers", 4000.0 if who == "energon_cpp" else 50.0), (0, "0 workers", 7.0)):
+                rows.append({"name": f"{work}: {who}, {name}, batch 64", "unit": "samples/s", "median": median, "min": 1, "max": 5000,
+                             "repetitions": 3, "work": work, "loader": loader, "workers": workers, "batch_size": 64,
+                             "cpu_seconds_per_million": 2.5, "pss_bytes": 3e8, "first_batch_seconds": 0.25})
+        rows.append({"name": "loop", "unit": "s", "median": 1, "min": 1, "max": 1, "repetitions": 3})
+        report = {"name": "peers_python", "question": "peers?", "machine": machine, "settings": {}, "results": rows, "targets": []}
+        (self.root / "results/peers_python.json").write_text(json.dumps(report), encoding="utf-8")
+        contents = self.contents()
+        self.assertIn("| Megatron-Energon: 50.0 samples/s | 80.00 |", contents[self.root / "README.md"])
+        page = contents[self.root / "docs/benchmarks.md"]
+        self.assertIn("### Text of 0.8 KB\n\n| samples/s | 0 w, batch 64 | 2 w, batch 64 |", page)
+        self.assertIn("| megatron-energon, bytes | 7 (1 – 5,000) | 50 (1 – 5,000) |", page)
+        self.assertIn("| energon_cpp | 2.50 s | 300 MB | 250 ms |", page)
+        self.assertIn("| loop | 1.00 s |", page)
+        self.assertNotIn("| text: energon_cpp", page)
+        self.assertIn(self.root / "docs/plots/peers_python_text.svg", contents)
+        self.assertNotIn(self.root / "docs/plots/peers_python_blob.svg", contents)
+
     def test_what_no_page_can_show(self):
         path = self.root / "results/small_batches.json"
         report = json.loads(path.read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
 """What the plots of docs/benchmarks.md show. Each function draws one from a report: {file name: (what it shows, SVG)}."""
 
+from peer_tables import peer_plots
 from results import result_of
 from svg import bar_chart, line_chart
 
@@ -145,7 +146,8 @@ def media_memory(report):
 
 PLOTS = {"small_samples": small_samples, "large_bytes": large_bytes, "small_batches": small_batches, "rotation": rotation,
          "prepare": prepare, "startup": startup, "loader": loader, "raw_read": raw_read, "ring": ring, "media_decode": media_decode,
-         "media_crops": media_crops, "media_torch": media_torch, "media_video": media_video, "media_memory": media_memory}
+         "media_crops": media_crops, "media_torch": media_torch, "media_video": media_video, "media_memory": media_memory,
+         "peers_python": peer_plots}
 
 
 def plots_of(name, report):

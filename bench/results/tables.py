@@ -28,6 +28,10 @@ LINES = [
     [("media_torch", "JPEGs of 512 × 384 as random crops of 224, normalised, 2 workers, batch 64",
       "512 x 384: loader, 2 workers, batch 64, float32", "512 x 384: torch DataLoader, 2 workers, batch 64, float32",
       "torch's DataLoader with torchvision, 2 workers")],
+    [("peers_python", "Python: samples of 0.8 KB, 2 workers, batch 64", "text: energon_cpp, 2 workers, batch 64",
+      "text: megatron-energon, bytes, 2 workers, batch 64", "Megatron-Energon")],
+    [("peers_python", "Python: JPEGs of 110 KB as they are, 2 workers, batch 64", "image: energon_cpp, 2 workers, batch 64",
+      "image: torch DataLoader, tensor, 2 workers, batch 64", "torch's DataLoader over offsets and `os.pread`")],
     [("media_video", "clips of 16 frames, 640 × 360, 2 workers, batch 2", "640 x 360: loader, 2 workers, batch 2",
       "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg")],
     [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
@@ -107,9 +111,11 @@ def more_of(result):
 
 
 def report_table(report):
-    """All results of one benchmark."""
+    """All results of one benchmark that no table of its own shows."""
     lines = ["| | median | min – max | |", "| --- | --- | --- | --- |"]
     for result in report["results"]:
+        if "work" in result:
+            continue
         unit = result["unit"]
         lines.append(f"| {result['name']} | {humanise(result['median'], unit)} | {humanise(result['min'], unit)} – "
                      f"{humanise(result['max'], unit)} | {more_of(result)} |")

@@ -1,0 +1,222 @@
+"""Runs energon_cpp and other loaders of Python in turn, each run in a process of its own, and writes a
+report of rates, CPU time, memory, first batch, save and resume.
+
+A round runs every setting once. In the first round the contents are compared with the tars before
+anything is timed; a loader that delivers something else ends the comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+import python_data
+import python_plan
+import python_report
+from python_plan import LOADERS, OURS, Setting
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIMIT_SECONDS = 900
+
+
+class Failed(Exception):
+    """What a run printed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """Where things are, and how long is measured."""
+
+    python: str
+    energon: str
+    data: pathlib.Path
+    samples: dict[str, int]
+    seconds: float
+    warmup: float
+    verify: int
+
+    def run(self, task: dict[str, Any]) -> dict[str, Any]:
+        """The result of python_run.py in a new process."""
+        command = [self.python, "-B", str(HERE / "python_run.py"), json.dumps(task)]
+        environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT_SECONDS, env=environment
+        )
+        if done.returncode != 0:
+            raise Failed(f"{json.dumps(task)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return result
+
+    def job(self, setting: Setting) -> dict[str, Any]:
+        kind = {"identity": "text", "arrays": "text", "decoded": "image"}
+        samples = self.samples[kind.get(setting.work, setting.work)]
+        return dataclasses.asdict(setting) | {"data": str(self.data), "samples": samples}
+
+    def measure(self, setting: Setting, is_first: bool) -> dict[str, Any]:
+        task = {"task": "time", "seconds": self.seconds, "warmup": self.warmup}
+        return self.run(
+            task | {"verify": self.verify if is_first else 0, "job": self.job(setting)}
+        )
+
+
+def found_loaders(bench: Bench, only: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """{loader: works and versions} of those that can be imported; {who: why not} of the others."""
+    found, missing = {}, {}
+    for loader in only:
+        about = bench.run({"task": "probe", "loader": loader})
+        if "why_not" in about:
+            missing[LOADERS[loader]] = about["why_not"]
+            print(f"{LOADERS[loader]}: left out: {about['why_not']}", flush=True)
+        else:
+            found[loader] = about
+    if OURS not in found:
+        raise Failed(f"{OURS} cannot be imported: {missing.get(LOADERS[OURS], 'not asked for')}")
+    return found, missing
+
+
+def run_rounds(bench: Bench, settings: list[Setting], rounds: int) -> python_report.Runs:
+    runs: python_report.Runs = {setting: [] for setting in settings}
+    for number in range(rounds):
+        for setting in settings:
+            run = bench.measure(setting, number == 0)
+            runs[setting].append(run)
+            verified = f", {run['verified_samples']} samples verified" if number == 0 else ""
+            print(f"{setting.name}: {run['samples_per_second']:,.0f} samples/s{verified}", flush=True)
+    return runs
+
+
+def run_loops(bench: Bench, rounds: int) -> dict[str, list[float]]:
+    """Seconds per batch of eight samples with two tensors each, without workers, in turn."""
+    setting = Setting(OURS, "tensors", "", 0, 8)
+    loops: dict[str, list[float]] = {"Python": [], "C++": []}
+    batches = max(200, int(10_000 * bench.seconds))
+    task = {"task": "loop", "warmup_batches": batches // 4, "batches": batches}
+    for _ in range(rounds):
+        result = bench.run(task | {"job": bench.job(setting)})
+        loops["Python"].append(result["seconds_per_batch"])
+        flags = ["--decode", "--batch-size", "8", "--no-touch"]
+        flags += ["--limit", str(batches), "--warmup-batches", str(batches // 4)]
+        once = bench_in_cpp(bench, "tensors", flags)["repetitions"][0]
+        loops["C++"].append(once["seconds"] / once["batches"])
+        print(", ".join(f"{who} {1e6 * loops[who][-1]:.1f} µs a batch" for who in loops), flush=True)
+    return loops
+
+
+def bench_in_cpp(bench: Bench, kind: str, flags: list[str]) -> dict[str, Any]:
+    """What `energon bench` writes, with one repetition."""
+    folder = python_data.data_set_of(kind, bench.samples[kind]).folder(bench.data)
+    with tempfile.TemporaryDirectory() as temporary:
+        path = pathlib.Path(temporary) / "bench.json"
+        command = [bench.energon, "bench", str(folder), "--json", str(path), "--repetitions", "1"]
+        subprocess.run([*command, "--no-progress", *flags], check=True, stdout=subprocess.DEVNULL)
+        result: dict[str, Any] = json.loads(path.read_text())
+        return result
+
+
+def run_resumes(
+    bench: Bench, found: dict[str, Any], rounds: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Save and resume on text, where a loader can; slow ones once."""
+    variants = {"energon_cpp": [""], "megatron_energon": ["bytes", "checkpoints"]}
+    resumes: dict[str, list[dict[str, Any]]] = {}
+    for loader in python_plan.RESUMING:
+        for variant in variants.get(loader, ["bytes"]) if loader in found else []:
+            setting = Setting(loader, "text", variant, 2, 64)
+            who = LOADERS[loader] + (", state kept every second" if variant == "checkpoints" else "")
+            repetitions = 1 if loader == "megatron_energon" else rounds
+            task = {"task": "resume", "job": bench.job(setting)}
+            resumes[who] = [bench.run(task) for _ in range(repetitions)]
+            print(f"{who}: resumes in {resumes[who][-1]['resume_seconds']:.4f} s", flush=True)
+    return resumes
+
+
+def arguments_of() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", required=True, help="with energon_cpp and the other loaders")
+    parser.add_argument("--energon", required=True, help="the program, of the same build")
+    parser.add_argument("--data", required=True, type=pathlib.Path, help="folder of the data sets")
+    parser.add_argument("--json", required=True, help="file of the report; empty: none")
+    parser.add_argument("--targets-only", action="store_true", help="only what the targets name")
+    parser.add_argument("--loaders", nargs="+", default=list(LOADERS), choices=LOADERS)
+    parser.add_argument("--works", nargs="+", default=list(python_plan.WORKS))
+    parser.add_argument("--workers", nargs="+", type=int, default=list(python_plan.WORKERS))
+    parser.add_argument("--batches", nargs="+", type=int, default=list(python_plan.BATCH_SIZES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0, help="that a run measures")
+    parser.add_argument("--warmup", type=float, default=0.5, help="seconds before")
+    parser.add_argument("--verify", type=int, default=1000, help="samples to compare; at most")
+    parser.add_argument("--text-samples", type=int, default=200_000)
+    parser.add_argument("--images", type=int, default=4000)
+    parser.add_argument("--blobs", type=int, default=512)
+    return parser.parse_args()
+
+
+def bench_of(arguments: argparse.Namespace) -> Bench:
+    samples = {"text": arguments.text_samples, "image": arguments.images}
+    samples |= {"blob": arguments.blobs, "tensors": max(64, arguments.text_samples // 4)}
+    return Bench(
+        python=arguments.python,
+        energon=arguments.energon,
+        data=arguments.data,
+        samples=samples,
+        seconds=arguments.seconds,
+        warmup=arguments.warmup,
+        verify=arguments.verify,
+    )
+
+
+def make_data(bench: Bench) -> None:
+    """In the environment of the loaders, which has NumPy and Pillow."""
+    command = [bench.python, "-B", str(HERE / "python_data.py"), str(bench.data), bench.energon]
+    subprocess.run([*command, json.dumps(bench.samples)], check=True)
+
+
+def compare(arguments: argparse.Namespace) -> dict[str, Any]:
+    bench = bench_of(arguments)
+    make_data(bench)
+    found, missing = found_loaders(bench, arguments.loaders)
+    machine = bench_in_cpp(bench, "text", ["--limit", "10", "--warmup-batches", "1"])["machine"]
+    settings = python_plan.settings_of(
+        found, arguments.works, arguments.workers, arguments.batches
+    )
+    if arguments.targets_only:
+        settings = python_plan.needed_for_targets(settings)
+    runs = run_rounds(bench, settings, arguments.rounds)
+    loops = run_loops(bench, max(3, arguments.rounds))
+    resumes = run_resumes(bench, found, arguments.rounds)
+    about = {"rounds": arguments.rounds, "seconds": arguments.seconds, **bench.samples}
+    for loader in found:
+        about |= {name.split(".")[0]: v for name, v in found[loader]["versions"].items()}
+    about |= {f"without {who}": "not installed" for who in missing}
+    return python_report.report_of(machine, about, runs, loops, resumes)
+
+
+def main() -> None:
+    arguments = arguments_of()
+    begin = time.monotonic()
+    try:
+        report = compare(arguments)
+    except Failed as failure:
+        sys.exit(str(failure))
+    if report["machine"]["assertions"]:
+        print("built with assertions on; use the preset release", file=sys.stderr)
+    for one in report["targets"]:
+        met = "met" if one["met"] else "MISSED"
+        value, asked = (one[key] * (1e6 if one["unit"] == "s" else 1) for key in ("value", "target"))
+        unit = " µs" if one["unit"] == "s" else ""
+        print(f"{one['name']}: {value:.2f}{unit} (asked: at {one['at']} {asked:g}{unit}): {met}")
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(report, indent=2) + "\n")
+    print(f"{time.monotonic() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

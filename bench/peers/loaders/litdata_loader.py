@@ -1,0 +1,50 @@
+"""litdata over its own chunks of 64 MB, made from the tars: StreamingDataset and StreamingDataLoader
+without shuffling, batches as lists of bytes, prefetch_factor 4."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any, Iterator
+
+import litdata
+from litdata.streaming.writer import BinaryWriter
+
+import python_data
+from loaders.peer import Job, Peer
+
+
+def listed(samples: list[Any]) -> Any:
+    return [[bytes(sample[name]) for sample in samples] for name in samples[0]]
+
+
+class Loader(Peer):
+    WORKS = {"text": ("",), "image": ("",), "blob": ("",)}
+    MODULES = ("litdata",)
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        path = python_data.converted(job.folder, "litdata", self.convert)
+        data = litdata.StreamingDataset(path, shuffle=False, drop_last=False)
+        more = {"prefetch_factor": 4, "persistent_workers": True} if job.workers else {}
+        self.loader: Any = litdata.StreamingDataLoader(
+            data, batch_size=job.batch_size, num_workers=job.workers, collate_fn=listed, **more
+        )
+
+    def convert(self, path: pathlib.Path) -> None:
+        # What litdata.optimize() uses, without its processes.
+        writer = BinaryWriter(str(path), chunk_bytes=64 << 20)
+        samples = python_data.samples_in_order(self.job.spec, self.job.folder)
+        for number, contents in enumerate(samples):
+            writer.add_item(number, dict(zip(self.job.spec.parts, contents)))
+        writer.done()
+        writer.merge(1)
+
+    def batches(self) -> Iterator[Any]:
+        while True:
+            yield from self.loader
+
+    def columns(self, batch: Any) -> list[Any]:
+        return list(batch)
+
+    def count(self, batch: Any) -> int:
+        return len(batch[0])

@@ -1,0 +1,140 @@
+"""Megatron-Energon over the same prepared folders. Logging off, no watchdog.
+
+Bytes: a cooker that passes them on and no decoder. "bytes": batches are lists of bytes, which pickle
+carries to the trainer. "tensor": batch() joins them into one tensor of torch, which shared memory
+carries; better for large parts. Pictures: its own decoder, "torchrgb8", stacked in batch().
+"checkpoints": state is kept every second instead of every minute.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import warnings
+from typing import Any, Iterator
+
+import numpy as np
+import torch
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+from megatron.energon import (  # noqa: E402
+    Cooker,
+    DefaultTaskEncoder,
+    SampleDecoder,
+    WorkerConfig,
+    basic_sample_keys,
+    get_savable_loader,
+    get_train_dataset,
+    stateless,
+)
+
+from loaders.peer import Job, Peer, channels_last, split  # noqa: E402
+
+PARTS = ("txt", "jpg", "json", "bin")
+
+
+@stateless
+def cook(sample: Any) -> Any:
+    return {**basic_sample_keys(sample), **{n: sample[n] for n in PARTS if n in sample}}
+
+
+class Bytes(DefaultTaskEncoder):
+    cookers = [Cooker(cook)]
+    decoder = None
+
+    def batch(self, samples: Any) -> Any:
+        return {n: [sample[n] for sample in samples] for n in PARTS if n in samples[0]}
+
+
+class Identity(Bytes):
+    @stateless
+    def encode_sample(self, sample: Any) -> Any:
+        return sample
+
+
+class Arrays(Bytes):
+    @stateless
+    def encode_sample(self, sample: Any) -> Any:
+        arrays = {name: np.frombuffer(sample[name], np.uint8) for name in ("txt", "json")}
+        return {**basic_sample_keys(sample), **arrays}
+
+    def batch(self, samples: Any) -> Any:
+        return {n: np.stack([sample[n] for sample in samples]) for n in ("txt", "json")}
+
+
+class OneTensor(Bytes):
+    def batch(self, samples: Any) -> Any:
+        names = [n for n in PARTS if n in samples[0]]
+        parts = [sample[n] for sample in samples for n in names]
+        joined = torch.frombuffer(bytearray().join(parts), dtype=torch.uint8)
+        return {"data": joined, "sizes": [len(part) for part in parts], "parts": len(names)}
+
+
+class Pictures(DefaultTaskEncoder):
+    cookers = [Cooker(cook)]
+    decoder = SampleDecoder(image_decode="torchrgb8")
+
+    def batch(self, samples: Any) -> Any:
+        return {"jpg": torch.stack([sample["jpg"] for sample in samples])}
+
+
+ENCODERS = {"identity": Identity, "arrays": Arrays, "decoded": Pictures}
+
+
+class Loader(Peer):
+    WORKS = {
+        "text": ("bytes",),
+        "image": ("bytes", "tensor"),
+        "blob": ("bytes", "tensor"),
+        "decoded": ("",),
+        "identity": ("",),
+        "arrays": ("",),
+    }
+    MODULES = ("megatron.energon",)
+    RESUMES = True
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.names = ["jpg"] if job.work == "decoded" else list(job.spec.parts)
+        encoder = OneTensor if job.variant == "tensor" else ENCODERS.get(job.work, Bytes)
+        dataset = get_train_dataset(
+            str(job.folder),
+            worker_config=WorkerConfig(rank=0, world_size=1, num_workers=job.workers),
+            batch_size=job.batch_size,
+            shuffle_buffer_size=None,
+            max_samples_per_sequence=None,
+            task_encoder=encoder(),
+        )
+        every = {"checkpoint_every_sec": 1} if job.variant == "checkpoints" else {}
+        self.loader = get_savable_loader(dataset, watchdog_timeout_seconds=None, **every)
+
+    def batches(self) -> Iterator[Any]:
+        while True:
+            yield from self.loader
+
+    def columns(self, batch: Any) -> list[Any]:
+        if "data" in batch:
+            return [batch["data"].numpy()]
+        columns = [batch[name] for name in self.names]
+        return [c.numpy() if isinstance(c, torch.Tensor) else c for c in columns]
+
+    def count(self, batch: Any) -> int:
+        if "data" in batch:
+            return len(batch["sizes"]) // batch["parts"]
+        return len(batch[self.names[0]])
+
+    def samples(self, batch: Any) -> list[list[Any]]:
+        if self.job.work == "decoded":
+            return channels_last(batch["jpg"].numpy())
+        if "data" not in batch:
+            return super().samples(batch)
+        parts = iter(split(batch["data"].numpy(), batch["sizes"]))
+        count = batch["parts"]
+        return [list(itertools.islice(parts, count)) for _ in range(self.count(batch))]
+
+    def save(self) -> Any:
+        return self.loader.save_state_rank()
+
+    def restore(self, state: Any) -> None:
+        self.loader.restore_state_rank(state)

@@ -1,0 +1,98 @@
+"""What compare_python.py needs of a loader: a file NAME_loader.py for each, with a class Loader."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import Any, Iterator
+
+import python_data
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What a loader is asked for. Works:
+
+    "text", "image", "blob": the bytes of all parts. "decoded": uint8 pixels of the pictures.
+    "identity": text, through a Python function that returns each sample as it is.
+    "arrays": text, through one that makes two arrays of NumPy of each sample.
+    "tensors": two tensors a sample, stacked.
+    """
+
+    loader: str
+    work: str
+    variant: str
+    workers: int
+    batch_size: int
+    data: str
+    samples: int
+
+    @property
+    def spec(self) -> python_data.DataSet:
+        kinds = {"decoded": "image", "identity": "text", "arrays": "text"}
+        return python_data.data_set_of(kinds.get(self.work, self.work), self.samples)
+
+    @property
+    def folder(self) -> pathlib.Path:
+        return self.spec.folder(pathlib.Path(self.data))
+
+    def index(self) -> dict[str, Any]:
+        """Where each sample lies (python_data.index_of)."""
+        return python_data.index_of(pathlib.Path(self.data), self.spec)
+
+
+class Peer:
+    """A loader at its best settings, which the docstring of its file says.
+
+    WORKS: {work: variants}; several variants are measured where it is not clear which is best.
+    """
+
+    WORKS: dict[str, tuple[str, ...]] = {}
+    MODULES: tuple[str, ...] = ()  # those that it needs; the first one's version is reported
+    RESUMES = False  # has save() and restore()
+    MANY_WORKERS = True  # is not the same with every number of workers
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def batches(self) -> Iterator[Any]:
+        """Without end."""
+        raise NotImplementedError
+
+    def columns(self, batch: Any) -> list[Any]:
+        """The data of a batch without a copy: lists of buffers, or buffers, which touch() reads."""
+        raise NotImplementedError
+
+    def count(self, batch: Any) -> int:
+        """Samples in the batch."""
+        raise NotImplementedError
+
+    def samples(self, batch: Any) -> list[list[Any]]:
+        """The parts of each sample; of "decoded" a picture (height, width, 3). For the check of the
+        contents, so it may be slow."""
+        columns = self.columns(batch)
+        return [list(parts) for parts in zip(*columns)]
+
+    def save(self) -> Any:
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> None:
+        """Before the first batch."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends the workers."""
+
+
+def split(buffer: Any, sizes: Any) -> list[bytes]:
+    """The parts that lie one behind the other in a buffer."""
+    data, parts, place = memoryview(buffer).cast("B"), [], 0
+    for size in sizes:
+        parts.append(bytes(data[place : place + int(size)]))
+        place += int(size)
+    return parts
+
+
+def channels_last(pictures: Any) -> list[list[Any]]:
+    """Pictures (n, 3, height, width), one by one as (height, width, 3)."""
+    return [[picture.transpose(1, 2, 0)] for picture in pictures]

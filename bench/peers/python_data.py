@@ -1,0 +1,239 @@
+"""The data sets of compare_python.py: made on first use, with the same bytes on every machine.
+
+Text and blobs are those of the C++ benchmarks, in the same folders. `index_of()` reads the tars with
+Python's tarfile, so what loaders deliver is compared with a reader that is none of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import zlib
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+WIDTH, HEIGHT = 512, 384
+GRID = 8  # a picture is told by the means of GRID x GRID blocks
+MASK = (1 << 64) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSet:
+    """A folder of tars whose samples have `parts`, of `size_bytes` each; 0: as they come."""
+
+    name: str
+    samples: int
+    shards: int
+    parts: tuple[str, ...]
+    size_bytes: tuple[int, ...]
+
+    def folder(self, data: pathlib.Path) -> pathlib.Path:
+        return data / f"{self.name}-{self.samples}"
+
+
+def data_set_of(kind: str, samples: int) -> DataSet:
+    if kind == "text":
+        return DataSet("text", samples, min(20, samples), ("txt", "json"), (600, 200))
+    if kind == "blob":
+        return DataSet("blob", samples, min(8, samples), ("bin",), (1 << 20,))
+    if kind == "image":
+        return DataSet("peers-image", samples, min(10, samples), ("jpg", "json"), (0, 200))
+    if kind == "tensors":
+        return DataSet("peers-tensors", samples, 4, ("x.npy", "y.npy"), (0, 0))
+    raise ValueError(f"data sets are text, image, blob and tensors, not '{kind}'")
+
+
+def make(data: pathlib.Path, spec: DataSet, energon: str) -> pathlib.Path:
+    """The folder of the data set, written and prepared with `energon`, the program, if missing."""
+    folder = spec.folder(data)
+    if not (folder / ".nv-meta" / ".info.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for shard in range(spec.shards):
+            _write_shard(folder, spec, shard)
+        command = [energon, "prepare", str(folder), "--non-interactive", "--no-progress"]
+        command += ["--split-ratio", "1,0,0"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    yaml = folder / ".nv-meta" / "dataset.yaml"
+    if not yaml.exists():  # folders of the C++ benchmarks have none, and megatron-energon needs it
+        yaml.write_text("__module__: megatron.energon\n__class__: CrudeWebdataset\n")
+    return folder
+
+
+def _write_shard(folder: pathlib.Path, spec: DataSet, shard: int) -> None:
+    with open(folder / f"{shard:06}.tar", "wb") as file:
+        first = spec.samples * shard // spec.shards
+        for number in range(first, spec.samples * (shard + 1) // spec.shards):
+            for part, name in enumerate(spec.parts):
+                content = _content(spec, number, part)
+                file.write(_header(f"{number:08}.{name}", len(content)))
+                file.write(content)
+                file.write(bytes(-len(content) % 512))
+        file.write(bytes(1024))
+
+
+def _header(name: str, size: int) -> bytes:
+    """A header of ustar, as the C++ benchmarks write it."""
+    head = bytearray(512)
+    fields = [(0, name), (100, "0000644"), (108, "0001750"), (116, "0001750"), (124, f"{size:011o}")]
+    fields += [(136, "14000000000"), (148, " " * 8), (156, "0"), (257, "ustar\0" + "00")]
+    for place, text in fields:
+        head[place : place + len(text)] = text.encode()
+    head[148:155] = f"{sum(head):06o}\0".encode()
+    return bytes(head)
+
+
+def _content(spec: DataSet, number: int, part: int) -> bytes:
+    if spec.parts[part] == "jpg":
+        return _jpeg(number)
+    if spec.parts[part].endswith(".npy"):
+        return _array(number, part)
+    return _letters(number, part, spec.size_bytes[part], spec.parts[part] == "json")
+
+
+def _mix(value: Any) -> Any:
+    """SplitMix64: counters in, 64 well mixed bits out."""
+    with np.errstate(over="ignore"):
+        value = value + np.uint64(0x9E3779B97F4A7C15)
+        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return value ^ (value >> np.uint64(31))
+
+
+def _letters(number: int, part: int, size: int, is_json: bool) -> bytes:
+    """Letters from 'a' to 'p' that follow from (number, part); JSON is one object."""
+    with np.errstate(over="ignore"):
+        seed = _mix(np.array([number * 16 + part], np.uint64))
+        words = _mix(seed + np.arange(0, size, 8, dtype=np.uint64))
+    words = (words & np.uint64(0x0F0F0F0F0F0F0F0F)) + np.uint64(0x6161616161616161)
+    text = words.astype("<u8").tobytes()[:size]
+    return b'{"text":"' + text[9 : size - 2] + b'"}' if is_json else text
+
+
+def _jpeg(number: int) -> bytes:
+    """A picture with blocks, gradients and noise; about 110 KB."""
+    from PIL import Image
+
+    random = np.random.default_rng(number)
+    blocks = random.integers(30, 226, (GRID, GRID, 3)).repeat(HEIGHT // GRID, 0)
+    pixels = blocks.repeat(WIDTH // GRID, 1).astype(np.float32)
+    pixels += np.linspace(-20, 20, WIDTH, dtype=np.float32)[None, :, None]
+    pixels += random.standard_normal((HEIGHT, WIDTH, 1), np.float32) * 21
+    file = io.BytesIO()
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(file, "JPEG", quality=92)
+    return file.getvalue()
+
+
+def _array(number: int, part: int) -> bytes:
+    file = io.BytesIO()
+    shape, kind = ((64,), np.float32) if part == 0 else ((16,), np.int64)
+    np.save(file, np.full(shape, number, kind))
+    return file.getvalue()
+
+
+def digest_of(parts: Any) -> int:
+    """A number that tells the bytes of all parts of a sample."""
+    total = 0
+    for place, part in enumerate(parts):
+        total += zlib.crc32(part) * (2 * place + 1) << (8 * place)
+    return total & MASK
+
+
+def signature_of(picture: Any) -> Any:
+    """Means of blocks of a picture, uint8 (HEIGHT, WIDTH, 3): decoders may differ by rounding."""
+    blocks = np.asarray(picture).reshape(GRID, HEIGHT // GRID, GRID, WIDTH // GRID, 3)
+    return blocks.mean((1, 3), dtype=np.float32).reshape(-1)
+
+
+def index_of(data: pathlib.Path, spec: DataSet) -> dict[str, Any]:
+    """Arrays with an entry for each sample: `shard`, `offset` and `size` (samples, parts), `digest`,
+    and of pictures `signature`. Read once and kept below `data`."""
+    path = data / "peers-index" / f"{spec.name}-{spec.samples}.npz"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        arrays = _read_index(spec, spec.folder(data))
+        np.savez(path.with_suffix(".new.npz"), **arrays)
+        path.with_suffix(".new.npz").rename(path)
+    with np.load(path) as kept:
+        return dict(kept)
+
+
+def _read_index(spec: DataSet, folder: pathlib.Path) -> dict[str, Any]:
+    rows: dict[str, list[Any]] = {"shard": [], "offset": [], "size": [], "digest": []}
+    signatures = []
+    for shard, path in enumerate(tars_of(folder)):
+        for members, parts in samples_of_tar(path, len(spec.parts)):
+            rows["shard"].append(shard)
+            rows["offset"].append([member.offset_data for member in members])
+            rows["size"].append([member.size for member in members])
+            rows["digest"].append(digest_of(parts))
+            if spec.parts[0] == "jpg":
+                signatures.append(signature_of(decoded(parts[0])))
+    if len(rows["shard"]) != spec.samples:
+        raise SystemExit(f"{folder} has {len(rows['shard'])} samples, expected {spec.samples}")
+    types = {"shard": np.int32, "offset": np.int64, "size": np.int64, "digest": np.uint64}
+    arrays = {name: np.array(rows[name], types[name]) for name in rows}
+    return arrays | ({"signature": np.array(signatures)} if signatures else {})
+
+
+def samples_of_tar(path: pathlib.Path, parts: int) -> Iterator[tuple[list[Any], list[bytes]]]:
+    with tarfile.open(path, "r:") as tar:
+        members: list[Any] = []
+        contents: list[bytes] = []
+        for member in tar:
+            file = tar.extractfile(member)
+            members.append(member)
+            contents.append(file.read() if file else b"")
+            tar.members = []  # else they are kept
+            if len(members) == parts:
+                yield members, contents
+                members, contents = [], []
+
+
+def decoded(jpeg: bytes) -> Any:
+    """uint8 (height, width, 3), by Pillow."""
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(jpeg)).convert("RGB"))
+
+
+def tars_of(folder: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(folder.glob("*.tar"))
+
+
+def samples_in_order(spec: DataSet, folder: pathlib.Path) -> Iterator[list[bytes]]:
+    """The parts of each sample, for those who convert the data."""
+    for path in tars_of(folder):
+        for _, contents in samples_of_tar(path, len(spec.parts)):
+            yield contents
+
+
+def converted(folder: pathlib.Path, kind: str, write: Callable[[pathlib.Path], None]) -> str:
+    """The folder of the same data in the format `kind`; `write` makes it if it is missing."""
+    path = folder.parent / f"{folder.name}-{kind}"
+    if not (path / "complete").exists():
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        write(path)
+        (path / "complete").touch()
+    return str(path)
+
+
+def main() -> None:
+    """python_data.py FOLDER PROGRAM {"text": samples, …}: makes what is missing."""
+    data, energon, samples = pathlib.Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+    data.mkdir(parents=True, exist_ok=True)
+    for kind, count in samples.items():
+        make(data, data_set_of(kind, count), energon)
+        index_of(data, data_set_of(kind, count))
+
+
+if __name__ == "__main__":
+    main()

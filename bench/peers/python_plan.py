@@ -1,0 +1,108 @@
+"""What compare_python.py runs, and what is asked of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+# In the order of the report. What does not install is left out.
+LOADERS = {
+    "energon_cpp": "energon_cpp",
+    "megatron_energon": "megatron-energon",
+    "webdataset": "webdataset",
+    "torch": "torch DataLoader",
+    "stateful": "StatefulDataLoader",
+    "litdata": "litdata",
+    "streaming": "mosaicml-streaming",
+    "grain": "grain",
+    "spdl": "SPDL",
+    "dali": "DALI (CPU)",
+}
+OURS = "energon_cpp"
+WORKS = {
+    "text": "text of 0.8 KB",
+    "image": "JPEGs of 110 KB, raw",
+    "decoded": "JPEGs of 512 x 384, decoded",
+    "blob": "blobs of 1 MiB",
+    "identity": "text, encode_sample returns its input",
+    "arrays": "text, encode_sample makes two arrays",
+}
+WORKERS = (0, 1, 2, 4)
+BATCH_SIZES = (1, 16, 64)
+ASKED_WORKERS, ASKED_BATCH = 2, 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Ratio:
+    """At least `least` times the samples/s of `loader` on `work`."""
+
+    work: str
+    loader: str
+    least: float
+
+    @property
+    def name(self) -> str:
+        return f"Python, {WORKS[self.work]}: ratio to {LOADERS[self.loader]}"
+
+
+RATIOS = (
+    Ratio("text", "megatron_energon", 50),
+    Ratio("image", "megatron_energon", 8),
+    Ratio("blob", "megatron_energon", 5),
+    Ratio("decoded", "megatron_energon", 2),
+    Ratio("identity", "megatron_energon", 10),
+    Ratio("arrays", "megatron_energon", 5),
+    Ratio("text", "torch", 2.5),
+    Ratio("image", "torch", 3),
+    Ratio("blob", "torch", 5),
+)
+LOOP_SECONDS = 10e-6  # at most, of Python over C++ for a batch of tensors
+RESUME_RATIO = 100.0  # at least, to megatron-energon at its defaults
+RESUMING = ("energon_cpp", "megatron_energon", "stateful")
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What is measured in every round."""
+
+    loader: str
+    work: str
+    variant: str
+    workers: int
+    batch_size: int
+
+    @property
+    def who(self) -> str:
+        return LOADERS[self.loader] + (f", {self.variant}" if self.variant else "")
+
+    @property
+    def name(self) -> str:
+        workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
+        return f"{self.work}: {self.who}, {workers}, batch {self.batch_size}"
+
+    @property
+    def is_asked(self) -> bool:
+        return (self.workers, self.batch_size) == (ASKED_WORKERS, ASKED_BATCH)
+
+
+def settings_of(
+    found: dict[str, Any], works: list[str], workers: list[int], batch_sizes: list[int]
+) -> list[Setting]:
+    """All settings of the loaders that were found, in the order of one round: works and layouts one
+    after the other, for each of them all loaders in turn."""
+    settings = []
+    for work in works:
+        for batch_size in batch_sizes:
+            for count in workers:
+                for loader, about in found.items():
+                    if count != workers[0] and not about["many"]:
+                        continue
+                    variants = about["works"].get(work, ())
+                    settings += [Setting(loader, work, v, count, batch_size) for v in variants]
+    return settings
+
+
+def needed_for_targets(settings: list[Setting]) -> list[Setting]:
+    asked = {(ratio.work, ratio.loader) for ratio in RATIOS}
+    asked |= {(ratio.work, OURS) for ratio in RATIOS}
+    return [one for one in settings if one.is_asked and (one.work, one.loader) in asked]

@@ -1,0 +1,160 @@
+"""One loader in a process of its own: reads a task as JSON, prints a line of JSON.
+
+Tasks: "time" checks the contents if asked, then measures; "resume" saves at 99 % of an epoch and goes on
+in a new loader; "loop" times the bare Python loop; "probe" says whether the loader can be imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import itertools
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+from typing import Any
+
+import python_checks
+import python_usage
+from loaders.peer import Job, Peer
+from python_touch import touch
+
+DISTRIBUTIONS = {
+    "megatron.energon": "megatron-energon",
+    "streaming": "mosaicml-streaming",
+    "nvidia.dali": "nvidia-dali-cuda120",
+    "spdl.io": "spdl",
+}
+
+
+def module_of(name: str) -> Any:
+    return importlib.import_module(f"loaders.{name}_loader")
+
+
+def open_loader(job: Job) -> Peer:
+    loader: Peer = module_of(job.loader).Loader(job)
+    return loader
+
+
+def version_of(module: str) -> str:
+    try:
+        return importlib.metadata.version(DISTRIBUTIONS.get(module, module))
+    except importlib.metadata.PackageNotFoundError:  # found by PYTHONPATH
+        return str(getattr(importlib.import_module(module), "__version__", "unknown"))
+
+
+def probe(task: dict[str, Any]) -> dict[str, Any]:
+    """Works and versions, or why the loader cannot be had."""
+    try:
+        loader = module_of(task["loader"]).Loader
+        versions = {module: version_of(module) for module in loader.MODULES}
+    except Exception as error:  # whatever an import of others raises
+        return {"why_not": f"{type(error).__name__}: {error}".splitlines()[0]}
+    about = {"works": loader.WORKS, "resumes": loader.RESUMES, "many": loader.MANY_WORKERS}
+    return about | {"versions": versions}
+
+
+def measure(task: dict[str, Any], job: Job) -> dict[str, Any]:
+    if task["verify"]:
+        peer = open_loader(job)
+        checked = python_checks.check(peer, task["verify"])
+        peer.close()
+        del peer
+    else:
+        checked = 0
+    begin = time.monotonic()
+    peer = open_loader(job)
+    batches = iter(peer.batches())
+    touch(peer.columns(next(batches)))
+    first = time.monotonic() - begin
+    take(peer, batches, task["warmup"], 4 * max(job.workers, 1) + 4)
+    cpu = python_usage.cpu_seconds()
+    seconds, samples = take(peer, batches, task["seconds"], 2)
+    cpu = python_usage.cpu_seconds() - cpu
+    result = {"samples_per_second": samples / seconds, "first_batch_seconds": first}
+    result |= {"cpu_seconds_per_million": cpu / samples * 1e6, "pss_bytes": python_usage.pss_bytes()}
+    return result | {"verified_samples": checked}
+
+
+def take(peer: Peer, batches: Any, seconds: float, least: int) -> tuple[float, int]:
+    """Takes and touches batches for so long, and at least so many: (seconds, samples)."""
+    samples = taken = 0
+    now = begin = time.monotonic()
+    while now - begin < seconds or taken < least:
+        batch = next(batches)
+        touch(peer.columns(batch))
+        samples += peer.count(batch)
+        taken += 1
+        now = time.monotonic()
+    return now - begin, samples
+
+
+def resume(task: dict[str, Any], job: Job) -> dict[str, Any]:
+    """Saves at 99 % of an epoch; a new loader must deliver the batch that the first one did."""
+    peer = open_loader(job)
+    batches = iter(peer.batches())
+    count = max(1, job.samples * 99 // 100 // job.batch_size)
+    for _ in itertools.islice(batches, count):
+        pass
+    saves = []
+    for _ in range(5):
+        begin = time.monotonic()
+        state = peer.save()
+        saves.append(time.monotonic() - begin)
+    expected = peer.samples(next(batches))
+    peer.close()
+    del peer, batches
+    begin = time.monotonic()
+    peer = open_loader(job)
+    peer.restore(state)
+    batch = next(iter(peer.batches()))
+    seconds = time.monotonic() - begin
+    if [list(map(bytes, parts)) for parts in peer.samples(batch)] != [
+        list(map(bytes, parts)) for parts in expected
+    ]:
+        raise python_checks.WrongData("the resumed loader delivers another batch")
+    peer.close()
+    return {"save_seconds": statistics.median(saves), "resume_seconds": seconds}
+
+
+def loop(task: dict[str, Any], job: Job) -> dict[str, Any]:
+    """Seconds that a batch takes in a loop that does nothing with it."""
+    peer = open_loader(job)
+    batches = iter(peer.batches())
+    for _ in itertools.islice(batches, task["warmup_batches"]):
+        pass
+    begin = time.monotonic()
+    for _ in itertools.islice(batches, task["batches"]):
+        pass
+    seconds = time.monotonic() - begin
+    peer.close()
+    return {"seconds_per_batch": seconds / task["batches"]}
+
+
+TASKS = {"time": measure, "resume": resume, "loop": loop}
+
+
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    if task["task"] == "probe":
+        result = probe(task)
+    else:
+        result = TASKS[task["task"]](task, Job(**task["job"]))
+    print("\n" + json.dumps(result), flush=True)
+    end()
+
+
+def end() -> None:
+    """Ends this process and what loaders left running, some of which would wait for ever."""
+    for pid in python_usage.processes()[1:]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
