@@ -16,6 +16,7 @@ from ._core import (
     Buffer,
     DeliveredStep,
     Delivery,
+    JobState,
     LoaderState,
     RestoreKey,
     SourceInfo,
@@ -89,6 +90,7 @@ from .sample_types import (
     VQAOCRSample,
     VQASample,
 )
+from .states import rescale_states
 from .task_encoder import AugmentTaskEncoder, DefaultTaskEncoder, TaskEncoder
 from .worker_config import WorkerConfig, default_worker_config
 

@@ -37,6 +37,15 @@ class Dataset:
         return self._recipe.task_encoder
 
     @property
+    def batch_size(self) -> int | None:
+        """Samples in a batch of a rank; None: single samples."""
+        return self._recipe.options.get("batch_size")
+
+    @property
+    def batch_drop_last(self) -> bool:
+        return bool(self._recipe.options.get("drop_last"))
+
+    @property
     def calls_python(self) -> bool:
         """Whether there are functions that are not native."""
         return bool(self._recipe.stages)

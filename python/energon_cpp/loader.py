@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from ._caches import CachePool, FileStoreCachePool
+from ._torch_options import check_in_order, explains_torch_options, wait_limit
 from .datasets import Dataset
 from .loaders import BasicDataLoader, SavableDataLoader
 from .worker_config import WorkerConfig
@@ -13,6 +14,7 @@ from .worker_config import WorkerConfig
 __all__ = ["get_loader", "get_savable_loader"]
 
 
+@explains_torch_options
 def get_savable_loader(
     dataset: Dataset,
     *,
@@ -28,6 +30,9 @@ def get_savable_loader(
     fail_on_timeout: bool = True,
     checkpoint_every_batches: int | None = None,
     timeout: float | None = 60.0,
+    pin_memory: bool = False,
+    persistent_workers: bool = True,
+    in_order: bool = True,
     arena_limit_bytes: int | None = None,
     debug_log_path: str | os.PathLike[str] | None = None,
     quarantine_file: str | os.PathLike[str] | None = None,
@@ -36,30 +41,37 @@ def get_savable_loader(
     arrays or a GPU.
 
     prefetch_factor: finished batches that a worker may be ahead; None: as fits 4 MiB. timeout:
-    seconds without progress of a worker that end a wait with WaitTimeoutError; None: no limit.
-    cache_pool: options of the cache of workers, a FileStoreCachePool.
+    seconds without progress of a worker that end a wait with WaitTimeoutError; 0 or None: no limit.
+    pin_memory: torch tensors of batches are copied into page-locked memory; without CUDA a warning,
+    and no effect. persistent_workers: False ends the workers with each epoch and starts them again;
+    the batches are the same. in_order: only True. cache_pool: options of the cache of workers, a
+    FileStoreCachePool. Other options of torch's DataLoader are a TypeError that says where the
+    setting is.
 
     For scripts of Energon: watchdog_timeout_seconds and watchdog_initial_timeout_seconds are a
     timeout, too. worker_config must be that of the dataset. checkpoint_every_sec,
     checkpoint_every_min_n_samples, gc_collect_every_n_steps and fail_on_timeout have no effect: a
     state is exact at any time, the collector runs by itself, and a timeout is always an error.
     """
+    check_in_order(in_order)
     _check_config(dataset, worker_config)
-    options: dict[str, Any] = {
-        "timeout": _timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
-        "prefetch_factor": prefetch_factor,
-        "n_checkpoints": n_checkpoints,
-        "checkpoint_every_batches": checkpoint_every_batches,
-    }
-    optional = {
-        "arena_limit_bytes": arena_limit_bytes,
-        "debug_log_path": None if debug_log_path is None else os.fspath(debug_log_path),
-        "quarantine_file": None if quarantine_file is None else os.fspath(quarantine_file),
-    }
-    options |= {name: value for name, value in optional.items() if value is not None}
-    return SavableDataLoader(_with_cache(dataset, cache_pool), **options)
+    return SavableDataLoader(
+        _with_cache(dataset, cache_pool),
+        pin_memory=pin_memory,
+        persistent_workers=persistent_workers,
+        prefetch_factor=prefetch_factor,
+        n_checkpoints=n_checkpoints,
+        checkpoint_every_batches=checkpoint_every_batches,
+        timeout=_timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
+        **_given(
+            arena_limit_bytes=arena_limit_bytes,
+            debug_log_path=debug_log_path,
+            quarantine_file=quarantine_file,
+        ),
+    )
 
 
+@explains_torch_options
 def get_loader(
     dataset: Dataset,
     *,
@@ -70,19 +82,36 @@ def get_loader(
     watchdog_initial_timeout_seconds: float | None = None,
     fail_on_timeout: bool = True,
     timeout: float | None = 60.0,
+    pin_memory: bool = False,
+    persistent_workers: bool = False,
+    in_order: bool = True,
     arena_limit_bytes: int | None = None,
 ) -> BasicDataLoader:
-    """A loader without a saved position. Arguments as those of get_savable_loader()."""
+    """A loader without a saved position. The options are those of get_savable_loader();
+    persistent_workers: only False, each loop has workers of its own."""
+    check_in_order(in_order)
     _check_config(dataset, worker_config)
-    options: dict[str, Any] = {
-        "timeout": _timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
-        "prefetch_factor": prefetch_factor,
-        "n_checkpoints": None,
-        "checkpoint_every_batches": None,
+    if persistent_workers:
+        raise ValueError(
+            "persistent_workers=True is not possible: each loop of this loader begins at the start "
+            "of the data, with workers of its own; get_savable_loader() keeps its workers"
+        )
+    return BasicDataLoader(
+        _with_cache(dataset, cache_pool),
+        pin_memory=pin_memory,
+        prefetch_factor=prefetch_factor,
+        timeout=_timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
+        **_given(arena_limit_bytes=arena_limit_bytes),
+    )
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Options that are not None; paths as text."""
+    return {
+        name: os.fspath(value) if isinstance(value, os.PathLike) else value
+        for name, value in options.items()
+        if value is not None
     }
-    if arena_limit_bytes is not None:
-        options["arena_limit_bytes"] = arena_limit_bytes
-    return BasicDataLoader(_with_cache(dataset, cache_pool), **options)
 
 
 def _check_config(dataset: Dataset, worker_config: WorkerConfig | None) -> None:
@@ -95,6 +124,7 @@ def _check_config(dataset: Dataset, worker_config: WorkerConfig | None) -> None:
 
 def _timeout(timeout: float | None, watchdog: float | None, initial: float | None) -> float | None:
     """The longest of those that differ from the default; None is no limit."""
+    timeout = wait_limit(timeout)
     if timeout is None or watchdog is None:
         return None
     given = [seconds for seconds in (timeout, watchdog) if seconds != 60.0]

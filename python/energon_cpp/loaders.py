@@ -1,4 +1,4 @@
-"""Loaders: SavableDataLoader, BasicDataLoader."""
+"""Loaders of the batches of one rank: SavableDataLoader, BasicDataLoader."""
 
 from __future__ import annotations
 
@@ -6,26 +6,38 @@ import atexit
 import contextlib
 import weakref
 from types import TracebackType
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from . import _core, _random
 from ._core import LoaderState, RestoreKey
 from ._errors import EnergonError
 from ._global_state import GlobalState
+from ._pinning import Pinning
 from ._single_samples import restore_one
 from .datasets import Dataset
+from .states import as_loader_state, as_state_dict
 from .worker_config import WorkerConfig
-
-_STATE = "energon_cpp.state"
 
 
 class _Loader:
-    """What both loaders have."""
+    """What both loaders have, with the attributes of torch's DataLoader that frameworks read."""
 
-    def __init__(self, dataset: Dataset, options: dict[str, Any]) -> None:
+    in_order = True
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        options: dict[str, Any],
+        pin_memory: bool,
+        finish: Callable[[Any], Any] | None,
+    ) -> None:
         self.dataset = dataset
         self.worker_config: WorkerConfig = dataset.worker_config
+        self.pin_memory = pin_memory
         self._options = dataset.worker_config._options() | options
+        self._pinning = Pinning(finish) if pin_memory else None
+        # Called with each batch in the trainer. The native part borrows it.
+        self._finish = self._pinning or finish
         _open_loaders.add(self)
 
     def can_restore_sample(self) -> bool:
@@ -52,6 +64,29 @@ class _Loader:
     def _restore(self, key: RestoreKey) -> Any:
         raise NotImplementedError
 
+    @property
+    def num_workers(self) -> int:
+        return self.dataset.worker_config.num_workers
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples in a batch of this rank; None: single samples."""
+        return self.dataset.batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        return self.dataset.batch_drop_last
+
+    @property
+    def prefetch_factor(self) -> int | None:
+        """Finished batches that a worker may be ahead; None: as fits 4 MiB."""
+        return self._options.get("prefetch_factor")
+
+    @property
+    def timeout(self) -> float:
+        """Seconds without progress of a worker that end a wait; 0: no limit."""
+        return self._options.get("timeout", 60.0) or 0.0
+
     def _is_waiting(self) -> bool:
         """Whether a thread waits for a batch."""
         raise NotImplementedError
@@ -75,16 +110,37 @@ class SavableDataLoader(_Loader, GlobalState):
     """Delivers the batches of one rank; its position can be saved and restored exactly.
 
     A `for` loop runs to the end of the epoch. After a break, the next loop goes on behind the last
-    batch; after the end, the next loop is the next epoch. Use it as a context manager or call
-    close() to end the workers; they also end with the loader and with the process.
+    batch; after the last batch of an epoch, the next loop is the next epoch. Use it as a context
+    manager or call close() to end the workers; they also end with the loader and with the process.
     """
 
-    def __init__(self, dataset: Dataset, **options: Any) -> None:
-        super().__init__(dataset, options)
-        self._native = _core.Loader(dataset._pipeline, self._options)
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        pin_memory: bool = False,
+        persistent_workers: bool = True,
+        finish: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(dataset, options, pin_memory, finish)
+        self.persistent_workers = persistent_workers
+        self._native = _core.Loader(dataset._pipeline, self._options, self._finish)
+        self._first_batch = 0  # of those since the last restore
 
     def __iter__(self) -> Iterator[Any]:
-        return _core.Epoch(self._native, self)
+        if self._pinning is not None:
+            self._pinning.begin()
+        if self._is_behind_last_batch():
+            self._native.next()  # the end, which the loop before did not ask for
+        return _core.Epoch(self._native, self, not self.persistent_workers)
+
+    def _is_behind_last_batch(self) -> bool:
+        """Whether this object delivered the last batch of the epoch, but not the end. A state that
+        was saved there continues with the end: an empty loop."""
+        if self._native.batches_left() != 0:
+            return False
+        return self._native.save().batch_index > self._first_batch
 
     def _restore(self, key: RestoreKey) -> Any:
         return self._native.restore_sample(key)
@@ -110,6 +166,21 @@ class SavableDataLoader(_Loader, GlobalState):
         """Number of epochs that have ended."""
         return self._native.epoch()
 
+    def set_epoch(self, epoch: int) -> None:
+        """Says that the next loop is of the epoch with this number, from 0. Every epoch has its own
+        order and the loader counts them, so this changes nothing; it checks. ValueError if another
+        epoch comes next: an epoch cannot be left before its end, or be repeated."""
+        comes = self.epoch + (1 if self._is_behind_last_batch() else 0)
+        if epoch == comes:
+            return
+        left = self.batches_left
+        where = "which never ends" if left is None else f"which has {left} batches to come"
+        raise ValueError(
+            f"set_epoch({epoch}): the next loop is of epoch {comes}, {where}. A loop after a break "
+            "goes on in its epoch; for short epochs use virtual_epoch_length of the dataset, to go "
+            "elsewhere load_state_dict()"
+        )
+
     def save_state_rank(self) -> LoaderState:
         """The position after the batches that were delivered. At any time; costs microseconds."""
         return self._native.save()
@@ -118,17 +189,17 @@ class SavableDataLoader(_Loader, GlobalState):
         """Continues from `state`, also one that the C++ library wrote. Before the first batch, or
         after stop(). None: nothing to restore."""
         if state is not None:
-            self._native.restore(_as_state(state))
+            self._native.restore(as_loader_state(state))
+            self._first_batch = self._native.save().batch_index
 
     def state_dict(self) -> dict[str, Any]:
         """The position as a dict of plain types; its bytes are those of a state file."""
-        return {_STATE: bytes(self.save_state_rank())}
+        return as_state_dict(self.save_state_rank())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from there, at any time: ends the workers first."""
-        if _STATE not in state_dict:
-            raise ValueError(f"no state of a loader: entries {list(state_dict)}, needs '{_STATE}'")
-        self._native.stop_and_restore(_as_state(state_dict[_STATE]))
+        self._native.stop_and_restore(as_loader_state(state_dict))
+        self._first_batch = self._native.save().batch_index
 
     def stats(self) -> dict[str, Any]:
         """What limits the loader, and what was left out."""
@@ -156,14 +227,23 @@ class BasicDataLoader(_Loader):
     """Delivers the same batches without a saved position: for evaluation. Each `for` loop begins at
     the start of the data; loops may run at the same time, each with workers of its own."""
 
-    def __init__(self, dataset: Dataset, **options: Any) -> None:
-        super().__init__(dataset, options)
-        self._native = _core.BasicLoader(dataset._pipeline, self._options)
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        pin_memory: bool = False,
+        finish: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(dataset, options, pin_memory, finish)
+        self._native = _core.BasicLoader(dataset._pipeline, self._options, self._finish)
         self._iterations: weakref.WeakSet[_core.Iteration] = weakref.WeakSet()
         self._latest: _core.Iteration | None = None
 
     def __iter__(self) -> Iterator[Any]:
         iteration = self._native.iterate()
+        if self._pinning is not None:
+            self._pinning.begin()
         self._iterations.add(iteration)
         self._latest = iteration
         return _core.Epoch(iteration, self)
@@ -180,6 +260,14 @@ class BasicDataLoader(_Loader):
             raise TypeError("the number of batches of an epoch is not known")
         return size
 
+    def set_epoch(self, epoch: int) -> None:
+        """ValueError unless `epoch` is 0: each loop is the first epoch."""
+        if epoch != 0:
+            raise ValueError(
+                f"set_epoch({epoch}): each loop of this loader is epoch 0, with the same batches; "
+                "get_savable_loader() makes a loader whose loops are one epoch after the other"
+            )
+
     def stats(self) -> dict[str, Any]:
         """Those of the newest loop; empty before the first."""
         return {} if self._latest is None else self._latest.stats()
@@ -188,10 +276,6 @@ class BasicDataLoader(_Loader):
         """Ends all loops."""
         for iteration in list(self._iterations):
             iteration.close()
-
-
-def _as_state(state: LoaderState | bytes) -> LoaderState:
-    return LoaderState(bytes(state)) if not isinstance(state, LoaderState) else state
 
 
 # Loaders of globals would otherwise end after the interpreter.

@@ -62,16 +62,19 @@ class RandomState {
 };
 
 // An iterator over `loader`, a Loader or an Iteration; `owner` is the Python object that holds the
-// functions.
+// functions. At the end of the epoch it calls stop() of the loader if `stops` is true.
 class EpochObject {
  public:
-  EpochObject(nb::object loader, nb::object owner)
-      : loader_(std::move(loader)), owner_(std::move(owner)) {}
+  EpochObject(nb::object loader, nb::object owner, bool stops)
+      : loader_(std::move(loader)), owner_(std::move(owner)), stops_(stops) {}
 
   nb::object next() {
     nb::object batch = is_over_ ? nb::none() : loader_.attr("next")();
     if (batch.is_none()) {
-      is_over_ = true;
+      const bool ends_now = !std::exchange(is_over_, true);
+      if (ends_now && stops_) {
+        loader_.attr("stop")();
+      }
       throw nb::stop_iteration();
     }
     return batch;
@@ -91,6 +94,7 @@ class EpochObject {
  private:
   nb::object loader_;
   nb::object owner_;
+  const bool stops_;
   bool is_over_ = false;
 };
 
@@ -110,8 +114,12 @@ PyType_Slot epoch_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_e
 
 }  // namespace
 
-nb::object next_batch(const PipelineObject& pipeline, bool shares_random,
+nb::object next_batch(const PipelineObject& pipeline, nb::handle finish, bool shares_random,
                       const std::function<std::optional<Sample>()>& next) {
+  // A loop in C, such as list.extend(), handles no signals, and those of `finish` are delayed.
+  if (PyErr_CheckSignals() != 0) {
+    throw nb::python_error();
+  }
   RandomState random(shares_random);
   Uninterrupted uninterrupted;
   std::optional<Sample> batch;
@@ -124,15 +132,15 @@ nb::object next_batch(const PipelineObject& pipeline, bool shares_random,
   }
   random.put_back(uninterrupted);
   return uninterrupted(
-      [&] { return batch ? delivered(pipeline, *batch) : nb::object(nb::none()); });
+      [&] { return batch ? delivered(pipeline, *batch, finish) : nb::object(nb::none()); });
 }
 
 void bind_epoch(nb::module_& module) {
   nb::class_<EpochObject>(module, "Epoch", nb::type_slots(epoch_slots))
-      .def(nb::init<nb::object, nb::object>(), nb::arg("loader"), nb::arg("owner"))
-      .def(
-          "__iter__", [](nb::handle self) { return nb::borrow(self); },
-          nb::sig("def __iter__(self) -> typing.Iterator[typing.Any]"))
+      .def(nb::init<nb::object, nb::object, bool>(), nb::arg("loader"), nb::arg("owner"),
+           nb::arg("stops") = false)
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); },
+           nb::sig("def __iter__(self) -> typing.Iterator[typing.Any]"))
       .def("__next__", &EpochObject::next, nb::sig("def __next__(self) -> typing.Any"));
 }
 

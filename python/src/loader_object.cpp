@@ -56,8 +56,9 @@ class Waiting {
 
 class LoaderObject {
  public:
-  LoaderObject(const PipelineObject& pipeline, const nb::dict& options)
+  LoaderObject(const PipelineObject& pipeline, const nb::dict& options, nb::handle finish)
       : pipeline_(pipeline),
+        finish_(finish),
         shares_random_(shares_random(pipeline, options)),
         // With the GIL: the fork happens here.
         loader_(std::make_unique<SavableDataLoader>(pipeline.make_pipeline,
@@ -73,7 +74,7 @@ class LoaderObject {
     const Waiting waiting(waits_);
     forget_interrupt();
     try {
-      return next_batch(pipeline_, shares_random_, [this] { return loader_->next(); });
+      return next_batch(pipeline_, finish_, shares_random_, [this] { return loader_->next(); });
     } catch (const Error&) {
       if (raise_interrupt()) {
         loader_->restore_state_rank(loader_->save_state_rank());
@@ -100,7 +101,7 @@ class LoaderObject {
     released([this] { loader_->close(); });
   }
   nb::object restore_sample(const RestoreKey& key) {
-    return delivered(pipeline_, released([&] { return loader_->restore_sample(key); }));
+    return delivered(pipeline_, released([&] { return loader_->restore_sample(key); }), finish_);
   }
   nb::object stats() {
     return parse(released([this] { return to_json(loader_->stats()); }));
@@ -119,6 +120,7 @@ class LoaderObject {
 
  private:
   const PipelineObject pipeline_;
+  const nb::handle finish_;  // the Python loader holds it
   const bool shares_random_;
   std::atomic<int> waits_ = 0;
   std::unique_ptr<SavableDataLoader> loader_;
@@ -126,8 +128,10 @@ class LoaderObject {
 
 class IterationObject {
  public:
-  IterationObject(const PipelineObject& pipeline, bool shares_random, BatchIteration iteration)
+  IterationObject(const PipelineObject& pipeline, nb::handle finish, bool shares_random,
+                  BatchIteration iteration)
       : pipeline_(pipeline),
+        finish_(finish),
         shares_random_(shares_random),
         iteration_(std::make_unique<BatchIteration>(std::move(iteration))) {}
   ~IterationObject() {
@@ -138,7 +142,7 @@ class IterationObject {
 
   nb::object next() {
     const Waiting waiting(waits_);
-    return next_batch(pipeline_, shares_random_, [this] { return iteration_->next(); });
+    return next_batch(pipeline_, finish_, shares_random_, [this] { return iteration_->next(); });
   }
   bool waits() const { return waits_; }
   void close() {
@@ -150,6 +154,7 @@ class IterationObject {
 
  private:
   const PipelineObject pipeline_;
+  const nb::handle finish_;  // the Python loader holds it
   const bool shares_random_;
   std::atomic<int> waits_ = 0;
   std::unique_ptr<BatchIteration> iteration_;
@@ -157,17 +162,18 @@ class IterationObject {
 
 class BasicLoaderObject {
  public:
-  BasicLoaderObject(const PipelineObject& pipeline, const nb::dict& options)
+  BasicLoaderObject(const PipelineObject& pipeline, const nb::dict& options, nb::handle finish)
       : pipeline_(pipeline),
+        finish_(finish),
         shares_random_(shares_random(pipeline, options)),
         loader_(pipeline.make_pipeline, read_loader_options(options)) {}
 
   // With the GIL: the fork happens here.
   std::unique_ptr<IterationObject> iterate() const {
-    return std::make_unique<IterationObject>(pipeline_, shares_random_, loader_.iterate());
+    return std::make_unique<IterationObject>(pipeline_, finish_, shares_random_, loader_.iterate());
   }
   nb::object restore_sample(const RestoreKey& key) {
-    return delivered(pipeline_, released([&] { return loader_.restore_sample(key); }));
+    return delivered(pipeline_, released([&] { return loader_.restore_sample(key); }), finish_);
   }
   std::optional<std::int64_t> size() {
     return released([this] { return loader_.size(); });
@@ -175,14 +181,17 @@ class BasicLoaderObject {
 
  private:
   const PipelineObject pipeline_;
+  const nb::handle finish_;  // the Python loader holds it
   const bool shares_random_;
   BasicDataLoader loader_;
 };
 
 void bind_savable(nb::module_& module) {
   nb::class_<LoaderObject>(module, "Loader", "The native half of SavableDataLoader.")
-      .def(nb::init<const PipelineObject&, const nb::dict&>(), nb::arg("pipeline"),
-           nb::arg("options"))
+      .def(nb::init<const PipelineObject&, const nb::dict&, nb::handle>(), nb::arg("pipeline"),
+           nb::arg("options"), nb::arg("finish").none() = nb::none(),
+           nb::sig("def __init__(self, pipeline: Pipeline, options: dict, "
+                   "finish: typing.Any = None) -> None"))
       .def("next", &LoaderObject::next, nb::sig("def next(self) -> typing.Any"),
            "The next batch; None at the end of the epoch.")
       .def_prop_ro("waits", &LoaderObject::waits)
@@ -205,8 +214,10 @@ void bind_savable(nb::module_& module) {
 void bind_loaders(nb::module_& module) {
   bind_savable(module);
   nb::class_<BasicLoaderObject>(module, "BasicLoader", "The native half of BasicDataLoader.")
-      .def(nb::init<const PipelineObject&, const nb::dict&>(), nb::arg("pipeline"),
-           nb::arg("options"))
+      .def(nb::init<const PipelineObject&, const nb::dict&, nb::handle>(), nb::arg("pipeline"),
+           nb::arg("options"), nb::arg("finish").none() = nb::none(),
+           nb::sig("def __init__(self, pipeline: Pipeline, options: dict, "
+                   "finish: typing.Any = None) -> None"))
       .def("iterate", &BasicLoaderObject::iterate)
       .def("restore_sample", &BasicLoaderObject::restore_sample, nb::arg("key"))
       .def("size", &BasicLoaderObject::size);

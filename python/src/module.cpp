@@ -9,6 +9,7 @@
 #include "python/src/buffer_object.h"
 #include "python/src/cook_call.h"
 #include "python/src/epoch_object.h"
+#include "python/src/job_state_object.h"
 #include "python/src/loader_object.h"
 #include "python/src/lookup.h"
 #include "python/src/marked_values.h"
@@ -48,6 +49,7 @@ NB_MODULE(_core, module) {
   energon::python::bind_cook_call(module);
   energon::python::bind_av(module);
   energon::python::bind_recipe(module);
+  energon::python::bind_job_state(module);
   energon::python::bind_pipeline(module);
   energon::python::bind_loaders(module);
   energon::python::bind_epoch(module);

@@ -246,8 +246,10 @@ std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const n
 
 }  // namespace
 
-nb::object delivered(const PipelineObject& pipeline, const Sample& item) {
-  return pipeline.delivers_batches ? pipeline.items->batch(item) : pipeline.items->sample(item);
+nb::object delivered(const PipelineObject& pipeline, const Sample& item, nb::handle finish) {
+  nb::object made =
+      pipeline.delivers_batches ? pipeline.items->batch(item) : pipeline.items->sample(item);
+  return finish.is_none() ? made : finish(made);
 }
 
 void bind_pipeline(nb::module_& module) {

@@ -29,8 +29,10 @@ struct PipelineObject {
   std::vector<std::int64_t> lengths;
 };
 
-/// What a loader of `pipeline` delivers.
-nanobind::object delivered(const PipelineObject& pipeline, const Sample& item);
+/// What a loader of `pipeline` delivers: `finish` of the batch or sample, or itself if `finish` is
+/// None.
+nanobind::object delivered(const PipelineObject& pipeline, const Sample& item,
+                           nanobind::handle finish);
 
 void bind_pipeline(nanobind::module_& module);
 

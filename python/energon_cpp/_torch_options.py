@@ -1,0 +1,59 @@
+"""What becomes of the options of torch's DataLoader: some mean the same here, the others belong to
+the dataset, the worker configuration or the task encoder."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ELSEWHERE = {
+    "batch_size": "say it to the dataset: get_train_dataset(..., batch_size=...)",
+    "shuffle": "get_train_dataset() shuffles and get_val_dataset() does not; a buffer is "
+    "get_train_dataset(..., shuffle_buffer_size=...)",
+    "sampler": "the order is that of the dataset: get_train_dataset() and metadatasets",
+    "batch_sampler": "the order is that of the dataset: get_train_dataset() and metadatasets; "
+    "batches of a group are batch_group_criterion of a TaskEncoder",
+    "num_workers": "say it to the dataset: worker_config=WorkerConfig(..., num_workers=...)",
+    "collate_fn": "override batch of a TaskEncoder: get_train_dataset(..., task_encoder=...)",
+    "drop_last": "say it to the dataset: get_train_dataset(..., batch_drop_last=...)",
+    "worker_init_fn": "workers are forks, which have everything that exists when the loader is "
+    "made, and random numbers are seeded for each sample; initialise in the __init__ of a "
+    "TaskEncoder, or at the first call of its function",
+    "multiprocessing_context": "workers are always forked",
+    "generator": "the order follows from the seed: WorkerConfig(..., seed_offset=...)",
+    "pin_memory_device": "pin_memory=True is for the current device",
+    "snapshot_every_n_steps": "use checkpoint_every_batches; a state is exact with any number",
+}
+
+
+def explains_torch_options(function: F) -> F:
+    """Options of torch's DataLoader that `function` has not are a TypeError that says where the
+    setting lives."""
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        for name in options:
+            if name in _ELSEWHERE:
+                raise TypeError(
+                    f"{function.__name__}() has no option '{name}': {_ELSEWHERE[name]}"
+                )
+        return function(*arguments, **options)
+
+    return checked  # type: ignore[return-value]
+
+
+def check_in_order(in_order: bool) -> None:
+    if not in_order:
+        raise ValueError(
+            "in_order=False is not possible: the order of batches is part of the state, so it "
+            "cannot depend on which worker is faster; leave the option out"
+        )
+
+
+def wait_limit(timeout: float | None) -> float | None:
+    """Seconds; None for no limit, which torch writes as 0."""
+    if timeout is not None and timeout < 0:
+        raise ValueError(f"timeout must be seconds, 0 or None for no limit, not {timeout!r}")
+    return timeout or None

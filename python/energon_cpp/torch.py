@@ -1,0 +1,62 @@
+"""Adapters for frameworks that insist on the classes of torch.utils.data.
+
+    import energon_cpp.torch
+
+    loader = energon.get_savable_loader(dataset)
+    accelerator.prepare(energon_cpp.torch.data_loader(loader))
+
+Not imported by the package: it imports torch. A trainer of one's own needs none of this; it takes
+the loader itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import torch.utils.data
+
+from .loaders import SavableDataLoader
+
+
+class LoaderDataset(torch.utils.data.IterableDataset[Any]):
+    """The batches of a loader as items of a dataset, with its position. Iterating goes on where the
+    loader is. Holds the loader; whoever made it closes it."""
+
+    def __init__(self, loader: SavableDataLoader) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[Any]:
+        if torch.utils.data.get_worker_info() is not None:
+            raise RuntimeError(
+                "the loader has workers of its own: use DataLoader(dataset, batch_size=None, "
+                "num_workers=0), and WorkerConfig(..., num_workers=...) for the loader"
+            )
+        return iter(self.loader)
+
+    def __len__(self) -> int:
+        """Batches of this rank in an epoch. TypeError if that is not known."""
+        return len(self.loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """As SavableDataLoader.set_epoch()."""
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.loader.load_state_dict(state_dict)
+
+    def __getstate__(self) -> Any:
+        raise TypeError("a loader cannot be pickled: use DataLoader(..., num_workers=0)")
+
+
+def data_loader(loader: SavableDataLoader) -> torch.utils.data.DataLoader[Any]:
+    """A DataLoader that delivers the batches of `loader` as they are."""
+    return torch.utils.data.DataLoader(
+        LoaderDataset(loader), batch_size=None, num_workers=0, collate_fn=_as_it_is
+    )
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
