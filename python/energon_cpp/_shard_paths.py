@@ -1,0 +1,42 @@
+"""What WebDataset takes as shards, as one path for the core."""
+
+from __future__ import annotations
+
+import os
+from typing import Sequence, Union
+
+from ._errors import UnsupportedError
+
+Urls = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+
+
+def shards_path(urls: Urls) -> str:
+    """One brace pattern for a path, a pattern, a folder, several joined by "::", or a list of
+    these. Throws UnsupportedError for commands and addresses of servers."""
+    given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
+    paths = [_local(part) for url in given for part in os.fspath(url).split("::")]
+    if not paths:
+        raise ValueError("WebDataset needs at least one shard, but the list is empty")
+    if len(paths) == 1:
+        return paths[0]
+    for path in paths:  # they become alternatives of a pattern
+        if "," in path and "{" not in path:
+            raise ValueError(
+                f"a list of shards cannot have '{path}': commas separate the alternatives of a "
+                "brace pattern; rename the shard, or give its folder alone"
+            )
+    return "/{" + ",".join(os.path.join(os.getcwd(), path).lstrip("/") for path in paths) + "}"
+
+
+def _local(url: str) -> str:
+    scheme, colon, rest = url.partition(":")
+    if colon and scheme == "file":
+        return _local(rest.removeprefix("//"))
+    if colon and (scheme == "pipe" or rest.startswith("//")):
+        kind = "a command" if scheme == "pipe" else "an address"
+        raise UnsupportedError(
+            f"'{url}' is {kind}; shards are files of this machine or of a mounted file system, "
+            "because samples are read at their places: copy or mount the shards, and give paths "
+            'such as "shards/{000..099}.tar"'
+        )
+    return os.path.expanduser(os.path.expandvars(url))
