@@ -34,7 +34,7 @@ from ._webdataset_stages import (
 )
 from .datasets import Dataset, get_train_dataset, get_val_dataset
 from .decoder import SampleDecoder
-from .loader_making import get_savable_loader
+from .loader import get_savable_loader
 from .loaders import SavableDataLoader
 from .task_encoder import TaskEncoder
 from .worker_config import WorkerConfig, default_worker_config

@@ -139,8 +139,9 @@ void bind_epoch(nb::module_& module) {
   nb::class_<EpochObject>(module, "Epoch", nb::type_slots(epoch_slots))
       .def(nb::init<nb::object, nb::object, bool>(), nb::arg("loader"), nb::arg("owner"),
            nb::arg("stops") = false)
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); },
-           nb::sig("def __iter__(self) -> typing.Iterator[typing.Any]"))
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> typing.Iterator[typing.Any]"))
       .def("__next__", &EpochObject::next, nb::sig("def __next__(self) -> typing.Any"));
 }
 
