@@ -64,7 +64,7 @@ nb::object find_stored_sample(const std::string& path, const std::string& key,
     const ReleaseGil released;
     found = find_sample(path, key, options);
   }
-  return ItemMaker(TensorKind::kEnergon, {}).sample(found->sample);
+  return ItemMaker(TensorKind::kEnergon, AvKind::kBytes, {}).sample(found->sample);
 }
 
 // Without the job's functions where these do not decide which samples are in an item.
