@@ -6,7 +6,7 @@ import functools
 import inspect
 from typing import Any, Callable
 
-from ._errors import FATAL, SkipSample, end_stream
+from ._errors import FATAL, SkipSample, end_stream, make_error
 from .errors import ErrorHandler, reraise_exception
 
 
@@ -42,6 +42,20 @@ def with_handler(function: Callable[..., Any], handler: ErrorHandler) -> Callabl
         except Exception as error:
             _handle(error, item, handler)
             raise
+
+    return call
+
+
+def for_native_stages(handler: ErrorHandler) -> Callable[..., None]:
+    """The handler as the native part calls it, for failures of stages such as "read" and "decode".
+    The sample is a dict with its key only."""
+
+    def call(code: str, text: str, path: str, keys: list[str], sources: list[Any]) -> None:
+        key = keys[0] if keys else None
+        error = make_error(code, text, text, path or None, None, key, None, b"")
+        samples = [{"__key__": one} for one in keys]
+        assert isinstance(error, Exception)
+        handler(error, samples if len(samples) > 1 else {"__key__": key}, sources)
 
     return call
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from . import _core
-from ._handlers import calls_handler
+from ._handlers import calls_handler, for_native_stages
 from ._stages import Encoder, stages_of
 from .decoder import SampleDecoder
 from .errors import reraise_exception
@@ -16,8 +16,8 @@ from .worker_config import WorkerConfig
 
 
 class DatasetRecipe:
-    """Path, configuration, functions and options. Immutable; the native part borrows the
-    functions."""
+    """Path, configuration, functions and options. Immutable; the native part borrows the functions
+    of both."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ def made_recipe(
     if options.get("tensors") is None:
         options["tensors"] = "torch" if "torch" in sys.modules else "energon"
     handler = worker_config.global_error_handler
-    if calls_handler(handler):
-        options["skip_failures"] = True
+    if handler is not None and calls_handler(handler):
+        options["failure_handler"] = for_native_stages(handler)
     elif handler is reraise_exception:
         options["skip_failures"] = False
     log_path = worker_config._log_path(1 if training else 2)

@@ -2,8 +2,9 @@
 reraise_exception.
 
 A handler is a function (exception, sample, sources). WorkerConfig(global_error_handler=...) calls
-it in the worker for each sample whose function failed. If it returns, the sample is left out and
-counted; what it raises ends the stream.
+it in the worker for each sample whose function failed, and for each that cannot be read or decoded;
+that is a dict with its key only. If it returns, the sample is left out and counted; what it raises
+ends the stream.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 
 #include "io/dataset/sample_type.h"
 #include "io/error.h"
+#include "python/src/failure_handler.h"
 #include "python/src/gil.h"
 #include "python/src/option_reader.h"
 #include "python/src/part_decoder.h"
@@ -166,6 +167,7 @@ struct Opening {
   const nb::dict& specs;
   TensorKind tensors = TensorKind::kEnergon;
   AvKind av = AvKind::kBytes;
+  nb::object failure_handler = {};  // null: none
 };
 
 template <class Options>
@@ -181,6 +183,9 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
                     MakePipeline make_pipeline) {
   PipelineObject made;
   made.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
+  if (opening.failure_handler) {
+    options.errors.standard.handler = failure_handler(opening.failure_handler);
+  }
   read_tolerances(opening.specs, options.errors);
   add_functions(opening.functions, made.items, store_paths_of(data.leaves), options.task_encoder);
   made.warnings = data.warnings;
@@ -198,12 +203,15 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
 Opening take_opening(OptionReader& options, const nb::dict& specs) {
   std::string tensors = "energon";
   bool av_decoders = false;
+  nb::object handler;
   options.take("tensors", tensors);
   options.take("av_decoders", av_decoders);
+  options.take("failure_handler", handler);  // the dict that the caller keeps holds it
   return {.functions = read_functions(specs),
           .specs = specs,
           .tensors = tensor_kind_called(tensors),
-          .av = av_decoders ? AvKind::kDecoders : AvKind::kBytes};
+          .av = av_decoders ? AvKind::kDecoders : AvKind::kBytes,
+          .failure_handler = handler};
 }
 
 PipelineData open_without_gil(const std::string& path, const DataOptions& options) {
@@ -258,7 +266,7 @@ void bind_pipeline(nb::module_& module) {
       .def_ro("lengths", &PipelineObject::lengths, "Of each dataset, in samples.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),
-             "Opens the data at `path`. The caller keeps `functions` alive.");
+             "Opens the data at `path`. The caller keeps `functions` and `options` alive.");
   module.def("open_leaf_pipelines", open_leaf_pipelines, nb::arg("path"), nb::arg("options"),
              nb::arg("functions"), "As open_pipeline() for validation, one for each dataset.");
 }

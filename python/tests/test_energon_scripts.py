@@ -113,6 +113,26 @@ def test_several_ranks_need_torch_distributed(texts: str) -> None:
             loader.restore_state_global(None, src_rank=0)
 
 
+def test_the_recipe_of_the_readme(texts: str) -> None:
+    simple_worker_config = WorkerConfig(rank=0, world_size=1, num_workers=2)
+    train_ds = get_train_dataset(
+        texts,
+        batch_size=2,
+        shuffle_buffer_size=None,
+        max_samples_per_sequence=None,
+        worker_config=simple_worker_config,
+    )
+    train_loader = get_loader(train_ds)
+    seen = set()
+    for number, batch in enumerate(train_loader):
+        assert batch.txt == [f"text {int(key)}" for key in batch.__key__]
+        seen |= set(batch.__key__)
+        if number == 60:  # it never ends
+            break
+    train_loader.close()
+    assert len(seen) == 60
+
+
 @edataclass
 class EncodedSample(Sample):
     number: int
@@ -200,6 +220,69 @@ def test_one_sample_of_a_batch(texts: str, num_workers: int) -> None:
     with loader_of(texts) as loader:  # no function at all
         batch = take(loader, 1)[0]
         assert loader.restore_sample(batch.__restore_key__, index=2)["txt"] == batch.txt[2]
+
+
+class PackingRecipe(DefaultTaskEncoder[Any, Any, Any, Any]):
+    """The packing recipe of the documentation: the longest that fits, until nothing fits."""
+
+    def __init__(self, max_length: int) -> None:
+        super().__init__(batch_type=EncodedBatch)
+        self.max_length = max_length
+
+    @stateless
+    def preencode_sample(self, sample: Any) -> EncodedSample:
+        number = sample["json"]["number"]
+        return EncodedSample.derive_from(sample, number=number, tokens=numpy.arange(number % 7 + 1))
+
+    def select_samples_to_pack(self, samples: list[EncodedSample]) -> list[list[EncodedSample]]:
+        packs: list[list[EncodedSample]] = []
+        for sample in sorted(samples, key=lambda one: -len(one.tokens)):
+            fits = [p for p in packs if self.length(p) + len(sample.tokens) <= self.max_length]
+            if fits:
+                fits[0].append(sample)
+            else:
+                packs.append([sample])
+        return packs
+
+    @stateless
+    def postencode_sample(self, sample: EncodedSample) -> EncodedSample:
+        return EncodedSample.derive_from(
+            sample, number=sample.number, tokens=sample.tokens + sample.number
+        )
+
+    @stateless
+    def pack_selected_samples(self, samples: list[EncodedSample]) -> EncodedSample:
+        tokens = numpy.concatenate([sample.tokens for sample in samples])
+        padding = numpy.full(self.max_length - len(tokens), -1)
+        numbers: Any = [sample.number for sample in samples]
+        padded = numpy.concatenate([tokens, padding])
+        return EncodedSample.derive_from(samples[0], number=numbers, tokens=padded)
+
+    def encode_batch(self, batch: EncodedSample) -> EncodedBatch:
+        numbers: Any = batch.number
+        return EncodedBatch.derive_from(batch, number=numbers, mask=batch.tokens)
+
+    @staticmethod
+    def length(pack: list[EncodedSample]) -> int:
+        return sum(len(sample.tokens) for sample in pack)
+
+
+def test_the_recipe_of_packing(texts: str, num_workers: int) -> None:
+    options: dict[str, Any] = {"num_workers": num_workers, "packing_buffer_size": 20}
+    options["tensors"] = "numpy"
+    with loader_of(texts, PackingRecipe(12), batch_size=2, **options) as loader:
+        batches = list(loader)
+        again = loader.restore_sample(batches[1].__restore_key__)
+        one = loader.restore_sample(batches[1].__restore_key__, index=1)
+    packs = [pack for batch in batches for pack in batch.number]
+    assert sorted(sum(packs, [])) == list(range(60)) and len(packs) < 30
+    for batch in batches:
+        assert batch.mask.shape[1] == 12
+        for numbers, tokens in zip(batch.number, batch.mask):
+            wanted = numpy.concatenate([numpy.arange(n % 7 + 1) + n for n in numbers])
+            assert numpy.array_equal(tokens[tokens >= 0], wanted)
+    assert numpy.array_equal(again.mask, batches[1].mask)
+    assert numpy.array_equal(one.tokens, batches[1].mask[1])
 
 
 def test_augmented_encoders(texts: str, num_workers: int) -> None:

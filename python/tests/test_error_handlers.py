@@ -7,7 +7,7 @@ import pathlib
 from typing import Any, Iterator
 
 import pytest
-from conftest import config, loader_of, take
+from conftest import config, loader_of, take, write_tar
 
 import energon_cpp as energon
 
@@ -75,6 +75,35 @@ def test_generators_and_batches_reach_the_handler(texts: str) -> None:
         list(loader)
     assert (ValueError, energon.CrudeSample, True) in seen
     assert any(kind is RuntimeError and of is list for kind, of, _ in seen)
+
+
+def test_native_stages_reach_the_handler(num_workers: int, tmp_path: pathlib.Path) -> None:
+    parts = [b"7" if i % 4 else b"no number" for i in range(12)]
+    (tmp_path / "data").mkdir()
+    samples = [(f"{i}", {"cls": part}) for i, part in enumerate(parts)]
+    write_tar(tmp_path / "data" / "a.tar", samples)
+    log = tmp_path / "log"
+
+    def handler(error: Exception, sample: Any, sources: Any) -> None:
+        assert isinstance(error, energon.CorruptDataError) and "cls" in str(error)
+        assert error.path is not None and error.path.endswith("a.tar")
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"{sample['__key__']}|{sources[0].shard_name}|{sources[0].index}\n")
+
+    path = str(tmp_path / "data")
+    dataset = dataset_of(path, None, num_workers, global_error_handler=handler)
+    with energon.get_savable_loader(dataset) as loader:
+        assert [key for batch in loader for key in batch.__key__] == [
+            str(i) for i in range(12) if i % 4]  # fmt: skip
+    assert sorted(log.read_text().split()) == [f"{i}|a.tar|{i}" for i in (0, 4, 8)]
+
+    def refuses(error: Exception, sample: Any, sources: Any) -> None:
+        raise energon.FatalSampleError(sample["__key__"])
+
+    dataset = dataset_of(path, None, num_workers, global_error_handler=refuses)
+    with energon.get_savable_loader(dataset) as loader:
+        with pytest.raises(energon.FatalSampleError, match="^0$"):
+            list(loader)
 
 
 def test_what_a_handler_raises_ends_the_stream(texts: str, num_workers: int) -> None:
