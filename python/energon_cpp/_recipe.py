@@ -78,6 +78,7 @@ def made_recipe(
     decoder: Any = encoder.decoder
     if decoder is not None and not isinstance(decoder, SampleDecoder):
         raise TypeError(f"decoder must be a SampleDecoder or None, not a {type(decoder).__name__}")
+    _check_hooks(encoder)
     if decoder is not None:
         options = {**options, **decoder._options(), "typed": True}
     if options.get("tensors") is None:
@@ -91,6 +92,19 @@ def made_recipe(
     if log_path is not None:
         options["log_path"] = log_path
     return DatasetRecipe(os.fspath(path), training, worker_config, encoder, options)
+
+
+def _check_hooks(encoder: Encoder) -> None:
+    """Hooks of Energon that nothing would call are an error."""
+    hooks = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
+    hooks += ("build_train_datasets", "build_val_datasets")
+    found = [name for name in hooks if hasattr(encoder, name)]
+    if found:
+        raise TypeError(
+            f"{type(encoder).__name__} overrides {', '.join(found)}, which do not exist: pipelines "
+            "are composed natively; override encode_sample, batch and so on, and use the options of "
+            "get_train_dataset()"
+        )
 
 
 _HINTS = {

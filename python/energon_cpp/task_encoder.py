@@ -87,6 +87,12 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         """One batch, or a generator of any number."""
         return batch  # type: ignore[return-value]
 
+    def __getattr__(self, name: str) -> Any:
+        hint = ""
+        if name in ("current_batch_index", "current_sample_index"):
+            hint = ": batches and samples have no numbers; random numbers are seeded for each call"
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{hint}")
+
     @property
     def cache(self) -> FileStoreCachePool:
         """The cache on a local disk of the worker that runs the function."""

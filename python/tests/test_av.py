@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import pathlib
 import pickle
+import subprocess
 import wave
 from typing import Any
 
@@ -15,6 +17,7 @@ from conftest import loader_of, take, write_tar
 import energon_cpp as energon
 from energon_cpp.av import get_clips_uniform, get_single_frames_uniform
 
+PROGRAM = os.environ.get("ENERGON_PROGRAM", "")
 DATA = pathlib.Path(__file__).parents[2] / "tests" / "media" / "av" / "data"
 RATE = 8000
 
@@ -143,6 +146,28 @@ def test_batches_hold_decoders(sounds: str, num_workers: int) -> None:
 
     with loader_of(sounds, Bytes(), num_workers=num_workers, batch_size=2) as loader:
         assert bytes(take(loader, 1)[0].wav[0]) == wav()
+
+
+@pytest.mark.skipif(not os.path.exists(PROGRAM), reason="no program energon")
+def test_typed_samples_hold_decoders(num_workers: int, tmp_path: pathlib.Path) -> None:
+    write_tar(tmp_path / "a.tar", [(f"{i}", {"wav": wav(), "txt": b"why?"}) for i in range(4)])
+    command = [PROGRAM, "prepare", str(tmp_path), "--split-parts", "train:.*", "--no-progress"]
+    command += ["--sample-type", "VidQASample", "--field-map", "video=wav"]
+    command += ["--field-map", "context=txt"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+    class Hears(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
+        def encode_sample(self, sample: Any) -> Any:
+            assert type(sample) is energon.VidQASample and sample.context == "why?"
+            assert sample.video.get_audio_duration() == 1.0
+            return sample
+
+    options: dict[str, Any] = {"num_workers": num_workers, "batch_size": 2, "split_part": "train"}
+    for encoder in (None, Hears()):
+        with loader_of(str(tmp_path), encoder, **options) as loader:
+            batch = take(loader, 1)[0]
+        assert [one.get_audio_duration() for one in batch.video] == [1.0, 1.0]
+        assert batch.context == ["why?", "why?"]
 
 
 def test_sample_decoder_by_itself() -> None:

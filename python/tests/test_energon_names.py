@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 import pathlib
 import re
@@ -85,7 +85,11 @@ def test_absent_names_are_absent() -> None:
 
 
 def test_the_table_is_that_of_the_package() -> None:
-    """Needs megatron-energon itself."""
-    pytest.importorskip("megatron.energon")
+    try:
+        found = importlib.util.find_spec("megatron.energon")  # without importing it
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        pytest.skip("megatron-energon is not installed")
     script = ROOT / "python" / "tools" / "make_energon_compat.py"
     subprocess.run([sys.executable, str(script), "--check"], check=True, timeout=60)

@@ -300,6 +300,32 @@ def test_augmented_encoders(texts: str, num_workers: int) -> None:
     assert not loader_of(texts, plain).dataset.calls_python
 
 
+def test_hooks_that_nothing_would_call_are_errors(texts: str) -> None:
+    class Builds(DefaultTaskEncoder[Any, Any, Any, Any]):
+        def build_train_datasets(self, **options: Any) -> Any:
+            return super().build_train_datasets(**options)  # type: ignore[misc]
+
+    with pytest.raises(TypeError, match="Builds overrides build_train_datasets"):
+        loader_of(texts, Builds())
+
+    class Counts(DefaultTaskEncoder[Any, Any, Any, Any]):
+        def encode_sample(self, sample: Any) -> Any:
+            return {"number": self.current_batch_index}
+
+    with loader_of(texts, Counts()) as loader:
+        with pytest.raises(AttributeError, match="current_batch_index.*seeded for each call"):
+            take(loader, 1)
+
+    class Decodes(energon.FileStoreDecoder):
+        def decode(self, fname: str, data: Any) -> Any:
+            return data
+
+    encoder: Any = DefaultTaskEncoder()
+    encoder.decoder = Decodes()
+    with pytest.raises(TypeError, match="a SampleDecoder or None, not a Decodes"):
+        loader_of(texts, encoder)
+
+
 def test_a_validation_loop(texts: str, num_workers: int) -> None:
     dataset = get_val_dataset(texts, worker_config=config(num_workers), batch_size=4, limit=5)
     loader = get_loader(dataset, prefetch_factor=2, watchdog_timeout_seconds=None)
