@@ -96,7 +96,7 @@ def made_recipe(
 
 def _check_hooks(encoder: Encoder) -> None:
     """Hooks of Energon that nothing would call are an error."""
-    hooks = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
+    hooks: tuple[str, ...] = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
     hooks += ("build_train_datasets", "build_val_datasets")
     found = [name for name in hooks if hasattr(encoder, name)]
     if found:
