@@ -34,6 +34,17 @@ def tensors() -> list[Any]:
     return made
 
 
+def test_states_are_read_with_weights_only(texts: str) -> None:
+    with loader_of(texts) as loader:
+        take(loader, 2)
+        state = loader.save_state_rank()
+    file = io.BytesIO()
+    torch.save({"dataloader_state_dict": state}, file)
+    file.seek(0)
+    with torch.serialization.safe_globals([energon.LoaderState]):
+        assert torch.load(file, weights_only=True) == {"dataloader_state_dict": state}
+
+
 def test_tensors_arrive_as_they_were(texts: str, num_workers: int) -> None:
     with loader_of(texts, Returns(tensors()), num_workers=num_workers) as loader:
         arrived = take(loader, 1)[0]["tensors"]
