@@ -182,7 +182,10 @@ def make_data(bench: Bench) -> None:
 def compare(arguments: argparse.Namespace) -> dict[str, Any]:
     bench = bench_of(arguments)
     make_data(bench)
-    found, missing = found_loaders(bench, arguments.loaders)
+    only = arguments.loaders
+    if arguments.targets_only:
+        only = [loader for loader in only if loader in python_plan.LOADERS_OF_TARGETS]
+    found, missing = found_loaders(bench, only)
     machine = bench_in_cpp(bench, "text", ["--limit", "10", "--warmup-batches", "1"])["machine"]
     settings = python_plan.settings_of(
         found, arguments.works, arguments.workers, arguments.batches

@@ -102,6 +102,9 @@ def settings_of(
     return settings
 
 
+LOADERS_OF_TARGETS = [OURS, *dict.fromkeys(ratio.loader for ratio in RATIOS)]
+
+
 def needed_for_targets(settings: list[Setting]) -> list[Setting]:
     asked = {(ratio.work, ratio.loader) for ratio in RATIOS}
     asked |= {(ratio.work, OURS) for ratio in RATIOS}
