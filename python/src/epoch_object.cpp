@@ -131,8 +131,11 @@ nb::object next_batch(const PipelineObject& pipeline, nb::handle finish, bool sh
     throw;
   }
   random.put_back(uninterrupted);
-  return uninterrupted(
-      [&] { return batch ? delivered(pipeline, *batch, finish) : nb::object(nb::none()); });
+  if (!batch) {
+    return nb::none();
+  }
+  const nb::object made = uninterrupted([&] { return delivered(pipeline, *batch); });
+  return uninterrupted([&] { return finished(made, finish); });
 }
 
 void bind_epoch(nb::module_& module) {

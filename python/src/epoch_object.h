@@ -16,7 +16,7 @@
 namespace energon::python {
 
 /// The next batch for Python: that of `next`, which is called without the GIL; a null object at the
-/// end of the epoch. No signal is handled before `finish` (delivered()) has returned. Requires: the
+/// end of the epoch. No signal is handled before `finish` (finished()) has returned. Requires: the
 /// GIL. If functions run in this process, its random numbers are
 /// afterwards as before. Throws nb::python_error for a pending signal, and what `next` throws.
 nanobind::object next_batch(const PipelineObject& pipeline, nanobind::handle finish,

@@ -15,20 +15,25 @@ namespace nb = nanobind;
 namespace energon::python {
 namespace {
 
-OriginObject origin_of(const Sample& sample, bool is_batch) {
-  return {.keys = sample.keys,
-          .restore_key = sample.restore_key,
-          .sources = sample.sources,
-          .place = sample.place,
-          .is_batch = is_batch || sample.keys.size() > 1};
+// Takes what it needs out of an rvalue.
+template <class Item>
+OriginObject origin_of(Item&& item, bool is_batch) {
+  is_batch = is_batch || item.keys.size() > 1;
+  return {.keys = std::forward<Item>(item).keys,
+          .restore_key = std::forward<Item>(item).restore_key,
+          .sources = std::forward<Item>(item).sources,
+          .place = item.place,
+          .is_batch = is_batch};
 }
 
-void set_item(nb::handle dict, const char* name, const nb::object& value) {
-  static_cast<void>(PyDict_SetItemString(dict.ptr(), name, value.ptr()));
+void set_item(nb::handle dict, nb::handle name, const nb::object& value) {
+  if (PyDict_SetItem(dict.ptr(), name.ptr(), value.ptr()) != 0) {
+    throw nb::python_error();
+  }
 }
 
 // Also for classes with slots and frozen ones.
-void set_field(nb::handle object, const nb::object& name, const nb::object& value) {
+void set_field(nb::handle object, nb::handle name, const nb::object& value) {
   if (PyObject_GenericSetAttr(object.ptr(), name.ptr(), value.ptr()) != 0) {
     throw nb::python_error();
   }
@@ -44,11 +49,14 @@ nb::object new_instance(nb::handle type) {
   return nb::steal(made);
 }
 
-// Lets a Sample or Batch tell where it came from; other objects stay as they are.
-void set_origin(nb::handle object, const Sample& item, bool is_batch) {
+// Lets a Sample or Batch tell where it came from; other objects stay as they are. The last step, so
+// that nothing is lost if one before it is interrupted and all are done again.
+template <class Item>
+void set_origin(nb::handle object, Item&& item, bool is_batch) {
   static constinit PackageAttribute type("_sample", "Item");
+  static constinit InternedName name("_origin");
   if (nb::isinstance(object, type.get())) {
-    set_field(object, nb::str("_origin"), nb::cast(origin_of(item, is_batch)));
+    set_field(object, name.get(), nb::cast(origin_of(std::forward<Item>(item), is_batch)));
   }
 }
 
@@ -63,18 +71,48 @@ nb::object av_decoder(const SharedBytes& file) {
   return type(bytes_to_python(file));
 }
 
-constexpr const char* kOrigins[] = {"__key__", "__restore_key__", "__subflavors__", "__sources__"};
+// Names of the entries of a dict that say where it came from.
+struct OriginNames {
+  InternedName key{"__key__"};
+  InternedName restore_key{"__restore_key__"};
+  InternedName subflavors{"__subflavors__"};
+  InternedName sources{"__sources__"};
+};
+constinit OriginNames origin_names;
 
-// The entry `name` of a dict: in a batch a list.
-nb::object origin_entry(const Sample& item, std::string_view name, bool is_batch) {
-  if (name == "__restore_key__") {
-    return nb::cast(item.restore_key);
+nb::object key_entry(const Sample& item, bool is_batch) {
+  if (is_batch || item.keys.size() != 1) {
+    return keys_to_python(item.keys);
   }
-  if (name == "__sources__") {
-    return nb::cast(SourcesObject{item.sources});
+  return text_to_python(item.keys.front());
+}
+
+nb::object subflavors_entry(const Sample& item, bool is_batch) {
+  if (!is_batch && item.sources.size() == 1) {
+    return subflavors_to_python(item.sources.front());
   }
-  const nb::list all = name == "__key__" ? keys_to_python(item.keys) : subflavors_to_python(item);
+  const nb::list all = subflavors_to_python(item);
   return is_batch || nb::len(all) != 1 ? nb::object(all) : nb::object(all[0]);
+}
+
+// Sets the four entries; `only_known`: those that the dict has.
+void set_origin_entries(nb::handle dict, const Sample& item, bool is_batch, bool only_known) {
+  const auto is_set = [&](InternedName& name) {
+    return !only_known || PyDict_Contains(dict.ptr(), name.get().ptr()) == 1;
+  };
+  OriginNames& names = origin_names;
+  if (is_set(names.key)) {
+    set_item(dict, names.key.get(), key_entry(item, is_batch));
+  }
+  if (is_set(names.restore_key)) {
+    set_item(dict, names.restore_key.get(), nb::cast(item.restore_key));
+  }
+  if (is_set(names.subflavors)) {
+    set_item(dict, names.subflavors.get(), subflavors_entry(item, is_batch));
+  }
+  if (is_set(names.sources)) {
+    set_item(dict, names.sources.get(), nb::cast(SourcesObject{item.sources}));
+  }
 }
 
 }  // namespace
@@ -116,7 +154,7 @@ nb::object ItemMaker::field(std::string_view name, const Value& value, bool is_t
 nb::object ItemMaker::with_fields(nb::handle type, const Mapping& fields, bool is_typed) const {
   nb::object object = new_instance(type);
   for (const auto& [name, value] : fields) {
-    set_field(object, text_to_python(name), field(name, value, is_typed));
+    set_field(object, name_to_python(name), field(name, value, is_typed));
   }
   return object;
 }
@@ -124,23 +162,20 @@ nb::object ItemMaker::with_fields(nb::handle type, const Mapping& fields, bool i
 nb::object ItemMaker::crude(const Sample& sample) const {
   static constinit PackageAttribute type("_sample", "CrudeSample");
   nb::object object = new_instance(type.get());
-  for (const char* name : kOrigins) {
-    set_item(object, name, origin_entry(sample, name, false));
-  }
+  set_origin_entries(object, sample, false, false);
   for (const auto& [name, value] : sample.fields) {
-    const nb::object key = text_to_python(name);
-    static_cast<void>(PyDict_SetItem(object.ptr(), key.ptr(), field(name, value, false).ptr()));
+    set_item(object, name_to_python(name), field(name, value, false));
   }
   return object;
 }
 
 // Null if no function made the item.
-nb::object ItemMaker::returned(const Sample& item, bool is_batch) const {
+ItemMaker::Made ItemMaker::returned(const Sample& item, bool is_batch) const {
   if (PyObject* held = held_object(item)) {
-    return nb::borrow(held);
+    return {.object = nb::borrow(held)};
   }
   if (item.fields.size() == 1 && item.fields.front().first == marks::kWhole) {
-    return to_python(item.fields.front().second, tensors_);
+    return {.object = to_python(item.fields.front().second, tensors_)};
   }
   const std::string* mark = mark_of(item.fields);
   if (mark == nullptr) {
@@ -148,39 +183,55 @@ nb::object ItemMaker::returned(const Sample& item, bool is_batch) const {
   }
   nb::object object = instance_to_python(*mark, item.fields, tensors_);
   if (PyDict_Check(object.ptr())) {
-    for (const char* name : kOrigins) {
-      if (PyDict_GetItemString(object.ptr(), name) != nullptr) {
-        set_item(object, name, origin_entry(item, name, is_batch));
-      }
-    }
+    set_origin_entries(object, item, is_batch, true);
   }
-  set_origin(object, item, is_batch);
-  return object;
+  return {.object = std::move(object), .wants_origin = true};
 }
 
-nb::object ItemMaker::sample(const Sample& sample) const {
-  if (nb::object object = returned(sample, false)) {
-    return object;
+ItemMaker::Made ItemMaker::made_sample(const Sample& sample) const {
+  if (Made made = returned(sample, false); made.object.is_valid()) {
+    return made;
   }
   const std::string& type = type_of(sample);
   if (type.empty()) {
-    return crude(sample);
+    return {.object = crude(sample)};
   }
   static constinit PackageAttribute types("sample_types", "__dict__");
-  nb::object object = with_fields(nb::object(types.get()[type.c_str()]), sample.fields, true);
-  set_origin(object, sample, false);
-  return object;
+  return {.object = with_fields(nb::object(types.get()[type.c_str()]), sample.fields, true),
+          .wants_origin = true};
 }
 
-nb::object ItemMaker::batch(const Sample& batch) const {
-  if (nb::object object = returned(batch, true)) {
-    return object;
+ItemMaker::Made ItemMaker::made_batch(const Sample& batch) const {
+  if (Made made = returned(batch, true); made.object.is_valid()) {
+    return made;
   }
   static constinit PackageAttribute type("_sample", "Batch");
   const bool is_typed = av_ == AvKind::kDecoders && !type_of(batch).empty();
-  nb::object object = with_fields(type.get(), batch.fields, is_typed);
-  set_origin(object, batch, true);
-  return object;
+  return {.object = with_fields(type.get(), batch.fields, is_typed), .wants_origin = true};
+}
+
+nb::object ItemMaker::sample(const Sample& sample) const {
+  Made made = made_sample(sample);
+  if (made.wants_origin) {
+    set_origin(made.object, sample, false);
+  }
+  return std::move(made.object);
+}
+
+nb::object ItemMaker::batch(const Sample& batch) const {
+  Made made = made_batch(batch);
+  if (made.wants_origin) {
+    set_origin(made.object, batch, true);
+  }
+  return std::move(made.object);
+}
+
+nb::object ItemMaker::delivered(Sample& item, bool is_batch) const {
+  Made made = is_batch ? made_batch(item) : made_sample(item);
+  if (made.wants_origin) {
+    set_origin(made.object, std::move(item), is_batch);
+  }
+  return std::move(made.object);
 }
 
 }  // namespace energon::python

@@ -35,8 +35,19 @@ class ItemMaker {
   /// The object that a function returned for this batch, else a Batch.
   nanobind::object batch(const Sample& batch) const;
 
+  /// The same for what a loader delivers: takes keys, restore key and sources out of `item`, as the
+  /// last step, which calls no Python.
+  nanobind::object delivered(Sample& item, bool is_batch) const;
+
  private:
-  nanobind::object returned(const Sample& item, bool is_batch) const;
+  struct Made {
+    nanobind::object object = {};  ///< may be null
+    bool wants_origin = false;     ///< if it is a Sample or Batch
+  };
+
+  Made returned(const Sample& item, bool is_batch) const;
+  Made made_sample(const Sample& sample) const;
+  Made made_batch(const Sample& batch) const;
   const std::string& type_of(const Sample& sample) const;
   // The value of a field of samples of this type.
   nanobind::object field(std::string_view name, const Value& value, bool is_typed) const;

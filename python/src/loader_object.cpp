@@ -101,7 +101,8 @@ class LoaderObject {
     released([this] { loader_->close(); });
   }
   nb::object restore_sample(const RestoreKey& key) {
-    return delivered(pipeline_, released([&] { return loader_->restore_sample(key); }), finish_);
+    Sample item = released([&] { return loader_->restore_sample(key); });
+    return finished(delivered(pipeline_, item), finish_);
   }
   nb::object stats() {
     return parse(released([this] { return to_json(loader_->stats()); }));
@@ -173,7 +174,8 @@ class BasicLoaderObject {
     return std::make_unique<IterationObject>(pipeline_, finish_, shares_random_, loader_.iterate());
   }
   nb::object restore_sample(const RestoreKey& key) {
-    return delivered(pipeline_, released([&] { return loader_.restore_sample(key); }), finish_);
+    Sample item = released([&] { return loader_.restore_sample(key); });
+    return finished(delivered(pipeline_, item), finish_);
   }
   std::optional<std::int64_t> size() {
     return released([this] { return loader_.size(); });

@@ -44,7 +44,7 @@ nb::list subflavors_of_samples(const std::vector<SampleSource>& sources) {
   std::uint32_t next = 0;
   for (const SampleSource& source : sources) {
     if (source.sample >= next) {
-      all.append(source.shard ? subflavors_of(*source.shard) : nb::object(nb::dict()));
+      all.append(subflavors_to_python(source));
       next = source.sample + 1;
     }
   }
@@ -123,6 +123,10 @@ nb::list keys_to_python(const Keys& keys) {
     list.append(text_to_python(key));
   }
   return list;
+}
+
+nb::object subflavors_to_python(const SampleSource& source) {
+  return source.shard ? subflavors_of(*source.shard) : nb::object(nb::dict());
 }
 
 nb::list subflavors_to_python(const Sample& item) { return subflavors_of_samples(item.sources); }

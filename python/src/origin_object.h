@@ -30,6 +30,9 @@ struct SourcesObject {
 
 nanobind::list keys_to_python(const Keys& keys);
 
+/// The subflavors of the dataset that the sample is of.
+nanobind::object subflavors_to_python(const SampleSource& source);
+
 /// For each sample in the item, the subflavors of its dataset: a dict of its own.
 nanobind::list subflavors_to_python(const Sample& item);
 

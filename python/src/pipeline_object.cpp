@@ -254,10 +254,12 @@ std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const n
 
 }  // namespace
 
-nb::object delivered(const PipelineObject& pipeline, const Sample& item, nb::handle finish) {
-  nb::object made =
-      pipeline.delivers_batches ? pipeline.items->batch(item) : pipeline.items->sample(item);
-  return finish.is_none() ? made : finish(made);
+nb::object delivered(const PipelineObject& pipeline, Sample& item) {
+  return pipeline.items->delivered(item, pipeline.delivers_batches);
+}
+
+nb::object finished(nb::object item, nb::handle finish) {
+  return finish.is_none() ? std::move(item) : nb::object(finish(item));
 }
 
 void bind_pipeline(nb::module_& module) {

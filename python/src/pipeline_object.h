@@ -29,10 +29,11 @@ struct PipelineObject {
   std::vector<std::int64_t> lengths;
 };
 
-/// What a loader of `pipeline` delivers: `finish` of the batch or sample, or itself if `finish` is
-/// None.
-nanobind::object delivered(const PipelineObject& pipeline, const Sample& item,
-                           nanobind::handle finish);
+/// What a loader of `pipeline` delivers, before `finish`. Takes keys, restore key and sources out
+/// of `item`, but not if it throws KeyboardInterrupt: then it may be called again.
+nanobind::object delivered(const PipelineObject& pipeline, Sample& item);
+/// `finish` of a delivered batch or sample, or itself if `finish` is None.
+nanobind::object finished(nanobind::object item, nanobind::handle finish);
 
 void bind_pipeline(nanobind::module_& module);
 

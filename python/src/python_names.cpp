@@ -26,6 +26,16 @@ nb::handle PackageAttribute::get() {
   return found_;
 }
 
+nb::handle InternedName::get() {
+  if (made_ == nullptr) {
+    made_ = PyUnicode_InternFromString(text_);
+    if (made_ == nullptr) {
+      throw nb::python_error();
+    }
+  }
+  return made_;
+}
+
 nb::handle loaded_attribute(const char* module, const char* name) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* loaded = PyDict_GetItemString(modules, module);

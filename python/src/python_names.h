@@ -31,6 +31,20 @@ class PackageAttribute {
   PyObject* found_ = nullptr;
 };
 
+/// A name that is used often, as an interned text of Python; made at the first use and kept, as
+/// above. Requires the GIL.
+class InternedName {
+ public:
+  constexpr explicit InternedName(const char* text) : text_(text) {}
+
+  /// Borrowed, for the life of the process. Throws nb::python_error.
+  nanobind::handle get();
+
+ private:
+  const char* const text_;
+  PyObject* made_ = nullptr;
+};
+
 /// The attribute `name` of the module `module` if that module is loaded, else null. Borrowed.
 nanobind::handle loaded_attribute(const char* module, const char* name);
 

@@ -137,6 +137,12 @@ nb::object text_to_python(std::string_view text) {
   return nb::steal(result);
 }
 
+nb::object name_to_python(std::string_view name) {
+  PyObject* text = text_to_python(name).release().ptr();
+  PyUnicode_InternInPlace(&text);
+  return nb::steal(text);
+}
+
 const std::string* mark_of(const Mapping& fields) {
   if (fields.empty() || fields.front().first != marks::name()) {
     return nullptr;
@@ -152,7 +158,7 @@ nb::object instance_to_python(const std::string& path, const Mapping& fields, Te
   static constinit PackageAttribute make("_values", "make_instance");
   nb::dict values;
   for (const auto& [name, value] : std::span(fields).subspan(1)) {
-    values[text_to_python(name)] = to_python(value, tensors);
+    values[name_to_python(name)] = to_python(value, tensors);
   }
   return make(text_to_python(path), values);
 }

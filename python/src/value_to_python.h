@@ -27,6 +27,10 @@ nanobind::object tensor_to_python(const Tensor& tensor, TensorKind kind);
 /// A text of the core. Bytes that are not UTF-8 become surrogates (surrogateescape).
 nanobind::object text_to_python(std::string_view text);
 
+/// The same for a name that many objects have: one object for all of them, which Python finds
+/// faster.
+nanobind::object name_to_python(std::string_view name);
+
 /// What the mark of `fields` says, in a batch that of the first sample; null without a mark.
 const std::string* mark_of(const Mapping& fields);
 
