@@ -57,7 +57,7 @@ def make(data: pathlib.Path, spec: DataSet, energon: str) -> pathlib.Path:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for shard in range(spec.shards):
-            _write_shard(folder, spec, shard)
+            write_shard(folder, spec, shard)
         command = [energon, "prepare", str(folder), "--non-interactive", "--no-progress"]
         command += ["--split-ratio", "1,0,0"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -67,7 +67,7 @@ def make(data: pathlib.Path, spec: DataSet, energon: str) -> pathlib.Path:
     return folder
 
 
-def _write_shard(folder: pathlib.Path, spec: DataSet, shard: int) -> None:
+def write_shard(folder: pathlib.Path, spec: DataSet, shard: int) -> None:
     with open(folder / f"{shard:06}.tar", "wb") as file:
         first = spec.samples * shard // spec.shards
         for number in range(first, spec.samples * (shard + 1) // spec.shards):

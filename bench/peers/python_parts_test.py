@@ -1,0 +1,90 @@
+"""The parts of compare_python.py that need NumPy only: checks, touching, ratios, what is run."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import python_checks
+import python_data
+import python_plan
+import python_report
+from loaders.peer import Job
+from python_touch import touch
+
+
+class Contents(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        data = pathlib.Path(self.temporary.name)
+        self.job = Job("any", "text", "", 0, 4, str(data), 40)
+        self.job.folder.mkdir()
+        for shard in range(self.job.spec.shards):
+            python_data.write_shard(self.job.folder, self.job.spec, shard)
+        self.samples = list(python_data.samples_in_order(self.job.spec, self.job.folder))
+
+    def test_each_sample_is_known_once(self):
+        known = python_checks.Known(self.job)
+        for parts in self.samples:
+            self.assertEqual([len(part) for part in parts], [600, 200])
+            known.take(parts)
+        with self.assertRaisesRegex(python_checks.WrongData, "delivered twice"):
+            known.take(self.samples[7])
+
+    def test_other_bytes_and_swapped_parts_are_unknown(self):
+        text, json = self.samples[3]
+        for parts in ([text[:-1] + b"Z", json], [json, text], [text, self.samples[4][1]]):
+            with self.assertRaisesRegex(python_checks.WrongData, "those of no sample"):
+                python_checks.Known(self.job).take(parts)
+
+
+class Touching(unittest.TestCase):
+    def test_all_bytes_count(self):
+        parts = [bytes([i]) * 16 for i in range(5)]
+        joined = touch([parts])
+        self.assertEqual(joined, touch([b"".join(parts)]))
+        self.assertEqual(joined, touch([np.frombuffer(b"".join(parts), np.uint8).reshape(5, 16)]))
+        large = [bytes([i]) * 40000 for i in range(3)]
+        self.assertEqual(touch([large]), touch([b"".join(large)]))
+        self.assertNotEqual(touch([b"abc"]), touch([b"abd"]))
+
+
+class Ratios(unittest.TestCase):
+    def test_the_median_of_the_rounds_against_the_faster_variant(self):
+        def runs(*values):
+            return [{"samples_per_second": value} for value in values]
+
+        def setting(loader, variant, workers=2):
+            return python_plan.Setting(loader, "image", variant, workers, 64)
+
+        measured = {setting("energon_cpp", ""): runs(90, 80, 100), setting("energon_cpp", "", 0): runs(9, 9, 9),
+                    setting("torch", "bytes"): runs(1, 1, 1), setting("torch", "tensor"): runs(30, 40, 20)}
+        targets = python_report.ratio_targets(measured)
+        self.assertEqual([target["name"] for target in targets], ["Python, JPEGs of 110 KB, raw: ratio to torch DataLoader"])
+        self.assertEqual((targets[0]["value"], targets[0]["target"], targets[0]["met"]), (3, 3, True))
+
+    def test_what_targets_need(self):
+        about = {"works": {"text": [""], "blob": ["", "b"]}, "many": True}
+        settings = python_plan.settings_of({"energon_cpp": about, "torch": about, "grain": about}, ["text", "blob"], [0, 2], [1, 64])
+        self.assertEqual(len(settings), 3 * 3 * 4)
+        needed = python_plan.needed_for_targets(settings)
+        self.assertEqual({one.loader for one in needed}, {"energon_cpp", "torch"})
+        self.assertTrue(needed and all((one.workers, one.batch_size) == (2, 64) for one in needed))
+
+    def test_loop_and_resume(self):
+        rows, targets = python_report.loop_rows({"Python": [30e-6, 40e-6, 35e-6], "C++": [25e-6, 20e-6, 30e-6]})
+        self.assertEqual(len(rows), 2)
+        self.assertAlmostEqual(targets[0]["value"], 5e-6)
+        self.assertTrue(targets[0]["met"])
+        resumes = {"energon_cpp": [{"save_seconds": 1, "resume_seconds": 0.1}],
+                   "megatron-energon": [{"save_seconds": 1, "resume_seconds": 5}]}
+        target = python_report.resume_rows(resumes)[1][0]
+        self.assertAlmostEqual(target["value"], 50)
+        self.assertFalse(target["met"])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
