@@ -37,8 +37,8 @@ def restore_sample(dataset: Dataset, key: RestoreKey | str) -> Any:
     again in this process, with the functions of the task encoder. Needs no loader and no state."""
     key = RestoreKey(key) if isinstance(key, str) else key
     with _keeping_random_numbers(dataset):
-        options = {**dataset.worker_config._options(), "num_workers": 0}
-        return _core.BasicLoader(dataset._pipeline, options).restore_sample(key)
+        loader = _core.BasicLoader(dataset._pipeline, dataset.worker_config._options())
+        return loader.restore_sample(key)  # without workers: these begin with an iteration
 
 
 def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:

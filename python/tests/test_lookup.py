@@ -105,9 +105,10 @@ def test_functions_that_choose_samples_are_called(texts: str) -> None:
     assert 4 in [one.step for one in energon.which_step(loader.dataset, state, key)]
 
 
-def test_lookup_leaves_random_numbers_as_they_are(texts: str) -> None:
-    loader, batches = run_job(texts, Doubling(), 2)
+def test_lookup_leaves_random_numbers_as_they_are(texts: str, num_workers: int) -> None:
+    loader, batches = run_job(texts, Doubling(), 2, num_workers=num_workers)
     state = loader.save_state_rank()
+    loader.close()
     random.seed(5)
     expected = random.random()
     random.seed(5)

@@ -1,0 +1,67 @@
+"""Puts the licenses of the libraries that a wheel will bring into it.
+
+    python add_licenses.py WHEEL FFMPEG_FOLDER
+
+They are those that Debian has in /usr/share/doc, of the packages of the libraries that module and
+program are linked with, and those of the small FFmpeg.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+# Linked statically, or headers only.
+BUILT_IN = ["libarchive-dev", "libboost1.74-dev", "libcli11-dev", "libsentencepiece0"]
+BUILT_IN += ["nlohmann-json3-dev"]
+# Of the system on which a wheel is installed.
+NOT_BROUGHT = ["libc6", "libgcc-s1", "libstdc++6"]
+
+
+def linked_libraries(wheel: pathlib.Path) -> set[str]:
+    """Paths of the shared libraries that the wheel's module and program load."""
+    paths = set()
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.endswith(".so") or "/bin/" in name:
+                file = archive.extract(name, folder)
+                text = subprocess.check_output(["ldd", file], text=True)
+                paths |= set(re.findall(r"=> (/\S+)", text))
+    return paths
+
+
+def package_of(path: str) -> str:
+    """The Debian package with the library; dpkg knows some by the path before /usr was merged."""
+    name = pathlib.Path(path).name
+    found = subprocess.run(["dpkg", "-S", f"*/{name}"], capture_output=True, text=True).stdout
+    if not found:
+        sys.exit(f"{path} belongs to no package of Debian: its license is not known")
+    return found.split(":")[0].split(",")[0]
+
+
+def main() -> None:
+    wheel, ffmpeg = map(pathlib.Path, sys.argv[1:])
+    libraries = linked_libraries(wheel)
+    of_debian = {path for path in libraries if not path.startswith(str(ffmpeg.resolve()))}
+    files = {}
+    if of_debian != libraries:
+        names = ("COPYING.LGPLv2.1", "LICENSE.md")
+        files["ffmpeg"] = [ffmpeg / "source" / name for name in names]
+        files["libdav1d6"] = [ffmpeg / "tools/usr/share/doc/libdav1d6/copyright"]
+    packages = {package_of(path) for path in of_debian} | set(BUILT_IN)
+    for package in packages - set(NOT_BROUGHT):
+        files[package] = [pathlib.Path("/usr/share/doc") / package / "copyright"]
+    with zipfile.ZipFile(wheel, "a", zipfile.ZIP_DEFLATED) as archive:
+        info = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        folder = f"{info.removesuffix('METADATA')}licenses/third_party"
+        for package, texts in sorted(files.items()):
+            for text in texts:
+                archive.writestr(f"{folder}/{package}/{text.name}", text.read_bytes())
+
+
+if __name__ == "__main__":
+    main()
