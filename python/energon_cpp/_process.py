@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import os
+import signal
 import sys
+import threading
 
 
 def descriptors_to_keep() -> list[int]:
@@ -38,10 +41,12 @@ worker_id: int | None = None
 def begin_worker() -> None:
     global worker_id
     worker_id = _own_number()
+    _let_terminate_children()
     gc.enable()
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+            # Also where PYTHONUNBUFFERED is set: pieces of lines of two workers would mix.
+            stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
         except (AttributeError, OSError, ValueError):
             pass
     if faulthandler.is_enabled():
@@ -59,3 +64,24 @@ def _own_number() -> int | None:
             return int(file.read().strip().removeprefix("energon-w"))
     except (OSError, ValueError):
         return None
+
+
+def _let_terminate_children() -> None:
+    """Workers ignore SIGTERM. Processes of multiprocessing that a function starts must not, because
+    terminate() sends it: a Pool would wait for ever. A signal that comes before the child has set
+    this is held back until then."""
+    masks = threading.local()
+
+    def before() -> None:
+        masks.own = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+    def after_in_parent() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.own)
+
+    def after_in_child() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.own)
+
+    os.register_at_fork(
+        before=before, after_in_parent=after_in_parent, after_in_child=after_in_child
+    )

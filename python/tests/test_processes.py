@@ -304,7 +304,11 @@ def test_ctrl_c_interrupts_a_wait_soon(texts: str) -> None:
     assert float(ran.out.split()[-1]) - sent[0] < 1.0, ran
 
 
-def test_prints_come_once(texts: str) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_prints_come_once(
+    texts: str, unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     code = """
         def work(sample):
             print("worker", sample["__key__"])
@@ -334,6 +338,22 @@ def test_subprocesses_and_pools_in_a_worker(texts: str) -> None:
                 block.close()
                 block.unlink()
         with loader_of(texts, Encoder(), num_workers=2) as loader:
+            print(len(numbers(list(loader))))
+    """
+    assert succeed(texts, code) == "60\n"
+
+
+def test_processes_of_a_function_can_be_terminated(texts: str) -> None:
+    code = """
+        import multiprocessing, time
+        def work(sample):
+            if sample["json"]["number"] == 7:
+                process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+                process.start()
+                process.terminate()
+                process.join(10)
+                assert process.exitcode == -15, process.exitcode
+        with loader_of(texts, Encoder(), num_workers=1) as loader:
             print(len(numbers(list(loader))))
     """
     assert succeed(texts, code) == "60\n"
