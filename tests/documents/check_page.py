@@ -17,7 +17,7 @@ LIMIT_SECONDS = 600
 # Flags of other programs that pages speak of.
 FOREIGN_FLAGS = {"--preset", "--build", "--test-dir", "--check", "--first-seed", "--count", "--target", "--help", "--version", "--lines",
                  "--only", "--repetitions", "--json", "--data", "--global-batch", "--signal", "--default-signal",
-                 "--claimed-samples", "--files"}
+                 "--claimed-samples", "--files", "--targets-only", "--loaders", "--works", "--workers", "--batches"}
 HEX = re.compile(r"\b[0-9a-f]{16}\b")
 NUMBER = re.compile(r"\d[\d,.]*")
 
