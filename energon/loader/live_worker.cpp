@@ -98,6 +98,7 @@ RingUnit LiveWorker::next_message() {
     unit = channel_->samples().read({.deadline = step, .peer_gone = gone});
     switch (unit.status) {
       case RingStatus::kItem:
+        around_.check.look_after_wait();  // the message stays until it is released
         return unit;
       case RingStatus::kTimedOut: {
         const std::uint64_t now = channel_->status().progress_count();

@@ -10,18 +10,19 @@ Deadline WaitCheck::step(Deadline deadline) {
   return std::min(deadline, deadline_after(kCheckInterval));
 }
 
-void WaitCheck::look() {
+void WaitCheck::look() { look_if(check_ && std::chrono::steady_clock::now() >= next_); }
+
+void WaitCheck::look_after_wait() { look_if(true); }
+
+void WaitCheck::look_if(bool is_due) {
   try {
     if (is_closed()) {
       throw Error(ErrorCode::kCancelled,
                   "the loader was closed: close() was called while this call waited; make a new "
                   "loader and restore its state");
     }
-    if (!check_) {
-      return;
-    }
-    if (const Deadline now = std::chrono::steady_clock::now(); now >= next_) {
-      next_ = now + kCheckInterval;
+    if (check_ && is_due) {
+      next_ = deadline_after(kCheckInterval);
       check_();
     }
   } catch (...) {

@@ -32,6 +32,9 @@ class WaitCheck {
   /// Called before each step of a wait. Calls the function if the last call is kCheckInterval ago.
   /// Throws what it throws, and Error (kCancelled) after close(); then has_ended_wait() holds.
   void look();
+  /// The same at once, after a wait whose event has come: what arrived during the wait then ends
+  /// the call, and not what the caller does with the result.
+  void look_after_wait();
 
   /// Makes each look() throw from now on. Never blocks.
   void close() noexcept { is_closed_.store(true, std::memory_order_release); }
@@ -49,6 +52,8 @@ class WaitCheck {
   [[noreturn]] void rethrow() const;
 
  private:
+  void look_if(bool is_due);
+
   const std::function<void()> check_;
   std::atomic<bool> is_closed_{false};
   bool has_ended_wait_ = false;

@@ -191,6 +191,30 @@ TEST_CASE_METHOD(ProcessFixture, "a check ends the wait for a slow worker, and n
   CHECK(found == expected);
 }
 
+TEST_CASE_METHOD(ProcessFixture, "an interrupt shortly before the batch comes ends the wait",
+                 "[loader][wait_check][fork]") {
+  const LoaderFixture fixture(slow_options(milliseconds(35)));  // 70 a batch, less than a look
+  std::atomic<bool> is_raised = false;
+  LoaderOptions options{.worker_config = {.num_workers = 1}};
+  options.wait_check = [&is_raised] {
+    if (is_raised.exchange(false)) {
+      throw Interrupt{1};
+    }
+  };
+  SavableDataLoader loader(fixture.pipeline(), options);
+  Labels labels = take(loader, 1);
+  std::thread signal([&is_raised] {
+    std::this_thread::sleep_for(milliseconds(20));
+    is_raised = true;
+  });
+  CHECK_THROWS_AS(loader.next(), Interrupt);
+  signal.join();
+  for (std::string& label : take(loader, 5)) {
+    labels.push_back(std::move(label));
+  }
+  CHECK(labels == take(*fixture.loader(1), 6));
+}
+
 TEST_CASE_METHOD(ProcessFixture, "a stream that is interrupted again and again is the same",
                  "[loader][wait_check][fork]") {
   for (const auto policy : kPolicies) {
