@@ -166,7 +166,9 @@ Keys decode_keys(ByteReader& reader) {
   const std::size_t count = reader.count(sizeof(std::uint32_t));
   const std::string_view encoded = reader.raw(count * sizeof(std::uint32_t));
   std::vector<std::uint32_t> lengths(count);
-  std::memcpy(lengths.data(), encoded.data(), encoded.size());
+  if (count > 0) {  // or both may be null
+    std::memcpy(lengths.data(), encoded.data(), encoded.size());
+  }
   const std::uint64_t total = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
   std::string_view characters = reader.raw(total);
   Keys keys;
