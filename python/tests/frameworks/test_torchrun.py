@@ -35,7 +35,9 @@ def main(path, folder, steps, workers):
         assert count.item() == dist.get_world_size()
         if steps and loader.save_state_rank().batch_index == steps:
             break
-    print(dist.get_rank(), *seen, flush=True)
+    line = " ".join(str(number) for number in [dist.get_rank(), *seen])
+    sys.stdout.write(line + "\\n")  # in one piece: ranks share the output
+    sys.stdout.flush()
     if not saved:
         torch.save(loader.state_dict(), folder / f"rank{config.rank}.pt")
     loader.close()
