@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -65,7 +66,8 @@ TEST_CASE("test_metadataset_few_samples_save_restore", "[recipes][fewsamp][fork]
       .checkpoint_every_batches = 1};
   energon::SavableDataLoader loader(make, options);
   for (int i = 0; i < 100; ++i) {
-    const auto key = loader.next().value().keys.front();
+    const energon::Sample sample = loader.next().value();
+    const std::string_view key = sample.keys.front();
     CHECK((key < "000100" || key > "000106"));
   }
   check_resumes(make, options, {3}, 5);

@@ -20,6 +20,8 @@
 #include "tests/energon/process/process_fixture.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/error_of.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -252,6 +254,9 @@ TEST_CASE_METHOD(ProcessFixture, "a loader that never ran, and one that failed, 
 
 TEST_CASE_METHOD(ProcessFixture, "a child that is forked while next() runs says that it is one",
                  "[loader][two_threads][fork]") {
+  if (ENERGON_ADDRESS_SANITIZER) {
+    return energon::testing::skip_case("what the thread in next() holds looks lost in the child");
+  }
   const LoaderFixture fixture(sleeping(milliseconds(500)));
   Waiting waiting(fixture, 1);
   waiting.begin();
