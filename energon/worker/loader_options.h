@@ -80,10 +80,10 @@ struct LoaderOptions {
   /// Called around both forks on the way to a worker: what an embedded interpreter needs.
   ForkHooks fork_hooks = {};
 
-  /// Called by the thread that is in a call of the loader, at most every 100 ms while it waits for
-  /// a worker; without workers, between two calls of functions of the pipeline. What it throws, of
-  /// any type, leaves the call (docs/processes.md): nothing is lost, and the next next() goes on.
-  /// It must not call the loader, except for close(). Never called in a worker. Empty: no check.
+  /// Called by the thread that is in a call of the loader: while it waits for a worker every 100 ms
+  /// and when the wait ends; without workers between two calls of functions of the pipeline. What
+  /// it throws, of any type, leaves the call (docs/processes.md): nothing is lost, the next next()
+  /// goes on. It must not call the loader, but for close(). Not called in workers. Empty: no check.
   std::function<void()> wait_check = nullptr;
 };
 
