@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 struct LoggedBatch {
   std::int64_t step = 0;
   std::int64_t rank = 0;
-  std::int64_t worker = -1;  ///< -1: delivered by the loader
+  std::optional<std::int64_t> worker;  ///< absent: delivered by the loader
   std::vector<std::string> keys;
 };
 
@@ -38,7 +38,7 @@ std::optional<LoggedBatch> to_batch(const Json& line) {
   }
   return LoggedBatch{.step = number_in(line, "idx"),
                      .rank = number_in(line, "r"),
-                     .worker = is_delivered ? -1 : number_in(line, "w"),
+                     .worker = is_delivered ? std::nullopt : std::optional(number_in(line, "w")),
                      .keys = keys_in(line).get<std::vector<std::string>>()};
 }
 
@@ -85,7 +85,7 @@ DeliveredOrder read_order(const std::vector<std::string>& files) {
       order.warnings.push_back(cut_line_warning(file));
     }
   }
-  const auto is_delivered = [](const LoggedBatch& batch) { return batch.worker < 0; };
+  const auto is_delivered = [](const LoggedBatch& batch) { return !batch.worker; };
   if (std::any_of(batches.begin(), batches.end(), is_delivered)) {
     std::erase_if(batches, [&](const LoggedBatch& batch) { return !is_delivered(batch); });
   }

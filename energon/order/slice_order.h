@@ -75,7 +75,11 @@ class SliceOrder final : public Order {
   void check_has_samples() const;
   bool excluded(std::int64_t index) const;
   std::int64_t length(std::int64_t slice) const;
+  bool can_be_open(std::int64_t slice, std::int64_t sample) const;
+  std::int64_t most_pending() const;
   void check_progress(const State& state, std::vector<std::string>& differences) const;
+  void check_opened(const State& state, const std::vector<std::int64_t>& open_slices,
+                    std::int64_t left, std::vector<std::string>& differences) const;
 
   const std::vector<std::int64_t> bounds_;
   const std::vector<std::int64_t> excluded_;

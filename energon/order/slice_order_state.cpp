@@ -53,6 +53,29 @@ State SliceOrder::save_state() const {
           {}};
 }
 
+bool SliceOrder::can_be_open(std::int64_t slice, std::int64_t sample) const {
+  if (slice == kNoSlice) {
+    return true;
+  }
+  if (slice < 0 || slice >= slice_count()) {
+    return false;
+  }
+  const auto i = static_cast<std::size_t>(slice);
+  return sample >= bounds_[i] && sample < bounds_[i + 1];
+}
+
+std::int64_t SliceOrder::most_pending() const {
+  switch (options_.shuffle_over_epochs.mode) {
+    case Mode::kReplacement:
+      return options_.parallel_slices;
+    case Mode::kEpochs:
+      return slice_count() * options_.shuffle_over_epochs.epochs;
+    case Mode::kNone:
+      break;
+  }
+  return slice_count();
+}
+
 void SliceOrder::check_state(const State& state, std::vector<std::string>& differences) const {
   const std::size_t before = differences.size();
   const auto wrong = [&differences](const std::string& what) {
@@ -71,24 +94,13 @@ void SliceOrder::check_state(const State& state, std::vector<std::string>& diffe
     return;
   }
   for (std::size_t i = 0; i < open.size(); i += 2) {
-    const std::int64_t slice = open[i];
-    const bool fits =
-        slice == kNoSlice || (slice >= 0 && slice < slice_count() &&
-                              open[i + 1] >= bounds_[static_cast<std::size_t>(slice)] &&
-                              open[i + 1] < bounds_[static_cast<std::size_t>(slice) + 1]);
-    if (!fits) {
+    if (const std::int64_t slice = open[i]; !can_be_open(slice, open[i + 1])) {
       wrong(fmt::format("open slice {} at sample {} does not exist", slice, open[i + 1]));
     }
   }
-  const std::int64_t pending_limit =
-      options_.shuffle_over_epochs.mode == Mode::kReplacement
-          ? options_.parallel_slices
-          : slice_count() * (options_.shuffle_over_epochs.mode == Mode::kEpochs
-                                 ? options_.shuffle_over_epochs.epochs
-                                 : 1);
   if (const std::int64_t offset = state.integer("pending_offset");
-      offset < 0 || offset > pending_limit) {
-    wrong(fmt::format("{} slices opened, there are {}", offset, pending_limit));
+      offset < 0 || offset > most_pending()) {
+    wrong(fmt::format("{} slices opened, there are {}", offset, most_pending()));
   }
   for (const char* name : {"epoch_started", "ties"}) {
     if (const std::int64_t value = state.rule(name); value != 0 && value != 1) {
@@ -101,8 +113,8 @@ void SliceOrder::check_state(const State& state, std::vector<std::string>& diffe
   }
 }
 
-// Checks that the generator of the epoch opened the open slices, and that the counts follow from
-// them. Requires: each value is possible by itself.
+// That the counts follow from the open slices, and these from the generator of the epoch. Requires:
+// each value is possible by itself.
 void SliceOrder::check_progress(const State& state, std::vector<std::string>& differences) const {
   const auto wrong = [&differences](const std::string& what) {
     differences.push_back("SliceOrder: " + what);
@@ -129,15 +141,26 @@ void SliceOrder::check_progress(const State& state, std::vector<std::string>& di
     }
     return;
   }
-  if (options_.shuffle_over_epochs.mode == Mode::kReplacement || slice_count() == 0) {
-    return;  // which slices were opened is no longer known
+  // Drawn with replacement: which slices were opened is no longer known.
+  if (options_.shuffle_over_epochs.mode != Mode::kReplacement && slice_count() != 0) {
+    check_opened(state, open_slices, left, differences);
   }
+}
+
+// That the generator of the epoch opened `open_slices`, of which `left` samples are to come.
+void SliceOrder::check_opened(const State& state, const std::vector<std::int64_t>& open_slices,
+                              std::int64_t left, std::vector<std::string>& differences) const {
+  const auto wrong = [&differences](const std::string& what) {
+    differences.push_back("SliceOrder: " + what);
+  };
+  const std::int64_t offset = state.integer("pending_offset");
+  const std::int64_t samples = state.integer("epoch_sample_count");
   WorkerRng rng(0);
   rng.restore(state.bytes("epoch_rng"));
   const std::vector<std::int64_t> pending = draw_pending(rng);
-  std::vector<std::int64_t> times(static_cast<std::size_t>(slice_count()),
-                                  0);  // how often each was opened
-  std::int64_t opened = 0;             // samples in them
+  // How often each was opened, and the samples in them.
+  std::vector<std::int64_t> times(static_cast<std::size_t>(slice_count()), 0);
+  std::int64_t opened = 0;
   for (std::int64_t i = 0; i < offset; ++i) {
     ++times[static_cast<std::size_t>(pending[static_cast<std::size_t>(i)])];
     opened += length(pending[static_cast<std::size_t>(i)]);

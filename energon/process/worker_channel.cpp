@@ -143,6 +143,27 @@ ChannelOptions options_of(const SharedMemory& memory) {
   return options;
 }
 
+// Writes the header, from which the worker learns the layout.
+ChannelHeader* new_header(SharedMemory& memory, const ChannelOptions& options) {
+  auto* const header = new (memory.data()) ChannelHeader{};
+  header->magic = kChannelMagic;
+  header->version = kChannelVersion;
+  header->total_bytes = memory.size();
+  header->prefetch_units = options.prefetch_units;
+  header->prefetch_bytes = options.prefetch_bytes;
+  header->sample_ring_bytes = options.sample_ring_bytes;
+  header->command_ring_bytes = options.command_ring_bytes;
+  header->result_ring_bytes = options.result_ring_bytes;
+  header->checkpoint_rings = options.checkpoint_rings;
+  header->checkpoint_slots = options.checkpoints.slots;
+  header->checkpoint_slot_bytes = options.checkpoints.slot_bytes;
+  header->arena_limit_bytes = options.arena.limit_bytes;
+  header->arena_reserve_bytes = options.arena.reserve_bytes;
+  header->arena_keep_free_bytes = options.arena.keep_free_bytes;
+  header->starvation_limit_ms = options.arena.starvation_limit.count();
+  return header;
+}
+
 }  // namespace
 
 std::uint64_t channel_footprint(const ChannelOptions& options) {
@@ -160,23 +181,7 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
   for (std::size_t i = 0; i < kBells; ++i) {
     doorbells_.push_back(std::make_shared<const Doorbell>());
   }
-  header_ = new (memory_->data()) ChannelHeader{};
-  header_->magic = kChannelMagic;
-  header_->version = kChannelVersion;
-  header_->total_bytes = memory_->size();
-  header_->prefetch_units = options.prefetch_units;
-  header_->prefetch_bytes = options.prefetch_bytes;
-  header_->sample_ring_bytes = options.sample_ring_bytes;
-  header_->command_ring_bytes = options.command_ring_bytes;
-  header_->result_ring_bytes = options.result_ring_bytes;
-  header_->checkpoint_rings = options.checkpoint_rings;
-  header_->checkpoint_slots = options.checkpoints.slots;
-  header_->checkpoint_slot_bytes = options.checkpoints.slot_bytes;
-  header_->arena_limit_bytes = options.arena.limit_bytes;
-  header_->arena_reserve_bytes = options.arena.reserve_bytes;
-  header_->arena_keep_free_bytes = options.arena.keep_free_bytes;
-  header_->starvation_limit_ms = options.arena.starvation_limit.count();
-
+  header_ = new_header(*memory_, options);
   const auto formatted = [this](std::uint64_t offset, std::uint64_t capacity) {
     SharedRange range = ring_range(memory_, offset, capacity);
     format_ring(range, capacity);

@@ -23,7 +23,7 @@ namespace {
 // The line of a JSONL file.
 FoundSample find_line(const std::string& path, const std::string& key, const FindOptions& options) {
   const auto dataset = std::make_shared<const JsonlDataset>(path, options.open.cache_dir);
-  std::int64_t index = -1;
+  std::int64_t index = 0;
   const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (error != std::errc() || stop != key.data() + key.size() || index < 0 ||
       index >= dataset->sample_count()) {

@@ -88,24 +88,40 @@ void check_count(const ByteReader& reader, std::uint64_t count, std::size_t most
   }
 }
 
-std::vector<SampleRef> unpack_bits(ByteReader& reader, std::size_t most) {
-  const Widths widths{reader.u8(), reader.u8(), reader.u8()};
-  const std::uint64_t count = reader.u64();
-  const std::int64_t least_index = reader.i64();
-  const std::uint64_t least_leaf = reader.u64();
-  const std::uint64_t least_repetition = reader.u64();
+// What stands before the bits.
+struct BitsHeader {
+  Widths widths;
+  std::uint64_t count;
+  std::int64_t least_index;
+  std::uint64_t least_leaf;
+  std::uint64_t least_repetition;
+};
+
+BitsHeader read_bits_header(ByteReader& reader, std::size_t most) {
+  const BitsHeader header{.widths = {reader.u8(), reader.u8(), reader.u8()},
+                          .count = reader.u64(),
+                          .least_index = reader.i64(),
+                          .least_leaf = reader.u64(),
+                          .least_repetition = reader.u64()};
+  const Widths& widths = header.widths;
   if (widths.index > kMostIndexBits || widths.leaf > kMostLeafBits ||
-      widths.repetition > kMostRepetitionBits || least_index < 0 || least_leaf > UINT32_MAX ||
-      least_repetition > UINT32_MAX) {
+      widths.repetition > kMostRepetitionBits || header.least_index < 0 ||
+      header.least_leaf > UINT32_MAX || header.least_repetition > UINT32_MAX) {
     reader.fail(fmt::format("numbers of {}, {} and {} bits from {}, {} and {} on", widths.index,
-                            widths.leaf, widths.repetition, least_index, least_leaf,
-                            least_repetition));
+                            widths.leaf, widths.repetition, header.least_index, header.least_leaf,
+                            header.least_repetition));
   }
-  check_count(reader, count, most);
-  if (reader.left() != 8 * word_count(count, widths)) {
-    reader.fail(fmt::format("{} references of {} bits do not fill {} bytes", count, widths.sum(),
-                            reader.left()));
+  check_count(reader, header.count, most);
+  if (reader.left() != 8 * word_count(header.count, widths)) {
+    reader.fail(fmt::format("{} references of {} bits do not fill {} bytes", header.count,
+                            widths.sum(), reader.left()));
   }
+  return header;
+}
+
+std::vector<SampleRef> unpack_bits(ByteReader& reader, std::size_t most) {
+  const auto [widths, count, least_index, least_leaf, least_repetition] =
+      read_bits_header(reader, most);
   std::vector<SampleRef> refs(count);
   BitReader bits(reader.raw(reader.left()));
   std::uint64_t all = 0;  // bits that are set in any sum

@@ -125,7 +125,7 @@ Config to_json(const FailureReport& report) {
   for (const FailedSample& sample : report.samples) {
     samples.push_back({{"dataset", printable(sample.dataset_path)},
                        {"shard", printable(sample.shard_name)},
-                       {"index", sample.index_in_shard.value_or(-1)},
+                       {"index", sample.index_in_shard ? Config(*sample.index_in_shard) : Config()},
                        {"key", printable(sample.key)}});
   }
   return {{"stage", printable(report.stage)},

@@ -32,6 +32,64 @@ Error other_count(const EarlierIndex& earlier, std::int64_t count, std::int64_t 
                {.path = earlier.file().path()});
 }
 
+// Finds keys that come more than once among keys that come in order, equal ones by row.
+class KeyRepeats {
+ public:
+  struct Named {
+    std::string key;
+    std::int64_t first_row = 0;
+  };
+
+  // At most `most_named` of them are named: those with the smallest rows.
+  explicit KeyRepeats(std::size_t most_named) : most_named_(most_named) {}
+
+  bool is_new(std::string_view key, std::int64_t row) {
+    if (first_row_ && key == last_key_) {
+      ++count_;
+      named_.emplace(row, Named{.key = last_key_, .first_row = *first_row_});
+      if (named_.size() > most_named_) {
+        named_.erase(std::prev(named_.end()));
+      }
+      return false;
+    }
+    last_key_ = key;
+    first_row_ = row;
+    return true;
+  }
+
+  std::int64_t count() const { return count_; }
+
+  // By the row of the repetition.
+  std::map<std::int64_t, Named> take_named() { return std::move(named_); }
+
+ private:
+  const std::size_t most_named_;
+  std::int64_t count_ = 0;
+  std::map<std::int64_t, Named> named_;
+  std::string last_key_;
+  std::optional<std::int64_t> first_row_;  // of last_key_
+};
+
+// The keys of an earlier index, one at a time, counted.
+class EarlierKeysInStep {
+ public:
+  explicit EarlierKeysInStep(const EarlierIndex& index) : keys_(index) { step(); }
+
+  // Empty at the end.
+  const std::optional<EarlierKeys::Key>& key() const { return key_; }
+  std::int64_t count() const { return count_; }
+
+  void step() {
+    key_ = keys_.next();
+    count_ += key_ ? 1 : 0;
+  }
+
+ private:
+  EarlierKeys keys_;
+  std::optional<EarlierKeys::Key> key_;
+  std::int64_t count_ = 0;
+};
+
 }  // namespace
 
 struct SampleIndexWriter::Trees {
@@ -127,49 +185,25 @@ RepeatedKeys SampleIndexWriter::finish(std::size_t most_named) {
 // Adds the keys to their index: those of the earlier index, which are in order, merged with the
 // sorted new ones.
 RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
-  RepeatedKeys repeated;
-  std::map<std::int64_t, std::pair<std::string, std::int64_t>> named;  // by row
-  std::string last_key;
-  std::int64_t first_row = 0;  // of last_key; rows count from 1
-  // False: the key is there already.
-  const auto is_new = [&](std::string_view key, std::int64_t row) {
-    if (first_row != 0 && key == last_key) {
-      ++repeated.count;
-      named.emplace(row, std::pair(last_key, first_row));
-      if (named.size() > most_named) {
-        named.erase(std::prev(named.end()));
-      }
-      return false;
-    }
-    last_key = key;
-    first_row = row;
-    return true;
-  };
-  std::optional<EarlierKeys> earlier;
-  std::optional<EarlierKeys::Key> next_earlier;
-  std::int64_t earlier_count = 0;
-  const auto step = [&] {
-    next_earlier = earlier->next();
-    earlier_count += next_earlier ? 1 : 0;
-  };
+  KeyRepeats repeats(most_named);
+  std::optional<EarlierKeysInStep> earlier;
   if (earlier_ != nullptr) {
     earlier.emplace(*earlier_);
-    step();
   }
   // Of equal keys, the earlier one has the smaller row.
   const auto add_earlier_up_to = [&](std::optional<std::string_view> key) {
-    while (next_earlier && (!key || next_earlier->key <= *key)) {
-      if (is_new(next_earlier->key, next_earlier->row)) {
-        trees_->samples_by_key.add(next_earlier->cell);
+    while (earlier && earlier->key() && (!key || earlier->key()->key <= *key)) {
+      if (repeats.is_new(earlier->key()->key, earlier->key()->row)) {
+        trees_->samples_by_key.add(earlier->key()->cell);
       }
-      step();
+      earlier->step();
     }
   };
   RowEncoder encoder;
   EncodedCells cell;
   trees_->keys.visit_in_order([&](std::string_view key, std::int64_t row) {
     add_earlier_up_to(key);
-    if (is_new(key, row)) {
+    if (repeats.is_new(key, row)) {
       encoder.add(key);
       encoder.add(row);
       cell.clear();
@@ -178,12 +212,13 @@ RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
     }
   });
   add_earlier_up_to(std::nullopt);
-  if (earlier_ != nullptr && earlier_count != earlier_->counts().samples) {
-    throw other_count(*earlier_, earlier_count, earlier_->counts().samples);
+  if (earlier && earlier->count() != earlier_->counts().samples) {
+    throw other_count(*earlier_, earlier->count(), earlier_->counts().samples);
   }
-  for (auto& [row, other] : named) {
-    repeated.named.push_back({.key = std::move(other.first),
-                              .first = position_of(other.second),
+  RepeatedKeys repeated{.count = repeats.count()};
+  for (auto& [row, other] : repeats.take_named()) {
+    repeated.named.push_back({.key = std::move(other.key),
+                              .first = position_of(other.first_row),
                               .again = position_of(row)});
   }
   return repeated;

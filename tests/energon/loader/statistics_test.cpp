@@ -144,12 +144,14 @@ TEST_CASE("statistics as JSON have the verdict and all numbers", "[loader][stati
                                             .stages = {reading(milliseconds(900))}});
   statistics.failures = {{.stage = "read", .shard_name = "a\x01.tar", .samples = 3}};
   statistics.newest_reports = {report_of(2)};
+  statistics.newest_reports[0].samples[0].index_in_shard.reset();
   const auto json = to_json(statistics);
   CHECK(json["verdict"]["limit"] == "cpu");
   CHECK(json["verdict"]["stage"] == "read");
   CHECK(json["workers"][1]["queue_depth"] == 2);
   CHECK(json["workers"][1]["stages"][0]["busy_seconds"] == 0.9);
   CHECK(json["failures"][0]["shard"] == "a\\x01.tar");
+  CHECK(json["newest_reports"][0]["samples"][0]["index"].is_null());
   CHECK(json["newest_reports"][0]["samples"][1]["index"] == 1);
   CHECK(json["newest_reports"][0]["code"] == "corrupt_data");
 }
