@@ -1,54 +1,94 @@
-"""Batches in page-locked memory: the option pin_memory."""
+"""Batches in page-locked memory: the option pin_memory.
+
+Note [Why batches are copied]
+The tensors are copied into memory of torch's allocator; the arenas of the workers are not
+registered with CUDA. An asynchronous copy to a device reads its source after the statement that
+began it, on a stream that only torch knows. Torch's allocator keeps its own memory until that copy
+is done. Of other memory it keeps no account, so the slot of a batch that was dropped would go back
+to its worker, which writes the next batch over bytes that are still to be read. docs/processes.md
+says what else speaks against it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import MutableMapping
 from typing import Any, Callable
 
 from ._sample import Item, field_names
 
 
+class Cuda:
+    """What pinning asks of torch."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._torch = torch
+
+    def is_available(self) -> bool:
+        return bool(self._torch.cuda.is_available())
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, self._torch.Tensor)
+
+    def pinned(self, tensor: Any) -> Any:
+        """A copy in page-locked memory, which is not used again before the copies to devices that
+        read it are done. A tensor that is pinned, on a device, or not dense is returned as it is."""
+        is_dense = tensor.layout is self._torch.strided
+        return tensor.pin_memory() if is_dense and tensor.device.type == "cpu" else tensor
+
+
 class Pinning:
-    """Called with each batch in the trainer: `finish` of it, with pinned tensors."""
+    """Called with each batch in the trainer: `finish` of it, with pinned tensors. A second call with
+    the same batch, after an interrupt, changes nothing more."""
 
     def __init__(self, finish: Callable[[Any], Any] | None) -> None:
         self._finish = finish
-        self._has_cuda: bool | None = None
+        self._has_begun = False
+        self._cuda: Cuda | None = None  # None: there is none
 
     def begin(self) -> None:
         """Call it before the first batch, but after the workers were forked. Without CUDA, warns
         once."""
-        if self._has_cuda is None:
-            import torch
-
-            self._has_cuda = torch.cuda.is_available()
-            if not self._has_cuda:
-                text = "pin_memory=True has no effect: torch finds no CUDA device"
-                warnings.warn(text, stacklevel=3)
+        if self._has_begun:
+            return
+        self._has_begun = True
+        cuda = Cuda()
+        if cuda.is_available():
+            self._cuda = cuda
+            return
+        text = "pin_memory=True has no effect: torch finds no CUDA device"
+        warnings.warn(text, stacklevel=3)
 
     def __call__(self, batch: Any) -> Any:
         if self._finish is not None:
             batch = self._finish(batch)
-        return pinned(batch) if self._has_cuda else batch
+        return batch if self._cuda is None else pinned(batch, self._cuda)
 
 
-def pinned(value: Any) -> Any:
-    """`value` with all torch tensors in page-locked memory. Batches, dataclasses, dicts and lists
-    are changed in place."""
-    if isinstance(value, dict):
-        for name, part in value.items():
-            value[name] = pinned(part)
-        return value
-    if isinstance(value, list):
-        value[:] = [pinned(part) for part in value]
-        return value
+def pinned(value: Any, cuda: Cuda) -> Any:
+    """`value` with all torch tensors in page-locked memory. Batches, dataclasses, mappings and
+    lists are changed in place. An object that has a function pin_memory() of its own is replaced by
+    what that returns, as in torch."""
+    if cuda.is_tensor(value):
+        return cuda.pinned(value)
+    method = getattr(type(value), "pin_memory", None)
+    if method is not None and method is not Item.pin_memory:
+        return value.pin_memory()
     if isinstance(value, tuple):
-        parts = [pinned(part) for part in value]
+        parts = [pinned(part, cuda) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
-    if isinstance(value, Item) or is_dataclass:
-        for name in value.keys() if isinstance(value, Item) else field_names(value):
-            object.__setattr__(value, name, pinned(getattr(value, name)))
-        return value
-    return value.pin_memory() if hasattr(value, "pin_memory") else value
+    if isinstance(value, MutableMapping):
+        for name in list(value):
+            value[name] = pinned(value[name], cuda)
+    elif isinstance(value, list):
+        value[:] = [pinned(part, cuda) for part in value]
+    elif isinstance(value, Item):
+        for name in value.keys():
+            object.__setattr__(value, name, pinned(getattr(value, name), cuda))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for name in field_names(value):
+            object.__setattr__(value, name, pinned(getattr(value, name), cuda))
+    return value

@@ -1,21 +1,19 @@
-"""What users of torch's DataLoader expect: options, epochs, pinned memory, states of jobs."""
+"""What users of torch's DataLoader expect: options, epochs, states of jobs."""
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import signal
 import subprocess
 import time
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from conftest import config, loader_of, processes_named, run_script, take
 
 import energon_cpp as energon
-from energon_cpp._pinning import pinned
 
 
 def keys(batches: list[Any]) -> list[list[str]]:
@@ -183,58 +181,6 @@ def test_finish_is_not_interrupted(texts: str) -> None:
 
     ran = run_script(code, texts, signal_after=interrupt)
     assert ran.code == 0 and ran.out.split("\n")[-2] == "3 True", ran
-
-
-class Fake:
-    """Stands for a tensor."""
-
-    def pin_memory(self) -> str:
-        return "pinned"
-
-
-class Pair(NamedTuple):
-    one: Any
-    two: Any
-
-
-@dataclasses.dataclass(frozen=True)
-class Frozen:
-    tensor: Any
-
-
-@dataclasses.dataclass(kw_only=True)
-class Mine(energon.Batch):
-    image: Any
-
-
-def test_what_is_pinned() -> None:
-    made = pinned(
-        {"a": [Fake(), 1], "b": (Fake(), "x"), "c": Pair(Fake(), None), "d": Frozen(Fake())}
-    )
-    assert made["a"] == ["pinned", 1] and made["b"] == ("pinned", "x")
-    assert made["c"] == Pair("pinned", None) and type(made["c"]) is Pair
-    assert made["d"] == Frozen("pinned")
-    batch = Mine(image=Fake(), __key__=["a"])
-    assert pinned(batch) is batch and batch.image == "pinned" and batch.__key__ == ["a"]
-
-
-def test_pin_memory(texts: str, num_workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-    with loader_of(texts, num_workers=num_workers, loader={"pin_memory": True}) as loader:
-        assert loader.pin_memory is True
-        if torch.cuda.is_available():
-            assert all(batch.json["number"].is_pinned() for batch in loader)
-            return
-        with pytest.warns(UserWarning, match="finds no CUDA") as seen:
-            assert len(list(loader)) == len(list(loader)) == len(loader)
-        assert len(seen) == 1
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor + 1000)
-    with loader_of(texts, num_workers=num_workers, loader={"pin_memory": True}) as loader:
-        numbers = torch.cat([batch.json["number"] for batch in loader])
-    assert sorted(numbers.tolist()) == list(range(1000, 1060))
-    basic = energon.get_loader(dataset_of(texts, num_workers), pin_memory=True)
-    assert int(next(iter(basic)).json["number"][0]) == 1000
 
 
 def test_progress_bars(texts: str) -> None:
