@@ -1,5 +1,6 @@
 #include "media/decode/sample_decoder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -67,7 +68,8 @@ Value SampleDecoder::decode_part(std::string_view name, const SharedBytes& part,
 void SampleDecoder::decode(Sample& sample, BufferAllocator& memory) const {
   try {
     for (auto& [name, value] : sample.fields) {
-      if (const auto* part = std::get_if<SharedBytes>(&value.base())) {
+      const auto* part = std::get_if<SharedBytes>(&value.base());
+      if (part != nullptr && is_wanted(name)) {
         value = decode_part(name, *part, memory);
       }
     }
@@ -77,6 +79,11 @@ void SampleDecoder::decode(Sample& sample, BufferAllocator& memory) const {
     }
     throw;
   }
+}
+
+bool SampleDecoder::is_wanted(std::string_view name) const {
+  const auto& parts = options_.parts;
+  return !parts || std::find(parts->begin(), parts->end(), name) != parts->end();
 }
 
 Value SampleDecoder::decode_av(const SharedBytes& part, BufferAllocator& memory) const {

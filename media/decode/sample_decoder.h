@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
@@ -36,6 +37,8 @@ struct SampleDecoderOptions {
   AvMode av = AvMode::kBytes;
   /// Parts whose names say nothing are decoded by their first bytes.
   bool guess_content = false;
+  /// decode() leaves parts with other names as they are. Absent: it decodes all.
+  std::optional<std::vector<std::string>> parts = std::nullopt;
   DecodeLimits limits = {};
 };
 
@@ -53,14 +56,15 @@ class SampleDecoder {
   /// the part in front.
   Value decode_part(std::string_view name, const SharedBytes& part, BufferAllocator& memory) const;
 
-  /// Replaces the bytes of each field of `sample` by decode_part(). Throws the same, with the
-  /// sample's key.
+  /// Replaces the bytes of each field of `sample` (SampleDecoderOptions::parts) by decode_part().
+  /// Throws the same, with the sample's key.
   void decode(Sample& sample, BufferAllocator& memory) const;
 
   /// What decode_part() takes the part for; nothing: it stays bytes.
   std::optional<ContentKind> kind_of(std::string_view name, ByteView content) const;
 
  private:
+  bool is_wanted(std::string_view name) const;
   Value decode_content(ContentKind kind, const SharedBytes& part, BufferAllocator& memory) const;
   Value decode_av(const SharedBytes& part, BufferAllocator& memory) const;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any, Iterator, Sequence, TypeVar
 
 from ._core import Origin, RestoreKey, SourceInfo, Sources
@@ -189,11 +190,22 @@ def _called(value: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, An
     return getattr(value, method)(*args, **kwargs) if hasattr(value, method) else value
 
 
+def url_of(sources: Sequence[SourceInfo]) -> str:
+    """Path of the file that the first of the sources is in."""
+    return os.path.join(sources[0].dataset_path, sources[0].shard_name)
+
+
 class CrudeSample(dict[str, Any]):
     """The parts of a sample as they are in the data, by name: a dict. It also has the entries
-    `__key__`, `__restore_key__`, `__subflavors__` and `__sources__`."""
+    `__key__`, `__restore_key__`, `__subflavors__` and `__sources__`; `sample["__url__"]`, the path
+    of its shard, is made when it is asked for."""
 
     __slots__ = ()
+
+    def __missing__(self, name: str) -> Any:
+        if name == "__url__" and "__sources__" in self:
+            return url_of(self["__sources__"])
+        raise KeyError(name)
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -3,10 +3,7 @@ the dataset, the worker configuration or the task encoder."""
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Callable, TypeVar
-
-F = TypeVar("F", bound=Callable[..., Any])
+from ._explained_options import explains_options
 
 _ELSEWHERE = {
     "batch_size": "say it to the dataset: get_train_dataset(..., batch_size=...)",
@@ -28,20 +25,7 @@ _ELSEWHERE = {
 }
 
 
-def explains_torch_options(function: F) -> F:
-    """Options of torch's DataLoader that `function` has not are a TypeError that says where the
-    setting lives."""
-
-    @functools.wraps(function)
-    def checked(*arguments: Any, **options: Any) -> Any:
-        for name in options:
-            if name in _ELSEWHERE:
-                raise TypeError(
-                    f"{function.__name__}() has no option '{name}': {_ELSEWHERE[name]}"
-                )
-        return function(*arguments, **options)
-
-    return checked  # type: ignore[return-value]
+explains_torch_options = explains_options(_ELSEWHERE)
 
 
 def check_in_order(in_order: bool) -> None:

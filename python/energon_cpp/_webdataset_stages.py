@@ -1,13 +1,37 @@
-"""What the methods of WebDataset do to a sample or a batch, and the collation of batches."""
+"""What the methods of WebDataset do to a sample or a batch, and the collation of batches.
+
+A stage may have a function needs(later): the parts that it and the stages behind it use, where
+`later` are the names that those behind it use of its result; None is all of them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 from typing import Any, Callable, Mapping, Sequence
 
 from ._errors import SkipSample
+from ._sample import url_of
 
 Function = Callable[[Any], Any]
+Names = frozenset[str]
+
+
+def needed_parts(stages: Sequence[Function]) -> Names | None:
+    """The parts that stages of samples use; None: perhaps all."""
+    needed: Names | None = None
+    for stage in reversed(stages):
+        needs = getattr(stage, "needs", None)
+        needed = None if needs is None else needs(needed)
+    return needed
+
+
+def _alternatives(names: Sequence[str]) -> Names:
+    return frozenset(name for choice in names for name in choice.split(";"))
+
+
+def has_one_of(sample: Mapping[str, Any], names: str) -> bool:
+    return any(name in sample or name == "__url__" for name in names.split(";"))
 
 
 def first_of(sample: Mapping[str, Any], names: str) -> Any:
@@ -15,6 +39,8 @@ def first_of(sample: Mapping[str, Any], names: str) -> Any:
     for name in names.split(";"):
         if name in sample:
             return sample[name]
+        if name == "__url__":
+            return url_of(sample["__sources__"])
     has = ", ".join(name for name in sample if not name.startswith("__"))
     raise KeyError(f"the sample has none of the parts '{names}'; it has: {has}")
 
@@ -22,9 +48,61 @@ def first_of(sample: Mapping[str, Any], names: str) -> Any:
 @dataclasses.dataclass(frozen=True)
 class ToTuple:
     names: tuple[str, ...]
+    missing_is_error: bool = True
 
     def __call__(self, sample: Any) -> tuple[Any, ...]:
-        return tuple(first_of(sample, name) for name in self.names)
+        if self.missing_is_error:
+            return tuple(first_of(sample, name) for name in self.names)
+        return tuple(
+            first_of(sample, name) if has_one_of(sample, name) else None for name in self.names
+        )
+
+    def needs(self, later: Names | None) -> Names:
+        return _alternatives(self.names)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExtractKeys:
+    """Patterns are compared with the names of parts, and with a dot in front of them."""
+
+    patterns: tuple[str, ...]
+    duplicate_is_error: bool
+    ignore_missing: bool
+
+    def __call__(self, sample: Any) -> tuple[Any, ...]:
+        names = [name for name in sample if not name.startswith("__")]
+        found = (self._matches(pattern, names) for pattern in self.patterns)
+        return tuple(sample[matches[0]] for matches in found if matches)
+
+    def _matches(self, choice: str, names: list[str]) -> list[str]:
+        patterns = choice.split(";")
+        matches = [
+            name
+            for name in names
+            if any(fnmatch.fnmatchcase(text, p) for p in patterns for text in (name, f".{name}"))
+        ]
+        if not matches and not self.ignore_missing:
+            raise KeyError(f"no part of the sample matches '{choice}'; it has: {', '.join(names)}")
+        if len(matches) > 1 and self.duplicate_is_error:
+            raise KeyError(f"several parts of the sample match '{choice}': {', '.join(matches)}")
+        return matches
+
+
+@dataclasses.dataclass(frozen=True)
+class Associate:
+    """Adds what a mapping or a function has for the key of the sample."""
+
+    source: Any
+
+    def __call__(self, sample: Any) -> Any:
+        key = sample["__key__"]
+        more = self.source(key) if callable(self.source) else self.source.get(key, {})
+        for name, value in more.items():
+            sample[name] = value
+        return sample
+
+    def needs(self, later: Names | None) -> Names | None:
+        return later
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +122,12 @@ class Rename:
         for new, names in self.new_names.items():
             renamed[new] = first_of(sample, names)
         return renamed
+
+    def needs(self, later: Names | None) -> Names | None:
+        if self.keeps_others and later is None:
+            return None
+        named = _alternatives(list(self.new_names.values()))
+        return named | ((later or Names()) - set(self.new_names) if self.keeps_others else Names())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +151,9 @@ class MapDict:
         for name, function in self.functions.items():
             value[name] = function(value[name])
         return value
+
+    def needs(self, later: Names | None) -> Names | None:
+        return None if later is None else later | set(self.functions)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,13 +30,15 @@ class SampleDecoder(FileStoreDecoder):
     "torchrgb8" (uint8) or "rgb8" (uint8, channels last); None: images stay bytes. av_decode:
     "AVDecoder": sound and video are AVDecoder objects; "torch": they are decoded whole; "bytes":
     they stay bytes. video_decode_audio: accepted; with "torch" the sound is always decoded.
-    guess_content: parts whose names say nothing are decoded by their first bytes.
+    guess_content: parts whose names say nothing are decoded by their first bytes. parts: names of
+    those that are decoded, others of crude samples stay bytes; None: all.
     """
 
     image_decode: str | None = "torchrgb"
     av_decode: str = "AVDecoder"
     video_decode_audio: bool = False
     guess_content: bool = False
+    parts: tuple[str, ...] | None = None
 
     def decode(self, fname: str, raw: Any) -> Any:
         """What the pipeline makes of a part called `fname` with the bytes `raw`."""
@@ -45,9 +47,12 @@ class SampleDecoder(FileStoreDecoder):
     def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
         """The sample with its parts decoded; its other entries as they are."""
         return {
-            name: value if name.startswith("__") else self.decode(name, value)
+            name: self.decode(name, value) if self._is_wanted(name) else value
             for name, value in sample.items()
         }
+
+    def _is_wanted(self, name: str) -> bool:
+        return not name.startswith("__") and (self.parts is None or name in self.parts)
 
     def config(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -74,6 +79,7 @@ class SampleDecoder(FileStoreDecoder):
             "av_tensors": self.av_decode == "torch",
             "av_decoders": self.av_decode == "AVDecoder",
             "guess_content": self.guess_content,
+            "decode_parts": self.parts,
         }
 
 

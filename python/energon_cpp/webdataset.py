@@ -18,11 +18,14 @@ folder.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from ._shard_paths import Urls, shards_path
+from ._webdataset_chain import Collation, WebDatasetChain, dataset_of
+from ._webdataset_names import explains_webdataset_options, no_such_method
 from ._webdataset_stages import (
-    Chain,
+    Associate,
+    ExtractKeys,
     Function,
     Map,
     MapDict,
@@ -32,51 +35,11 @@ from ._webdataset_stages import (
     ToTuple,
     collate,
 )
-from .datasets import Dataset, get_train_dataset, get_val_dataset
+from .datasets import Dataset
 from .decoder import SampleDecoder
 from .loader import get_savable_loader
 from .loaders import SavableDataLoader
-from .task_encoder import TaskEncoder
 from .worker_config import WorkerConfig, default_worker_config
-
-Collation = Callable[[list[Any]], Any]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Chain:
-    """What the methods of a WebDataset have said."""
-
-    path: str
-    num_workers: int | None = None
-    worker_config: WorkerConfig | None = None
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    shuffles_shards: bool | None = None
-    resamples: bool = False
-    shuffle_buffer: int = 0
-    decoder: SampleDecoder | None = None
-    sample_stages: tuple[Function, ...] = ()
-    batch_size: int | None = None
-    drops_last: bool = False
-    collation: Collation | None = None
-    batch_stages: tuple[Function, ...] = ()
-    repeats: bool = False
-    epoch: int | None = None
-    length: int | None = None
-
-
-class _Encoder(TaskEncoder[Any, Any, Any, Any]):
-    """The stages of a chain. Without functions of Python there is none that is not native."""
-
-    def __init__(self, chain: _Chain) -> None:
-        self.decoder = chain.decoder
-        stages: dict[str, Any] = {}
-        if chain.sample_stages:
-            stages["encode_sample"] = Chain(chain.sample_stages)
-        if chain.collation is not None:
-            stages["batch"] = chain.collation
-        if chain.batch_stages:
-            stages["encode_batch"] = Chain(chain.batch_stages)
-        vars(self).update(stages)
 
 
 class WebDataset:
@@ -95,6 +58,7 @@ class WebDataset:
     cache_dir: folder for the indexes of tars; None: the standard cache folder.
     """
 
+    @explains_webdataset_options
     def __init__(
         self,
         urls: Urls,
@@ -106,7 +70,7 @@ class WebDataset:
         on_error: str = "raise",
         cache_dir: str | None = None,
     ) -> None:
-        self._chain = _Chain(
+        self._chain = WebDatasetChain(
             path=shards_path(urls),
             num_workers=num_workers,
             worker_config=worker_config,
@@ -116,28 +80,57 @@ class WebDataset:
         )
         self._own_loader: SavableDataLoader | None = None
 
+    @explains_webdataset_options
     def shuffle(self, size: int) -> WebDataset:
         """Shards in random order, and samples through a buffer of `size`; 0: as they were."""
         self._check("shuffle", self._chain.batch_size is None, "before batched()")
         return self._with(shuffle_buffer=size)
 
-    def decode(self, image: str | None = None) -> WebDataset:
+    @explains_webdataset_options
+    def decode(
+        self, image: str | None = None, *more: Any, only: str | Sequence[str] | None = None
+    ) -> WebDataset:
         """Parts by their names: json, txt, cls, npy and others; images with a mode such as
-        "torchrgb", "torchrgb8" (torch tensors) or "rgb8" (NumPy arrays), else they stay bytes."""
+        "torchrgb", "torchrgb8" (torch tensors) or "rgb8" (NumPy arrays), else they stay bytes.
+        only: names of the parts that are decoded. If to_tuple() or rename(keep=False) follows, with
+        no map() or select() between them, only the parts that are used are decoded anyway."""
+        if more or callable(image):
+            raise TypeError(
+                f"decode() takes one mode of images, not {[image, *more]}: functions of yours for "
+                "single parts are map_dict(name=function) behind it"
+            )
         fits = not self._chain.sample_stages and self._chain.batch_size is None
         self._check("decode", fits, "before functions of samples; use map() for parts of your own")
-        return self._with(decoder=SampleDecoder(image_decode=image))
+        names = only.split() if isinstance(only, str) else only
+        parts = None if names is None else tuple(names)
+        return self._with(decoder=SampleDecoder(image_decode=image, parts=parts))
 
-    def to_tuple(self, *names: str) -> WebDataset:
+    @explains_webdataset_options
+    def to_tuple(self, *names: str, missing_is_error: bool = True) -> WebDataset:
         """A tuple of the parts. "jpg;png" is the first of them that the sample has; none is a
-        KeyError."""
+        KeyError, or None in the tuple. "__key__" is the key, "__url__" the path of the shard."""
         wanted = tuple(names[0].split()) if len(names) == 1 else names
-        return self._with_sample_stage("to_tuple", ToTuple(wanted))
+        return self._with_sample_stage("to_tuple", ToTuple(wanted, missing_is_error))
+
+    @explains_webdataset_options
+    def extract_keys(
+        self, *patterns: str, duplicate_is_error: bool = True, ignore_missing: bool = False
+    ) -> WebDataset:
+        """A tuple of the parts whose names match "*.jpg;*.png" and so on. None that matches a
+        pattern, or several, are a KeyError; or nothing in the tuple, or the first of them."""
+        stage = ExtractKeys(patterns, duplicate_is_error, ignore_missing)
+        return self._with_sample_stage("extract_keys", stage)
+
+    def associate(self, source: Mapping[str, Any] | Callable[[str], Any]) -> WebDataset:
+        """Adds to each sample the parts that `source` has for its key: a mapping, whose other keys
+        add nothing, or a function of the key."""
+        return self._with_sample_stage("associate", Associate(source))
 
     def rename(self, keep: bool = True, **new_names: str) -> WebDataset:
         """`rename(image="jpg;png")`: parts under new names. keep: whether the others stay."""
         return self._with_sample_stage("rename", Rename(new_names, keep))
 
+    @explains_webdataset_options
     def map(self, function: Function) -> WebDataset:
         """`function` of each sample, behind batched() of each batch; None leaves it out."""
         return self._with_stage(Map(function))
@@ -146,14 +139,17 @@ class WebDataset:
         """A function for each named part: `map_dict(json=len)`."""
         return self._with_stage(MapDict(functions))
 
+    @explains_webdataset_options
     def map_tuple(self, *functions: Function) -> WebDataset:
         """A function for each of the first entries of a tuple."""
         return self._with_stage(MapTuple(functions))
 
+    @explains_webdataset_options
     def select(self, predicate: Callable[[Any], Any]) -> WebDataset:
         """Leaves out what `predicate` is not true for."""
         return self._with_stage(Select(predicate))
 
+    @explains_webdataset_options
     def batched(
         self, size: int, collation_fn: Collation | None = collate, partial: bool = True
     ) -> WebDataset:
@@ -162,48 +158,35 @@ class WebDataset:
         natively. partial: whether the last batch of an epoch may be smaller."""
         self._check("batched", self._chain.batch_size is None, "once")
         self._check("batched", self._chain.epoch is None, "before with_epoch()")
+        self._check("batched", self._chain.slice_count is None, "before slice()")
         is_native = collation_fn is collate and not self._chain.sample_stages
         collation = None if is_native else collation_fn or list
         return self._with(batch_size=size, collation=collation, drops_last=not partial)
 
+    @explains_webdataset_options
     def repeat(self) -> WebDataset:
         """Begins the data again at its end: an epoch has no end, unless with_epoch() says it."""
         return self._with(repeats=True)
 
+    @explains_webdataset_options
     def with_epoch(self, count: int) -> WebDataset:
         """An epoch is `count` batches of this rank, or samples without batched(). The data begins
         again at its end, and the next epoch goes on where this one ended."""
         return self._with(epoch=count, repeats=True)
 
+    def slice(self, count: int) -> WebDataset:
+        """Only the first `count` batches of this rank in each epoch, or samples without batched().
+        For data in a fixed order: ValueError with shuffle() or repeat() when the data is opened."""
+        return self._with(slice_count=count)
+
+    @explains_webdataset_options
     def with_length(self, count: int) -> WebDataset:
         """What len() says. Without it, len() is the exact number of batches of this rank."""
         return self._with(length=count)
 
     def dataset(self, num_workers: int | None = None) -> Dataset:
         """For get_savable_loader() and get_loader()."""
-        chain = self._chain
-        mode = chain.decoder.image_decode if chain.decoder else None
-        options: dict[str, Any] = {
-            **chain.options,
-            "worker_config": self._worker_config(num_workers),
-            "batch_size": chain.batch_size,
-            "batch_drop_last": chain.drops_last,
-            "task_encoder": _Encoder(chain),
-            "tensors": "torch" if mode and mode.startswith("torch") else "numpy",
-        }
-        shuffles = chain.shuffles_shards
-        shuffles = chain.shuffle_buffer > 0 if shuffles is None else shuffles
-        if not (shuffles or chain.shuffle_buffer or chain.repeats or chain.resamples):
-            return get_val_dataset(chain.path, **options)
-        return get_train_dataset(
-            chain.path,
-            shuffle_buffer_size=chain.shuffle_buffer,
-            shuffle_over_epochs_multiplier=-1 if chain.resamples else 1 if shuffles else None,
-            parallel_shard_iters=None if shuffles or chain.resamples else 1,
-            repeat=chain.repeats or chain.resamples,
-            virtual_epoch_length=chain.epoch or 0,
-            **options,
-        )
+        return dataset_of(self._chain, self._worker_config(num_workers))
 
     def loader(self, num_workers: int | None = None, **options: Any) -> SavableDataLoader:
         """A loader with a position of its own; the options are those of get_savable_loader()."""
@@ -237,8 +220,14 @@ class WebDataset:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Called only for what the object does not have.
+            raise no_such_method(name)
+
     def __repr__(self) -> str:
-        default = _Chain(path="")
+        default = WebDatasetChain(path="")
         said = [
             f"{name}={value!r}"
             for name, value in vars(self._chain).items()

@@ -33,6 +33,7 @@ std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
   options.take("image_decode", image);
   options.take("av_tensors", av_tensors);
   options.take("guess_content", decoder.guess_content);
+  options.take("decode_parts", decoder.parts);
   if (!decodes) {
     return std::nullopt;
   }

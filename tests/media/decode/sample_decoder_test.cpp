@@ -95,6 +95,21 @@ TEST_CASE("sound and video stay bytes, or become tensors", "[media][sample_decod
   CHECK(sound.find("video") == nullptr);
 }
 
+TEST_CASE("only named parts of a sample are decoded", "[media][sample_decoder]") {
+  Sample sample;
+  sample.set("txt", bytes("fine"));
+  sample.set("json", bytes("{"));  // damaged, but nobody asks
+  sample.set("cls", bytes("7"));
+  SampleDecoder({.parts = {{"cls", "absent"}}}).decode(sample, heap_memory());
+  CHECK(sample.integer("cls") == 7);
+  CHECK(sample.bytes("txt").text() == "fine");
+  CHECK(sample.bytes("json").text() == "{");
+  SampleDecoder({.parts = std::vector<std::string>{}}).decode(sample, heap_memory());
+  CHECK(sample.bytes("txt").text() == "fine");
+  SampleDecoder({.parts = {{"txt"}}}).decode(sample, heap_memory());
+  CHECK(sample.text("txt") == "fine");
+}
+
 TEST_CASE("a part that cannot be decoded is named, with its sample", "[media][sample_decoder]") {
   Sample sample;
   sample.keys = {"000017"};
