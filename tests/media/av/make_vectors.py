@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes data/* and expected.h: tiny clips, and what the program ffmpeg decodes from them.
 
-Needs ffmpeg (5.1.9 of Debian 12 made the stored ones: x264 core 164, LAME 3.100, libopus, libvorbis,
-libvpx, libaom) and the Python package xxhash. Encoders of other versions make other files; the
-expectations are made from the files, so that they agree. With --keep the files are not made anew.
+Needs ffmpeg (5.1.9 of Debian 12 made the stored ones: x264 core 164, x265, LAME 3.100, libopus,
+libvorbis, libvpx, libaom) and the Python package xxhash. Encoders of other versions make other files;
+the expectations are made from the files, so that they agree. With --keep the files are not made anew.
 With a folder behind it (--shared FOLDER) expected_shared.h is made from that folder instead.
 """
 import pathlib
@@ -35,6 +35,9 @@ FILES = {
                          "-lag-in-frames", "10"],
     "vp9_opus.webm": VIDEO + STEREO + ["-c:v", "libvpx-vp9", "-b:v", "40k", "-g", "8", "-c:a",
                                        "libopus", "-b:a", "24k", "-ar", "48000"],
+    "hevc.mp4": VIDEO + ["-c:v", "libx265", "-preset", "slow", "-crf", "36", "-pix_fmt", "yuv420p",
+                         "-x265-params", "info=0:keyint=8:bframes=3:log-level=error"],
+    "av1.webm": VIDEO + ["-c:v", "libaom-av1", "-b:v", "40k", "-g", "8", "-cpu-used", "4"],
     "mono.mp3": MONO + ["-c:a", "libmp3lame", "-b:a", "32k"],
     "mono.ogg": MONO + ["-c:a", "libvorbis", "-b:a", "32k"],
     "mono_opus.ogg": MONO + ["-c:a", "libopus", "-b:a", "24k", "-ar", "48000"],
