@@ -3,13 +3,14 @@
     python add_licenses.py WHEEL FFMPEG_FOLDER
 
 They are those that Debian has in /usr/share/doc, of the packages of the libraries that module and
-program are linked with, and those of the small FFmpeg.
+program are linked with, and those of the small FFmpeg. SOURCES.txt names the source packages.
 """
 
 from __future__ import annotations
 
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -43,21 +44,45 @@ def package_of(path: str) -> str:
     return found.split(":")[0].split(",")[0]
 
 
+def source_of(package: str) -> str:
+    """The line of SOURCES.txt about an installed package."""
+    form = "-f=${source:Package} ${source:Version}"
+    source = subprocess.check_output(["dpkg-query", "-W", form, package], text=True)
+    return f"{package}: Debian's source package {source}\n"
+
+
+def of_ffmpeg(folder: pathlib.Path) -> tuple[dict[str, list[pathlib.Path]], str]:
+    """Licenses of what build_ffmpeg.sh made in `folder`, and its lines of SOURCES.txt."""
+    names = ("COPYING.LGPLv2.1", "LICENSE.md")
+    files = {
+        "ffmpeg": [folder / "source" / name for name in names],
+        "libdav1d6": [folder / "tools/usr/share/doc/libdav1d6/copyright"],
+    }
+    config = (folder / "source/ffbuild/config.mak").read_text()
+    (line,) = re.findall(r"^FFMPEG_CONFIGURATION=(.*)", config, re.MULTILINE)
+    options = " ".join(option for option in shlex.split(line) if "/" not in option)
+    versions = (folder / "built").read_text().split()[0].removesuffix(".dsc").replace("_", " ", 1)
+    dav1d = next(folder.glob("libdav1d6_*.deb")).name.split("_")[1]
+    text = f"ffmpeg: Debian's source package {versions}, built with {options}\n"
+    return files, f"{text}libdav1d6: Debian's source package dav1d {dav1d}\n"
+
+
 def main() -> None:
     wheel, ffmpeg = map(pathlib.Path, sys.argv[1:])
     libraries = linked_libraries(wheel)
     of_debian = {path for path in libraries if not path.startswith(str(ffmpeg.resolve()))}
-    files = {}
+    files: dict[str, list[pathlib.Path]] = {}
+    sources = ""
     if of_debian != libraries:
-        names = ("COPYING.LGPLv2.1", "LICENSE.md")
-        files["ffmpeg"] = [ffmpeg / "source" / name for name in names]
-        files["libdav1d6"] = [ffmpeg / "tools/usr/share/doc/libdav1d6/copyright"]
+        files, sources = of_ffmpeg(ffmpeg)
     packages = {package_of(path) for path in of_debian} | set(BUILT_IN)
-    for package in packages - set(NOT_BROUGHT):
+    for package in sorted(packages - set(NOT_BROUGHT)):
         files[package] = [pathlib.Path("/usr/share/doc") / package / "copyright"]
+        sources += source_of(package)
     with zipfile.ZipFile(wheel, "a", zipfile.ZIP_DEFLATED) as archive:
         info = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         folder = f"{info.removesuffix('METADATA')}licenses/third_party"
+        archive.writestr(f"{folder}/SOURCES.txt", sources)
         for package, texts in sorted(files.items()):
             for text in texts:
                 archive.writestr(f"{folder}/{package}/{text.name}", text.read_bytes())

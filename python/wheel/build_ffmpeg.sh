@@ -3,7 +3,7 @@
 #   python/wheel/build_ffmpeg.sh FOLDER
 # FOLDER/prefix gets the shared libraries and headers, with libdav1d. Decoders and demuxers are those of
 # ffmpeg_parts.txt; no encoders, no network, no part under the GPL. Nothing is installed on the system.
-# Does nothing when the same was built there before. Exit code 77 where it cannot be built.
+# Does nothing when the same was built there before. Exit code 77 where it cannot be had: not Debian, no network.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:?usage: build_ffmpeg.sh FOLDER}
@@ -13,6 +13,11 @@ prefix="$folder/prefix"
 give_up() {
   echo "SKIPPED: $1" >&2
   exit 77
+}
+fail() {
+  tail -20 "$2" >&2
+  echo "$1: $folder/${2#../}" >&2
+  exit 1
 }
 
 # apt of the same Debian, with sources, in a folder of its own.
@@ -59,9 +64,8 @@ if command -v ccache >/dev/null; then
 fi
 cd source
 PKG_CONFIG_PATH="$folder/tools" ./configure --prefix="$prefix" --cc="$compiler" --x86asmexe="$folder/tools/usr/bin/nasm" \
-  --enable-shared --disable-static --disable-programs --disable-doc --disable-debug --disable-autodetect --disable-everything \
-  --disable-avdevice --disable-avfilter --disable-postproc --disable-network --enable-zlib --enable-libdav1d \
-  "${parts[@]}" >../configure.log || give_up "FFmpeg cannot be configured: $folder/configure.log"
-make -j"${JOBS:-$(nproc)}" >../make.log 2>&1 || give_up "FFmpeg cannot be compiled: $folder/make.log"
-make install >>../make.log
+  --toolchain=hardened --enable-shared --disable-static --disable-programs --disable-doc --disable-debug --disable-autodetect \
+  --disable-everything --disable-avdevice --disable-avfilter --disable-postproc --disable-network --enable-zlib --enable-libdav1d \
+  "${parts[@]}" >../configure.log 2>&1 || fail "FFmpeg cannot be configured" ../configure.log
+{ make -j"${JOBS:-$(nproc)}" && make install; } >../make.log 2>&1 || fail "FFmpeg cannot be compiled" ../make.log
 echo "$mark" >../built

@@ -12,8 +12,8 @@ import sys
 import zipfile
 
 LIMIT_BYTES = 12_000_000
-# Large, or part of the security of the system, which must update it.
-FORBIDDEN = re.compile(r"libicu|libcrypto|libssl|libxml2|libx26[45]|libtorch|libpython")
+# Large, part of the security of the system, which must update it, or a second OpenMP runtime.
+FORBIDDEN = re.compile(r"libicu|libcrypto|libssl|libxml2|libx26[45]|libtorch|libpython|lib[gi]omp")
 NEEDED = ["energon_cpp/_core.pyi", "energon_cpp/py.typed", "energon_cpp/bin/energon"]
 
 

@@ -3,9 +3,11 @@
 option(ENERGON_PORTABLE "Link what a wheel for other machines can bring" OFF)
 
 # Before the libraries are looked for. Debian's shared libarchive brings libxml2 and with it 36 MB of ICU, for formats that are not read
-# here; of the static one only tar, zip, gzip and zstd are linked.
+# here; of the static one only tar, zip, gzip and zstd are linked. Neither module nor program resamples sound: libsoxr would bring
+# libgomp, a second OpenMP runtime beside that of torch.
 macro(energon_choose_portable_libraries)
   find_library(LibArchive_LIBRARY NAMES libarchive.a REQUIRED)
+  set(ENERGON_WITHOUT ${ENERGON_WITHOUT} SOXR)
 endmacro()
 
 # After that: what the static libarchive uses, and the library of SentencePiece, which is loaded and not linked.

@@ -16,11 +16,7 @@ give_up() {
 }
 rm -rf "$folder"
 python3 -m venv "$folder" >/dev/null 2>&1 || give_up "no virtual environment can be made"
-# Of torch only the package itself and what its import needs. Wheels that are at hand first: PyPI's need CUDA's libraries on x86-64.
-pip_install filelock typing_extensions sympy networkx jinja2 fsspec numpy pillow || give_up "what torch needs cannot be installed"
-pip_install --no-deps --no-index torch || pip_install torch --index-url https://download.pytorch.org/whl/cpu ||
-  pip_install --no-deps torch || give_up "torch cannot be installed"
-"$folder/bin/python" -c "import torch" >/dev/null 2>&1 || give_up "torch cannot be imported, probably for want of a CPU build"
+bash "$(dirname "$0")/../install_torch.sh" "$folder"
 pip_install --no-deps torchdata || give_up "torchdata cannot be installed"
 pip_install lightning accelerate transformers tqdm ipykernel jupyter_client pytest pytest-timeout ||
   give_up "the frameworks cannot be installed"

@@ -2,7 +2,7 @@
 # Makes the wheel, installs it into a fresh virtual environment and uses it where there is no compiler, no header and no library
 # besides those that every system with Python has (manylinux's list):
 #   python/tests/wheel/run.sh [WHEEL]     # without a wheel, python/make_wheel.sh makes one in build/portable
-# Exit code 77 where that cannot be done. WITHOUT_FFMPEG=1: the wheel has no sound and video. WITHOUT_TORCH=1: without the example.
+# Exit code 77 where that cannot be done. WITHOUT_FFMPEG=1: the wheel has no sound and video. WITHOUT_TORCH=1: without the examples.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 here=$root/python/tests/wheel
@@ -54,17 +54,18 @@ cd "$work"
 exec env -i ${WITHOUT_FFMPEG:+WITHOUT_FFMPEG=1} HOME="$work" TMPDIR="$work" PATH="$work/venv/bin" \
   "$work/venv/bin/python" -I -B "$work/use_wheel.py" "$work/data" "$system"
 HIDDEN
-cp "$here/use_wheel.py" "$work"
+cp "$here"/{use_wheel.py,import_cost.py,media_digests.py,media_digests.txt} "$work"
 hide=(unshare --mount)
 [ "$(id -u)" -eq 0 ] || hide=(unshare --user --map-root-user --mount)
 "${hide[@]}" true 2>/dev/null || give_up "folders of the system cannot be hidden: unshare is not allowed"
 timeout 300 "${hide[@]}" bash "$work/hidden.sh"
 
 if [ -z "${WITHOUT_TORCH:-}" ]; then
-  echo "== the example, with torch of PyPI"
-  if timeout 900 "$work/venv/bin/pip" install --quiet --no-input torch 2>/dev/null; then
-    (cd "$work" && timeout 300 "$work/venv/bin/python" "$root/python/examples/train.py")
-  else
-    echo "SKIPPED: pip cannot install torch"
+  echo "== the examples, with torch and Pillow"
+  if bash "$root/python/tests/install_torch.sh" "$work/venv"; then
+    for example in train train_from_energon webdataset_style; do
+      (cd "$work" && timeout 300 "$work/venv/bin/python" "$root/python/examples/$example.py") | tee "$work/said"
+      grep -q 'same .*: True$' "$work/said"  # losses or batches after a resume
+    done
   fi
 fi
