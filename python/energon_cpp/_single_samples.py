@@ -50,6 +50,7 @@ def _stage(function: Any, replaced: dict[str, Any], takes_batches: bool) -> dict
         "hands_on": False,
         "is_last": True,
         "takes_batches": takes_batches,
+        "draws": False,
         "failure_tolerance": None,
     }
 

@@ -21,7 +21,8 @@ _OF_PACKING = ["select_samples_to_pack", "pack_selected_samples"]
 def stages_of(
     encoder: Encoder, *, packs: bool, batched: bool, handler: ErrorHandler | None = None
 ) -> dict[str, Any]:
-    """The functions of the encoder as open_pipeline() takes them. handler: gets their failures."""
+    """The functions of the encoder as open_pipeline() takes them. handler: gets their failures.
+    Before functions with draws_nothing, which are ours, no random numbers are seeded."""
     used = _used(encoder, packs, batched)
     batched = batched or "batch_group_criterion" in used
     default: int | None = encoder.__default_failure_tolerance__
@@ -43,6 +44,7 @@ def stages_of(
             "hands_on": bool(after) and after[0] is not None,
             "is_last": not after,
             "takes_batches": name == "encode_batch",
+            "draws": handler is not None or not getattr(function, "draws_nothing", False),
             "failure_tolerance": get_failure_tolerance(marked or function, default),
         }
 

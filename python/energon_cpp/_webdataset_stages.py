@@ -1,14 +1,15 @@
 """What the methods of WebDataset do to a sample or a batch, and the collation of batches.
 
 A stage may have a function needs(later): the parts that it and the stages behind it use, where
-`later` are the names that those behind it use of its result; None is all of them.
+`later` are the names that those behind it use of its result; None is all of them. One that draws no
+random numbers, whatever the data are, has draws_nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Mapping, Sequence
 
 from ._errors import SkipSample
 from ._sample import url_of
@@ -49,6 +50,7 @@ def first_of(sample: Mapping[str, Any], names: str) -> Any:
 class ToTuple:
     names: tuple[str, ...]
     missing_is_error: bool = True
+    draws_nothing: ClassVar[bool] = True
 
     def __call__(self, sample: Any) -> tuple[Any, ...]:
         if self.missing_is_error:
@@ -68,6 +70,7 @@ class ExtractKeys:
     patterns: tuple[str, ...]
     duplicate_is_error: bool
     ignore_missing: bool
+    draws_nothing: ClassVar[bool] = True
 
     def __call__(self, sample: Any) -> tuple[Any, ...]:
         names = [name for name in sample if not name.startswith("__")]
@@ -111,6 +114,7 @@ class Rename:
 
     new_names: dict[str, str]
     keeps_others: bool
+    draws_nothing: ClassVar[bool] = True
 
     def __call__(self, sample: Any) -> dict[str, Any]:
         old = {name for names in self.new_names.values() for name in names.split(";")}
@@ -185,6 +189,10 @@ class Select:
 class Chain:
     stages: tuple[Function, ...]
 
+    @property
+    def draws_nothing(self) -> bool:
+        return all(getattr(stage, "draws_nothing", False) for stage in self.stages)
+
     def __call__(self, value: Any) -> Any:
         for stage in self.stages:
             value = stage(value)
@@ -199,6 +207,15 @@ def collate(samples: Sequence[Any]) -> Any:
     if isinstance(samples[0], (tuple, list)):
         return tuple(_column(list(parts)) for parts in zip(*samples, strict=True))
     return _column(list(samples))
+
+
+def as_list(samples: list[Any]) -> list[Any]:
+    """No collation."""
+    return samples
+
+
+for _function in (collate, as_list):
+    setattr(_function, "draws_nothing", True)
 
 
 def _column(values: list[Any]) -> Any:

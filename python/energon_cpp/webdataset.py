@@ -33,6 +33,7 @@ from ._webdataset_stages import (
     Rename,
     Select,
     ToTuple,
+    as_list,
     collate,
 )
 from .datasets import Dataset
@@ -160,7 +161,7 @@ class WebDataset:
         self._check("batched", self._chain.epoch is None, "before with_epoch()")
         self._check("batched", self._chain.slice_count is None, "before slice()")
         is_native = collation_fn is collate and not self._chain.sample_stages
-        collation = None if is_native else collation_fn or list
+        collation = None if is_native else collation_fn or as_list
         return self._with(batch_size=size, collation=collation, drops_last=not partial)
 
     @explains_webdataset_options

@@ -21,13 +21,14 @@ namespace energon::python {
 namespace {
 
 // {"call": function, "is_generator": bool, "hands_on": bool, "is_last": bool,
-// "takes_batches": bool}
+// "takes_batches": bool, "draws": bool}
 PythonFunction read_function(nb::handle spec) {
   return {.callable = nb::object(spec["call"]),  // the dict holds it
           .is_generator = nb::cast<bool>(spec["is_generator"]),
           .hands_on = nb::cast<bool>(spec["hands_on"]),
           .is_last = nb::cast<bool>(spec["is_last"]),
-          .takes_batches = nb::cast<bool>(spec["takes_batches"])};
+          .takes_batches = nb::cast<bool>(spec["takes_batches"]),
+          .draws = nb::cast<bool>(spec["draws"])};
 }
 
 PythonFunctions read_functions(const nb::dict& specs) {

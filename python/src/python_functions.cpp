@@ -20,8 +20,12 @@ namespace {
 
 using Items = std::shared_ptr<const ItemMaker>;
 
-// Gives the generators of random, numpy and torch a state that depends on the item only.
-void seed_random(CallRng& rng) {
+// Gives the generators of random, numpy and torch a state that depends on the item only, if
+// `function` may draw from them.
+void seed_random(const PythonFunction& function, CallRng& rng) {
+  if (!function.draws) {
+    return;
+  }
   static constinit PackageAttribute seed("_random", "seed");
   seed(rng.seed());
 }
@@ -51,7 +55,7 @@ class PythonGenerator {
 
   std::optional<Mapping> next() {
     return call_python([this]() -> std::optional<Mapping> {
-      seed_random(context_.rng());
+      seed_random(function_, context_.rng());
       PyObject* output = PyIter_Next(generator_.get());
       if (output == nullptr) {
         if (PyErr_Occurred() != nullptr) {
@@ -77,7 +81,7 @@ nb::object argument_of(const PythonFunction& function, const ItemMaker& items,
 MapFunction map_function(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](Sample sample, CallContext& context) {
     return call_python([&] {
-      seed_random(context.rng());
+      seed_random(function, context.rng());
       const nb::object argument = argument_of(function, *items, sample);
       sample.fields = fields_of(function.callable(argument), function, context.memory());
       return std::move(sample);
@@ -88,7 +92,7 @@ MapFunction map_function(const PythonFunction& function, Items items) {
 FlatMapFunction flat_map_function(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](Sample sample, CallContext& context) {
     auto generator = call_python([&] {
-      seed_random(context.rng());
+      seed_random(function, context.rng());
       const nb::object iterable = function.callable(argument_of(function, *items, sample));
       return std::make_shared<PythonGenerator>(nb::steal(PyObject_GetIter(iterable.ptr())),
                                                function, context);
@@ -113,7 +117,7 @@ SampleStage sample_stage(const PythonFunction& function, const Items& items) {
 Mapping call_with_samples(const PythonFunction& function, const ItemMaker& items,
                           std::span<const Sample> samples, CallContext& context) {
   return call_python([&] {
-    seed_random(context.rng());
+    seed_random(function, context.rng());
     const nb::list list = items_of(samples, items);
     return fields_of(function.callable(list), function, context.memory());
   });
@@ -128,7 +132,7 @@ BatchFunction batch_function(const PythonFunction& function, Items items) {
 BatchGenerator batch_generator(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](std::span<Sample> samples, CallContext& context) {
     auto generator = call_python([&] {
-      seed_random(context.rng());
+      seed_random(function, context.rng());
       const nb::object iterable = function.callable(items_of(samples, *items));
       return std::make_shared<PythonGenerator>(nb::steal(PyObject_GetIter(iterable.ptr())),
                                                function, context);
@@ -173,7 +177,7 @@ GroupFunction group_function(const PythonFunction& function, Items items) {
 CookFunction cook_function_of(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](Sample sample, CookContext& context) {
     return call_python([&] {
-      seed_random(context.rng());
+      seed_random(function, context.rng());
       const nb::object argument = items->sample(sample);
       sample.fields = fields_of(function.callable(argument), function, context.call().memory());
       return std::move(sample);
@@ -187,7 +191,7 @@ CookFunction cook_function_with_files(const PythonFunction& function, Items item
   return [function, items = std::move(items), paths = std::move(paths)](Sample sample,
                                                                         CookContext& context) {
     return call_python([&] {
-      seed_random(context.rng());
+      seed_random(function, context.rng());
       const auto leaf = static_cast<std::size_t>(samples_in(sample.restore_key).front().leaf);
       CookCall call(context, paths.at(leaf));
       const nb::object argument = items->sample(sample);

@@ -24,6 +24,8 @@ struct PythonFunction {
   /// No function of the core comes after it: arrays reach the trainer as what they are.
   bool is_last = false;
   bool takes_batches = false;
+  /// It may draw random numbers, which are seeded before each call.
+  bool draws = true;
 
   explicit operator bool() const { return callable.is_valid(); }
 };

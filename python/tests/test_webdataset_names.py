@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import copy
 import pathlib
+import random
 import re
 from typing import Any
 
 import pytest
-from conftest import write_tar
+from conftest import config, write_tar
 
 import energon_cpp as energon
+from energon_cpp import _random
 from energon_cpp import _webdataset_names as names
 from energon_cpp._webdataset_stages import (
     Associate, ExtractKeys, Map, MapDict, MapTuple, Rename, Select, ToTuple, needed_parts,
@@ -177,6 +179,49 @@ def test_options_that_there_are_not(texts: str) -> None:
         with pytest.raises(TypeError, match=text):
             call()
     assert len(base.batched(2, partial=False)) == 30, "what a method has, it takes"
+
+
+def test_only_functions_that_may_draw_are_seeded(
+    texts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    really = _random._seed_random
+    monkeypatch.setattr(_random, "_seed_random", lambda seed: (seeds.append(seed), really(seed)))
+
+    def seeded(dataset: energon.WebDataset) -> int:
+        seeds.clear()
+        assert list(dataset)
+        return len(seeds)
+
+    base = plain(texts).decode()
+    pairs = base.rename(a="txt").to_tuple("a", "json")
+    assert seeded(pairs.batched(4)) == seeded(pairs.batched(4, None)) == 0
+    assert seeded(base.extract_keys("*txt")) == 0
+    assert seeded(pairs.batched(4, lambda samples: samples)) == 15
+    assert seeded(pairs.batched(4).map(lambda batch: batch)) == 15
+    for drawing in (
+        base.map_dict(txt=len).to_tuple("txt"),
+        pairs.map_tuple(str),
+        base.select(len),
+        base.associate({}),
+        pairs.map(lambda pair: random.random()),
+    ):
+        assert seeded(drawing) == 60
+    heard = config(global_error_handler=energon.log_exception)
+    handled = plain(texts, worker_config=heard).decode().to_tuple("txt")
+    assert seeded(handled) == 60, "the handler may draw"
+
+
+def test_draws_behind_functions_that_are_not_seeded(texts: str, num_workers: int) -> None:
+    def draws(samples: list[Any]) -> Any:
+        return [random.random(), samples[0][0]]
+
+    chain = plain(texts, num_workers=num_workers).decode().to_tuple("txt").batched(4, draws)
+    with chain:
+        first = list(chain)
+        assert len({draw for draw, _ in first}) == len(first) >= 15
+    with plain(texts, num_workers=num_workers).decode().to_tuple("txt").batched(4, draws) as again:
+        assert list(again) == first
 
 
 def test_a_dataset_can_be_copied(texts: str) -> None:
