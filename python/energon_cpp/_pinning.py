@@ -35,14 +35,14 @@ class Cuda:
 
     def pinned(self, tensor: Any) -> Any:
         """A copy in page-locked memory, which is not used again before the copies to devices that
-        read it are done. A tensor that is pinned, on a device, or not dense is returned as it is."""
+        read it are done. A tensor that is pinned, on a device or not dense is returned as is."""
         is_dense = tensor.layout is self._torch.strided
         return tensor.pin_memory() if is_dense and tensor.device.type == "cpu" else tensor
 
 
 class Pinning:
-    """Called with each batch in the trainer: `finish` of it, with pinned tensors. A second call with
-    the same batch, after an interrupt, changes nothing more."""
+    """Called with each batch in the trainer: `finish` of it, with pinned tensors. A second call
+    with the same batch, after an interrupt, changes nothing more."""
 
     def __init__(self, finish: Callable[[Any], Any] | None) -> None:
         self._finish = finish

@@ -20,7 +20,7 @@ _METHODS = {
     "log_keys": "which_keys() and which_step() tell the samples of each step",
     "mcached": _NO_CACHE,
     "pipe": _STREAMS,
-    "rename_keys": "rename(image='jpg;png') takes the names of parts; extract_keys() takes patterns",
+    "rename_keys": "rename(image='jpg;png') takes names of parts; extract_keys() takes patterns",
     "rsample": "select(lambda sample: random.random() < p) draws the same samples in every run",
     "then": _STREAMS,
     "to_dict": "rename(keep=False, image='jpg;png') makes dicts of the named parts",
