@@ -53,6 +53,9 @@ std::optional<ContentKind> SampleDecoder::kind_of(std::string_view name, ByteVie
 
 Value SampleDecoder::decode_part(std::string_view name, const SharedBytes& part,
                                  BufferAllocator& memory) const {
+  if (options_.leaves_bytes) {
+    return Value(part);
+  }
   try {
     if (const auto inside = name_inside_gzip(name)) {
       return decode_part(*inside, expand_gzip(part.view, options_.limits, memory), memory);
@@ -66,6 +69,9 @@ Value SampleDecoder::decode_part(std::string_view name, const SharedBytes& part,
 }
 
 void SampleDecoder::decode(Sample& sample, BufferAllocator& memory) const {
+  if (options_.leaves_bytes) {
+    return;
+  }
   try {
     for (auto& [name, value] : sample.fields) {
       const auto* part = std::get_if<SharedBytes>(&value.base());

@@ -35,6 +35,8 @@ struct SampleDecoderOptions {
   /// A mode of images (image_mode_names()), or empty: images stay bytes.
   std::string image = "torchrgb";
   AvMode av = AvMode::kBytes;
+  /// Every part stays the bytes that it is.
+  bool leaves_bytes = false;
   /// Parts whose names say nothing are decoded by their first bytes.
   bool guess_content = false;
   /// decode() leaves parts with other names as they are. Absent: it decodes all.

@@ -79,8 +79,7 @@ def made_recipe(
     if decoder is not None and not isinstance(decoder, SampleDecoder):
         raise TypeError(f"decoder must be a SampleDecoder or None, not a {type(decoder).__name__}")
     _check_hooks(encoder)
-    if decoder is not None:
-        options = {**options, **decoder._options(), "typed": True}
+    options = {**options, **_decoding(encoder)}
     if options.get("tensors") is None:
         options["tensors"] = "torch" if "torch" in sys.modules else "energon"
     handler = worker_config.global_error_handler
@@ -92,6 +91,17 @@ def made_recipe(
     if log_path is not None:
         options["log_path"] = log_path
     return DatasetRecipe(os.fspath(path), training, worker_config, encoder, options)
+
+
+def _decoding(encoder: Encoder) -> dict[str, Any]:
+    """How parts become samples, and numbers of samples a batch."""
+    if encoder.decoder is not None:
+        options = {**encoder.decoder._options(), "typed": True}
+    elif encoder._as_energon:
+        options = {"decode": True, "leaves_bytes": True, "typed": True}
+    else:
+        options = {}
+    return options | {"lists_numbers": encoder._as_energon}
 
 
 def _check_hooks(encoder: Encoder) -> None:

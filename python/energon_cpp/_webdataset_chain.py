@@ -40,6 +40,8 @@ class WebDatasetChain:
 class _Encoder(TaskEncoder[Any, Any, Any, Any]):
     """The stages of a chain. Without functions of Python there is none that is not native."""
 
+    _as_energon = False
+
     def __init__(self, chain: WebDatasetChain) -> None:
         self.decoder = _decoder_of(chain)
         stages: dict[str, Any] = {}

@@ -49,6 +49,8 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
     #: Failures in a row that end the stream, for functions without @stateless(failure_tolerance=);
     #: 0: no limit; None: as the dataset was made.
     __default_failure_tolerance__: int | None = None
+    # Without a decoder, samples have their types, of bytes; numbers of samples are listed in batches.
+    _as_energon = True
 
     def cook_crude_sample(self, sample: Any, cooker: Cooker, aux: dict[str, Any]) -> T_sample:
         """Override it to change how all cookers are called. aux: the file stores, and `primary` and

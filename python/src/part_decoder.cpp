@@ -34,6 +34,7 @@ std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
   options.take("av_tensors", av_tensors);
   options.take("guess_content", decoder.guess_content);
   options.take("decode_parts", decoder.parts);
+  options.take("leaves_bytes", decoder.leaves_bytes);
   if (!decodes) {
     return std::nullopt;
   }

@@ -1,5 +1,6 @@
 #include "python/src/pipeline_object.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -61,8 +62,9 @@ PythonFunctions read_functions(const nb::dict& specs) {
 std::vector<std::string> types_of(const PipelineData& data) {
   std::vector<std::string> types;
   for (const PipelineLeaf& leaf : data.leaves) {
+    const std::string_view joined = leaf.is_crude() ? "" : "Sample";
     const bool is_typed = leaf.typed && leaf.typed->type != SampleType::kCrude;
-    types.emplace_back(is_typed ? class_name(leaf.typed->type) : "");
+    types.emplace_back(is_typed ? class_name(leaf.typed->type) : joined);
   }
   return types;
 }
@@ -113,6 +115,11 @@ void take_common(OptionReader& options, Options& common) {
     common.errors.standard.action = FailureAction::kSkip;
   }
   common.task_encoder.decoder = take_decoder(options);
+  bool lists_numbers = false;
+  options.take("lists_numbers", lists_numbers);
+  if (lists_numbers) {
+    common.task_encoder.batch = energon_batch;
+  }
   take_cache(options, common.task_encoder.cache);
 }
 
@@ -179,10 +186,23 @@ PipelineOfConfig order_of(std::shared_ptr<const PipelineData> data, Options opti
   };
 }
 
+// Parts that stay bytes need no stage if no dataset has typed samples.
+void leave_crude(PipelineData& data, TaskEncoder& encoder) {
+  const bool is_crude =
+      std::ranges::all_of(data.leaves, [](const PipelineLeaf& leaf) { return leaf.is_crude(); });
+  if (is_crude && encoder.decoder && encoder.decoder->leaves_bytes) {
+    encoder.decoder.reset();
+    for (PipelineLeaf& leaf : data.leaves) {
+      leaf.typed.reset();
+    }
+  }
+}
+
 template <class Options, class MakePipeline>
 PipelineObject make(PipelineData data, Options options, const Opening& opening,
                     MakePipeline make_pipeline) {
   PipelineObject made;
+  leave_crude(data, options.task_encoder);
   made.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
   if (opening.failure_handler) {
     options.errors.standard.handler = failure_handler(opening.failure_handler);

@@ -47,6 +47,23 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+@pytest.fixture(scope="session")
+def arrays(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three tars with 20 samples each: txt, npy (an int64 without dimensions, which a native batch
+    makes a tensor of)."""
+    numpy = pytest.importorskip("numpy")
+    folder = tmp_path_factory.mktemp("arrays")
+    for shard in range(3):
+        samples = []
+        for number in range(20 * shard, 20 * shard + 20):
+            file = io.BytesIO()
+            numpy.save(file, numpy.array(number))
+            parts = {"txt": f"text {number}".encode(), "npy": file.getvalue()}
+            samples.append((f"{number:04}", parts))
+        write_tar(folder / f"shard_{shard}.tar", samples)
+    return str(folder)
+
+
 def config(num_workers: int = 0, **more: Any) -> energon.WorkerConfig:
     return energon.WorkerConfig(**{"rank": 0, "world_size": 1, "num_workers": num_workers, **more})
 

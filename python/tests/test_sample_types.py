@@ -65,3 +65,82 @@ def test_every_type_of_the_library_has_a_class() -> None:
     for name in names:
         made = getattr(sample_types, f"{name}Sample")
         assert issubclass(made, energon.Sample) and made is getattr(energon, f"{name}Sample")
+
+
+def test_without_a_decoder_typed_samples_have_bytes(typed: str, num_workers: int) -> None:
+    class Undecoded(energon.DefaultTaskEncoder):
+        decoder = None
+        cookers = [energon.Cooker(lambda sample: 1 / 0)]  # not for typed samples
+
+        def encode_sample(self, sample: Any) -> Any:
+            assert type(sample) is energon.TextSample and type(sample.text) is bytes
+            return sample
+
+    with loader_of(typed, Undecoded(), num_workers=num_workers, split_part="train") as loader:
+        assert take(loader, 1)[0].text == [b"text 0", b"text 1", b"text 2", b"text 3"]
+
+
+def test_numbers_of_samples_are_listed_as_in_energon(typed: str, num_workers: int) -> None:
+    class Numbers(energon.DefaultTaskEncoder):
+        def encode_sample(self, sample: Any) -> Any:
+            number = int(sample.__key__)
+            nested = {"half": number / 2, "odd": number % 2 == 1}
+            return {"number": number, "nested": nested, "big": number + 2**40}
+
+    with loader_of(typed, Numbers(), num_workers=num_workers, split_part="train") as loader:
+        batch = take(loader, 1)[0]
+    assert batch["number"] == [0, 1, 2, 3] and batch["big"] == [2**40 + i for i in range(4)]
+    assert batch["nested"] == {"half": [0.0, 0.5, 1.0, 1.5], "odd": [False, True, False, True]}
+
+
+JOIN = """
+__module__: megatron.energon
+__class__: MetadatasetV2
+splits:
+  train:
+    join:
+    - {path: data}
+    - {path: other, subflavors: {other: true}}
+    joiner: {__module__: nowhere, __class__: Joined}
+"""
+
+
+def joined(typed: str, *kind: str) -> str:
+    """A metadataset that joins `typed` with a copy whose samples are of another kind."""
+    folder = pathlib.Path(typed).parent
+    shutil.copytree(typed, folder / "other", dirs_exist_ok=True)
+    command = [PROGRAM, "prepare", str(folder / "other"), "--split-parts", "train:.*"]
+    (folder / "other" / ".nv-meta" / "dataset.yaml").unlink()
+    command += ["--force-overwrite", "--no-progress", *kind]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    (folder / "joined.yaml").write_text(JOIN, encoding="utf-8")
+    command = [PROGRAM, "prepare", str(folder / "joined.yaml")]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return str(folder / "joined.yaml")
+
+
+def test_joined_typed_samples_have_the_fields_of_both(typed: str, num_workers: int) -> None:
+    fields = ("--field-map", "image=txt", "--field-map", "label=json[number]")
+    path = joined(typed, "--sample-type", "ImageClassificationSample", *fields)
+
+    class Sees(energon.DefaultTaskEncoder):
+        cookers = [energon.Cooker(lambda sample: 1 / 0)]  # not for typed samples
+
+        def encode_sample(self, sample: Any) -> Any:
+            assert isinstance(sample, energon.Sample)
+            assert sample.text == sample.image == f"text {sample.label}"
+            assert sample.__subflavors__ == {"kind": "text", "level": 3}
+            return sample
+
+    with loader_of(path, Sees(), num_workers=num_workers, split_part="train") as loader:
+        batch = take(loader, 1)[0]
+        again = loader.restore_sample(batch.__restore_key__)
+    assert batch.text == [f"text {i}" for i in range(4)] == again.text
+    assert batch.label == [0, 1, 2, 3] == again.label
+    assert len(batch.__sources__) == 8
+
+
+def test_a_join_of_typed_and_crude_samples_is_refused(typed: str) -> None:
+    path = joined(typed)
+    with pytest.raises(energon.UnsupportedError, match="sample type.*other"):
+        loader_of(path, split_part="train")

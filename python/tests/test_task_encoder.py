@@ -312,7 +312,7 @@ def test_parts_in_functions(texts: str, num_workers: int) -> None:
 
     with loader_of(texts, Looks(), num_workers=num_workers, tensors="numpy") as loader:
         batch = take(loader, 1)[0]
-    assert batch["size"].tolist() == [100, LARGE, 100, LARGE]
+    assert batch["size"] == [100, LARGE, 100, LARGE]
     assert batch["kind"] == ["bytes", "Buffer", "bytes", "Buffer"]
     assert batch["same"][1] == bytes([1]) * LARGE
 

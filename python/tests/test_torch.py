@@ -55,14 +55,14 @@ def test_tensors_arrive_as_they_were(texts: str, num_workers: int) -> None:
         assert torch.equal(got.to_dense(), tensor.detach().to_dense())
 
 
-def test_native_tensors_are_torch_tensors(texts: str, num_workers: int) -> None:
-    with loader_of(texts, num_workers=num_workers) as loader:
+def test_native_tensors_are_torch_tensors(arrays: str, num_workers: int) -> None:
+    with loader_of(arrays, num_workers=num_workers) as loader:
         batches = list(loader)
-    numbers = torch.cat([batch.json["number"] for batch in batches])
+    numbers = torch.cat([batch.npy for batch in batches])
     assert sorted(numbers.tolist()) == list(range(60))
     moved = batches[0].to(torch.float32)
-    assert moved.json["number"].dtype == torch.float32 and moved.txt == batches[0].txt
-    batches[0].json["number"] += 1  # may be written
+    assert moved.npy.dtype == torch.float32 and moved.txt == batches[0].txt
+    batches[0].npy += 1  # may be written
     assert type(batches[0]) is type(moved)
 
 

@@ -168,9 +168,9 @@ def test_large_parts_are_buffers(texts: str, num_workers: int) -> None:
     assert pickle.loads(pickle.dumps(large)) == bytes(large)
 
 
-def test_tensors_of_native_stages(texts: str, num_workers: int) -> None:
-    with loader_of(texts, num_workers=num_workers, tensors="energon") as loader:
-        tensor = take(loader, 3)[2].json["number"]
+def test_tensors_of_native_stages(arrays: str, num_workers: int) -> None:
+    with loader_of(arrays, num_workers=num_workers, tensors="energon") as loader:
+        tensor = take(loader, 3)[2].npy
     first = 8 if num_workers == 0 else 4
     numbers = list(range(first, first + 4))
     assert type(tensor) is energon.Tensor
@@ -186,13 +186,15 @@ def test_tensors_of_native_stages(texts: str, num_workers: int) -> None:
         tensor[4]
     again = pickle.loads(pickle.dumps(tensor))
     assert type(again) is energon.Tensor and again.tolist() == numbers
-    with loader_of(texts, num_workers=num_workers, tensors="numpy") as loader:
-        assert type(take(loader, 1)[0].json["number"]) is numpy.ndarray
+    with loader_of(arrays, num_workers=num_workers, tensors="numpy") as loader:
+        assert type(take(loader, 1)[0].npy) is numpy.ndarray
 
 
-def test_views_outlive_batch_and_loader_and_die_on_any_thread(texts: str, num_workers: int) -> None:
-    loader = loader_of(texts, num_workers=num_workers, tensors="energon")
-    tensors = [batch.json["number"] for batch in loader]
+def test_views_outlive_batch_and_loader_and_die_on_any_thread(
+    arrays: str, num_workers: int
+) -> None:
+    loader = loader_of(arrays, num_workers=num_workers, tensors="energon")
+    tensors = [batch.npy for batch in loader]
     views = [numpy.from_dlpack(tensor) for tensor in tensors]
     loader.close()
     del loader, tensors

@@ -25,6 +25,25 @@ Value stack_values(const std::string& field, List values, std::span<const std::s
   fail_kinds(field, values, owners, "only tensors and numbers can be stacked");
 }
 
+Value pad_tensors(const TensorGroup& group, BufferAllocator& memory) {
+  return pad_stack_tensors(group, 0, memory);
+}
+
+Value padded_or_listed(const std::string& field, List values,
+                       std::span<const std::string_view> owners, BufferAllocator& memory) {
+  if (values.empty()) {
+    return Value(std::move(values));
+  }
+  if (all_are<Mapping>(values)) {
+    return Value(
+        batch_mappings(pointers<Mapping>(values), owners, field + ".", padded_or_listed, memory));
+  }
+  if (all_are<Tensor>(values)) {
+    return to_tensor(field, values, owners, pad_tensors, memory).value();
+  }
+  return Value(std::move(values));
+}
+
 }  // namespace
 
 Mapping list_fields(std::span<Sample> samples) {
@@ -40,9 +59,7 @@ Mapping concat_fields(std::span<Sample> samples, CallContext& context) {
 }
 
 Mapping generic_batch(std::span<Sample> samples, CallContext& context) {
-  const TensorsFunction pad = [](const TensorGroup& group, BufferAllocator& memory) -> Value {
-    return pad_stack_tensors(group, 0, memory);
-  };
+  const TensorsFunction pad = pad_tensors;
   return batch_fields(
       samples,
       [&pad](const std::string& field, List values, std::span<const std::string_view> owners,
@@ -50,6 +67,10 @@ Mapping generic_batch(std::span<Sample> samples, CallContext& context) {
         return generic_values(field, std::move(values), owners, pad, memory);
       },
       context.memory());
+}
+
+Mapping energon_batch(std::span<Sample> samples, CallContext& context) {
+  return batch_fields(samples, padded_or_listed, context.memory());
 }
 
 Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners,

@@ -73,8 +73,11 @@ Mapping concat_fields(std::span<Sample> samples, CallContext& context);
 
 /// Decides by the kind of the values: tensors are padded with 0 and stacked, integers, numbers and
 /// truth values become a tensor, mappings are batched field by field, everything else is listed.
-/// Like TaskEncoder.batch in Energon.
 Mapping generic_batch(std::span<Sample> samples, CallContext& context);
+
+/// The same, but integers, numbers and truth values are listed, too, as TaskEncoder.batch of
+/// Energon does.
+Mapping energon_batch(std::span<Sample> samples, CallContext& context);
 
 /// Joins the values of one field as concat_fields() does, and mappings field by field. `owners` has
 /// a name for each value, used in errors. The result lies in `memory`.

@@ -36,6 +36,11 @@ struct LeafSlicing {
 };
 
 struct PipelineLeaf {
+  /// Whether a cooker makes its samples, where there are cookers.
+  bool is_crude() const {
+    return typed_columns.empty() && (!typed || typed->type == SampleType::kCrude);
+  }
+
   std::shared_ptr<const LeafDataset> dataset = nullptr;
   std::string name = {};  ///< for messages: the path
   /// Length as Energon counts it: samples in the split. For a subset, samples of the whole dataset;
@@ -51,6 +56,9 @@ struct PipelineLeaf {
   /// What is made of the parts after decoding them (wrappers/stages/typed_samples.h).
   /// Absent: samples have their parts.
   std::optional<TypedSamples> typed = std::nullopt;
+  /// Of a join of typed samples: what each of its datasets has. A joined sample has the fields of
+  /// all of them; read samples have a mapping with the parts of each. `typed` is then crude.
+  std::vector<TypedSamples> typed_columns = {};
   StoreFactory primary = nullptr;  ///< the dataset's own files; absent: no access by name
   std::map<std::string, StoreFactory> aux = {};
 };

@@ -11,6 +11,7 @@
 #include "io/recipe/join_source.h"
 #include "io/recipe/recipe.h"
 #include "io/recipe/typed_yaml.h"
+#include "wrappers/stages/typed_samples.h"
 
 namespace energon {
 namespace {
@@ -138,24 +139,49 @@ class Opener {
                                              .part_filter = yaml.part_filter});
   }
 
-  // The parts of a join belong to several datasets, so one field map cannot name them.
-  static TypedSamples crude_join(const LeafReference& reference) {
-    for (std::size_t i = 0; i < reference.columns.size(); ++i) {
-      const TypedSamples samples = typed_samples_of(reference.column_yaml.at(i));
-      if (samples.type != SampleType::kCrude) {
+  // What the datasets of a join have, if they are typed. Crude samples have no fields that could be
+  // told from those of the other datasets.
+  static std::vector<TypedSamples> columns_of(const LeafReference& reference) {
+    std::vector<TypedSamples> columns;
+    std::size_t crude = 0;
+    for (const DatasetYaml& yaml : reference.column_yaml) {
+      columns.push_back(typed_samples_of(yaml));
+      crude += columns.back().type == SampleType::kCrude ? 1 : 0;
+    }
+    if (crude == columns.size()) {
+      return {};
+    }
+    for (std::size_t i = 0; crude > 0 && i < columns.size(); ++i) {
+      if (columns[i].type == SampleType::kCrude) {
         throw Error(ErrorCode::kUnsupported,
-                    fmt::format("the join has a dataset of {}, but only crude samples can be "
-                                "joined: read this data with typed = false and cook it",
-                                class_name(samples.type)),
+                    "a join has datasets with crude samples, such as this one, and datasets with a "
+                    "sample type: give all of them a sample type, or none",
                     {.path = reference.columns[i].path});
       }
     }
-    return {};
+    return columns;
   }
 
   void open_join(const LeafReference& reference, PipelineLeaf& leaf) {
+    std::vector<DatasetYaml> yaml = reference.column_yaml;
+    JoinFunction function = joiner(reference);
     if (options_.typed) {
-      leaf.typed = crude_join(reference);
+      leaf.typed.emplace();
+      leaf.typed_columns = columns_of(reference);
+      for (std::size_t i = 0; i < yaml.size(); ++i) {
+        apply(leaf.typed_columns.empty() ? TypedSamples() : leaf.typed_columns[i], yaml[i]);
+      }
+      if (!leaf.typed_columns.empty() && function) {
+        throw Error(ErrorCode::kUnsupported,
+                    fmt::format("'{}' of DataOptions::joiners gets parts, but the datasets of the "
+                                "join have a sample type: read this data with typed = false",
+                                printable(reference.joiner.name)),
+                    {.path = reference.path});
+      }
+      if (!leaf.typed_columns.empty()) {
+        function = parts_by_column;
+        leaf.subflavors = reference.columns.front().subflavors->dump();
+      }
     }
     const std::size_t warnings = data_.warnings.size();
     const std::size_t broken = data_.broken.size();
@@ -166,13 +192,12 @@ class Opener {
       for (std::size_t i = 0; i < reference.columns.size(); ++i) {
         const JoinColumn& column = reference.columns[i];
         columns.push_back(webdataset(column.path, column.split_part, column.split_config,
-                                     std::nullopt, leaf.subflavors, reference.column_yaml.at(i),
+                                     std::nullopt, leaf.subflavors, yaml.at(i),
                                      CheckShards::kAtOpening));
       }
       leaf.length = columns.front()->sample_count();
       leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
-      leaf.dataset =
-          std::make_shared<const JoinedDataset>(reference, std::move(columns), joiner(reference));
+      leaf.dataset = std::make_shared<const JoinedDataset>(reference, std::move(columns), function);
     });
   }
 

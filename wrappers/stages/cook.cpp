@@ -20,8 +20,7 @@ class Kitchen {
       : cache_options_(cache) {
     validate(cache);
     for (const PipelineLeaf& leaf : leaves) {
-      const bool is_crude = !leaf.typed || leaf.typed->type == SampleType::kCrude;
-      places_.push_back({.leaf = leaf, .cook = is_crude ? choose(cookers, leaf) : nullptr});
+      places_.push_back({.leaf = leaf, .cook = leaf.is_crude() ? choose(cookers, leaf) : nullptr});
     }
   }
 

@@ -160,13 +160,62 @@ void TypedSampleMaker::make(Sample& sample, BufferAllocator& memory) const {
   sample.fields = std::move(fields);
 }
 
+Mapping parts_by_column(std::vector<JoinedColumn> columns) {
+  Mapping parts;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].sample) {
+      parts.emplace_back(std::to_string(i), Value(std::move(columns[i].sample->fields)));
+    }
+  }
+  return parts;
+}
+
+namespace {
+
+// Makes the samples of one leaf.
+class LeafMaker {
+ public:
+  LeafMaker(const PipelineLeaf& leaf, const SampleDecoder& decoder)
+      : is_join_(!leaf.typed_columns.empty()) {
+    for (const TypedSamples& column : leaf.typed_columns) {
+      makers_.emplace_back(column, decoder);
+    }
+    if (!is_join_) {
+      makers_.emplace_back(leaf.typed.value_or(TypedSamples()), decoder);
+    }
+  }
+
+  void make(Sample& sample, BufferAllocator& memory) const {
+    if (!is_join_) {
+      makers_.front().make(sample, memory);
+      return;
+    }
+    std::vector<JoinedColumn> columns;
+    for (auto& [number, parts] : sample.fields) {
+      Sample column{.keys = sample.keys,
+                    .restore_key = {},
+                    .fields = std::move(std::get<Mapping>(parts.base())),
+                    .sources = {}};
+      makers_.at(std::stoul(number)).make(column, memory);
+      columns.push_back({.sample = std::move(column)});
+    }
+    sample.fields = merge_columns(std::move(columns));
+  }
+
+ private:
+  bool is_join_;
+  std::vector<TypedSampleMaker> makers_;
+};
+
+}  // namespace
+
 MapFunction typed_samples(const SampleDecoderOptions& options,
                           const std::vector<PipelineLeaf>& leaves, MapFunction next) {
   const SampleDecoder decoder(options);
-  std::vector<TypedSampleMaker> makers;
+  std::vector<LeafMaker> makers;
   for (const PipelineLeaf& leaf : leaves) {
     try {
-      makers.emplace_back(leaf.typed.value_or(TypedSamples()), decoder);
+      makers.emplace_back(leaf, decoder);
     } catch (Error& error) {
       error.with({.path = leaf.name});
       throw;

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "energon/read/joined_dataset.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "io/recipe/field_map.h"
@@ -33,6 +34,9 @@ class TypedSampleMaker {
   TypedSamples samples_;
   SampleDecoder decoder_;
 };
+
+/// The parts of each dataset of a join apart: a JoinFunction for leaves with typed_columns.
+Mapping parts_by_column(std::vector<JoinedColumn> columns);
 
 /// A function that makes the samples of each leaf what PipelineLeaf::typed says (decodes their
 /// parts, if it says nothing), and gives the result to `next`, if there is one. Throws Error
