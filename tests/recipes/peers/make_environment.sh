@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
 # Makes a virtual environment with the real Megatron-Energon in a folder, or finds it there. Exit code
-# 77 where it cannot be had: no network, no CPU build of torch.
+# 77 where it cannot be had: no network, no CPU build of torch. PEERS_PYTHON: a Python that
+# has it, so that nothing is made.
 set -euo pipefail
 folder=${1:?usage: make_environment.sh FOLDER}
 version=7.4.1
 
+if [ -n "${PEERS_PYTHON:-}" ]; then
+  "$PEERS_PYTHON" -c "import megatron.energon" > /dev/null 2>&1 && exit 0
+  echo "SKIPPED: $PEERS_PYTHON cannot import megatron-energon"
+  exit 77
+fi
 works() { "$folder/bin/python" -c "import megatron.energon" > /dev/null 2>&1; }
 works && exit 0
 
