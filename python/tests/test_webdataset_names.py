@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import pytest
-from conftest import config, write_tar
+from conftest import config, loader_of, write_tar
 
 import energon_cpp as energon
 from energon_cpp import _random
@@ -63,6 +63,23 @@ def test_only_parts_that_are_used_are_decoded(damaged: energon.WebDataset) -> No
     for dataset in everything:
         with pytest.raises(energon.CorruptDataError, match="part '(json|jpg)'"):
             list(dataset)
+
+
+def test_a_decoder_of_some_parts(texts: str, num_workers: int) -> None:
+    some = energon.SampleDecoder(parts=("txt",))
+    decoded = some({"txt": b"a", "json": b"{", "__key__": b"k"})
+    assert decoded == {"txt": "a", "json": b"{", "__key__": b"k"}
+
+    class Encoder(energon.DefaultTaskEncoder):
+        decoder = some
+
+    with loader_of(texts, Encoder(), num_workers=num_workers, batch_size=None) as loader:
+        for sample in loader:
+            number = int(sample["__key__"])
+            assert sample["txt"] == f"text {number}" and sample["json"].startswith(b"{")
+    with pytest.raises(TypeError, match="option 'decode_parts' cannot be"):
+        bad = energon.SampleDecoder(parts=3)  # type: ignore[arg-type]
+        bad.decode("a.txt", b"")
 
 
 def test_which_parts_are_used() -> None:
