@@ -33,10 +33,14 @@ else
 fi
 export PATH=$tools/bin:$PATH
 export CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)}
+# What was found when the folder was configured is kept there.
+configured="${options[*]} $(cat "$folder/ffmpeg/built" 2>/dev/null || true)"
+[ "$(cat "$folder/configured" 2>/dev/null)" = "$configured" ] || rm -rf "$folder/cmake"
+echo "$configured" >"$folder/configured"
 rm -rf "$folder/plain" "$folder/dist"
 pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$folder/plain" -C "build-dir=$folder/cmake" \
   -C cmake.define.ENERGON_PORTABLE=ON "${options[@]}" ./python
 plain=$(ls "$folder"/plain/energon_cpp-*.whl)
 python python/wheel/add_licenses.py "$plain" "$folder/ffmpeg"
-auditwheel repair --wheel-dir "$folder/dist" "$plain"
+auditwheel repair -z 9 --wheel-dir "$folder/dist" "$plain"
 python python/wheel/check_wheel.py "$folder"/dist/energon_cpp-*.whl

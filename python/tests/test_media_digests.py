@@ -1,4 +1,4 @@
-"""The normal build decodes media as wheel/media_digests.txt says, with which a wheel is compared."""
+"""The normal build decodes media as wheel/media_digests.txt says; a wheel is compared with that."""
 
 from __future__ import annotations
 

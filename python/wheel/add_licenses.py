@@ -20,7 +20,8 @@ import zipfile
 BUILT_IN = ["libarchive-dev", "libboost1.74-dev", "libcli11-dev", "libsentencepiece0"]
 BUILT_IN += ["nlohmann-json3-dev"]
 # Of the system on which a wheel is installed.
-NOT_BROUGHT = ["libc6", "libgcc-s1", "libstdc++6"]
+NOT_BROUGHT = ["libc6", "libgcc-s1", "libstdc++6", "zlib1g"]
+LONG_TEXT = 100_000
 
 
 def linked_libraries(wheel: pathlib.Path) -> set[str]:
@@ -37,11 +38,21 @@ def linked_libraries(wheel: pathlib.Path) -> set[str]:
 
 def package_of(path: str) -> str:
     """The Debian package with the library; dpkg knows some by the path before /usr was merged."""
-    name = pathlib.Path(path).name
-    found = subprocess.run(["dpkg", "-S", f"*/{name}"], capture_output=True, text=True).stdout
-    if not found:
-        sys.exit(f"{path} belongs to no package of Debian: its license is not known")
-    return found.split(":")[0].split(",")[0]
+    real = str(pathlib.Path(path).resolve())
+    for name in (path, real, real.removeprefix("/usr"), path.removeprefix("/usr")):
+        found = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True).stdout
+        if found:
+            return found.split(":")[0]
+    sys.exit(f"{path} belongs to no package of Debian: its license is not known")
+
+
+def license_of(path: pathlib.Path) -> str:
+    """The text of a license; of a long one (Boost's has 2 MB) without the list of its files."""
+    text = path.read_text(encoding="utf-8")
+    if len(text) < LONG_TEXT:
+        return text
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(part for part in paragraphs if part.startswith(("Format:", "License:")))
 
 
 def source_of(package: str) -> str:
@@ -60,7 +71,8 @@ def of_ffmpeg(folder: pathlib.Path) -> tuple[dict[str, list[pathlib.Path]], str]
     }
     config = (folder / "source/ffbuild/config.mak").read_text()
     (line,) = re.findall(r"^FFMPEG_CONFIGURATION=(.*)", config, re.MULTILINE)
-    options = " ".join(option for option in shlex.split(line) if "/" not in option)
+    own = ("--cc=", "--prefix=", "--x86asmexe=")
+    options = " ".join(option for option in shlex.split(line) if not option.startswith(own))
     versions = (folder / "built").read_text().split()[0].removesuffix(".dsc").replace("_", " ", 1)
     dav1d = next(folder.glob("libdav1d6_*.deb")).name.split("_")[1]
     text = f"ffmpeg: Debian's source package {versions}, built with {options}\n"
@@ -85,7 +97,7 @@ def main() -> None:
         archive.writestr(f"{folder}/SOURCES.txt", sources)
         for package, texts in sorted(files.items()):
             for text in texts:
-                archive.writestr(f"{folder}/{package}/{text.name}", text.read_bytes())
+                archive.writestr(f"{folder}/{package}/{text.name}", license_of(text))
 
 
 if __name__ == "__main__":
