@@ -316,6 +316,27 @@ TEST_CASE("generic_batch decides by the kind of each field", "[wrappers][batch_f
              Catch::Contains("'x.in' is missing in sample 'b'"));
 }
 
+TEST_CASE("energon_batch lists numbers and truth values, and stacks tensors",
+          "[wrappers][batch_functions]") {
+  const auto make = [](const std::string& key, std::int64_t n) {
+    return sample(key, {{"image", ints({n}, std::vector<std::int32_t>(std::size_t(n), 9))},
+                        {"label", n},
+                        {"is_last", n == 3},
+                        {"meta", Mapping{{"weight", 0.5 * double(n)}}}});
+  };
+  std::vector<Sample> samples = {make("a", 1), make("b", 3)};
+  const Mapping fields = call_function(energon::energon_batch, samples);
+  CHECK(tensor_of(fields, 0).shape == Shape{2, 3});
+  const auto last_of = [](const Mapping& mapping, std::size_t field) {
+    const auto& list = std::get<List>(mapping.at(field).second.base());
+    REQUIRE(list.size() == 2);
+    return list[1].base();
+  };
+  CHECK(std::get<std::int64_t>(last_of(fields, 1)) == 3);
+  CHECK(std::get<bool>(last_of(fields, 2)));
+  CHECK(std::get<double>(last_of(std::get<Mapping>(fields.at(3).second.base()), 0)) == 1.5);
+}
+
 TEST_CASE("payloads of parts are listed, not copied", "[wrappers][batch_functions]") {
   const auto owner = std::make_shared<const std::string>("payload");
   const SharedBytes part{energon::as_bytes(*owner), owner};
