@@ -109,8 +109,8 @@ TrainOptions train_options(const LoaderFlags& flags, const ShuffleOverEpochs& sh
 
 TokenField token_field(const std::string& text) {
   const std::size_t equals = text.find('=');
-  const TokenField field{.from = text.substr(0, equals),
-                         .to = equals == std::string::npos ? text : text.substr(equals + 1)};
+  TokenField field{.from = text.substr(0, equals),
+                   .to = equals == std::string::npos ? text : text.substr(equals + 1)};
   if (field.from.empty() || field.to.empty()) {
     throw UsageError{fmt::format("--tokenize is '{}', expected FIELD or FIELD=TO", text)};
   }

@@ -76,6 +76,7 @@ std::string packs_html(const std::vector<PackedLength>& samples, std::int64_t ma
       count == 0 ? 0.0 : percent_of(sum, max_length) / static_cast<double>(count));
   for (const std::vector<std::size_t>& positions : packs) {
     std::vector<const PackedLength*> pack;
+    pack.reserve(positions.size());
     for (const std::size_t position : positions) {
       pack.push_back(packable[position]);
     }

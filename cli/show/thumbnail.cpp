@@ -1,6 +1,7 @@
 #include "cli/show/thumbnail.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -24,7 +25,7 @@ SidesOfThumbnail sides_of_thumbnail(std::int64_t width, std::int64_t height) {
   const double factor = std::min(
       1.0, static_cast<double>(kThumbnailSide) / static_cast<double>(std::max(width, height)));
   const auto scaled = [factor](std::int64_t side) {
-    return std::clamp(static_cast<std::int64_t>(static_cast<double>(side) * factor + 0.5),
+    return std::clamp(std::int64_t{std::lround(static_cast<double>(side) * factor)},
                       std::int64_t{1}, kThumbnailSide);
   };
   return {scaled(width), scaled(height)};

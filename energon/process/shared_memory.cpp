@@ -120,8 +120,9 @@ void SharedMemory::abandon_inherited() {
   for (SharedMemory* memory = first_listed; memory != nullptr; memory = memory->next_) {
     // Over the mapping, not instead of it: its owner will unmap these addresses. If it is refused,
     // the pages stay, no more.
-    ::mmap(memory->data_, memory->size_, PROT_NONE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    [[maybe_unused]] void* const mapped =
+        ::mmap(memory->data_, memory->size_, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
 }
 

@@ -48,7 +48,7 @@ class FolderMediaRun {
 
   MediaMetadataReport run() {
     const std::size_t jobs = (names_.size() + files_of_job_ - 1) / files_of_job_;
-    const MediaMetadataReport report = collector_.collect(
+    MediaMetadataReport report = collector_.collect(
         static_cast<std::int64_t>(jobs), [this](std::int64_t job, MediaShare& share) {
           read_files(static_cast<std::size_t>(job) * files_of_job_, share);
         });

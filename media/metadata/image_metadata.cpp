@@ -60,7 +60,7 @@ bool is_gray_ramp(const HeaderBytes& bytes, std::uint64_t at, unsigned flags) {
   const unsigned colors = 2U << (flags & 7U);
   for (unsigned i = 0; i < colors; ++i) {
     for (unsigned channel = 0; channel < 3; ++channel) {
-      if (bytes.u8(at + 3 * i + channel) != i) {
+      if (bytes.u8(at + std::uint64_t{3} * i + channel) != i) {
         return false;
       }
     }
