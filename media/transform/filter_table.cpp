@@ -45,9 +45,11 @@ FilterTable::Taps stretched_taps(const FilterRequest& request, double centre, do
                                  double* weights) {
   const double support = filter_support(request.filter) * stretch;
   const double shrink = 1 / stretch;
+  // Truncated, as Pillow does it. NOLINTBEGIN(bugprone-incorrect-roundings)
   const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - support + 0.5), 0);
   const auto end =
       std::min<std::int64_t>(static_cast<std::int64_t>(centre + support + 0.5), request.from_size);
+  // NOLINTEND(bugprone-incorrect-roundings)
   double sum = 0;
   for (std::int64_t pixel = first; pixel < end; ++pixel) {
     const double x = (static_cast<double>(pixel) - centre + 0.5) * shrink;
@@ -86,7 +88,8 @@ void store_packed(const double* weights, std::int32_t count, std::int16_t* packe
   for (std::int32_t i = 0; i < count; ++i) {
     const double scaled = weights[i] * (1 << FilterTable::kFractionBits);
     const auto fixed = static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
-    std::int16_t* group = packed + i / FilterTable::kGroupTaps * FilterTable::kGroupNumbers;
+    std::int16_t* group =
+        packed + std::ptrdiff_t{i / FilterTable::kGroupTaps} * FilterTable::kGroupNumbers;
     const std::int32_t place = i % FilterTable::kGroupTaps;
     group[place] = static_cast<std::int16_t>(fixed >> FilterTable::kLowBits);
     group[place + FilterTable::kGroupTaps] =

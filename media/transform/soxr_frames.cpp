@@ -45,9 +45,11 @@ UniqueSoxr open_soxr(int channels, std::int64_t from_rate, std::int64_t to_rate,
   const soxr_quality_spec_t recipe = soxr_quality_spec(recipe_of(quality), 0);
   const soxr_runtime_spec_t one_thread = soxr_runtime_spec(1);
   soxr_error_t error = nullptr;
-  UniqueSoxr resampler(
-      soxr_create(static_cast<double>(from_rate / divisor), static_cast<double>(to_rate / divisor),
-                  static_cast<unsigned>(channels), &error, &samples, &recipe, &one_thread));
+  const std::int64_t from = from_rate / divisor;
+  const std::int64_t to = to_rate / divisor;
+  UniqueSoxr resampler(soxr_create(static_cast<double>(from), static_cast<double>(to),
+                                   static_cast<unsigned>(channels), &error, &samples, &recipe,
+                                   &one_thread));
   if (error != nullptr || resampler == nullptr) {
     soxr_failed(error != nullptr ? error : "no memory");
   }
