@@ -1,4 +1,5 @@
-// energon checkpoint: shows, checks, compares, merges and rescales saved states.
+// energon checkpoint: shows, checks, compares, merges and rescales saved states
+// (checkpoint_import.cpp makes them of Energon's).
 
 #include <memory>
 #include <string>
@@ -238,13 +239,14 @@ void add_rescale(CLI::App& checkpoint, Run& run) {
 
 void add_checkpoint(CLI::App& app, Run& run) {
   CLI::App* const command =
-      app.add_subcommand("checkpoint", "Look at saved loader states, and rescale them");
+      app.add_subcommand("checkpoint", "Look at saved loader states, rescale and import them");
   command->require_subcommand(1);
   add_show(*command, run);
   add_verify(*command, run);
   add_diff(*command, run);
   add_merge(*command, run);
   add_rescale(*command, run);
+  add_checkpoint_import(*command, run);
 }
 
 }  // namespace energon::cli

@@ -28,6 +28,7 @@ void add_dump(CLI::App& app, Run& run);
 void add_get(CLI::App& app, Run& run);
 void add_certify(CLI::App& app, Run& run);
 void add_checkpoint(CLI::App& app, Run& run);
+void add_checkpoint_import(CLI::App& checkpoint, Run& run);  // called by add_checkpoint()
 void add_which(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_analyze(CLI::App& app, Run& run);

@@ -1,0 +1,104 @@
+// energon checkpoint import: a state of Energon's loader becomes a state of ours.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands/command.h"
+#include "cli/job/energon_pickle.h"
+#include "cli/job/loader_flags.h"
+#include "cli/job/loader_from_flags.h"
+#include "cli/show/output.h"
+#include "energon/checkpoint/job_state.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/compat/energon_state.h"
+#include "io/error.h"
+
+namespace energon::cli {
+namespace {
+
+struct ImportFlags {
+  LoaderFlags loader;
+  std::vector<std::string> files;
+  std::string python = "python3";
+  std::string output;
+  bool has_world_size = false;
+  bool has_workers = false;
+};
+
+// The layout of the states, which the flags may leave out but must not contradict.
+WorkerConfig layout_of_states(const ImportFlags& flags,
+                              const std::vector<EnergonRankState>& states) {
+  WorkerConfig layout = loader_options(flags.loader).worker_config;
+  if (!flags.has_world_size) {
+    layout.world_size = static_cast<int>(states.size());
+  }
+  layout = energon_layout(states, layout);
+  if (flags.has_workers && layout.num_workers != flags.loader.num_workers) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("--num-workers is {}, but the states are of {} workers: leave it out, "
+                            "and change the number with `energon checkpoint rescale`",
+                            flags.loader.num_workers, layout.num_workers),
+                {.path = states.front().path});
+  }
+  return layout;
+}
+
+std::string how_to_restore(const WorkerConfig& layout) {
+  return fmt::format("restore it with --world-size {} --num-workers {} and the same other flags",
+                     layout.world_size, layout.num_workers);
+}
+
+int run_import(const ImportFlags& flags) {
+  const std::vector<EnergonRankState> states = read_energon_pickles(flags.files, flags.python);
+  WorkerConfig layout = layout_of_states(flags, states);
+  const PipelineFactory pipeline = make_pipeline(flags.loader);
+  if (states.size() == 1 && layout.world_size > 1) {
+    const SavableDataLoaderState rank = import_energon_state(states.front(), pipeline, layout);
+    write_loader_state(flags.output, rank);
+    output().print("{}: rank {} of {}, {} batches\n", printable(flags.output), layout.rank,
+                   layout.world_size, rank.batch_index);
+  } else {
+    std::vector<SavableDataLoaderState> ranks;
+    for (layout.rank = 0; layout.rank < layout.world_size; ++layout.rank) {
+      ranks.push_back(
+          import_energon_state(states[static_cast<std::size_t>(layout.rank)], pipeline, layout));
+    }
+    const SavableJobState job = merge_states(std::move(ranks));
+    write_job_state(flags.output, job);
+    output().print("{}: {} ranks, {} batches of rank 0\n", printable(flags.output),
+                   job.ranks.size(), job.ranks.front().batch_index);
+  }
+  output().print("{}\n", how_to_restore(layout));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_checkpoint_import(CLI::App& checkpoint, Run& run) {
+  CLI::App* const command = checkpoint.add_subcommand(
+      "import", "Make a state of what megatron-energon's loader saved (torch.save, pickle)");
+  const auto flags = std::make_shared<ImportFlags>();
+  add_loader_flags(*command, flags->loader, PathCount::kOne);
+  command
+      ->add_option("STATES", flags->files,
+                   "Files of all ranks by rank (save_state_rank), one with the states of all "
+                   "(save_state_global), or that of --rank with --world-size")
+      ->required();
+  command
+      ->add_option("--python", flags->python,
+                   "Interpreter that reads the pickles; it needs no packages")
+      ->capture_default_str();
+  command->add_option("--output", flags->output, "File for the state of the job, or of --rank")
+      ->required();
+  command->callback([flags, command, &run] {
+    flags->has_world_size = command->count("--world-size") > 0;
+    flags->has_workers = command->count("--num-workers") > 0;
+    run = [flags] { return run_import(*flags); };
+  });
+}
+
+}  // namespace energon::cli

@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/checkpoint/state_check.h"
+#include "energon/checkpoint/state_config.h"
+#include "energon/compat/energon_epochs.h"
+#include "energon/compat/energon_state.h"
+#include "energon/compat/energon_translation.h"
+#include "energon/compat/energon_tree.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/state/json_reader.h"
+#include "io/error.h"
+
+// The position of a rank from a state of Energon's loader.
+
+namespace energon {
+namespace {
+
+// One logical shard: our pipeline at the position of Energon's worker.
+struct ShardPosition {
+  SavableDatasetCheckpoint checkpoint;
+  bool is_before_epoch = true;       // nothing of its epoch was delivered
+  std::int64_t in_epoch = 0;         // batches of its epoch
+  std::optional<std::int64_t> size;  // batches of an epoch
+
+  std::int64_t delivered() const { return checkpoint.index; }
+  /// The epoch of the last batch; -1: there was none.
+  std::int64_t last_epoch() const {
+    return delivered() == 0 ? -1 : checkpoint.epoch - (is_before_epoch ? 1 : 0);
+  }
+};
+
+void collect_counts(const State& state, std::vector<std::int64_t>& counts) {
+  if (state.type == "SliceOrder") {
+    counts.push_back(state.integer("sample_count"));
+  }
+  for (const State& inner : state.children) {
+    collect_counts(inner, counts);
+  }
+}
+
+// A pipeline that goes to the position of one worker.
+class ShardImport {
+ public:
+  ShardImport(const EnergonWorkerState& worker, const PipelineContext& context,
+              const PipelineFactory& make_pipeline)
+      : worker_(worker),
+        context_(context),
+        dataset_(make_pipeline(context)),
+        config_(dataset_->config()) {}
+
+  ShardPosition run() {
+    if (worker_.tree) {
+      const JsonReader reader(*worker_.tree, "state");
+      go_to(EnergonNode(reader));
+    } else {
+      index_ = worker_.sample_index;
+    }
+    go_on(worker_.offset);
+    // Energon's loader goes straight on with the next epoch if it skips to the end of one.
+    if (worker_.offset > 0 && is_at_end()) {
+      next_epoch();
+    }
+    return position();
+  }
+
+ private:
+  void go_to(const EnergonNode& tree) {
+    const TranslationTarget target{.start = dataset_->save_state(),
+                                   .config = config_,
+                                   .seed = context_.seed(),
+                                   .epoch_size = dataset_->size()};
+    if (const auto translated = translate_energon_tree(tree, worker_.sample_index, target)) {
+      dataset_->restore_state(translated->state);
+      index_ = worker_.sample_index;
+      epoch_ = translated->epoch;
+      return;
+    }
+    go_on(worker_.sample_index);
+    compare_leaves(tree);
+  }
+
+  // Delivers `count` batches to nobody.
+  void go_on(std::int64_t count) {
+    int empty_epochs = 0;
+    while (count > 0) {
+      const std::int64_t skipped = dataset_->skip(count);
+      count -= skipped;
+      index_ += skipped;
+      if (count > 0) {
+        empty_epochs = skipped == 0 ? empty_epochs + 1 : 0;
+        if (empty_epochs > 2) {
+          throw Error(ErrorCode::kMismatch,
+                      fmt::format("Energon delivered {} batches more than there are; look at the "
+                                  "data, the batch size and whether it is repeated",
+                                  count));
+        }
+        next_epoch();
+      }
+    }
+  }
+
+  bool is_at_end() {
+    if (!dataset_->size()) {
+      return false;
+    }
+    const State before = dataset_->save_state();
+    if (dataset_->skip(1) == 0) {
+      return true;
+    }
+    dataset_->restore_state(before);
+    return false;
+  }
+
+  void next_epoch() {
+    dataset_->next_epoch();
+    ++epoch_;
+  }
+
+  // The same number of samples must have been read of each dataset: else another one was left out,
+  // or functions chose others.
+  void compare_leaves(const EnergonNode& tree) const {
+    std::vector<std::int64_t> counts;
+    collect_counts(dataset_->save_state(), counts);
+    const std::vector<EnergonNode> leaves = leaves_of(tree);
+    if (leaves.size() != counts.size()) {
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("Energon's job has {} datasets, this one {}; look at the data and its "
+                      "split",
+                      leaves.size(), counts.size()));
+    }
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const JsonReader count = leaves[i].field("_sample_count");
+      if (count.count() != counts[i]) {
+        throw Error(ErrorCode::kMismatch,
+                    fmt::format("{}: after {} batches Energon had read {} samples of the dataset, "
+                                "this job {}; look at the functions of the task encoder (samples "
+                                "that Energon skipped must be skipped here), the batch size and "
+                                "the data",
+                                count.path(), worker_.sample_index, count.count(), counts[i]));
+      }
+    }
+  }
+
+  ShardPosition position() const {
+    ShardPosition position{.checkpoint = {.state = dataset_->save_state(),
+                                          .index = index_,
+                                          .epoch = epoch_,
+                                          .logical_shard = context_.logical_shard()},
+                           .size = dataset_->size()};
+    const State& state = *position.checkpoint.state;
+    const bool counts = state.type == "Epochize" || state.type == "Limit";
+    const Config* const order = order_in(config_);
+    if (counts) {
+      position.in_epoch = state.integer("offset");
+      position.is_before_epoch = position.in_epoch == 0;
+    } else {
+      position.in_epoch = index_ - epoch_ * position.size.value_or(0);
+      position.in_epoch =
+          std::clamp<std::int64_t>(position.in_epoch, 0, position.size.value_or(position.in_epoch));
+      position.is_before_epoch =
+          order != nullptr ? is_before_epoch(order_in(state), *order) : position.in_epoch == 0;
+    }
+    if (index_ == 0) {
+      position.checkpoint.state.reset();
+    }
+    return position;
+  }
+
+  const EnergonWorkerState& worker_;
+  const PipelineContext& context_;
+  const std::unique_ptr<Dataset> dataset_;
+  const Config config_;
+  std::int64_t index_ = 0;
+  std::int64_t epoch_ = 0;
+};
+
+std::vector<ShardPosition> import_shards(const EnergonRankState& state,
+                                         const PipelineFactory& make_pipeline,
+                                         const WorkerConfig& layout) {
+  HeapBufferPool memory;
+  const auto readers = make_leaf_readers();
+  std::vector<ShardPosition> shards;
+  for (int stream = 0; stream < layout.stream_count(); ++stream) {
+    const EnergonWorkerState worker =
+        state.is_start ? EnergonWorkerState() : state.workers.at(static_cast<std::size_t>(stream));
+    const PipelineContext context{
+        .config = layout, .stream = stream, .memory = memory, .readers = readers};
+    try {
+      shards.push_back(ShardImport(worker, context, make_pipeline).run());
+    } catch (Error& error) {
+      error.with({.path = state.path, .worker = stream});
+      throw;
+    }
+  }
+  return shards;
+}
+
+// The turns of the shards in `epoch`: round robin from the next worker on. What each delivered need
+// not say that: Energon's `checkpoint redist` deals workers anew.
+void set_turns(std::vector<ShardPosition>& shards, std::int64_t epoch, std::int64_t next_worker) {
+  std::optional<std::int64_t> least;
+  bool has_begun = false;
+  const auto is_in_turn = [epoch](const ShardPosition& shard) {
+    const Turn& turn = shard.checkpoint.turn;
+    return turn.epoch == epoch && (!shard.size || turn.count < *shard.size);
+  };
+  for (ShardPosition& shard : shards) {
+    SavableDatasetCheckpoint& checkpoint = shard.checkpoint;
+    const bool is_in_epoch = checkpoint.epoch == epoch && shard.delivered() > 0;
+    checkpoint.turn = {std::max(checkpoint.epoch, epoch), is_in_epoch ? shard.in_epoch : 0};
+    has_begun = has_begun || (is_in_epoch && shard.in_epoch > 0);
+    if (is_in_turn(shard)) {
+      least = std::min(checkpoint.turn.count, least.value_or(checkpoint.turn.count));
+    }
+  }
+  for (std::size_t i = 0; has_begun && i < shards.size(); ++i) {
+    if (is_in_turn(shards[i])) {
+      shards[i].checkpoint.turn.count =
+          *least + (static_cast<std::int64_t>(i) < next_worker ? 1 : 0);
+    }
+  }
+}
+
+std::optional<std::int64_t> steps_in_epoch(const std::vector<ShardPosition>& shards,
+                                           std::int64_t epoch) {
+  std::int64_t steps = 0;
+  for (const ShardPosition& shard : shards) {
+    if (shard.checkpoint.epoch == epoch) {
+      steps += shard.in_epoch;
+    } else if (shard.checkpoint.epoch > epoch) {
+      if (!shard.size) {
+        return std::nullopt;
+      }
+      steps += *shard.size;
+    }
+  }
+  return steps;
+}
+
+void check_batch_size(const EnergonRankState& state, const Config& config) {
+  const auto size = micro_batch_size(config);
+  if (!state.is_start && size != state.micro_batch_size) {
+    const auto text = [](std::optional<std::int64_t> samples) {
+      return samples ? fmt::format("batches of {} samples", *samples) : std::string("no batches");
+    };
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("Energon's job had {}, this one has {}: import it with that batch size; "
+                    "a loader with workers may then continue with smaller ones",
+                    text(state.micro_batch_size), text(size)),
+        {.path = state.path});
+  }
+}
+
+}  // namespace
+
+SavableDataLoaderState import_energon_state(const EnergonRankState& state,
+                                            const PipelineFactory& make_pipeline,
+                                            const WorkerConfig& layout) {
+  SavableDataLoaderState imported;
+  imported.config = state_config(make_pipeline, layout);
+  imported.micro_batch_size = micro_batch_size(imported.config);
+  check_batch_size(state, imported.config);
+  std::vector<ShardPosition> shards = import_shards(state, make_pipeline, layout);
+  for (const ShardPosition& shard : shards) {
+    imported.epoch = std::max(imported.epoch, shard.last_epoch());
+    imported.batch_index += shard.delivered();
+  }
+  set_turns(shards, imported.epoch, state.next_worker_id);
+  imported.step_in_epoch = steps_in_epoch(shards, imported.epoch);
+  std::vector<Turn> turns;
+  for (ShardPosition& shard : shards) {
+    turns.push_back(shard.checkpoint.turn);
+    imported.streams.push_back(std::move(shard.checkpoint));
+  }
+  const std::optional<std::size_t> next = Turns(std::move(turns), imported.epoch).next();
+  imported.epoch_finished = !next;
+  imported.next_worker_id = static_cast<std::int64_t>(next.value_or(0));
+  try {
+    return fit_state(imported, imported.config, make_pipeline, layout);
+  } catch (Error& error) {
+    error.with({.path = state.path});
+    throw;
+  }
+}
+
+}  // namespace energon

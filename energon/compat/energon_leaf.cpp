@@ -1,0 +1,156 @@
+#include "energon/compat/energon_leaf.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/compat/state_field.h"
+#include "energon/order/rng.h"
+#include "io/base64.h"
+#include "io/error.h"
+
+namespace energon {
+namespace {
+
+constexpr std::string_view kOtherOrder =
+    "look at the data, the seed offset, max_samples_per_sequence, shuffle_over_epochs and "
+    "parallel_shard_iters (parallel_slices)";
+
+// A leaf of Energon, in numbers.
+struct LeafFields {
+  bool has_begun = false;
+  std::int64_t opened = 0;
+  std::vector<std::int64_t> pending;  // slices to come, in order
+  std::vector<std::int64_t> open;     // slice and cursor of each place; -1, 0: none
+  std::int64_t epochs = 0;
+  std::int64_t samples = 0;
+  std::int64_t epoch_samples = 0;
+};
+
+LeafFields read_fields(const EnergonNode& node) {
+  LeafFields leaf;
+  const JsonReader opened = node.field("_pending_slices_offset");
+  leaf.has_begun = !opened.is_null();
+  if (leaf.has_begun) {
+    leaf.opened = opened.count();
+    leaf.pending = node.field("_pending_slice_indexes").integers();
+    std::reverse(leaf.pending.begin(), leaf.pending.end());
+  }
+  for (const JsonReader& place : node.field("_active_slice_state").elements()) {
+    leaf.open.push_back(place.is_null() ? -1 : place.member("index").count());
+    leaf.open.push_back(place.is_null() ? 0 : place.member("current").count());
+  }
+  leaf.epochs = node.count("_epoch_count");
+  leaf.samples = node.count("_sample_count");
+  leaf.epoch_samples = node.count("_epoch_sample_count");
+  if (leaf.epoch_samples > leaf.samples) {
+    node.field("_epoch_sample_count").fail("it is more than _sample_count");
+  }
+  return leaf;
+}
+
+// Draws of a leaf that shuffles its list of slices in each epoch.
+class LeafDraws {
+ public:
+  explicit LeafDraws(const LeafFields& leaf)
+      : slices_(leaf.opened + std::ssize(leaf.pending)),
+        list_(std::max<std::int64_t>(slices_ - 1, 0)),
+        for_each_sample_(leaf.open.size() > 2 ? 1 : 0),
+        before_(leaf.epochs * list_ + for_each_sample_ * (leaf.samples - leaf.epoch_samples)),
+        now_(before_ + list_ + for_each_sample_ * leaf.epoch_samples) {}
+
+  std::int64_t slices() const { return slices_; }  // in the list of the epoch
+  std::uint64_t before_epoch() const { return static_cast<std::uint64_t>(before_); }
+  std::uint64_t now() const { return static_cast<std::uint64_t>(now_); }
+
+ private:
+  const std::int64_t slices_;
+  const std::int64_t list_;
+  const std::int64_t for_each_sample_;
+  const std::int64_t before_;
+  const std::int64_t now_;
+};
+
+// The generator at the beginning of the epoch, which Energon does not keep: it keeps the list that
+// was drawn. Compares that list, and where the draws since then lead.
+std::string generator_of_epoch(const EnergonNode& node, const LeafFields& leaf,
+                               const EnergonGenerator& generator, std::int64_t epochs) {
+  const LeafDraws draws(leaf);
+  std::string before =
+      generator_after(static_cast<std::uint32_t>(generator.seed()), draws.before_epoch());
+  WorkerRng rng(0);
+  rng.restore(before);
+  std::vector<std::int64_t> list = rng.permutation(draws.slices());
+  list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(leaf.opened));
+  const std::int64_t slices = std::max<std::int64_t>(draws.slices() / epochs, 1);
+  for (std::int64_t& slice : list) {
+    slice %= slices;
+  }
+  if (list != leaf.pending || !generator.has_drawn(draws.now())) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("{}: after {} samples of {} slices Energon's generator is elsewhere "
+                            "than ours; {}",
+                            node.path(), leaf.samples, draws.slices(), kOtherOrder));
+  }
+  return before;
+}
+
+std::int64_t epochs_in(const std::string& shuffle_over_epochs) {
+  std::int64_t epochs = 1;
+  const char* const text = shuffle_over_epochs.data();
+  std::from_chars(text, text + shuffle_over_epochs.size(), epochs);
+  return std::max<std::int64_t>(epochs, 1);
+}
+
+}  // namespace
+
+EnergonGenerator read_energon_generator(const EnergonNode& node, std::uint32_t seed) {
+  const JsonReader field = node.field("_worker_rng").member("rng").member("base64");
+  const std::optional<std::string> bytes = from_base64(field.text());
+  if (!bytes) {
+    field.fail("it is not base64");
+  }
+  EnergonGenerator generator(*bytes);
+  if (generator.seed() != seed) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("{}: the generator was made of the seed {}, expected {}, that of this "
+                            "worker; look at the seed offset, the number of ranks and of workers, "
+                            "and the order of the files",
+                            field.path(), generator.seed(), seed));
+  }
+  return generator;
+}
+
+State translate_energon_leaf(const State& start, const Config& config, const EnergonNode& node,
+                             bool is_over) {
+  const LeafFields leaf = read_fields(node);
+  const std::size_t places = start.integers("open").size();
+  if (leaf.open.size() != places) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("{}: Energon has {} slices open at a time, this job {}; {}",
+                            node.path(), leaf.open.size() / 2, places / 2, kOtherOrder));
+  }
+  const auto seed = config.at("seed").get<std::uint32_t>();
+  const EnergonGenerator generator = read_energon_generator(node, seed);
+  const std::string shuffle = config.at("shuffle_over_epochs").get<std::string>();
+  State state = start;
+  std::string now = generator.state();
+  set_field(state, "epoch_rng",
+            leaf.has_begun && shuffle != "none" && shuffle != "-1"
+                ? generator_of_epoch(node, leaf, generator, epochs_in(shuffle))
+                : now);
+  set_field(state, "rng", std::move(now));
+  set_field(state, "epoch_started", std::int64_t{leaf.has_begun});
+  set_field(state, "pending_offset", leaf.opened);
+  set_field(state, "open", leaf.open);
+  set_field(state, "epoch", leaf.epochs - (is_over && leaf.epochs > 0 && !leaf.has_begun ? 1 : 0));
+  set_field(state, "sample_count", leaf.samples);
+  set_field(state, "epoch_sample_count", leaf.epoch_samples);
+  return state;
+}
+
+}  // namespace energon

@@ -1,0 +1,24 @@
+// The state of one dataset's order, from the state of Energon's sample loader.
+
+#pragma once
+
+#include <cstdint>
+
+#include "energon/compat/energon_generator.h"
+#include "energon/compat/energon_tree.h"
+#include "energon/state/savable.h"
+#include "energon/state/state.h"
+
+namespace energon {
+
+/// The generator of a dataset (its field _worker_rng). Throws Error (kMismatch) unless it was made
+/// of `seed`, that of the worker.
+EnergonGenerator read_energon_generator(const EnergonNode& node, std::uint32_t seed);
+
+/// The state of a SliceOrder at the place of `node`, a WebdatasetSampleLoaderDataset. `start`: its
+/// state at the start; `config`: its configuration. `is_over`: its epoch has ended, but not that
+/// of the orders around it. Throws Error: kMismatch, kCorruptData.
+State translate_energon_leaf(const State& start, const Config& config, const EnergonNode& node,
+                             bool is_over);
+
+}  // namespace energon
