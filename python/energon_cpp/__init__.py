@@ -71,6 +71,7 @@ from .cache import (
 from .cooking import Cooker, cooker, stateless
 from .datasets import Dataset, get_train_dataset, get_val_dataset, get_val_datasets
 from .decoder import SampleDecoder
+from .energon_states import import_energon_state
 from .errors import SampleException, log_exception, reraise_exception
 from .flavors import SavableDataset
 from .loader import get_loader, get_savable_loader
@@ -181,6 +182,7 @@ __all__ = [
     "get_val_dataset",
     "get_val_datasets",
     "homogeneous_concat_mix",
+    "import_energon_state",
     "load_dataset",
     "log_exception",
     "reraise_exception",

@@ -8,6 +8,7 @@
 #include "python/src/av_object.h"
 #include "python/src/buffer_object.h"
 #include "python/src/cook_call.h"
+#include "python/src/energon_import.h"
 #include "python/src/epoch_object.h"
 #include "python/src/job_state_object.h"
 #include "python/src/loader_object.h"
@@ -54,4 +55,5 @@ NB_MODULE(_core, module) {
   energon::python::bind_loaders(module);
   energon::python::bind_epoch(module);
   energon::python::bind_lookup(module);
+  energon::python::bind_energon_import(module);
 }

@@ -1,0 +1,64 @@
+#include "python/src/energon_import.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "energon/checkpoint/loader_state.h"
+#include "energon/compat/energon_state.h"
+#include "io/error.h"
+#include "python/src/gil.h"
+#include "python/src/loader_object.h"
+#include "python/src/pipeline_object.h"
+
+namespace nb = nanobind;
+
+namespace energon::python {
+namespace {
+
+// The layout of the job. Its number of workers must be that of the dataset, or a loader of it would
+// refuse the states.
+WorkerConfig layout_of(const std::vector<EnergonRankState>& states, const WorkerConfig& given) {
+  const WorkerConfig layout = energon_layout(states, given);
+  if (layout.num_workers != given.num_workers) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the states are of {} workers, the worker configuration of the dataset "
+                            "has {}: give the same number, and change it later with "
+                            "rescale_states()",
+                            layout.num_workers, given.num_workers),
+                {.path = states.front().path});
+  }
+  return layout;
+}
+
+std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline,
+                                                  const nb::dict& options,
+                                                  const std::string& json) {
+  const WorkerConfig given = read_loader_options(options).worker_config;
+  const ReleaseGil released;
+  const std::vector<EnergonRankState> states = parse_energon_states(json);
+  WorkerConfig layout = layout_of(states, given);
+  std::vector<SavableDataLoaderState> imported;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states.size() > 1 || layout.world_size == 1) {
+      layout.rank = static_cast<int>(i);
+    }
+    imported.push_back(import_energon_state(states[i], pipeline.make_pipeline, layout));
+  }
+  return imported;
+}
+
+}  // namespace
+
+void bind_energon_import(nb::module_& module) {
+  module.def("import_energon_states", import_states, nb::arg("pipeline"), nb::arg("options"),
+             nb::arg("json"),
+             "The states of all ranks in what _energon_pickle.py wrote; of the rank of the options "
+             "if there is one state and several ranks.");
+}
+
+}  // namespace energon::python
