@@ -9,6 +9,7 @@
 
 #include "cli/commands/command.h"
 #include "cli/job/energon_pickle.h"
+#include "cli/job/interrupt.h"
 #include "cli/job/loader_flags.h"
 #include "cli/job/loader_from_flags.h"
 #include "cli/show/output.h"
@@ -57,15 +58,16 @@ int run_import(const ImportFlags& flags) {
   WorkerConfig layout = layout_of_states(flags, states);
   const PipelineFactory pipeline = make_pipeline(flags.loader);
   if (states.size() == 1 && layout.world_size > 1) {
-    const SavableDataLoaderState rank = import_energon_state(states.front(), pipeline, layout);
+    const SavableDataLoaderState rank =
+        import_energon_state(states.front(), pipeline, layout, check_interrupt);
     write_loader_state(flags.output, rank);
     output().print("{}: rank {} of {}, {} batches\n", printable(flags.output), layout.rank,
                    layout.world_size, rank.batch_index);
   } else {
     std::vector<SavableDataLoaderState> ranks;
     for (layout.rank = 0; layout.rank < layout.world_size; ++layout.rank) {
-      ranks.push_back(
-          import_energon_state(states[static_cast<std::size_t>(layout.rank)], pipeline, layout));
+      ranks.push_back(import_energon_state(states[static_cast<std::size_t>(layout.rank)], pipeline,
+                                           layout, check_interrupt));
     }
     const SavableJobState job = merge_states(std::move(ranks));
     write_job_state(flags.output, job);

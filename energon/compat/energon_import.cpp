@@ -19,6 +19,10 @@
 namespace energon {
 namespace {
 
+using CancelCheck = std::function<void()>;
+
+constexpr std::int64_t kPiece = 64;  // batches between looks at whether to go on
+
 // One logical shard: our pipeline at the position of Energon's worker.
 struct ShardPosition {
   SavableDatasetCheckpoint checkpoint;
@@ -46,9 +50,10 @@ void collect_counts(const State& state, std::vector<std::int64_t>& counts) {
 class ShardImport {
  public:
   ShardImport(const EnergonWorkerState& worker, const PipelineContext& context,
-              const PipelineFactory& make_pipeline)
+              const PipelineFactory& make_pipeline, const CancelCheck& check_cancelled)
       : worker_(worker),
         context_(context),
+        check_cancelled_(check_cancelled),
         dataset_(make_pipeline(context)),
         config_(dataset_->config()) {}
 
@@ -87,10 +92,14 @@ class ShardImport {
   void go_on(std::int64_t count) {
     int empty_epochs = 0;
     while (count > 0) {
-      const std::int64_t skipped = dataset_->skip(count);
+      if (check_cancelled_) {
+        check_cancelled_();
+      }
+      const std::int64_t piece = std::min(count, kPiece);
+      const std::int64_t skipped = dataset_->skip(piece);
       count -= skipped;
       index_ += skipped;
-      if (count > 0) {
+      if (skipped < piece) {
         empty_epochs = skipped == 0 ? empty_epochs + 1 : 0;
         if (empty_epochs > 2) {
           throw Error(ErrorCode::kMismatch,
@@ -173,6 +182,7 @@ class ShardImport {
 
   const EnergonWorkerState& worker_;
   const PipelineContext& context_;
+  const CancelCheck& check_cancelled_;
   const std::unique_ptr<Dataset> dataset_;
   const Config config_;
   std::int64_t index_ = 0;
@@ -181,7 +191,8 @@ class ShardImport {
 
 std::vector<ShardPosition> import_shards(const EnergonRankState& state,
                                          const PipelineFactory& make_pipeline,
-                                         const WorkerConfig& layout) {
+                                         const WorkerConfig& layout,
+                                         const CancelCheck& check_cancelled) {
   HeapBufferPool memory;
   const auto readers = make_leaf_readers();
   std::vector<ShardPosition> shards;
@@ -191,7 +202,7 @@ std::vector<ShardPosition> import_shards(const EnergonRankState& state,
     const PipelineContext context{
         .config = layout, .stream = stream, .memory = memory, .readers = readers};
     try {
-      shards.push_back(ShardImport(worker, context, make_pipeline).run());
+      shards.push_back(ShardImport(worker, context, make_pipeline, check_cancelled).run());
     } catch (Error& error) {
       error.with({.path = state.path, .worker = stream});
       throw;
@@ -261,12 +272,13 @@ void check_batch_size(const EnergonRankState& state, const Config& config) {
 
 SavableDataLoaderState import_energon_state(const EnergonRankState& state,
                                             const PipelineFactory& make_pipeline,
-                                            const WorkerConfig& layout) {
+                                            const WorkerConfig& layout,
+                                            const CancelCheck& check_cancelled) {
   SavableDataLoaderState imported;
   imported.config = state_config(make_pipeline, layout);
   imported.micro_batch_size = micro_batch_size(imported.config);
   check_batch_size(state, imported.config);
-  std::vector<ShardPosition> shards = import_shards(state, make_pipeline, layout);
+  std::vector<ShardPosition> shards = import_shards(state, make_pipeline, layout, check_cancelled);
   for (const ShardPosition& shard : shards) {
     imported.epoch = std::max(imported.epoch, shard.last_epoch());
     imported.batch_index += shard.delivered();

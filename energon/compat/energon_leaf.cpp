@@ -139,10 +139,13 @@ State translate_energon_leaf(const State& start, const Config& config, const Ene
   const std::string shuffle = config.at("shuffle_over_epochs").get<std::string>();
   State state = start;
   std::string now = generator.state();
-  set_field(state, "epoch_rng",
-            leaf.has_begun && shuffle != "none" && shuffle != "-1"
-                ? generator_of_epoch(node, leaf, generator, epochs_in(shuffle))
-                : now);
+  std::string before = now;
+  if (leaf.has_begun && shuffle == "-1") {
+    before = generator_after(seed, 0);  // its only epoch
+  } else if (leaf.has_begun && shuffle != "none") {
+    before = generator_of_epoch(node, leaf, generator, epochs_in(shuffle));
+  }
+  set_field(state, "epoch_rng", std::move(before));
   set_field(state, "rng", std::move(now));
   set_field(state, "epoch_started", std::int64_t{leaf.has_begun});
   set_field(state, "pending_offset", leaf.opened);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,9 +56,11 @@ WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerC
 /// The state with which a loader of `make_pipeline` and `layout` continues with the batch that
 /// follows `state` in Energon. Requires: `layout` is energon_layout(). Throws Error: kMismatch,
 /// with the worker, if the state is of other data or options; kUnsupported if Energon's loader
-/// cannot be continued by any of ours; kCorruptData.
+/// cannot be continued by any of ours; kCorruptData. `check_cancelled`: called now and then; what
+/// it throws ends the import.
 SavableDataLoaderState import_energon_state(const EnergonRankState& state,
                                             const PipelineFactory& make_pipeline,
-                                            const WorkerConfig& layout);
+                                            const WorkerConfig& layout,
+                                            const std::function<void()>& check_cancelled = nullptr);
 
 }  // namespace energon

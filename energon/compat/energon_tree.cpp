@@ -21,26 +21,39 @@ bool is_transparent(std::string_view type) {
   return std::find(kNames.begin(), kNames.end(), type) != kNames.end();
 }
 
-// What decides whether there is such a stage.
-std::string_view advice_for(std::string_view type) {
-  if (type == "BatchDataset") {
-    return "look at the batch size";
+// A stage that options ask for.
+struct OptionalStage {
+  std::string_view type;
+  std::string_view advice;
+};
+
+constexpr std::string_view kAdviceOfData =
+    "look at the data, its split, whether it is for training, and whether it is repeated";
+// Outermost first.
+constexpr OptionalStage kStages[] = {
+    {"EpochizeDataset", "look at the length of virtual epochs"},
+    {"LimitDataset", "look at the limit of batches"},
+    {"BatchDataset", "look at the batch size"},
+    {kShuffleBuffer, "look at the size of the shuffle buffer"},
+    {"RepeatDataset", kAdviceOfData},
+    {"BlendDataset", kAdviceOfData},
+    {"ConcatDataset", kAdviceOfData},
+    {kLeaf, kAdviceOfData},
+};
+
+// What to look at where one job has the stage `found` and the other one `expected`: the outer one
+// of them is missing in one job.
+std::string_view advice_for(std::string_view found, std::string_view expected) {
+  const auto is_known = [found](const OptionalStage& stage) { return stage.type == found; };
+  if (std::none_of(std::begin(kStages), std::end(kStages), is_known)) {
+    return "functions decide which samples come: import the state in Python with the job's task "
+           "encoder, energon_cpp.import_energon_state()";
   }
-  if (type == kShuffleBuffer) {
-    return "look at the size of the shuffle buffer";
-  }
-  if (type == "EpochizeDataset") {
-    return "look at the length of virtual epochs";
-  }
-  if (type == "LimitDataset") {
-    return "look at the limit of batches";
-  }
-  if (type == "RepeatDataset" || type == "BlendDataset" || type == "ConcatDataset" ||
-      type == kLeaf) {
-    return "look at the data, its split, whether it is for training, and whether it is repeated";
-  }
-  return "functions decide which samples come: import the state in Python with the job's task "
-         "encoder, energon_cpp.import_energon_state()";
+  return std::find_if(std::begin(kStages), std::end(kStages),
+                      [&](const OptionalStage& stage) {
+                        return stage.type == found || stage.type == expected;
+                      })
+      ->advice;
 }
 
 void list_leaves(const EnergonNode& node, std::vector<EnergonNode>& leaves) {
@@ -101,7 +114,7 @@ EnergonNode EnergonNode::enter(std::string_view type, std::string_view own) cons
   if (node.type() != type) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("{}: Energon's job has a {} where this one has {}; {}", node.path(),
-                            printable(node.type()), own, advice_for(node.type())));
+                            printable(node.type()), own, advice_for(node.type(), type)));
   }
   return node;
 }

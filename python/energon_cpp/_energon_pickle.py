@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, Callable
 MOST_BYTES = 1 << 30  # of a file, and of the pickle in it
 MOST_MEMORY = 8 << 30
 MOST_CPU_SECONDS = 600
-MOST_VALUES = 20_000_000
+FREE_VALUES = 1_000_000  # of a file, and one for each of its bytes
 MOST_DEPTH = 200
 MOST_TEXT = 1 << 16  # characters
 MOST_BITS = 63  # of an integer
@@ -199,15 +199,17 @@ def shown(text: str) -> str:
 
 
 class Converter:
-    """Makes JSON of a tree and counts its values, so that shared values cannot explode."""
+    """Makes JSON of a tree and counts its values, so that shared values cannot explode. `most`:
+    values that it may have."""
 
-    def __init__(self) -> None:
-        self.left = MOST_VALUES
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.left = most
 
     def convert(self, value: Any, depth: int = 0) -> Any:
         self.left -= 1
         if self.left < 0:
-            raise Unreadable(f"it has more than {MOST_VALUES} values")
+            raise Unreadable(f"it has more than {self.most} values, which its size does not explain")
         if depth > MOST_DEPTH:
             raise Unreadable(f"it is nested more than {MOST_DEPTH} deep")
         kind = type(value)
@@ -296,12 +298,15 @@ def describe(value: Any) -> str:
 # --- Files ---
 
 
-def read_file(path: str, converter: Converter) -> dict[str, Any]:
+def read_file(path: str) -> dict[str, Any]:
     size = os.path.getsize(path)
     if size > MOST_BYTES:
         raise Unreadable(f"the file has {size} bytes, at most {MOST_BYTES} are read")
+    if size == 0:
+        raise Unreadable("the file is empty")
     with open(path, "rb") as file:
         state = unpickle(file)
+    converter = Converter(FREE_VALUES + size)
     if type(state) is dict and "dataloader_state_dict" in state:  # as Megatron-LM wraps it
         state = state["dataloader_state_dict"]
     is_list = type(state) is list
@@ -352,11 +357,10 @@ def limit_process() -> None:
 
 def main(paths: list[str]) -> int:
     limit_process()
-    converter = Converter()
     files = []
     for path in paths:
         try:
-            files.append(read_file(path, converter))
+            files.append(read_file(path))
         except Unreadable as error:
             problem = str(error)
         except OSError as error:

@@ -12,8 +12,10 @@
 #include "energon/compat/energon_state.h"
 #include "io/error.h"
 #include "python/src/gil.h"
+#include "python/src/interpreter_hooks.h"
 #include "python/src/loader_object.h"
 #include "python/src/pipeline_object.h"
+#include "python/src/python_failure.h"
 
 namespace nb = nanobind;
 
@@ -35,10 +37,8 @@ WorkerConfig layout_of(const std::vector<EnergonRankState>& states, const Worker
   return layout;
 }
 
-std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline,
-                                                  const nb::dict& options,
-                                                  const std::string& json) {
-  const WorkerConfig given = read_loader_options(options).worker_config;
+std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
+                                               const WorkerConfig& given, const std::string& json) {
   const ReleaseGil released;
   const std::vector<EnergonRankState> states = parse_energon_states(json);
   WorkerConfig layout = layout_of(states, given);
@@ -47,9 +47,25 @@ std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline
     if (states.size() > 1 || layout.world_size == 1) {
       layout.rank = static_cast<int>(i);
     }
-    imported.push_back(import_energon_state(states[i], pipeline.make_pipeline, layout));
+    imported.push_back(
+        import_energon_state(states[i], pipeline.make_pipeline, layout, signal_check()));
   }
   return imported;
+}
+
+std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline,
+                                                  const nb::dict& options,
+                                                  const std::string& json) {
+  const WorkerConfig given = read_loader_options(options).worker_config;
+  forget_interrupt();
+  try {
+    return import_all(pipeline, given, json);
+  } catch (const Error&) {
+    if (raise_interrupt()) {  // in a function of the pipeline
+      throw nb::python_error();
+    }
+    throw;
+  }
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 Needs megatron-energon and torch; not our package. FOLDER gets data (tars and metadatasets, prepared
 by the program energon), and for each job NAME files NAME.POINT.RANK.pt, the states of its ranks
 after POINT batches, and NAME.POINT.pt with those of all. A job: name, path, ranks, points, count
-and options of Job below. Standard output: for each job by name a list per rank of its batches, each
-a list of keys, as JSON.
+and options of Job below. Standard output: for each job by name a list per rank of what it
+delivered, as JSON: batches, each a list of keys, and null where an epoch ended.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ import io
 import json
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import tarfile
-from typing import Any, Iterator
+from typing import Any, Optional
+
+# Keys of batches; None where an epoch ended.
+Items = list[Optional[list[str]]]
 
 # Samples of the shards of each dataset.
-DATASETS = {"a": [13, 7, 20, 11], "b": [9, 14, 8], "c": [5, 30]}
+DATASETS = {"a": [13, 7, 20, 11], "b": [9, 14, 8], "c": [5, 30], "excluding": [12, 9, 21, 10]}
+EXCLUDED = {"excluding": "- shard_1.tar\n- shard_2.tar/excluding{0022..0026}\n"}
 METADATASETS = {
     "blend": ("train", "blend", ["weight: 3", "weight: 1", "weight: 2"]),
     "epochized": ("train", "blend_epochized", [f"repetitions: {n}" for n in (1, 2, 1)]),
@@ -48,6 +53,10 @@ def make_data(program: str, folder: pathlib.Path) -> None:
         command = [program, "prepare", str(folder / name), "--non-interactive", "--no-progress"]
         command += ["--split-ratio", "1,0,0"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        if name in EXCLUDED:
+            split = folder / name / ".nv-meta" / "split.yaml"
+            text = split.read_text().replace("exclude: []\n", f"exclude:\n{EXCLUDED[name]}")
+            split.write_text(text)
         yaml = folder / name / ".nv-meta" / "dataset.yaml"
         yaml.write_text("__module__: megatron.energon\n__class__: CrudeWebdataset\n")
     for name, (split, kind, options) in METADATASETS.items():
@@ -62,8 +71,9 @@ def keys_of(batch: Any) -> list[str]:
 
 
 def encoder_of(energon: Any, kind: str) -> Any:
-    """plain: cooked samples in batches; skipping: leaves out every fifth sample; packing: packs of
-    at most three samples."""
+    """plain: cooked samples in batches; skipping: leaves out every fifth sample; doubling: makes two
+    samples of each; packing: packs of at most three samples; grouping: batches of samples with even
+    and with odd numbers."""
 
     @energon.stateless
     def cook(sample: Any) -> dict[str, Any]:
@@ -85,6 +95,17 @@ def encoder_of(energon: Any, kind: str) -> Any:
                 raise energon.SkipSample()
             return sample
 
+    class Doubling(Plain):
+        @energon.stateless
+        def encode_sample(self, sample: Any) -> Any:
+            for _ in range(2):
+                yield sample.copy()
+
+    class Grouping(Plain):
+        def batch_group_criterion(self, sample: Any) -> tuple[Any, int]:
+            is_odd = int(sample["__key__"][1:]) % 2
+            return is_odd, 2 + is_odd
+
     class Packing(Plain):
         def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
             ordered = sorted(samples, key=lambda sample: sample["__key__"])
@@ -95,12 +116,45 @@ def encoder_of(energon: Any, kind: str) -> Any:
             keys = [key for sample in samples for key in keys_of(sample)]
             return {"__key__": keys, "__restore_key__": ()}
 
-    return {"plain": Plain, "skipping": Skipping, "packing": Packing}[kind]()
+    kinds = {"plain": Plain, "skipping": Skipping, "doubling": Doubling}
+    return {**kinds, "grouping": Grouping, "packing": Packing}[kind]()
+
+
+class Stream:
+    """What a loader delivers, over the ends of epochs. Without workers Energon's iterator is one
+    pass, which must go on."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+        self.iterator: Any = None
+
+    def take(self, count: int) -> Items:
+        """`count` batches, and None for each end of an epoch before the last of them."""
+        items: Items = []
+        empty = 0
+        while count > 0:
+            if self.iterator is None:
+                self.iterator = iter(self.loader)
+            batch = next(self.iterator, None)
+            items.append(None if batch is None else keys_of(batch))
+            if batch is None:
+                self.iterator = None
+                empty += 1
+                if empty > 3:
+                    raise RuntimeError("the data ended")
+                continue
+            empty = 0
+            count -= 1
+        return items
 
 
 class Job:
     """name, path (in the folder), ranks, points and count; num_workers, mode, encoder, seed_offset,
-    and `options` of get_train_dataset() or get_val_dataset()."""
+    checkpoint_every_sec, and `options` of get_train_dataset() or get_val_dataset().
+
+    forms: also the files NAME.POINT.FORM, which say the same as NAME.POINT.pt. then: entries of
+    another job, NAME+, that goes on from the states at the point `from`; if it has other ranks, from
+    what Energon's command `checkpoint redist` makes of them: NAME+.pt."""
 
     def __init__(self, spec: dict[str, Any], folder: pathlib.Path) -> None:
         self.spec = spec
@@ -134,46 +188,82 @@ class Job:
             self.dataset(energon, rank), checkpoint_every_sec=every, watchdog_timeout_seconds=None
         )
 
-    def run(self, energon: Any, torch: Any, kept: list[Any]) -> list[list[list[str]]]:
+    def run(self, energon: Any, torch: Any, kept: list[Any]) -> dict[str, list[Items]]:
         """Keeps the loaders: to drop one with workers takes seconds."""
+        delivered, states = self.deliver(energon, [None] * self.spec.get("ranks", 1), kept)
+        self.write(torch, states)
+        results = {self.spec["name"]: delivered}
+        if then := self.spec.get("then"):
+            later = Job(spec_after(self.spec), self.folder)
+            restored = states[then["from"]]
+            if "ranks" in then:
+                name = f"{self.spec['name']}.{then['from']}"
+                files = [self.folder / f"{name}.{rank}.pt" for rank in range(len(restored))]
+                restored = later.redistribute(torch, files)
+            results |= later.go_on(energon, torch, copy.deepcopy(restored), kept)
+        return results
+
+    def go_on(
+        self, energon: Any, torch: Any, restored: list[Any], kept: list[Any]
+    ) -> dict[str, list[Items]]:
+        delivered, states = self.deliver(energon, restored, kept)
+        self.write(torch, states)
+        return {self.spec["name"]: delivered}
+
+    def deliver(
+        self, energon: Any, restored: list[Any], kept: list[Any]
+    ) -> tuple[list[Items], dict[int, list[Any]]]:
+        """What each rank delivers, and its states at the points."""
         spec = self.spec
-        ranks = range(spec.get("ranks", 1))
-        batches: list[list[list[str]]] = []
+        delivered: list[Items] = []
         states: dict[int, list[Any]] = {point: [] for point in spec["points"]}
-        for rank in ranks:
+        for rank, state in enumerate(restored):
             loader = self.loader(energon, rank)
             kept.append(loader)
-            batches.append([])
+            loader.restore_state_rank(state)
+            stream = Stream(loader)
+            delivered.append([])
+            reached = 0
             for point in [*spec["points"], spec["count"]]:
-                for batch in endless(loader, point - len(batches[rank]), kept):
-                    batches[rank].append(keys_of(batch))
+                delivered[rank] += stream.take(point - reached)
+                reached = point
                 if point in states:
                     states[point].append(copy.deepcopy(loader.save_state_rank()))
+        return delivered, states
+
+    def write(self, torch: Any, states: dict[int, list[Any]]) -> None:
         for point, of_ranks in states.items():
+            path = f"{self.folder / self.spec['name']}.{point}"
             for rank, state in enumerate(of_ranks):
-                torch.save(state, self.folder / f"{spec['name']}.{point}.{rank}.pt")
-            torch.save(of_ranks, self.folder / f"{spec['name']}.{point}.pt")
-        return batches
+                torch.save(state, f"{path}.{rank}.pt")
+            torch.save(of_ranks, f"{path}.pt")
+            if self.spec.get("forms"):
+                torch.save(of_ranks, f"{path}.old", _use_new_zipfile_serialization=False)
+                torch.save({"dataloader_state_dict": of_ranks[0]}, f"{path}.megatron")
+                for protocol in (2, 4, 5):
+                    with open(f"{path}.protocol{protocol}", "wb") as file:
+                        pickle.dump(of_ranks, file, protocol)
+
+    def redistribute(self, torch: Any, files: list[pathlib.Path]) -> list[Any]:
+        """The states in the files of all ranks, as Energon's command makes them for our ranks. It
+        takes no file with the states of all."""
+        from megatron.energon.epathlib import EPath
+        from megatron.energon.tools.checkpoint import command_redist
+
+        folder = self.folder / f"{self.spec['name']}redist"
+        folder.mkdir()
+        command_redist.callback([EPath(file) for file in files], EPath(folder), self.spec["ranks"])
+        states = [torch.load(file, weights_only=False) for file in sorted(folder.iterdir())]
+        torch.save(states, self.folder / f"{self.spec['name']}.pt")
+        return states
 
 
-def endless(loader: Any, count: int, kept: list[Any]) -> Iterator[Any]:
-    """The next `count` batches, over the ends of epochs. Without workers an iterator is one pass,
-    which must go on."""
-    iterator = getattr(loader, "test_iterator", None)
-    empty = 0
-    while count > 0:
-        if iterator is None:
-            iterator = loader.test_iterator = iter(loader)
-        batch = next(iterator, None)
-        if batch is None:
-            iterator = None
-            empty += 1
-            if empty > 3:
-                raise RuntimeError("the data ended")
-            continue
-        empty = 0
-        count -= 1
-        yield batch
+def spec_after(spec: dict[str, Any]) -> dict[str, Any]:
+    """The job that goes on with `spec`."""
+    then = spec["then"]
+    options = {**spec.get("options", {}), **then.get("options", {})}
+    later = {**spec, **then, "name": f"{spec['name']}+", "options": options}
+    return {name: value for name, value in later.items() if name not in ("then", "from", "forms")}
 
 
 def main() -> None:
@@ -186,7 +276,9 @@ def main() -> None:
 
         make_data(program, folder)
         kept: list[Any] = []
-        results = {spec["name"]: Job(spec, folder).run(energon, torch, kept) for spec in jobs}
+        results: dict[str, list[Items]] = {}
+        for spec in jobs:
+            results |= Job(spec, folder).run(energon, torch, kept)
     json.dump(results, sys.stdout)
     sys.stdout.flush()
     os._exit(0)
