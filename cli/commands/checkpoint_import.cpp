@@ -53,13 +53,26 @@ std::string how_to_restore(const WorkerConfig& layout) {
                      layout.world_size, layout.num_workers);
 }
 
+// Energon's `checkpoint redist` deals workers with one batch more or less to ranks.
+SavableJobState merged(std::vector<SavableDataLoaderState> ranks) {
+  try {
+    return merge_states(std::move(ranks));
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}\nimport the state of each rank into a file of its own, with --rank "
+                            "and --world-size",
+                            error.message()));
+  }
+}
+
 int run_import(const ImportFlags& flags) {
   const std::vector<EnergonRankState> states = read_energon_pickles(flags.files, flags.python);
   WorkerConfig layout = layout_of_states(flags, states);
   const PipelineFactory pipeline = make_pipeline(flags.loader);
+  const EnergonImportOptions options{.check_cancelled = check_interrupt};
   if (states.size() == 1 && layout.world_size > 1) {
     const SavableDataLoaderState rank =
-        import_energon_state(states.front(), pipeline, layout, check_interrupt);
+        import_energon_state(states.front(), pipeline, layout, options);
     write_loader_state(flags.output, rank);
     output().print("{}: rank {} of {}, {} batches\n", printable(flags.output), layout.rank,
                    layout.world_size, rank.batch_index);
@@ -67,9 +80,9 @@ int run_import(const ImportFlags& flags) {
     std::vector<SavableDataLoaderState> ranks;
     for (layout.rank = 0; layout.rank < layout.world_size; ++layout.rank) {
       ranks.push_back(import_energon_state(states[static_cast<std::size_t>(layout.rank)], pipeline,
-                                           layout, check_interrupt));
+                                           layout, options));
     }
-    const SavableJobState job = merge_states(std::move(ranks));
+    const SavableJobState job = merged(std::move(ranks));
     write_job_state(flags.output, job);
     output().print("{}: {} ranks, {} batches of rank 0\n", printable(flags.output),
                    job.ranks.size(), job.ranks.front().batch_index);

@@ -7,6 +7,7 @@
 #include "energon/checkpoint/state_check.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/compat/energon_epochs.h"
+#include "energon/compat/energon_leaf.h"
 #include "energon/compat/energon_state.h"
 #include "energon/compat/energon_translation.h"
 #include "energon/compat/energon_tree.h"
@@ -19,9 +20,13 @@
 namespace energon {
 namespace {
 
-using CancelCheck = std::function<void()>;
-
 constexpr std::int64_t kPiece = 64;  // batches between looks at whether to go on
+
+// Whether there is a stage that may leave something out.
+bool has_functions(const Config& pipeline) {
+  return order_in(pipeline) == nullptr || pipeline.at("type") == "Map" ||
+         (pipeline.contains("inner") && has_functions(pipeline.at("inner")));
+}
 
 // One logical shard: our pipeline at the position of Energon's worker.
 struct ShardPosition {
@@ -50,12 +55,13 @@ void collect_counts(const State& state, std::vector<std::int64_t>& counts) {
 class ShardImport {
  public:
   ShardImport(const EnergonWorkerState& worker, const PipelineContext& context,
-              const PipelineFactory& make_pipeline, const CancelCheck& check_cancelled)
+              const PipelineFactory& make_pipeline, const EnergonImportOptions& options)
       : worker_(worker),
         context_(context),
-        check_cancelled_(check_cancelled),
+        options_(options),
         dataset_(make_pipeline(context)),
-        config_(dataset_->config()) {}
+        config_(dataset_->config()),
+        makes_batches_(options.functions_skip && has_functions(config_)) {}
 
   ShardPosition run() {
     if (worker_.tree) {
@@ -79,7 +85,7 @@ class ShardImport {
                                    .seed = context_.seed(),
                                    .epoch_size = dataset_->size()};
     if (const auto translated = translate_energon_tree(tree, worker_.sample_index, target)) {
-      dataset_->restore_state(translated->state);
+      restore(translated->state);
       index_ = worker_.sample_index;
       epoch_ = translated->epoch;
       return;
@@ -88,19 +94,40 @@ class ShardImport {
     compare_leaves(tree);
   }
 
+  void restore(const State& state) {
+    try {
+      dataset_->restore_state(state);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}\n{}", error.message(), kOtherOrder));
+    }
+  }
+
+  // Passes over up to `count` batches of the epoch. Returns over how many.
+  std::int64_t pass(std::int64_t count) {
+    if (!makes_batches_) {
+      return dataset_->skip(count);
+    }
+    std::int64_t passed = 0;
+    while (passed < count && dataset_->next()) {
+      context_.made->end_batch();
+      ++passed;
+    }
+    return passed;
+  }
+
   // Delivers `count` batches to nobody.
   void go_on(std::int64_t count) {
     int empty_epochs = 0;
     while (count > 0) {
-      if (check_cancelled_) {
-        check_cancelled_();
+      if (options_.check_cancelled) {
+        options_.check_cancelled();
       }
       const std::int64_t piece = std::min(count, kPiece);
-      const std::int64_t skipped = dataset_->skip(piece);
-      count -= skipped;
-      index_ += skipped;
-      if (skipped < piece) {
-        empty_epochs = skipped == 0 ? empty_epochs + 1 : 0;
+      const std::int64_t passed = pass(piece);
+      count -= passed;
+      index_ += passed;
+      if (passed < piece) {
+        empty_epochs = passed == 0 ? empty_epochs + 1 : 0;
         if (empty_epochs > 2) {
           throw Error(ErrorCode::kMismatch,
                       fmt::format("Energon delivered {} batches more than there are; look at the "
@@ -117,7 +144,7 @@ class ShardImport {
       return false;
     }
     const State before = dataset_->save_state();
-    if (dataset_->skip(1) == 0) {
+    if (pass(1) == 0) {
       return true;
     }
     dataset_->restore_state(before);
@@ -182,9 +209,10 @@ class ShardImport {
 
   const EnergonWorkerState& worker_;
   const PipelineContext& context_;
-  const CancelCheck& check_cancelled_;
+  const EnergonImportOptions& options_;
   const std::unique_ptr<Dataset> dataset_;
   const Config config_;
+  const bool makes_batches_;  // where skipping might miss what functions leave out
   std::int64_t index_ = 0;
   std::int64_t epoch_ = 0;
 };
@@ -192,7 +220,7 @@ class ShardImport {
 std::vector<ShardPosition> import_shards(const EnergonRankState& state,
                                          const PipelineFactory& make_pipeline,
                                          const WorkerConfig& layout,
-                                         const CancelCheck& check_cancelled) {
+                                         const EnergonImportOptions& options) {
   HeapBufferPool memory;
   const auto readers = make_leaf_readers();
   std::vector<ShardPosition> shards;
@@ -202,7 +230,7 @@ std::vector<ShardPosition> import_shards(const EnergonRankState& state,
     const PipelineContext context{
         .config = layout, .stream = stream, .memory = memory, .readers = readers};
     try {
-      shards.push_back(ShardImport(worker, context, make_pipeline, check_cancelled).run());
+      shards.push_back(ShardImport(worker, context, make_pipeline, options).run());
     } catch (Error& error) {
       error.with({.path = state.path, .worker = stream});
       throw;
@@ -273,12 +301,12 @@ void check_batch_size(const EnergonRankState& state, const Config& config) {
 SavableDataLoaderState import_energon_state(const EnergonRankState& state,
                                             const PipelineFactory& make_pipeline,
                                             const WorkerConfig& layout,
-                                            const CancelCheck& check_cancelled) {
+                                            const EnergonImportOptions& options) {
   SavableDataLoaderState imported;
   imported.config = state_config(make_pipeline, layout);
   imported.micro_batch_size = micro_batch_size(imported.config);
   check_batch_size(state, imported.config);
-  std::vector<ShardPosition> shards = import_shards(state, make_pipeline, layout, check_cancelled);
+  std::vector<ShardPosition> shards = import_shards(state, make_pipeline, layout, options);
   for (const ShardPosition& shard : shards) {
     imported.epoch = std::max(imported.epoch, shard.last_epoch());
     imported.batch_index += shard.delivered();

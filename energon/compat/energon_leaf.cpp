@@ -16,10 +16,6 @@
 namespace energon {
 namespace {
 
-constexpr std::string_view kOtherOrder =
-    "look at the data, the seed offset, max_samples_per_sequence, shuffle_over_epochs and "
-    "parallel_shard_iters (parallel_slices)";
-
 // A leaf of Energon, in numbers.
 struct LeafFields {
   bool has_begun = false;

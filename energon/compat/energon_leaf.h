@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "energon/compat/energon_generator.h"
 #include "energon/compat/energon_tree.h"
@@ -10,6 +11,11 @@
 #include "energon/state/state.h"
 
 namespace energon {
+
+/// What to compare where the order of a dataset is another one.
+inline constexpr std::string_view kOtherOrder =
+    "look at the data, the seed offset, max_samples_per_sequence, shuffle_over_epochs and "
+    "parallel_shard_iters (parallel_slices)";
 
 /// The generator of a dataset (its field _worker_rng). Throws Error (kMismatch) unless it was made
 /// of `seed`, that of the worker.

@@ -53,6 +53,14 @@ std::vector<EnergonRankState> parse_energon_states(std::string_view json);
 /// Error (kMismatch) if the numbers of ranks, or those of workers, are not equal.
 WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerConfig layout);
 
+struct EnergonImportOptions {
+  /// Whether functions may have left samples out. Then the batches that Energon delivered since a
+  /// worker kept its state are made again, to see which; else they are counted.
+  bool functions_skip = true;
+  /// Called now and then; what it throws ends the import.
+  std::function<void()> check_cancelled = nullptr;
+};
+
 /// The state with which a loader of `make_pipeline` and `layout` continues with the batch that
 /// follows `state` in Energon. Requires: `layout` is energon_layout(). Throws Error: kMismatch,
 /// with the worker, if the state is of other data or options; kUnsupported if Energon's loader
@@ -61,6 +69,6 @@ WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerC
 SavableDataLoaderState import_energon_state(const EnergonRankState& state,
                                             const PipelineFactory& make_pipeline,
                                             const WorkerConfig& layout,
-                                            const std::function<void()>& check_cancelled = nullptr);
+                                            const EnergonImportOptions& options = {});
 
 }  // namespace energon

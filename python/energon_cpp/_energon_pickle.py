@@ -19,6 +19,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import os
 import pickle
 import resource
@@ -217,6 +218,8 @@ class Converter:
             return value
         if kind is int:
             return self.integer(value)
+        if kind is float and math.isfinite(value):
+            return value
         if kind is str:
             return self.text(value)
         if kind is bytes:
@@ -242,9 +245,14 @@ class Converter:
         return value
 
     def key(self, value: Any) -> str:
-        if type(value) is not str:
+        """The name of an entry. Groups of samples are entries, too, with any criterion as name."""
+        if type(value) is tuple:
+            return self.text(f"({', '.join(self.key(part) for part in value)})")
+        if type(value) not in (str, int, float, bool, type(None)):
             raise Unreadable(f"an entry has a name of the type {type(value).__name__}")
-        return self.text(value)
+        if type(value) is int:
+            self.integer(value)
+        return self.text(str(value))
 
 
 def rank_of(state: Any, converter: Converter) -> Any:
@@ -310,6 +318,8 @@ def read_file(path: str) -> dict[str, Any]:
     if type(state) is dict and "dataloader_state_dict" in state:  # as Megatron-LM wraps it
         state = state["dataloader_state_dict"]
     is_list = type(state) is list
+    if is_list and not state:
+        raise Unreadable("it has the states of no ranks")
     ranks = [rank_of(rank, converter) for rank in (state if is_list else [state])]
     return {"path": path, "is_list": is_list, "ranks": ranks}
 

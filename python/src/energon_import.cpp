@@ -38,7 +38,10 @@ WorkerConfig layout_of(const std::vector<EnergonRankState>& states, const Worker
 }
 
 std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
-                                               const WorkerConfig& given, const std::string& json) {
+                                               const WorkerConfig& given, const std::string& json,
+                                               bool functions_skip) {
+  const EnergonImportOptions import_options{.functions_skip = functions_skip,
+                                            .check_cancelled = signal_check()};
   const ReleaseGil released;
   const std::vector<EnergonRankState> states = parse_energon_states(json);
   WorkerConfig layout = layout_of(states, given);
@@ -48,18 +51,18 @@ std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
       layout.rank = static_cast<int>(i);
     }
     imported.push_back(
-        import_energon_state(states[i], pipeline.make_pipeline, layout, signal_check()));
+        import_energon_state(states[i], pipeline.make_pipeline, layout, import_options));
   }
   return imported;
 }
 
 std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline,
-                                                  const nb::dict& options,
-                                                  const std::string& json) {
+                                                  const nb::dict& options, const std::string& json,
+                                                  bool functions_skip) {
   const WorkerConfig given = read_loader_options(options).worker_config;
   forget_interrupt();
   try {
-    return import_all(pipeline, given, json);
+    return import_all(pipeline, given, json, functions_skip);
   } catch (const Error&) {
     if (raise_interrupt()) {  // in a function of the pipeline
       throw nb::python_error();
@@ -72,7 +75,7 @@ std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline
 
 void bind_energon_import(nb::module_& module) {
   module.def("import_energon_states", import_states, nb::arg("pipeline"), nb::arg("options"),
-             nb::arg("json"),
+             nb::arg("json"), nb::arg("functions_skip"),
              "The states of all ranks in what _energon_pickle.py wrote; of the rank of the options "
              "if there is one state and several ranks.");
 }

@@ -71,7 +71,14 @@ def batches_in(items: Items) -> int:
     return sum(item is not None for item in items)
 
 
+def without_end(items: Items) -> Items:
+    """Without an end of the epoch that comes first: whether Energon's workers have noted it before
+    the state is saved is a matter of time, and then Energon, restored, does not tell it."""
+    return items[1:] if items[:1] == [None] else items
+
+
 def compare(where: str, found: Items, expected: Items) -> None:
+    found, expected = without_end(found), without_end(expected)
     if found == expected:
         return
     pairs = zip(found, expected)
@@ -164,10 +171,12 @@ def compare_forms(program: str, case: Case, folder: pathlib.Path) -> int:
 
 
 def compare_single_ranks(program: str, case: Case, folder: pathlib.Path) -> int:
-    """The file of one rank alone, with its rank and the world size, by both; the merged states are
-    those of the whole job. Returns how many ranks there are."""
+    """The file of one rank alone, with its rank and the world size, gives the state of that rank.
+    Returns how many ranks there are."""
     output = str(folder / "job.state")
     import_by_program(program, case, folder, [case.file], output)
+    dataset = Job(case.of, folder).dataset(energon_cpp, 0)
+    states = energon_cpp.import_energon_state(dataset, case.file)
     files = []
     for rank in range(len(case.items)):
         file = case.file.replace(".pt", f".{rank}.pt")
@@ -175,10 +184,8 @@ def compare_single_ranks(program: str, case: Case, folder: pathlib.Path) -> int:
         alone = str(folder / f"alone.{rank}.state")
         files.append(import_by_program(program, case, folder, [file], alone, *place))
         dataset = Job(case.of, folder).dataset(energon_cpp, rank)
-        (state,) = energon_cpp.import_energon_state(dataset, file)
-        by_python = folder / "python.state"
-        state.write(str(by_python))
-        run([program, "checkpoint", "diff", alone, str(by_python)])
+        if energon_cpp.import_energon_state(dataset, file) != [states[rank]]:
+            raise Differs(f"rank {rank} alone gives another state by Python")
     merged = str(folder / "merged.state")
     run([program, "checkpoint", "merge", *files, "--output", merged])
     run([program, "checkpoint", "diff", output, merged])

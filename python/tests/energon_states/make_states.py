@@ -71,7 +71,7 @@ def keys_of(batch: Any) -> list[str]:
 
 
 def encoder_of(energon: Any, kind: str) -> Any:
-    """plain: cooked samples in batches; skipping: leaves out every fifth sample; doubling: makes two
+    """plain: cooked samples in batches; skipping, skipping_cook: leave out every fifth sample; doubling: makes two
     samples of each; packing: packs of at most three samples; grouping: batches of samples with even
     and with odd numbers."""
 
@@ -87,6 +87,15 @@ def encoder_of(energon: Any, kind: str) -> Any:
         def batch(self, samples: list[Any]) -> dict[str, Any]:
             keys = [key for sample in samples for key in keys_of(sample)]
             return {"__key__": keys, "__restore_key__": ()}
+
+    @energon.stateless
+    def cook_some(sample: Any) -> dict[str, Any]:
+        if int(sample["__key__"][1:]) % 5 == 0:
+            raise energon.SkipSample()
+        return dict(**energon.basic_sample_keys(sample), txt=sample["txt"])
+
+    class SkippingCook(Plain):
+        cookers = [energon.Cooker(cook_some)]
 
     class Skipping(Plain):
         @energon.stateless
@@ -117,6 +126,7 @@ def encoder_of(energon: Any, kind: str) -> Any:
             return {"__key__": keys, "__restore_key__": ()}
 
     kinds = {"plain": Plain, "skipping": Skipping, "doubling": Doubling}
+    kinds["skipping_cook"] = SkippingCook
     return {**kinds, "grouping": Grouping, "packing": Packing}[kind]()
 
 

@@ -71,7 +71,8 @@ Json saved_by_energon(const LoaderFixture& fixture, std::int64_t count) {
 
 SavableDataLoaderState imported(const LoaderFixture& fixture, const Json& rank,
                                 const std::function<void()>& check_cancelled = nullptr) {
-  return import_energon_state(parsed(rank), fixture.pipeline(), {}, check_cancelled);
+  return import_energon_state(parsed(rank), fixture.pipeline(), {},
+                              {.check_cancelled = check_cancelled});
 }
 
 std::string refused(const LoaderFixture& fixture, const Json& rank,

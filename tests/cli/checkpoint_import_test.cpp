@@ -1,0 +1,252 @@
+// energon checkpoint import: states that the real Energon saved
+// (python/tests/energon_states/stored) go on, and what is no such state, or not of this job, is
+// refused.
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "io/file_source.h"
+#include "tests/cli/energon_program.h"
+#include "tests/support/dataset_builder.h"
+
+using energon::testing::json_lines;
+using energon::testing::run_energon;
+using energon::testing::RunningProgram;
+using energon::testing::TempDir;
+using energon::testing::write_numbered_shards;
+using energon::testing::operator+;
+using energon::testing::Words;
+
+namespace {
+
+using Batches = std::vector<std::vector<std::int64_t>>;
+
+const std::vector<std::int64_t> kShards = {13, 7, 20, 11};
+
+std::string stored(const std::string& name) {
+  return std::string(ENERGON_SOURCE_DIR) + "/python/tests/energon_states/stored/" + name;
+}
+
+nlohmann::json expected_states() {
+  return nlohmann::json::parse(energon::read_file(stored("expected.json")));
+}
+
+// The flags of the job in the file `name`.
+Words flags_of(const std::string& name) {
+  for (const nlohmann::json& entry : expected_states()) {
+    if (entry.at("file") == name) {
+      return entry.at("flags");
+    }
+  }
+  return {};
+}
+
+Batches batches_in(const std::string& dumped) {
+  Batches batches;
+  for (const nlohmann::json& line : json_lines(dumped)) {
+    if (line.contains("keys")) {
+      batches.emplace_back();
+      for (const std::string key : line.at("keys")) {
+        batches.back().push_back(std::stoll(key.substr(key.rfind('/') + 1)));
+      }
+    }
+  }
+  return batches;
+}
+
+// Data, and a folder for states with one that is there already.
+struct Job {
+  Job() { write_numbered_shards(data, kShards); }
+
+  energon::testing::ProgramResult import(const std::string& file, const Words& flags) const {
+    return run_energon(Words{"checkpoint", "import", data.path(), file, "--output", output} +
+                       flags);
+  }
+  // Its error. An existing file stays, a new one is not made.
+  std::string refused(const std::string& file, const Words& flags) const {
+    states.write("job.state", "what was there");
+    const auto result = import(file, flags);
+    CHECK(result.exit_code == 1);
+    CHECK(result.out.empty());
+    CHECK(energon::read_file(output) == "what was there");
+    std::filesystem::remove(output);
+    CHECK(import(file, flags).exit_code == 1);
+    CHECK_FALSE(std::filesystem::exists(output));
+    CHECK_THAT(result.err, Catch::StartsWith("energon: error: "));
+    return result.err;
+  }
+
+  TempDir data;
+  TempDir states;
+  const std::string output = states.file("job.state");
+};
+
+// A program in the place of Python. It says that it runs by the file `started`.
+std::string write_interpreter(const TempDir& folder, const std::string& commands) {
+  folder.write("python",
+               fmt::format("#!/bin/sh\ntouch {}\n{}\n", folder.file("started"), commands));
+  const std::string path = folder.file("python");
+  ::chmod(path.c_str(), 0755);
+  return path;
+}
+
+void wait_for(const std::string& path) {
+  for (int i = 0; i < 600 && !std::filesystem::exists(path); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  REQUIRE(std::filesystem::exists(path));
+}
+
+Words replaced(Words flags, const std::string& flag, const std::string& value) {
+  for (std::size_t i = 0; i + 1 < flags.size(); ++i) {
+    if (flags[i] == flag) {
+      flags[i + 1] = value;
+      return flags;
+    }
+  }
+  return flags + Words{flag, value};
+}
+
+}  // namespace
+
+TEST_CASE("states of Energon go on with the batch that came next there",
+          "[cli][checkpoint][fork]") {
+  const Job job;
+  int ranks = 0;
+  for (const nlohmann::json& entry : expected_states()) {
+    const std::string file = entry.at("file");
+    CAPTURE(file);
+    REQUIRE(entry.at("shards") == kShards);
+    const Words flags = entry.at("flags");
+    const auto result = job.import(stored(file), flags);
+    REQUIRE(result.err.empty());
+    CHECK_THAT(result.out, Catch::Contains("job.state: ") && Catch::Contains(" 9 batches") &&
+                               Catch::Contains("restore it with --world-size"));
+    const std::size_t world_size = entry.at("ranks").size();
+    for (std::size_t rank = 0; rank < world_size; ++rank) {
+      const Batches expected = entry.at("ranks").at(rank);
+      const bool is_val = flags[1] == "val";
+      const auto dumped =
+          run_energon(Words{"dump", job.data.path(), "--world-size", std::to_string(world_size),
+                            "--rank", std::to_string(rank), "--restore-from", job.output, "--limit",
+                            std::to_string(expected.size())} +
+                      (is_val ? Words{"--epochs", "50"} : Words{"--epoch-policy", "loop"}) + flags);
+      REQUIRE(dumped.err.empty());
+      CHECK(expected.size() == 31);
+      CHECK(batches_in(dumped.out) == expected);
+      ++ranks;
+    }
+  }
+  CHECK(ranks == 4);
+}
+
+TEST_CASE("a state of Energon of another job is refused, with what to look at",
+          "[cli][checkpoint]") {
+  const Job job;
+  const std::string shuffled = stored("shuffled.pt");
+  const std::string workers = stored("workers.pickle");
+  const Words of_shuffled = flags_of("shuffled.pt");
+  const Words of_workers = flags_of("workers.pickle");
+  const auto refused_with = [&](const std::string& flag, const std::string& value) {
+    return job.refused(shuffled, replaced(of_shuffled, flag, value));
+  };
+  CHECK_THAT(refused_with("--batch-size", "3"),
+             Catch::Contains("batches of 4 samples, this one has batches of 3 samples"));
+  CHECK_THAT(refused_with("--shuffle-buffer-size", "6"),
+             Catch::Contains("4 samples are in Energon's shuffle buffer, expected 5"));
+  CHECK_THAT(refused_with("--shuffle-buffer-size", "0"), Catch::Contains("shuffle buffer"));
+  CHECK_THAT(refused_with("--max-samples-per-sequence", "3"),
+             Catch::Contains("max_samples_per_sequence"));
+  CHECK_THAT(refused_with("--seed-offset", "1"), Catch::Contains("look at the seed offset"));
+  CHECK_THAT(refused_with("--num-workers", "2"),
+             Catch::Contains("--num-workers is 2, but the states are of 0 workers"));
+  CHECK_THAT(refused_with("--mode", "val"), Catch::Contains("--mode train"));
+  CHECK_THAT(refused_with("--world-size", "2"), Catch::Contains("look at"));
+  CHECK_THAT(refused_with("--logical-shards", "4"), Catch::Contains("checkpoint rescale"));
+  CHECK_THAT(job.refused(workers, replaced(of_workers, "--virtual-epoch-length", "10")),
+             Catch::Contains("look at the length of virtual epochs"));
+  CHECK_THAT(job.refused(stored("ranks_of_old_torch.pt"),
+                         replaced(flags_of("ranks_of_old_torch.pt"), "--world-size", "3")),
+             Catch::Contains("states of 2 ranks, the job has 3"));
+}
+
+TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint]") {
+  const Job job;
+  const TempDir other;
+  write_numbered_shards(other, {13, 7, 21, 11});
+  const auto result = run_energon(
+      Words{"checkpoint", "import", other.path(), stored("shuffled.pt"), "--output", job.output} +
+      flags_of("shuffled.pt"));
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains("look at the data") && Catch::Contains("shuffled.pt"));
+  CHECK_FALSE(std::filesystem::exists(job.output));
+}
+
+TEST_CASE("files that are no states of Energon are refused, and nothing of them is run",
+          "[cli][checkpoint]") {
+  const Job job;
+  const Words flags = flags_of("shuffled.pt");
+  const auto refused = [&](const std::string& content) {
+    job.states.write("bad.pt", content);
+    return job.refused(job.states.file("bad.pt"), flags);
+  };
+  CHECK_THAT(job.refused(job.states.file("missing.pt"), flags),
+             Catch::Contains("missing.pt: it cannot be read: No such file"));
+  CHECK_THAT(refused(""), Catch::Contains("bad.pt: the file is empty"));
+  CHECK_THAT(refused("no pickle at all"), Catch::Contains("damaged or no pickle"));
+  const std::string marker = job.states.file("marker");
+  CHECK_THAT(refused(fmt::format("cos\nsystem\n(S'touch {}'\ntR.", marker)),
+             Catch::Contains("the pickle refers to 'os.system'"));
+  CHECK_THAT(refused(fmt::format("cbuiltins\neval\n(S'open(\"{}\", \"w\")'\ntR.", marker)),
+             Catch::Contains("'builtins.eval'"));
+  CHECK_FALSE(std::filesystem::exists(marker));
+  CHECK_THAT(refused("}S'model'\nI1\ns."), Catch::Contains("a dict with the entries 'model'"));
+}
+
+TEST_CASE("a missing or broken interpreter is named", "[cli][checkpoint]") {
+  const Job job;
+  const std::string file = stored("shuffled.pt");
+  const auto refused_by = [&](const std::string& python) {
+    return job.refused(file, flags_of("shuffled.pt") + Words{"--python", python});
+  };
+  CHECK_THAT(refused_by("/nowhere/python3"),
+             Catch::Contains("'/nowhere/python3' cannot be run") && Catch::Contains("--python"));
+  CHECK_THAT(refused_by("true"), Catch::Contains("wrote 0 bytes that are no JSON"));
+  CHECK_THAT(refused_by("false"), Catch::Contains("exit status 1"));
+  const TempDir folder;
+  CHECK_THAT(refused_by(write_interpreter(folder, "kill -9 $$")), Catch::Contains("signal 9"));
+}
+
+TEST_CASE("Ctrl-C ends an import", "[cli][checkpoint]") {
+  const Job job;
+  const TempDir folder;
+  std::string commands;
+  SECTION("while the pickles are read") { commands = "exec sleep 600"; }
+  SECTION("while batches are skipped") {
+    commands =
+        "echo '{\"version\": 1, \"files\": [{\"path\": \"x\", \"ranks\": [{\"next_worker_id\": 0, "
+        "\"micro_batch_size\": 4, \"has_workers\": true, \"workers\": [{\"sample_index\": 0, "
+        "\"offset\": 4000000000000, \"state\": null}]}]}]}'";
+  }
+  const std::string python = write_interpreter(folder, commands);
+  RunningProgram program(Words{"checkpoint", "import", job.data.path(), "x", "--output", job.output,
+                               "--python", python, "--batch-size", "4"});
+  wait_for(folder.file("started"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto begin = std::chrono::steady_clock::now();
+  program.send_signal(SIGINT);
+  const auto result = program.finish();
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+  CHECK(result.exit_code == 130);
+  CHECK_FALSE(std::filesystem::exists(job.output));
+}
