@@ -33,6 +33,7 @@ struct ShardPosition {
   SavableDatasetCheckpoint checkpoint;
   bool is_before_epoch = true;       // nothing of its epoch was delivered
   std::int64_t in_epoch = 0;         // batches of its epoch
+  bool is_exact = true;              // else there may be more than `in_epoch`
   std::optional<std::int64_t> size;  // batches of an epoch
 
   std::int64_t delivered() const { return checkpoint.index; }
@@ -195,11 +196,14 @@ class ShardImport {
       position.in_epoch = state.integer("offset");
       position.is_before_epoch = position.in_epoch == 0;
     } else {
-      position.in_epoch = index_ - epoch_ * position.size.value_or(0);
-      position.in_epoch =
-          std::clamp<std::int64_t>(position.in_epoch, 0, position.size.value_or(position.in_epoch));
+      // Functions may have left out batches of earlier epochs.
+      position.is_exact = epoch_ == 0 || !makes_batches_;
+      const std::int64_t most = std::max<std::int64_t>(position.size.value_or(index_), 1);
+      const std::int64_t in_epoch = index_ - epoch_ * position.size.value_or(0);
       position.is_before_epoch =
-          order != nullptr ? is_before_epoch(order_in(state), *order) : position.in_epoch == 0;
+          order != nullptr ? is_before_epoch(order_in(state), *order) : in_epoch <= 0;
+      position.in_epoch =
+          position.is_before_epoch ? 0 : std::clamp<std::int64_t>(in_epoch, 1, most);
     }
     if (index_ == 0) {
       position.checkpoint.state.reset();
@@ -269,6 +273,9 @@ std::optional<std::int64_t> steps_in_epoch(const std::vector<ShardPosition>& sha
                                            std::int64_t epoch) {
   std::int64_t steps = 0;
   for (const ShardPosition& shard : shards) {
+    if (!shard.is_exact) {
+      return std::nullopt;
+    }
     if (shard.checkpoint.epoch == epoch) {
       steps += shard.in_epoch;
     } else if (shard.checkpoint.epoch > epoch) {

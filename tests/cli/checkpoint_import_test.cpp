@@ -100,6 +100,20 @@ std::string write_interpreter(const TempDir& folder, const std::string& commands
   return path;
 }
 
+// What the reader writes about ranks of one worker that delivered so many batches.
+std::string delivered(const std::vector<std::int64_t>& counts) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (const std::int64_t count : counts) {
+    const nlohmann::json worker = {{"sample_index", 0}, {"offset", count}, {"state", nullptr}};
+    ranks.push_back({{"next_worker_id", 0},
+                     {"micro_batch_size", 4},
+                     {"has_workers", true},
+                     {"workers", nlohmann::json::array({worker})}});
+  }
+  const nlohmann::json file = {{"path", "x"}, {"ranks", ranks}};
+  return nlohmann::json{{"version", 1}, {"files", nlohmann::json::array({file})}}.dump();
+}
+
 void wait_for(const std::string& path) {
   for (int i = 0; i < 600 && !std::filesystem::exists(path); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -151,7 +165,7 @@ TEST_CASE("states of Energon go on with the batch that came next there",
 }
 
 TEST_CASE("a state of Energon of another job is refused, with what to look at",
-          "[cli][checkpoint]") {
+          "[cli][checkpoint][fork]") {
   const Job job;
   const std::string shuffled = stored("shuffled.pt");
   const std::string workers = stored("workers.pickle");
@@ -166,11 +180,12 @@ TEST_CASE("a state of Energon of another job is refused, with what to look at",
              Catch::Contains("4 samples are in Energon's shuffle buffer, expected 5"));
   CHECK_THAT(refused_with("--shuffle-buffer-size", "0"), Catch::Contains("shuffle buffer"));
   CHECK_THAT(refused_with("--max-samples-per-sequence", "3"),
-             Catch::Contains("max_samples_per_sequence"));
+             Catch::Contains("--max-samples-per-sequence"));
   CHECK_THAT(refused_with("--seed-offset", "1"), Catch::Contains("look at the seed offset"));
   CHECK_THAT(refused_with("--num-workers", "2"),
              Catch::Contains("--num-workers is 2, but the states are of 0 workers"));
-  CHECK_THAT(refused_with("--mode", "val"), Catch::Contains("--mode train"));
+  CHECK_THAT(job.refused(workers, replaced(of_workers, "--mode", "val")),
+             Catch::Contains("whether it is for training"));
   CHECK_THAT(refused_with("--world-size", "2"), Catch::Contains("look at"));
   CHECK_THAT(refused_with("--logical-shards", "4"), Catch::Contains("checkpoint rescale"));
   CHECK_THAT(job.refused(workers, replaced(of_workers, "--virtual-epoch-length", "10")),
@@ -180,7 +195,7 @@ TEST_CASE("a state of Energon of another job is refused, with what to look at",
              Catch::Contains("states of 2 ranks, the job has 3"));
 }
 
-TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint]") {
+TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint][fork]") {
   const Job job;
   const TempDir other;
   write_numbered_shards(other, {13, 7, 21, 11});
@@ -193,7 +208,7 @@ TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint]") {
 }
 
 TEST_CASE("files that are no states of Energon are refused, and nothing of them is run",
-          "[cli][checkpoint]") {
+          "[cli][checkpoint][fork]") {
   const Job job;
   const Words flags = flags_of("shuffled.pt");
   const auto refused = [&](const std::string& content) {
@@ -213,7 +228,7 @@ TEST_CASE("files that are no states of Energon are refused, and nothing of them 
   CHECK_THAT(refused("}S'model'\nI1\ns."), Catch::Contains("a dict with the entries 'model'"));
 }
 
-TEST_CASE("a missing or broken interpreter is named", "[cli][checkpoint]") {
+TEST_CASE("a missing or broken interpreter is named", "[cli][checkpoint][fork]") {
   const Job job;
   const std::string file = stored("shuffled.pt");
   const auto refused_by = [&](const std::string& python) {
@@ -227,16 +242,26 @@ TEST_CASE("a missing or broken interpreter is named", "[cli][checkpoint]") {
   CHECK_THAT(refused_by(write_interpreter(folder, "kill -9 $$")), Catch::Contains("signal 9"));
 }
 
-TEST_CASE("Ctrl-C ends an import", "[cli][checkpoint]") {
+TEST_CASE("ranks at different steps are imported one by one", "[cli][checkpoint][fork]") {
+  const Job job;
+  const TempDir folder;
+  const Words flags = {"--batch-size", "4", "--python",
+                       write_interpreter(folder, "echo '" + delivered({5, 4}) + "'")};
+  CHECK_THAT(job.refused("x", flags), Catch::Contains("--rank and --world-size"));
+  folder.write("one", delivered({4}));
+  write_interpreter(folder, "cat " + folder.file("one"));
+  const auto result = job.import("x", flags + Words{"--world-size", "2", "--rank", "1"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("rank 1 of 2, 4 batches"));
+}
+
+TEST_CASE("Ctrl-C ends an import", "[cli][checkpoint][fork]") {
   const Job job;
   const TempDir folder;
   std::string commands;
   SECTION("while the pickles are read") { commands = "exec sleep 600"; }
   SECTION("while batches are skipped") {
-    commands =
-        "echo '{\"version\": 1, \"files\": [{\"path\": \"x\", \"ranks\": [{\"next_worker_id\": 0, "
-        "\"micro_batch_size\": 4, \"has_workers\": true, \"workers\": [{\"sample_index\": 0, "
-        "\"offset\": 4000000000000, \"state\": null}]}]}]}'";
+    commands = "echo '" + delivered({4'000'000'000'000}) + "'";
   }
   const std::string python = write_interpreter(folder, commands);
   RunningProgram program(Words{"checkpoint", "import", job.data.path(), "x", "--output", job.output,

@@ -124,7 +124,8 @@ def import_by_program(
     # States from before the first batch do not tell the number of workers.
     flags = [*flags, "--num-workers", str(case.of["num_workers"]), *more]
     path = str(folder / case.of["path"])
-    run([program, "checkpoint", "import", path, *files, *flags, "--output", output])
+    words = [path, *files, *flags, "--output", output, "--python", sys.executable]
+    run([program, "checkpoint", "import", *words])
     return output
 
 
@@ -210,7 +211,7 @@ def compare_case(program: str, case: Case, folder: pathlib.Path, counts: Counts)
         by_program = compare_program(program, case, folder)
         counts.batches += by_program
         counts.by_program += by_program > 0
-        if by_program > 0 and case.of is case.by and "+" not in case.name:
+        if by_program > 0 and "+" not in case.file:
             counts.forms += compare_forms(program, case, folder)
             if len(case.items) > 1:
                 counts.forms += compare_single_ranks(program, case, folder)

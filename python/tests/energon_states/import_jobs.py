@@ -9,6 +9,7 @@ Spec = dict[str, Any]
 POINTS = [0, 1, 9, 23, 40]
 COUNT = 90
 BUFFER = {"shuffle_buffer_size": 7, "max_samples_per_sequence": 6}
+NO_BUFFER = {"max_samples_per_sequence": 6}
 VAL = {"mode": "val", "points": [0, 3, 9, 11, 20], "count": 40}
 _VIRTUAL = {"virtual_epoch_length": 10}
 # A worker keeps a state only at its first batches: later states say how far it went since.
@@ -105,7 +106,7 @@ def _with_functions() -> list[Spec]:
         _job("skipping_rarely_val", "a", 2, encoder="skipping", **VAL, **RARELY),
         _job("skipping_once", "a", 2, encoder="skipping", options={**BUFFER, "repeat": False}),
         _job("skipping_virtual", "a", 2, encoder="skipping", options={**BUFFER, **_VIRTUAL}),
-        _job("skipping_cook", "blend.yaml", 2, encoder="skipping_cook", options=BUFFER),
+        _job("skipping_cook", "a", 2, encoder="skipping_cook", options=NO_BUFFER, **RARELY),
         _job("packing_0", "a", 0, encoder="packing", options=packs),
         _job("packing_2", "blend.yaml", 2, encoder="packing", options=packs),
         _job("packing_virtual", "a", 2, encoder="packing", options={**packs, **_VIRTUAL}),
