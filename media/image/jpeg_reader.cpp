@@ -36,6 +36,7 @@ class JpegReader final : public ImageReader {
   void choose_colors(int channels);
   void choose_scale(const ReadPlan& plan);
   void check_coefficients() const;
+  bool smooths() const;
   void read_columns(std::int64_t begin, std::int64_t end);
   void read_lines(const RowBand& band, std::int64_t count);
   void read_cmyk(RowWriter& rows, std::int64_t y, const RowBand& band, std::int64_t count);
@@ -101,6 +102,22 @@ void JpegReader::check_coefficients() const {
   }
 }
 
+// libjpeg smooths blocks of which scans are missing by their neighbours. Of those it knows only the
+// ones that are decoded. `coef_bits`: for each coefficient, low bits that no scan has brought, or
+// -1.
+bool JpegReader::smooths() const {
+  constexpr int kCoefficients = 10;  // that libjpeg's smoothing looks at
+  const jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  if (!libjpeg.progressive_mode || libjpeg.coef_bits == nullptr) {
+    return false;
+  }
+  return std::any_of(libjpeg.coef_bits, libjpeg.coef_bits + libjpeg.num_components,
+                     [](const int(&bits)[DCTSIZE2]) {
+                       return std::any_of(bits, bits + kCoefficients,
+                                          [](int missing) { return missing != 0; });
+                     });
+}
+
 // Columns are decoded in whole blocks: [begin, end) grows to both sides.
 void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
   jpeg_decompress_struct& libjpeg = session_.libjpeg();
@@ -114,7 +131,7 @@ void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
     begin = std::max<std::int64_t>(begin - 1, 0);
     end = std::min<std::int64_t>(end + 1, libjpeg.output_width);
   }
-  if (begin == 0 && end == static_cast<std::int64_t>(libjpeg.output_width)) {
+  if ((begin == 0 && end == static_cast<std::int64_t>(libjpeg.output_width)) || smooths()) {
     return;
   }
   auto first = static_cast<JDIMENSION>(begin);

@@ -67,6 +67,42 @@ std::vector<PixelBox> crops_of(std::int64_t width, std::int64_t height) {
   return crops;
 }
 
+// Crops of an image of 45x37 have the pixels that they have in the whole image, at each scale.
+void check_crops(const std::string& encoded, const std::string& name) {
+  for (const int eighths : {1, 2, 4, 8}) {
+    const DecodedRegion whole = region_of(encoded, scaled_request({0, 0, 45, 37}, eighths));
+    for (const PixelBox& crop : crops_of(45, 37)) {
+      // The scale is free where the crop has few pixels: asked for is what gives `eighths`.
+      const RegionRequest request{
+          .crop = crop,
+          .least_width = std::max<std::int64_t>(crop.width * eighths / 8, 1),
+          .least_height = std::max<std::int64_t>(crop.height * eighths / 8, 1)};
+      const DecodedRegion part = region_of(encoded, request);
+      if (part.box.width / static_cast<double>(crop.width) != whole.box.width / 45.0) {
+        continue;
+      }
+      const double scale = whole.box.width / 45.0;
+      const FractionalBox there{
+          static_cast<double>(crop.x) * scale, static_cast<double>(crop.y) * scale,
+          static_cast<double>(crop.width) * scale, static_cast<double>(crop.height) * scale};
+      INFO(name << " " << eighths << "/8, " << crop.width << "x" << crop.height << " at " << crop.x
+                << "," << crop.y);
+      REQUIRE(inside(part, part.box) == inside(whole, there));
+    }
+  }
+}
+
+// The image with its first scans only.
+std::string first_scans(const std::string& jpeg, int scans) {
+  std::size_t end = jpeg.find("\xFF\xDA");
+  for (int i = 1; i < scans; ++i) {
+    end = jpeg.find("\xFF\xDA", end + 2);
+  }
+  const std::size_t next = jpeg.find("\xFF\xC4", end);  // tables of the next scan
+  REQUIRE(next != std::string::npos);
+  return jpeg.substr(0, next) + "\xFF\xD9";
+}
+
 }  // namespace
 
 TEST_CASE("a scaled JPEG has the pixels of djpeg -scale", "[media][image]") {
@@ -87,29 +123,16 @@ TEST_CASE("pixels of a crop are those of the whole image at the same scale", "[m
   for (const char* name :
        {"444.jpg", "422.jpg", "420.jpg", "440.jpg", "411.jpg", "progressive.jpg", "restart.jpg",
         "arithmetic.jpg", "gray.jpg", "cmyk.jpg", "lossy.webp", "lossy_alpha.webp"}) {
-    const std::string encoded = image_file(name);
-    const std::string kind = name;
-    for (const int eighths : {1, 2, 4, 8}) {
-      const DecodedRegion whole = region_of(encoded, scaled_request({0, 0, 45, 37}, eighths));
-      for (const PixelBox& crop : crops_of(45, 37)) {
-        // The scale is free where the crop has few pixels: asked for is what gives `eighths`.
-        const RegionRequest request{
-            .crop = crop,
-            .least_width = std::max<std::int64_t>(crop.width * eighths / 8, 1),
-            .least_height = std::max<std::int64_t>(crop.height * eighths / 8, 1)};
-        const DecodedRegion part = region_of(encoded, request);
-        if (part.box.width / static_cast<double>(crop.width) != whole.box.width / 45.0) {
-          continue;
-        }
-        const double scale = whole.box.width / 45.0;
-        const FractionalBox there{
-            static_cast<double>(crop.x) * scale, static_cast<double>(crop.y) * scale,
-            static_cast<double>(crop.width) * scale, static_cast<double>(crop.height) * scale};
-        INFO(kind << " " << eighths << "/8, " << crop.width << "x" << crop.height << " at "
-                  << crop.x << "," << crop.y);
-        REQUIRE(inside(part, part.box) == inside(whole, there));
-      }
-    }
+    check_crops(image_file(name), name);
+  }
+}
+
+// libjpeg smooths blocks whose coefficients are not all known, by those of their neighbours.
+TEST_CASE("pixels of a crop are those of the whole image where scans are missing",
+          "[media][image]") {
+  for (const int scans : {1, 3, 5}) {
+    check_crops(first_scans(image_file("progressive.jpg"), scans),
+                "progressive.jpg, scans: " + std::to_string(scans));
   }
 }
 
