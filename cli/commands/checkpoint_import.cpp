@@ -1,7 +1,9 @@
 // energon checkpoint import: a state of Energon's loader becomes a state of ours.
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -65,7 +67,20 @@ SavableJobState merged(std::vector<SavableDataLoaderState> ranks) {
   }
 }
 
+// The states of Energon may be the only ones that there are.
+void refuse_overwriting(const ImportFlags& flags) {
+  for (const std::string& file : flags.files) {
+    std::error_code is_missing;
+    if (std::filesystem::equivalent(file, flags.output, is_missing)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "--output would replace a state of Energon that is read: name another file",
+                  {.path = flags.output});
+    }
+  }
+}
+
 int run_import(const ImportFlags& flags) {
+  refuse_overwriting(flags);
   const std::vector<EnergonRankState> states = read_energon_pickles(flags.files, flags.python);
   WorkerConfig layout = layout_of_states(flags, states);
   const PipelineFactory pipeline = make_pipeline(flags.loader);

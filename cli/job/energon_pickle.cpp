@@ -118,7 +118,7 @@ bool read_some(int fd, std::string& text, std::size_t most) {
 }
 
 // What the child writes until it closes both of its ends.
-std::pair<std::string, std::string> read_all(const Child& child) {
+std::pair<std::string, std::string> read_all(const Child& child, const std::string& names) {
   const Clock::time_point end = Clock::now() + kTimeLimit;
   std::pair<std::string, std::string> texts;
   std::array<pollfd, 2> ends = {{{child.output(), POLLIN, 0}, {child.errors(), POLLIN, 0}}};
@@ -126,7 +126,8 @@ std::pair<std::string, std::string> read_all(const Child& child) {
     check_interrupt();
     if (Clock::now() > end) {
       throw Error(ErrorCode::kTimeout,
-                  fmt::format("the reader of pickles was not done after {} s", kTimeLimit.count()));
+                  fmt::format("the reader of pickles was not done with {} after {} s",
+                              printable(names), kTimeLimit.count()));
     }
     if (::poll(ends.data(), ends.size(), 100) <= 0) {
       continue;
@@ -149,7 +150,8 @@ std::vector<EnergonRankState> read_energon_pickles(const std::vector<std::string
   std::vector<std::string> words = {python, "-I", "-S", "-c", kEnergonPickleScript};
   words.insert(words.end(), files.begin(), files.end());
   Child child(python, std::move(words));
-  auto [json, problems] = read_all(child);
+  const std::string names = fmt::format("{}", fmt::join(files, ", "));
+  auto [json, problems] = read_all(child, names);
   const int status = child.wait();
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     while (!problems.empty() && problems.back() == '\n') {
@@ -157,12 +159,18 @@ std::vector<EnergonRankState> read_energon_pickles(const std::vector<std::string
     }
     const std::string how = WIFEXITED(status) ? fmt::format("exit status {}", WEXITSTATUS(status))
                                               : fmt::format("signal {}", WTERMSIG(status));
-    throw Error(ErrorCode::kCorruptData,
-                problems.empty() ? fmt::format("the reader of pickles ended with {}", how)
-                                 : fmt::format("no state of Energon's loader was read: {}",
-                                               printable(problems)));
+    throw Error(
+        ErrorCode::kCorruptData,
+        problems.empty()
+            ? fmt::format("the reader of pickles ended with {}; it read {}", how, printable(names))
+            : fmt::format("no state of Energon's loader was read: {}", printable(problems)));
   }
-  return parse_energon_states(json);
+  try {
+    return parse_energon_states(json);
+  } catch (Error& error) {
+    error.with({.path = python});
+    throw;
+  }
 }
 
 }  // namespace energon::cli

@@ -20,6 +20,7 @@ constexpr std::size_t kNextOffset = 16;
 constexpr std::size_t kWordsOffset = 24;
 constexpr std::uint32_t kWords = 624;
 constexpr int kCompared = 20;  // draws that tell two positions apart
+constexpr std::uint64_t kDrawsPerCheck = std::uint64_t{1} << 20;
 
 template <class Number>
 Number number_at(std::string_view bytes, std::size_t offset) {
@@ -49,8 +50,12 @@ bool draws_the_same(Mt19937 one, Mt19937 other) {
   return true;
 }
 
-void skip(Mt19937& generator, std::uint64_t draws) {
+void skip(Mt19937& generator, std::uint64_t draws,
+          const std::function<void()>& check_cancelled = {}) {
   for (std::uint64_t i = 0; i < draws; ++i) {
+    if (check_cancelled && i % kDrawsPerCheck == 0) {
+      check_cancelled();
+    }
     generator();
   }
 }
@@ -99,15 +104,17 @@ std::string EnergonGenerator::state() const {
   return words_;
 }
 
-bool EnergonGenerator::has_drawn(std::uint64_t draws) const {
+bool EnergonGenerator::has_drawn(std::uint64_t draws,
+                                 const std::function<void()>& check_cancelled) const {
   Mt19937 generator(static_cast<std::uint32_t>(seed_));
-  skip(generator, draws);
+  skip(generator, draws, check_cancelled);
   return draws_the_same(generator, restored(words_));
 }
 
-std::string generator_after(std::uint32_t seed, std::uint64_t draws) {
+std::string generator_after(std::uint32_t seed, std::uint64_t draws,
+                            const std::function<void()>& check_cancelled) {
   Mt19937 generator(seed);
-  skip(generator, draws);
+  skip(generator, draws, check_cancelled);
   return generator.save();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,15 +22,17 @@ class EnergonGenerator {
   /// few, else the words.
   std::string state() const;
   /// Whether it is the generator of its seed after `draws` numbers. Takes a few ns for each of
-  /// them.
-  bool has_drawn(std::uint64_t draws) const;
+  /// them; `check_cancelled`, if there is one, is called every few ms and may throw.
+  bool has_drawn(std::uint64_t draws, const std::function<void()>& check_cancelled = {}) const;
 
  private:
   std::uint64_t seed_ = 0;
   std::string words_;  // the long form of Mt19937::save()
 };
 
-/// The state of a generator of `seed` after `draws` numbers, in the form of Mt19937::save().
-std::string generator_after(std::uint32_t seed, std::uint64_t draws);
+/// The state of a generator of `seed` after `draws` numbers, in the form of Mt19937::save(). Takes
+/// time and calls `check_cancelled` as has_drawn().
+std::string generator_after(std::uint32_t seed, std::uint64_t draws,
+                            const std::function<void()>& check_cancelled = {});
 
 }  // namespace energon

@@ -84,7 +84,8 @@ class ShardImport {
     const TranslationTarget target{.start = dataset_->save_state(),
                                    .config = config_,
                                    .seed = context_.seed(),
-                                   .epoch_size = dataset_->size()};
+                                   .epoch_size = dataset_->size(),
+                                   .check_cancelled = options_.check_cancelled};
     if (const auto translated = translate_energon_tree(tree, worker_.sample_index, target)) {
       restore(translated->state);
       index_ = worker_.sample_index;
@@ -233,6 +234,9 @@ std::vector<ShardPosition> import_shards(const EnergonRankState& state,
         state.is_start ? EnergonWorkerState() : state.workers.at(static_cast<std::size_t>(stream));
     const PipelineContext context{
         .config = layout, .stream = stream, .memory = memory, .readers = readers};
+    if (options.check_cancelled) {
+      options.check_cancelled();
+    }
     try {
       shards.push_back(ShardImport(worker, context, make_pipeline, options).run());
     } catch (Error& error) {

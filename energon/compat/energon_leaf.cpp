@@ -16,6 +16,10 @@
 namespace energon {
 namespace {
 
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 40;  // more than a worker reads
+// Slices without samples that data may have besides those with one.
+constexpr std::int64_t kMostEmptySlices = 1 << 20;
+
 // A leaf of Energon, in numbers.
 struct LeafFields {
   bool has_begun = false;
@@ -26,6 +30,14 @@ struct LeafFields {
   std::int64_t samples = 0;
   std::int64_t epoch_samples = 0;
 };
+
+std::int64_t count_up_to(const EnergonNode& node, std::string_view name, std::int64_t most) {
+  const JsonReader field = node.field(name);
+  if (field.count() > most) {
+    field.fail(fmt::format("{} is more than any worker reads", field.count()));
+  }
+  return field.count();
+}
 
 LeafFields read_fields(const EnergonNode& node) {
   LeafFields leaf;
@@ -40,8 +52,8 @@ LeafFields read_fields(const EnergonNode& node) {
     leaf.open.push_back(place.is_null() ? -1 : place.member("index").count());
     leaf.open.push_back(place.is_null() ? 0 : place.member("current").count());
   }
-  leaf.epochs = node.count("_epoch_count");
-  leaf.samples = node.count("_sample_count");
+  leaf.epochs = count_up_to(node, "_epoch_count", kMostCounted);
+  leaf.samples = count_up_to(node, "_sample_count", kMostCounted);
   leaf.epoch_samples = node.count("_epoch_sample_count");
   if (leaf.epoch_samples > leaf.samples) {
     node.field("_epoch_sample_count").fail("it is more than _sample_count");
@@ -71,13 +83,30 @@ class LeafDraws {
   const std::int64_t now_;
 };
 
+// The list of an epoch is drawn again: it cannot be longer than the data explains, and its draws
+// must be countable.
+void check_slices(const EnergonNode& node, const LeafFields& leaf, std::int64_t samples,
+                  std::int64_t epochs) {
+  const std::int64_t most = epochs > kMostCounted / std::max<std::int64_t>(samples, 1)
+                                ? kMostCounted
+                                : samples * epochs + kMostEmptySlices;
+  const std::int64_t pending = std::ssize(leaf.pending);
+  if (leaf.opened > most || leaf.epochs > kMostCounted / (leaf.opened + pending + 1)) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("{}: Energon has opened {} slices after {} epochs, this job has {} "
+                            "samples; {}",
+                            node.path(), leaf.opened, leaf.epochs, samples, kOtherOrder));
+  }
+}
+
 // The generator at the beginning of the epoch, which Energon does not keep: it keeps the list that
 // was drawn. Compares that list, and where the draws since then lead.
 std::string generator_of_epoch(const EnergonNode& node, const LeafFields& leaf,
-                               const EnergonGenerator& generator, std::int64_t epochs) {
+                               const EnergonGenerator& generator, std::int64_t epochs,
+                               const std::function<void()>& check_cancelled) {
   const LeafDraws draws(leaf);
-  std::string before =
-      generator_after(static_cast<std::uint32_t>(generator.seed()), draws.before_epoch());
+  std::string before = generator_after(static_cast<std::uint32_t>(generator.seed()),
+                                       draws.before_epoch(), check_cancelled);
   WorkerRng rng(0);
   rng.restore(before);
   std::vector<std::int64_t> list = rng.permutation(draws.slices());
@@ -86,7 +115,7 @@ std::string generator_of_epoch(const EnergonNode& node, const LeafFields& leaf,
   for (std::int64_t& slice : list) {
     slice %= slices;
   }
-  if (list != leaf.pending || !generator.has_drawn(draws.now())) {
+  if (list != leaf.pending || !generator.has_drawn(draws.now(), check_cancelled)) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("{}: after {} samples of {} slices Energon's generator is elsewhere "
                             "than ours; {}",
@@ -122,7 +151,7 @@ EnergonGenerator read_energon_generator(const EnergonNode& node, std::uint32_t s
 }
 
 State translate_energon_leaf(const State& start, const Config& config, const EnergonNode& node,
-                             bool is_over) {
+                             bool is_over, const std::function<void()>& check_cancelled) {
   const LeafFields leaf = read_fields(node);
   const std::size_t places = start.integers("open").size();
   if (leaf.open.size() != places) {
@@ -139,7 +168,9 @@ State translate_energon_leaf(const State& start, const Config& config, const Ene
   if (leaf.has_begun && shuffle == "-1") {
     before = generator_after(seed, 0);  // its only epoch
   } else if (leaf.has_begun && shuffle != "none") {
-    before = generator_of_epoch(node, leaf, generator, epochs_in(shuffle));
+    const std::int64_t epochs = epochs_in(shuffle);
+    check_slices(node, leaf, config.at("samples").get<std::int64_t>(), epochs);
+    before = generator_of_epoch(node, leaf, generator, epochs, check_cancelled);
   }
   set_field(state, "epoch_rng", std::move(before));
   set_field(state, "rng", std::move(now));

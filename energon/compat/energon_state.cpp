@@ -69,8 +69,11 @@ int worker_count(const EnergonRankState& rank) {
 std::vector<EnergonRankState> parse_energon_states(std::string_view text) {
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the reader of pickles wrote {} bytes that are no JSON", text.size()));
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format(
+            "the reader of pickles wrote {} bytes that are no JSON: is it run by a Python 3?",
+            text.size()));
   }
   check_depth(json, "states");
   const JsonReader states(json, "states");

@@ -1,6 +1,7 @@
 #include "energon/compat/energon_translation.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +39,11 @@ SampleRef reference_of(const JsonReader& key) {
   for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
     const std::string& stage = parts[i].text();
     if (stage == "BlendDataset") {
-      ref.leaf = static_cast<std::uint32_t>(parts[i + 1].count());
+      const std::int64_t leaf = parts[i + 1].count();
+      if (leaf > std::numeric_limits<std::uint32_t>::max()) {
+        parts[i + 1].fail("there is no such dataset");
+      }
+      ref.leaf = static_cast<std::uint32_t>(leaf);
     } else if (stage == "Webdataset") {
       ref.index = parts[i + 1].count();
       return ref;
@@ -132,7 +137,8 @@ class Translation {
       set_field(own, "taken", node.count("_index"));
       translate_order(own.children[0], config.at("inner"), node.only(), is_over);
     } else if (own.type == "SliceOrder") {
-      own = translate_energon_leaf(own, config, tree.enter(kLeaf, "a dataset"), is_over);
+      own = translate_energon_leaf(own, config, tree.enter(kLeaf, "a dataset"), is_over,
+                                   target_.check_cancelled);
       passes_.push_back(own.integer("epoch"));
     } else {
       throw Error(ErrorCode::kMismatch,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "energon/compat/energon_tree.h"
@@ -24,7 +25,8 @@ struct TranslationTarget {
   State start;           ///< its state at its start
   const Config& config;  ///< its configuration
   std::uint32_t seed = 0;
-  std::optional<std::int64_t> epoch_size;  ///< batches of an epoch, if that is known
+  std::optional<std::int64_t> epoch_size;        ///< batches of an epoch, if that is known
+  const std::function<void()>& check_cancelled;  ///< called now and then, if there is one
 };
 
 /// The order in the configuration of a pipeline; null if it has a stage that is not translated.

@@ -15,6 +15,8 @@ using energon_names::kLeaf;
 using energon_names::kMap;
 using energon_names::kShuffleBuffer;
 
+constexpr std::size_t kMostNameBytes = 200;
+
 bool is_transparent(std::string_view type) {
   constexpr std::array<std::string_view, 4> kNames = {"SimpleSavableDatasetWrapper", "GcDataset",
                                                       "WatchdogDataset", "LogSampleDataset"};
@@ -66,6 +68,14 @@ void list_leaves(const EnergonNode& node, std::vector<EnergonNode>& leaves) {
 }
 
 }  // namespace
+
+const std::string& EnergonNode::type() const {
+  const JsonReader reader = reader_.member("__class__");
+  if (reader.text().size() > kMostNameBytes) {
+    reader.fail(fmt::format("a name of {} bytes is of no class", reader.text().size()));
+  }
+  return reader.text();
+}
 
 std::vector<EnergonNode> EnergonNode::inner() const {
   std::vector<EnergonNode> nodes;

@@ -25,7 +25,7 @@ class EnergonNode {
  public:
   explicit EnergonNode(JsonReader reader) : reader_(std::move(reader)) {}
 
-  const std::string& type() const { return reader_.member("__class__").text(); }
+  const std::string& type() const;
   const std::string& path() const { return reader_.path(); }
   JsonReader field(std::string_view name) const { return reader_.member(name); }
   std::int64_t count(std::string_view name) const { return field(name).count(); }

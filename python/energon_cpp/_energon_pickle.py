@@ -23,15 +23,18 @@ import math
 import os
 import pickle
 import resource
+import stat
 import sys
 import zipfile
 from typing import Any, BinaryIO, Callable
 
 MOST_BYTES = 1 << 30  # of a file, and of the pickle in it
 MOST_MEMORY = 8 << 30
-MOST_CPU_SECONDS = 600
+MOST_CPU_SECONDS = 300
 FREE_VALUES = 1_000_000  # of a file, and one for each of its bytes
+BYTES_OF_VALUE = 8  # of a text or of bytes: as many cost as much as one value
 MOST_DEPTH = 200
+MOST_NAME_DEPTH = 8  # tuples in the name of an entry
 MOST_TEXT = 1 << 16  # characters
 MOST_BITS = 63  # of an integer
 
@@ -196,6 +199,11 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 100 else text[:100] + "…")
 
 
+def printable(path: str) -> str:
+    """A path in one line, and in Unicode."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path)
+
+
 # --- JSON ---
 
 
@@ -207,10 +215,13 @@ class Converter:
         self.most = most
         self.left = most
 
-    def convert(self, value: Any, depth: int = 0) -> Any:
-        self.left -= 1
+    def spend(self, values: int) -> None:
+        self.left -= values
         if self.left < 0:
             raise Unreadable(f"it has more than {self.most} values, which its size does not explain")
+
+    def convert(self, value: Any, depth: int = 0) -> Any:
+        self.spend(1)
         if depth > MOST_DEPTH:
             raise Unreadable(f"it is nested more than {MOST_DEPTH} deep")
         kind = type(value)
@@ -218,12 +229,14 @@ class Converter:
             return value
         if kind is int:
             return self.integer(value)
-        if kind is float and math.isfinite(value):
+        if kind is float:
+            if not math.isfinite(value):
+                raise Unreadable(f"the number {value} is in the state of a dataset")
             return value
         if kind is str:
             return self.text(value)
         if kind is bytes:
-            self.left -= len(value) // 16
+            self.spend(1 + len(value) // BYTES_OF_VALUE)
             return {"base64": base64.b64encode(value).decode("ascii")}
         if kind is list or kind is tuple:
             return [self.convert(entry, depth + 1) for entry in value]
@@ -242,12 +255,18 @@ class Converter:
     def text(self, value: str) -> str:
         if len(value) > MOST_TEXT:
             raise Unreadable(f"a text has {len(value)} characters, at most {MOST_TEXT} are expected")
+        self.spend(len(value) // BYTES_OF_VALUE)
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Unreadable(f"the text {shown(value)} is not Unicode") from None
         return value
 
-    def key(self, value: Any) -> str:
+    def key(self, value: Any, depth: int = 0) -> str:
         """The name of an entry. Groups of samples are entries, too, with any criterion as name."""
-        if type(value) is tuple:
-            return self.text(f"({', '.join(self.key(part) for part in value)})")
+        self.spend(1)
+        if type(value) is tuple and depth < MOST_NAME_DEPTH:
+            return self.text(f"({', '.join(self.key(part, depth + 1) for part in value)})")
         if type(value) not in (str, int, float, bool, type(None)):
             raise Unreadable(f"an entry has a name of the type {type(value).__name__}")
         if type(value) is int:
@@ -298,8 +317,12 @@ def worker_of(worker: Any, converter: Converter) -> Any:
 
 def describe(value: Any) -> str:
     if isinstance(value, dict):
-        names = ", ".join(shown(str(name)) for name in list(value)[:5])
-        return f"a dict with the entries {names or 'none'}"
+        names = [shown(name) for name in list(value)[:5] if type(name) is str]
+        return f"a dict with the entries {', '.join(names) or 'none'}"
+    if isinstance(value, Inert):
+        return "an object of a class that no state is of"
+    if isinstance(value, Record) and not value.fields:
+        return f"a {value.title()} without fields"
     return f"a value of the type {type(value).__name__}"
 
 
@@ -307,7 +330,10 @@ def describe(value: Any) -> str:
 
 
 def read_file(path: str) -> dict[str, Any]:
-    size = os.path.getsize(path)
+    status = os.stat(path)
+    size = status.st_size
+    if not stat.S_ISREG(status.st_mode):
+        raise Unreadable("it is no regular file")
     if size > MOST_BYTES:
         raise Unreadable(f"the file has {size} bytes, at most {MOST_BYTES} are read")
     if size == 0:
@@ -321,7 +347,7 @@ def read_file(path: str) -> dict[str, Any]:
     if is_list and not state:
         raise Unreadable("it has the states of no ranks")
     ranks = [rank_of(rank, converter) for rank in (state if is_list else [state])]
-    return {"path": path, "is_list": is_list, "ranks": ranks}
+    return {"path": printable(path), "is_list": is_list, "ranks": ranks}
 
 
 def unpickle(file: BinaryIO) -> Any:
@@ -359,6 +385,7 @@ def limit_process() -> None:
         (resource.RLIMIT_AS, MOST_MEMORY),
         (resource.RLIMIT_CPU, MOST_CPU_SECONDS),
         (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
     ):
         _, hard = resource.getrlimit(kind)
         limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -381,7 +408,7 @@ def main(paths: list[str]) -> int:
             problem = f"it is damaged or no pickle ({type(error).__name__}: {shown(str(error))})"
         else:
             continue
-        print(f"{path}: {problem}", file=sys.stderr)
+        print(f"{printable(path)}: {problem}", file=sys.stderr)
         return 1
     json.dump({"version": 1, "files": files}, sys.stdout, allow_nan=False)
     sys.stdout.flush()

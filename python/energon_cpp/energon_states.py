@@ -57,6 +57,6 @@ def _read_pickles(paths: list[str], timeout: float) -> str:
     except subprocess.TimeoutExpired:
         raise WaitTimeoutError(f"the pickles were not read within {timeout} s: {paths}") from None
     if done.returncode != 0:
-        problem = done.stderr.strip() or f"the reader ended with {done.returncode}"
+        problem = done.stderr.strip() or f"the reader of {paths} ended with {done.returncode}"
         raise CorruptDataError(f"no state of a loader of Energon was read: {problem}")
     return done.stdout

@@ -236,8 +236,31 @@ def test_large_values_are_refused(file: pathlib.Path) -> None:
     assert "an integer has 64 bits" in refused_rank(file, tree={"x": 1 << 63})
     assert "characters" in refused_rank(file, tree={"x": "a" * 100_000})
     assert "characters" in refused_rank(file, tree={"a" * 100_000: 1})
-    assert "of the type float" in refused_rank(file, tree={"x": float("nan")})
+    assert "the number nan" in refused_rank(file, tree={"x": float("nan")})
     assert "of the type set" in refused_rank(file, tree={"x": {1}})
+
+
+def test_a_long_value_that_is_named_often_is_refused(file: pathlib.Path) -> None:
+    for value in ("a" * 60_000, b"a" * 1_000_000):
+        assert "which its size does not explain" in refused_rank(file, tree={"x": [value] * 500})
+    assert "which its size does not explain" in refused_rank(
+        file, tree={"x": [{"a" * 60_000: 1}] * 500}
+    )
+
+
+def test_names_of_nested_tuples_are_refused(file: pathlib.Path) -> None:
+    name: Any = 1
+    for _ in range(8):
+        name = (name,)
+    file.write_bytes(pickle.dumps(rank(tree={name: 1})))
+    assert read(file)["files"][0]["ranks"][0]["workers"][0]["state"] == {"(" * 8 + "1" + ")" * 8: 1}
+    assert "a name of the type tuple" in refused_rank(file, tree={(name,): 1})
+
+
+def test_texts_that_are_not_unicode_are_refused(file: pathlib.Path) -> None:
+    surrogate = b"\x8c\x05ab\xed\xb2\x80"
+    content = pickle.dumps(rank(tree={"x": "PLACE"}), 4).replace(b"\x8c\x05PLACE", surrogate)
+    assert "is not Unicode" in refused(file, content)
 
 
 @pytest.mark.parametrize(
@@ -319,6 +342,9 @@ def test_states_with_other_fields_are_refused(file: pathlib.Path) -> None:
     assert fields in refused_rank(file, more=1)
     assert "worker_states is no list" in refused_rank(file, worker_states=[])
     assert "a worker has a value of the type int" in refused_rank(file, worker_states=[5])
+    without = f"c{LOADER}\nSavableDataLoaderState\n)\x81.".encode("latin1")
+    assert "a SavableDataLoaderState without fields" in refused(file, without)
+    assert "an object of a class that no state is of" in refused(file, b"ctorch\nuint8\n)\x81.")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -373,8 +399,27 @@ def test_damaged_bytes_are_errors_or_numbers(
 def test_files_that_cannot_be_read_are_named(file: pathlib.Path) -> None:
     with pytest.raises(energon.CorruptDataError, match="cannot be read: No such file"):
         read(file)
-    with pytest.raises(energon.CorruptDataError, match="cannot be read: Is a directory"):
+    with pytest.raises(energon.CorruptDataError, match="it is no regular file"):
         read(file.parent)
     assert "the file is empty" in refused(file, b"")
     assert "damaged or no pickle" in refused(file, b"hello")
     assert "damaged or no pickle" in refused(file, os.urandom(1000).replace(b".", b""))
+
+
+def test_a_pipe_is_not_waited_for(file: pathlib.Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(energon.CorruptDataError, match="it is no regular file"):
+        read(file)
+
+
+@pytest.mark.parametrize("name", ["bad\udcff.pt", "a\nb\x1b[31m.pt"])
+def test_names_of_files_are_shown_in_one_line(tmp_path: pathlib.Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(pickle.dumps(rank()))
+    shown = _energon_pickle.printable(str(file))
+    assert shown.isprintable() and shown.isascii()
+    assert read(file)["files"][0]["path"] == shown
+    file.write_bytes(b"")
+    with pytest.raises(energon.CorruptDataError) as raised:
+        read(file)
+    assert f"{shown}: the file is empty" in str(raised.value)

@@ -166,7 +166,7 @@ def test_random_numbers_stay_as_they_are(data: str) -> None:
         ({"batch_size": 3}, "batches of 4 samples, this one has batches of 3 samples"),
         ({"batch_size": None}, "batches of 4 samples, this one has no batches"),
         ({"shuffle_buffer_size": 7}, "look at the size of the shuffle buffer"),
-        ({"max_samples_per_sequence": 3}, "look at the data, the seed offset"),
+        ({"max_samples_per_sequence": 3}, "the seed offset, max_samples_per_sequence"),
         ({"parallel_shard_iters": 4}, "16 slices open at a time, this job 4"),
         ({"virtual_epoch_length": 5}, "look at the length of virtual epochs"),
         ({"seed_offset": 3}, "look at the seed offset"),

@@ -239,7 +239,20 @@ TEST_CASE("a missing or broken interpreter is named", "[cli][checkpoint][fork]")
   CHECK_THAT(refused_by("true"), Catch::Contains("wrote 0 bytes that are no JSON"));
   CHECK_THAT(refused_by("false"), Catch::Contains("exit status 1"));
   const TempDir folder;
-  CHECK_THAT(refused_by(write_interpreter(folder, "kill -9 $$")), Catch::Contains("signal 9"));
+  CHECK_THAT(refused_by(write_interpreter(folder, "kill -9 $$")),
+             Catch::Contains("signal 9; it read") && Catch::Contains("shuffled.pt"));
+  CHECK_THAT(refused_by("true"), Catch::Contains("path: true"));
+}
+
+TEST_CASE("a state of Energon is not replaced by what is made of it", "[cli][checkpoint]") {
+  const Job job;
+  const std::string content = energon::read_file(stored("shuffled.pt"));
+  job.states.write("rank.pt", content);
+  std::filesystem::create_symlink(job.states.file("rank.pt"), job.output);
+  const auto result = job.import(job.states.file("rank.pt"), flags_of("shuffled.pt"));
+  CHECK(result.exit_code != 0);
+  CHECK_THAT(result.err, Catch::Contains("--output would replace a state of Energon"));
+  CHECK(energon::read_file(job.states.file("rank.pt")) == content);
 }
 
 TEST_CASE("ranks at different steps are imported one by one", "[cli][checkpoint][fork]") {

@@ -199,6 +199,9 @@ TEST_CASE("A tree whose numbers contradict each other is refused with its place"
              Contains("Energon's generator is elsewhere"));
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_pending_slice_indexes"] = {1}; }),
              Contains("elsewhere"));
+  CHECK_THAT(
+      refused_after([](Json& rank) { leaf_of(rank)["_pending_slices_offset"] = 500'000'000; }),
+      Contains("opened 500000000 slices") && Contains("look at the data"));
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_epoch_sample_count"] = 500; },
                            ErrorCode::kCorruptData),
              Contains("_epoch_sample_count") && Contains("more than _sample_count"));
@@ -238,12 +241,35 @@ TEST_CASE("Every entry of a tree that is missing, or of another kind, is named",
   CHECK(count == 60);
 }
 
+TEST_CASE("Counters that no job reaches are refused at once", "[compat]") {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  for (const std::string name : {"_epoch_count", "_sample_count"}) {
+    for (const std::int64_t count : {std::int64_t{1'000'000'000'000'000}, kHuge}) {
+      CHECK_THAT(
+          refused_after([&](Json& rank) { leaf_of(rank)[name] = count; }, ErrorCode::kCorruptData),
+          Contains(name) && Contains("is more than any worker reads"));
+    }
+  }
+  CHECK_THAT(
+      refused_after([kHuge](Json& rank) { leaf_of(rank)["_pending_slices_offset"] = kHuge; }),
+      Contains("opened 4611686018427387904 slices"));
+  CHECK_THAT(
+      refused_after([](Json& rank) { leaf_of(rank)["_epoch_count"] = std::int64_t{1} << 40; }),
+      Contains("slices after 1099511627776 epochs"));
+}
+
 TEST_CASE("A reference outside the data is refused", "[compat]") {
-  CHECK_THAT(refused_after([](Json& rank) {
-               Json& keys = holder_of(rank, "_active_buffer")["_active_buffer"]["_restore_keys"];
-               keys[0] = {"Webdataset", 55};
-             }),
-             Contains("55"));
+  const auto renamed = [](const Json& key, ErrorCode code) {
+    return refused_after(
+        [&](Json& rank) {
+          holder_of(rank, "_active_buffer")["_active_buffer"]["_restore_keys"][0] = key;
+        },
+        code);
+  };
+  CHECK_THAT(renamed({"Webdataset", 55}, ErrorCode::kMismatch), Contains("55"));
+  CHECK_THAT(
+      renamed({"BlendDataset", std::int64_t{1} << 32, "Webdataset", 1}, ErrorCode::kCorruptData),
+      Contains("there is no such dataset"));
 }
 
 TEST_CASE("Stages that other functions make are refused with what to use", "[compat]") {
@@ -253,6 +279,12 @@ TEST_CASE("Stages that other functions make are refused with what to use", "[com
   };
   CHECK_THAT(renamed("PackingDataset"), Contains("import_energon_state()"));
   CHECK_THAT(renamed("GroupBatchDataset"), Contains("a GroupBatchDataset where this one has"));
+  CHECK_THAT(refused_after(
+                 [](Json& rank) {
+                   holder_of(rank, "_active_buffer")["__class__"] = std::string(10'000, 'x');
+                 },
+                 ErrorCode::kCorruptData),
+             Contains("a name of 10000 bytes") && !Contains(std::string(200, 'x')));
   CHECK_THAT(
       refused_after(
           [](Json& rank) { holder_of(rank, "_sample_index")["_generator_sample_keys"] = {"x"}; },
@@ -278,7 +310,8 @@ TEST_CASE("More batches than there are is an error, not a search without end", "
 TEST_CASE("A long import ends when it is cancelled", "[compat]") {
   const LoaderFixture fixture(shuffled());
   Json rank = saved_by_energon(fixture, 6);
-  rank["workers"][0]["offset"] = std::int64_t{1} << 42;
+  SECTION("while batches are skipped") { rank["workers"][0]["offset"] = std::int64_t{1} << 42; }
+  SECTION("while numbers are drawn") { leaf_of(rank)["_epoch_count"] = std::int64_t{1} << 32; }
   int calls = 0;
   CHECK_THAT(error_of(
                  [&] {
