@@ -121,6 +121,7 @@ bool JpegReader::smooths() const {
 // Columns are decoded in whole blocks: [begin, end) grows to both sides.
 void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
   jpeg_decompress_struct& libjpeg = session_.libjpeg();
+  const std::int64_t all = libjpeg.output_width;
   const int block = libjpeg.max_h_samp_factor * libjpeg.min_DCT_scaled_size;
   const bool upsamples =
       std::any_of(libjpeg.comp_info, libjpeg.comp_info + libjpeg.num_components,
@@ -128,10 +129,15 @@ void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
                     return component.h_samp_factor * component.DCT_scaled_size != block;
                   });
   if (upsamples) {  // a pixel depends on its neighbours' colours
+    // libjpeg upsamples a single column of colours in another way than several.
+    const std::int64_t least = std::int64_t{2} * libjpeg.max_h_samp_factor;
     begin = std::max<std::int64_t>(begin - 1, 0);
-    end = std::min<std::int64_t>(end + 1, libjpeg.output_width);
+    end = std::min(std::max(end + 1, begin / block * block + least), all);
+    if (end - begin / block * block < least) {
+      begin = std::max<std::int64_t>(begin / block * block - 1, 0);
+    }
   }
-  if ((begin == 0 && end == static_cast<std::int64_t>(libjpeg.output_width)) || smooths()) {
+  if ((begin == 0 && end == all) || smooths()) {
     return;
   }
   auto first = static_cast<JDIMENSION>(begin);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "io/error.h"
 #include "media/image/image_region.h"
@@ -55,8 +56,8 @@ std::vector<std::string> inside(const DecodedRegion& region, const FractionalBox
 // All crops whose edges are where blocks of 8, 16 and 32 pixels and their neighbours begin.
 std::vector<PixelBox> crops_of(std::int64_t width, std::int64_t height) {
   std::vector<PixelBox> crops;
-  for (const std::int64_t x : {0, 1, 7, 8, 15, 16, 17, 32}) {
-    for (const std::int64_t end : {9, 16, 17, 24, 31, 32, 33, 44}) {
+  for (const std::int64_t x : {0, 1, 7, 8, 15, 16, 17, 32, 33}) {
+    for (const std::int64_t end : {1, 2, 9, 16, 17, 24, 31, 32, 33, 34, 44}) {
       for (const std::int64_t y : {0, 3, 8, 15, 16, 17, 31}) {
         if (x < end && end <= width && y < height) {
           crops.push_back({x, y, end - x, std::min<std::int64_t>(1 + (x + y) % 19, height - y)});
@@ -67,21 +68,21 @@ std::vector<PixelBox> crops_of(std::int64_t width, std::int64_t height) {
   return crops;
 }
 
-// Crops of an image of 45x37 have the pixels that they have in the whole image, at each scale.
-void check_crops(const std::string& encoded, const std::string& name) {
+// Crops of an image of 37 rows have the pixels that they have in the whole image, at each scale.
+void check_crops(const std::string& encoded, const std::string& name, std::int64_t width = 45) {
   for (const int eighths : {1, 2, 4, 8}) {
-    const DecodedRegion whole = region_of(encoded, scaled_request({0, 0, 45, 37}, eighths));
-    for (const PixelBox& crop : crops_of(45, 37)) {
+    const DecodedRegion whole = region_of(encoded, scaled_request({0, 0, width, 37}, eighths));
+    const double scale = whole.box.width / static_cast<double>(width);
+    for (const PixelBox& crop : crops_of(width, 37)) {
       // The scale is free where the crop has few pixels: asked for is what gives `eighths`.
       const RegionRequest request{
           .crop = crop,
           .least_width = std::max<std::int64_t>(crop.width * eighths / 8, 1),
           .least_height = std::max<std::int64_t>(crop.height * eighths / 8, 1)};
       const DecodedRegion part = region_of(encoded, request);
-      if (part.box.width / static_cast<double>(crop.width) != whole.box.width / 45.0) {
+      if (part.box.width / static_cast<double>(crop.width) != scale) {
         continue;
       }
-      const double scale = whole.box.width / 45.0;
       const FractionalBox there{
           static_cast<double>(crop.x) * scale, static_cast<double>(crop.y) * scale,
           static_cast<double>(crop.width) * scale, static_cast<double>(crop.height) * scale};
@@ -124,6 +125,19 @@ TEST_CASE("pixels of a crop are those of the whole image at the same scale", "[m
        {"444.jpg", "422.jpg", "420.jpg", "440.jpg", "411.jpg", "progressive.jpg", "restart.jpg",
         "arithmetic.jpg", "gray.jpg", "cmyk.jpg", "lossy.webp", "lossy_alpha.webp"}) {
     check_crops(image_file(name), name);
+  }
+}
+
+// libjpeg upsamples a single column of colours in another way than several.
+TEST_CASE("pixels of a narrow crop are those of the whole image", "[media][image]") {
+  for (const char* name : {"422.jpg", "420.jpg", "440.jpg", "411.jpg", "progressive.jpg"}) {
+    std::string encoded = image_file(name);
+    const std::size_t frame =
+        std::min(encoded.find("\xFF\xC0"), encoded.find("\xFF\xC2"));  // either is missing
+    for (const int width : {33, 34, 35, 36}) {                         // of as many blocks
+      encoded.at(frame + 8) = static_cast<char>(width);
+      check_crops(encoded, fmt::format("{}, {} wide", name, width), width);
+    }
   }
 }
 
