@@ -1,5 +1,5 @@
-"""Runs energon_cpp and other loaders of Python in turn, each run in a process of its own, and writes a
-report of rates, CPU time, memory, first batch, save and resume.
+"""Runs energon_cpp and other loaders of Python in turn, each run in a process of its own (a fork of one
+that has imported the loader), and writes a report of rates, CPU time, memory, first batch, save and resume.
 
 A round runs every setting once. In the first round the contents are compared with the tars before
 anything is timed; a loader that delivers something else ends the comparison.
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -22,20 +21,16 @@ import python_data
 import python_plan
 import python_report
 from python_plan import LOADERS, OURS, Setting
+from python_process import Failed, LoaderProcesses
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIMIT_SECONDS = 900
-
-
-class Failed(Exception):
-    """What a run printed."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
     """Where things are, and how long is measured."""
 
     python: str
+    processes: LoaderProcesses
     energon: str
     data: pathlib.Path
     samples: dict[str, int]
@@ -43,17 +38,9 @@ class Bench:
     warmup: float
     verify: int
 
-    def run(self, task: dict[str, Any]) -> dict[str, Any]:
-        """The result of python_run.py in a new process."""
-        command = [self.python, "-B", str(HERE / "python_run.py"), json.dumps(task)]
-        environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=LIMIT_SECONDS, env=environment
-        )
-        if done.returncode != 0:
-            raise Failed(f"{json.dumps(task)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
-        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return result
+    def run(self, setting: Setting, task: dict[str, Any]) -> dict[str, Any]:
+        """The result of a task of python_run.py."""
+        return self.processes.run(setting.loader, task | {"job": self.job(setting)})
 
     def job(self, setting: Setting) -> dict[str, Any]:
         kind = {"identity": "text", "arrays": "text", "decoded": "image"}
@@ -62,16 +49,14 @@ class Bench:
 
     def measure(self, setting: Setting, is_first: bool) -> dict[str, Any]:
         task = {"task": "time", "seconds": self.seconds, "warmup": self.warmup}
-        return self.run(
-            task | {"verify": self.verify if is_first else 0, "job": self.job(setting)}
-        )
+        return self.run(setting, task | {"verify": self.verify if is_first else 0})
 
 
 def found_loaders(bench: Bench, only: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """{loader: works and versions} of those that can be imported; {who: why not} of the others."""
     found, missing = {}, {}
     for loader in only:
-        about = bench.run({"task": "probe", "loader": loader})
+        about = bench.processes.probe(loader)
         if "why_not" in about:
             missing[LOADERS[loader]] = about["why_not"]
             print(f"{LOADERS[loader]}: left out: {about['why_not']}", flush=True)
@@ -101,7 +86,7 @@ def run_loops(bench: Bench, rounds: int) -> dict[str, list[float]]:
     batches = max(200, int(10_000 * bench.seconds))
     task = {"task": "loop", "warmup_batches": batches // 4, "batches": batches}
     for _ in range(rounds):
-        result = bench.run(task | {"job": bench.job(setting)})
+        result = bench.run(setting, task)
         for who, seconds in result.items():
             loops[who].append(seconds)
         print(", ".join(f"{who} {1e6 * loops[who][-1]:.1f} µs a batch" for who in loops), flush=True)
@@ -130,8 +115,7 @@ def run_resumes(
             setting = Setting(loader, "text", variant, 2, 64)
             who = LOADERS[loader] + (", state kept every second" if variant == "checkpoints" else "")
             repetitions = 1 if loader == "megatron_energon" else rounds
-            task = {"task": "resume", "job": bench.job(setting)}
-            resumes[who] = [bench.run(task) for _ in range(repetitions)]
+            resumes[who] = [bench.run(setting, {"task": "resume"}) for _ in range(repetitions)]
             print(f"{who}: resumes in {resumes[who][-1]['resume_seconds']:.4f} s", flush=True)
     return resumes
 
@@ -157,11 +141,12 @@ def arguments_of() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def bench_of(arguments: argparse.Namespace) -> Bench:
+def bench_of(arguments: argparse.Namespace, processes: LoaderProcesses) -> Bench:
     samples = {"text": arguments.text_samples, "image": arguments.images}
     samples |= {"blob": arguments.blobs, "tensors": max(64, arguments.text_samples // 4)}
     return Bench(
         python=arguments.python,
+        processes=processes,
         energon=arguments.energon,
         data=arguments.data,
         samples=samples,
@@ -177,8 +162,8 @@ def make_data(bench: Bench) -> None:
     subprocess.run([*command, json.dumps(bench.samples)], check=True)
 
 
-def compare(arguments: argparse.Namespace) -> dict[str, Any]:
-    bench = bench_of(arguments)
+def compare(arguments: argparse.Namespace, processes: LoaderProcesses) -> dict[str, Any]:
+    bench = bench_of(arguments, processes)
     make_data(bench)
     only = arguments.loaders
     if arguments.targets_only:
@@ -204,7 +189,8 @@ def main() -> None:
     arguments = arguments_of()
     begin = time.monotonic()
     try:
-        report = compare(arguments)
+        with LoaderProcesses(arguments.python) as processes:
+            report = compare(arguments, processes)
     except Failed as failure:
         sys.exit(str(failure))
     if report["machine"]["assertions"]:

@@ -88,13 +88,13 @@ class Setting:
 def settings_of(
     found: dict[str, Any], works: list[str], workers: list[int], batch_sizes: list[int]
 ) -> list[Setting]:
-    """All settings of the loaders that were found, in the order of one round: works and layouts one
-    after the other, for each of them all loaders in turn."""
+    """All settings of the loaders that were found, in the order of one round: works and batch sizes one
+    after the other, for each of them all loaders in turn, with all numbers of workers."""
     settings = []
     for work in works:
         for batch_size in batch_sizes:
-            for count in workers:
-                for loader, about in found.items():
+            for loader, about in found.items():
+                for count in workers:
                     if count != workers[0] and not about["many"]:
                         continue
                     variants = about["works"].get(work, ())

@@ -1,12 +1,16 @@
-"""One loader in a process of its own: reads a task as JSON, prints a line of JSON.
+"""One loader: tasks are JSON, each is run in a process of its own, which prints a line of JSON.
+
+python_run.py --serve LOADER imports the loader once, and forks for each task that it reads, a line each
+(see python_process.py). python_run.py --probe LOADER says whether it can be imported.
 
 Tasks: "time" checks the contents if asked, then measures; "resume" saves at 99 % of an epoch and goes on
-in a new loader; "loop" times the bare Python loop; "probe" says whether the loader can be imported.
+in a new loader; "loop" times the bare Python loop.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.metadata
 import itertools
@@ -16,6 +20,7 @@ import signal
 import statistics
 import sys
 import time
+import traceback
 from typing import Any
 
 import python_checks
@@ -47,10 +52,10 @@ def version_of(module: str) -> str:
         return str(getattr(importlib.import_module(module), "__version__", "unknown"))
 
 
-def probe(task: dict[str, Any]) -> dict[str, Any]:
+def probe(name: str) -> dict[str, Any]:
     """Works and versions, or why the loader cannot be had."""
     try:
-        loader = module_of(task["loader"]).Loader
+        loader = module_of(name).Loader
         versions = {module: version_of(module) for module in loader.MODULES}
     except Exception as error:  # whatever an import of others raises
         return {"why_not": f"{type(error).__name__}: {error}".splitlines()[0]}
@@ -141,21 +146,44 @@ def loop(task: dict[str, Any], job: Job) -> dict[str, Any]:
 TASKS = {"time": measure, "resume": resume, "loop": loop}
 
 
-def main() -> None:
-    task = json.loads(sys.argv[1])
-    if task["task"] == "probe":
-        result = probe(task)
-    else:
+def run(task: dict[str, Any]) -> None:
+    """Prints the result, and ends this process and what loaders left running, some of which would wait
+    for ever."""
+    status = 1
+    try:
         result = TASKS[task["task"]](task, Job(**task["job"]))
-    print("\n" + json.dumps(result), flush=True)
-    end()
-
-
-def end() -> None:
-    """Ends this process and what loaders left running, some of which would wait for ever."""
-    for pid in python_usage.processes()[1:]:
+        print("\n" + json.dumps(result), flush=True)
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    for pid in python_usage.descendants():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    os._exit(status)
+
+
+def serve(loader: str) -> None:
+    module_of(loader)
+    gc.collect()
+    for line in sys.stdin:
+        task = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            output = os.open(task.pop("output"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            run(task)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(f"exit status {code}" if code >= 0 else f"signal {-code}", flush=True)
+
+
+def main() -> None:
+    what, loader = sys.argv[1:]
+    if what == "--serve":
+        serve(loader)
+    else:
+        print("\n" + json.dumps(probe(loader)), flush=True)
     os._exit(0)
 
 
