@@ -81,6 +81,10 @@ class LoaderProcesses:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the process, if there is one."""
         if self._process:
             self._process.close()
             self._process = None
@@ -99,7 +103,7 @@ class LoaderProcesses:
     def run(self, loader: str, task: dict[str, Any]) -> dict[str, Any]:
         """The result of a task of python_run.py. Throws Failed."""
         if self._process is None or self._process.loader != loader:
-            self.__exit__()
+            self.close()
             self._process = LoaderProcess(self._python, loader)
         return self._process.run(task)
 
