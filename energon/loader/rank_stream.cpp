@@ -83,20 +83,20 @@ void RankStream::start() {
 }
 
 void RankStream::check_epoch_was_usable() const {
-  if (!epoch_start_ || epoch_start_->batches != batch_index_ ||
-      epoch_start_->failures == failures_.size()) {
+  const std::optional<EpochStart>& start = now_.epoch_start;
+  if (!start || start->batches != batch_index_ || start->failures == failures_.size()) {
     return;
   }
   throw Error(
       ErrorCode::kCorruptData,
       fmt::format("nothing in this epoch of rank {} could be used: all was left out, with {} "
                   "failures; stats() lists them, and on_error fail shows the first",
-                  options_.worker_config.rank, failures_.size() - epoch_start_->failures));
+                  options_.worker_config.rank, failures_.size() - start->failures));
 }
 
 void RankStream::start_epoch() {
   remember_place();
-  epoch_start_ = {batch_index_, failures_.size()};
+  now_.epoch_start = {batch_index_, failures_.size()};
   now_.turns.start_epoch();
   now_.epoch_finished = false;
   now_.step_in_epoch = 0;
@@ -166,7 +166,7 @@ std::optional<Sample> RankStream::advance() {
     }
     if (!running() && !own_.running()) {
       if (batch_index_ == 0) {
-        epoch_start_ = {0, failures_.size()};
+        now_.epoch_start = {0, failures_.size()};
       }
       start();
     }
@@ -227,7 +227,7 @@ std::optional<Sample> RankStream::next_in_turn() {
       now_.turns.end_epoch(*stream);
     }
     check_epoch_was_usable();
-    const bool was_empty = epoch_start_ && epoch_start_->batches == batch_index_;
+    const bool was_empty = now_.epoch_start && now_.epoch_start->batches == batch_index_;
     if (options_.epoch_policy == EpochPolicy::kStrict || was_empty) {
       return std::nullopt;
     }

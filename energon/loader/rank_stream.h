@@ -122,11 +122,17 @@ class RankStream {
   std::vector<std::int64_t> delivered_;          // batches of each stream, over all epochs
   std::vector<Certificate> certificates_;        // of each stream
   std::int64_t batch_index_ = 0;
+  // Counters at the start of the epoch. An epoch without one usable batch is an error.
+  struct EpochStart {
+    std::int64_t batches;
+    std::uint64_t failures;
+  };
   // What next() may change before it has a batch.
   struct Place {
     Turns turns;
     bool epoch_finished = false;
     std::optional<std::int64_t> step_in_epoch = 0;
+    std::optional<EpochStart> epoch_start = {};  // if it started in this object
   };
   Place now_;
   // As it was before the next() that runs, or that was interrupted and has workers which went on;
@@ -134,14 +140,6 @@ class RankStream {
   std::optional<Place> before_;
   // That of the position.
   const Place& place() const { return before_ ? *before_ : now_; }
-
-  // Counters at the start of the epoch, if it started in this object. An epoch without one usable
-  // batch is an error.
-  struct EpochStart {
-    std::int64_t batches;
-    std::uint64_t failures;
-  };
-  std::optional<EpochStart> epoch_start_;
 
   ConsumerStatistics consumer_;
   std::optional<std::chrono::steady_clock::time_point> returned_at_;  // from next()

@@ -104,7 +104,6 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   now_ = {Turns(std::move(turns), fitted.epoch), fitted.epoch_finished, fitted.step_in_epoch};
   before_.reset();
   batch_index_ = fitted.batch_index;
-  epoch_start_.reset();
 }
 
 std::optional<std::int64_t> RankStream::batches_left() const {

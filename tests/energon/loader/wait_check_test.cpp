@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -228,6 +229,36 @@ TEST_CASE("without workers, a stream that is interrupted again and again is the 
   for (const auto policy : kPolicies) {
     check_interrupted_run(0, milliseconds(25), 13, policy);
   }
+}
+
+TEST_CASE("without workers, an interrupt in the first batch of an epoch ends no epoch",
+          "[loader][wait_check]") {
+  int calls = 0;
+  const auto options_of = [&calls](milliseconds time) {
+    TrainOptions options = slow_options(milliseconds(0));
+    options.task_encoder.encode_sample =
+        energon::MapFunction([time, &calls](Sample sample, CallContext&) {
+          if (++calls == 14) {  // the first of the second epoch
+            std::this_thread::sleep_for(time);
+          }
+          return sample;
+        });
+    return options;
+  };
+  const LoaderFixture quick(options_of(milliseconds(0)), {5, 4, 4});
+  const Labels expected = take(*quick.loader(0, {.epoch_policy = energon::EpochPolicy::kLoop}), 9);
+  calls = 0;
+  const LoaderFixture fixture(options_of(milliseconds(150)), {5, 4, 4});  // then a check is due
+  bool is_armed = true;
+  SavableDataLoader loader(fixture.pipeline(),
+                           {.epoch_policy = energon::EpochPolicy::kLoop, .wait_check = [&] {
+                              if (calls >= 14 && std::exchange(is_armed, false)) {
+                                throw Interrupt{1};
+                              }
+                            }});
+  const Interrupted run = take_interrupted(loader, 9);
+  CHECK(run.delivered == std::vector<std::size_t>{7});
+  CHECK(run.labels == expected);
 }
 
 TEST_CASE("without workers, a policy that skips failures does not skip an interrupt",
