@@ -25,6 +25,7 @@ from python_process import Failed, LoaderProcesses
 
 HERE = pathlib.Path(__file__).resolve().parent
 
+
 @dataclasses.dataclass(frozen=True)
 class Bench:
     """Where things are, and how long is measured."""

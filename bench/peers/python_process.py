@@ -64,7 +64,7 @@ class LoaderProcess:
         assert self._process.stdout is not None
         if not select.select([self._process.stdout], [], [], LIMIT_SECONDS)[0]:
             return f"not done after {LIMIT_SECONDS} s"
-        return self._process.stdout.readline().decode().strip() or "the loader cannot be imported"
+        return self._process.stdout.readline().decode().strip() or "the process of the loader ended"
 
 
 class LoaderProcesses:
