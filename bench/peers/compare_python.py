@@ -49,8 +49,14 @@ class Bench:
         return dataclasses.asdict(setting) | {"data": str(self.data), "samples": samples}
 
     def measure(self, setting: Setting, is_first: bool) -> dict[str, Any]:
+        """A run that fails is said and repeated once: an hour of others is not lost to it."""
         task = {"task": "time", "seconds": self.seconds, "warmup": self.warmup}
-        return self.run(setting, task | {"verify": self.verify if is_first else 0})
+        task |= {"verify": self.verify if is_first else 0}
+        try:
+            return self.run(setting, task)
+        except Failed as failure:
+            print(f"{setting.name}: is repeated: {failure}", flush=True)
+            return self.run(setting, task)
 
 
 def found_loaders(bench: Bench, only: list[str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -36,7 +36,7 @@ if ! works "$python"; then
   works "$python" || skip "$python cannot import energon_cpp; it was built for another version of Python"
   # Each by itself, so that one that fails leaves the others. mosaicml-streaming asks for the SDKs of all clouds, which local data need not.
   for packages in webdataset torchdata megatron-energon==7.4.1 litdata "grain array_record" spdl nvidia-dali-cuda120 \
-    "--no-deps mosaicml-streaming" "catalogue zstandard zstd python-snappy xxhash Brotli"; do
+    "--no-deps mosaicml-streaming" "catalogue zstandard zstd python-snappy xxhash Brotli transformers"; do
     # shellcheck disable=SC2086 # several words
     pip_install $packages || echo "cannot be installed: $packages"
   done

@@ -105,7 +105,11 @@ class LoaderProcesses:
         if self._process is None or self._process.loader != loader:
             self.close()
             self._process = LoaderProcess(self._python, loader)
-        return self._process.run(task)
+        try:
+            return self._process.run(task)
+        except Failed:
+            self.close()  # it may still be at this task
+            raise
 
 
 def command_of(python: str, *words: str) -> list[str]:

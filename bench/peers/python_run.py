@@ -156,6 +156,7 @@ def run(task: dict[str, Any]) -> None:
         status = 0
     except Exception:
         traceback.print_exc()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's handler raises when a worker is killed
     for pid in python_usage.descendants():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

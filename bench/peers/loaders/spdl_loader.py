@@ -14,8 +14,19 @@ from loaders import offsets
 from loaders.peer import Job, Peer
 
 
+def can_decode() -> bool:
+    """Whether it finds all of FFmpeg's libraries, which it loads here: libavdevice and libavfilter too."""
+    try:
+        spdl.io.demux_image(b"no picture")
+    except RuntimeError as error:
+        return "Failed to import libspdl" not in str(error)
+    return True
+
+
 class Loader(Peer):
-    WORKS = {"text": ("bytes",), "image": ("bytes",), "blob": ("bytes",), "decoded": ("",)}
+    WORKS = {"text": ("bytes",), "image": ("bytes",), "blob": ("bytes",)}
+    if can_decode():
+        WORKS["decoded"] = ("",)
     MODULES = ("spdl.io",)
 
     def __init__(self, job: Job) -> None:
@@ -28,7 +39,7 @@ class Loader(Peer):
         builder = PipelineBuilder().add_source(self.numbers())
         builder = builder.pipe(read, concurrency=threads, output_order="input").add_sink(4)
         self.stack = contextlib.ExitStack()
-        self.pipeline: Any = builder.build(num_threads=threads)
+        self.pipeline: Any = builder.build(num_threads=threads, max_failures=0)
         self.stack.enter_context(self.pipeline.auto_stop())
 
     def numbers(self) -> Iterator[list[int]]:
