@@ -215,15 +215,30 @@ def samples_in_order(spec: DataSet, folder: pathlib.Path) -> Iterator[list[bytes
             yield contents
 
 
+def converted_folder(folder: pathlib.Path, kind: str) -> pathlib.Path:
+    return folder.parent / f"{folder.name}-{kind}"
+
+
 def converted(folder: pathlib.Path, kind: str, write: Callable[[pathlib.Path], None]) -> str:
     """The folder of the same data in the format `kind`; `write` makes it if it is missing."""
-    path = folder.parent / f"{folder.name}-{kind}"
+    path = converted_folder(folder, kind)
     if not (path / "complete").exists():
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
         write(path)
         (path / "complete").touch()
     return str(path)
+
+
+def read_all(folder: pathlib.Path) -> int:
+    """Reads the files of a folder, so that they are in the page cache. Returns their bytes."""
+    buffer, count = bytearray(1 << 20), 0
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with open(path, "rb", buffering=0) as file:
+                while size := file.readinto(buffer):
+                    count += size
+    return count
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import python_checks
 import python_data
 import python_plan
 import python_report
-from loaders.peer import Job
+from loaders.peer import Job, Peer
 from python_touch import touch
 
 
@@ -39,6 +39,25 @@ class Contents(unittest.TestCase):
         for parts in ([text[:-1] + b"Z", json], [json, text], [text, self.samples[4][1]]):
             with self.assertRaisesRegex(python_checks.WrongData, "those of no sample"):
                 python_checks.Known(self.job).take(parts)
+
+
+class ReadingAll(unittest.TestCase):
+    def test_files_of_all_folders(self):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            (folder / "inner").mkdir()
+            (folder / "a.tar").write_bytes(bytes(3_000_000))
+            (folder / "inner" / "index").write_bytes(bytes(7))
+            self.assertEqual(python_data.read_all(folder), 3_000_007)
+            self.assertEqual(python_data.read_all(folder / "missing"), 0)
+
+    def test_what_a_loader_reads(self):
+        class Converting(Peer):
+            FORMAT = "mds"
+
+        job = Job("any", "blob", "", 0, 1, "/data", 512)
+        self.assertEqual(str(Peer.data_folder(job)), "/data/blob-512")
+        self.assertEqual(str(Converting.data_folder(job)), "/data/blob-512-mds")
 
 
 class Touching(unittest.TestCase):

@@ -24,6 +24,7 @@ import traceback
 from typing import Any
 
 import python_checks
+import python_data
 import python_usage
 from loaders.peer import Job, Peer
 from python_touch import touch
@@ -151,7 +152,10 @@ def run(task: dict[str, Any]) -> None:
     for ever."""
     status = 1
     try:
-        result = TASKS[task["task"]](task, Job(**task["job"]))
+        job = Job(**task["job"])
+        # Else the first run of some data, or the one after a pause, also reads from the disk.
+        python_data.read_all(module_of(job.loader).Loader.data_folder(job))
+        result = TASKS[task["task"]](task, job)
         print("\n" + json.dumps(result), flush=True)
         status = 0
     except Exception:

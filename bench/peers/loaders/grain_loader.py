@@ -36,10 +36,11 @@ class Unpack:
 class Loader(Peer):
     WORKS = {"text": ("",), "image": ("",), "blob": ("",)}
     MODULES = ("grain", "array_record")
+    FORMAT = "arrayrecord"
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        path = python_data.converted(job.folder, "arrayrecord", self.convert)
+        path = python_data.converted(job.folder, self.FORMAT, self.convert)
         source = grain.sources.ArrayRecordDataSource(
             [str(file) for file in sorted(pathlib.Path(path).glob("*.array_record"))]
         )

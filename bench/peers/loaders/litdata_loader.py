@@ -20,10 +20,11 @@ def listed(samples: list[Any]) -> Any:
 class Loader(Peer):
     WORKS = {"text": ("",), "image": ("",), "blob": ("",)}
     MODULES = ("litdata",)
+    FORMAT = "litdata"
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        path = python_data.converted(job.folder, "litdata", self.convert)
+        path = python_data.converted(job.folder, self.FORMAT, self.convert)
         data = litdata.StreamingDataset(path, shuffle=False, drop_last=False)
         more = {"prefetch_factor": 4, "persistent_workers": True} if job.workers else {}
         self.loader: Any = litdata.StreamingDataLoader(

@@ -49,11 +49,17 @@ class Peer:
 
     WORKS: dict[str, tuple[str, ...]] = {}
     MODULES: tuple[str, ...] = ()  # those that it needs; the first one's version is reported
+    FORMAT = ""  # that it converts the data to (python_data.converted); empty: it reads the tars
     RESUMES = False  # has save() and restore()
     MANY_WORKERS = True  # is not the same with every number of workers
 
     def __init__(self, job: Job) -> None:
         self.job = job
+
+    @classmethod
+    def data_folder(cls, job: Job) -> pathlib.Path:
+        """Where the data lies that it reads."""
+        return python_data.converted_folder(job.folder, cls.FORMAT) if cls.FORMAT else job.folder
 
     def batches(self) -> Iterator[Any]:
         """Without end."""

@@ -24,11 +24,12 @@ class Listed:
 class Loader(Peer):
     WORKS = {"text": ("",), "image": ("",), "blob": ("",)}
     MODULES = ("streaming",)
+    FORMAT = "mds"
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         streaming.base.util.clean_stale_shared_memory()
-        path = python_data.converted(job.folder, "mds", self.convert)
+        path = python_data.converted(job.folder, self.FORMAT, self.convert)
         data = streaming.StreamingDataset(local=path, shuffle=False, batch_size=job.batch_size)
         more = {"prefetch_factor": 4, "persistent_workers": True} if job.workers else {}
         self.loader: Any = torch.utils.data.DataLoader(
