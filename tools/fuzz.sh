@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Builds preset fuzz and runs its targets, one after another: tools/fuzz.sh [--runs N | --seconds N] [TARGET...]
+# Builds preset fuzz and runs its targets, one for each core at a time: tools/fuzz.sh [--runs N | --seconds N] [TARGET...]
 #
 # Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. Prints a line for each target.
-# Stops at the first input that breaks one; libFuzzer writes it to build/fuzz. Seeds are made of files of the repository and, where
-# it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
+# Fails if an input breaks a target; libFuzzer writes it to build/fuzz. Inputs to start from are those in tests/fuzz/corpus.tar.xz, and
+# seeds that are made of files of the repository and, where it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
+# --pack writes tests/fuzz/corpus.tar.xz anew: of what is in build/fuzz/corpus and the seeds, the small inputs that reach all edges.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=-1
 seconds=60
+pack=no
 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --runs) runs=$2 seconds=0 && shift 2 ;;
     --seconds) seconds=$2 && shift 2 ;;
-    -*) echo "usage: tools/fuzz.sh [--runs N | --seconds N] [TARGET...]" >&2 && exit 2 ;;
+    --pack) pack=yes && shift ;;
+    -*) echo "usage: tools/fuzz.sh [--runs N | --seconds N | --pack] [TARGET...]" >&2 && exit 2 ;;
     *) targets+=("$1") && shift ;;
   esac
 done
@@ -40,26 +43,42 @@ fi
 # Freed memory that is watched: less is faster.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=4}
 
-run_target() {
-  local target=$1 corpus=build/fuzz/corpus/$1 log=build/fuzz/$1.log
-  # What a hostile file may cost: ten seconds, two GiB of memory.
-  local options=(-timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/${target}_")
-  local folders=("$corpus")
-  mkdir -p "$corpus"
+committed=build/fuzz/committed
+rm -rf $committed
+mkdir -p $committed
+if [ -e tests/fuzz/corpus.tar.xz ]; then
+  tar -xJf tests/fuzz/corpus.tar.xz -C $committed
+fi
+
+# The folders with inputs of a target, in `folders`, and how large an input may be, in `longest`.
+inputs_of() {
+  local target=$1
+  folders=()
+  longest=1000000
+  if [ -d "$committed/$target" ]; then
+    folders+=("$committed/$target")
+  fi
   if [ -d "$seeds/$target" ]; then
     folders+=("$seeds/$target")
     case $target in
-      av_* | sample_decoder) options+=(-max_len=8192) ;;
-      *) options+=(-max_len=4096) ;;
+      av_* | sample_decoder) longest=8192 ;;
+      *) longest=4096 ;;
     esac
   else
     folders+=(tests/golden/second)  # states and samples
-    options+=(-max_len=1000000)
   fi
+}
+
+run_target() {
+  local target=$1 corpus=build/fuzz/corpus/$1 log=build/fuzz/$1.log folders longest
+  inputs_of "$target"
+  # What a hostile file may cost: ten seconds, two GiB of memory.
+  local options=(-timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/${target}_" -max_len="$longest")
+  mkdir -p "$corpus"
   if [ -f "tests/fuzz/media/$target.dict" ]; then
     options+=(-dict="tests/fuzz/media/$target.dict")
   fi
-  if ! "build/fuzz/tests/fuzz/fuzz_$target" "${options[@]}" -runs="$runs" -max_total_time="$seconds" "${folders[@]}" >"$log" 2>&1; then
+  if ! "build/fuzz/tests/fuzz/fuzz_$target" "${options[@]}" -runs="$runs" -max_total_time="$seconds" "$corpus" "${folders[@]}" >"$log" 2>&1; then
     tail -60 "$log"
     return 1
   fi
@@ -69,6 +88,23 @@ run_target() {
     /^stat::average_exec_per_sec/ { rate = $2 }
     END { printf "%-18s %10d runs, %6d edges, %7d runs a second\n", target, runs, edges, rate }' "$log"
 }
-for target in "${targets[@]}"; do
-  run_target "$target"
-done
+
+# Inputs above 64 KiB are left out.
+pack_target() {
+  local target=$1 folders longest
+  inputs_of "$target"
+  mkdir -p "build/fuzz/corpus/$target" "build/fuzz/packed/$target"
+  "build/fuzz/tests/fuzz/fuzz_$target" -merge=1 -timeout=10 -rss_limit_mb=2048 -max_len="$((longest < 65536 ? longest : 65536))" \
+    "build/fuzz/packed/$target" "build/fuzz/corpus/$target" "${folders[@]}" >"build/fuzz/$target.log" 2>&1
+}
+
+export seeds committed runs seconds
+export -f inputs_of run_target pack_target
+for_each_target() { printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -euo pipefail -c "$1 {}"; }
+if [ $pack = yes ]; then
+  rm -rf build/fuzz/packed
+  for_each_target pack_target
+  tar -cJf tests/fuzz/corpus.tar.xz --sort=name --owner=0 --group=0 --mtime=@0 -C build/fuzz/packed .
+else
+  for_each_target run_target
+fi

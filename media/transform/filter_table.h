@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -63,7 +64,7 @@ struct FilterTable {
 
   /// The weight of `tap` among those of one pixel in `packed`.
   static std::int32_t weight(const std::int16_t* packed, std::int32_t tap) {
-    const std::int16_t* group = packed + tap / kGroupTaps * kGroupNumbers;
+    const std::int16_t* group = packed + std::ptrdiff_t{tap / kGroupTaps} * kGroupNumbers;
     const std::int32_t high = group[tap % kGroupTaps];
     return high * (1 << kLowBits) + group[tap % kGroupTaps + kGroupTaps];
   }

@@ -185,6 +185,7 @@ void resize_rows_of(const std::array<const std::uint8_t*, 4>& source, const Filt
     resize_pixels<kChannels>(rows, weights, pixels.data());
     for (std::size_t r = 0; r < 4; ++r) {
       std::uint8_t* place = places[r] + x * kChannels;
+      // NOLINTNEXTLINE(bugprone-branch-clone): the same for four channels only
       if ((x * kChannels) + 4 <= width * kChannels) {
         std::memcpy(place, &pixels[r], 4);  // the next pixels overwrite the bytes too many
       } else {
@@ -212,7 +213,8 @@ HWY_MAYBE_UNUSED inline void resize_rows_simd(const std::array<const std::uint8_
 
 /// Weights of taps k and k + 1 (k even), as the words of one lane.
 HWY_INLINE std::int32_t pair_of(const std::int16_t* packed, std::int32_t tap, bool low) {
-  const std::int16_t* group = packed + tap / FilterTable::kGroupTaps * FilterTable::kGroupNumbers;
+  const std::int16_t* group =
+      packed + std::ptrdiff_t{tap / FilterTable::kGroupTaps} * FilterTable::kGroupNumbers;
   std::int32_t pair = 0;
   std::memcpy(&pair, group + tap % FilterTable::kGroupTaps + (low ? FilterTable::kGroupTaps : 0),
               sizeof pair);

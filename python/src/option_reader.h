@@ -36,7 +36,7 @@ class OptionReader {
 
   /// Throws TypeError for options that nobody took.
   void finish() const {
-    if (options_.size() > 0) {
+    if (!options_.empty()) {
       throw nanobind::type_error(
           fmt::format("unknown options {}", nanobind::repr(options_.keys()).c_str()).c_str());
     }

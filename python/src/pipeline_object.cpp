@@ -214,7 +214,7 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
     made.lengths.push_back(leaf.length);
   }
   made.delivers_batches = options.batch_size || options.task_encoder.batch_group_criterion;
-  made.calls_python = opening.specs.size() > 0;
+  made.calls_python = !opening.specs.empty();
   made.data = std::make_shared<const PipelineData>(std::move(data));
   made.order_of = order_of(made.data, options);
   made.make_pipeline = make_pipeline(*made.data, std::move(options));

@@ -50,7 +50,7 @@ nb::list items_of(std::span<const Sample> samples, const ItemMaker& items) {
 // come between two outputs.
 class PythonGenerator {
  public:
-  PythonGenerator(nb::object generator, const PythonFunction& function, CallContext& context)
+  PythonGenerator(const nb::object& generator, const PythonFunction& function, CallContext& context)
       : generator_(generator.ptr()), function_(function), context_(context) {}
 
   std::optional<Mapping> next() {
@@ -207,7 +207,7 @@ CookFunction cook_function_with_files(const PythonFunction& function, Items item
 
 }  // namespace
 
-void add_functions(const PythonFunctions& functions, Items items,
+void add_functions(const PythonFunctions& functions, const Items& items,
                    const std::vector<StorePaths>& paths, TaskEncoder& encoder) {
   for (const PythonCooker& cooker : functions.cookers) {
     encoder.cookers.push_back({.cook = cooker.takes_files

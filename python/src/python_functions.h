@@ -52,7 +52,7 @@ struct PythonFunctions {
 
 /// Adds stages that call `functions` to `encoder`. `items` makes what the functions get; `paths`
 /// are those of each leaf.
-void add_functions(const PythonFunctions& functions, std::shared_ptr<const ItemMaker> items,
+void add_functions(const PythonFunctions& functions, const std::shared_ptr<const ItemMaker>& items,
                    const std::vector<StorePaths>& paths, TaskEncoder& encoder);
 
 }  // namespace energon::python

@@ -20,7 +20,7 @@ using energon::testing::Words;
 
 namespace {
 
-void write_shards(const TempDir& folder) {
+void write_typed_shards(const TempDir& folder) {
   TarBuilder tar;
   for (int i = 0; i < 4; ++i) {
     const std::string key = fmt::format("{}", i);
@@ -61,7 +61,7 @@ Answered prepare_asking(const TempDir& folder, const std::string& arguments,
 
 TEST_CASE("prepare writes the type of the samples, dump and get make them", "[cli][typed]") {
   const TempDir folder;
-  write_shards(folder);
+  write_typed_shards(folder);
   const auto prepared = run_energon(Words{"prepare", folder.path(), "--sample-type", "TextSample",
                                           "--field-map", "text=json[title],json[q]"} +
                                     kQuiet);
@@ -96,7 +96,7 @@ TEST_CASE("prepare writes the type of the samples, dump and get make them", "[cl
 
 TEST_CASE("prepare refuses wrong types and fields", "[cli][typed]") {
   const TempDir folder;
-  write_shards(folder);
+  write_typed_shards(folder);
   const auto refused = [&](const Words& words, int exit_code) {
     const auto result = run_energon(Words{"prepare", folder.path()} + kQuiet + words);
     CHECK(result.exit_code == exit_code);
@@ -127,7 +127,7 @@ TEST_CASE("prepare refuses wrong types and fields", "[cli][typed]") {
 TEST_CASE("the wizard asks for split, type and fields, again after a wrong answer",
           "[cli][typed]") {
   const TempDir folder;
-  write_shards(folder);
+  write_typed_shards(folder);
   const auto result = prepare_asking(folder, "",
                                      "1,0,0\nNoSample\n0\nVQASample\njpg\n\njson[\njson[q]\n"
                                      "json[q]\njson[a]\n\n");
@@ -151,7 +151,7 @@ TEST_CASE("the wizard asks for split, type and fields, again after a wrong answe
 
 TEST_CASE("the wizard asks only for what the options do not say", "[cli][typed]") {
   const TempDir folder;
-  write_shards(folder);
+  write_typed_shards(folder);
   const auto result = prepare_asking(
       folder, "--split-ratio 1,0,0 --sample-type VQASample --field-map image=txt", "txt\n\n\n");
   INFO(result.err);
@@ -159,7 +159,7 @@ TEST_CASE("the wizard asks only for what the options do not say", "[cli][typed]"
   CHECK_THAT(yaml_in(folder), Catch::Contains("  image: txt\n  context: txt\n"));
   // Answers that end are no answers.
   const TempDir other;
-  write_shards(other);
+  write_typed_shards(other);
   const auto ended = prepare_asking(other, "--split-ratio 1,0,0", "VQASample\ntxt\n");
   CHECK(ended.exit_code == 1);
   CHECK_THAT(ended.err, Catch::Contains("no answer; nothing was prepared"));

@@ -52,7 +52,7 @@ class Aux : public RecipeFolder {
 const LoaderOptions kTwoWorkers{.worker_config = {.num_workers = 2}, .checkpoint_every_batches = 1};
 
 // Every sample is a pack.
-TaskEncoder packing_encoder(const energon::CookFunction& cook) {
+TaskEncoder aux_packing_encoder(const energon::CookFunction& cook) {
   TaskEncoder encoder;
   encoder.cookers = {{.cook = cook, .has_subflavors = R"({"crude_type": "aux_random_access"})"}};
   encoder.select_samples_to_pack = [](std::span<const Sample> samples) {
@@ -132,12 +132,12 @@ std::vector<std::string> sources_of(const Sample& batch) {
 
 TEST_CASE("test_aux_random_access", "[recipes][crude][fork]") {
   const Aux aux;
-  check_texts(aux.train(packing_encoder(cook_aux)), false);
+  check_texts(aux.train(aux_packing_encoder(cook_aux)), false);
 }
 
 TEST_CASE("test_aux_random_access_with_cache", "[recipes][crude][fork]") {
   const Aux aux;
-  TaskEncoder encoder = packing_encoder(cook_aux_and_next);
+  TaskEncoder encoder = aux_packing_encoder(cook_aux_and_next);
   encoder.pack_selected_samples = [](std::span<Sample> samples, CallContext& /*context*/) {
     fetch(samples[0]);
     return std::move(samples[0].fields);
@@ -147,7 +147,7 @@ TEST_CASE("test_aux_random_access_with_cache", "[recipes][crude][fork]") {
 
 TEST_CASE("test_aux_random_access_with_cache_and_postencode", "[recipes][crude][fork]") {
   const Aux aux;
-  TaskEncoder encoder = packing_encoder(cook_aux_and_next);
+  TaskEncoder encoder = aux_packing_encoder(cook_aux_and_next);
   encoder.postencode_sample = [](Sample sample, CallContext& /*context*/) {
     fetch(sample);
     return sample;
@@ -163,7 +163,7 @@ TEST_CASE("test_aux_random_access_with_cache_and_postencode", "[recipes][crude][
                                  "ds1/parts/data-2.tar 1", "ds2/parts/data-2.tar 1"});
 
   // Not lazy, all six files that were read are there, in order.
-  const auto at_once = aux.train(packing_encoder([](Sample crude, CookContext& context) {
+  const auto at_once = aux.train(aux_packing_encoder([](Sample crude, CookContext& context) {
     const std::int64_t next = (number_of(crude) + 1) % 55;
     Sample cooked = cook_aux(std::move(crude), context);
     cooked.fields.emplace_back("next", context.primary(numbered_key(next) + ".txt"));

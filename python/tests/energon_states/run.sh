@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Imports states of Megatron-Energon: run.sh ENVIRONMENT PROGRAM [OPTIONS…]. PEERS_PYTHON: a Python that has megatron-energon, instead of
-# the environment that tests/recipes/peers/make_environment.sh made. Exit code 77 where there is none.
+# the environment that python/make_environment.sh makes. Exit code 77 where there is none.
 set -euo pipefail
 python=${PEERS_PYTHON:-${1:?usage: run.sh ENVIRONMENT PROGRAM [OPTIONS…]}/bin/python}
 shift
 if ! "$python" -c "import energon_cpp, megatron.energon, torch" > /dev/null 2>&1; then
-  echo "SKIPPED: $python is missing, or cannot import energon_cpp and megatron-energon (tests/recipes/peers/make_environment.sh)"
+  echo "SKIPPED: $python is missing, or cannot import energon_cpp and megatron-energon (python/make_environment.sh FOLDER peers)"
   exit 77
 fi
 exec "$python" -B "$(dirname "$0")/compare_imports.py" "$@"

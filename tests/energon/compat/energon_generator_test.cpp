@@ -19,7 +19,7 @@ using Catch::Contains;
 
 namespace {
 
-std::string refused(const std::string& bytes) {
+std::string refused_generator(const std::string& bytes) {
   return error_of([&] { EnergonGenerator generator(bytes); }, ErrorCode::kCorruptData);
 }
 
@@ -65,11 +65,13 @@ TEST_CASE("A generator knows how many numbers it gave", "[compat]") {
 
 TEST_CASE("Bytes that are no generator are refused with their numbers", "[compat]") {
   const std::string bytes = torch_generator(3, 10);
-  CHECK_THAT(refused(bytes.substr(0, 5055)), Contains("has 5055 bytes; torch's has 5056"));
-  CHECK_THAT(refused(""), Contains("has 0 bytes"));
-  CHECK_THAT(refused(with_number(bytes, 8, 614)), Contains("614 words left behind word 10 of 624"));
-  CHECK_THAT(refused(with_number(bytes, 8, -1)), Contains("-1 words left"));
-  CHECK_THAT(refused(with_number(bytes, 16, 1'000'000)), Contains("behind word 1000000"));
+  CHECK_THAT(refused_generator(bytes.substr(0, 5055)),
+             Contains("has 5055 bytes; torch's has 5056"));
+  CHECK_THAT(refused_generator(""), Contains("has 0 bytes"));
+  CHECK_THAT(refused_generator(with_number(bytes, 8, 614)),
+             Contains("614 words left behind word 10 of 624"));
+  CHECK_THAT(refused_generator(with_number(bytes, 8, -1)), Contains("-1 words left"));
+  CHECK_THAT(refused_generator(with_number(bytes, 16, 1'000'000)), Contains("behind word 1000000"));
 }
 
 }  // namespace energon::testing

@@ -28,7 +28,7 @@ Json small_rank() {
 
 Json small_file() { return energon_file("a.pt", {small_rank(), nullptr}); }
 
-std::string refused(const Json& json) {
+std::string refused_state(const Json& json) {
   return error_of([&] { parse_energon_states(json.dump()); }, ErrorCode::kCorruptData);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("An entry that is missing, or of another kind, is named", "[compat]") 
       }
       Json missing = small_file();
       missing.at(parent).erase(name);
-      CHECK_THAT(refused(missing), Contains("'" + name + "' is missing"));
+      CHECK_THAT(refused_state(missing), Contains("'" + name + "' is missing"));
       if (name == "state") {
         continue;  // read later
       }
@@ -79,7 +79,7 @@ TEST_CASE("An entry that is missing, or of another kind, is named", "[compat]") 
         }
         Json wrong = small_file();
         wrong.at(parent)[name] = other;
-        CHECK_THAT(refused(wrong), Contains(name));
+        CHECK_THAT(refused_state(wrong), Contains(name));
         ++count;
       }
     }
@@ -91,7 +91,7 @@ TEST_CASE("Numbers that no job has are refused", "[compat]") {
   const auto with = [](const std::string& place, const Json& value) {
     Json json = small_file();
     json.at(Json::json_pointer(place)) = value;
-    return refused(json);
+    return refused_state(json);
   };
   const std::string rank = "/files/0/ranks/0";
   CHECK_THAT(with("/version", 2), Contains("states.version") && Contains("expected 1"));

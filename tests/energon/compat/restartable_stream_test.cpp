@@ -50,7 +50,7 @@ RestartableDataLoader stream_loader(const PipelineFactory& pipeline, int workers
 }
 
 template <class Loader>
-std::vector<std::string> take(Loader& loader, int batches) {
+std::vector<std::string> take_keys(Loader& loader, int batches) {
   std::vector<std::string> taken;
   for (int i = 0; i < batches; ++i) {
     const auto batch = loader.next();
@@ -76,9 +76,9 @@ std::vector<int> rotation(const StateDict& state, int workers, const PipelineFac
 TEST_CASE("CER-10 a new run goes on with the shard whose turn it is", "[protocols][cer][fork]") {
   const PipelineFactory pipeline = numbers(600, 4, GENERATE(0, 50));
   RestartableDataLoader undisturbed = stream_loader(pipeline, 3);
-  const std::vector<std::string> expected = take(undisturbed, 40);
+  const std::vector<std::string> expected = take_keys(undisturbed, 40);
   RestartableDataLoader first = stream_loader(pipeline, 3);
-  std::vector<std::string> seen = take(first, 10);
+  std::vector<std::string> seen = take_keys(first, 10);
   const StateDict state = first.state_dict();
   std::vector<std::int64_t> samples;
   for (const StateDict& shard : state.at("all_worker_states")) {
@@ -88,7 +88,7 @@ TEST_CASE("CER-10 a new run goes on with the shard whose turn it is", "[protocol
   CHECK(rotation(state, 3, pipeline) == std::vector<int>{1, 2, 0});
   RestartableDataLoader second = stream_loader(pipeline, 3);
   second.load_state_dict(state);
-  const std::vector<std::string> rest = take(second, 30);
+  const std::vector<std::string> rest = take_keys(second, 30);
   seen.insert(seen.end(), rest.begin(), rest.end());
   CHECK(seen == expected);
 }
@@ -121,24 +121,24 @@ TEST_CASE("CER-11 another number of workers is refused with both numbers, or beg
           "[protocols][cer][fork]") {
   const PipelineFactory pipeline = numbers(600, 4);
   RestartableDataLoader three = stream_loader(pipeline, 3);
-  take(three, 6);
+  take_keys(three, 6);
   const StateDict state = three.state_dict();
   RestartableDataLoader two = stream_loader(pipeline, 2);
   for (const Strictness strictness : {Strictness::kStrict, Strictness::kLenient}) {
     CHECK_THAT(error_of([&] { two.load_state_dict(state, strictness); }, ErrorCode::kMismatch),
                Contains("of 3 workers, this job has 2"));
   }
-  const std::vector<std::string> start = take(two, 6);
+  const std::vector<std::string> start = take_keys(two, 6);
   RestartableDataLoader reset = stream_loader(pipeline, 2, OtherWorkers::kReset);
   reset.load_state_dict(state);
   CHECK(reset.warnings().size() == 1);
-  CHECK(take(reset, 6) == start);
+  CHECK(take_keys(reset, 6) == start);
 }
 
 TEST_CASE("A stream refuses states of other data, and such as are no states at all",
           "[protocols][cer]") {
   RestartableDataLoader loader = stream_loader(numbers(600, 4), 0);
-  take(loader, 3);
+  take_keys(loader, 3);
   const StateDict state = loader.state_dict();
   RestartableDataLoader other = stream_loader(numbers(602, 4), 0);
   CHECK_THAT(error_of([&] { other.load_state_dict(state); }, ErrorCode::kMismatch),
@@ -204,7 +204,7 @@ TEST_CASE("The loader's own state goes through the protocol, to any layout",
   STATIC_REQUIRE(Restartable<RestartableRank>);
   const PipelineFactory pipeline = numbers(600, 4, 30);
   RestartableRank undisturbed(rank_loader(pipeline, 0, 1, 12));
-  const std::vector<std::string> expected = take(undisturbed, 48);
+  const std::vector<std::string> expected = take_keys(undisturbed, 48);
 
   std::vector<RestartableRank> two;
   for (int rank = 0; rank < 2; ++rank) {
@@ -213,7 +213,7 @@ TEST_CASE("The loader's own state goes through the protocol, to any layout",
   std::vector<std::string> seen;
   for (int step = 0; step < 12; ++step) {
     for (RestartableRank& rank : two) {
-      seen.push_back(take(rank, 1).front());
+      seen.push_back(take_keys(rank, 1).front());
     }
   }
   // In any order, as text.
@@ -227,7 +227,7 @@ TEST_CASE("The loader's own state goes through the protocol, to any layout",
   }
   for (int step = 0; step < 8; ++step) {
     for (RestartableRank& rank : three) {
-      seen.push_back(take(rank, 1).front());
+      seen.push_back(take_keys(rank, 1).front());
     }
   }
   CHECK(seen == expected);
@@ -245,9 +245,9 @@ TEST_CASE("A position that was written over is lost, and a state is taken all th
   const auto strictness = GENERATE(Strictness::kStrict, Strictness::kLenient);
   const auto loader = rank_loader(numbers(600, 4), 0, 1, 4, 2);
   RestartableRank rank(loader);
-  take(rank, 5);
+  take_keys(rank, 5);
   const StateDict state = rank.state_dict();
-  const std::vector<std::string> expected = take(rank, 5);
+  const std::vector<std::string> expected = take_keys(rank, 5);
   const StateDict job = rank.aggregate_state_dict(std::vector{rank.state_dict()});
   for (const int pid : loader->worker_pids()) {
     REQUIRE(::kill(pid, SIGKILL) == 0);
@@ -259,7 +259,7 @@ TEST_CASE("A position that was written over is lost, and a state is taken all th
              Contains("wrote over it"));
   CHECK_NOTHROW(rank.deaggregate_state_dict(job, strictness));
   rank.load_state_dict(state, strictness);
-  CHECK(take(rank, 5) == expected);
+  CHECK(take_keys(rank, 5) == expected);
 }
 
 TEST_CASE("A part of a stream is refused with other data, also without the state of its job",
@@ -271,11 +271,11 @@ TEST_CASE("A part of a stream is refused with other data, also without the state
   };
   const PipelineFactory pipeline = numbers(600, 4);
   RestartableStream saved = stream(pipeline, 1);
-  take(saved, 3);
+  take_keys(saved, 3);
   const StateDict part = saved.state_dict();
   RestartableStream same = stream(pipeline);
   same.load_state_dict(part, Strictness::kStrict);
-  CHECK(take(same, 3) == take(saved, 3));
+  CHECK(take_keys(same, 3) == take_keys(saved, 3));
   // Other names, or another index of the same shards.
   RestartableStream renamed = stream(numbers(600, 4, 0, "r"));
   CHECK_THAT(
@@ -305,7 +305,7 @@ TEST_CASE("A part of a stream is refused with other data, also without the state
 TEST_CASE("X-11 data that changed is refused by name, and taken if not strict",
           "[protocols][cross]") {
   RestartableRank saved(rank_loader(numbers(600, 4), 0, 1, 4));
-  take(saved, 5);
+  take_keys(saved, 5);
   const StateDict state = saved.state_dict();
   RestartableRank changed(rank_loader(numbers(640, 4), 0, 1, 4));
   CHECK_THAT(
@@ -320,11 +320,11 @@ TEST_CASE("X-11 data that changed is refused by name, and taken if not strict",
       error_of([&] { renamed.load_state_dict(state, Strictness::kStrict); }, ErrorCode::kMismatch),
       Contains("name: \"\", expected \"r\""));
   renamed.load_state_dict(state, Strictness::kLenient);
-  std::string expected = take(saved, 1).front();
+  std::string expected = take_keys(saved, 1).front();
   for (std::size_t i = 0; i != std::string::npos; i = expected.find(' ', i + 1)) {
     expected.insert(i == 0 ? 0 : ++i, "r");
   }
-  CHECK(take(renamed, 1).front() == expected);
+  CHECK(take_keys(renamed, 1).front() == expected);
 }
 
 }  // namespace energon::testing

@@ -38,7 +38,7 @@ class Job {
   std::shared_ptr<const energon::Webdataset> dataset_ = numbered_dataset(folder_, {30, 30, 30});
 };
 
-std::string take(SavableDataLoader& loader, int count) {
+std::string take_text(SavableDataLoader& loader, int count) {
   std::string keys;
   for (int i = 0; i < count; ++i) {
     keys += fmt::format("{} ", fmt::join(loader.next()->keys, ","));
@@ -53,29 +53,29 @@ TEST_CASE("ENE-14 gathered to rank 0, restored by scattering and from the whole 
   const Job job;
   const auto reports = run_group(3, [&](Comm& comm) -> std::string {
     const auto first = job.loader(comm);
-    take(*first, 7);
+    take_text(*first, 7);
     const auto state = save_state_global(*first, comm, 0);
     if (state.has_value() != (comm.rank() == 0)) {
       return "the state is on the wrong rank";
     }
-    const std::string rest = take(*first, 20);
+    const std::string rest = take_text(*first, 20);
 
     const auto scattered = job.loader(comm);
     restore_state_global(*scattered, comm, state, 0);
-    if (take(*scattered, 20) != rest) {
+    if (take_text(*scattered, 20) != rest) {
       return "another order after scattering";
     }
     const auto list = energon::decode_saved_state(
         comm.broadcast(state ? encode_job_state(*state) : std::string(), 0));
     const auto own = job.loader(comm);
     own->restore_state_rank(state_of_rank(list, comm.rank()));
-    if (take(*own, 20) != rest) {
+    if (take_text(*own, 20) != rest) {
       return "another order from the list";
     }
     // Every rank may pass the list to the restore; only that of rank 0 is used.
     const auto both = job.loader(comm);
     restore_state_global(*both, comm, std::get<energon::SavableJobState>(list), 0);
-    return take(*both, 20) == rest ? "continued" : "another order from both";
+    return take_text(*both, 20) == rest ? "continued" : "another order from both";
   });
   CHECK(texts(reports) == std::vector<std::string>(3, "continued"));
 }
@@ -87,15 +87,15 @@ TEST_CASE("ENE-14 a list of another length and a rank that is none are refused o
     CAPTURE(ranks);
     const auto reports = run_group(3, [&](Comm& comm) {
       const auto loader = job.loader(comm);
-      const std::string fresh = take(*job.loader(comm), 5);
-      take(*loader, 3);
+      const std::string fresh = take_text(*job.loader(comm), 5);
+      take_text(*loader, 3);
       auto state = save_state_global(*loader, comm, 0);
       if (state) {
         state->ranks.resize(static_cast<std::size_t>(ranks), state->ranks.back());
       }
       const auto other = job.loader(comm);
       const std::string error = error_of([&] { restore_state_global(*other, comm, state, 0); });
-      return error + (take(*other, 5) == fresh ? ", nothing restored" : ", but restored");
+      return error + (take_text(*other, 5) == fresh ? ", nothing restored" : ", but restored");
     });
     for (const auto& report : reports) {
       CHECK_THAT(report.text,
@@ -130,15 +130,15 @@ TEST_CASE("the state of a job goes to one rank and back to all", "[distributed][
     const auto reports = run_group(ranks, [&](Comm& comm) -> std::string {
       const int keeper = comm.size() - 1;
       const auto first = job.loader(comm);
-      take(*first, 5);
+      take_text(*first, 5);
       const auto state = save_state_global(*first, comm, keeper);
       if (state.has_value() != (comm.rank() == keeper)) {
         return "the state is on the wrong rank";
       }
-      const std::string rest = take(*first, 5);
+      const std::string rest = take_text(*first, 5);
       const auto second = job.loader(comm);
       restore_state_global(*second, comm, state, keeper);
-      return take(*second, 5) == rest ? "continued" : "differs";
+      return take_text(*second, 5) == rest ? "continued" : "differs";
     });
     CHECK(texts(reports) == std::vector<std::string>(static_cast<std::size_t>(ranks), "continued"));
   }

@@ -56,7 +56,7 @@ Error first_error(energon::SavableDataLoader& loader) {
   return Error(ErrorCode::kInternal, "no error");
 }
 
-void wait_until_dead(int pid) {
+void wait_for_death(int pid) {
   // The pid stays a zombie until the fork server reaps it, or is gone.
   for (int i = 0; i < 2000 && ::kill(pid, 0) == 0; ++i) {
     ::usleep(1000);
@@ -74,7 +74,7 @@ TEST_CASE("ENE-21 a killed worker ends next with its name and signal, and leaves
     take(*loader, 4);
     const int victim = loader->worker_pids().at(1);
     REQUIRE(::kill(victim, SIGKILL) == 0);
-    wait_until_dead(victim);
+    wait_for_death(victim);
     const auto begin = Clock::now();
     for (int call = 0; call < 2; ++call) {
       const Error error = first_error(*loader);
@@ -98,7 +98,7 @@ TEST_CASE("stop ends all workers also when one died idle, and tells", "[loader][
     take(*loader, 2);
     const int victim = loader->worker_pids().at(0);
     REQUIRE(::kill(victim, SIGKILL) == 0);
-    wait_until_dead(victim);
+    wait_for_death(victim);
     CHECK_THROWS_WITH(loader->stop(), Catch::Contains("worker 0") && Catch::Contains("SIGKILL"));
     CHECK(loader->worker_pids().empty());
     CHECK(ProcessCounts::settled(before).children == before.children + 1);  // the fork server

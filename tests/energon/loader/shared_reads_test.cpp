@@ -68,7 +68,7 @@ class OnOneCore {
   cpu_set_t before_{};
 };
 
-Error first_error(SavableDataLoader& loader) {
+Error first_read_error(SavableDataLoader& loader) {
   try {
     for (int i = 0; i < 100; ++i) {
       loader.next();
@@ -129,7 +129,7 @@ TEST_CASE("a shard cut off under a worker that shares reads is the error of read
     };
     const LoaderFixture fixture(options, {30}, kSampleBytes);
     shard = fixture.folder().file("shard-000.tar");
-    const Error error = first_error(*fixture.loader(workers));
+    const Error error = first_read_error(*fixture.loader(workers));
     REQUIRE(error.code() == ErrorCode::kCorruptData);
     CHECK(error.context().path == shard);
     CHECK(error.context().byte_offset == kCut);

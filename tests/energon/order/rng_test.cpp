@@ -14,12 +14,12 @@ using energon::WorkerRng;
 
 namespace {
 
-constexpr std::uint32_t kSeed = 273211461;  // of worker 0 without offset
+constexpr std::uint32_t kWorkerSeed = 273211461;  // of worker 0 without offset
 
 }  // namespace
 
 TEST_CASE("the generator gives the published numbers", "[energon][rng]") {
-  Mt19937 generator(kSeed);
+  Mt19937 generator(kWorkerSeed);
   for (const std::uint32_t expected :
        {1812855090U, 3096276510U, 3867689913U, 1620833732U, 598254159U, 3662651565U}) {
     CHECK(generator() == expected);
@@ -27,7 +27,7 @@ TEST_CASE("the generator gives the published numbers", "[energon][rng]") {
 }
 
 TEST_CASE("the generator is the standard's MT19937", "[energon][rng]") {
-  for (const std::uint32_t seed : {0U, 1U, 5489U, kSeed, 0xFFFFFFFFU}) {
+  for (const std::uint32_t seed : {0U, 1U, 5489U, kWorkerSeed, 0xFFFFFFFFU}) {
     Mt19937 ours(seed);
     std::mt19937 standard(seed);
     for (int i = 0; i < 2000; ++i) {
@@ -37,13 +37,13 @@ TEST_CASE("the generator is the standard's MT19937", "[energon][rng]") {
 }
 
 TEST_CASE("draws are Energon's", "[energon][rng]") {
-  WorkerRng below(kSeed);
+  WorkerRng below(kWorkerSeed);
   for (const std::int64_t expected : {0, 0, 3, 2, 9, 5, 8, 5, 3, 4, 7, 4}) {
     CHECK(below.randbelow(10) == expected);
   }
-  CHECK(WorkerRng(kSeed).permutation(10) ==
+  CHECK(WorkerRng(kWorkerSeed).permutation(10) ==
         std::vector<std::int64_t>{0, 4, 3, 2, 7, 5, 6, 1, 9, 8});
-  WorkerRng choice(kSeed);
+  WorkerRng choice(kWorkerSeed);
   const CumulativeWeights halves(std::vector<float>{0.5F, 0.5F});
   for (const std::size_t expected :
        {0U, 1U, 1U, 1U, 1U, 0U, 1U, 0U, 1U, 1U, 1U, 1U, 0U, 0U, 1U, 0U}) {
@@ -52,7 +52,7 @@ TEST_CASE("draws are Energon's", "[energon][rng]") {
 }
 
 TEST_CASE("a single weight draws nothing from the generator", "[energon][rng]") {
-  WorkerRng rng(kSeed);
+  WorkerRng rng(kWorkerSeed);
   CHECK(rng.choice(CumulativeWeights(std::vector<float>{3})) == 0);
   CHECK(rng.randbelow(10) == 0);
   CHECK(rng.randbelow(10) == 0);
@@ -76,7 +76,7 @@ TEST_CASE("a draw that is exactly a sum of weights takes the next entry, or this
 }
 
 TEST_CASE("a generator goes on from its saved state, at every position", "[energon][rng]") {
-  Mt19937 generator(kSeed);
+  Mt19937 generator(kWorkerSeed);
   for (int i = 0; i < 1300; ++i) {
     Mt19937 resumed(1);
     resumed.restore(generator.save());

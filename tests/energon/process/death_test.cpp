@@ -37,7 +37,7 @@ using namespace energon::testing;
 
 namespace {
 
-int idle(WorkerStart& start) {
+int idle_worker(WorkerStart& start) {
   std::vector<energon::Waitable> waitables;
   for (const int fd : start.watch->descriptors()) {
     waitables.push_back({fd});
@@ -114,7 +114,7 @@ TEST_CASE_METHOD(ProcessFixture, "what a worker's main function throws is the er
 
 TEST_CASE_METHOD(ProcessFixture, "a death by the caller's own detail, signal or code stays one",
                  "[process][death][fork]") {
-  ForkServer server(idle);
+  ForkServer server(idle_worker);
   const WorkerProcess worker = server.spawn({.worker_id = 3}, hang_limit());
   worker.process.send_signal(SIGKILL);
   const Error error = server.death_of(
@@ -127,7 +127,7 @@ TEST_CASE_METHOD(ProcessFixture, "a death by the caller's own detail, signal or 
 
 TEST_CASE_METHOD(ProcessFixture, "a fork server that was killed is the cause, not its workers",
                  "[process][death][fork]") {
-  ForkServer server(idle);
+  ForkServer server(idle_worker);
   const WorkerProcess worker = server.spawn({.worker_id = 1}, hang_limit());
   const pid_t pid = server.pid();
   ::kill(pid, SIGKILL);
@@ -147,7 +147,7 @@ TEST_CASE_METHOD(ProcessFixture, "a kill that the control group counted is calle
   for (const auto& group : {version_1(), version_2("/job/step_0", "/job/step_0"),
                             version_2("/kubepods/pod7", ""), version_2("/", "")}) {
     CAPTURE(group->counter);
-    ForkServer server(idle, {.system_root = group->root.path()});
+    ForkServer server(idle_worker, {.system_root = group->root.path()});
     const auto killed = [&](int kills_meanwhile) {
       const WorkerProcess worker = server.spawn({.worker_id = 0}, hang_limit());
       group->kills(kills_meanwhile);
@@ -189,7 +189,7 @@ TEST_CASE_METHOD(ProcessFixture, "a worker that may not start its watchdog says 
     if (::setuid(65531) != 0) {  // a user of its own, as the limit counts its processes; not root
       return 77;
     }
-    ForkServer server(idle);
+    ForkServer server(idle_worker);
     const rlimit limit{3, 3};  // this process, the fork server and one more, without threads
     if (::prlimit(server.pid(), RLIMIT_NPROC, &limit, nullptr) != 0) {
       return 77;

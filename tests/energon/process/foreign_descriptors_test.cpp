@@ -40,7 +40,7 @@ using namespace energon::testing;
 
 namespace {
 
-constexpr auto kExited = ProcessEnd::Kind::kExited;
+constexpr auto kChildExited = ProcessEnd::Kind::kExited;
 
 UniqueFd checked(int fd) {
   REQUIRE(fd >= 0);
@@ -122,7 +122,7 @@ int code_in_fork_child(const std::function<int()>& body) {
   const auto child = fork_child(body, {});
   child.wait_ended(hang_limit());
   const ProcessEnd end = *child.reap();
-  return end.kind == kExited ? end.value : -1;
+  return end.kind == kChildExited ? end.value : -1;
 }
 
 /// Whether `fd` is at its end within `limit`.
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(ProcessFixture, "fork server and worker have placeholders over 
   CHECK(code_in_fork_child([&] { return first_wrong(zoo); }) == 0);
   ForkServer server([&](WorkerStart&) { return first_wrong(zoo); });
   const WorkerProcess worker = server.spawn({}, hang_limit());
-  CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, 0});
+  CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kChildExited, 0});
   CHECK_FALSE(is_placeholder(zoo.foreign[0].get()));  // in the trainer nothing changed
 }
 

@@ -81,7 +81,7 @@ class EventLog {
   std::shared_ptr<SharedMemory> memory_ = SharedMemory::create(sizeof(Page));
 };
 
-constexpr auto kExited = ProcessEnd::Kind::kExited;
+constexpr auto kHooksExited = ProcessEnd::Kind::kExited;
 
 ProcessEnd end_of(const energon::ProcessHandle& child) {
   REQUIRE(child.wait_ended(hang_limit()));
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(ProcessFixture, "fork hooks run around both forks, in their ord
   CHECK(log.of(::getpid()) == "bp");
   for (int i = 0; i < 2; ++i) {
     const WorkerProcess worker = server.spawn({.worker_id = i}, hang_limit());
-    CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, 0});
+    CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kHooksExited, 0});
     CHECK(log.of(worker.process.pid()) == "cw");
   }
   CHECK(log.of(server.pid()) == "cbpbp");
@@ -129,7 +129,7 @@ TEST_CASE_METHOD(ProcessFixture, "the child hook finds signals and descriptors a
         return 5;
       },
       {.hooks = hooks});
-  CHECK(end_of(child) == ProcessEnd{kExited, 5});
+  CHECK(end_of(child) == ProcessEnd{kHooksExited, 5});
   CHECK(log.all() == "yw");
   ::close(foreign[0]);
   ::close(foreign[1]);
@@ -180,7 +180,7 @@ TEST_CASE_METHOD(ProcessFixture, "what a hook throws leaves no child",
   SECTION("child: it ends with a code of its own") {
     hooks.child = [] { throw std::runtime_error("child"); };
     CHECK(end_of(fork_child(body, {.hooks = hooks})) ==
-          ProcessEnd{kExited, energon::kExitException});
+          ProcessEnd{kHooksExited, energon::kExitException});
     CHECK(log.all() == "bp");
   }
   CHECK(no_children());
@@ -196,7 +196,7 @@ TEST_CASE_METHOD(ProcessFixture, "descriptors of the hooks are kept in both chil
   ForkServer server([fd = kept[1]](WorkerStart&) { return ::write(fd, "w", 1) == 1 ? 0 : 1; },
                     {.hooks = hooks});
   const WorkerProcess worker = server.spawn({}, hang_limit());
-  CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, 0});
+  CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kHooksExited, 0});
   std::array<char, 8> text{};
   CHECK(::read(kept[0], text.data(), text.size()) == 3);
   CHECK(std::string(text.data()) == "ccw");
@@ -232,6 +232,6 @@ TEST_CASE_METHOD(ProcessFixture,
         },
         {.hooks = hooks});
     const WorkerProcess worker = server.spawn({}, hang_limit());
-    REQUIRE(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, 0});
+    REQUIRE(server.exit_of(worker, hang_limit()) == ProcessEnd{kHooksExited, 0});
   }
 }

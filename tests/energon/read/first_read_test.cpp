@@ -62,7 +62,8 @@ struct Prepared {
   }
 };
 
-std::vector<std::int64_t> read(WebdatasetReader& reader, const std::vector<std::int64_t>& indexes) {
+std::vector<std::int64_t> read_numbers(WebdatasetReader& reader,
+                                       const std::vector<std::int64_t>& indexes) {
   energon::HeapBufferPool memory;
   std::vector<Sample> samples;
   reader.read(indexes, memory, samples);
@@ -74,7 +75,7 @@ std::vector<std::int64_t> read(WebdatasetReader& reader, const std::vector<std::
 }
 
 std::string error_of_reading(WebdatasetReader& reader, std::int64_t index) {
-  return error_of([&] { read(reader, {index}); }, ErrorCode::kCorruptData);
+  return error_of([&] { read_numbers(reader, {index}); }, ErrorCode::kCorruptData);
 }
 
 }  // namespace
@@ -86,7 +87,8 @@ TEST_CASE("shards that were not looked at are read like others", "[energon][firs
   CHECK_FALSE(dataset->shards().shards.front().is_checked);
   WebdatasetReader reader(dataset);
   for (int pass = 0; pass < 2; ++pass) {
-    CHECK(read(reader, {11, 0, 5, 6, 1, 10}) == std::vector<std::int64_t>{11, 0, 5, 6, 1, 10});
+    CHECK(read_numbers(reader, {11, 0, 5, 6, 1, 10}) ==
+          std::vector<std::int64_t>{11, 0, 5, 6, 1, 10});
   }
 }
 
@@ -113,7 +115,7 @@ TEST_CASE("a shard replaced before or after opening is an error at its first rea
   if (!is_before) {
     replace();
   }
-  CHECK(read(reader, {0, 8}) == std::vector<std::int64_t>{0, 8});
+  CHECK(read_numbers(reader, {0, 8}) == std::vector<std::int64_t>{0, 8});
   const std::string error = error_of_reading(reader, 4);
   CHECK_THAT(error, Catch::Contains("shard 'shard-001.tar'"));
   CHECK_THAT(error, Catch::Contains("energon prepare"));
@@ -125,17 +127,17 @@ TEST_CASE("a shard that vanished is an error at its first read", "[energon][firs
   const Prepared prepared;
   WebdatasetReader reader(prepared.open());
   fs::remove(prepared.folder.file("shard-002.tar"));
-  CHECK_THAT(error_of([&] { read(reader, {8}); }, ErrorCode::kNotFound),
+  CHECK_THAT(error_of([&] { read_numbers(reader, {8}); }, ErrorCode::kNotFound),
              Catch::Contains("the shard 'shard-002.tar' is missing"));
-  CHECK(read(reader, {0}) == std::vector<std::int64_t>{0});
+  CHECK(read_numbers(reader, {0}) == std::vector<std::int64_t>{0});
 }
 
 TEST_CASE("a shard that changes after its first read is an error when it is opened again",
           "[energon][first_read]") {
   const Prepared prepared;
   WebdatasetReader reader(prepared.open({.open_shards = 1}));
-  CHECK(read(reader, {0}) == std::vector<std::int64_t>{0});
-  CHECK(read(reader, {4}) == std::vector<std::int64_t>{4});
+  CHECK(read_numbers(reader, {0}) == std::vector<std::int64_t>{0});
+  CHECK(read_numbers(reader, {4}) == std::vector<std::int64_t>{4});
   const std::string path = prepared.folder.file("shard-000.tar");
   const std::string content = energon::read_file(path);
   const auto time = fs::last_write_time(path);
@@ -168,7 +170,7 @@ TEST_CASE("an index or a checksum file of another shard is an error at the first
     file = "shard-000.tar.xxh3";
   }
   WebdatasetReader reader(prepared.open());
-  CHECK(read(reader, {4}) == std::vector<std::int64_t>{4});
+  CHECK(read_numbers(reader, {4}) == std::vector<std::int64_t>{4});
   const std::string error = error_of_reading(reader, 0);
   CHECK_THAT(error, Catch::Contains(file));
   CHECK_THAT(error, Catch::Contains("energon prepare --force-overwrite"));
@@ -186,11 +188,11 @@ TEST_CASE("plain tars that were opened before are read like others", "[energon][
   CHECK_FALSE(dataset->shards().shards.front().is_checked);
   CHECK(dataset->config() == open(CheckShards::kAtOpening)->config());
   WebdatasetReader reader(dataset);
-  CHECK(read(reader, {79, 0, 5, 6}) == std::vector<std::int64_t>{79, 0, 5, 6});
+  CHECK(read_numbers(reader, {79, 0, 5, 6}) == std::vector<std::int64_t>{79, 0, 5, 6});
   // Written over after it was opened.
   folder.write("shard-010.tar", TarBuilder().file("000999.txt", "999").end().text());
   CHECK_THAT(error_of_reading(reader, 41), Catch::Contains("changed since the dataset was opened"));
-  CHECK(read(reader, {36, 44}) == std::vector<std::int64_t>{36, 44});
+  CHECK(read_numbers(reader, {36, 44}) == std::vector<std::int64_t>{36, 44});
 }
 
 TEST_CASE("a loader that is open reads what it opened after another prepare",
@@ -199,12 +201,12 @@ TEST_CASE("a loader that is open reads what it opened after another prepare",
   WebdatasetReader reader(prepared.open());
   SECTION("of the same shards") {
     prepared.prepare(Checksums::kNone);
-    CHECK(read(reader, {0, 8}) == std::vector<std::int64_t>{0, 8});
+    CHECK(read_numbers(reader, {0, 8}) == std::vector<std::int64_t>{0, 8});
   }
   SECTION("of a changed shard") {
     prepared.folder.write("shard-001.tar", TarBuilder().file("000999.txt", "999").end().text());
     prepared.prepare(Checksums::kNone);
-    CHECK(read(reader, {0, 8}) == std::vector<std::int64_t>{0, 8});
+    CHECK(read_numbers(reader, {0, 8}) == std::vector<std::int64_t>{0, 8});
     CHECK_THAT(error_of_reading(reader, 4), Catch::Contains("shard 'shard-001.tar'"));
   }
 }

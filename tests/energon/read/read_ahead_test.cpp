@@ -67,8 +67,8 @@ class Share final : public LeafShare {
   const std::int64_t end_;
 };
 
-std::vector<Sample> read(WebdatasetReader& reader, const std::vector<std::int64_t>& indexes,
-                         const Share& share) {
+std::vector<Sample> read_in_turn(WebdatasetReader& reader, const std::vector<std::int64_t>& indexes,
+                                 const Share& share) {
   energon::HeapBufferPool memory;
   std::vector<Sample> samples;
   reader.read_in_share(indexes, share, memory, samples);
@@ -76,7 +76,7 @@ std::vector<Sample> read(WebdatasetReader& reader, const std::vector<std::int64_
 }
 
 constexpr std::int64_t kPerShard = 100;
-constexpr std::uint64_t kSampleBytes = 2048;  // two headers, two blocks
+constexpr std::uint64_t kSmallSampleBytes = 2048;  // two headers, two blocks
 
 // Prepared, so that no neighbours are read to check the index.
 std::shared_ptr<const Webdataset> prepared_dataset(const TempDir& folder, int tars,
@@ -130,7 +130,7 @@ TEST_CASE("slices in turn give the samples of direct reads, whatever the steps",
         open.pop_back();
       }
     }
-    const auto samples = read(ahead, batch, share);
+    const auto samples = read_in_turn(ahead, batch, share);
     energon::HeapBufferPool memory;
     std::vector<Sample> expected;
     direct.read(batch, memory, expected);
@@ -161,10 +161,10 @@ TEST_CASE("slices in turn need few system calls", "[energon][read_ahead]") {
     }
     return indexes;
   };
-  read(reader, batch(0), share);  // opens the shards
+  read_in_turn(reader, batch(0), share);  // opens the shards
   const Reads reads = count_reads([&] {
     for (std::int64_t n = 1; n < 25; ++n) {
-      read(reader, batch(n), share);
+      read_in_turn(reader, batch(n), share);
     }
   });
   CHECK(reads.calls < 24 * 6);  // 16 for each batch if nothing is read ahead
@@ -178,14 +178,14 @@ TEST_CASE("no byte outside of the share is read ahead", "[energon][read_ahead]")
   const auto dataset = prepared_dataset(folder, 1);
   for (const std::int64_t end : {1, 2, 3, 7, 30, 99}) {
     WebdatasetReader reader(dataset);
-    read(reader, {99}, Share(99, 100));  // opens the shard
+    read_in_turn(reader, {99}, Share(99, 100));  // opens the shard
     const Reads reads = count_reads([&] {
       for (std::int64_t i = 0; i < end; ++i) {
-        read(reader, {i}, Share(0, end));
+        read_in_turn(reader, {i}, Share(0, end));
       }
     });
     CAPTURE(end);
-    CHECK(reads.bytes <= static_cast<std::uint64_t>(end) * kSampleBytes + 1000);
+    CHECK(reads.bytes <= static_cast<std::uint64_t>(end) * kSmallSampleBytes + 1000);
   }
 }
 
@@ -198,15 +198,15 @@ TEST_CASE("samples at random are read by themselves", "[energon][read_ahead]") {
   WebdatasetReader reader(dataset);
   const Share share(0, 10 * kPerShard);
   for (std::int64_t shard = 0; shard < 10; ++shard) {
-    read(reader, {shard * kPerShard}, share);
+    read_in_turn(reader, {shard * kPerShard}, share);
   }
   energon::Mt19937 draw(3);
   const Reads reads = count_reads([&] {
     for (int i = 0; i < 1000; ++i) {
-      read(reader, {static_cast<std::int64_t>(draw() % 1000)}, share);
+      read_in_turn(reader, {static_cast<std::int64_t>(draw() % 1000)}, share);
     }
   });
-  CHECK(reads.bytes < 1000 * kSampleBytes * 11 / 10);
+  CHECK(reads.bytes < 1000 * kSmallSampleBytes * 11 / 10);
 }
 
 TEST_CASE("a failure while reading ahead appears when its sample is asked for, as without",
@@ -216,12 +216,12 @@ TEST_CASE("a failure while reading ahead appears when its sample is asked for, a
   const auto errors_of = [&](bool is_ahead) {
     WebdatasetReader reader(dataset);
     const Share share(0, is_ahead ? kPerShard : 0);
-    read(reader, {0}, share);
-    std::filesystem::resize_file(folder.file("shard-000.tar"), 10 * kSampleBytes + 700);
+    read_in_turn(reader, {0}, share);
+    std::filesystem::resize_file(folder.file("shard-000.tar"), 10 * kSmallSampleBytes + 700);
     std::vector<std::string> errors;
     for (std::int64_t i = 1; i < 14; ++i) {
       try {
-        read(reader, {i}, share);
+        read_in_turn(reader, {i}, share);
         errors.emplace_back();
       } catch (const energon::Error& error) {
         errors.emplace_back(error.what());
@@ -252,10 +252,10 @@ TEST_CASE("of two damaged samples that were read ahead the first of the batch is
     WebdatasetReader reader(dataset);
     const Share share(0, is_ahead ? kPerShard : 0);
     for (std::int64_t i = 0; i < 4; ++i) {
-      read(reader, {i}, share);
+      read_in_turn(reader, {i}, share);
     }
     try {
-      read(reader, {7, 6, 5, 4}, share);
+      read_in_turn(reader, {7, 6, 5, 4}, share);
     } catch (const energon::Error& error) {
       return std::string(error.what());
     }
@@ -265,12 +265,12 @@ TEST_CASE("of two damaged samples that were read ahead the first of the batch is
   {
     std::fstream tar(folder.file("shard-000.tar"), std::ios::binary | std::ios::in | std::ios::out);
     for (const std::uint64_t sample : {5, 6}) {
-      tar.seekp(static_cast<std::streamoff>(sample * kSampleBytes));
+      tar.seekp(static_cast<std::streamoff>(sample * kSmallSampleBytes));
       tar.put('!');  // in the name of its first part
     }
   }
   std::filesystem::last_write_time(folder.file("shard-000.tar"), time);
   const std::string direct = error_of(false);
   CHECK(error_of(true) == direct);
-  CHECK_THAT(direct, Catch::Contains(std::to_string(6 * kSampleBytes)));
+  CHECK_THAT(direct, Catch::Contains(std::to_string(6 * kSmallSampleBytes)));
 }

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-State example() {
+State json_example() {
   return {"Outer",
           {{"count", std::int64_t{-3}},
            {"rng", std::string("\0\1\2", 3)},
@@ -55,19 +55,19 @@ TEST_CASE("base64 of RFC 4648, and back", "[energon][base64]") {
 }
 
 TEST_CASE("a state reads back from its JSON form, as text too", "[energon][state]") {
-  const Json json = energon::state_to_json(example());
+  const Json json = energon::state_to_json(json_example());
   CHECK(json.dump() ==
         R"({"type":"Outer","fields":{"count":-3,"rng":{"base64":"AAEC"},)"
         R"("name":{"text":"plain \"text\""},"none":{"text":""}},"inner":[)"
         R"({"type":"Inner","fields":{"list":[-9223372036854775808,0,9223372036854775807],)"
         R"("empty":[]}},{"type":"Last","fields":{}}]})");
-  CHECK(energon::state_from_json(json) == example());
-  CHECK(energon::state_from_json(Json::parse(json.dump())) == example());
+  CHECK(energon::state_from_json(json) == json_example());
+  CHECK(energon::state_from_json(Json::parse(json.dump())) == json_example());
 }
 
 TEST_CASE("JSON that is no state is refused with the path", "[energon][state]") {
   const auto refused = [](const std::function<void(Json&)>& damage) -> std::string {
-    Json json = energon::state_to_json(example());
+    Json json = energon::state_to_json(json_example());
     damage(json);
     try {
       energon::state_from_json(json);

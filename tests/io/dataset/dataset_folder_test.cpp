@@ -32,7 +32,7 @@ using Names = std::vector<std::string>;
 namespace {
 
 // A folder of shards beside a cache folder.
-struct Fixture {
+struct FolderFixture {
   TempDir root;
   std::string data = root.file("data");
 
@@ -73,7 +73,7 @@ std::vector<std::int64_t> excluded_samples(const ShardSet& set) {
 }  // namespace
 
 TEST_CASE("a prepared dataset opens with names, counts and sizes", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   const ShardSet set = fixture.open();
   CHECK(set.kind == "prepared");
@@ -91,7 +91,7 @@ TEST_CASE("a prepared dataset opens with names, counts and sizes", "[io][formats
 
 TEST_CASE("excluded shards are gone and excluded samples become positions", "[io][formats][open]") {
   const bool with_sqlite = GENERATE(true, false);
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   fixture.write(".nv-meta/split.yaml",
                 "split_parts:\n  train:\n  - parts/data-{0..1}.tar\n"
@@ -108,7 +108,7 @@ TEST_CASE("excluded shards are gone and excluded samples become positions", "[io
 
 TEST_CASE("a database that has the excluded sample at another place is refused",
           "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   // The database and the shards of two folders that differ in the order of their samples.
   const TempDir other;
@@ -124,7 +124,7 @@ TEST_CASE("a database that has the excluded sample at another place is refused",
 }
 
 TEST_CASE("exclude entries that name nothing are warnings", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   fixture.write(".nv-meta/split.yaml",
                 "split_parts: {train: [parts/data-0.tar]}\n"
@@ -136,7 +136,7 @@ TEST_CASE("exclude entries that name nothing are warnings", "[io][formats][open]
 }
 
 TEST_CASE("an unknown split part is answered with the known ones", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   const auto [code, message] = fixture.open_error("val");
   CHECK(code == ErrorCode::kInvalidArgument);
@@ -147,7 +147,7 @@ TEST_CASE("what is missing of a prepared dataset is named with the command",
           "[io][formats][open]") {
   const std::string missing = GENERATE(as<std::string>{}, ".nv-meta/.info.json",
                                        ".nv-meta/split.yaml", "parts/data-1.tar.idx");
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   std::filesystem::remove(fixture.data + "/" + missing);
   const auto [code, message] = fixture.open_error();
@@ -157,7 +157,7 @@ TEST_CASE("what is missing of a prepared dataset is named with the command",
 }
 
 TEST_CASE("a missing shard is named", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   std::filesystem::remove(fixture.data + "/parts/data-1.tar");
   const auto [code, message] = fixture.open_error();
@@ -166,7 +166,7 @@ TEST_CASE("a missing shard is named", "[io][formats][open]") {
 }
 
 TEST_CASE("counts that disagree are both named", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   fixture.write(".nv-meta/.info.json",
                 R"({"shard_counts": {"parts/data-0.tar": 30, "parts/data-1.tar": 21}})");
@@ -177,7 +177,7 @@ TEST_CASE("counts that disagree are both named", "[io][formats][open]") {
 }
 
 TEST_CASE("a shard truncated after it was prepared is refused at opening", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   std::filesystem::resize_file(fixture.data + "/parts/data-1.tar", 5000);
   const auto [code, message] = fixture.open_error();
@@ -187,14 +187,14 @@ TEST_CASE("a shard truncated after it was prepared is refused at opening", "[io]
 }
 
 TEST_CASE("a shard that grew after it was prepared is refused at opening", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   fixture.write("parts/data-1.tar", make_shard(30, 22));
   CHECK(fixture.open_error().first == ErrorCode::kCorruptData);
 }
 
 TEST_CASE("swapped indices of shards with different counts are refused", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   const std::string a = fixture.data + "/parts/data-0.tar.idx";
   const std::string b = fixture.data + "/parts/data-1.tar.idx";
@@ -207,7 +207,7 @@ TEST_CASE("swapped indices of shards with different counts are refused", "[io][f
 TEST_CASE("shard names that lead out of the folder are refused", "[io][formats][open]") {
   const std::string name =
       GENERATE(as<std::string>{}, "../../etc/passwd", "/etc/passwd", "a/../../b");
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   fixture.write(".nv-meta/.info.json", "{\"shard_counts\": {\"" + name + "\": 1}}");
   fixture.write(".nv-meta/split.yaml", "split_parts: {train: ['" + name + "']}");
@@ -216,7 +216,7 @@ TEST_CASE("shard names that lead out of the folder are refused", "[io][formats][
 
 TEST_CASE("plain tars are indexed beside themselves, sorted, for any split part",
           "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("b/1.tar", make_shard(10, 5));
   fixture.write("a.tar", make_shard(0, 3));
   fixture.write("notes.txt", "x");
@@ -230,7 +230,7 @@ TEST_CASE("plain tars are indexed beside themselves, sorted, for any split part"
 }
 
 TEST_CASE("paths are absolute, however the folder is given", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("plain/a.tar", make_shard(0, 3));
   const ShardSet plain = open_split(fixture.data + "/./plain//", fixture.options());
   CHECK(plain.dataset_path == fixture.data + "/plain");
@@ -243,7 +243,7 @@ TEST_CASE("paths are absolute, however the folder is given", "[io][formats][open
 
 TEST_CASE("a tar without its end is a warning whenever it is opened, or an error",
           "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   const bool is_prepared = GENERATE(false, true);
   const std::string cut = make_shard(0, 3);
   fixture.write("a.tar", cut.substr(0, cut.size() - 1024));
@@ -269,7 +269,7 @@ TEST_CASE("a tar without its end is a warning whenever it is opened, or an error
 }
 
 TEST_CASE("many shards without an end are counted", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   for (int i = 0; i < 30; ++i) {
     const std::string tar = make_shard(10 * i, 1);
     fixture.write("s-" + std::to_string(i) + ".tar", tar.substr(0, tar.size() - 1024));
@@ -281,7 +281,7 @@ TEST_CASE("many shards without an end are counted", "[io][formats][open]") {
 
 TEST_CASE("data behind the end of an indexed tar is an error if tars are strict",
           "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("a.tar", make_shard(0, 3) + "trailing");
   CHECK(contains(fixture.open().warnings.at(0), "behind the end"));
   OpenOptions options = fixture.options();
@@ -290,7 +290,7 @@ TEST_CASE("data behind the end of an indexed tar is an error if tars are strict"
 }
 
 TEST_CASE("plain tars are named alone, by a pattern or by a list", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   for (int i = 0; i < 3; ++i) {
     fixture.write("s-" + std::to_string(i) + ".tar", make_shard(10 * i, 4));
   }
@@ -307,7 +307,7 @@ TEST_CASE("plain tars are named alone, by a pattern or by a list", "[io][formats
 }
 
 TEST_CASE("a shard listed twice is a warning", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   const std::string path = fixture.write("a.tar", make_shard(0, 3));
   const ShardSet set = open_split(std::vector<std::string>{path, path}, fixture.options());
   CHECK(set.shards.size() == 2);
@@ -315,7 +315,7 @@ TEST_CASE("a shard listed twice is a warning", "[io][formats][open]") {
 }
 
 TEST_CASE("paths that hold no dataset are refused", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("data.jsonl", "{}");
   fixture.write("mds.yaml", "x: 1");
   fixture.write("notes.txt", "x");
@@ -334,7 +334,7 @@ TEST_CASE("paths that hold no dataset are refused", "[io][formats][open]") {
 }
 
 TEST_CASE("all bad shards are counted in the error", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("a.tar", make_shard(0, 3));
   fixture.write("b.tar", std::string(600, 'x'));
   fixture.write("c.tar", make_shard(3, 3).substr(0, 3000));
@@ -345,7 +345,7 @@ TEST_CASE("all bad shards are counted in the error", "[io][formats][open]") {
 }
 
 TEST_CASE("a compressed shard is expanded once and read like any other", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("a.tgz", gzip(make_shard(0, 3)));
   fixture.write("a.tar", make_shard(3, 4));
   const ShardSet set = fixture.open();
@@ -357,7 +357,7 @@ TEST_CASE("a compressed shard is expanded once and read like any other", "[io][f
 }
 
 TEST_CASE("a prepared compressed shard opens", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("a.tgz", gzip(make_shard(0, 3)));
   prepare_folder(fixture.data, {.cache_dir = fixture.root.file("cache")});
   const ShardSet set = fixture.open();
@@ -367,7 +367,7 @@ TEST_CASE("a prepared compressed shard opens", "[io][formats][open]") {
 
 TEST_CASE("an expanded copy that was cut is named with its shard and what to do",
           "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write("a.tgz", gzip(make_shard(0, 3)));
   const bool is_prepared = GENERATE(false, true);
   const energon::PrepareOptions options{.cache_dir = fixture.root.file("cache")};
@@ -395,7 +395,7 @@ TEST_CASE("an expanded copy that was cut is named with its shard and what to do"
 }
 
 TEST_CASE("progress is reported per shard", "[io][formats][open]") {
-  const Fixture fixture;
+  const FolderFixture fixture;
   fixture.write_prepared();
   std::vector<std::int64_t> done;
   OpenOptions options = fixture.options();
@@ -413,7 +413,7 @@ TEST_CASE("real shards open", "[io][formats][open]") {
   if (!path) {
     return energon::testing::skipped();
   }
-  const Fixture fixture;
+  const FolderFixture fixture;
   for (const char* name : {"sample.tgz", "testgz.tar", "tendata.tar"}) {
     fixture.write(name, energon::read_file(*path + "/" + name));
   }

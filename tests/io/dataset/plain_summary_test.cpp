@@ -60,7 +60,7 @@ struct Tars {
   }
 };
 
-std::int64_t looked_at(const ShardSet& set) {
+std::int64_t samples_looked_at(const ShardSet& set) {
   return std::count_if(set.shards.begin(), set.shards.end(),
                        [](const ShardFile& shard) { return shard.is_checked; });
 }
@@ -85,11 +85,11 @@ ShardFile bare(ShardFile shard) {
 TEST_CASE("plain tars that were opened before are not looked at again",
           "[io][formats][summary][plain]") {
   const Tars tars;
-  CHECK(looked_at(tars.open()) == kTars);
+  CHECK(samples_looked_at(tars.open()) == kTars);
   const ShardSet set = tars.open();
-  CHECK(looked_at(set) == 0);
+  CHECK(samples_looked_at(set) == 0);
   const ShardSet exact = tars.open(CheckShards::kAtOpening);
-  CHECK(looked_at(exact) == kTars);
+  CHECK(samples_looked_at(exact) == kTars);
   for (std::size_t i = 0; i < kTars; ++i) {
     CHECK(bare(set.check(set.shards[i])) == exact.shards[i]);
     ShardFile known = bare(set.shards[i]);
@@ -107,13 +107,13 @@ TEST_CASE("a plain tar that changed is looked at, the others are not",
     tars.write(7, make_shard(70, 5));
     expected[7] = 5;
     const ShardSet set = tars.open();
-    CHECK(looked_at(set) == 1);
+    CHECK(samples_looked_at(set) == 1);
     CHECK(set.shards[7].is_checked);
     CHECK(counts(set) == expected);
   }
   SECTION("of another time") {
     fs::last_write_time(tars.path(3), fs::last_write_time(tars.path(3)) + std::chrono::seconds(9));
-    CHECK(looked_at(tars.open()) == 1);
+    CHECK(samples_looked_at(tars.open()) == 1);
   }
   SECTION("gone") {
     fs::remove(tars.path(0));
@@ -123,10 +123,10 @@ TEST_CASE("a plain tar that changed is looked at, the others are not",
   SECTION("new") {
     tars.write(kTars, make_shard(900, 3));
     expected.push_back(3);
-    CHECK(looked_at(tars.open()) == 1);
+    CHECK(samples_looked_at(tars.open()) == 1);
   }
   const ShardSet again = tars.open();
-  CHECK(looked_at(again) == 0);
+  CHECK(samples_looked_at(again) == 0);
   CHECK(counts(again) == expected);
 }
 
@@ -142,22 +142,22 @@ TEST_CASE("a damaged summary of plain tars is made again", "[io][formats][summar
     other.open();
     fs::copy_file(other.summary(), path, fs::copy_options::overwrite_existing);
   }
-  CHECK(looked_at(tars.open()) == kTars);
-  CHECK(looked_at(tars.open()) == 0);
+  CHECK(samples_looked_at(tars.open()) == kTars);
+  CHECK(samples_looked_at(tars.open()) == 0);
 }
 
 TEST_CASE("few plain tars, and those without a cache, are looked at each time",
           "[io][formats][summary][plain]") {
   const Tars few(4);
   few.open();
-  CHECK(looked_at(few.open()) == 4);
+  CHECK(samples_looked_at(few.open()) == 4);
   CHECK_FALSE(fs::exists(few.root.file("cache")));
   const Tars many;
   many.root.write("file", "");
   for (int i = 0; i < 2; ++i) {
     const ShardSet set = open_split(many.data, {.check_shards = CheckShards::kAtFirstRead,
                                                 .cache_dir = many.root.file("file")});
-    CHECK(looked_at(set) == kTars);
+    CHECK(samples_looked_at(set) == kTars);
   }
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("an index in the cache is noted as such", "[io][formats][summary][plai
   tars.root.write("data/002.tar.idx/x", "");
   tars.open();
   const ShardSet set = tars.open();
-  CHECK(looked_at(set) == 0);
+  CHECK(samples_looked_at(set) == 0);
   CHECK(contains(set.shards[2].index_path, "cache/index/002.tar-"));
   CHECK(bare(set.check(set.shards[2])) == tars.open(CheckShards::kAtOpening).shards[2]);
 }
@@ -198,7 +198,7 @@ TEST_CASE("a plain tar without its end is a warning each time", "[io][formats][s
   tars.write(4, make_shard(40, 2).substr(0, 2 * 2560));
   tars.open();
   const ShardSet set = tars.open();
-  CHECK(looked_at(set) == 0);
+  CHECK(samples_looked_at(set) == 0);
   CHECK(set.warnings.size() == 1);
   CHECK(set.warnings == tars.open(CheckShards::kAtOpening).warnings);
 }

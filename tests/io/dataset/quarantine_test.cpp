@@ -30,7 +30,7 @@ using Excludes = std::vector<SampleExclude>;
 
 namespace {
 
-Names names_of(const ShardSet& set) {
+Names kept_names(const ShardSet& set) {
   Names names;
   for (const auto& shard : set.shards) {
     names.push_back(shard.name);
@@ -39,11 +39,11 @@ Names names_of(const ShardSet& set) {
 }
 
 // Three shards of ten samples, s-0.tar (keys 000000 to 000009) to s-2.tar.
-struct Fixture {
+struct QuarantineFixture {
   TempDir root;
   std::string data = root.file("data");
 
-  Fixture() {
+  QuarantineFixture() {
     for (int i = 0; i < 3; ++i) {
       root.write(fmt::format("data/s-{}.tar", i), make_shard(10 * i, 10));
     }
@@ -71,7 +71,7 @@ struct Fixture {
 
 TEST_CASE("quarantine lines name samples by index and key, or whole shards",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   const auto quarantine = parse_quarantine(
       fixture.entry("s-0.tar", R"(,"index":3,"key":"000003","bytes":[512,1024])") +
           fixture.entry("s-1.tar", R"(,"key":"000012")") + fixture.entry("s-2.tar"),
@@ -88,7 +88,7 @@ TEST_CASE("quarantine lines name samples by index and key, or whole shards",
 
 TEST_CASE("a wrong quarantine line is an error with file, line and reason",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   struct Case {
     std::string line;
     std::string reason;
@@ -113,7 +113,7 @@ TEST_CASE("a wrong quarantine line is an error with file, line and reason",
 
 TEST_CASE("a quarantine line that a crash cut off is passed over with a warning",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   const std::string line = fixture.entry("s-0.tar", R"(,"index":3)");
   for (std::size_t size = 1; size < line.size() - 2; ++size) {
     const auto last = parse_quarantine(line + line.substr(0, size), "q");
@@ -129,7 +129,7 @@ TEST_CASE("a quarantine line that a crash cut off is passed over with a warning"
 
 TEST_CASE("quarantined samples and shards are left out, of plain tars and prepared ones",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   const std::string quarantine =
       fixture.entry("s-0.tar", R"(,"index":3,"key":"000003")") +
       fixture.entry("s-0.tar", R"(,"index":3)") + fixture.entry("s-0.tar", R"(,"key":"000007")") +
@@ -141,7 +141,7 @@ TEST_CASE("quarantined samples and shards are left out, of plain tars and prepar
     }
     const ShardSet set = fixture.open(quarantine);
     CHECK(set.kind == (is_prepared ? "prepared" : "plain"));
-    CHECK(names_of(set) == Names{"s-0.tar", "s-2.tar"});
+    CHECK(kept_names(set) == Names{"s-0.tar", "s-2.tar"});
     CHECK(set.excludes == Excludes{{0, 3}, {0, 7}});
     REQUIRE(set.warnings.size() == 1);
     CHECK(contains(set.warnings[0], "sample 99 of shard 's-2.tar'"));
@@ -150,11 +150,11 @@ TEST_CASE("quarantined samples and shards are left out, of plain tars and prepar
 
 TEST_CASE("a quarantined shard need not be there, and all of them are an error",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   prepare_folder(fixture.data);
   std::filesystem::remove(fixture.data + "/s-1.tar");
   CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kNotFound);
-  CHECK(names_of(fixture.open(fixture.entry("s-1.tar"))) == Names{"s-0.tar", "s-2.tar"});
+  CHECK(kept_names(fixture.open(fixture.entry("s-1.tar"))) == Names{"s-0.tar", "s-2.tar"});
   const std::string all =
       fixture.entry("s-0.tar") + fixture.entry("s-1.tar") + fixture.entry("s-2.tar");
   CHECK(contains(error_of([&] { fixture.open(all); }).second, "all 3 shards are in quarantine"));
@@ -162,7 +162,7 @@ TEST_CASE("a quarantined shard need not be there, and all of them are an error",
 
 TEST_CASE("a quarantine of another dataset changes nothing, a link to this one does",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   const auto entry = [](const std::string& dataset) {
     return fmt::format(R"({{"dataset":"{}","shard":"s-0.tar","index":1}})"
                        "\n",
@@ -175,7 +175,7 @@ TEST_CASE("a quarantine of another dataset changes nothing, a link to this one d
 
 TEST_CASE("a split file may name a quarantine file of the dataset's folder",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   prepare_folder(fixture.data);
   const std::string split = "split_parts:\n  train:\n  - s-{0..2}.tar\nexclude:\n";
   fixture.root.write("data/.nv-meta/split.yaml", split + "- bad/found.jsonl\n- s-2.tar/000025\n");
@@ -189,7 +189,7 @@ TEST_CASE("a split file may name a quarantine file of the dataset's folder",
 
 TEST_CASE("broken shards keep their place, and their samples are excluded, if that is asked for",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   fixture.open("");  // indexes the shards, and so tells how many samples they have
   OpenOptions options = fixture.options("");
   options.broken_shards = BrokenShards::kSkip;
@@ -207,7 +207,7 @@ TEST_CASE("broken shards keep their place, and their samples are excluded, if th
     fixture.truncate("s-1.tar");
     CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kCorruptData);
     const ShardSet set = open_split(fixture.data, options);
-    CHECK(names_of(set) == Names{"s-0.tar", "s-1.tar", "s-2.tar"});
+    CHECK(kept_names(set) == Names{"s-0.tar", "s-1.tar", "s-2.tar"});
     CHECK(set.shards[1].is_broken);
     CHECK(set.shards[1].sample_count == 10);
     CHECK(set.excludes == all_of_second);
@@ -234,7 +234,7 @@ TEST_CASE("broken shards keep their place, and their samples are excluded, if th
 
 TEST_CASE("a broken shard whose number of samples is unknown cannot be skipped",
           "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   OpenOptions options = fixture.options("");
   options.broken_shards = BrokenShards::kSkip;
   fixture.truncate("s-1.tar");  // before it was ever indexed
@@ -244,7 +244,7 @@ TEST_CASE("a broken shard whose number of samples is unknown cannot be skipped",
   CHECK(contains(message, "cannot be skipped either"));
   CHECK(contains(message, "energon prepare"));
   // Of a prepared dataset .info.json knows it, also if the index is gone with the shard.
-  const Fixture prepared;
+  const QuarantineFixture prepared;
   prepare_folder(prepared.data, {});
   std::filesystem::remove(prepared.data + "/s-1.tar");
   std::filesystem::remove(prepared.data + "/s-1.tar.idx");
@@ -254,7 +254,7 @@ TEST_CASE("a broken shard whose number of samples is unknown cannot be skipped",
 }
 
 TEST_CASE("what the system refuses is an error, not a broken shard", "[formats][quarantine]") {
-  const Fixture fixture;
+  const QuarantineFixture fixture;
   prepare_folder(fixture.data, {});
   OpenOptions options = fixture.options("");
   options.broken_shards = BrokenShards::kSkip;

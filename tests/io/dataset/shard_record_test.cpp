@@ -48,11 +48,11 @@ void replace(const std::string& path, const std::string& content,
   fs::last_write_time(file, time + by);
 }
 
-struct Fixture {
+struct RecordFixture {
   TempDir root;
   std::string data = root.file("data");
 
-  explicit Fixture(Checksums checksums = Checksums::kNone) {
+  explicit RecordFixture(Checksums checksums = Checksums::kNone) {
     root.write("data/a.tar", make_shard(0, 100));
     root.write("data/b.tar", make_shard(100, 5));
     prepare_folder(data, {.checksums = checksums});
@@ -125,7 +125,7 @@ TEST_CASE("a damaged record of shards is refused", "[io][formats][record]") {
 }
 
 TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") {
-  const Fixture fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
+  const RecordFixture fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
   const std::string meta = fixture.file(".nv-meta");
   const auto records = ShardRecords::load(meta, *energon::read_dataset_info(meta));
   REQUIRE(records);
@@ -144,7 +144,7 @@ TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") 
 
 TEST_CASE("a shard replaced by one of the same layout is refused at opening",
           "[io][formats][record]") {
-  const Fixture fixture;
+  const RecordFixture fixture;
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);  // other keys
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);
@@ -159,14 +159,14 @@ TEST_CASE("a shard replaced by one of the same layout is refused at opening",
 }
 
 TEST_CASE("a copy of a shard with another time is accepted", "[io][formats][record]") {
-  const Fixture fixture;
+  const RecordFixture fixture;
   replace(fixture.file("a.tar"), make_shard(0, 100), -kLater);
   CHECK(fixture.open().shards.size() == 2);
   CHECK(energon::lint(fixture.data).ok());
 }
 
 TEST_CASE("the headers of a copy with another time are compared once", "[io][formats][record]") {
-  const Fixture fixture;
+  const RecordFixture fixture;
   replace(fixture.file("a.tar"), make_shard(0, 100), -kLater);
   CHECK(fixture.open().shards.size() == 2);
   replace(fixture.file("a.tar"), make_shard(500, 100));  // at the copy's time
@@ -204,7 +204,7 @@ TEST_CASE("a copy whose time was cut to whole seconds or so is the recorded file
 TEST_CASE("one other header among those that are compared is enough", "[io][formats][record]") {
   constexpr std::size_t kSampleBytes = 5 * 512;  // of make_shard()
   for (const std::size_t sample : {0, 99}) {
-    const Fixture fixture;
+    const RecordFixture fixture;
     std::string tar = make_shard(0, 100);
     tar[sample * kSampleBytes + 136] = '7';  // a digit of its time; the checksum is not looked at
     replace(fixture.file("a.tar"), tar, kLater);
@@ -213,7 +213,7 @@ TEST_CASE("one other header among those that are compared is enough", "[io][form
 }
 
 TEST_CASE("a shard of another size is refused, whatever its time", "[io][formats][record]") {
-  const Fixture fixture;
+  const RecordFixture fixture;
   replace(fixture.file("b.tar"), make_shard(100, 5) + std::string(512, '\0'));
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);
@@ -235,7 +235,7 @@ TEST_CASE("a compressed shard is compared as its file, its headers as they expan
 }
 
 TEST_CASE("a file store refuses a shard that was replaced", "[io][formats][record]") {
-  const Fixture fixture;
+  const RecordFixture fixture;
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);
   energon::WebdatasetFileStore store(fixture.data, fixture.root.file("cache"));
   CHECK(
@@ -244,7 +244,7 @@ TEST_CASE("a file store refuses a shard that was replaced", "[io][formats][recor
 }
 
 TEST_CASE("one missing checksum file is an error that names it", "[io][formats][record]") {
-  const Fixture fixture(Checksums::kWrite);
+  const RecordFixture fixture(Checksums::kWrite);
   fs::remove(fixture.file("b.tar.xxh3"));
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kNotFound);
@@ -264,7 +264,7 @@ TEST_CASE("one missing checksum file is an error that names it", "[io][formats][
 
 TEST_CASE("folders without a record, or with that of another prepare, are read as before",
           "[io][formats][record]") {
-  const Fixture fixture(Checksums::kWrite);
+  const RecordFixture fixture(Checksums::kWrite);
   SECTION("by an older version") { fs::remove(fixture.file(".nv-meta/shard_record.bin")); }
   SECTION("prepared by Energon since") {
     energon::write_file_atomically(fixture.file(".nv-meta/index.uuid"),
@@ -290,7 +290,7 @@ TEST_CASE("folders without a record, or with that of another prepare, are read a
 
 TEST_CASE("a damaged record is an error that names the file, not a dataset without one",
           "[io][formats][record]") {
-  const Fixture fixture;
+  const RecordFixture fixture;
   change_byte(fixture.file(".nv-meta/shard_record.bin"), 60);
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);

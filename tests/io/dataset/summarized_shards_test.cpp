@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kLater{100};
+constexpr std::chrono::seconds kSummaryAge{100};
 
 // As another process finds the shard that `set` has, if it looks at it.
 ShardFile looked_at(const ShardSet& set, std::size_t shard) {
@@ -118,7 +118,7 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
     problem = "shard 'a.tar': the index ";
   }
   SECTION("its samples, all of them others") {
-    rewrite(make_shard(500, 100), kLater);
+    rewrite(make_shard(500, 100), kSummaryAge);
     problem = "shard 'a.tar' is not the one that was prepared";
   }
   SECTION("its own index") {
@@ -140,7 +140,8 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
 TEST_CASE("a copy with other times is opened by its summary", "[io][formats][summary]") {
   const SummarizedFolder fixture;
   fixture.write("a.tar", make_shard(0, 100));
-  fs::last_write_time(fixture.file("a.tar"), fs::last_write_time(fixture.file("a.tar")) - kLater);
+  fs::last_write_time(fixture.file("a.tar"),
+                      fs::last_write_time(fixture.file("a.tar")) - kSummaryAge);
   const ShardSet set = fixture.open();
   CHECK(is_unchecked(set));
   CHECK(looked_at(set, 0) == fixture.open(CheckShards::kAtOpening).shards[0]);

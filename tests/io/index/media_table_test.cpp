@@ -33,7 +33,7 @@ using energon::testing::write_index;
 namespace {
 
 // Two shards: samples "000000" with two media, "000001" with none, and "a.b/x".
-std::string write_example(const TempDir& folder) {
+std::string write_media_example(const TempDir& folder) {
   const std::string path = folder.file("index.sqlite");
   write_index(path, {{{"000000", 0, 2048, {{"jpg", 512, 100}, {"seg.png", 1536, 7}}},
                       {"000001", 2048, 1024, {{"txt", 2560, 0}}}},
@@ -43,7 +43,7 @@ std::string write_example(const TempDir& folder) {
 
 // The example with three rows.
 std::string write_media(const TempDir& folder) {
-  const std::string path = write_example(folder);
+  const std::string path = write_media_example(folder);
   MediaTableWriter writer(path);
   writer.add("000000.jpg", "image", R"({"width":3,"height":2,"format":"JPEG","mode":"RGB"})");
   writer.add("a.b/x.wav", "av", R"({"audio_duration":1.5,"audio_channels":2})");
@@ -53,7 +53,7 @@ std::string write_media(const TempDir& folder) {
   return path;
 }
 
-std::vector<std::string> query(const std::string& path, const std::string& sql) {
+std::vector<std::string> query_media(const std::string& path, const std::string& sql) {
   const energon::SqlitePtr db = energon::open_sqlite(path, SQLITE_OPEN_READWRITE, path);
   energon::Statement statement(db.get(), sql, path);
   std::vector<std::string> rows;
@@ -131,7 +131,8 @@ TEST_CASE("the tables of media metadata are those of Energon", "[io][formats][me
   const TempDir folder;
   const std::string path = write_media(folder);
   const auto columns = [&](const std::string& table) {
-    return query(path, fmt::format("SELECT name || ' ' || type || ' ' || \"notnull\" || ' ' || "
+    return query_media(path,
+                       fmt::format("SELECT name || ' ' || type || ' ' || \"notnull\" || ' ' || "
                                    "coalesce(dflt_value, '-') || ' ' || pk "
                                    "FROM pragma_table_info('{}')",
                                    table));
@@ -143,7 +144,7 @@ TEST_CASE("the tables of media metadata are those of Energon", "[io][formats][me
         std::vector<std::string>{"filter_id INTEGER 0 - 1", "strategy TEXT 1 - 0",
                                  "patterns TEXT 0 - 0",
                                  "created_at_utc TEXT 0 CURRENT_TIMESTAMP 0"});
-  CHECK(query(path, "SELECT name FROM pragma_index_list('media_filters')") ==
+  CHECK(query_media(path, "SELECT name FROM pragma_index_list('media_filters')") ==
         std::vector<std::string>{"sqlite_autoindex_media_filters_1"});
   CHECK(SampleIndex(path).check().empty());
 }
@@ -184,16 +185,16 @@ TEST_CASE("rows are replaced, and a filter is noted once", "[io][formats][media]
   }
   CHECK(SampleIndex(path).media_metadata("000000.jpg")->width == 5);
   CHECK(SampleIndex(path).media_metadata("a.b/x.wav"));
-  CHECK(query(path, "SELECT strategy || ' ' || patterns FROM media_filters ORDER BY filter_id") ==
+  CHECK(query_media(path,
+                    "SELECT strategy || ' ' || patterns FROM media_filters ORDER BY filter_id") ==
         std::vector<std::string>{"EXTENSION ", "GLOB *.jpg,*.png"});
-  CHECK(
-      query(path, "SELECT 1 FROM media_filters WHERE created_at_utc LIKE '20__-__-__ %'").size() ==
-      2);
+  CHECK(query_media(path, "SELECT 1 FROM media_filters WHERE created_at_utc LIKE '20__-__-__ %'")
+            .size() == 2);
 }
 
 TEST_CASE("media metadata that is missing or damaged is an error", "[io][formats][media]") {
   const TempDir folder;
-  const std::string path = write_example(folder);
+  const std::string path = write_media_example(folder);
   {
     const SampleIndex index(path);
     CHECK_FALSE(index.has_media());
@@ -217,7 +218,8 @@ TEST_CASE("media metadata that is missing or damaged is an error", "[io][formats
 TEST_CASE("nothing in a database is run when media metadata is written", "[io][formats][media]") {
   const TempDir folder;
   const std::string path = write_media(folder);
-  query(path, "CREATE TRIGGER bad AFTER INSERT ON media_metadata BEGIN DELETE FROM samples; END");
+  query_media(path,
+              "CREATE TRIGGER bad AFTER INSERT ON media_metadata BEGIN DELETE FROM samples; END");
   {
     MediaTableWriter writer(path);
     writer.add("000001.txt", "image", "{}");
@@ -225,8 +227,8 @@ TEST_CASE("nothing in a database is run when media metadata is written", "[io][f
   }
   CHECK(SampleIndex(path).sample_count() == 3);
   const TempDir other;
-  const std::string view = write_example(other);
-  query(view, "CREATE VIEW media_metadata AS SELECT 1 AS entry_key");
+  const std::string view = write_media_example(other);
+  query_media(view, "CREATE VIEW media_metadata AS SELECT 1 AS entry_key");
   CHECK(error_of([&] { MediaTableWriter writer(view); }).first == ErrorCode::kCorruptData);
   CHECK_FALSE(SampleIndex(view).has_media());
 }
@@ -257,16 +259,17 @@ TEST_CASE("rows are copied from an earlier database", "[io][formats][media]") {
   const TempDir folder;
   const TempDir other;
   const std::string from = write_media(folder);
-  const std::string to = write_example(other);
+  const std::string to = write_media_example(other);
   CHECK(copy_media_tables(from, to));
   const std::string all = "SELECT entry_key || metadata_type || metadata_json FROM media_metadata";
-  CHECK(query(to, all) == query(from, all));
-  CHECK(query(to, "SELECT strategy FROM media_filters") == std::vector<std::string>{"EXTENSION"});
-  query(from, "UPDATE media_filters SET created_at_utc = '2001-02-03 04:05:06'");
+  CHECK(query_media(to, all) == query_media(from, all));
+  CHECK(query_media(to, "SELECT strategy FROM media_filters") ==
+        std::vector<std::string>{"EXTENSION"});
+  query_media(from, "UPDATE media_filters SET created_at_utc = '2001-02-03 04:05:06'");
   const TempDir dated;
-  REQUIRE(copy_media_tables(from, write_example(dated)));
-  CHECK(query(dated.file("index.sqlite"), "SELECT created_at_utc FROM media_filters") ==
+  REQUIRE(copy_media_tables(from, write_media_example(dated)));
+  CHECK(query_media(dated.file("index.sqlite"), "SELECT created_at_utc FROM media_filters") ==
         std::vector<std::string>{"2001-02-03 04:05:06"});
   const TempDir third;
-  CHECK_FALSE(copy_media_tables(write_example(third), to));
+  CHECK_FALSE(copy_media_tables(write_media_example(third), to));
 }

@@ -25,7 +25,7 @@ using energon::testing::TempDir;
 
 namespace {
 
-void write_shards(const TempDir& folder) {
+void write_first_shards(const TempDir& folder) {
   folder.write("a.tar", TarBuilder()
                             .file("__meta__", "no sample")
                             .file("1.json", "{}")
@@ -60,7 +60,7 @@ std::string yaml_in(const TempDir& folder) {
 TEST_CASE("the first samples have the parts of the first shard that is not left out",
           "[io][prepare]") {
   const TempDir folder;
-  write_shards(folder);
+  write_first_shards(folder);
   const std::vector<FirstSample> samples = first_samples(folder.path());
   REQUIRE(samples.size() == 2);
   CHECK(samples[0].key == "1");
@@ -106,7 +106,7 @@ TEST_CASE("an expression without any part of the first samples is refused", "[io
 
 TEST_CASE("prepare writes the type of the samples", "[io][prepare]") {
   const TempDir folder;
-  write_shards(folder);
+  write_first_shards(folder);
   const auto report = prepared(folder, {.samples = captions("jpg,png,webp", "json[caption]")});
   REQUIRE(report.warnings.size() == 1);
   CHECK_THAT(report.warnings[0], Catch::Contains("lack: webp"));
@@ -124,7 +124,7 @@ TEST_CASE("prepare writes the type of the samples", "[io][prepare]") {
 
 TEST_CASE("prepare refuses wrong fields before it scans", "[io][prepare]") {
   const TempDir folder;
-  write_shards(folder);
+  write_first_shards(folder);
   const auto refused = [&](const PrepareOptions& options) {
     std::string text = error_of([&] { prepared(folder, options); }, ErrorCode::kInvalidArgument);
     CHECK_THROWS(energon::read_file(folder.file(".nv-meta/.info.json")));

@@ -41,9 +41,9 @@ using energon::testing::TempDir;
 
 namespace {
 
-constexpr int kMostSteps = 200;
+constexpr int kMostUpdateSteps = 200;
 
-void write_shards(const TempDir& folder) {
+void write_media_shards(const TempDir& folder) {
   folder.write("a.tar", make_shard(0, 3));
   folder.write("b.tar", make_shard(10, 4));
 }
@@ -55,7 +55,7 @@ void add_row(const TempDir& folder, const std::string& name, std::int64_t width)
   update.commit();
 }
 
-std::map<std::string, std::string> contents_of(const TempDir& folder) {
+std::map<std::string, std::string> media_contents_of(const TempDir& folder) {
   std::map<std::string, std::string> contents;
   for (const std::string& name : files_below(folder.path())) {
     if (!name.starts_with(".nv-meta.")) {
@@ -75,19 +75,19 @@ std::optional<MediaMetadata> row_of(const TempDir& folder, const std::string& na
 TEST_CASE("rows of media metadata are there when they are committed, and nothing else changes",
           "[io][formats][media]") {
   const TempDir folder;
-  write_shards(folder);
+  write_media_shards(folder);
   prepare_folder(folder.path(), {.checksums = energon::Checksums::kWrite});
-  const auto before = contents_of(folder);
+  const auto before = media_contents_of(folder);
   {
     MediaUpdate update(folder.path());
     CHECK(update.info().shards.size() == 2);
     update.add("000001.bin", {.width = 7});
     CHECK_FALSE(row_of(folder, "000001.bin"));
   }
-  CHECK(contents_of(folder) == before);
+  CHECK(media_contents_of(folder) == before);
   add_row(folder, "000001.bin", 7);
   CHECK(row_of(folder, "000001.bin")->width == 7);
-  auto after = contents_of(folder);
+  auto after = media_contents_of(folder);
   CHECK(after.at(".nv-meta/index.sqlite") != before.at(".nv-meta/index.sqlite"));
   after[".nv-meta/index.sqlite"] = before.at(".nv-meta/index.sqlite");
   CHECK(after == before);
@@ -102,7 +102,7 @@ TEST_CASE("media metadata needs a prepared dataset that nobody else prepares",
           "[io][formats][media]") {
   const TempDir folder;
   CHECK(error_of([&] { MediaUpdate update(folder.file("none")); }).first == ErrorCode::kNotFound);
-  write_shards(folder);
+  write_media_shards(folder);
   const auto [code, message] = error_of([&] { MediaUpdate update(folder.path()); });
   CHECK(code == ErrorCode::kInvalidArgument);
   CHECK(contains(message, "energon prepare"));
@@ -115,19 +115,19 @@ TEST_CASE("media metadata needs a prepared dataset that nobody else prepares",
 TEST_CASE("rows are not published for a dataset that was prepared meanwhile",
           "[io][formats][media]") {
   const TempDir folder;
-  write_shards(folder);
+  write_media_shards(folder);
   prepare_folder(folder.path());
   MediaUpdate update(folder.path());
   update.add("000001.bin", {.width = 7});
   folder.write(".nv-meta/index.uuid", "00000000-0000-4000-8000-000000000000");
-  const auto before = contents_of(folder);
+  const auto before = media_contents_of(folder);
   CHECK(contains(error_of([&] { update.commit(); }).second, "prepared the dataset meanwhile"));
-  CHECK(contents_of(folder) == before);
+  CHECK(media_contents_of(folder) == before);
 }
 
 TEST_CASE("a dataset with the older form of the info gets the newer one", "[io][formats][media]") {
   const TempDir folder;
-  write_shards(folder);
+  write_media_shards(folder);
   prepare_folder(folder.path());
   fs::remove(folder.file(".nv-meta/.info.json"));
   folder.write(".nv-meta/.info.yaml",
@@ -140,7 +140,7 @@ TEST_CASE("a dataset with the older form of the info gets the newer one", "[io][
 TEST_CASE("an update keeps the rows of unchanged shards, and says what lacks them",
           "[io][formats][media][update]") {
   const TempDir folder;
-  write_shards(folder);
+  write_media_shards(folder);
   prepare_folder(folder.path());
   add_row(folder, "000001.bin", 7);
   add_row(folder, "000001.bin", 8);  // leaves a page that is not in use, or not
@@ -167,9 +167,9 @@ TEST_CASE("storing media metadata that is killed leaves the old rows or the new 
   int new_sets = 0;
   for (int step = 1; !is_done; ++step) {
     CAPTURE(step);
-    REQUIRE(step < kMostSteps);
+    REQUIRE(step < kMostUpdateSteps);
     const TempDir folder;
-    write_shards(folder);
+    write_media_shards(folder);
     prepare_folder(folder.path());
     add_row(folder, "000001.bin", 7);
     const ChildResult result = run_actors({{"media", folder.path(), "000001.bin"}},

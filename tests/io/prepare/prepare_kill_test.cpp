@@ -67,7 +67,7 @@ void check_summary(const std::string& folder) {
   }
 }
 
-void write_shards(const TempDir& folder) {
+void write_killed_shards(const TempDir& folder) {
   folder.write("a-0.tar", make_shard(0, 3));
   folder.write("b-0.tar", make_shard(10, 4));
 }
@@ -84,7 +84,7 @@ TEST_CASE("a prepare that is killed while it replaces files leaves the old set o
     CAPTURE(step);
     REQUIRE(step < kMostSteps);
     const TempDir folder;
-    write_shards(folder);
+    write_killed_shards(folder);
     prepare_folder(folder.path(), {.checksums = energon::Checksums::kWrite});
     const auto before = visible(folder.path());
     const ChildResult result = prepare_and_kill(folder.path(), what, step);
@@ -124,7 +124,7 @@ TEST_CASE("a first prepare that is killed leaves plain tars or a prepared datase
     CAPTURE(step);
     REQUIRE(step < kMostSteps);
     const TempDir folder;
-    write_shards(folder);
+    write_killed_shards(folder);
     is_done = prepare_and_kill(folder.path(), "all", step).exited;
     const bool is_published = fs::exists(energon::commit_folder(folder.path())) ||
                               fs::exists(folder.file(".nv-meta/.info.json"));
@@ -142,7 +142,7 @@ TEST_CASE("a first prepare that is killed leaves plain tars or a prepared datase
 TEST_CASE("who may not finish a prepare waits for the one that does",
           "[io][formats][prepare][fork]") {
   const TempDir folder;
-  write_shards(folder);
+  write_killed_shards(folder);
   prepare_folder(folder.path(), {.checksums = energon::Checksums::kWrite});
   REQUIRE(prepare_and_kill(folder.path(), "some", 3).signal == SIGKILL);
   REQUIRE(fs::exists(energon::commit_folder(folder.path())));
@@ -192,7 +192,7 @@ TEST_CASE("journals that no prepare has written move nothing", "[io][formats][pr
 TEST_CASE("a commit without a journal is an error", "[io][formats][prepare]") {
   for (const std::string left : {"0123456789abcdef/0.idx", ".DS_Store"}) {
     const TempDir folder;
-    write_shards(folder);
+    write_killed_shards(folder);
     prepare_folder(folder.path());
     folder.write(".nv-meta.commit/" + left, "of a copy that was cut short");
     const auto [code, message] = error_of([&] { energon::open_split(folder.path()); });
@@ -205,7 +205,7 @@ TEST_CASE("a commit without a journal is an error", "[io][formats][prepare]") {
 
 TEST_CASE("stagings of killed prepares are removed once they are old", "[io][formats][prepare]") {
   const TempDir folder;
-  write_shards(folder);
+  write_killed_shards(folder);
   folder.write(".nv-meta.prepare.0123456789abcdef/0123456789abcdef/0.idx", "left behind");
   folder.write(".nv-meta.prepare/loose/0.idx", "of an older version");
   prepare_folder(folder.path());

@@ -44,7 +44,7 @@ void write_shards(const TempDir& folder, int first, int count) {
   }
 }
 
-std::map<std::string, std::string> contents_of(const std::string& folder) {
+std::map<std::string, std::string> updated_contents_of(const std::string& folder) {
   std::map<std::string, std::string> contents;
   for (const std::string& name : files_below(folder)) {
     contents[name] = read_file(folder + "/" + name);
@@ -113,8 +113,8 @@ TEST_CASE("an update gives what a prepare of all gives, and does not scan what i
   damage_secretly(folder, "s-1.tar");  // as it was
   CHECK(rows_of(folder) == rows_of(full));
   CHECK(energon::lint(folder.path()).ok());
-  auto updated = contents_of(folder.path());
-  auto expected = contents_of(full.path());
+  auto updated = updated_contents_of(folder.path());
+  auto expected = updated_contents_of(full.path());
   for (const char* name : {".nv-meta/index.uuid", ".nv-meta/shard_record.bin",
                            ".nv-meta/shard_summary.bin", ".nv-meta/index.sqlite"}) {
     CHECK(updated.erase(name) == 1);
@@ -220,22 +220,22 @@ TEST_CASE("an update refuses a shard that was cut, and a key that was there befo
   write_shards(folder, 0, 2);
   prepare_folder(folder.path());
   folder.write("s-2.tar", make_shard(kSamples + 7, 2));
-  auto before = contents_of(folder.path());
+  auto before = updated_contents_of(folder.path());
   const auto repeated =
       error_of([&] { prepare_folder(folder.path(), {.existing = Existing::kUpdate}); });
   CHECK(repeated.first == ErrorCode::kCorruptData);
   CHECK(contains(repeated.second, "2 problems"));
   CHECK(contains(repeated.second, "in s-1.tar (sample 7) and in s-2.tar (sample 0)"));
-  CHECK(contents_of(folder.path()) == before);
+  CHECK(updated_contents_of(folder.path()) == before);
 
   fs::remove(folder.file("s-2.tar"));
   folder.write("s-1.tar", make_shard(kSamples, 3));
-  before = contents_of(folder.path());
+  before = updated_contents_of(folder.path());
   const auto cut =
       error_of([&] { prepare_folder(folder.path(), {.existing = Existing::kUpdate}); });
   CHECK(cut.first == ErrorCode::kCorruptData);
   CHECK(contains(cut.second, "--force-overwrite"));
-  CHECK(contents_of(folder.path()) == before);
+  CHECK(updated_contents_of(folder.path()) == before);
 }
 
 TEST_CASE("a damaged index.sqlite is an error of an update or leaves a whole one, never a crash",

@@ -20,7 +20,7 @@ using energon::testing::error_of;
 
 namespace {
 
-std::string refused(const std::string& text) {
+std::string refused_map(const std::string& text) {
   return error_of([&] { parse_field_expression(text); }, ErrorCode::kInvalidArgument);
 }
 
@@ -32,8 +32,8 @@ FieldMap map_of(const std::vector<std::pair<std::string, std::string>>& fields) 
   return map;
 }
 
-std::string refused(SampleType type,
-                    const std::vector<std::pair<std::string, std::string>>& fields) {
+std::string refused_map(SampleType type,
+                        const std::vector<std::pair<std::string, std::string>>& fields) {
   return error_of(
       [&] {
         validate(TypedSamples{type, map_of(fields)});
@@ -65,20 +65,22 @@ TEST_CASE("an expression has one text form", "[io][field_map]") {
 }
 
 TEST_CASE("a wrong expression is named with the character that is wrong", "[io][field_map]") {
-  CHECK_THAT(refused(""), Catch::Contains("character 1") && Catch::Contains("got the end"));
-  CHECK_THAT(refused("jpg,"), Catch::Contains("'jpg,'") && Catch::Contains("character 5"));
-  CHECK_THAT(refused(",jpg"), Catch::Contains("character 1") && Catch::Contains("got ','"));
-  CHECK_THAT(refused("[a]"), Catch::Contains("the name of a part is expected, got '['"));
-  CHECK_THAT(refused("json["), Catch::Contains("character 6"));
-  CHECK_THAT(refused("json[]"), Catch::Contains("a name or a position is expected, got ']'"));
-  CHECK_THAT(refused("json[a"), Catch::Contains("']' is expected, got the end"));
-  CHECK_THAT(refused("json[a,b]"), Catch::Contains("']' is expected, got ','"));
-  CHECK_THAT(refused("json[a[b]]"), Catch::Contains("character 7"));
-  CHECK_THAT(refused("json]"), Catch::Contains("',' or '[' is expected, got ']'"));
-  CHECK_THAT(refused("json[a]b"), Catch::Contains("character 8") && Catch::Contains("got 'b'"));
-  CHECK_THAT(refused("jpg, png"), Catch::Contains("character 5") && Catch::Contains("no blank"));
-  CHECK_THAT(refused("jpg ,png"), Catch::Contains("character 4") && Catch::Contains("no blank"));
-  CHECK_THAT(refused(std::string("\n[\x1b", 3)), Catch::Contains("\\x0a[\\x1b"));
+  CHECK_THAT(refused_map(""), Catch::Contains("character 1") && Catch::Contains("got the end"));
+  CHECK_THAT(refused_map("jpg,"), Catch::Contains("'jpg,'") && Catch::Contains("character 5"));
+  CHECK_THAT(refused_map(",jpg"), Catch::Contains("character 1") && Catch::Contains("got ','"));
+  CHECK_THAT(refused_map("[a]"), Catch::Contains("the name of a part is expected, got '['"));
+  CHECK_THAT(refused_map("json["), Catch::Contains("character 6"));
+  CHECK_THAT(refused_map("json[]"), Catch::Contains("a name or a position is expected, got ']'"));
+  CHECK_THAT(refused_map("json[a"), Catch::Contains("']' is expected, got the end"));
+  CHECK_THAT(refused_map("json[a,b]"), Catch::Contains("']' is expected, got ','"));
+  CHECK_THAT(refused_map("json[a[b]]"), Catch::Contains("character 7"));
+  CHECK_THAT(refused_map("json]"), Catch::Contains("',' or '[' is expected, got ']'"));
+  CHECK_THAT(refused_map("json[a]b"), Catch::Contains("character 8") && Catch::Contains("got 'b'"));
+  CHECK_THAT(refused_map("jpg, png"),
+             Catch::Contains("character 5") && Catch::Contains("no blank"));
+  CHECK_THAT(refused_map("jpg ,png"),
+             Catch::Contains("character 4") && Catch::Contains("no blank"));
+  CHECK_THAT(refused_map(std::string("\n[\x1b", 3)), Catch::Contains("\\x0a[\\x1b"));
   // Every text is read or refused.
   const std::string characters = "a,[]0 -";
   for (std::size_t number = 0; number < 7 * 7 * 7 * 7 * 7; ++number) {
@@ -111,12 +113,12 @@ TEST_CASE("a map must have the fields of its type", "[io][field_map]") {
                           map_of({{"image", "jpg"}, {"label", "cls"}})};
   CHECK_NOTHROW(validate(good));
   CHECK_NOTHROW(validate(TypedSamples()));
-  CHECK_THAT(refused(SampleType::kCaptioning, {{"image", "jpg"}}),
+  CHECK_THAT(refused_map(SampleType::kCaptioning, {{"image", "jpg"}}),
              Catch::Contains("lacks 'caption'") &&
                  Catch::Contains("fields of CaptioningSample are image, caption"));
-  CHECK_THAT(refused(SampleType::kVqa, {{"image", "jpg"}, {"question", "txt"}}),
+  CHECK_THAT(refused_map(SampleType::kVqa, {{"image", "jpg"}, {"question", "txt"}}),
              Catch::Contains("has 'question'") && Catch::Contains("answers (optional)"));
-  CHECK_THAT(refused(SampleType::kText, {{"text", "txt"}, {"text", "json[t]"}}),
+  CHECK_THAT(refused_map(SampleType::kText, {{"text", "txt"}, {"text", "json[t]"}}),
              Catch::Contains("has 'text' twice"));
-  CHECK_THAT(refused(SampleType::kCrude, {{"text", "txt"}}), Catch::Contains("has no fields"));
+  CHECK_THAT(refused_map(SampleType::kCrude, {{"text", "txt"}}), Catch::Contains("has no fields"));
 }

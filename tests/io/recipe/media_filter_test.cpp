@@ -32,7 +32,7 @@ std::string document(const std::string& path, const std::string& filter) {
       filter);
 }
 
-MediaCondition parsed(const std::string& filter) {
+MediaCondition parsed_filter(const std::string& filter) {
   const auto file = parse_metadataset(document("d", filter), "m.yaml");
   return std::get<MetadatasetPath>(file.splits.at(0).entries.at(0).source).media_filter.value();
 }
@@ -40,15 +40,16 @@ MediaCondition parsed(const std::string& filter) {
 }  // namespace
 
 TEST_CASE("a metadataset filters by media metadata", "[io][formats][media][recipe]") {
-  CHECK(parsed("{min_width: 256, max_duration: 30.5, min_aspect_ratio: 0.5, max_width: 1024}") ==
+  CHECK(parsed_filter(
+            "{min_width: 256, max_duration: 30.5, min_aspect_ratio: 0.5, max_width: 1024}") ==
         MediaCondition{.bounds = {{.property = MediaProperty::kWidth, .min = 256, .max = 1024},
                                   {.property = MediaProperty::kDuration, .max = 30.5},
                                   {.property = MediaProperty::kAspectRatio, .min = 0.5}}});
-  CHECK(parsed("{part: seg.png, max_height: 0}") ==
+  CHECK(parsed_filter("{part: seg.png, max_height: 0}") ==
         MediaCondition{.part = "seg.png",
                        .bounds = {{.property = MediaProperty::kHeight, .max = 0}}});
   for (const std::string property : {"fps", "frames", "channels", "sample_rate"}) {
-    CHECK(to_string(parsed(fmt::format("{{min_{}: 1}}", property)).bounds.at(0).property) ==
+    CHECK(to_string(parsed_filter(fmt::format("{{min_{}: 1}}", property)).bounds.at(0).property) ==
           property);
   }
 }

@@ -25,7 +25,7 @@ DatasetYaml yaml_of(const std::string& text) {
   return energon::read_dataset_yaml(folder.path(), std::nullopt);
 }
 
-std::string refused(const std::string& text, ErrorCode code = ErrorCode::kInvalidArgument) {
+std::string refused_typed(const std::string& text, ErrorCode code = ErrorCode::kInvalidArgument) {
   // Only where typed samples are asked for.
   const DatasetYaml yaml = yaml_of(text);
   CHECK_FALSE(yaml.warnings.empty());
@@ -70,41 +70,44 @@ TEST_CASE("a dataset.yaml without a type has crude samples", "[io][typed_yaml]")
 
 TEST_CASE("what cannot make typed samples is refused where they are asked for",
           "[io][typed_yaml]") {
-  CHECK_THAT(refused("sample_type: {__module__: my.samples, __class__: TextSample}\n"
-                     "field_map: {text: txt}\n"),
+  CHECK_THAT(refused_typed("sample_type: {__module__: my.samples, __class__: TextSample}\n"
+                           "field_map: {text: txt}\n"),
              Catch::Contains("'my.samples.TextSample' is not known") &&
                  Catch::Contains("CaptioningSample, ImageSample") &&
                  Catch::Contains("dataset.yaml"));
-  CHECK_THAT(refused("__class__: MyWebdataset\nfield_map: {text: txt}\n"),
+  CHECK_THAT(refused_typed("__class__: MyWebdataset\nfield_map: {text: txt}\n"),
              Catch::Contains("'MyWebdataset' is not known"));
-  CHECK_THAT(refused(kCaptioning + "sample_loader: loader.py:load\npart_filter: loader.py:parts\n",
-                     ErrorCode::kUnsupported),
-             Catch::Contains("'loader.py:load', a Python function"));
-  CHECK_THAT(refused(kCaptioning), Catch::Contains("CaptioningSample needs a field_map"));
-  CHECK_THAT(refused("field_map: {image: jpg}\n"), Catch::Contains("no sample_type"));
-  CHECK_THAT(refused("sample_type: {__class__: CrudeSample}\nfield_map: {a: b}\n"),
+  CHECK_THAT(
+      refused_typed(kCaptioning + "sample_loader: loader.py:load\npart_filter: loader.py:parts\n",
+                    ErrorCode::kUnsupported),
+      Catch::Contains("'loader.py:load', a Python function"));
+  CHECK_THAT(refused_typed(kCaptioning), Catch::Contains("CaptioningSample needs a field_map"));
+  CHECK_THAT(refused_typed("field_map: {image: jpg}\n"), Catch::Contains("no sample_type"));
+  CHECK_THAT(refused_typed("sample_type: {__class__: CrudeSample}\nfield_map: {a: b}\n"),
              Catch::Contains("CrudeSample has no fields"));
-  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg}\n"),
+  CHECK_THAT(refused_typed(kCaptioning + "field_map: {image: jpg}\n"),
              Catch::Contains("lacks 'caption'"));
-  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: txt, label: cls}\n"),
+  CHECK_THAT(refused_typed(kCaptioning + "field_map: {image: jpg, caption: txt, label: cls}\n"),
              Catch::Contains("has 'label'"));
-  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: 'json[a'}\n"),
+  CHECK_THAT(refused_typed(kCaptioning + "field_map: {image: jpg, caption: 'json[a'}\n"),
              Catch::Contains("field_map.caption: the expression 'json[a' is wrong"));
-  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: txt}\npart_filter: [jpg]\n"),
-             Catch::Contains("remove part_filter"));
+  CHECK_THAT(
+      refused_typed(kCaptioning + "field_map: {image: jpg, caption: txt}\npart_filter: [jpg]\n"),
+      Catch::Contains("remove part_filter"));
 }
 
 TEST_CASE("what is no type and no map is refused with place and line", "[io][typed_yaml]") {
-  CHECK_THAT(refused("sample_type: CaptioningSample\n"),
+  CHECK_THAT(refused_typed("sample_type: CaptioningSample\n"),
              Catch::Contains("sample_type must be a mapping, line 1"));
-  CHECK_THAT(refused("sample_type: {__module__: megatron.energon}\n"),
+  CHECK_THAT(refused_typed("sample_type: {__module__: megatron.energon}\n"),
              Catch::Contains("sample_type has no '__class__'"));
-  CHECK_THAT(refused("sample_type: {__class__: TextSample, a: b}\n"), Catch::Contains("a is not"));
-  CHECK_THAT(refused(kCaptioning + "field_map: [image, caption]\n"),
+  CHECK_THAT(refused_typed("sample_type: {__class__: TextSample, a: b}\n"),
+             Catch::Contains("a is not"));
+  CHECK_THAT(refused_typed(kCaptioning + "field_map: [image, caption]\n"),
              Catch::Contains("field_map must be a mapping, line 2"));
-  CHECK_THAT(refused(kCaptioning + "field_map: {image: jpg, caption: [txt]}\n"),
+  CHECK_THAT(refused_typed(kCaptioning + "field_map: {image: jpg, caption: [txt]}\n"),
              Catch::Contains("field_map.caption must be a string, line 2"));
-  CHECK_THAT(refused(kCaptioning + "sample_loader: {a: b}\n"),
+  CHECK_THAT(refused_typed(kCaptioning + "sample_loader: {a: b}\n"),
              Catch::Contains("sample_loader must be a string"));
 }
 

@@ -30,7 +30,7 @@ namespace {
 
 Value cbor(std::string_view bytes) { return decode_cbor(exact_copy(bytes).view); }
 
-const auto kDecode = [](const SharedBytes& bytes) { decode_cbor(bytes.view); };
+const auto kDecodeCbor = [](const SharedBytes& bytes) { decode_cbor(bytes.view); };
 
 // Bytes of hexadecimal digits.
 std::string hex(std::string_view digits) {
@@ -116,16 +116,16 @@ TEST_CASE("tags of CBOR are ignored, before names too", "[media][data]") {
 }
 
 TEST_CASE("CBOR that no Value holds is refused with its place", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, hex("82f61bffffffffffffffff"), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeCbor, hex("82f61bffffffffffffffff"), ErrorCode::kUnsupported),
              Catch::Contains("18446744073709551615 at byte 2"));
   CHECK(std::get<std::int64_t>(cbor(hex("3b7fffffffffffffff")).base()) == INT64_MIN);
-  CHECK_THAT(refusal(kDecode, hex("3b8000000000000000"), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeCbor, hex("3b8000000000000000"), ErrorCode::kUnsupported),
              Catch::Contains("-1 - 9223372036854775808"));
-  CHECK_THAT(refusal(kDecode, hex("a20102"), ErrorCode::kCorruptData), Catch::Contains("cut"));
-  CHECK_THAT(refusal(kDecode, hex("a10102"), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeCbor, hex("a20102"), ErrorCode::kCorruptData), Catch::Contains("cut"));
+  CHECK_THAT(refusal(kDecodeCbor, hex("a10102"), ErrorCode::kUnsupported),
              Catch::Contains("byte 1") && Catch::Contains("names as text"));
-  CHECK_THAT(refusal(kDecode, hex("f0"), ErrorCode::kUnsupported), Catch::Contains("value 16"));
-  CHECK(outcome_of(kDecode, hex("f8ff")) == "unsupported");
+  CHECK_THAT(refusal(kDecodeCbor, hex("f0"), ErrorCode::kUnsupported), Catch::Contains("value 16"));
+  CHECK(outcome_of(kDecodeCbor, hex("f8ff")) == "unsupported");
 }
 
 TEST_CASE("damaged CBOR is refused with its place", "[media][data]") {
@@ -133,13 +133,13 @@ TEST_CASE("damaged CBOR is refused with its place", "[media][data]") {
        {"1c", "1f", "3f", "df00", "ff", "fc", "62c328", "5f00ff", "5f6161ff", "5f5f4101ffff",
         "5fc04101ff", "7f4161ff", "7f61c3ff", "9f01", "bf6161ff", "81", "0000"}) {
     INFO(text);
-    CHECK(outcome_of(kDecode, hex(text)) == "corrupt_data");
+    CHECK(outcome_of(kDecodeCbor, hex(text)) == "corrupt_data");
   }
-  CHECK_THAT(refusal(kDecode, hex("826161ff"), ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeCbor, hex("826161ff"), ErrorCode::kCorruptData),
              Catch::Contains("a break at byte 3"));
   const std::string tree = stored_part(vectors::kTreeCbor);
-  CHECK(outcomes_of_cuts(kDecode, tree) == std::set<std::string>{"corrupt_data"});
-  CHECK(outcomes_of_flips(kDecode, tree).count("internal") == 0);
+  CHECK(outcomes_of_cuts(kDecodeCbor, tree) == std::set<std::string>{"corrupt_data"});
+  CHECK(outcomes_of_flips(kDecodeCbor, tree).count("internal") == 0);
 }
 
 TEST_CASE("CBOR takes no memory for lengths that are only claimed", "[media][data]") {
@@ -147,7 +147,7 @@ TEST_CASE("CBOR takes no memory for lengths that are only claimed", "[media][dat
        {"9bffffffffffffffff", "bb7fffffffffffffff", "bbffffffffffffffff", "5bffffffffffffffff",
         "7bffffffffffffffff", "5f5bffffffffffffffff", "9affffffff"}) {
     INFO(text);
-    CHECK(outcome_of(kDecode, hex(text)) == "corrupt_data");
+    CHECK(outcome_of(kDecodeCbor, hex(text)) == "corrupt_data");
   }
   const DecodeLimits limits{.max_bytes = 1000};
   const auto decode = [&](const SharedBytes& bytes) { decode_cbor(bytes.view, limits); };
@@ -162,6 +162,6 @@ TEST_CASE("CBOR deeper than the limit is refused", "[media][data]") {
   CHECK_THAT(refusal(decode, hex("9fa1617881f6ff"), ErrorCode::kResourceExhausted),
              Catch::Contains("byte 4"));
   for (const char code : {'\x81', '\x9F', '\x5F', '\x7F'}) {
-    CHECK(outcome_of(kDecode, std::string(10'000'000, code)) != "value");
+    CHECK(outcome_of(kDecodeCbor, std::string(10'000'000, code)) != "value");
   }
 }

@@ -35,7 +35,7 @@ std::string expanded(std::string_view encoded, const DecodeLimits& limits = {}) 
   return std::string(expand_gzip(exact_copy(encoded).view, limits, memory).text());
 }
 
-const auto kDecode = [](const SharedBytes& bytes) {
+const auto kDecodeGzip = [](const SharedBytes& bytes) {
   HeapBufferPool memory;
   expand_gzip(bytes.view, DecodeLimits(), memory);
 };
@@ -77,30 +77,30 @@ TEST_CASE("gzip parts of real WebDatasets are expanded", "[media][data]") {
 }
 
 TEST_CASE("damaged gzip is refused with its place", "[media][data]") {
-  CHECK(outcomes_of_cuts(kDecode, hello()) == std::set<std::string>{"corrupt_data"});
-  CHECK_THAT(refusal(kDecode, hello().substr(0, 30), ErrorCode::kCorruptData),
+  CHECK(outcomes_of_cuts(kDecodeGzip, hello()) == std::set<std::string>{"corrupt_data"});
+  CHECK_THAT(refusal(kDecodeGzip, hello().substr(0, 30), ErrorCode::kCorruptData),
              Catch::Contains("30 bytes end inside a member"));
   std::string wrong_checksum = hello();
   wrong_checksum[wrong_checksum.size() - 8] ^= 1;
-  CHECK_THAT(refusal(kDecode, wrong_checksum, ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeGzip, wrong_checksum, ErrorCode::kCorruptData),
              Catch::Contains("incorrect data check"));
   std::string wrong_length = hello();
   wrong_length[wrong_length.size() - 3] ^= 1;
-  CHECK_THAT(refusal(kDecode, wrong_length, ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeGzip, wrong_length, ErrorCode::kCorruptData),
              Catch::Contains("incorrect length check"));
-  const auto flips = outcomes_of_flips(kDecode, hello());
+  const auto flips = outcomes_of_flips(kDecodeGzip, hello());
   CHECK(flips.at("corrupt_data") > 200);
   CHECK(flips.count("internal") == 0);
 }
 
 TEST_CASE("what follows gzip is refused with its place", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, hello() + "rubbish", ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeGzip, hello() + "rubbish", ErrorCode::kCorruptData),
              Catch::Contains("incorrect header check"));
-  CHECK_THAT(refusal(kDecode, hello() + std::string(3, '\0') + "x", ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeGzip, hello() + std::string(3, '\0') + "x", ErrorCode::kCorruptData),
              Catch::Contains("at byte " + std::to_string(hello().size() + 3)));
-  CHECK(outcome_of(kDecode, hello() + "\x1f") == "corrupt_data");
-  CHECK(outcome_of(kDecode, "") == "corrupt_data");
-  CHECK(outcome_of(kDecode, "plain text") == "corrupt_data");
+  CHECK(outcome_of(kDecodeGzip, hello() + "\x1f") == "corrupt_data");
+  CHECK(outcome_of(kDecodeGzip, "") == "corrupt_data");
+  CHECK(outcome_of(kDecodeGzip, "plain text") == "corrupt_data");
 }
 
 TEST_CASE("gzip stops at the limit, however small the claim", "[media][data]") {
@@ -117,6 +117,6 @@ TEST_CASE("gzip stops at the limit, however small the claim", "[media][data]") {
     expand_gzip(bytes.view, {.max_bytes = 5000}, memory);
   };
   CHECK(outcome_of(decode_less, small_claim) == "resource_exhausted");
-  CHECK(outcome_of(kDecode, small_claim) == "corrupt_data");
+  CHECK(outcome_of(kDecodeGzip, small_claim) == "corrupt_data");
   CHECK(outcome_of(decode, hello() + hello()) == "resource_exhausted");
 }

@@ -24,7 +24,7 @@ namespace {
 
 Value json(std::string_view text) { return decode_json(energon::testing::exact_copy(text).view); }
 
-const auto kDecode = [](const SharedBytes& bytes) { decode_json(bytes.view); };
+const auto kDecodeJson = [](const SharedBytes& bytes) { decode_json(bytes.view); };
 
 const DecodeLimits kThreeDeep{.max_depth = 3};
 
@@ -64,35 +64,36 @@ TEST_CASE("JSON objects keep their order and the last of equal names", "[media][
 }
 
 TEST_CASE("a number that no int64 and no double holds is refused with its place", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, "[1,\n 9223372036854775808]", ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeJson, "[1,\n 9223372036854775808]", ErrorCode::kUnsupported),
              Catch::Contains("9223372036854775808 at line 2, column 2 (byte 5)") &&
                  Catch::Contains("as a text"));
-  CHECK_THAT(refusal(kDecode, "-9223372036854775809", ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeJson, "-9223372036854775809", ErrorCode::kUnsupported),
              Catch::Contains("line 1, column 1 (byte 0)"));
-  CHECK_THAT(refusal(kDecode, "[123456789012345678901234567890]", ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeJson, "[123456789012345678901234567890]", ErrorCode::kUnsupported),
              Catch::Contains("(byte 1)"));
-  CHECK_THAT(refusal(kDecode, "[1e999]", ErrorCode::kUnsupported), Catch::Contains("1e999"));
+  CHECK_THAT(refusal(kDecodeJson, "[1e999]", ErrorCode::kUnsupported), Catch::Contains("1e999"));
 }
 
 TEST_CASE("what is no JSON is refused with line, column and byte", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, "{\"a\": 1,\n\"b\" 2}", ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeJson, "{\"a\": 1,\n\"b\" 2}", ErrorCode::kCorruptData),
              Catch::Contains("line 2, column 5 (byte 13)"));
-  CHECK_THAT(refusal(kDecode, "[NaN]", ErrorCode::kCorruptData), Catch::Contains("write null"));
-  CHECK_THAT(refusal(kDecode, "[-Infinity]", ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeJson, "[NaN]", ErrorCode::kCorruptData), Catch::Contains("write null"));
+  CHECK_THAT(refusal(kDecodeJson, "[-Infinity]", ErrorCode::kCorruptData),
              Catch::Contains("write null"));
   for (const std::string_view text :
        {"", " ", "[1,]", "{\"a\":1,}", "{a:1}", "'a'", "01", "+1", "1.", ".5", "nul", "[1] 2",
         "\"\n\"", "\"\\x\"", "\"\\ud800\"", "\"\xFF\"", "// c\n1", "[", "{\"a\""}) {
     INFO(text);
-    CHECK(outcome_of(kDecode, text) == "corrupt_data");
+    CHECK(outcome_of(kDecodeJson, text) == "corrupt_data");
   }
-  CHECK(refusal(kDecode, "\"" + std::string(100000, 'x'), ErrorCode::kCorruptData).size() < 400);
+  CHECK(refusal(kDecodeJson, "\"" + std::string(100000, 'x'), ErrorCode::kCorruptData).size() <
+        400);
 }
 
 TEST_CASE("zero bytes do not hide what follows them in JSON", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, std::string_view("1\0 rubbish", 10), ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeJson, std::string_view("1\0 rubbish", 10), ErrorCode::kCorruptData),
              Catch::Contains("zero byte") && Catch::Contains("(byte 1)"));
-  CHECK(outcome_of(kDecode, std::string_view("1\0", 2)) == "corrupt_data");
+  CHECK(outcome_of(kDecodeJson, std::string_view("1\0", 2)) == "corrupt_data");
 }
 
 TEST_CASE("JSON deeper than the limit is refused with its place", "[media][data]") {
@@ -100,7 +101,7 @@ TEST_CASE("JSON deeper than the limit is refused with its place", "[media][data]
   CHECK(outcome_of(decode, R"([{"a": [1]}])") == "value");
   CHECK_THAT(refusal(decode, R"([{"a": [{}]}])", ErrorCode::kResourceExhausted),
              Catch::Contains("(byte 8)") && Catch::Contains("max_depth"));
-  CHECK(outcome_of(kDecode, std::string(10'000'000, '[')) == "resource_exhausted");
+  CHECK(outcome_of(kDecodeJson, std::string(10'000'000, '[')) == "resource_exhausted");
 }
 
 TEST_CASE("JSON that takes more memory than the limit is refused", "[media][data]") {
@@ -117,8 +118,8 @@ TEST_CASE("JSON that takes more memory than the limit is refused", "[media][data
 
 TEST_CASE("damaged JSON gives an Error or another value", "[media][data]") {
   const std::string text = stored_part(energon::testing::vectors::kTreeJson);
-  CHECK(outcomes_of_cuts(kDecode, text) == std::set<std::string>{"corrupt_data"});
-  const auto flips = outcomes_of_flips(kDecode, text);
+  CHECK(outcomes_of_cuts(kDecodeJson, text) == std::set<std::string>{"corrupt_data"});
+  const auto flips = outcomes_of_flips(kDecodeJson, text);
   CHECK(flips.count("corrupt_data") == 1);
   CHECK(flips.count("internal") == 0);
 }

@@ -30,7 +30,7 @@ namespace {
 
 Value msgpack(std::string_view bytes) { return decode_msgpack(exact_copy(bytes).view); }
 
-const auto kDecode = [](const SharedBytes& bytes) { decode_msgpack(bytes.view); };
+const auto kDecodeMsgpack = [](const SharedBytes& bytes) { decode_msgpack(bytes.view); };
 
 }  // namespace
 
@@ -75,41 +75,44 @@ TEST_CASE("MessagePack texts and names may have every length code", "[media][dat
 }
 
 TEST_CASE("MessagePack that no Value holds is refused with its place", "[media][data]") {
-  CHECK_THAT(
-      refusal(kDecode, "\x92\xc0\xcf\x80\x01\x01\x01\x01\x01\x01\x01", ErrorCode::kUnsupported),
-      Catch::Contains("9223654615654924545 at byte 2") && Catch::Contains("as a text"));
-  CHECK_THAT(refusal(kDecode, "\x81\x05\xc0", ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeMsgpack, "\x92\xc0\xcf\x80\x01\x01\x01\x01\x01\x01\x01",
+                     ErrorCode::kUnsupported),
+             Catch::Contains("9223654615654924545 at byte 2") && Catch::Contains("as a text"));
+  CHECK_THAT(refusal(kDecodeMsgpack, "\x81\x05\xc0", ErrorCode::kUnsupported),
              Catch::Contains("byte 1") && Catch::Contains("names as texts"));
-  CHECK(outcome_of(kDecode, "\x81\xc4\x01x\xc0") == "unsupported");
-  CHECK_THAT(refusal(kDecode, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
-             Catch::Contains("-1 (timestamp)"));
-  for (const std::string_view text : {"\xc7\x01\x05x", "\xd4\x05x", "\xd8\x05x"}) {
-    CHECK_THAT(refusal(kDecode, text, ErrorCode::kUnsupported), Catch::Contains("type 5"));
-  }
-  CHECK_THAT(refusal(kDecode, std::string_view("\xc8\x00\x01\x05x", 5), ErrorCode::kUnsupported),
-             Catch::Contains("type 5"));
+  CHECK(outcome_of(kDecodeMsgpack, "\x81\xc4\x01x\xc0") == "unsupported");
   CHECK_THAT(
-      refusal(kDecode, std::string_view("\xc9\x00\x00\x00\x01\x05x", 7), ErrorCode::kUnsupported),
+      refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
+      Catch::Contains("-1 (timestamp)"));
+  for (const std::string_view text : {"\xc7\x01\x05x", "\xd4\x05x", "\xd8\x05x"}) {
+    CHECK_THAT(refusal(kDecodeMsgpack, text, ErrorCode::kUnsupported), Catch::Contains("type 5"));
+  }
+  CHECK_THAT(
+      refusal(kDecodeMsgpack, std::string_view("\xc8\x00\x01\x05x", 5), ErrorCode::kUnsupported),
       Catch::Contains("type 5"));
+  CHECK_THAT(refusal(kDecodeMsgpack, std::string_view("\xc9\x00\x00\x00\x01\x05x", 7),
+                     ErrorCode::kUnsupported),
+             Catch::Contains("type 5"));
 }
 
 TEST_CASE("damaged MessagePack is refused with its place", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, "\xa2x", ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeMsgpack, "\xa2x", ErrorCode::kCorruptData),
              Catch::Contains("a text at byte 1 takes 2 bytes, 1 are left"));
-  CHECK_THAT(refusal(kDecode, "\xa2x\xff", ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeMsgpack, "\xa2x\xff", ErrorCode::kCorruptData),
              Catch::Contains("byte 2 is 0xff"));
-  CHECK_THAT(refusal(kDecode, "\xc0\xc0", ErrorCode::kCorruptData), Catch::Contains("at byte 1"));
-  CHECK_THAT(refusal(kDecode, "\xc1", ErrorCode::kCorruptData), Catch::Contains("0xc1"));
+  CHECK_THAT(refusal(kDecodeMsgpack, "\xc0\xc0", ErrorCode::kCorruptData),
+             Catch::Contains("at byte 1"));
+  CHECK_THAT(refusal(kDecodeMsgpack, "\xc1", ErrorCode::kCorruptData), Catch::Contains("0xc1"));
   const std::string tree = stored_part(vectors::kTreeMsgpack);
-  CHECK(outcomes_of_cuts(kDecode, tree) == std::set<std::string>{"corrupt_data"});
-  CHECK(outcomes_of_flips(kDecode, tree).count("internal") == 0);
+  CHECK(outcomes_of_cuts(kDecodeMsgpack, tree) == std::set<std::string>{"corrupt_data"});
+  CHECK(outcomes_of_flips(kDecodeMsgpack, tree).count("internal") == 0);
 }
 
 TEST_CASE("MessagePack takes no memory for lengths that are only claimed", "[media][data]") {
   for (const std::string_view text :
        {"\xdd\xff\xff\xff\xff", "\xdf\xff\xff\xff\xff", "\xc6\xff\xff\xff\xff",
         "\xdb\xff\xff\xff\xff", "\xc9\xff\xff\xff\xff"}) {
-    CHECK(outcome_of(kDecode, text) == "corrupt_data");
+    CHECK(outcome_of(kDecodeMsgpack, text) == "corrupt_data");
   }
   const DecodeLimits limits{.max_bytes = 1000};
   const auto decode = [&](const SharedBytes& bytes) { decode_msgpack(bytes.view, limits); };
@@ -124,5 +127,5 @@ TEST_CASE("MessagePack deeper than the limit is refused", "[media][data]") {
   CHECK(outcome_of(decode, "\x91\x91\xc0") == "value");
   CHECK_THAT(refusal(decode, "\x91\x81\xa1x\x91\xc0", ErrorCode::kResourceExhausted),
              Catch::Contains("byte 4"));
-  CHECK(outcome_of(kDecode, std::string(10'000'000, '\x91')) == "resource_exhausted");
+  CHECK(outcome_of(kDecodeMsgpack, std::string(10'000'000, '\x91')) == "resource_exhausted");
 }

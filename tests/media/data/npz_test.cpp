@@ -28,7 +28,7 @@ Mapping npz(std::string_view bytes, const DecodeLimits& limits = {}) {
   return decode_npz(exact_copy(bytes).view, limits, memory);
 }
 
-const auto kDecode = [](const SharedBytes& bytes) {
+const auto kDecodeNpz = [](const SharedBytes& bytes) {
   HeapBufferPool memory;
   decode_npz(bytes.view, DecodeLimits(), memory);
 };
@@ -51,11 +51,11 @@ TEST_CASE("savez and savez_compressed give their arrays by name", "[media][data]
 }
 
 TEST_CASE("an npz that cannot be read says which array", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, data_file("objects.npz"), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeNpz, data_file("objects.npz"), ErrorCode::kUnsupported),
              Catch::Contains("'things'") && Catch::Contains("pickles"));
-  CHECK_THAT(refusal(kDecode, ZipBuilder().add("a.npy", "x").build(), ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeNpz, ZipBuilder().add("a.npy", "x").build(), ErrorCode::kCorruptData),
              Catch::Contains("'a'"));
-  CHECK_THAT(refusal(kDecode, ZipBuilder().add("a.txt", "x").build(), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeNpz, ZipBuilder().add("a.txt", "x").build(), ErrorCode::kUnsupported),
              Catch::Contains("'a.txt'"));
 }
 
@@ -65,23 +65,23 @@ TEST_CASE("folders in a zip are left out, other kinds of members refused", "[med
   CHECK(npz(folder).at(0).first == "d/a");
   CHECK(npz(ZipBuilder().build()).empty());
   const auto refused = [](const ZipBuilder::Options& options, ErrorCode code) {
-    return refusal(kDecode, ZipBuilder().add("a.npy", floats(), options).build(), code);
+    return refusal(kDecodeNpz, ZipBuilder().add("a.npy", floats(), options).build(), code);
   };
   CHECK_THAT(refused({.flags = 1}, ErrorCode::kUnsupported), Catch::Contains("encrypted"));
   CHECK_THAT(refused({.method = 14}, ErrorCode::kUnsupported), Catch::Contains("nor deflated"));
   CHECK_THAT(refused({.method = 99}, ErrorCode::kUnsupported), Catch::Contains("nor deflated"));
   CHECK_THAT(refused({.mode = 0120777}, ErrorCode::kUnsupported), Catch::Contains("regular"));
-  CHECK_THAT(refusal(kDecode, ZipBuilder().add("a.npy", floats()).add("a.npy", floats()).build(),
+  CHECK_THAT(refusal(kDecodeNpz, ZipBuilder().add("a.npy", floats()).add("a.npy", floats()).build(),
                      ErrorCode::kCorruptData),
              Catch::Contains("two members 'a.npy'"));
-  CHECK(outcome_of(kDecode, ZipBuilder().add("\xFF.npy", floats(), {.flags = 0}).build()) ==
+  CHECK(outcome_of(kDecodeNpz, ZipBuilder().add("\xFF.npy", floats(), {.flags = 0}).build()) ==
         "corrupt_data");
 }
 
 TEST_CASE("sizes that a zip only claims take no memory", "[media][data]") {
   const std::string zip =
       ZipBuilder().add("a.npy", floats(), {.size_claim = 1'000'000'000}).build();
-  CHECK(outcome_of(kDecode, zip) == "corrupt_data");
+  CHECK(outcome_of(kDecodeNpz, zip) == "corrupt_data");
   const auto decode = [](const SharedBytes& bytes) {
     HeapBufferPool memory;
     decode_npz(bytes.view, {.max_bytes = 8400}, memory);
@@ -94,8 +94,8 @@ TEST_CASE("sizes that a zip only claims take no memory", "[media][data]") {
 
 TEST_CASE("a damaged npz is refused or another one", "[media][data]") {
   const std::string zip = data_file("deflated.npz");
-  CHECK(outcomes_of_cuts(kDecode, zip) == std::set<std::string>{"corrupt_data"});
-  const auto flips = outcomes_of_flips(kDecode, zip);
+  CHECK(outcomes_of_cuts(kDecodeNpz, zip) == std::set<std::string>{"corrupt_data"});
+  const auto flips = outcomes_of_flips(kDecodeNpz, zip);
   CHECK(flips.at("corrupt_data") > 1000);
   CHECK(flips.count("internal") + flips.count("invalid_argument") == 0);
 }

@@ -34,7 +34,7 @@ Value npy(std::string_view bytes) {
 
 Value vector_npy(std::string_view base64) { return npy(stored_part(base64)); }
 
-const auto kDecode = [](const SharedBytes& bytes) {
+const auto kDecodeNumpyArray = [](const SharedBytes& bytes) {
   HeapBufferPool memory;
   NpyDecoder().decode(bytes.view, memory);
 };
@@ -130,28 +130,29 @@ TEST_CASE("a damaged header of an npy is refused", "[media][data]") {
         "{'descr: <i2, fortran_order: False, shape: (4,)}",
         "{'descr': 4, 'fortran_order': False, 'shape': (4,)}"}) {
     INFO(header);
-    CHECK(outcome_of(kDecode, npy_of(header, data)) == "corrupt_data");
+    CHECK(outcome_of(kDecodeNumpyArray, npy_of(header, data)) == "corrupt_data");
   }
   std::string many = "{'descr': '<i2', 'fortran_order': False, 'shape': (";
   for (int i = 0; i < 65; ++i) {
     many += "1,";
   }
-  CHECK_THAT(refusal(kDecode, npy_of(many + ")}", data), ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeNumpyArray, npy_of(many + ")}", data), ErrorCode::kCorruptData),
              Catch::Contains("64 dimensions"));
 }
 
 TEST_CASE("an npy must have exactly the bytes of its shape", "[media][data]") {
   const std::string start = "{'descr': '<i8', 'fortran_order': False, 'shape': (";
-  CHECK_THAT(
-      refusal(kDecode, npy_of(start + "3,)}", std::string(23, '\0')), ErrorCode::kCorruptData),
-      Catch::Contains("23 bytes") && Catch::Contains("take 24"));
-  CHECK(outcome_of(kDecode, npy_of(start + "3,)}", std::string(25, '\0'))) == "corrupt_data");
+  CHECK_THAT(refusal(kDecodeNumpyArray, npy_of(start + "3,)}", std::string(23, '\0')),
+                     ErrorCode::kCorruptData),
+             Catch::Contains("23 bytes") && Catch::Contains("take 24"));
+  CHECK(outcome_of(kDecodeNumpyArray, npy_of(start + "3,)}", std::string(25, '\0'))) ==
+        "corrupt_data");
   for (const std::string shape : {"4611686018427387904,", "4294967296, 4294967296",
                                   "9223372036854775807, 2", "4294967296, 4294967296, 0"}) {
     INFO(shape);
-    CHECK(outcome_of(kDecode, npy_of(start + shape + ")}", "")) == "corrupt_data");
+    CHECK(outcome_of(kDecodeNumpyArray, npy_of(start + shape + ")}", "")) == "corrupt_data");
   }
-  CHECK(outcome_of(kDecode, npy_of(start + "1000000, 0, 1000000)}", "")) == "value");
+  CHECK(outcome_of(kDecodeNumpyArray, npy_of(start + "1000000, 0, 1000000)}", "")) == "value");
 }
 
 TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
@@ -163,18 +164,18 @@ TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
       {vectors::kObjects, "pickles, which are never"},
       {vectors::kStructured, "structured"}};
   for (const auto& [vector, text] : cases) {
-    CHECK_THAT(refusal(kDecode, stored_part(vector), ErrorCode::kUnsupported),
+    CHECK_THAT(refusal(kDecodeNumpyArray, stored_part(vector), ErrorCode::kUnsupported),
                Catch::Contains(std::string(text)));
   }
   for (const std::string type : {"|i2", "<i3", "<f16", "|V2", "<b2", "<i2x", "<i", "<q8"}) {
     INFO(type);
-    CHECK(outcome_of(kDecode,
+    CHECK(outcome_of(kDecodeNumpyArray,
                      npy_of("{'descr': '" + type + "', 'fortran_order': False, 'shape': (0,)}",
                             "")) == "unsupported");
   }
-  CHECK_THAT(
-      refusal(kDecode, std::string("\x93NUMPY\x04\x00\0\0\0\0", 12), ErrorCode::kUnsupported),
-      Catch::Contains("4.0"));
+  CHECK_THAT(refusal(kDecodeNumpyArray, std::string("\x93NUMPY\x04\x00\0\0\0\0", 12),
+                     ErrorCode::kUnsupported),
+             Catch::Contains("4.0"));
 }
 
 TEST_CASE("probe tells the shape and decode_into wants its bytes", "[media][data]") {
@@ -201,8 +202,8 @@ TEST_CASE("an array above the limit is refused by probe", "[media][data]") {
 TEST_CASE("a damaged npy is refused or has other numbers", "[media][data]") {
   for (const std::string_view vector : {vectors::kFloat32, vectors::kUInt32BigFortran}) {
     const std::string encoded = stored_part(vector);
-    CHECK(outcomes_of_cuts(kDecode, encoded) == std::set<std::string>{"corrupt_data"});
-    const auto flips = outcomes_of_flips(kDecode, encoded);
+    CHECK(outcomes_of_cuts(kDecodeNumpyArray, encoded) == std::set<std::string>{"corrupt_data"});
+    const auto flips = outcomes_of_flips(kDecodeNumpyArray, encoded);
     CHECK(flips.at("corrupt_data") > 100);
     CHECK(flips.count("internal") + flips.count("invalid_argument") == 0);
   }

@@ -39,7 +39,7 @@ Value find(const Mapping& mapping, std::string_view name) {
   return {};
 }
 
-const auto kDecode = [](const SharedBytes& bytes) { tensors_of(bytes); };
+const auto kDecodeSafetensors = [](const SharedBytes& bytes) { tensors_of(bytes); };
 
 // A file with a header as it comes.
 std::string file_of(const std::string& header, std::size_t data_bytes) {
@@ -93,12 +93,13 @@ TEST_CASE("aligned safetensors are views of the part, others copies", "[media][d
 }
 
 TEST_CASE("safetensors of other types are refused by name", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, stored_part(vectors::kSafetensorsFloat8), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeSafetensors, stored_part(vectors::kSafetensorsFloat8),
+                     ErrorCode::kUnsupported),
              Catch::Contains("'w8'") && Catch::Contains("F8_E4M3"));
-  CHECK_THAT(
-      refusal(kDecode, file_of(R"({"x":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}})", 8),
-              ErrorCode::kUnsupported),
-      Catch::Contains("'x'") && Catch::Contains("U64"));
+  CHECK_THAT(refusal(kDecodeSafetensors,
+                     file_of(R"({"x":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}})", 8),
+                     ErrorCode::kUnsupported),
+             Catch::Contains("'x'") && Catch::Contains("U64"));
 }
 
 TEST_CASE("safetensors must cover the data exactly once", "[media][data]") {
@@ -107,22 +108,22 @@ TEST_CASE("safetensors must cover the data exactly once", "[media][data]") {
                        R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + second + "}}",
                    4);
   };
-  CHECK(outcome_of(kDecode, two("[0,2]", "[2,4]")) == "value");
-  CHECK(outcome_of(kDecode, two("[2,4]", "[0,2]")) == "value");
-  CHECK_THAT(refusal(kDecode, two("[0,2]", "[1,3]"), ErrorCode::kCorruptData),
+  CHECK(outcome_of(kDecodeSafetensors, two("[0,2]", "[2,4]")) == "value");
+  CHECK(outcome_of(kDecodeSafetensors, two("[2,4]", "[0,2]")) == "value");
+  CHECK_THAT(refusal(kDecodeSafetensors, two("[0,2]", "[1,3]"), ErrorCode::kCorruptData),
              Catch::Contains("overlap"));
-  CHECK(outcome_of(kDecode, two("[0,2]", "[0,2]")) == "corrupt_data");
-  CHECK_THAT(refusal(kDecode, two("[0,2]", "[3,5]"), ErrorCode::kCorruptData),
+  CHECK(outcome_of(kDecodeSafetensors, two("[0,2]", "[0,2]")) == "corrupt_data");
+  CHECK_THAT(refusal(kDecodeSafetensors, two("[0,2]", "[3,5]"), ErrorCode::kCorruptData),
              Catch::Contains("hole"));
-  CHECK(outcome_of(kDecode, two("[1,3]", "[3,5]")) == "corrupt_data");
-  CHECK_THAT(refusal(kDecode, two("[0,2]", "[2,4]") + "x", ErrorCode::kCorruptData),
+  CHECK(outcome_of(kDecodeSafetensors, two("[1,3]", "[3,5]")) == "corrupt_data");
+  CHECK_THAT(refusal(kDecodeSafetensors, two("[0,2]", "[2,4]") + "x", ErrorCode::kCorruptData),
              Catch::Contains("take 4 bytes, 5 are there"));
 }
 
 TEST_CASE("safetensors of more bytes than a number counts are refused", "[media][data]") {
   const std::string header =
       R"({"a":{"dtype":"F64","shape":[1152921504606846976],"data_offsets":[0,0]}})";
-  CHECK_THAT(refusal(kDecode, file_of(header, 0), ErrorCode::kCorruptData),
+  CHECK_THAT(refusal(kDecodeSafetensors, file_of(header, 0), ErrorCode::kCorruptData),
              Catch::Contains("(1152921504606846976) elements of 8 bytes"));
 }
 
@@ -145,15 +146,17 @@ TEST_CASE("a damaged header of safetensors is refused", "[media][data]") {
         file_of("[]", 0), file_of("", 0), file_of(" {}", 0), file_of("{", 0),
         file_of("{\"__metadata__\":1}", 0), file_of("{\"__metadata__\":{\"a\":1}}", 0)}) {
     INFO(text.substr(8));
-    CHECK(outcome_of(kDecode, text) == "corrupt_data");
+    CHECK(outcome_of(kDecodeSafetensors, text) == "corrupt_data");
   }
-  CHECK(outcome_of(kDecode, file_of("{}   ", 0)) == "value");
+  CHECK(outcome_of(kDecodeSafetensors, file_of("{}   ", 0)) == "value");
 }
 
 TEST_CASE("a header that is only claimed takes no memory", "[media][data]") {
-  CHECK(outcome_of(kDecode, std::string("\xff\xff\xff\x03\0\0\0\0{}", 10)) == "corrupt_data");
-  CHECK_THAT(refusal(kDecode, std::string(8, '\xff') + "{}", ErrorCode::kResourceExhausted),
-             Catch::Contains("100000000"));
+  CHECK(outcome_of(kDecodeSafetensors, std::string("\xff\xff\xff\x03\0\0\0\0{}", 10)) ==
+        "corrupt_data");
+  CHECK_THAT(
+      refusal(kDecodeSafetensors, std::string(8, '\xff') + "{}", ErrorCode::kResourceExhausted),
+      Catch::Contains("100000000"));
   const auto decode = [](const SharedBytes& bytes) {
     HeapBufferPool memory;
     decode_safetensors(bytes, {.max_bytes = 20000}, memory);
@@ -166,8 +169,8 @@ TEST_CASE("a header that is only claimed takes no memory", "[media][data]") {
 
 TEST_CASE("damaged safetensors are refused or others", "[media][data]") {
   const std::string file = stored_part(vectors::kSafetensors);
-  CHECK(outcomes_of_cuts(kDecode, file) == std::set<std::string>{"corrupt_data"});
-  const auto flips = outcomes_of_flips(kDecode, file);
+  CHECK(outcomes_of_cuts(kDecodeSafetensors, file) == std::set<std::string>{"corrupt_data"});
+  const auto flips = outcomes_of_flips(kDecodeSafetensors, file);
   CHECK(flips.at("corrupt_data") > 500);
   CHECK(flips.count("internal") + flips.count("invalid_argument") == 0);
 }

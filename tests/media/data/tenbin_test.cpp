@@ -26,7 +26,7 @@ List tenbin(std::string_view bytes) {
   return decode_tenbin(exact_copy(bytes).view, memory);
 }
 
-const auto kDecode = [](const SharedBytes& bytes) {
+const auto kDecodeTenbin = [](const SharedBytes& bytes) {
   HeapBufferPool memory;
   decode_tenbin(bytes.view, memory);
 };
@@ -89,15 +89,15 @@ TEST_CASE("tenbin parts of a real WebDataset are read", "[media][data]") {
 TEST_CASE("tenbin types that no tensor has are refused with the place", "[media][data]") {
   for (const std::string code : {"u8", "c8", "b1", "f3", "f", "", "f44", "i0", "i9", "\xff\xff"}) {
     INFO(code);
-    CHECK_THAT(refusal(kDecode, array(code, 1, word(0), ""), ErrorCode::kUnsupported),
+    CHECK_THAT(refusal(kDecodeTenbin, array(code, 1, word(0), ""), ErrorCode::kUnsupported),
                Catch::Contains("byte 0"));
   }
 }
 
 TEST_CASE("damaged tenbin is refused with the place", "[media][data]") {
   const std::string good = array("u1", 1, word(3), "abc");
-  CHECK(outcome_of(kDecode, good + good) == "value");
-  CHECK_THAT(refusal(kDecode, good + "x" + good, ErrorCode::kCorruptData),
+  CHECK(outcome_of(kDecodeTenbin, good + good) == "value");
+  CHECK_THAT(refusal(kDecodeTenbin, good + "x" + good, ErrorCode::kCorruptData),
              Catch::Contains("byte " + std::to_string(good.size())));
   for (const std::string& text :
        {array("u1", 1, word(4), "abc"), array("u1", 1, word(2), "abc"),
@@ -106,17 +106,17 @@ TEST_CASE("damaged tenbin is refused with the place", "[media][data]") {
         array("u1", INT64_MAX, word(3), "abc"), array("u2", 2, word(1LL << 62) + word(4), ""),
         array("u1", 2, word(1LL << 32) + word(1LL << 32), ""), "~TenBin~" + word(-1),
         "~TenBin~" + word(INT64_MAX), good + chunk("short"), good + good.substr(0, 80)}) {
-    CHECK(outcome_of(kDecode, text) == "corrupt_data");
+    CHECK(outcome_of(kDecodeTenbin, text) == "corrupt_data");
   }
 }
 
 TEST_CASE("tenbin that is cut or changed is refused or another", "[media][data]") {
   const std::string file = stored_part(energon::testing::vectors::kTenbin);
-  const auto flips = outcomes_of_flips(kDecode, file);
+  const auto flips = outcomes_of_flips(kDecodeTenbin, file);
   CHECK(flips.at("corrupt_data") > 200);
   CHECK(flips.count("internal") + flips.count("invalid_argument") == 0);
   for (std::size_t size = 1; size < file.size(); ++size) {
-    const std::string result = outcome_of(kDecode, std::string_view(file).substr(0, size));
+    const std::string result = outcome_of(kDecodeTenbin, std::string_view(file).substr(0, size));
     // At 160, 320 and 480 an array ends; the last has no data but its chunk's head.
     CHECK((result == "corrupt_data" || size % 160 == 0));
   }

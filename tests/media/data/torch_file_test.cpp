@@ -28,13 +28,13 @@ Value torch_file(std::string_view bytes) {
   return decode_torch_file(exact_copy(bytes).view, DecodeLimits(), memory);
 }
 
-const auto kDecode = [](const SharedBytes& bytes) {
+const auto kDecodeTorchFile = [](const SharedBytes& bytes) {
   HeapBufferPool memory;
   decode_torch_file(bytes.view, DecodeLimits(), memory);
 };
 
 std::string unsupported(const std::string& file) {
-  return refusal(kDecode, data_file(file), ErrorCode::kUnsupported);
+  return refusal(kDecodeTorchFile, data_file(file), ErrorCode::kUnsupported);
 }
 
 }  // namespace
@@ -155,9 +155,9 @@ TEST_CASE("torch files above the limit are refused", "[media][data]") {
 
 TEST_CASE("a damaged torch file is refused or another one", "[media][data]") {
   const std::string file = data_file("values.pt");
-  const auto cuts = outcomes_of_cuts(kDecode, file);
+  const auto cuts = outcomes_of_cuts(kDecodeTorchFile, file);
   CHECK(cuts == std::set<std::string>{"corrupt_data"});
-  const auto flips = outcomes_of_flips(kDecode, file);
+  const auto flips = outcomes_of_flips(kDecodeTorchFile, file);
   CHECK(flips.at("corrupt_data") > 3000);
   CHECK(flips.count("internal") + flips.count("invalid_argument") == 0);
 }

@@ -34,17 +34,19 @@ std::string file_of(const std::string& pickle) {
 // Protocol 2, `body`, STOP.
 std::string program(const std::string& body) { return file_of("\x80\x02"s + body + "."); }
 
-Value torch_file(std::string_view bytes) {
+Value torch_file_of_pickle(std::string_view bytes) {
   HeapBufferPool memory;
   return decode_torch_file(exact_copy(bytes).view, DecodeLimits(), memory);
 }
 
-const auto kDecode = [](const SharedBytes& bytes) {
+const auto kDecodeTorchPickle = [](const SharedBytes& bytes) {
   HeapBufferPool memory;
   decode_torch_file(bytes.view, DecodeLimits(), memory);
 };
 
-std::string outcome(const std::string& body) { return outcome_of(kDecode, program(body)); }
+std::string outcome(const std::string& body) {
+  return outcome_of(kDecodeTorchPickle, program(body));
+}
 
 std::string text(const std::string& content) {
   return "\x8c"s + static_cast<char>(content.size()) + content;
@@ -86,19 +88,22 @@ std::string tensor(std::int64_t offset, const std::vector<std::int64_t>& shape,
 
 TEST_CASE("a pickle that would run code is refused with module and name", "[media][data]") {
   const std::string arguments = text("true") + "\x85R";
-  CHECK_THAT(refusal(kDecode, program("cos\nsystem\n" + arguments), ErrorCode::kUnsupported),
-             Catch::Contains("os.system") && Catch::Contains("byte 2 of data.pkl"));
-  CHECK_THAT(refusal(kDecode, program("c__builtin__\neval\n" + arguments), ErrorCode::kUnsupported),
-             Catch::Contains("__builtin__.eval"));
-  CHECK_THAT(refusal(kDecode, program(text("posix") + text("system") + "\x93" + arguments),
+  CHECK_THAT(
+      refusal(kDecodeTorchPickle, program("cos\nsystem\n" + arguments), ErrorCode::kUnsupported),
+      Catch::Contains("os.system") && Catch::Contains("byte 2 of data.pkl"));
+  CHECK_THAT(refusal(kDecodeTorchPickle, program("c__builtin__\neval\n" + arguments),
                      ErrorCode::kUnsupported),
-             Catch::Contains("posix.system"));
+             Catch::Contains("__builtin__.eval"));
+  CHECK_THAT(
+      refusal(kDecodeTorchPickle, program(text("posix") + text("system") + "\x93" + arguments),
+              ErrorCode::kUnsupported),
+      Catch::Contains("posix.system"));
   for (const std::string module_and_name :
        {"torch\nload\n", "torch._utils\n_rebuild_qtensor\n", "collections\ndefaultdict\n",
         "torch.nn\nLinear\n", "\n\n", "torch\n_utils._rebuild_tensor_v2\n",
         "os\n_rebuild_tensor_v2\n", "os\n_rebuild_parameter\n", "os\nOrderedDict\n", "os\nSize\n",
         "os\nFloatStorage\n", "_codecs\nencode\n"}) {
-    CHECK_THAT(refusal(kDecode, program("c" + module_and_name), ErrorCode::kUnsupported),
+    CHECK_THAT(refusal(kDecodeTorchPickle, program("c" + module_and_name), ErrorCode::kUnsupported),
                Catch::Contains("which is not read"));
   }
 }
@@ -110,9 +115,9 @@ TEST_CASE("opcodes that torch.save does not write are refused", "[media][data]")
     INFO(op);
     CHECK(outcome("]"s + static_cast<char>(op) + "12345678\n") == "unsupported");
   }
-  CHECK(outcome_of(kDecode, file_of("\x80\x06N.")) == "unsupported");
-  CHECK(outcome_of(kDecode, file_of("N.")) == "corrupt_data");
-  CHECK(outcome_of(kDecode, file_of("")) == "corrupt_data");
+  CHECK(outcome_of(kDecodeTorchPickle, file_of("\x80\x06N.")) == "unsupported");
+  CHECK(outcome_of(kDecodeTorchPickle, file_of("N.")) == "corrupt_data");
+  CHECK(outcome_of(kDecodeTorchPickle, file_of("")) == "corrupt_data");
 }
 
 TEST_CASE("a tensor must lie inside of its storage", "[media][data]") {
@@ -120,8 +125,9 @@ TEST_CASE("a tensor must lie inside of its storage", "[media][data]") {
   CHECK(outcome(tensor(5, {1}, {1})) == "value");
   CHECK(outcome(tensor(5, {1, 1}, {INT64_MAX, 100})) == "value");
   CHECK(outcome(tensor(INT64_MAX, {0, 4}, {1, 1})) == "value");
-  CHECK_THAT(refusal(kDecode, program(tensor(1, {2, 3}, {3, 1})), ErrorCode::kCorruptData),
-             Catch::Contains("shape (2, 3)") && Catch::Contains("6 elements"));
+  CHECK_THAT(
+      refusal(kDecodeTorchPickle, program(tensor(1, {2, 3}, {3, 1})), ErrorCode::kCorruptData),
+      Catch::Contains("shape (2, 3)") && Catch::Contains("6 elements"));
   for (const std::string& body :
        {tensor(6, {}, {}), tensor(6, {1}, {1}), tensor(-1, {1}, {1}), tensor(0, {-1}, {1}),
         tensor(5, {2}, {-1}), tensor(0, {2, 3}, {4, 1}), tensor(0, {3}, {INT64_MAX}),
@@ -134,7 +140,7 @@ TEST_CASE("a tensor must lie inside of its storage", "[media][data]") {
 }
 
 TEST_CASE("a storage must be a member of its size", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, program(tensor(0, {1}, {1}, storage("FloatStorage", "7"))),
+  CHECK_THAT(refusal(kDecodeTorchPickle, program(tensor(0, {1}, {1}, storage("FloatStorage", "7"))),
                      ErrorCode::kCorruptData),
              Catch::Contains("data/7"));
   for (const std::int64_t elements : {5LL, 7LL, -1LL, INT64_MAX / 4 + 1LL}) {
@@ -202,49 +208,54 @@ TEST_CASE("a pickle takes from its stack what is there", "[media][data]") {
 }
 
 TEST_CASE("numbers outside of int64 are refused", "[media][data]") {
-  CHECK(is_same(torch_file(program("\x8a\x00"s)), std::int64_t{0}));
-  CHECK(is_same(torch_file(program("\x8a\x01\xff")), std::int64_t{-1}));
-  CHECK(is_same(torch_file(program(integer(INT64_MIN))), INT64_MIN));
+  CHECK(is_same(torch_file_of_pickle(program("\x8a\x00"s)), std::int64_t{0}));
+  CHECK(is_same(torch_file_of_pickle(program("\x8a\x01\xff")), std::int64_t{-1}));
+  CHECK(is_same(torch_file_of_pickle(program(integer(INT64_MIN))), INT64_MIN));
   CHECK(outcome("\x8a\x09"s + std::string(8, '\xff') + '\0') == "unsupported");
 }
 
 TEST_CASE("keys of dicts are texts or integers, and all different", "[media][data]") {
-  CHECK(is_same(torch_file(program("}K\x07N\x73")), Mapping{{"7", energon::Null()}}));
-  CHECK_THAT(refusal(kDecode, program("}(K\x07N" + text("7") + "Nu"), ErrorCode::kUnsupported),
-             Catch::Contains("'7'"));
+  CHECK(is_same(torch_file_of_pickle(program("}K\x07N\x73")), Mapping{{"7", energon::Null()}}));
+  CHECK_THAT(
+      refusal(kDecodeTorchPickle, program("}(K\x07N" + text("7") + "Nu"), ErrorCode::kUnsupported),
+      Catch::Contains("'7'"));
   for (const std::string key : {"N", "\x88", ")", "G12345678"}) {
     CHECK(outcome("}" + key + "Ns") == "unsupported");
   }
 }
 
 TEST_CASE("lists that contain themselves or multiply end in an Error", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, program("]q\x00h\x00"s + "a"), ErrorCode::kResourceExhausted),
-             Catch::Contains("contains itself"));
+  CHECK_THAT(
+      refusal(kDecodeTorchPickle, program("]q\x00h\x00"s + "a"), ErrorCode::kResourceExhausted),
+      Catch::Contains("contains itself"));
   // Each list names the one before twice: 2^50 values.
   std::string body = "]q\x00"s;
   for (char i = 1; i < 50; ++i) {
     body += "](h"s + static_cast<char>(i - 1) + "h" + static_cast<char>(i - 1) + "eq" + i;
   }
-  CHECK_THAT(refusal(kDecode, program(body), ErrorCode::kResourceExhausted),
+  CHECK_THAT(refusal(kDecodeTorchPickle, program(body), ErrorCode::kResourceExhausted),
              Catch::Contains("again and again"));
   CHECK(outcome(std::string(1'000'000, ']') + std::string(999'999, 'a')) == "resource_exhausted");
 }
 
 TEST_CASE("zips that are no files of torch.save are refused", "[media][data]") {
-  CHECK_THAT(refusal(kDecode, ZipBuilder().add("a/b", "").build(), ErrorCode::kCorruptData),
-             Catch::Contains("without data.pkl"));
-  CHECK(outcome_of(kDecode, ZipBuilder().add("data.pkl", "\x80\x02N.").build()) == "corrupt_data");
-  CHECK(outcome_of(kDecode, ZipBuilder().add("/data.pkl", "\x80\x02N.").build()) == "value");
-  CHECK(outcome_of(kDecode, ZipBuilder().add("a/b/data.pkl", "\x80\x02N.").build()) ==
+  CHECK_THAT(
+      refusal(kDecodeTorchPickle, ZipBuilder().add("a/b", "").build(), ErrorCode::kCorruptData),
+      Catch::Contains("without data.pkl"));
+  CHECK(outcome_of(kDecodeTorchPickle, ZipBuilder().add("data.pkl", "\x80\x02N.").build()) ==
         "corrupt_data");
-  CHECK(outcome_of(kDecode, ZipBuilder().add("x", "").build()) == "corrupt_data");
+  CHECK(outcome_of(kDecodeTorchPickle, ZipBuilder().add("/data.pkl", "\x80\x02N.").build()) ==
+        "value");
+  CHECK(outcome_of(kDecodeTorchPickle, ZipBuilder().add("a/b/data.pkl", "\x80\x02N.").build()) ==
+        "corrupt_data");
+  CHECK(outcome_of(kDecodeTorchPickle, ZipBuilder().add("x", "").build()) == "corrupt_data");
   const auto with = [](const std::string& name, const std::string& content) {
     return ZipBuilder().add("a/data.pkl", "\x80\x02N.").add(name, content).build();
   };
-  CHECK(outcome_of(kDecode, with("a/byteorder", "little")) == "value");
-  CHECK_THAT(refusal(kDecode, with("a/byteorder", "big"), ErrorCode::kUnsupported),
+  CHECK(outcome_of(kDecodeTorchPickle, with("a/byteorder", "little")) == "value");
+  CHECK_THAT(refusal(kDecodeTorchPickle, with("a/byteorder", "big"), ErrorCode::kUnsupported),
              Catch::Contains("'big'"));
-  CHECK_THAT(refusal(kDecode, with("a/constants.pkl", ""), ErrorCode::kUnsupported),
+  CHECK_THAT(refusal(kDecodeTorchPickle, with("a/constants.pkl", ""), ErrorCode::kUnsupported),
              Catch::Contains("TorchScript"));
-  CHECK(outcome_of(kDecode, "GIF89a") == "corrupt_data");
+  CHECK(outcome_of(kDecodeTorchPickle, "GIF89a") == "corrupt_data");
 }

@@ -31,7 +31,7 @@ void recolor(std::string_view change, double factor, Pixels& pixels) {
 }
 
 template <class Body>
-std::string refusal(const Body& body) {
+std::string color_refusal(const Body& body) {
   return energon::testing::error_of(body, energon::ErrorCode::kInvalidArgument);
 }
 
@@ -123,20 +123,20 @@ TEST_CASE("gray levels are the same for images of every size") {
 
 TEST_CASE("colour factors out of range are refused") {
   Pixels pixels = noise(3, 3, 3);
-  CHECK(refusal([&] { energon::adjust_brightness(pixels, -0.5); }) ==
+  CHECK(color_refusal([&] { energon::adjust_brightness(pixels, -0.5); }) ==
         "a factor of -0.5 for the brightness: must be 0 or more");
-  CHECK_THAT(refusal([&] { energon::adjust_contrast(pixels, 3, NAN); }),
+  CHECK_THAT(color_refusal([&] { energon::adjust_contrast(pixels, 3, NAN); }),
              Catch::Contains("for the contrast"));
-  CHECK_THAT(refusal([&] { energon::adjust_saturation(pixels, 3, INFINITY); }),
+  CHECK_THAT(color_refusal([&] { energon::adjust_saturation(pixels, 3, INFINITY); }),
              Catch::Contains("for the saturation"));
-  CHECK(refusal([&] { energon::adjust_hue(pixels, 3, 0.51); }) ==
+  CHECK(color_refusal([&] { energon::adjust_hue(pixels, 3, 0.51); }) ==
         "a hue turned by 0.51 of the circle: must be -0.5 to 0.5");
-  CHECK_THAT(refusal([&] { energon::adjust_hue(pixels, 4, 0.1); }),
+  CHECK_THAT(color_refusal([&] { energon::adjust_hue(pixels, 4, 0.1); }),
              Catch::Contains("27 bytes of 4 channels"));
-  CHECK_THAT(refusal([&] { energon::make_gray(std::span(pixels).first(26), 3); }),
+  CHECK_THAT(color_refusal([&] { energon::make_gray(std::span(pixels).first(26), 3); }),
              Catch::Contains("26 bytes of 3 channels"));
   Pixels gray(8);
-  CHECK_THAT(refusal([&] { energon::rgb_to_gray(pixels, gray); }),
+  CHECK_THAT(color_refusal([&] { energon::rgb_to_gray(pixels, gray); }),
              Catch::Contains("9 pixels have 9 gray levels"));
 }
 
@@ -180,8 +180,8 @@ TEST_CASE("jitter applies the changes in the order that was drawn") {
   energon::apply_jitter(drawn, result, 3);
   CHECK(result == expected);
   CallRng rng(1);
-  CHECK(refusal([&] { energon::draw_jitter(rng, {.hue = 0.6}); }) ==
+  CHECK(color_refusal([&] { energon::draw_jitter(rng, {.hue = 0.6}); }) ==
         "ColorJitter::hue of 0.6: must be 0 to 0.5");
-  CHECK_THAT(refusal([&] { energon::draw_jitter(rng, {.brightness = -1}); }),
+  CHECK_THAT(color_refusal([&] { energon::draw_jitter(rng, {.brightness = -1}); }),
              Catch::StartsWith("ColorJitter::brightness"));
 }

@@ -28,7 +28,7 @@ int words_drawn(const Body& body) {
 }
 
 template <class Body>
-std::string refusal(const Body& body) {
+std::string geometry_refusal(const Body& body) {
   return energon::testing::error_of(body, energon::ErrorCode::kInvalidArgument);
 }
 
@@ -100,22 +100,22 @@ TEST_CASE("random crops reach every place") {
 
 TEST_CASE("ranges and sizes that cannot be are refused") {
   CallRng rng(1);
-  CHECK(refusal([&] {
+  CHECK(geometry_refusal([&] {
           energon::draw_between(rng, {2, 1});
         }) == "a range of 2 to 1: give two finite numbers, the lower one first");
-  CHECK_THAT(refusal([&] {
+  CHECK_THAT(geometry_refusal([&] {
                energon::draw_between(rng, {0, INFINITY});
              }),
              Catch::StartsWith("a range of 0 to inf"));
-  CHECK(refusal([&] {
+  CHECK(geometry_refusal([&] {
           energon::random_resized_crop_box(rng, 9, 9, {0, 1});
         }) == "a scale of 0 to 1: both must be above 0");
-  CHECK(refusal([&] {
+  CHECK(geometry_refusal([&] {
           energon::random_resized_crop_box(rng, 9, 9, {1, 1}, {-1, 1});
         }) == "a ratio of -1 to 1: both must be above 0");
-  CHECK_THAT(refusal([&] { energon::random_resized_crop_box(rng, 0, 9); }),
+  CHECK_THAT(geometry_refusal([&] { energon::random_resized_crop_box(rng, 0, 9); }),
              Catch::StartsWith("the image has 0 x 9 pixels"));
-  CHECK(refusal([&] { energon::random_crop_box(rng, 9, 9, 10, 9); }) ==
+  CHECK(geometry_refusal([&] { energon::random_crop_box(rng, 9, 9, 10, 9); }) ==
         "a crop of 10 x 9 pixels of an image of 9 x 9: pad or resize the image first");
-  CHECK_THAT(refusal([&] { energon::random_flip(rng, 1.5); }), Catch::Contains("1.5"));
+  CHECK_THAT(geometry_refusal([&] { energon::random_flip(rng, 1.5); }), Catch::Contains("1.5"));
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the order of `energon dump` with that of the real Megatron-Energon, over random recipes.
 
-Runs in the environment that make_environment.sh makes. The recipes are those of
+Runs in the environment that python/make_environment.sh makes. The recipes are those of
 ../emulator/compare.py. Their datasets are prepared by our program and read by both; every
 `--their-files`-th recipe's are prepared by Energon and read by both.
 """

@@ -82,12 +82,12 @@ Mapping list_pack(std::span<Sample> samples, CallContext& context) {
   return fields;
 }
 
-Sample encode(Sample sample, CallContext& context) {
+Sample encode_several(Sample sample, CallContext& context) {
   sample.fields.emplace_back("encoded", static_cast<std::int64_t>(context.rng()()));
   return sample;
 }
 
-std::unique_ptr<Dataset> packing(std::unique_ptr<Dataset> inner, PackingOptions options) {
+std::unique_ptr<Dataset> several_packing(std::unique_ptr<Dataset> inner, PackingOptions options) {
   return std::make_unique<Packing>(std::move(inner), std::move(options));
 }
 
@@ -110,11 +110,11 @@ TEST_CASE("pack generators conform, and each pack is rebuilt from its key",
   if (with_postencode) {
     options.postencode = [](Sample sample, CallContext& context) {
       return number(sample) % 6 == 1 ? throw energon::SkipSample()
-                                     : encode(std::move(sample), context);
+                                     : encode_several(std::move(sample), context);
     };
   }
-  energon::testing::check_conformance<Dataset>([&] { return packing(samples.shuffled(), options); },
-                                               90);
+  energon::testing::check_conformance<Dataset>(
+      [&] { return several_packing(samples.shuffled(), options); }, 90);
 }
 
 TEST_CASE("pack generators that fail in the middle conform",
@@ -133,14 +133,14 @@ TEST_CASE("pack generators that fail in the middle conform",
     };
   };
   options.pack_stage.policy = kSkipFailures;
-  energon::testing::check_conformance<Dataset>([&] { return packing(samples.in_order(), options); },
-                                               70);
+  energon::testing::check_conformance<Dataset>(
+      [&] { return several_packing(samples.in_order(), options); }, 70);
 }
 
 TEST_CASE("each pack of a generator has its number, and all keys", "[wrappers][several_packs]") {
   NumberedStream samples;
-  const auto stream =
-      packing(samples.in_order(), {.buffer_size = 3, .select = triples, .pack = one_for_each});
+  const auto stream = several_packing(samples.in_order(),
+                                      {.buffer_size = 3, .select = triples, .pack = one_for_each});
   const auto first = stream->next();
   const auto second = stream->next();
   CHECK(first->restore_key.text() ==
@@ -163,7 +163,8 @@ TEST_CASE("generators that give nothing end the stream with an Error, not an end
   };
   PackingOptions options{.buffer_size = 6, .select = triples, .pack = nothing};
   options.pack_stage.most_left_out = 5;
-  CHECK_THROWS_WITH(packing(samples.in_order(), options)->next(), Catch::Contains("left out 5"));
+  CHECK_THROWS_WITH(several_packing(samples.in_order(), options)->next(),
+                    Catch::Contains("left out 5"));
   CHECK_THROWS_WITH(batches(samples.in_order(), {.batch_size = 2,
                                                  .function = nothing,
                                                  .stage = {.name = "batch", .most_left_out = 5}})
@@ -174,7 +175,7 @@ TEST_CASE("generators that give nothing end the stream with an Error, not an end
 TEST_CASE("damaged states of a pack generator are refused", "[wrappers][several_packs]") {
   NumberedStream samples;
   const PackingOptions options{.buffer_size = 7, .select = triples, .pack = one_for_each};
-  const auto stream = packing(samples.in_order(), options);
+  const auto stream = several_packing(samples.in_order(), options);
   stream->skip(1);
   const energon::State good = stream->save_state();
   const auto field = [&good](const std::string& name) {
@@ -211,17 +212,18 @@ TEST_CASE("selections that split and repeat samples conform, and their packs are
   if (with_postencode) {
     options.postencode = encode;
   }
-  energon::testing::check_conformance<Dataset>([&] { return packing(samples.shuffled(), options); },
-                                               45);
+  energon::testing::check_conformance<Dataset>(
+      [&] { return several_packing(samples.shuffled(), options); }, 45);
 }
 
 TEST_CASE("a part has the range that was selected in its key, and the key of its sample",
           "[wrappers][several_packs]") {
   NumberedStream samples;
-  const auto stream = packing(samples.in_order(), {.buffer_size = 2,
-                                                   .select = energon::SelectPartsFunction(halves),
-                                                   .cut = cut,
-                                                   .pack = list_pack});
+  const auto stream =
+      several_packing(samples.in_order(), {.buffer_size = 2,
+                                           .select = energon::SelectPartsFunction(halves),
+                                           .cut = cut,
+                                           .pack = list_pack});
   CHECK(stream->next()->restore_key.text() ==
         "Packing(0)[Packing(0,10)/Webdataset(0,0),Packing(0,10)/Webdataset(0,1)]");
   const auto second = stream->next();
@@ -244,25 +246,25 @@ TEST_CASE("a part that cannot be cut is left out by the policy", "[wrappers][sev
                              },
                          .pack = list_pack};
   options.select_stage = {.name = "select", .policy = kSkipFailures, .monitor = monitor};
-  const auto stream = packing(samples.in_order(), options);
+  const auto stream = several_packing(samples.in_order(), options);
   CHECK(stream->next()->keys.size() == 2);
   CHECK(stream->next()->keys == std::vector<std::string>{"000000"});
   CHECK(monitor.stage("select").failed == 2);
   options.select_stage = {.name = "select"};
-  CHECK_THAT(
-      error_of([&] { packing(samples.in_order(), options)->next(); }, ErrorCode::kUserFunction),
-      Catch::Contains("too short") && Catch::Contains("000000"));
+  CHECK_THAT(error_of([&] { several_packing(samples.in_order(), options)->next(); },
+                      ErrorCode::kUserFunction),
+             Catch::Contains("too short") && Catch::Contains("000000"));
 }
 
 TEST_CASE("selections of parts that do not exist are Errors", "[wrappers][several_packs]") {
   NumberedStream samples;
   for (const SelectedPart selected : {SelectedPart{4, {0, 1}}, SelectedPart{0, {-1, 1}}}) {
     CHECK_THROWS_AS(
-        packing(samples.in_order(),
-                {.buffer_size = 4,
-                 .select = energon::SelectPartsFunction(
-                     [&selected](std::span<const Sample>) { return Parts{{selected}}; }),
-                 .pack = list_pack})
+        several_packing(samples.in_order(),
+                        {.buffer_size = 4,
+                         .select = energon::SelectPartsFunction(
+                             [&selected](std::span<const Sample>) { return Parts{{selected}}; }),
+                         .pack = list_pack})
             ->next(),
         energon::Error);
   }

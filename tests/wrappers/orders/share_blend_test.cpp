@@ -23,7 +23,7 @@ using energon::SharedOrder;
 using energon::testing::check_conformance;
 using OrderPtr = std::unique_ptr<Order>;
 
-OrderPtr leaf(std::uint32_t number, std::vector<std::int64_t> counts = {100}) {
+OrderPtr numbered_leaf(std::uint32_t number, std::vector<std::int64_t> counts = {100}) {
   return std::make_unique<energon::SliceOrder>(
       energon::slice_bounds({.shard_counts = counts}, 0), std::vector<std::int64_t>{},
       energon::SliceOrderOptions{.seed = 1, .leaf = number});
@@ -36,8 +36,8 @@ OrderPtr endless(OrderPtr order) {
 // Documents of 101 and of 51 tokens.
 OrderPtr documents(double first, double second) {
   std::vector<SharedOrder> inners;
-  inners.push_back({endless(leaf(0)), first, [](std::int64_t) { return 101; }});
-  inners.push_back({endless(leaf(1)), second, [](std::int64_t) { return 51; }});
+  inners.push_back({endless(numbered_leaf(0)), first, [](std::int64_t) { return 101; }});
+  inners.push_back({endless(numbered_leaf(1)), second, [](std::int64_t) { return 51; }});
   return std::make_unique<ShareBlend>(std::move(inners));
 }
 
@@ -81,9 +81,9 @@ TEST_CASE("a blend by share passes the conformance suite", "[wrappers][blend]") 
   check_conformance<Order>(
       []() -> OrderPtr {
         std::vector<SharedOrder> inners;
-        inners.push_back({leaf(0, {7}), 2, nullptr});
-        inners.push_back({leaf(1, {12}), 1, [](std::int64_t index) { return index % 3; }});
-        inners.push_back({leaf(2, {0}), 1, nullptr});
+        inners.push_back({numbered_leaf(0, {7}), 2, nullptr});
+        inners.push_back({numbered_leaf(1, {12}), 1, [](std::int64_t index) { return index % 3; }});
+        inners.push_back({numbered_leaf(2, {0}), 1, nullptr});
         return std::make_unique<ShareBlend>(std::move(inners));
       },
       60);
@@ -91,8 +91,8 @@ TEST_CASE("a blend by share passes the conformance suite", "[wrappers][blend]") 
 
 TEST_CASE("shares hold in samples when nothing says what they count", "[wrappers][blend]") {
   std::vector<SharedOrder> inners;
-  inners.push_back({endless(leaf(0)), 3, nullptr});
-  inners.push_back({endless(leaf(1)), 1, nullptr});
+  inners.push_back({endless(numbered_leaf(0)), 3, nullptr});
+  inners.push_back({endless(numbered_leaf(1)), 1, nullptr});
   ShareBlend order(std::move(inners));
   const std::string all = picks(order, 400);
   CHECK(std::count(all.begin(), all.end(), '2') == 100);
@@ -104,7 +104,7 @@ TEST_CASE("weights and lengths that cannot be are refused", "[wrappers][blend]")
   CHECK_THROWS_WITH(documents(1, std::numeric_limits<double>::infinity()),
                     Catch::Contains("weight 1"));
   std::vector<SharedOrder> inners;
-  inners.push_back({leaf(0), 1, [](std::int64_t) { return -5; }});
+  inners.push_back({numbered_leaf(0), 1, [](std::int64_t) { return -5; }});
   ShareBlend order(std::move(inners));
   CHECK_THROWS_WITH(order.next(), Catch::Contains("has the length -5"));
 }
