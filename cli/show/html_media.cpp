@@ -33,13 +33,15 @@ std::string_view mime_of_image(ImageFormat format) {
 
 std::string facts_of_image(const ImageInfo& info) {
   constexpr std::string_view kChannels[] = {"gray", "gray and alpha", "RGB", "RGB and alpha"};
-  std::string facts = fmt::format("{}, {} × {}, {}", to_string(info.format), info.width,
-                                  info.height, kChannels[info.channels - 1]);
+  const ImageSize size = decoded_size(info, false);
+  std::string facts = fmt::format("{}, {} × {}, {}", to_string(info.format), size.width,
+                                  size.height, kChannels[info.channels - 1]);
   if (info.bits != 8) {
     facts += fmt::format(", {} bits", info.bits);
   }
   if (info.orientation != 1) {
-    facts += fmt::format(", orientation {}", info.orientation);
+    facts += fmt::format(", orientation {} {}", info.orientation,
+                         applied_orientation(info, false) == 1 ? "not applied" : "applied");
   }
   if (info.frames > 1) {
     facts += fmt::format(", {} images, the first is shown", info.frames);
@@ -106,6 +108,21 @@ std::string note_html(const std::string& text) {
   return fmt::format("<p class=\"note\">{}</p>", text);
 }
 
+// Pages show what training gets; viewers of pictures show something else. Empty if they agree.
+std::string orientation_note(const ImageInfo& info) {
+  constexpr std::string_view kTurns[] = {
+      "mirror it left to right",        "turn it by 180°",
+      "mirror it top to bottom",        "mirror it and turn it on its side",
+      "turn it by 90° clockwise",       "mirror it and turn it on its side",
+      "turn it by 90° counterclockwise"};
+  if (info.orientation == applied_orientation(info, false)) {
+    return "";
+  }
+  return note_html(
+      fmt::format("Shown as training gets it: EXIF orientation {} is not applied. Viewers {}.",
+                  info.orientation, kTurns[info.orientation - 2]));
+}
+
 }  // namespace
 
 MediaHtml image_html(std::string_view name, ByteView encoded, PageBudget& budget) {
@@ -118,14 +135,14 @@ MediaHtml image_html(std::string_view name, ByteView encoded, PageBudget& budget
   }
   const std::string_view mime = mime_of_image(info.format);
   if (mime.empty() || encoded.size() > kLargestOriginalImage || !budget.take(encoded.size())) {
-    html.content =
-        img_html(thumbnail, name) + note_html(mime.empty() ? "Browsers do not show the original."
-                                                           : "The original is not in this page.");
+    html.content = img_html(thumbnail, name) + orientation_note(info) +
+                   note_html(mime.empty() ? "Browsers do not show the original."
+                                          : "The original is not in this page.");
     return html;
   }
   html.content = fmt::format(
-      R"(<button class="zoom" type="button" data-original="{}" title="Show the original">{}</button>)",
-      data_uri(mime, encoded), img_html(thumbnail, name));
+      R"(<button class="zoom" type="button" data-original="{}" title="Show the original">{}</button>{})",
+      data_uri(mime, encoded), img_html(thumbnail, name), orientation_note(info));
   return html;
 }
 

@@ -21,8 +21,8 @@ struct MediaHtml {
   std::string content;
 };
 
-/// A thumbnail of the image that is called `name`; a click shows the original bytes. Throws Error
-/// as the decoders of images.
+/// A thumbnail of the image that is called `name`; a click shows the original bytes. Both appear as
+/// training gets the image, with a note if viewers turn it. Throws Error as the decoders of images.
 MediaHtml image_html(std::string_view name, ByteView encoded, PageBudget& budget);
 
 /// A player, with one frame of a video. `suffix` ("mp3") tells formats of sound without a

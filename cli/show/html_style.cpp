@@ -58,6 +58,7 @@ img, video {
   display: block; max-width: 100%; height: auto; border-radius: 4px;
   background: repeating-conic-gradient(#8883 0 25%, #8881 0 50%) 0 0/16px 16px;
 }
+img { image-orientation: none; }
 audio { width: 100%; display: block; }
 .zoom { border: 0; padding: 0; background: none; cursor: zoom-in; max-width: 100%; }
 .zoom:focus-visible { outline: 3px solid var(--strong); }

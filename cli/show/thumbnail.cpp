@@ -34,15 +34,13 @@ SidesOfThumbnail sides_of_thumbnail(std::int64_t width, std::int64_t height) {
 }  // namespace
 
 Thumbnail thumbnail_of_image(ByteView encoded, const ImageInfo& info) {
-  const bool is_turned = info.orientation >= 5;
-  const std::int64_t full_width = is_turned ? info.height : info.width;
-  const std::int64_t full_height = is_turned ? info.width : info.height;
-  const auto [width, height] = sides_of_thumbnail(full_width, full_height);
+  const ImageSize full = decoded_size(info, false);
+  const auto [width, height] = sides_of_thumbnail(full.width, full.height);
   const DecodedRegion region = decode_region(encoded,
-                                             {.crop = {.width = full_width, .height = full_height},
+                                             {.crop = {.width = full.width, .height = full.height},
                                               .least_width = width,
                                               .least_height = height},
-                                             ImageChannels::kAsStored, true, {}, heap_memory());
+                                             ImageChannels::kAsStored, false, {}, heap_memory());
   const auto bytes_of = [&region](std::int64_t w, std::int64_t h) {
     return static_cast<std::size_t>(w * h * region.channels);
   };

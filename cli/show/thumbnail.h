@@ -19,8 +19,9 @@ struct Thumbnail {
   std::int64_t height = 0;
 };
 
-/// The image in `encoded`, turned as its orientation says, at most kThumbnailSide on each side. All
-/// of it is decoded. `info` is that of `encoded`. Throws Error as decode_region().
+/// The image in `encoded` as decoders give it by default, at most kThumbnailSide on each side: a
+/// TIFF is turned by its orientation, others are not. All of it is decoded. `info` describes
+/// `encoded`. Throws Error as decode_region().
 Thumbnail thumbnail_of_image(ByteView encoded, const ImageInfo& info);
 
 /// The frame in the middle of the video in `file` (the first often is black), stretched to the size

@@ -186,11 +186,17 @@ std::optional<std::string> media_problem(std::string_view extension, ByteView be
   if (format == kFormats.end()) {
     return std::nullopt;
   }
+  if (size == 0) {
+    return fmt::format("is empty: it has 0 bytes, expected a {}", format->second);
+  }
   const Fields fields(beginning);
   const std::optional<Reading> reading = read(fields);
   if (!reading) {
-    return fmt::format("is no {}: it begins with {:02x} {:02x} {:02x} {:02x}", format->second,
-                       fields.u8(0), fields.u8(1), fields.u8(2), fields.u8(3));
+    std::string bytes;
+    for (std::size_t at = 0; at < std::min<std::size_t>(fields.size(), 4); ++at) {
+      bytes += fmt::format(" {:02x}", fields.u8(at));
+    }
+    return fmt::format("is not a {}: it begins with{}", format->second, bytes);
   }
   if (!reading->problem.empty()) {
     return fmt::format("is a damaged {}: {}", format->second, reading->problem);

@@ -2,8 +2,8 @@
 //
 // The capabilities are those of Energon's AVDecoder. Frame 0 is the first frame that is shown, in
 // the order of presentation, whatever the container and the order of coding; sample 0 is the first
-// that is played, without priming. The result of a call depends on the file and its arguments, not
-// on the calls before.
+// that is played, after the priming that the file declares. The result of a call depends on the
+// file and its arguments, not on the calls before.
 //
 // Second 0 is when the file begins: the start of its first stream, or 0 of the container's clock if
 // that is later. Containers and codecs: av_input.h and what FFmpeg decodes.

@@ -74,6 +74,31 @@ void check_length(const AvInput& input, const AVStream* stream, const AvStreamPa
   }
 }
 
+// Matroska stores the delay of the encoder in the header of the track (CodecDelay). Older versions
+// of FFmpeg move the times of packets by it, but leave it to players to drop the samples. Here the
+// first packet says it, as it does in newer versions and in other containers. The decoder of Opus
+// drops them itself.
+void add_codec_delay(const AvInput& input, AVPacket& packet) {
+  constexpr std::size_t kSkipBytes = 10;
+  const AVCodecParameters& parameters = *input.audio()->codecpar;
+  if (input.container() != AvContainer::kMatroska || parameters.codec_id == AV_CODEC_ID_OPUS ||
+      parameters.initial_padding <= 0 || av_skipped_samples(packet) > 0) {
+    return;
+  }
+  std::size_t size = 0;
+  std::uint8_t* skip = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
+  if (skip == nullptr || size < kSkipBytes) {
+    skip = av_packet_new_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, kSkipBytes);
+    if (skip == nullptr) {
+      throw Error(ErrorCode::kResourceExhausted, "FFmpeg has no memory");
+    }
+    std::fill_n(skip, kSkipBytes, std::uint8_t{0});
+  }
+  for (unsigned i = 0; i < 4; ++i) {  // little endian, samples to drop at the start
+    skip[i] = static_cast<std::uint8_t>(static_cast<unsigned>(parameters.initial_padding) >> 8 * i);
+  }
+}
+
 }  // namespace
 
 AvPackets read_av_packets(AvInput& input) {
@@ -91,6 +116,9 @@ AvPackets read_av_packets(AvInput& input) {
     }
     const bool is_video = input.video() != nullptr && packet->stream_index == input.video()->index;
     AvStreamPackets& stream = is_video ? result.video : result.audio;
+    if (!is_video && stream.packets.empty()) {
+      add_codec_delay(input, *packet);
+    }
     stream.packets.push_back(stored(*packet, input.file()));
     av_packet_unref(packet.get());
   }

@@ -11,9 +11,6 @@
 namespace energon {
 namespace {
 
-// EXIF orientations from 5 on exchange the sides.
-constexpr int kFirstTurned = 5;
-
 ImageChannels channels_of(int count) {
   switch (count) {
     case 1:
@@ -35,10 +32,7 @@ Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& 
                           BufferAllocator& memory, const TransformedImageOptions& options) {
   const ImageChannels channels = channels_of(transform.channels());
   EncodedImage image(encoded, options.limits);
-  const ImageInfo& info = image.info();
-  const bool is_turned = options.apply_orientation && info.orientation >= kFirstTurned;
-  const std::int64_t width = is_turned ? info.height : info.width;
-  const std::int64_t height = is_turned ? info.width : info.height;
+  const auto [width, height] = decoded_size(image.info(), options.apply_orientation);
   const ImagePlan plan = transform.plan(width, height, rng);
   // Not in `memory`, where the tensors of a batch lie side by side.
   const DecodedRegion region = image.decode(

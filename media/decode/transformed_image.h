@@ -12,7 +12,7 @@
 namespace energon {
 
 struct TransformedImageOptions {
-  /// Turns and mirrors the image as its orientation says.
+  /// Turns and mirrors the image by its EXIF orientation. TIFFs are turned in any case.
   bool apply_orientation = false;
   DecodeLimits limits = {};
 };

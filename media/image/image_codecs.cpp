@@ -61,14 +61,17 @@ Error unknown_format(ByteView encoded) {
         ErrorCode::kUnsupported,
         fmt::format("{} images are not read; convert it to JPEG, PNG, WebP, GIF or TIFF", name)};
   }
+  if (encoded.empty()) {
+    return {ErrorCode::kCorruptData, "the image is empty: it has 0 bytes"};
+  }
   constexpr std::size_t kShown = 8;
   std::string bytes;
   for (const std::byte byte : encoded.first(std::min(encoded.size(), kShown))) {
     bytes += fmt::format(" {:02x}", std::to_integer<unsigned>(byte));
   }
   return {ErrorCode::kCorruptData,
-          fmt::format("{} bytes that begin with{} are no JPEG, PNG, WebP, GIF or TIFF",
-                      encoded.size(), bytes.empty() ? " nothing" : bytes)};
+          fmt::format("{} bytes that begin with{} are not a JPEG, PNG, WebP, GIF or TIFF",
+                      encoded.size(), bytes)};
 }
 
 }  // namespace

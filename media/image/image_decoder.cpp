@@ -8,22 +8,15 @@
 #include "io/error.h"
 #include "media/image/image_codecs.h"
 #include "media/image/image_memory.h"
-#include "media/image/orientation.h"
 #include "media/image/output_channels.h"
 #include "media/image/row_writer.h"
 
 namespace energon {
 namespace {
 
-int applied_orientation(const ImageInfo& info, const ImageOptions& options) {
-  return options.apply_orientation ? info.orientation : 1;
-}
-
 TensorSpec spec_of(const ImageInfo& info, const ImageOptions& options) {
   const std::int64_t channels = output_channels(options.channels, info.channels);
-  const bool transposed = transposes(applied_orientation(info, options));
-  const std::int64_t height = transposed ? info.width : info.height;
-  const std::int64_t width = transposed ? info.height : info.width;
+  const auto [width, height] = decoded_size(info, options.apply_orientation);
   check_image_bytes("the decoded image", width, height,
                     channels * static_cast<std::int64_t>(size_of(options.dtype)), options.limits);
   TensorSpec spec{.dtype = options.dtype};
@@ -75,11 +68,12 @@ void ImageDecoder::decode_into(ByteView encoded, std::span<std::byte> to) const 
                                           .least_width = info.width,
                                           .least_height = info.height,
                                           .channels = channels});
-  RowWriter rows(image.rows, {.data = to.data(),
-                              .dtype = options_.dtype,
-                              .layout = options_.layout,
-                              .channels = channels,
-                              .orientation = applied_orientation(info, options_)});
+  RowWriter rows(image.rows,
+                 {.data = to.data(),
+                  .dtype = options_.dtype,
+                  .layout = options_.layout,
+                  .channels = channels,
+                  .orientation = applied_orientation(info, options_.apply_orientation)});
   reader->read(rows);
 }
 

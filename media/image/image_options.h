@@ -34,8 +34,8 @@ struct ImageOptions {
   /// kUInt8: 0..255; 16-bit images are rounded: (v * 255 + 32767) / 65535. kFloat32: 0..1, v / 255
   /// or v / 65535, correctly rounded.
   DType dtype = DType::kFloat32;
-  /// Turns and mirrors the image as its orientation says. Off: as stored, which is what Energon and
-  /// torchvision do. (Pillow turns TIFFs always.)
+  /// Turns and mirrors the image by its EXIF orientation. Off: as stored, which is what Energon and
+  /// torchvision do. TIFFs are turned in both cases, as in Pillow and Energon.
   bool apply_orientation = false;
   DecodeLimits limits = {};
 };

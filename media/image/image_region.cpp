@@ -58,7 +58,7 @@ const ImageInfo& EncodedImage::info() const { return reader_->info(); }
 DecodedRegion EncodedImage::decode(const RegionRequest& request, ImageChannels channels,
                                    bool apply_orientation, BufferAllocator& memory) {
   const ImageInfo& info = reader_->info();
-  const int orientation = apply_orientation ? info.orientation : 1;
+  const int orientation = applied_orientation(info, apply_orientation);
   ReadPlan plan = plan_of(request, info, orientation);
   plan.channels = output_channels(channels, info.channels);
   const ReadResult image = reader_->start(plan);

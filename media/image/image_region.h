@@ -15,7 +15,7 @@
 namespace energon {
 
 struct RegionRequest {
-  /// In pixels of the image, after its orientation was applied if it is applied.
+  /// In pixels of the whole image as it is decoded, after applied_orientation() (image_info.h).
   PixelBox crop;
   /// The crop may be decoded smaller as long as it keeps at least this many pixels. 0 or more than
   /// the crop has: it is decoded at full size.

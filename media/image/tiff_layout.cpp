@@ -1,25 +1,50 @@
 #include "media/image/tiff_layout.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
 namespace energon {
 namespace {
 
-// True: the first of the samples behind the colours is alpha, multiplied in or not.
-bool has_alpha_sample(TiffFile& file) {
+// What the first sample after the colors means: alpha (multiplied into the colors or not), or
+// something else.
+std::uint16_t kind_of_extra_sample(TiffFile& file) {
   std::uint16_t count = 0;
   const std::uint16_t* kinds = nullptr;
-  return TIFFGetField(file.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) == 1 && count > 0 &&
-         (kinds[0] == EXTRASAMPLE_ASSOCALPHA || kinds[0] == EXTRASAMPLE_UNASSALPHA);
+  const bool has_kinds = TIFFGetField(file.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) == 1;
+  return has_kinds && count > 0 ? kinds[0] : EXTRASAMPLE_UNSPECIFIED;
 }
 
-bool is_plain(TiffFile& file, const TiffLayout& layout, std::uint16_t photometric) {
-  const std::uint16_t kind = file.u16(TIFFTAG_SAMPLEFORMAT);
-  if (kind != SAMPLEFORMAT_UINT && kind != SAMPLEFORMAT_VOID) {
-    return false;
+std::string_view name_of_sample_format(std::uint16_t format) {
+  switch (format) {
+    case SAMPLEFORMAT_INT:
+      return "signed";
+    case SAMPLEFORMAT_IEEEFP:
+      return "floating-point";
+    case SAMPLEFORMAT_COMPLEXINT:
+    case SAMPLEFORMAT_COMPLEXIEEEFP:
+      return "complex";
+    default:
+      return "unknown";
   }
+}
+
+// libtiff's conversion would take the bits of signed samples for unsigned ones.
+void check_unsigned(TiffFile& file) {
+  const std::uint16_t format = file.u16(TIFFTAG_SAMPLEFORMAT);
+  if (format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_VOID) {
+    return;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("the TIFF has {} samples of {} bits (tag SampleFormat is {}), expected "
+                          "unsigned ones: no level of an image stands for such a number. Store "
+                          "the array as .npy, or convert it to unsigned samples",
+                          name_of_sample_format(format), file.u16(TIFFTAG_BITSPERSAMPLE), format));
+}
+
+bool is_plain(const TiffLayout& layout, std::uint16_t photometric) {
   const bool narrow = layout.bits == 1 || layout.bits == 2 || layout.bits == 4;
   const bool wide = layout.bits == 8 || layout.bits == 16;
   switch (photometric) {
@@ -66,16 +91,20 @@ TiffLayout tiff_layout(TiffFile& file) {
                                                      "libtiff does not have",
                                                      file.u16(TIFFTAG_COMPRESSION)));
   }
+  check_unsigned(file);
   TiffLayout layout;
   layout.bits = file.u16(TIFFTAG_BITSPERSAMPLE);
   layout.samples_per_pixel = file.u16(TIFFTAG_SAMPLESPERPIXEL);
   layout.separate = file.u16(TIFFTAG_PLANARCONFIG) == PLANARCONFIG_SEPARATE;
   layout.palette = photometric == PHOTOMETRIC_PALETTE;
   layout.inverted = photometric == PHOTOMETRIC_MINISWHITE;
-  layout.plain = is_plain(file, layout, photometric);
+  layout.plain = is_plain(layout, photometric);
   const bool gray = photometric == PHOTOMETRIC_MINISBLACK || layout.inverted;
   const int colors = gray ? 1 : 3;
-  const bool alpha = has_alpha_sample(file) && layout.samples_per_pixel > colors;
+  const std::uint16_t extra =
+      layout.samples_per_pixel > colors ? kind_of_extra_sample(file) : EXTRASAMPLE_UNSPECIFIED;
+  layout.premultiplied = extra == EXTRASAMPLE_ASSOCALPHA;
+  const bool alpha = layout.premultiplied || extra == EXTRASAMPLE_UNASSALPHA;
   layout.channels = colors + (alpha ? 1 : 0);
   if (!layout.plain) {
     check_convertible(file);

@@ -19,11 +19,12 @@ struct TiffLayout {
   bool inverted = false;  ///< 0 is white
   bool palette = false;
   int samples_per_pixel = 1;
-  bool separate = false;  ///< each sample has tiles of its own
+  bool separate = false;       ///< each sample has tiles of its own
+  bool premultiplied = false;  ///< the last channel is alpha, and the colors are multiplied by it
 };
 
-/// Throws Error (kUnsupported) for what libtiff cannot convert either. Asks libtiff for RGB where a
-/// JPEG inside has YCbCr.
+/// Throws Error (kUnsupported) for samples that are not unsigned integers, and for what libtiff
+/// cannot convert either. Asks libtiff for RGB where a JPEG inside has YCbCr.
 TiffLayout tiff_layout(TiffFile& file);
 
 using TiffPalette = std::array<std::array<std::uint8_t, 3>, 256>;

@@ -1,5 +1,5 @@
-// TIFF through libtiff: strips and tiles of gray, RGB and palettes of up to 16 bits; other kinds by
-// libtiff's conversion to RGBA, which gives 8 bits and multiplies alpha in.
+// TIFF through libtiff: strips and tiles of gray, RGB and palettes of up to 16 bits; other kinds,
+// such as CMYK and Lab, by libtiff's conversion to RGBA of 8 bits.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,6 +20,21 @@ namespace {
 
 std::unique_ptr<std::byte[]> new_bytes(std::uint64_t size) {
   return std::make_unique_for_overwrite<std::byte[]>(size);
+}
+
+// Colors that were multiplied by alpha become what they were, in Pillow's way: rounded down, and 0
+// where alpha is 0. The last of the channels is alpha.
+template <class T>
+void divide_by_alpha(std::byte* row, std::int64_t width, int channels) {
+  constexpr std::uint32_t kMost = std::numeric_limits<T>::max();
+  T* pixel = reinterpret_cast<T*>(row);
+  for (std::int64_t x = 0; x < width; ++x, pixel += channels) {
+    const std::uint32_t alpha = pixel[channels - 1];
+    for (int color = 0; color < channels - 1; ++color) {
+      pixel[color] =
+          alpha == 0 ? T{0} : static_cast<T>(std::min(pixel[color] * kMost / alpha, kMost));
+    }
+  }
 }
 
 class TiffReader final : public ImageReader {
@@ -211,6 +226,11 @@ void TiffReader::read_grid(RowWriter& rows) {
         place_tile(tiles, tile.get(), x, lines, {channel, channel + step}, band.get());
       }
     }
+    if (layout_.premultiplied) {
+      const std::int64_t pixels = info_.width * lines;
+      info_.bits == 16 ? divide_by_alpha<std::uint16_t>(band.get(), pixels, layout_.channels)
+                       : divide_by_alpha<std::uint8_t>(band.get(), pixels, layout_.channels);
+    }
     rows.put(y, band.get(), info_.width * pixel, lines);
   }
 }
@@ -218,6 +238,15 @@ void TiffReader::read_grid(RowWriter& rows) {
 void TiffReader::read_converted(RowWriter& rows) {
   const auto raster =
       std::make_unique_for_overwrite<std::uint32_t[]>(image_bytes(info_.width, info_.height, 1));
+  // libtiff 4.5 rounds its own buffer up to a multiple of 1024 bytes and then finds it to be larger
+  // than a tile that is stored as it is.
+  std::unique_ptr<std::byte[]> tile;
+  if (TIFFIsTiled(file_.get()) != 0 && file_.u16(TIFFTAG_COMPRESSION) == COMPRESSION_NONE) {
+    const auto size = static_cast<std::uint64_t>(TIFFTileSize(file_.get()));
+    check_decoded_bytes("a tile of the TIFF", size, limits_);
+    tile = new_bytes(size);
+    TIFFReadBufferSetup(file_.get(), tile.get(), static_cast<tmsize_t>(size));
+  }
   // With the orientation of the file libtiff turns nothing.
   if (TIFFReadRGBAImageOriented(file_.get(), static_cast<std::uint32_t>(info_.width),
                                 static_cast<std::uint32_t>(info_.height), raster.get(),

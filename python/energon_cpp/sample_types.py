@@ -1,6 +1,7 @@
 """The types of samples that a dataset.yaml may name. Names and fields are Energon's.
 
-Images are tensors as the decoder's mode says; sound and video are bytes.
+Images are tensors in the decoder's mode, sound and video what its `av_decode` gives: an AVDecoder by
+default. Without a decoder both are bytes.
 """
 
 from __future__ import annotations

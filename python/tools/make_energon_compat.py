@@ -33,9 +33,9 @@ STATES = ("same", "differs", "absent")
 
 HEAD = """# Names of Megatron-Energon
 
-Each public name of megatron-energon {version}, and what it is in `energon_cpp`. A script that uses names that are the same runs after
-`import energon_cpp as energon`; `megatron.energon.NAME` and `megatron.energon.MODULE.NAME` become `energon.NAME` and `energon.MODULE.NAME`. The methods of a class that is
-absent are not listed.
+Each public name of megatron-energon {version}, and what it is in `energon_cpp`. Of these {total} names {same} are the same, {differs} differ
+and {absent} are absent; members of a class that is absent are neither counted nor listed. A script that uses names that are the same runs after
+`import energon_cpp as energon`; `megatron.energon.NAME` and `megatron.energon.MODULE.NAME` become `energon.NAME` and `energon.MODULE.NAME`.
 
 * **same**: the same name, parameters and meaning.
 * **differs**: the name and the parameters exist; the line says what is different.
@@ -116,7 +116,10 @@ def entry_of(name: str, data: dict[str, dict[str, Any]]) -> str | None:
     return max(fits, key=len, default=None)
 
 
-def lines_of(names: list[PublicName], data: dict[str, dict[str, Any]]) -> list[str]:
+def names_by_entry(
+    names: list[PublicName], data: dict[str, dict[str, Any]]
+) -> dict[str, list[PublicName]]:
+    """For each entry of the data the names that it is about."""
     used: dict[str, list[PublicName]] = {}
     missing = []
     for name in names:
@@ -128,7 +131,7 @@ def lines_of(names: list[PublicName], data: dict[str, dict[str, Any]]) -> list[s
     unused = [key for key in data if key not in used]
     if missing or unused:
         sys.exit(f"{DATA.name} lacks: {' '.join(missing)}\nnot in the package: {' '.join(unused)}")
-    return [line_of(key, used[key], data[key]) for key in used]
+    return used
 
 
 def line_of(key: str, names: list[PublicName], entry: dict[str, Any]) -> str:
@@ -155,8 +158,15 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, fail if it differs")
     options = parser.parse_args()
     version, files = read_package(options.package)
-    lines = lines_of(public_names(files), read_data())
-    text = HEAD.format(version=version) + "| name | | why, or how |\n|---|---|---|\n"
+    data = read_data()
+    used = names_by_entry(public_names(files), data)
+    lines = [line_of(key, used[key], data[key]) for key in used]
+    counts = dict.fromkeys(STATES, 0)
+    for key, about in used.items():
+        # A class that is absent counts once: its members need no reason of their own.
+        counts[data[key]["is"]] += len(about) if "*" in key else 1
+    head = HEAD.format(version=version, total=sum(counts.values()), **counts)
+    text = head + "| name | | why, or how |\n|---|---|---|\n"
     text += "\n".join(lines) + "\n"
     if options.check:
         if not DOCUMENT.exists() or DOCUMENT.read_text("utf-8") != text:

@@ -14,8 +14,6 @@
 namespace energon {
 namespace {
 
-constexpr int kFirstTurnedOrientation = 5;  // from here on they exchange the sides
-
 std::string name_of(const BucketSize& size) {
   return fmt::format("{}x{}", size.width, size.height);
 }
@@ -76,10 +74,9 @@ void check_steps(const BucketSize& bucket, const ImageBucketsOptions& options) {
 }
 
 BucketSize size_of_encoded(ByteView encoded, const ImageBucketsOptions& options) {
-  const ImageInfo info = probe_image(encoded, options.limits);
-  const bool is_turned = options.apply_orientation && info.orientation >= kFirstTurnedOrientation;
-  return is_turned ? BucketSize{.width = info.height, .height = info.width}
-                   : BucketSize{.width = info.width, .height = info.height};
+  const auto [width, height] =
+      decoded_size(probe_image(encoded, options.limits), options.apply_orientation);
+  return {.width = width, .height = height};
 }
 
 BucketSize size_of_tensor(const Tensor& tensor, bool has_channels_first) {

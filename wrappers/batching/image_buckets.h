@@ -46,7 +46,7 @@ struct ImageBucketsOptions {
   ImageTransformOptions image = {};
   /// Behind the crop, such as RandomHorizontalFlip and ColorJitter. Must not change the size.
   std::vector<ImageStep> more_steps = {};
-  /// Turns and mirrors encoded images as their orientation says.
+  /// Turns and mirrors encoded images by their EXIF orientation. TIFFs are turned in any case.
   bool apply_orientation = false;
   DecodeLimits limits = {};
 };

@@ -29,8 +29,8 @@ struct DataOptions {
   /// allocated for it.
   std::uint64_t max_sample_bytes = WebdatasetOptions{}.max_sample_bytes;
   /// Samples have the type and the fields that the dataset.yaml of their dataset says (sample_type
-  /// and field_map), and only the parts that these need are read. Datasets that say nothing, or
-  /// crude samples, give their parts, decoded.
+  /// and field_map). Other parts are dropped after the sample was read, which is done in one piece.
+  /// Datasets that say nothing, or crude samples, give their parts, decoded.
   bool typed = false;
   /// Functions for joins whose metadataset names a joiner, by the name of the class or function.
   /// For a class without an entry, the fields of all columns are merged, like Energon's

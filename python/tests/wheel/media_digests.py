@@ -19,8 +19,8 @@ from typing import Any
 LIST = pathlib.Path(__file__).with_suffix(".txt")
 IMAGES = {"gif", "jpg", "png", "tiff", "webp"}
 SOUND_AND_VIDEO = {"aac", "avi", "flac", "flv", "mkv", "mp3", "mp4", "ogg", "wav", "webm"}
-# Is refused: its frames have two sizes.
-REFUSED = {"two_sizes.mkv"}
+# Are refused: frames of two sizes, and samples of images below 0.
+REFUSED = {"two_sizes.mkv", "signed8.tiff", "signed16.tiff"}
 
 
 def media_files(folders: Iterable[pathlib.Path], kinds: set[str]) -> list[pathlib.Path]:

@@ -48,11 +48,6 @@ std::string image_of(ByteView input, bool is_mended) {
   return image;
 }
 
-bool is_turned(const ImageInfo& info, bool apply_orientation) {
-  constexpr int kFirstTurned = 5;
-  return apply_orientation && info.orientation >= kFirstTurned;
-}
-
 void check_whole(ByteView image, Choices& choices) {
   const auto names = image_mode_names();
   ImageOptions options = *image_options_of_mode(names[choices.below(names.size())]);
@@ -61,10 +56,10 @@ void check_whole(ByteView image, Choices& choices) {
   const ImageDecoder decoder(options);
   const TensorSpec spec = decoder.probe(image);
   const ImageInfo info = probe_image(image, kFuzzLimits);
-  const bool turned = is_turned(info, options.apply_orientation);
+  const ImageSize size = decoded_size(info, options.apply_orientation);
   const std::size_t row = options.layout == PixelLayout::kChannelsFirst ? 1 : 0;
-  require(spec.shape.at(row) == (turned ? info.width : info.height));
-  require(spec.shape.at(row + 1) == (turned ? info.height : info.width));
+  require(spec.shape.at(row) == size.height);
+  require(spec.shape.at(row + 1) == size.width);
   decode_checked(decoder, image, spec);
 }
 
@@ -113,9 +108,7 @@ void check_region(ByteView image, Choices& choices) {
   const std::size_t flags = choices.byte();
   const bool apply_orientation = (flags & 1) != 0;
   const bool is_small = (flags & 2) != 0;
-  const bool turned = is_turned(info, apply_orientation);
-  const std::int64_t width = turned ? info.height : info.width;
-  const std::int64_t height = turned ? info.width : info.height;
+  const auto [width, height] = decoded_size(info, apply_orientation);
   RegionRequest request;
   request.crop.x = share(width, choices.byte());
   request.crop.y = share(height, choices.byte());

@@ -88,10 +88,8 @@ void check_transformed(ByteView image, Choices& choices) {
                          {.apply_orientation = apply_orientation, .limits = kFuzzLimits});
   check_tensor(tensor);
   const ImageInfo info = probe_image(image, kFuzzLimits);
-  const bool turned = apply_orientation && info.orientation >= 5;
-  require(
-      tensor.shape ==
-      transform.output(turned ? info.height : info.width, turned ? info.width : info.height).shape);
+  const ImageSize size = decoded_size(info, apply_orientation);
+  require(tensor.shape == transform.output(size.width, size.height).shape);
   if (tensor.dtype == DType::kFloat32) {
     for (std::size_t at = 0; at < tensor.data.view.size(); at += sizeof(float)) {
       float level = 0;

@@ -85,8 +85,10 @@ TEST_CASE("a header that is cut anywhere is damaged, and never read beyond",
 TEST_CASE("what is no picture is said with its first bytes, another format is accepted",
           "[io][formats][media]") {
   CHECK_THAT(problem("jpg", std::string(40, '\0')),
-             Catch::Contains("is no JPEG image") && Catch::Contains("00 00 00 00"));
-  CHECK_THAT(problem("png", "<html>not found</html>"), Catch::Contains("is no PNG image"));
+             Catch::Contains("is not a JPEG image") && Catch::Contains("00 00 00 00"));
+  CHECK_THAT(problem("png", "<html>not found</html>"), Catch::Contains("is not a PNG image"));
+  CHECK(problem("jpg", "") == "is empty: it has 0 bytes, expected a JPEG image");
+  CHECK_THAT(problem("jpg", "ab"), Catch::EndsWith("begins with 61 62"));
   CHECK(problem("jpg", kPng) == "none");
   std::string flat = kPng;
   flat.replace(16, 4, 4, '\0');
@@ -115,5 +117,5 @@ TEST_CASE("lint parses JSON parts and reads media headers", "[io][formats][lint]
   CHECK_FALSE(lint_part("json", std::string(100'000, '[')).ok());
   const LintReport image = lint_part("seg.PNG", "no picture");
   REQUIRE(image.problems.size() == 1);
-  CHECK_THAT(image.problems[0].message, Catch::Contains("part 'seg.PNG' is no PNG image"));
+  CHECK_THAT(image.problems[0].message, Catch::Contains("part 'seg.PNG' is not a PNG image"));
 }

@@ -55,6 +55,48 @@ TEST_CASE("all samples of a sound are those of ffmpeg, without priming", "[media
   }
 }
 
+TEST_CASE("sound in Matroska begins where the same sound in MP4 begins", "[media][av]") {
+  struct DelayedSound {
+    const char* name;
+    std::int64_t samples;  // in Matroska, as FFmpeg 8.1 decodes them; MP4 keeps padding at the end
+  };
+  for (const auto& [name, samples] : {DelayedSound{"delay_aac", 13312},
+                                      {"delay_mp3", 13000},
+                                      {"delay_ac3", 13568},
+                                      {"delay_opus", 13000}}) {
+    const std::string matroska = std::string(name) + ".mkv";
+    const std::string mp4 = std::string(name) + ".mp4";
+    CAPTURE(name);
+    const AudioClip all = all_samples(matroska);
+    const AudioClip same = all_samples(mp4);
+    CHECK(all.samples.shape.at(1) == samples);
+    REQUIRE(all.samples.shape.at(1) <= same.samples.shape.at(1));
+    CHECK(is_part_of(all, same, 0));
+    CHECK(all.begin_seconds == 0);
+    CHECK(sound_of(matroska).audio_sample_count() == samples);
+    CHECK(sound_of(matroska).audio_duration_seconds() ==
+          Approx(static_cast<double>(samples) / all.sample_rate));
+    for (const AudioAccess access : {AudioAccess::kExact, AudioAccess::kFast}) {
+      AvDecoder decoder = sound_of(matroska, access);
+      AvDecoder other = sound_of(mp4, access);
+      for (const std::size_t place : scattered(23)) {
+        const double first = static_cast<double>(samples * static_cast<std::int64_t>(place) / 23);
+        CAPTURE(first);
+        const auto clip = audio_clip(decoder, {first, first + 499}, AudioUnit::kSamples);
+        const auto expected = audio_clip(other, {first, first + 499}, AudioUnit::kSamples);
+        REQUIRE((clip.has_value() && clip->samples.shape.at(1) == 500));
+        CHECK(is_part_of(*clip, access == AudioAccess::kExact ? same : *expected,
+                         access == AudioAccess::kExact ? static_cast<std::int64_t>(first) : 0));
+        const energon::ClipRange seconds = {first / all.sample_rate,
+                                            first / all.sample_rate + 0.01};
+        const auto timed = audio_clip(decoder, seconds, AudioUnit::kSeconds);
+        REQUIRE(timed.has_value());
+        CHECK(is_part_of(*timed, *audio_clip(other, seconds, AudioUnit::kSeconds), 0));
+      }
+    }
+  }
+}
+
 TEST_CASE("samples have the format of the codec", "[media][av]") {
   CHECK(all_samples("mono.wav").samples.dtype == DType::kInt16);
   CHECK(all_samples("stereo24.flac").samples.dtype == DType::kInt32);

@@ -4,7 +4,8 @@
 Needs ffmpeg (5.1.9 of Debian 12 made the stored ones: x264 core 164, x265, LAME 3.100, libopus,
 libvorbis, libvpx, libaom) and the Python package xxhash. Encoders of other versions make other files;
 the expectations are made from the files, so that they agree. With --keep the files are not made anew.
-With a folder behind it (--shared FOLDER) expected_shared.h is made from that folder instead.
+With a folder behind it (--shared FOLDER) expected_shared.h is made from that folder instead. With --delays only
+data/delay_* are made, which takes PyAV 18 (FFmpeg 8.1): older versions do not write the encoder's delay into Matroska.
 """
 import pathlib
 import subprocess
@@ -132,12 +133,36 @@ def two_sizes():
         (DATA / name).unlink()
 
 
+def delays():
+    """The same packets in Matroska and in MP4, of encoders that begin with samples that are not the sound's."""
+    import av
+    import numpy as np
+
+    for codec, name, rate, form in (("aac", "aac", 44100, "fltp"), ("libmp3lame", "mp3", 44100, "fltp"),
+                                    ("ac3", "ac3", 48000, "fltp"), ("libopus", "opus", 48000, "s16")):
+        time = np.arange(13000) / rate
+        wave = (0.5 * np.sin(2 * np.pi * (300 + 900 * time) * time))[None].astype(np.float32)
+        for suffix in ("mkv", "mp4"):
+            with av.open(str(DATA / f"delay_{name}.{suffix}"), "w") as file:
+                file.flags |= 0x400  # bitexact
+                stream = file.add_stream(codec, rate=rate, layout="mono")
+                stream.bit_rate = 64000 if codec == "ac3" else 24000
+                stream.codec_context.flags |= 1 << 23  # bitexact
+                frame = av.AudioFrame.from_ndarray((wave * 32767).astype(np.int16) if form == "s16" else wave,
+                                                   format=form, layout="mono")
+                frame.sample_rate, frame.pts = rate, 0
+                for packet in [*stream.encode(frame), *stream.encode(None)]:
+                    file.mux(packet)
+
+
 def write(path, text):
     path.write_text(text)
     subprocess.run(["clang-format-14", "-i", str(path)], check=True)
 
 
 def main():
+    if "--delays" in sys.argv:
+        return delays()
     if "--shared" in sys.argv:
         folder = pathlib.Path(sys.argv[sys.argv.index("--shared") + 1])
         only = [0, 1, 2, 17, 249, 250, 251, 500, 777, 1000, 1249, 1250, 1500, 1888, 1889, 1890]
@@ -154,7 +179,7 @@ def main():
         run("ffmpeg", "-v", "error", "-y", "-ss", "0.5", "-i", str(DATA / "h264_open_gop.mkv"), "-c",
             "copy", "-fflags", "+bitexact", str(DATA / "cut_open_gop.mkv"))
         two_sizes()
-    paths = sorted(path for path in DATA.iterdir() if path.name != "two_sizes.mkv")
+    paths = sorted(path for path in DATA.iterdir() if path.name != "two_sizes.mkv" and not path.name.startswith("delay_"))
     print(sum(path.stat().st_size for path in paths), "bytes")
     small = ", ".join(f"0x{value:016x}" for value in resized(DATA / "h264_aac.mp4", 20, 14))
     text = text_of(paths, "kTinyFiles").replace("}  // namespace", "// h264_aac.mp4, 20 x 14 pixels.\n"

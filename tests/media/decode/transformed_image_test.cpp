@@ -25,9 +25,9 @@ using energon::testing::image_file;
 
 // Of every format and kind of storage; 45 x 37 pixels or 37 x 45.
 const std::vector<std::string> kFiles = {
-    "420.jpg",        "444.jpg",    "progressive.jpg", "exif6.jpg", "gray.jpg",   "rgb8.png",
-    "interlaced.png", "exif6.png",  "rgba8.png",       "rgb16.png", "lossy.webp", "exif5.webp",
-    "local.gif",      "global.gif", "rgb8.tiff",       "tiles.tiff"};
+    "420.jpg",        "444.jpg",    "progressive.jpg", "exif6.jpg",  "gray.jpg",   "rgb8.png",
+    "interlaced.png", "exif6.png",  "rgba8.png",       "rgb16.png",  "lossy.webp", "exif5.webp",
+    "local.gif",      "global.gif", "rgb8.tiff",       "tiles.tiff", "turned.tiff"};
 
 std::vector<ImageStep> random_crop_steps() {
   return {energon::RandomResizedCrop{.width = 11, .height = 9}, energon::RandomHorizontalFlip{},

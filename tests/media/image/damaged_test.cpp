@@ -95,9 +95,9 @@ TEST_CASE("messages have the words of the codec and the place", "[media][image]"
 }
 
 TEST_CASE("what is no image, or of another kind, says so", "[media][image]") {
-  CHECK(failure_of("") == "0 bytes that begin with nothing are no JPEG, PNG, WebP, GIF or TIFF");
+  CHECK(failure_of("") == "the image is empty: it has 0 bytes");
   CHECK(failure_of("<html>") ==
-        "6 bytes that begin with 3c 68 74 6d 6c 3e are no JPEG, PNG, WebP, GIF or TIFF");
+        "6 bytes that begin with 3c 68 74 6d 6c 3e are not a JPEG, PNG, WebP, GIF or TIFF");
   CHECK(failure_of("BM123456", ErrorCode::kUnsupported) ==
         "BMP images are not read; convert it to JPEG, PNG, WebP, GIF or TIFF");
   const std::string heic = std::string("\0\0\0\x18", 4) + "ftypheic";

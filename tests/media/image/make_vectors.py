@@ -2,8 +2,9 @@
 """Makes data/* and vectors.h: small images of all kinds, and hashes of the pixels they must give.
 
 Needs Pillow, numpy and xxhash; cjpeg and djpeg of libjpeg-turbo, dwebp of libwebp, pngtopnm of netpbm.
-Pixels of lossless files are those that were put in. Those of lossy files are what djpeg and dwebp give, or
-Pillow for CMYK. Usage: make_vectors.py [folder of photographs], which have their hashes in the header only.
+Pixels of lossless files are those that were put in; TIFFs are turned, and colors divided by associated alpha, as Pillow does.
+Those of lossy files are what djpeg and dwebp give, or Pillow for CMYK.
+Usage: make_vectors.py [folder of photographs], which have their hashes in the header only.
 """
 
 import io
@@ -86,10 +87,13 @@ def hash_of(pixels):
 
 
 def vector(name, data, pixels, gray=None, orientation=1, frames=1):
-    """pixels: as stored, uint8 or uint16, (height, width, channels)."""
+    """pixels: as stored, uint8 or uint16, (height, width, channels). The hashes of a TIFF are those of the turned pixels."""
     if data is not None:
         (DATA / name).write_bytes(data)
     height, width, channels = pixels.shape
+    if name.endswith(".tiff"):
+        pixels = {1: pixels, 6: np.rot90(pixels, -1), 8: np.rot90(pixels)}[orientation]
+        assert orientation == 1 or (pixels == np.asarray(Image.open(io.BytesIO(data)))).all()
     bits = 8 * pixels.itemsize
     floats = pixels.astype(np.float32) / np.float32(255 if bits == 8 else 65535)
     gray = to_8(to_gray(pixels)) if gray is None else gray
@@ -294,6 +298,15 @@ def make_tiff():
     vector("tiles_separate16.tiff", tiff_of(q, 16, 2, tile=16, separate=True, deflate=True), q)
     vector("separate.tiff", tiff_of(p, 8, 2, separate=True, lines=13), p)
     vector("rgbx.tiff", tiff_of(pattern(4), 8, 2, alpha=0), p)
+    vector("turned.tiff", tiff_of(p, 8, 2, tile=16, extra={274: (3, [6])}), p, orientation=6)
+    make_multiplied_tiff()
+    # Not read: numbers below 0 are no levels.
+    for bits in (8, 16):
+        data = tiff_of(pattern(1, bits), bits, 1, extra={339: (3, [2])}, tile=16)
+        (DATA / f"signed{bits}.tiff").write_bytes(data)
+    # L*a*b*, whose conversion is libtiff's own: tiles must have the pixels of strips.
+    (DATA / "lab.tiff").write_bytes(tiff_of(p, 8, 8))
+    (DATA / "lab_tiles.tiff").write_bytes(tiff_of(p, 8, 8, tile=16))
     for bits in (1, 4, 8, 16):
         g = pattern(1, bits)
         most = (1 << bits) - 1
@@ -316,6 +329,22 @@ def make_tiff():
     # Not to be compared: libtiff's conversion of CMYK differs from Pillow's. (255 - C) * (255 - K) / 255.
     cmyk = pattern(4).astype(int)
     vector("cmyk.tiff", tiff_of(pattern(4), 8, 5), ((255 - cmyk[..., :3]) * (255 - cmyk[..., 3:]) // 255).astype(np.uint8))
+
+
+def make_multiplied_tiff():
+    """Associated alpha: 0 and 255 too, and colors above alpha."""
+    for channels, name, photometric in ((2, "la", 1), (4, "rgba", 2)):
+        for bits in (8, 16):
+            most = (1 << bits) - 1
+            p = pattern(channels, bits)
+            p[0, :5, -1], p[1, :5, -1] = 0, most
+            alpha = p[..., -1:].astype(np.uint64)
+            colors = np.minimum(p[..., :-1].astype(np.uint64) * most // np.maximum(alpha, 1), most)
+            divided = np.concatenate([np.where(alpha == 0, 0, colors), alpha], -1).astype(p.dtype)
+            data = tiff_of(p, bits, photometric, alpha=1, separate=bits == 16, deflate=bits == 16)
+            if (channels, bits) == (4, 8):
+                assert (divided == np.asarray(Image.open(io.BytesIO(data)))).all()
+            vector(f"multiplied_{name}{bits}.tiff", data, divided)
 
 
 # JPEG
@@ -422,7 +451,7 @@ def write_header():
              "// channels last. Lossy ones: djpeg of libjpeg-turbo 2.1.5, dwebp of libwebp 1.2.4, pngtopnm of netpbm 11.1;",
              f"// {tools}.", "", "#pragma once", "", "#include <cstdint>", "", "namespace energon::testing {", "",
              "struct ImageVector {", "  const char* name;", "  int width, height, channels, bits, orientation, frames;",
-             "  std::uint64_t rgb8;      // uint8, RGB", "  std::uint64_t stored8;   // uint8, channels as stored",
+             "  std::uint64_t rgb8;      // uint8, RGB; of a TIFF, turned", "  std::uint64_t stored8;   // uint8, channels as stored",
              "  std::uint64_t gray8;     // uint8, one channel", "  std::uint64_t stored_f;  // float32, channels as stored",
              "};", ""]
     for title, there in (("kImageVectors", True), ("kPhotographs", False)):

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -21,6 +23,23 @@ using energon::testing::error_of;
 using energon::testing::image_file;
 
 }  // namespace
+
+TEST_CASE("TIFFs of signed samples are refused, with their kind and what to do", "[media][image]") {
+  for (const auto& [name, bits] : {std::pair("signed8.tiff", 8), std::pair("signed16.tiff", 16)}) {
+    CAPTURE(name);
+    const std::string tiff = image_file(name);
+    CHECK_THAT(error_of([&] { energon::testing::decoded(tiff, {}); }, ErrorCode::kUnsupported),
+               Catch::Contains("signed samples of " + std::to_string(bits) + " bits") &&
+                   Catch::Contains("SampleFormat is 2") && Catch::Contains(".npy"));
+  }
+}
+
+TEST_CASE("tiles that libtiff converts have the pixels of strips", "[media][image]") {
+  const energon::ImageOptions options{.dtype = DType::kUInt8};
+  const std::string strips = energon::testing::decoded(image_file("lab.tiff"), options);
+  CHECK(std::count(strips.begin(), strips.end(), strips.front()) < 300);  // not all of one color
+  CHECK(energon::testing::decoded(image_file("lab_tiles.tiff"), options) == strips);
+}
 
 TEST_CASE("Energon's names of modes give dtype, layout and channels", "[media][image]") {
   struct Mode {

@@ -6,7 +6,10 @@
 #include <catch2/catch.hpp>
 
 #include "media/image/image_decoder.h"
+#include "media/image/image_info.h"
+#include "media/image/image_region.h"
 #include "media/image/row_writer.h"
+#include "media/metadata/image_metadata.h"
 #include "tests/media/image/image_file.h"
 
 namespace {
@@ -68,6 +71,16 @@ int orientation_of(const std::string& bytes) {
   return energon::exif_orientation(energon::as_bytes(bytes));
 }
 
+// bigtiff.tiff with another value of its tag Orientation.
+std::string tiff_with(int orientation) {
+  std::string tiff = image_file("bigtiff.tiff");
+  const std::string tag("\x12\x01\x03\0\x01\0\0\0\0\0\0\0", 12);
+  const std::size_t place = tiff.find(tag) + tag.size();
+  REQUIRE(tiff.at(place) == 8);
+  tiff[place] = static_cast<char>(orientation);
+  return tiff;
+}
+
 }  // namespace
 
 TEST_CASE("the eight orientations are those of EXIF", "[media][image]") {
@@ -105,13 +118,55 @@ TEST_CASE("images are turned in all layouts when it is asked for", "[media][imag
 }
 
 TEST_CASE("orientations of other formats and depths are applied too", "[media][image]") {
-  for (const auto& [name, orientation] :
-       {std::pair("exif6.png", 6), std::pair("exif5.webp", 5), std::pair("bigtiff.tiff", 8)}) {
+  for (const auto& [name, orientation] : {std::pair("exif6.png", 6), std::pair("exif5.webp", 5)}) {
     INFO(name);
     ImageOptions options{.layout = PixelLayout::kChannelsLast};
     const std::string stored = decoded(image_file(name), options);
     options.apply_orientation = true;
     CHECK(decoded(image_file(name), options) == oriented(stored, 19, 13, 12, orientation));
+  }
+}
+
+TEST_CASE("a TIFF is turned always, wherever its size is told", "[media][image]") {
+  const std::string stored = decoded(tiff_with(1), {.layout = PixelLayout::kChannelsLast});
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const std::string tiff = tiff_with(orientation);
+    const energon::ByteView bytes = energon::as_bytes(tiff);
+    const auto [width, height] = orientation >= 5 ? std::pair(13, 19) : std::pair(19, 13);
+    for (const bool apply : {false, true}) {
+      CAPTURE(apply);
+      const ImageOptions options{.layout = PixelLayout::kChannelsLast, .apply_orientation = apply};
+      CHECK(decoded(tiff, options) == oriented(stored, 19, 13, 12, orientation));
+      CHECK(energon::ImageDecoder(options).probe(bytes).shape ==
+            std::vector<std::int64_t>{height, width, 3});
+      const energon::ImageSize size = energon::decoded_size(energon::probe_image(bytes), apply);
+      CHECK((size.width == width && size.height == height));
+    }
+    const energon::MediaMetadata metadata = energon::read_image_metadata(bytes);
+    CHECK((metadata.width == width && metadata.height == height));
+  }
+}
+
+TEST_CASE("a crop of a TIFF is that of the turned image", "[media][image]") {
+  const ImageOptions options{.layout = PixelLayout::kChannelsLast, .dtype = DType::kUInt8};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const std::string tiff = tiff_with(orientation);
+    const std::string whole = decoded(tiff, options);
+    const std::size_t width = orientation >= 5 ? 13 : 19;
+    const energon::DecodedRegion region = energon::decode_region(
+        energon::as_bytes(tiff), {.crop = {.x = 4, .y = 5, .width = 7, .height = 6}},
+        energon::ImageChannels::kRgb, false, {}, energon::heap_memory());
+    const auto x = static_cast<std::size_t>(region.box.x);
+    const auto y = static_cast<std::size_t>(region.box.y);
+    CHECK((region.box.width == 7 && region.box.height == 6));
+    for (std::size_t row = 0; row < 6; ++row) {
+      CAPTURE(row);
+      const std::string_view pixels = energon::as_text(region.pixels.bytes);
+      CHECK(pixels.substr(((y + row) * static_cast<std::size_t>(region.width) + x) * 3, 21) ==
+            whole.substr(((5 + row) * width + 4) * 3, 21));
+    }
   }
 }
 

@@ -11,7 +11,7 @@ namespace energon::testing {
 struct ImageVector {
   const char* name;
   int width, height, channels, bits, orientation, frames;
-  std::uint64_t rgb8;      // uint8, RGB
+  std::uint64_t rgb8;      // uint8, RGB; of a TIFF, turned
   std::uint64_t stored8;   // uint8, channels as stored
   std::uint64_t gray8;     // uint8, one channel
   std::uint64_t stored_f;  // float32, channels as stored
@@ -84,8 +84,8 @@ inline constexpr ImageVector kImageVectors[] = {
      0x5f42ec7add7ac4b6},
     {"big_endian.tiff", 19, 13, 3, 16, 1, 1, 0xc9f7ccdc0687b5f6, 0xc9f7ccdc0687b5f6,
      0x12f741b61057c14b, 0xce5057f03605c239},
-    {"bigtiff.tiff", 19, 13, 3, 8, 8, 1, 0xb08bb47d065388b9, 0xb08bb47d065388b9, 0xb8fbc11e5b9a526a,
-     0x11e129883719bfba},
+    {"bigtiff.tiff", 19, 13, 3, 8, 8, 1, 0x6ec7c4091619af2c, 0x6ec7c4091619af2c, 0x72951a14136a3b70,
+     0x96b683697be9192d},
     {"tiles.tiff", 19, 13, 3, 8, 1, 1, 0xb08bb47d065388b9, 0xb08bb47d065388b9, 0xb8fbc11e5b9a526a,
      0x11e129883719bfba},
     {"tiles_separate16.tiff", 19, 13, 3, 16, 1, 1, 0xc9f7ccdc0687b5f6, 0xc9f7ccdc0687b5f6,
@@ -94,6 +94,16 @@ inline constexpr ImageVector kImageVectors[] = {
      0xb8fbc11e5b9a526a, 0x11e129883719bfba},
     {"rgbx.tiff", 19, 13, 3, 8, 1, 1, 0xb08bb47d065388b9, 0xb08bb47d065388b9, 0xb8fbc11e5b9a526a,
      0x11e129883719bfba},
+    {"turned.tiff", 19, 13, 3, 8, 6, 1, 0x9b218192a67869be, 0x9b218192a67869be, 0x06e558ae2930ad75,
+     0x83bef27416b1b5d1},
+    {"multiplied_la8.tiff", 19, 13, 2, 8, 1, 1, 0x26b74b0fdc2d9cd0, 0xe16db7c7222684a4,
+     0xa1f431809ccab11d, 0x2a72fcc267026c3e},
+    {"multiplied_la16.tiff", 19, 13, 2, 16, 1, 1, 0xacc31ad4dd583ee3, 0xb6e52e24145b99cc,
+     0xd871a95c0196507c, 0xecea449da839e19d},
+    {"multiplied_rgba8.tiff", 19, 13, 4, 8, 1, 1, 0x706726a92e757dba, 0x81ae03c8579568db,
+     0xad81d10646928b58, 0x63e23736d83e104c},
+    {"multiplied_rgba16.tiff", 19, 13, 4, 16, 1, 1, 0x751c3f8f04fb89bd, 0xdcb90eaa357cda83,
+     0xed266c237c1ee0ae, 0xadaee9dfe71218a7},
     {"white1.tiff", 19, 13, 1, 8, 1, 1, 0xb5c05fb3e0e14d62, 0x02039a0111d3fc4a, 0x02039a0111d3fc4a,
      0xb98607c1a7e09b08},
     {"white4.tiff", 19, 13, 1, 8, 1, 1, 0x474dba4f1b7e95a3, 0x6cf9c2bec7cbfbc4, 0x6cf9c2bec7cbfbc4,

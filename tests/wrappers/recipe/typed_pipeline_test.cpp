@@ -85,7 +85,7 @@ TEST_CASE("a pipeline makes the samples that dataset.yaml describes", "[wrappers
   CHECK(bytes.at(1).tensor("image").shape == std::vector<std::int64_t>{1, 2, 3});
 }
 
-TEST_CASE("typed samples read only the parts that they need", "[wrappers][typed]") {
+TEST_CASE("typed samples keep only the parts that they need", "[wrappers][typed]") {
   const TempDir folder;
   write_captions(folder, "ds", 2, kCaptionsYaml);
   const auto data = energon::open_data(folder.file("ds"), kTyped);
