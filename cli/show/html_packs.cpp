@@ -66,8 +66,11 @@ std::string packs_html(const std::vector<PackedLength>& samples, std::int64_t ma
     lengths.push_back(sample_of_length(sample.length));
     sum += sample.length;
   }
+  const CallResources resources;
+  const RestoreKey key;
+  CallContext context(resources, key, 0);  // of no use to pack_by_length()
   const auto packs = pack_by_length(
-      [](const Sample& sample) { return sample.integer(kLengthField); }, max_length)(lengths);
+      [](const Sample& sample) { return sample.integer(kLengthField); }, max_length)(lengths, context);
   const auto count = static_cast<std::int64_t>(packs.size());
   std::string html = fmt::format(
       "<section class=\"packs\"><h2>Packs</h2><p>{} in {} of {} {}: {:.1f} % full</p>\n<ol>\n",
