@@ -16,8 +16,8 @@ std::string path_of_class(nanobind::handle object);
 
 /// What makes up an object with fields: a dataclass or a named tuple.
 struct ObjectParts {
-  nanobind::object names;         ///< of its fields and other attributes
-  bool has_undeclared = false;    ///< attributes that its class does not declare
+  nanobind::object names;       ///< of its fields and other attributes
+  bool has_undeclared = false;  ///< attributes that its class does not declare
 };
 
 /// The parts of `object` if they are all of it; nothing for an object of another kind, and for one

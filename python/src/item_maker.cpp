@@ -60,8 +60,8 @@ bool keeps_origin(nb::handle object) {
   return nb::isinstance(object, types.get());
 }
 
-// Lets the object tell where it came from; objects of other classes stay as they are. The last step,
-// so that nothing is lost if one before it is interrupted and all are done again.
+// Lets the object tell where it came from; objects of other classes stay as they are. The last
+// step, so that nothing is lost if one before it is interrupted and all are done again.
 template <class Item>
 void set_origin(nb::handle object, Item&& item, bool is_batch) {
   static constinit InternedName name("_origin");
@@ -152,8 +152,7 @@ nb::object set_keys(const Value& value, const Sample& item, TensorKind tensors) 
 
 // What a function returned, or a batch function of the core made of such: an object of the class at
 // `path`.
-nb::object object_of(std::string_view path, const Sample& item, bool is_batch,
-                     TensorKind tensors) {
+nb::object object_of(std::string_view path, const Sample& item, bool is_batch, TensorKind tensors) {
   nb::dict fields;
   nb::dict origins;
   for (const auto& [name, value] : std::span(item.fields).subspan(1)) {

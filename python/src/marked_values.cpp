@@ -21,10 +21,15 @@ std::string drawn_name() {
 std::string class_for_messages(const Sample& sample) {
   if (const std::string* path = class_of(sample.fields)) {
     const std::string whole = path->substr(0, path->find('@'));  // without an address
-    return whole.starts_with("builtins:") ? whole.substr(9) : whole;
+    return "a " + (whole.starts_with("builtins:") ? whole.substr(9) : whole);
   }
   const Value* value = sample.find(kWhole);
-  return value == nullptr ? "a sample as it was read" : describe(*value);
+  if (value == nullptr) {
+    return "a sample as it was read";
+  }
+  const auto* tuple = std::get_if<Tuple>(&value->base());
+  return tuple != nullptr && kind_of_sealed(*tuple) != nullptr ? "an object without fields"
+                                                               : describe(*value);
 }
 
 bool are_of_one_class(const Mapping& one, const Mapping& other) {
@@ -44,8 +49,8 @@ void check_classes(std::span<const Sample> samples) {
     return sample.keys.empty() ? std::string() : printable(sample.keys.front());
   };
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the standard batch needs samples of one class: sample '{}' is a {}, "
-                          "sample '{}' a {}; return one class from your function, or override "
+              fmt::format("the standard batch needs samples of one class: sample '{}' is {}, "
+                          "sample '{}' is {}; return one class from your function, or override "
                           "batch() of the task encoder",
                           key_of(samples.front()), class_for_messages(samples.front()),
                           key_of(*other), class_for_messages(*other)));
@@ -55,9 +60,8 @@ Value* find_value(Mapping& fields, std::size_t place, std::string_view name) {
   if (place < fields.size() && fields[place].first == name) {
     return &fields[place].second;
   }
-  const auto found = std::ranges::find_if(fields, [&](const auto& entry) {
-    return entry.first == name;
-  });
+  const auto found =
+      std::ranges::find_if(fields, [&](const auto& entry) { return entry.first == name; });
   return found == fields.end() ? nullptr : &found->second;
 }
 

@@ -1,8 +1,8 @@
 // How values that only Python has are written as values of the core.
 //
-// An object with fields (a dataclass, a dict, a named tuple) is a mapping that begins with the field
-// marks::name(), whose text is its class: "module:Name". A batch function of the core batches such
-// mappings field by field: the mark is then a list of texts.
+// An object with fields (a dataclass, a dict, a named tuple) is a mapping that begins with the
+// field marks::name(), whose text is its class: "module:Name". A batch function of the core batches
+// such mappings field by field: the mark is then a list of texts.
 //
 // Other objects are sealed: a tuple that begins with marks::name() and a kind. Batch functions take
 // a tuple as one value.

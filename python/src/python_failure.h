@@ -13,8 +13,8 @@ namespace energon::python {
 
 /// Throws what `raised`, the exception of a function of the user, is for a pipeline: SkipSample;
 /// FatalSampleError for what no policy may skip (KeyboardInterrupt, SystemExit and others that are
-/// not an Exception; FatalSampleError; mistakes such as ImportError); else Error. The text has type and text of the
-/// exception, the detail the exception itself. Requires: the GIL.
+/// not an Exception; FatalSampleError; mistakes such as ImportError); else Error. The text has type
+/// and text of the exception, the detail the exception itself. Requires: the GIL.
 [[noreturn]] void throw_failure(nanobind::python_error& raised);
 
 /// Raises again what interrupted a function in this thread since the last call, such as

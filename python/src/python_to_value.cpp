@@ -26,9 +26,10 @@ namespace {
 // The class that is made again of the fields of `object`: its own, or dict if that is not possible.
 std::string class_of_fields(nb::handle object) {
   PyTypeObject* const type = Py_TYPE(object.ptr());
-  const bool keeps_class = PyDict_Check(object.ptr())
-                               ? is_made_of_fields(object)
-                               : PyTuple_Check(object.ptr()) || type->tp_new == PyBaseObject_Type.tp_new;
+  const bool keeps_class =
+      PyDict_Check(object.ptr())
+          ? is_made_of_fields(object)
+          : PyTuple_Check(object.ptr()) || type->tp_new == PyBaseObject_Type.tp_new;
   return keeps_class ? path_of_class(object) : std::string(marks::kDictClass);
 }
 

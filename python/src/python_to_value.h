@@ -35,8 +35,8 @@ class ValueReader {
   /// The fields of what a function returned: a dict, a dataclass, a Sample or Batch, a named tuple.
   /// Anything else is the field marks::kWhole, and so is an object whose fields are not all of it
   /// if it goes to the trainer. The values of `__restore_key__`, `__subflavors__` and
-  /// `__sources__` are null: the stage sets them. So is `__key__`, unless it is set and differs from
-  /// `keys`, those of the item.
+  /// `__sources__` are null: the stage sets them. So is `__key__`, unless it is set and differs
+  /// from `keys`, those of the item.
   Mapping read_fields(nanobind::handle object, const Keys& keys);
 
  private:

@@ -112,8 +112,7 @@ PackSelector::Selection PackSelector::select(std::vector<Sample>& samples, std::
 
 PackSelector::Selection PackSelector::call_select(const std::vector<Sample>& samples,
                                                   std::int64_t number) const {
-  const RestoreKey key =
-      RestoreKey::around(Stage::kPacking, {number}, samples.front().restore_key);
+  const RestoreKey key = RestoreKey::around(Stage::kPacking, {number}, samples.front().restore_key);
   CallContext context(resources_, key, number);
   if (const auto* parts = std::get_if<SelectPartsFunction>(&options_.select)) {
     return (*parts)(samples, context);

@@ -133,7 +133,8 @@ TEST_CASE("a sample that cannot be rebuilt, and one that cannot be read, lose no
   CHECK(epoch_numbers(*stream) == Batches(expected.begin() + 1, expected.end()));
 }
 
-TEST_CASE("a criterion draws the same random numbers again", "[wrappers][group_batch][conformance]") {
+TEST_CASE("a criterion draws the same random numbers again",
+          "[wrappers][group_batch][conformance]") {
   NumberedStream samples;
   energon::testing::check_conformance<Dataset>(
       [&] {
@@ -144,11 +145,11 @@ TEST_CASE("a criterion draws the same random numbers again", "[wrappers][group_b
       },
       40);
   std::set<std::int64_t> drawn;
-  const auto stream = groups(
-      samples.in_order(), {.criterion = [&drawn](const Sample&, energon::CallContext& context) {
-        drawn.insert(context.rng().integer(1'000'000'000));
-        return BatchGroup{"all"};
-      }});
+  const auto stream = groups(samples.in_order(),
+                             {.criterion = [&drawn](const Sample&, energon::CallContext& context) {
+                               drawn.insert(context.rng().integer(1'000'000'000));
+                               return BatchGroup{"all"};
+                             }});
   epoch_numbers(*stream);
   CHECK(drawn.size() == 55);  // each sample has its own
   stream->next_epoch();

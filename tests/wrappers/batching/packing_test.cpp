@@ -1,5 +1,6 @@
 #include "wrappers/batching/packing.h"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
