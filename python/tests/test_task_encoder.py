@@ -361,18 +361,20 @@ def test_restored_batches_have_the_same_random_numbers(texts: str, num_workers: 
             assert numpy.array_equal(again["drawn"], batch["drawn"])
 
 
-class DrawsGroups(Numbers):
+class DrawsGroups(energon.DefaultTaskEncoder):
+    """No function before it is seeded."""
+
     def batch_group_criterion(self, sample: Any) -> Any:
         return random.randrange(3), None
 
 
-class DrawsPacks(Packs):
+class DrawsPacks(energon.DefaultTaskEncoder):
     def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
         numpy.random.shuffle(samples)
         return [samples[i : i + 3] for i in range(0, len(samples), 3)]
 
     def pack_selected_samples(self, samples: list[Any]) -> Any:
-        return {"number": [sample["number"] for sample in samples]}
+        return {"txt": [sample["txt"] for sample in samples]}
 
 
 @pytest.mark.parametrize("encoder, packing", [(DrawsGroups(), None), (DrawsPacks(), 10)])
@@ -385,7 +387,7 @@ def test_groups_and_packs_draw_the_same_again(
             packing_buffer_size=packing, repeat=False, **more)  # fmt: skip
 
     def numbers(batches: list[Any]) -> list[Any]:
-        return [numpy.asarray(batch["number"], object).tolist() for batch in batches]
+        return [batch["txt"] for batch in batches]
 
     with made() as loader:
         whole = numbers(list(loader)) + numbers(list(loader))

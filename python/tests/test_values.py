@@ -342,15 +342,6 @@ def test_fields_of_several_classes_are_listed(texts: str, num_workers: int) -> N
     assert energon.generic_batch(inner) == {"v": {"w": batch["v"]["w"][:2]}}
 
 
-def test_errors_do_not_show_the_mark_of_classes(texts: str, num_workers: int) -> None:
-    def odd(number: int) -> Any:
-        return {"v": Note("n", 1)} if number % 2 else {"w": {1}}
-
-    with pytest.raises(energon.InvalidArgumentError, match="part 'w' is missing|part 'v'") as raised:
-        batch_of(texts, odd, num_workers)
-    assert "__class__" not in str(raised.value)
-
-
 def test_native_batches_of_dicts_are_dicts_with_attributes(texts: str, num_workers: int) -> None:
     with loader_of(
         texts, Encodes(lambda n: {"n": n, "keys": str(n)}), num_workers=num_workers, training=True
