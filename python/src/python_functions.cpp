@@ -159,22 +159,24 @@ BatchGenerator batch_generator(const PythonFunction& function, Items items) {
 // Energon's function returns lists of samples; the core wants their positions. The function may
 // return the samples that it got, or their positions.
 SelectFunction select_function(const PythonFunction& function, Items items) {
-  return
-      [function, items = std::move(items)](std::span<const Sample> samples, CallContext& context) {
-        return call_python([&] {
-          seed_random(function, context.rng());
-          static constinit PackageAttribute positions_of("_values", "positions_of");
-          const nb::list list = items_of(samples, *items);
-          std::vector<std::vector<std::size_t>> packs;
-          for (const nb::handle pack : nb::object(positions_of(list, function.callable(list)))) {
-            std::vector<std::size_t>& positions = packs.emplace_back();
-            for (const nb::handle position : pack) {
-              positions.push_back(nb::cast<std::size_t>(position));
-            }
-          }
-          return packs;
-        });
-      };
+  return [function, items = std::move(items)](std::span<const Sample> samples,
+                                              CallContext& context) {
+    return call_python([&] {
+      seed_random(function, context.rng());
+      static constinit PackageAttribute positions_of("_values", "positions_of");
+      const nb::list list = items_of(samples, *items);
+      std::vector<std::vector<std::size_t>> packs;
+      // The function may sort its list in place.
+      const nb::list given = nb::steal<nb::list>(PyList_GetSlice(list.ptr(), 0, PY_SSIZE_T_MAX));
+      for (const nb::handle pack : nb::object(positions_of(list, function.callable(given)))) {
+        std::vector<std::size_t>& positions = packs.emplace_back();
+        for (const nb::handle position : pack) {
+          positions.push_back(nb::cast<std::size_t>(position));
+        }
+      }
+      return packs;
+    });
+  };
 }
 
 GroupFunction group_function(const PythonFunction& function, Items items) {

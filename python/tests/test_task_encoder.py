@@ -381,10 +381,12 @@ class DrawsPacks(energon.DefaultTaskEncoder):
 def test_groups_and_packs_draw_the_same_again(
     texts: str, num_workers: int, encoder: Any, packing: Any
 ) -> None:
-    def made(**more: Any) -> Any:
+    def made() -> Any:
+        random.seed()
+        numpy.random.seed()
         return loader_of(
             texts, encoder, num_workers=num_workers, training=True, batch_size=3,
-            packing_buffer_size=packing, repeat=False, **more)  # fmt: skip
+            packing_buffer_size=packing, repeat=False)  # fmt: skip
 
     def numbers(batches: list[Any]) -> list[Any]:
         return [batch["txt"] for batch in batches]
@@ -492,6 +494,17 @@ def test_packs_of_samples_that_are_integers(texts: str, num_workers: int) -> Non
     assert packs[0] == [5] * 3 and sum(packs, []) == [5] * 60
     with pytest.raises(ValueError, match="samples that it was given.*not new ones: int 100000"):
         packs_of(texts, lambda n: n, lambda samples: [[samples[0] + 10**5]], num_workers)
+
+
+def test_a_selection_may_sort_its_list(texts: str, num_workers: int) -> None:
+    def select(samples: list[Any]) -> Any:
+        samples.sort(key=lambda sample: -sample["n"])
+        return [samples[i : i + 4] for i in range(0, len(samples), 4)]
+
+    packs = packs_of(texts, lambda n: {"n": n}, select, num_workers)
+    assert [sample["n"] for sample in packs[0]] == [19, 18, 17, 16]
+    for pack in packs:
+        assert [sample["n"] for sample in pack] == sorted((s["n"] for s in pack), reverse=True)
 
 
 def test_packs_by_positions(texts: str, num_workers: int) -> None:
