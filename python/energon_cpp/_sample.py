@@ -327,8 +327,10 @@ def field_names(value: Any) -> tuple[str, ...]:
 
 
 _is_made: dict[type, bool] = {}
-_PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
-_PICKLING += ("__getnewargs__", "__getnewargs_ex__")
+_PICKLING = [
+    *("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
+    *("__getnewargs__", "__getnewargs_ex__"),
+]
 
 
 def _is_class_made_of_fields(kind: Any) -> bool:
@@ -368,7 +370,8 @@ def is_made_of_fields(value: Any) -> bool:
     kind = type(value)
     if kind not in _is_made:
         _is_made[kind] = _is_class_made_of_fields(kind)
-    return _is_made[kind] and not (isinstance(value, (dict, tuple)) and getattr(value, "__dict__", ()))
+    has_hidden = isinstance(value, (dict, tuple)) and bool(getattr(value, "__dict__", None))
+    return _is_made[kind] and not has_hidden
 
 
 def parts_of(value: Any) -> tuple[tuple[str, ...], bool] | None:

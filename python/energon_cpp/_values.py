@@ -201,7 +201,7 @@ def group_text(key: Any) -> str:
     """A text for the group, as states have it: equal for keys that are equal as keys of a dict, in
     every run. A str is its own text, unless it could be the text of another key. TypeError for keys
     that cannot be told apart in another process."""
-    if isinstance(key, str) and type(key).__eq__ is str.__eq__:
+    if isinstance(key, str) and _compares_as(key, str):
         text = str.__str__(key)
         if text not in _texts_of_str:
             if len(_texts_of_str) > 1 << 16:
@@ -209,6 +209,11 @@ def group_text(key: Any) -> str:
             _texts_of_str[text] = repr(text) if _is_ambiguous(text) else text
         return _texts_of_str[text]
     return _literal(key)
+
+
+def _compares_as(key: Any, base: Any) -> bool:
+    """Whether the class of `key`, derived from `base`, keeps its equality."""
+    return bool(type(key).__eq__ is base.__eq__)
 
 
 def _is_ambiguous(text: str) -> bool:
@@ -231,28 +236,27 @@ def _literal(key: Any) -> str:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(key, numpy.generic):
         key = key.item()
-    kind = type(key)
-    if isinstance(key, str) and kind.__eq__ is str.__eq__:
+    if isinstance(key, str) and _compares_as(key, str):
         return repr(str.__str__(key))
-    if isinstance(key, int) and kind.__eq__ is int.__eq__:
+    if isinstance(key, int) and _compares_as(key, int):
         return int.__repr__(int(key))
-    if isinstance(key, float) and kind.__eq__ is float.__eq__:
+    if isinstance(key, float) and _compares_as(key, float):
         if key != key:
             raise TypeError("batch_group_criterion returned nan as a group, which is equal to none")
         text = int.__repr__(int(key)) if key.is_integer() else float.__repr__(key)
         return text.replace("inf", "1e999")  # the literal
-    if isinstance(key, bytes) and kind.__eq__ is bytes.__eq__:
+    if isinstance(key, bytes) and _compares_as(key, bytes):
         return bytes.__repr__(key)
-    if isinstance(key, tuple) and kind.__eq__ is tuple.__eq__:
+    if isinstance(key, tuple) and _compares_as(key, tuple):
         inner = [_literal(part) for part in key]
         return f"({inner[0]},)" if len(inner) == 1 else f"({', '.join(inner)})"
-    if isinstance(key, frozenset) and kind.__eq__ is frozenset.__eq__:
+    if isinstance(key, frozenset) and _compares_as(key, frozenset):
         return f"{_OBJECT}frozenset({{{', '.join(sorted(map(_literal, key)))}}})"
     return _text_of_object(key)
 
 
 def _text_of_object(key: Any) -> str:
-    kind = type(key)
+    kind: Any = type(key)
     try:
         hash(key)
     except TypeError:
