@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "io/output_target.h"
+#include "io/path_exists.h"
 #include "io/shared_folder.h"
 #include "io/write_all.h"
 
@@ -29,6 +30,7 @@ std::string what_to_do(int error_number) {
 }
 
 UniqueFd open_regular_file(const std::string& path, FileIdentity& identity) {
+  check_path(path);
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/path_exists.h"
 #include "io/shared_folder.h"
 
 namespace energon {
@@ -67,6 +68,7 @@ void check_kind(const struct stat& status, const std::string& path) {
 }  // namespace
 
 OutputTarget resolve_output(const std::string& path) {
+  check_path(path);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     check_kind(status, path);

@@ -8,6 +8,7 @@
 #include "cli/show/html_text.h"
 #include "cli/show/output.h"
 #include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
 #include "wrappers/batching/pack_selection.h"
 
 namespace energon::cli {
@@ -66,8 +67,12 @@ std::string packs_html(const std::vector<PackedLength>& samples, std::int64_t ma
     lengths.push_back(sample_of_length(sample.length));
     sum += sample.length;
   }
-  const auto packs = pack_by_length(
-      [](const Sample& sample) { return sample.integer(kLengthField); }, max_length)(lengths);
+  const CallResources resources;
+  const RestoreKey key;
+  CallContext context(resources, key, 0);  // of no use to pack_by_length()
+  const auto packs =
+      pack_by_length([](const Sample& sample) { return sample.integer(kLengthField); }, max_length)(
+          lengths, context);
   const auto count = static_cast<std::int64_t>(packs.size());
   std::string html = fmt::format(
       "<section class=\"packs\"><h2>Packs</h2><p>{} in {} of {} {}: {:.1f} % full</p>\n<ol>\n",

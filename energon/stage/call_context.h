@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
@@ -45,6 +48,27 @@ class CallContext {
   const RestoreKey& key_;
   const std::int64_t call_;
   std::optional<CallRng> rng_;
+};
+
+template <class Signature>
+class ContextFunction;
+
+/// A std::function that gets a CallContext after its arguments. Also takes functions that need no
+/// context: those of the arguments alone.
+template <class Result, class... Arguments>
+class ContextFunction<Result(Arguments...)>
+    : public std::function<Result(Arguments..., CallContext& context)> {
+ public:
+  using Base = std::function<Result(Arguments..., CallContext& context)>;
+  using Base::Base;
+
+  template <class Function>
+  requires std::is_invocable_r_v<Result, Function&, Arguments...>
+  // NOLINTNEXTLINE(google-explicit-constructor): as std::function's
+  ContextFunction(Function function)
+      : Base([function = std::move(function)](Arguments... arguments, CallContext&) mutable {
+          return function(std::forward<Arguments>(arguments)...);
+        }) {}
 };
 
 }  // namespace energon

@@ -10,6 +10,7 @@
 
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
+#include "io/path_exists.h"
 #include "io/recipe/leaf_reference.h"
 #include "io/recipe/metadataset_files.h"
 
@@ -248,6 +249,7 @@ class RecipeLoader {
 }  // namespace
 
 Recipe load_recipe(const std::string& path, const std::string& split_part) {
+  check_path(path);
   return RecipeLoader().load(path, split_part);
 }
 

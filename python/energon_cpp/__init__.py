@@ -41,7 +41,7 @@ from ._errors import (
     WaitTimeoutError,
     WorkerDiedError,
 )
-from ._sample import Batch, CrudeSample, Sample, basic_sample_keys, edataclass
+from ._sample import Batch, CrudeSample, DictBatch, Sample, basic_sample_keys, edataclass
 from .av import AVData, AVDecoder
 from .batching import (
     batch_list,
@@ -109,6 +109,7 @@ __all__ = [
     "Cooker",
     "CorruptDataError",
     "CrudeSample",
+    "DictBatch",
     "Dataset",
     "DatasetLoader",
     "DatasetSource",

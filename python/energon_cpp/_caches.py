@@ -8,6 +8,7 @@ from typing import Any, Callable, Generic, TypeVar
 
 from . import _core
 from ._file_stores import FileStore
+from ._shard_paths import path_text
 
 T = TypeVar("T")
 
@@ -145,7 +146,7 @@ class FileStoreCachePool(CachePool):
             "cache_max_files": self.max_cache_count,
         }
         if self.parent_cache_dir is not None:
-            options["cache_folder"] = os.fspath(self.parent_cache_dir)
+            options["cache_folder"] = path_text(self.parent_cache_dir)
         return options
 
 

@@ -3,12 +3,15 @@
 An error of the library is an EnergonError, and also what Python code expects for its kind: a
 missing dataset is a FileNotFoundError, a wrong option a ValueError. An exception of a function of
 yours is raised in the trainer with its own type, if it can be pickled; its cause is a
-UserFunctionError that has the place (sample, shard, worker) and the traceback of the worker.
+UserFunctionError that has the place (sample, shard, worker) and the traceback of the worker. For
+StopIteration, GeneratorExit and SystemExit it is the other way round: the UserFunctionError is
+raised, and they are its cause.
 """
 
 from __future__ import annotations
 
 import pickle
+import signal
 import traceback
 from typing import Any
 
@@ -128,12 +131,31 @@ FATAL = (
 )
 
 
+# These would end the loop over the loader, or the process, without a word.
+_SILENT = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
+
+
 def end_stream(error: BaseException) -> None:
     """The exception ends the stream, whatever the policy says about failures."""
     try:
         error.__energon_ends_stream__ = True  # type: ignore[attr-defined]
     except AttributeError:  # a class with slots
         pass
+
+
+def interrupts(error: BaseException) -> bool:
+    """Whether `error`, which is not an Exception, came from outside the function that it ended:
+    KeyboardInterrupt, or SystemExit of a signal handler. sys.exit() in a function would end the
+    trainer without a word; it is an error of the function."""
+    if not isinstance(error, SystemExit):
+        return True
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code in handlers for frame, _ in frames)
+
+
+def _code_of(function: Any) -> Any:
+    return getattr(getattr(function, "__func__", function), "__code__", None)
 
 
 def describe_failure(error: BaseException) -> tuple[str, str, bytes]:
@@ -150,6 +172,8 @@ def describe_failure(error: BaseException) -> tuple[str, str, bytes]:
         code = "user_function"
     lines = traceback.format_exception_only(type(error), error)
     text = "".join(lines).strip()
+    if isinstance(error, SystemExit):
+        text += ": a function must not end the process; raise SkipSample to leave the sample out"
     places = traceback.extract_tb(error.__traceback__)
     if places:
         text += f" ({places[-1].filename}:{places[-1].lineno} in {places[-1].name})"
@@ -160,10 +184,19 @@ def describe_failure(error: BaseException) -> tuple[str, str, bytes]:
 def _pickled(error: BaseException) -> bytes | None:
     try:
         data = pickle.dumps(error)
-        pickle.loads(data)  # some can be pickled, but not made again
-    except Exception:
+    except (Exception, SystemExit):
         return None
-    return data if len(data) <= 65536 else None
+    # Some can be pickled, but not made again.
+    return data if len(data) <= 65536 and _unpickled(data) is not None else None
+
+
+def _unpickled(data: bytes) -> BaseException | None:
+    """None if that fails, or makes something that cannot be raised."""
+    try:
+        made = pickle.loads(data)
+    except (Exception, SystemExit):  # such as a class that only the worker had
+        return None
+    return made if isinstance(made, BaseException) else None
 
 
 def make_error(
@@ -186,9 +219,10 @@ def make_error(
     error.byte_offset = byte_offset
     error.sample_key = sample_key
     error.worker = worker
-    # These would end the loop over the loader without a word.
-    ends_loops = isinstance(original, (StopIteration, StopAsyncIteration, GeneratorExit))
-    if original is None or ends_loops:
+    if original is None:
+        return error
+    if isinstance(original, _SILENT):
+        error.__cause__ = original
         return error
     original.__cause__ = error
     return original
@@ -198,8 +232,4 @@ def _unpack(detail: bytes) -> tuple[BaseException | None, str]:
     if not detail:
         return None, ""
     data, worker_traceback = pickle.loads(detail)
-    try:
-        original = pickle.loads(data) if data else None
-    except Exception:  # a class that only the worker had
-        original = None
-    return original, worker_traceback
+    return _unpickled(data) if data else None, worker_traceback

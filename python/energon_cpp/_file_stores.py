@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from . import _core
 from ._core import SourceInfo
+from ._shard_paths import path_text
 from .decoder import FileStoreDecoder
 from .media import MediaMetadataBase, deserialize_media_metadata
 
@@ -43,7 +44,7 @@ class _NativeFileStore(FileStore[Any]):
     _kind = ""
 
     def __init__(self, path: str | os.PathLike[str], cache_dir: str | None = None) -> None:
-        self._native = _core.NativeStore(self._kind, os.path.abspath(path), cache_dir)
+        self._native = _core.NativeStore(self._kind, os.path.abspath(path_text(path)), cache_dir)
 
     def __getitem__(self, key: str) -> tuple[Any, SourceInfo]:
         return self._native.get(key)

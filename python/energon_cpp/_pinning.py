@@ -89,6 +89,6 @@ def pinned(value: Any, cuda: Cuda) -> Any:
         for name in value.keys():
             object.__setattr__(value, name, pinned(getattr(value, name), cuda))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for name in field_names(value):
+        for name in {*field_names(value), *getattr(value, "__dict__", ())}:
             object.__setattr__(value, name, pinned(getattr(value, name), cuda))
     return value

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _core
 from ._handlers import calls_handler, for_native_stages
+from ._shard_paths import path_text
 from ._stages import Encoder, stages_of
 from .decoder import SampleDecoder
 from .errors import reraise_exception
@@ -80,6 +81,9 @@ def made_recipe(
         raise TypeError(f"decoder must be a SampleDecoder or None, not a {type(decoder).__name__}")
     _check_hooks(encoder)
     options = {**options, **_decoding(encoder)}
+    if options["cache_dir"] is not None:
+        options["cache_dir"] = path_text(options["cache_dir"])
+    options["exclude_files"] = [path_text(file) for file in options["exclude_files"]]
     if options.get("tensors") is None:
         options["tensors"] = "torch" if "torch" in sys.modules else "energon"
     handler = worker_config.global_error_handler
@@ -90,7 +94,7 @@ def made_recipe(
     log_path = worker_config._log_path(1 if training else 2)
     if log_path is not None:
         options["log_path"] = log_path
-    return DatasetRecipe(os.fspath(path), training, worker_config, encoder, options)
+    return DatasetRecipe(path_text(path), training, worker_config, encoder, options)
 
 
 def _decoding(encoder: Encoder) -> dict[str, Any]:

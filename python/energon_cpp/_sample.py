@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import os
 from typing import Any, Iterator, Sequence, TypeVar
@@ -215,6 +216,83 @@ class CrudeSample(dict[str, Any]):
             raise AttributeError(f"there is no part '{name}'; parts: {names}") from None
 
 
+class DictBatch(dict[str, Any]):
+    """What the standard batch makes of dicts: a dict of the fields, which are also attributes
+    (`batch.image`), with `batch.__key__`, `__restore_key__`, `__subflavors__` and `__sources__` as
+    a Batch has them. These four are not among its entries, unless the dicts had them."""
+
+    __slots__ = ("_origin", "_own")
+    _origin: Origin
+    _own: dict[str, Any]
+
+    def __missing__(self, name: str) -> Any:
+        if name in _OWN:
+            try:
+                return self._own_value(name)
+            except AttributeError:
+                pass
+        raise KeyError(f"there is no field '{name}'; fields: {', '.join(self)}")
+
+    def __getattr__(self, name: str) -> Any:
+        # Called only for what the object does not have.
+        if name in self:
+            return self[name]
+        if name in _OWN:
+            return self._own_value(name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"there is no field '{name}'; fields: {', '.join(self)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in DictBatch.__slots__:
+            object.__setattr__(self, name, value)
+        else:
+            self[name] = value
+
+    def _own_value(self, name: str) -> Any:
+        try:
+            own = object.__getattribute__(self, "_own")
+        except AttributeError:
+            own = {}
+            object.__setattr__(self, "_own", own)
+        if name not in own:
+            try:
+                origin = object.__getattribute__(self, "_origin")
+            except AttributeError:
+                raise AttributeError(f"'{name}' was not set") from None
+            own[name] = _own_value(name, origin)
+        return own[name]
+
+    def __reduce__(self) -> Any:
+        own = {name: getattr(self, name) for name in _OWN if hasattr(self, name)}
+        return _made_dict_batch, (dict(self), own)
+
+    def to(self, *args: Any, **kwargs: Any) -> "DictBatch":
+        """As Batch.to()."""
+        return self._with(_called(dict(self), "to", args, kwargs))
+
+    def copy(self) -> "DictBatch":
+        return self._with(dict(self))
+
+    def _with(self, fields: dict[str, Any]) -> "DictBatch":
+        made = DictBatch(fields)
+        for slot in DictBatch.__slots__:
+            try:
+                object.__setattr__(made, slot, object.__getattribute__(self, slot))
+            except AttributeError:
+                pass
+        return made
+
+
+def _made_dict_batch(fields: dict[str, Any], own: dict[str, Any]) -> DictBatch:
+    made = DictBatch(fields)
+    made._own = own
+    return made
+
+
+ORIGIN_KEEPERS = (Item, DictBatch)
+
+
 def basic_sample_keys(
     crude_sample: Any, additional_source_info: tuple[SourceInfo, ...] = ()
 ) -> dict[str, Any]:
@@ -232,8 +310,9 @@ _declared: dict[Any, tuple[str, ...]] = {}
 def field_names_of(kind: Any) -> tuple[str, ...]:
     """Names of the fields that the class declares."""
     if kind not in _declared:
-        fields = getattr(kind, "__dataclass_fields__", None)
-        _declared[kind] = tuple(kind._fields if fields is None else fields)
+        is_dataclass = hasattr(kind, "__dataclass_fields__")
+        fields = (field.name for field in dataclasses.fields(kind)) if is_dataclass else kind._fields
+        _declared[kind] = tuple(fields)
     return _declared[kind]
 
 
@@ -245,6 +324,64 @@ def field_names(value: Any) -> tuple[str, ...]:
         more = [name for name in getattr(value, "__dict__", ()) if name not in names]
         return (*names, *more) if more else names
     return names
+
+
+_is_made: dict[type, bool] = {}
+_PICKLING = [
+    *("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
+    *("__getnewargs__", "__getnewargs_ex__"),
+]
+
+
+def _is_class_made_of_fields(kind: Any) -> bool:
+    """Whether an object of the class is its fields and attributes, and can be made of them."""
+    if hasattr(kind, "__dataclass_fields__"):
+        is_plain = kind.__new__ is object.__new__
+    elif issubclass(kind, dict):
+        is_plain = kind.__new__ is dict.__new__
+    else:
+        is_plain = True  # a named tuple
+    is_plain = is_plain and kind not in copyreg.dispatch_table
+    is_plain = is_plain and all(_is_usual(kind, name) for name in _PICKLING)
+    fields = () if issubclass(kind, dict) else field_names_of(kind)
+    return is_plain and _slots_of(kind) <= {*fields, "__dict__", "__weakref__", "_origin"}
+
+
+def _is_usual(kind: type, name: str) -> bool:
+    """Whether the method, which pickle calls, is that of object, of Item, or made by dataclasses or
+    collections."""
+    method = getattr(kind, name, None)
+    if method is getattr(object, name, None) or method is getattr(Item, name, None):
+        return True
+    return getattr(method, "__module__", None) in ("dataclasses", "collections")
+
+
+def _slots_of(kind: type) -> set[str]:
+    slots: set[str] = set()
+    for base in kind.__mro__:
+        said = vars(base).get("__slots__", ())
+        slots.update((said,) if isinstance(said, str) else said)
+    return slots
+
+
+def is_made_of_fields(value: Any) -> bool:
+    """Whether an object of a dataclass, a named tuple or a dict is no more than what can be read
+    from it, and can be made of that: no pickling of its own, no hidden attributes."""
+    kind = type(value)
+    if kind not in _is_made:
+        _is_made[kind] = _is_class_made_of_fields(kind)
+    has_hidden = isinstance(value, (dict, tuple)) and bool(getattr(value, "__dict__", None))
+    return _is_made[kind] and not has_hidden
+
+
+def parts_of(value: Any) -> tuple[tuple[str, ...], bool] | None:
+    """Names of the fields and other attributes of a dataclass or named tuple, and whether there are
+    some that its class does not declare. None if it is more than these."""
+    if not is_made_of_fields(value):
+        return None
+    names = field_names(value)
+    more = [name for name in getattr(value, "__dict__", ()) if name not in names]
+    return (*names, *more), bool(more)
 
 
 def edataclass(cls: type) -> Any:

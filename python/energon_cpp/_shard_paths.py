@@ -1,20 +1,37 @@
-"""What WebDataset takes as shards, as one path for the core."""
+"""Paths as strings for the core, and what WebDataset takes as shards as one path."""
 
 from __future__ import annotations
 
 import os
-from typing import Sequence, Union
+from typing import Any, Sequence, Union
 
 from ._errors import UnsupportedError
 
 Urls = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 
+def path_text(path: Any) -> str:
+    """The path as a str. TypeError for what is no path, ValueError for one that the core cannot
+    take."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"a path must be a str or an os.PathLike, not {type(path).__name__}")
+    text = os.fsdecode(path)
+    if "\0" in text:
+        raise ValueError(f"the path {text!r} contains a NUL character, which no path can")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the path {text!r} is not valid UTF-8: rename the file or folder, or use a link to it"
+        ) from None
+    return text
+
+
 def shards_path(urls: Urls) -> str:
     """One brace pattern for a path, a pattern, a folder, several joined by "::", or a list of
     these. Throws UnsupportedError for commands and addresses of servers."""
-    given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
-    paths = [_local(part) for url in given for part in os.fspath(url).split("::")]
+    given = [urls] if isinstance(urls, (str, bytes, os.PathLike)) else list(urls)
+    paths = [_local(part) for url in given for part in path_text(url).split("::")]
     if not paths:
         raise ValueError("WebDataset needs at least one shard, but the list is empty")
     if len(paths) == 1:

@@ -3,6 +3,8 @@ the dataset, the worker configuration or the task encoder."""
 
 from __future__ import annotations
 
+import math
+
 from ._explained_options import explains_options
 
 _ELSEWHERE = {
@@ -38,6 +40,6 @@ def check_in_order(in_order: bool) -> None:
 
 def wait_limit(timeout: float | None) -> float | None:
     """Seconds; None for no limit, which torch writes as 0."""
-    if timeout is not None and timeout < 0:
+    if timeout is not None and not timeout >= 0:
         raise ValueError(f"timeout must be seconds, 0 or None for no limit, not {timeout!r}")
-    return timeout or None
+    return None if not timeout or timeout == math.inf else timeout

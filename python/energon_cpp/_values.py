@@ -2,22 +2,70 @@
 
 from __future__ import annotations
 
-import dataclasses
+import ast
+import ctypes
 import gc
+import io
+import numbers
+import operator
 import pickle
 import sys
 from typing import Any, Callable, Iterable, Sequence
 
 
-def dump(value: Any) -> tuple[bytes, list[memoryview]]:
-    """Pickles `value`, its large buffers beside the bytes."""
+def dump(value: Any) -> tuple[bytes, list[memoryview], Any]:
+    """Pickles `value`, its large buffers beside the bytes. The last item keeps the buffers."""
     buffers: list[pickle.PickleBuffer] = []
-    data = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    return data, [buffer.raw() for buffer in buffers]
+    file = io.BytesIO()
+    pickler = _Pickler(file, protocol=5, buffer_callback=buffers.append)
+    pickler.dump(value)
+    data = file.getvalue()
+    if type(value) not in _rebuilt:
+        # Some can be pickled, but not made again: better to fail here, where the sample is known.
+        pickle.loads(data, buffers=[bytearray(buffer.raw()) for buffer in buffers])
+        _rebuilt.add(type(value))
+    return data, [buffer.raw() for buffer in buffers], pickler.kept
+
+
+_rebuilt: set[type] = set()
+
+
+class _Pickler(pickle.Pickler):
+    """Takes tensors of torch apart into their bytes: faster, and for all types of elements."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kept: list[Any] = []
+
+    def reducer_override(self, value: Any) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None or type(value) is not getattr(torch, "Tensor", None):
+            return NotImplemented
+        if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
+            return NotImplemented
+        dense = value.detach().resolve_conj().resolve_neg().contiguous()
+        self.kept.append(dense)
+        size = dense.numel() * dense.element_size()
+        data = (ctypes.c_ubyte * size).from_address(dense.data_ptr()) if size else b""
+        return _tensor, (pickle.PickleBuffer(data), str(dense.dtype), tuple(dense.shape))
+
+
+def _tensor(data: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    import torch
+
+    kind = getattr(torch, dtype.removeprefix("torch."))
+    if 0 in shape:
+        return torch.empty(shape, dtype=kind)
+    return torch.frombuffer(data, dtype=torch.uint8).view(kind).reshape(shape)
 
 
 def load(data: bytes, buffers: Iterable[Any]) -> Any:
-    return pickle.loads(data, buffers=buffers)
+    try:
+        return pickle.loads(data, buffers=buffers)
+    except Exception as error:
+        raise TypeError(
+            f"an object that a function returned cannot be unpickled in the trainer: {error!r}"
+        ) from error
 
 
 def torch_to_dlpack(tensor: Any) -> Any:
@@ -101,27 +149,132 @@ def _find_class(path: str) -> type | None:
 
 
 def positions_of(samples: Sequence[Any], packs: Iterable[Iterable[Any]]) -> list[list[int]]:
-    """The positions in `samples` of what select_samples_to_pack returned."""
-    place = {id(sample): position for position, sample in enumerate(samples)}
-    result = []
-    for pack in packs:
-        positions = []
-        for chosen in pack:
-            position = chosen if isinstance(chosen, int) else place.get(id(chosen))
-            if position is None:
-                raise ValueError(
-                    "select_samples_to_pack must return samples that it was given, not new ones"
-                )
-            positions.append(position)
-        result.append(positions)
-    return result
+    """The positions in `samples` of what select_samples_to_pack returned: the samples that it was
+    given, or their positions. Samples that are integers are never taken for positions."""
+    places: dict[int, list[int]] = {}
+    for position, sample in enumerate(samples):
+        places.setdefault(id(sample), []).append(position)
+    takes_positions = not any(isinstance(sample, numbers.Integral) for sample in samples)
+
+    def position_of(chosen: Any) -> int:
+        if id(chosen) in places:
+            same = places[id(chosen)]  # a function may have returned one object several times
+            return same.pop(0) if len(same) > 1 else same[0]
+        if not takes_positions or not isinstance(chosen, numbers.Integral):
+            raise ValueError(
+                "select_samples_to_pack must return samples that it was given, or their "
+                f"positions, not new ones: {_shown(chosen)}"
+            )
+        position = operator.index(chosen)
+        if not 0 <= position < len(samples):
+            raise ValueError(
+                f"select_samples_to_pack returned the position {position}; it was given "
+                f"{len(samples)} samples, so positions are 0 to {len(samples) - 1}"
+            )
+        return position
+
+    try:
+        lists = [list(pack) for pack in packs]
+    except TypeError:
+        raise TypeError(
+            "select_samples_to_pack must return a list of packs, each a list of samples, not "
+            f"{_shown(packs)}"
+        ) from None
+    return [[position_of(chosen) for chosen in pack] for pack in lists]
 
 
 def group_of(returned: Any) -> tuple[str, int | None]:
     """(group, batch size) of what batch_group_criterion returned: (key, batch size or None)."""
+    wrong = f"batch_group_criterion must return (group, batch size or None), not {_shown(returned)}"
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise TypeError(wrong)
     key, batch_size = returned
-    return (key if isinstance(key, str) else repr(key)), batch_size
+    if batch_size is not None and not isinstance(batch_size, numbers.Integral):
+        raise TypeError(wrong)
+    return group_text(key), None if batch_size is None else operator.index(batch_size)
 
 
-def is_dataclass_object(value: Any) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+_texts_of_str: dict[str, str] = {}
+
+
+def group_text(key: Any) -> str:
+    """A text for the group, as states have it: equal for keys that are equal as keys of a dict, in
+    every run. A str is its own text, unless it could be the text of another key. TypeError for keys
+    that cannot be told apart in another process."""
+    if isinstance(key, str) and _compares_as(key, str):
+        text = str.__str__(key)
+        if text not in _texts_of_str:
+            if len(_texts_of_str) > 1 << 16:
+                _texts_of_str.clear()
+            _texts_of_str[text] = repr(text) if _is_ambiguous(text) else text
+        return _texts_of_str[text]
+    return _literal(key)
+
+
+def _compares_as(key: Any, base: Any) -> bool:
+    """Whether the class of `key`, derived from `base`, keeps its equality."""
+    return bool(type(key).__eq__ is base.__eq__)
+
+
+def _is_ambiguous(text: str) -> bool:
+    if text.startswith(_OBJECT):
+        return True
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+_OBJECT = "object "
+
+
+def _literal(key: Any) -> str:
+    """The text of a group as a Python literal, or of another object with its class before it."""
+    if key is None:
+        return "None"
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(key, numpy.generic):
+        key = key.item()
+    if isinstance(key, str) and _compares_as(key, str):
+        return repr(str.__str__(key))
+    if isinstance(key, int) and _compares_as(key, int):
+        return int.__repr__(int(key))
+    if isinstance(key, float) and _compares_as(key, float):
+        if key != key:
+            raise TypeError("batch_group_criterion returned nan as a group, which is equal to none")
+        text = int.__repr__(int(key)) if key.is_integer() else float.__repr__(key)
+        return text.replace("inf", "1e999")  # the literal
+    if isinstance(key, bytes) and _compares_as(key, bytes):
+        return bytes.__repr__(key)
+    if isinstance(key, tuple) and _compares_as(key, tuple):
+        inner = [_literal(part) for part in key]
+        return f"({inner[0]},)" if len(inner) == 1 else f"({', '.join(inner)})"
+    if isinstance(key, frozenset) and _compares_as(key, frozenset):
+        return f"{_OBJECT}frozenset({{{', '.join(sorted(map(_literal, key)))}}})"
+    return _text_of_object(key)
+
+
+def _text_of_object(key: Any) -> str:
+    kind: Any = type(key)
+    try:
+        hash(key)
+    except TypeError:
+        raise TypeError(
+            f"batch_group_criterion returned a group that cannot be hashed: {_shown(key)}; return a "
+            "str, a number or a tuple of these"
+        ) from None
+    text = repr(key)
+    if kind.__repr__ is object.__repr__ or " at 0x" in text:
+        raise TypeError(
+            f"batch_group_criterion returned a group that has no value, only an address: {text}; "
+            "return a str, a number, a tuple of these, or an object with __eq__, __hash__ and "
+            "__repr__"
+        )
+    return f"{_OBJECT}{kind.__module__}.{kind.__qualname__} {text}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 200 else text[:200] + '...'}"
+

@@ -57,11 +57,28 @@ def batch_field(values: Sequence[Any]) -> Any:
 def generic_batch(batch: Sequence[Any]) -> Any:
     """Arrays and tensors are padded and stacked; dicts and dataclasses are batched field by field;
     everything else is listed. A class with `from_samples` batches by itself."""
+    kinds = {type(one): one for one in batch}
+    if len(kinds) > 1 and any(_has_fields(one) for one in kinds.values()):
+        names = " and ".join(sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds))
+        raise TypeError(
+            f"a batch needs samples of one class, not of {names}; return one class from your "
+            "function, or make the batch yourself"
+        )
+    return _batched(batch)
+
+
+def _has_fields(value: Any) -> bool:
+    return isinstance(value, (dict, Item)) or hasattr(type(value), "__dataclass_fields__")
+
+
+def _batched(batch: Sequence[Any]) -> Any:
     first = batch[0]
     if hasattr(first, "shape") and hasattr(first, "dtype"):
         return batch_field(batch)
+    if any(type(one) is not type(first) for one in batch):
+        return list(batch)
     if isinstance(first, dict):
-        made = {name: generic_batch([sample[name] for sample in batch]) for name in first}
+        made = {name: _batched([sample[name] for sample in batch]) for name in first}
         return CrudeSample(made) if isinstance(first, CrudeSample) else made
     if hasattr(type(first), "from_samples"):
         return type(first).from_samples(batch)
@@ -70,10 +87,10 @@ def generic_batch(batch: Sequence[Any]) -> Any:
         for name in field_names(first):
             values = [getattr(sample, name) for sample in batch]
             own = name.startswith("__") and name.endswith("__")
-            object.__setattr__(result, name, values if own else generic_batch(values))
+            object.__setattr__(result, name, values if own else _batched(values))
         return result
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(generic_batch(list(values)) for values in zip(*batch)))
+        return type(first)(*(_batched(list(values)) for values in zip(*batch)))
     return list(batch)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
 from ._caches import CachePool, FileStoreCachePool
+from ._shard_paths import path_text
 from ._torch_options import check_in_order, explains_torch_options, wait_limit
 from .datasets import Dataset
 from .loaders import BasicDataLoader, SavableDataLoader
@@ -108,7 +110,7 @@ def get_loader(
 def _given(**options: Any) -> dict[str, Any]:
     """Options that are not None; paths as text."""
     return {
-        name: os.fspath(value) if isinstance(value, os.PathLike) else value
+        name: path_text(value) if isinstance(value, (str, bytes, os.PathLike)) else value
         for name, value in options.items()
         if value is not None
     }
@@ -124,8 +126,8 @@ def _check_config(dataset: Dataset, worker_config: WorkerConfig | None) -> None:
 
 def _timeout(timeout: float | None, watchdog: float | None, initial: float | None) -> float | None:
     """The longest of those that differ from the default; None is no limit."""
-    timeout = wait_limit(timeout)
-    if timeout is None or watchdog is None:
+    timeout, watchdog = wait_limit(timeout), wait_limit(watchdog)
+    if timeout is None or watchdog is None or initial == math.inf:
         return None
     given = [seconds for seconds in (timeout, watchdog) if seconds != 60.0]
     return max([*(given or [60.0]), *([] if initial is None else [initial])])

@@ -9,6 +9,7 @@ from typing import Any, Sequence, Union
 from . import _core, _random
 from ._core import DeliveredStep, Delivery, LoaderState, RestoreKey
 from ._sample import CrudeSample
+from ._shard_paths import path_text
 from .datasets import Dataset
 
 # States of ranks, or a state file of a rank or of a job.
@@ -27,7 +28,7 @@ def get(
     path: data of any kind that get_train_dataset() takes, or a dataset. split: where to look; None:
     everywhere. In plain tars the headers are walked until the key is found.
     """
-    where = path.path if isinstance(path, Dataset) else os.fspath(path)
+    where = path.path if isinstance(path, Dataset) else path_text(path)
     found: CrudeSample = _core.find_sample(where, key, split, cache_dir)
     return found
 
@@ -72,5 +73,5 @@ def _ranks(states: States) -> list[LoaderState]:
     if isinstance(states, LoaderState):
         return [states]
     if isinstance(states, (str, os.PathLike)):
-        return _core.read_states(os.fspath(states))
+        return _core.read_states(path_text(states))
     return list(states)

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _core
 from ._file_stores import FileStore, open_store
+from ._shard_paths import path_text
 
 __all__ = [
     "DatasetLoader",
@@ -68,7 +69,7 @@ class DatasetLoader:
     """A dataset or metadataset that is not opened. Made by load_dataset()."""
 
     def __init__(self, path: str | os.PathLike[str], split_part: str | None = None) -> None:
-        self.path = os.fspath(path)
+        self.path = path_text(path)
         self.split_part = split_part
 
     def get_datasets(self, split_part: str | None = None) -> list[DatasetSource]:

@@ -18,6 +18,7 @@ folder.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from ._shard_paths import Urls, shards_path
@@ -85,7 +86,7 @@ class WebDataset:
     def shuffle(self, size: int) -> WebDataset:
         """Shards in random order, and samples through a buffer of `size`; 0: as they were."""
         self._check("shuffle", self._chain.batch_size is None, "before batched()")
-        return self._with(shuffle_buffer=size)
+        return self._with(shuffle_buffer=_count("shuffle", size, 0))
 
     @explains_webdataset_options
     def decode(
@@ -162,7 +163,9 @@ class WebDataset:
         self._check("batched", self._chain.slice_count is None, "before slice()")
         is_native = collation_fn is collate and not self._chain.sample_stages
         collation = None if is_native else collation_fn or as_list
-        return self._with(batch_size=size, collation=collation, drops_last=not partial)
+        return self._with(
+            batch_size=_count("batched", size, 1), collation=collation, drops_last=not partial
+        )
 
     @explains_webdataset_options
     def repeat(self) -> WebDataset:
@@ -173,17 +176,17 @@ class WebDataset:
     def with_epoch(self, count: int) -> WebDataset:
         """An epoch is `count` batches of this rank, or samples without batched(). The data begins
         again at its end, and the next epoch goes on where this one ended."""
-        return self._with(epoch=count, repeats=True)
+        return self._with(epoch=_count("with_epoch", count, 1), repeats=True)
 
     def slice(self, count: int) -> WebDataset:
         """Only the first `count` batches of this rank in each epoch, or samples without batched().
         For data in a fixed order: ValueError with shuffle() or repeat() when the data is opened."""
-        return self._with(slice_count=count)
+        return self._with(slice_count=_count("slice", count, 1))
 
     @explains_webdataset_options
     def with_length(self, count: int) -> WebDataset:
         """What len() says. Without it, len() is the exact number of batches of this rank."""
-        return self._with(length=count)
+        return self._with(length=_count("with_length", count, 0))
 
     def dataset(self, num_workers: int | None = None) -> Dataset:
         """For get_savable_loader() and get_loader()."""
@@ -264,3 +267,14 @@ class WebDataset:
     def _check(self, method: str, fits: bool, place: str) -> None:
         if not fits:
             raise ValueError(f"{method}() must be called {place}: {self!r}")
+
+
+def _count(method: str, count: int, least: int) -> int:
+    """The count as an int. TypeError, ValueError."""
+    try:
+        number = operator.index(count)
+    except TypeError:
+        raise TypeError(f"{method}() needs an integer, not {count!r}") from None
+    if number < least:
+        raise ValueError(f"{method}({number}): the number must be at least {least}")
+    return number

@@ -11,6 +11,15 @@
 namespace nb = nanobind;
 
 namespace energon::python {
+namespace {
+
+bool has_fields(nb::handle object) {
+  const nb::handle type = object.type();
+  return PyObject_HasAttrString(type.ptr(), "__dataclass_fields__") != 0 ||
+         (PyTuple_Check(object.ptr()) && PyObject_HasAttrString(type.ptr(), "_fields") != 0);
+}
+
+}  // namespace
 
 std::string path_of_class(nb::handle object) {
   const nb::handle type = object.type();
@@ -24,13 +33,26 @@ std::string path_of_class(nb::handle object) {
   return path;
 }
 
+std::optional<ObjectParts> parts_of(nb::handle object) {
+  static constinit PackageAttribute parts("_sample", "parts_of");
+  if (!has_fields(object)) {
+    return std::nullopt;
+  }
+  const nb::object found = parts(object);
+  if (found.is_none()) {
+    return std::nullopt;
+  }
+  return ObjectParts{.names = found[0], .has_undeclared = nb::cast<bool>(found[1])};
+}
+
 nb::object field_names(nb::handle object) {
   static constinit PackageAttribute names_of("_sample", "field_names");
-  const nb::handle type = object.type();
-  const bool has_fields =
-      PyObject_HasAttrString(type.ptr(), "__dataclass_fields__") != 0 ||
-      (PyTuple_Check(object.ptr()) && PyObject_HasAttrString(type.ptr(), "_fields") != 0);
-  return has_fields ? names_of(object) : nb::object();
+  return has_fields(object) ? names_of(object) : nb::object();
+}
+
+bool is_made_of_fields(nb::handle object) {
+  static constinit PackageAttribute check("_sample", "is_made_of_fields");
+  return PyDict_CheckExact(object.ptr()) || nb::cast<bool>(check(object));
 }
 
 std::optional<std::string_view> utf8_of_text(nb::handle text) {

@@ -1,5 +1,10 @@
 #include "python/src/item_maker.h"
 
+#include <nanobind/stl/string_view.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "energon/sample/restore_key.h"
@@ -49,13 +54,18 @@ nb::object new_instance(nb::handle type) {
   return nb::steal(made);
 }
 
-// Lets a Sample or Batch tell where it came from; other objects stay as they are. The last step, so
-// that nothing is lost if one before it is interrupted and all are done again.
+// Whether the object, a Sample, Batch or DictBatch, keeps where it came from.
+bool keeps_origin(nb::handle object) {
+  static constinit PackageAttribute types("_sample", "ORIGIN_KEEPERS");
+  return nb::isinstance(object, types.get());
+}
+
+// Lets the object tell where it came from; objects of other classes stay as they are. The last
+// step, so that nothing is lost if one before it is interrupted and all are done again.
 template <class Item>
 void set_origin(nb::handle object, Item&& item, bool is_batch) {
-  static constinit PackageAttribute type("_sample", "Item");
   static constinit InternedName name("_origin");
-  if (nb::isinstance(object, type.get())) {
+  if (keeps_origin(object)) {
     set_field(object, name.get(), nb::cast(origin_of(std::forward<Item>(item), is_batch)));
   }
 }
@@ -95,24 +105,75 @@ nb::object subflavors_entry(const Sample& item, bool is_batch) {
   return is_batch || nb::len(all) != 1 ? nb::object(all) : nb::object(all[0]);
 }
 
-// Sets the four entries; `only_known`: those that the dict has.
-void set_origin_entries(nb::handle dict, const Sample& item, bool is_batch, bool only_known) {
-  const auto is_set = [&](InternedName& name) {
-    return !only_known || PyDict_Contains(dict.ptr(), name.get().ptr()) == 1;
-  };
+// The value of the entry or attribute `name`, one of the four.
+nb::object origin_entry(std::string_view name, const Sample& item, bool is_batch) {
+  if (name == marks::kKey) {
+    return key_entry(item, is_batch);
+  }
+  if (name == "__restore_key__") {
+    return nb::cast(item.restore_key);
+  }
+  if (name == "__subflavors__") {
+    return subflavors_entry(item, is_batch);
+  }
+  return nb::cast(SourcesObject{item.sources});
+}
+
+void set_origin_entries(nb::handle dict, const Sample& item) {
   OriginNames& names = origin_names;
-  if (is_set(names.key)) {
-    set_item(dict, names.key.get(), key_entry(item, is_batch));
+  for (InternedName* name : {&names.key, &names.restore_key, &names.subflavors, &names.sources}) {
+    const nb::handle text = name->get();
+    set_item(dict, text, origin_entry(nb::cast<std::string_view>(text), item, false));
   }
-  if (is_set(names.restore_key)) {
-    set_item(dict, names.restore_key.get(), nb::cast(item.restore_key));
+}
+
+bool is_null(const Value& value) { return std::holds_alternative<Null>(value.base()); }
+
+// Whether no function set the value of a field that the stages set.
+bool is_unset(const Value& value) {
+  const auto* of_batch = std::get_if<List>(&value.base());
+  return of_batch != nullptr ? std::ranges::all_of(*of_batch, is_null) : is_null(value);
+}
+
+// The keys of a batch, of which functions set some.
+nb::object set_keys(const Value& value, const Sample& item, TensorKind tensors) {
+  nb::object keys = to_python(value, tensors);
+  const auto* rows = std::get_if<List>(&value.base());
+  if (rows == nullptr || rows->size() != item.keys.size()) {
+    return keys;
   }
-  if (is_set(names.subflavors)) {
-    set_item(dict, names.subflavors.get(), subflavors_entry(item, is_batch));
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    if (is_null((*rows)[i])) {
+      nb::borrow<nb::list>(keys)[i] = text_to_python(item.keys[i]);
+    }
   }
-  if (is_set(names.sources)) {
-    set_item(dict, names.sources.get(), nb::cast(SourcesObject{item.sources}));
+  return keys;
+}
+
+// What a function returned, or a batch function of the core made of such: an object of the class at
+// `path`.
+nb::object object_of(std::string_view path, const Sample& item, bool is_batch, TensorKind tensors) {
+  nb::dict fields;
+  nb::dict origins;
+  for (const auto& [name, value] : std::span(item.fields).subspan(1)) {
+    const nb::object text = name_to_python(name);
+    if (!marks::is_origin(name)) {
+      fields[text] = to_python(value, tensors);
+    } else if (is_unset(value)) {
+      origins[text] = origin_entry(name, item, is_batch);
+    } else {
+      fields[text] = set_keys(value, item, tensors);
+    }
   }
+  nb::object object = instance_to_python(std::string(path), fields);
+  const bool is_dict = PyDict_Check(object.ptr());
+  if (is_dict || !keeps_origin(object)) {
+    for (const auto& [name, value] : origins) {
+      is_dict ? set_item(object, name, nb::borrow(value))
+              : set_field(object, name, nb::borrow(value));
+    }
+  }
+  return object;
 }
 
 }  // namespace
@@ -162,7 +223,7 @@ nb::object ItemMaker::with_fields(nb::handle type, const Mapping& fields, bool i
 nb::object ItemMaker::crude(const Sample& sample) const {
   static constinit PackageAttribute type("_sample", "CrudeSample");
   nb::object object = new_instance(type.get());
-  set_origin_entries(object, sample, false, false);
+  set_origin_entries(object, sample);
   for (const auto& [name, value] : sample.fields) {
     set_item(object, name_to_python(name), field(name, value, false));
   }
@@ -175,17 +236,17 @@ ItemMaker::Made ItemMaker::returned(const Sample& item, bool is_batch) const {
     return {.object = nb::borrow(held)};
   }
   if (item.fields.size() == 1 && item.fields.front().first == marks::kWhole) {
-    return {.object = to_python(item.fields.front().second, tensors_)};
+    return {.object = to_python(item.fields.front().second, tensors_), .wants_origin = true};
   }
-  const std::string* mark = mark_of(item.fields);
-  if (mark == nullptr) {
+  const std::string* path = marks::class_of(item.fields);
+  if (path == nullptr) {
     return {};
   }
-  nb::object object = instance_to_python(*mark, item.fields, tensors_);
-  if (PyDict_Check(object.ptr())) {
-    set_origin_entries(object, item, is_batch, true);
-  }
-  return {.object = std::move(object), .wants_origin = true};
+  const bool is_native_batch = std::holds_alternative<List>(item.fields.front().second.base());
+  const bool is_dict_batch = is_native_batch && *path == marks::kDictClass;
+  return {.object = object_of(is_dict_batch ? "energon_cpp._sample:DictBatch" : *path, item,
+                              is_batch, tensors_),
+          .wants_origin = true};
 }
 
 ItemMaker::Made ItemMaker::made_sample(const Sample& sample) const {

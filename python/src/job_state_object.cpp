@@ -1,12 +1,10 @@
 #include "python/src/job_state_object.h"
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +16,7 @@
 
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/rescale.h"
+#include "python/src/option_reader.h"
 
 namespace nb = nanobind;
 
@@ -60,15 +59,16 @@ void bind_job_state(nb::module_& module) {
                   "Of the states of all ranks, in any order. StateMismatchError lists ranks that "
                   "are missing or doubled, and states that do not belong together.")
       .def_static(
-          "read",
-          [](const std::filesystem::path& path) { return job_in(read_saved_state(path.string())); },
-          nb::arg("path"), "Reads a state file.")
+          "read", [](nb::handle path) { return job_in(read_saved_state(path_text(path))); },
+          nb::arg("path"), nb::sig("def read(path: str | os.PathLike) -> JobState"),
+          "Reads a state file.")
       .def(
           "write",
-          [](const SavableJobState& self, const std::filesystem::path& path) {
-            write_job_state(path.string(), self);
+          [](const SavableJobState& self, nb::handle path) {
+            write_job_state(path_text(path), self);
           },
-          nb::arg("path"), "Writes a state file: the old or the new one is there at any time.")
+          nb::arg("path"), nb::sig("def write(self, path: str | os.PathLike) -> None"),
+          "Writes a state file: the old or the new one is there at any time.")
       .def_prop_ro("world_size", [](const SavableJobState& self) { return self.ranks.size(); })
       .def(
           "state_of_rank",

@@ -22,11 +22,16 @@ WorkerConfig take_worker_config(OptionReader& options) {
   return config;
 }
 
-// Seconds; None: no limit.
+// Seconds; None and what exceeds the range of the clock: no limit.
 std::chrono::milliseconds take_timeout(OptionReader& options, std::chrono::milliseconds standard) {
   std::optional<double> seconds = std::chrono::duration<double>(standard).count();
   options.take("timeout", seconds);
-  if (!seconds) {
+  if (seconds && !(*seconds >= 0)) {  // also not a number
+    throw nb::value_error(
+        fmt::format("timeout must be seconds, 0 or None for no limit, not {}", *seconds).c_str());
+  }
+  constexpr double kLongest = 1e12;  // seconds
+  if (!seconds || *seconds > kLongest) {
     return std::chrono::milliseconds::max();
   }
   return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));

@@ -1,38 +1,65 @@
-// How values that only Python has are written as mappings of the core.
+// How values that only Python has are written as values of the core.
 //
-// Such a mapping begins with the field marks::name(), whose text says what it is:
+// An object with fields (a dataclass, a dict, a named tuple) is a mapping that begins with the
+// field marks::name(), whose text is its class: "module:Name". A batch function of the core batches
+// such mappings field by field: the mark is then a list of texts.
 //
-//   "dict"         items: a list of lists [key, value]; for keys that are no texts
-//   "numpy"        items: a tensor
-//   "torch"        items: a tensor
-//   "pickle"       items: bytes of pickle protocol 5, buffers: a list of bytes
-//   "module:Name"  the fields of an object of that class: a dataclass, a dict, a named tuple
+// Other objects are sealed: a tuple that begins with marks::name() and a kind. Batch functions take
+// a tuple as one value.
 //
-// Everything else is a value of the core as it is. A batch function of the core batches marked
-// mappings field by field: the mark is then a list of texts, and a class has batched fields.
+//   "dict"      a list of lists [key, value]; for keys that are not strings
+//   "numpy"     a tensor
+//   "torch"     a tensor
+//   "pickle"    bytes of pickle protocol 5, and a list of its buffers
+//   "instance"  a mapping, marked or not, that must not be batched field by field
 //
-// The name of the field is drawn when the module is loaded, and workers inherit it: no file of a
-// dataset can hold a mapping that is taken for a marked one, and so none is ever unpickled.
+// Everything else is a value of the core as it is.
+//
+// The name is drawn when the module is loaded, and workers inherit it: no file of a dataset can
+// hold a value that is taken for a marked one, and so none is ever unpickled. It must not be in
+// messages.
 
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "energon/sample/sample.h"
+#include "wrappers/batching/batch_functions.h"
+
 namespace energon::python::marks {
 
-/// The name of the field that marks a mapping.
+/// The name of the field that marks a mapping, and the first item of a sealed value.
 const std::string& name();
 
 inline constexpr std::string_view kDict = "dict";
 inline constexpr std::string_view kNumpy = "numpy";
 inline constexpr std::string_view kTorch = "torch";
 inline constexpr std::string_view kPickle = "pickle";
-inline constexpr std::string_view kItems = "items";
-inline constexpr std::string_view kBuffers = "buffers";
+inline constexpr std::string_view kInstance = "instance";
+
+/// The mark of dicts.
+inline constexpr std::string_view kDictClass = "builtins:dict";
+
+/// A sealed value of this kind.
+Value sealed(std::string_view kind, Value content);
+
+/// The kind of a sealed value; null for other tuples. Its content is items[2], for a pickle also
+/// items[3].
+const std::string* kind_of_sealed(const Tuple& tuple);
+
+/// `batch`, a batch function of the core, for what Python functions returned. Throws Error
+/// (kInvalidArgument) for samples of several classes. Fields that hold objects of several classes
+/// are listed.
+BatchFunction batch_of_objects(BatchFunction batch);
+
+/// What the mark of `fields` says, in a batch that of the first sample; null without a mark.
+const std::string* class_of(const Mapping& fields);
 
 /// The field of a batch or sample that is no collection of fields, such as a tuple.
 inline constexpr std::string_view kWhole = "__value__";
+
+inline constexpr std::string_view kKey = "__key__";
 
 /// Whether `field` is one that the stages set: `__key__`, `__restore_key__`, `__subflavors__`,
 /// `__sources__`.

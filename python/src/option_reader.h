@@ -11,7 +11,15 @@
 
 #include <fmt/format.h>
 
+#include "python/src/python_names.h"
+
 namespace energon::python {
+
+/// A path that a function of the module gets, as text. Throws TypeError, ValueError.
+inline std::string path_text(nanobind::handle path) {
+  static constinit PackageAttribute text("_shard_paths", "path_text");
+  return nanobind::cast<std::string>(text(path));
+}
 
 /// Takes options out of a dict, one by one. Requires: the GIL.
 class OptionReader {

@@ -37,9 +37,17 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   }
 }
 
-// What ended a function of this thread and is no Exception. Not released: a thread may end without
-// the GIL.
+// What interrupted a function of this thread. Not released: a thread may end without the GIL.
 thread_local PyObject* interrupt = nullptr;
+
+bool interrupts(nb::handle raised) {
+  static constinit PackageAttribute check("_errors", "interrupts");
+  try {
+    return nb::cast<bool>(check(raised));
+  } catch (nb::python_error&) {
+    return true;
+  }
+}
 
 ErrorCode code_called(std::string_view name) {
   for (int number = 1; number <= static_cast<int>(ErrorCode::kUserFunction); ++number) {
@@ -58,7 +66,7 @@ void throw_failure(nb::python_error& raised) {
   if (raised.matches(skip.get())) {
     throw SkipSample();
   }
-  if (!raised.matches(PyExc_Exception)) {
+  if (!raised.matches(PyExc_Exception) && interrupts(raised.value())) {
     Py_XDECREF(interrupt);
     interrupt = Py_NewRef(raised.value().ptr());
   }

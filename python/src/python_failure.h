@@ -12,13 +12,14 @@
 namespace energon::python {
 
 /// Throws what `raised`, the exception of a function of the user, is for a pipeline: SkipSample;
-/// FatalSampleError for what no policy may skip (what is no Exception, such as KeyboardInterrupt;
-/// FatalSampleError; mistakes such as ImportError); else Error. The text has type and text of the
-/// exception, the detail the exception itself. Requires: the GIL.
+/// FatalSampleError for what no policy may skip (KeyboardInterrupt, SystemExit and others that are
+/// not an Exception; FatalSampleError; mistakes such as ImportError); else Error. The text has type
+/// and text of the exception, the detail the exception itself. Requires: the GIL.
 [[noreturn]] void throw_failure(nanobind::python_error& raised);
 
-/// Raises again what is no Exception, such as KeyboardInterrupt, if it ended a function in this
-/// thread since the last call: sets the error indicator and returns true. Requires: the GIL.
+/// Raises again what interrupted a function in this thread since the last call, such as
+/// KeyboardInterrupt: sets the error indicator and returns true. sys.exit() of the function itself
+/// is an error of the function, not an interrupt. Requires: the GIL.
 bool raise_interrupt();
 void forget_interrupt();
 

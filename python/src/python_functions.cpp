@@ -9,6 +9,7 @@
 #include "energon/sample/restore_key.h"
 #include "python/src/gil.h"
 #include "python/src/held_object.h"
+#include "python/src/marked_values.h"
 #include "python/src/python_failure.h"
 #include "python/src/python_names.h"
 #include "python/src/python_to_value.h"
@@ -30,12 +31,21 @@ void seed_random(const PythonFunction& function, CallRng& rng) {
   seed(rng.seed());
 }
 
-// The fields of what a function returned.
-Mapping fields_of(nb::handle result, const PythonFunction& function, BufferAllocator& memory) {
+// The fields of what a function returned for the item with these keys.
+Mapping fields_of(nb::handle result, const PythonFunction& function, const Keys& keys,
+                  BufferAllocator& memory) {
   if (function.hands_on) {
     return held_fields(result.ptr());
   }
-  return ValueReader(memory, function.is_last).read_fields(result);
+  return ValueReader(memory, function.is_last).read_fields(result, keys);
+}
+
+Keys keys_of(std::span<const Sample> samples) {
+  Keys keys;
+  for (const Sample& sample : samples) {
+    keys.append(sample.keys);
+  }
+  return keys;
 }
 
 nb::list items_of(std::span<const Sample> samples, const ItemMaker& items) {
@@ -50,8 +60,13 @@ nb::list items_of(std::span<const Sample> samples, const ItemMaker& items) {
 // come between two outputs.
 class PythonGenerator {
  public:
-  PythonGenerator(const nb::object& generator, const PythonFunction& function, CallContext& context)
-      : generator_(generator.ptr()), function_(function), context_(context) {}
+  /// `keys`: those of each output.
+  PythonGenerator(const nb::object& iterable, const PythonFunction& function, Keys keys,
+                  CallContext& context)
+      : generator_(nb::steal(PyObject_GetIter(iterable.ptr())).ptr()),
+        function_(function),
+        keys_(std::move(keys)),
+        context_(context) {}
 
   std::optional<Mapping> next() {
     return call_python([this]() -> std::optional<Mapping> {
@@ -63,13 +78,14 @@ class PythonGenerator {
         }
         return std::nullopt;
       }
-      return fields_of(nb::steal(output), function_, context_.memory());
+      return fields_of(nb::steal(output), function_, keys_, context_.memory());
     });
   }
 
  private:
   const OwnedObject generator_;
   const PythonFunction function_;
+  const Keys keys_;
   CallContext& context_;
 };
 
@@ -83,7 +99,8 @@ MapFunction map_function(const PythonFunction& function, Items items) {
     return call_python([&] {
       seed_random(function, context.rng());
       const nb::object argument = argument_of(function, *items, sample);
-      sample.fields = fields_of(function.callable(argument), function, context.memory());
+      sample.fields =
+          fields_of(function.callable(argument), function, sample.keys, context.memory());
       return std::move(sample);
     });
   };
@@ -94,8 +111,7 @@ FlatMapFunction flat_map_function(const PythonFunction& function, Items items) {
     auto generator = call_python([&] {
       seed_random(function, context.rng());
       const nb::object iterable = function.callable(argument_of(function, *items, sample));
-      return std::make_shared<PythonGenerator>(nb::steal(PyObject_GetIter(iterable.ptr())),
-                                               function, context);
+      return std::make_shared<PythonGenerator>(iterable, function, sample.keys, context);
     });
     return SampleGenerator([generator]() -> std::optional<Sample> {
       auto fields = generator->next();
@@ -119,7 +135,7 @@ Mapping call_with_samples(const PythonFunction& function, const ItemMaker& items
   return call_python([&] {
     seed_random(function, context.rng());
     const nb::list list = items_of(samples, items);
-    return fields_of(function.callable(list), function, context.memory());
+    return fields_of(function.callable(list), function, keys_of(samples), context.memory());
   });
 }
 
@@ -134,8 +150,7 @@ BatchGenerator batch_generator(const PythonFunction& function, Items items) {
     auto generator = call_python([&] {
       seed_random(function, context.rng());
       const nb::object iterable = function.callable(items_of(samples, *items));
-      return std::make_shared<PythonGenerator>(nb::steal(PyObject_GetIter(iterable.ptr())),
-                                               function, context);
+      return std::make_shared<PythonGenerator>(iterable, function, keys_of(samples), context);
     });
     return FieldsGenerator([generator] { return generator->next(); });
   };
@@ -144,12 +159,16 @@ BatchGenerator batch_generator(const PythonFunction& function, Items items) {
 // Energon's function returns lists of samples; the core wants their positions. The function may
 // return the samples that it got, or their positions.
 SelectFunction select_function(const PythonFunction& function, Items items) {
-  return [function, items = std::move(items)](std::span<const Sample> samples) {
+  return [function, items = std::move(items)](std::span<const Sample> samples,
+                                              CallContext& context) {
     return call_python([&] {
+      seed_random(function, context.rng());
       static constinit PackageAttribute positions_of("_values", "positions_of");
       const nb::list list = items_of(samples, *items);
       std::vector<std::vector<std::size_t>> packs;
-      for (const nb::handle pack : nb::object(positions_of(list, function.callable(list)))) {
+      // The function may sort its list in place.
+      const nb::list given = nb::steal<nb::list>(PyList_GetSlice(list.ptr(), 0, PY_SSIZE_T_MAX));
+      for (const nb::handle pack : nb::object(positions_of(list, function.callable(given)))) {
         std::vector<std::size_t>& positions = packs.emplace_back();
         for (const nb::handle position : pack) {
           positions.push_back(nb::cast<std::size_t>(position));
@@ -161,8 +180,9 @@ SelectFunction select_function(const PythonFunction& function, Items items) {
 }
 
 GroupFunction group_function(const PythonFunction& function, Items items) {
-  return [function, items = std::move(items)](const Sample& sample) {
+  return [function, items = std::move(items)](const Sample& sample, CallContext& context) {
     return call_python([&] {
+      seed_random(function, context.rng());
       static constinit PackageAttribute group_of("_values", "group_of");
       const nb::object group = group_of(function.callable(items->sample(sample)));
       BatchGroup result{.group = nb::cast<std::string>(group[0])};
@@ -179,7 +199,8 @@ CookFunction cook_function_of(const PythonFunction& function, Items items) {
     return call_python([&] {
       seed_random(function, context.rng());
       const nb::object argument = items->sample(sample);
-      sample.fields = fields_of(function.callable(argument), function, context.call().memory());
+      sample.fields =
+          fields_of(function.callable(argument), function, sample.keys, context.call().memory());
       return std::move(sample);
     });
   };
@@ -196,7 +217,7 @@ CookFunction cook_function_with_files(const PythonFunction& function, Items item
       CookCall call(context, paths.at(leaf));
       const nb::object argument = items->sample(sample);
       const nb::object result = function.callable(argument, call.object());
-      sample.fields = fields_of(result, function, context.call().memory());
+      sample.fields = fields_of(result, function, sample.keys, context.call().memory());
       for (SampleSource& source : call.end()) {
         sample.sources.push_back(std::move(source));
       }
@@ -245,6 +266,8 @@ void add_functions(const PythonFunctions& functions, const Items& items,
     } else {
       encoder.batch = BatchStage(batch_function(functions.batch, items));
     }
+  } else if (auto* batch = std::get_if<BatchFunction>(&encoder.batch)) {
+    *batch = marks::batch_of_objects(std::move(*batch));
   }
   if (functions.encode_batch) {
     encoder.encode_batch = sample_stage(functions.encode_batch, items);

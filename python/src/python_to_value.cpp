@@ -16,17 +16,40 @@
 #include "python/src/marked_values.h"
 #include "python/src/python_names.h"
 #include "python/src/tensor_object.h"
+#include "python/src/value_to_python.h"
 
 namespace nb = nanobind;
 
 namespace energon::python {
 namespace {
 
-Mapping marked(std::string_view what, std::string_view name, Value value) {
-  Mapping mapping;
-  mapping.emplace_back(marks::name(), std::string(what));
-  mapping.emplace_back(name, std::move(value));
-  return mapping;
+// The class that is made again of the fields of `object`: its own, or dict if that is not possible.
+std::string class_of_fields(nb::handle object) {
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  const bool keeps_class =
+      PyDict_Check(object.ptr())
+          ? is_made_of_fields(object)
+          : PyTuple_Check(object.ptr()) || type->tp_new == PyBaseObject_Type.tp_new;
+  return keeps_class ? path_of_class(object) : std::string(marks::kDictClass);
+}
+
+// Whether `value`, a str or a list of them, is or are `keys`.
+bool are_keys(nb::handle value, const Keys& keys) {
+  const auto is_key = [](nb::handle text, std::string_view key) {
+    return PyUnicode_Check(text.ptr()) && text.equal(text_to_python(key));
+  };
+  if (!PyList_Check(value.ptr())) {
+    return keys.size() == 1 && is_key(value, keys.front());
+  }
+  if (static_cast<std::size_t>(PyList_GET_SIZE(value.ptr())) != keys.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!is_key(PyList_GET_ITEM(value.ptr(), static_cast<Py_ssize_t>(i)), keys[i])) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -88,13 +111,19 @@ Value ValueReader::read_other(nb::handle object) {
     }
     return read_pickled(object);
   }
-  if (const nb::object names = field_names(object)) {
-    return read_instance(object, names);
+  if (const auto parts = parts_of(object)) {
+    return read_instance(object, *parts);
   }
   if (!arrays_marked_ && is_numpy_scalar(object)) {
-    return read(object.attr("item")());
+    return read_numpy_scalar(object);
   }
   return read_pickled(object);
+}
+
+Value ValueReader::read_numpy_scalar(nb::handle object) {
+  const nb::object number = object.attr("item")();
+  // Python has no number as wide as a longdouble, so its item is a longdouble again.
+  return is_numpy_scalar(number) ? read_pickled(object) : read(number);
 }
 
 Value ValueReader::read_text(nb::handle object) {
@@ -169,7 +198,7 @@ Value ValueReader::read_items(nb::handle object) {
     item.push_back(read(nb::object(pair[1])));
     items.emplace_back(std::move(item));
   }
-  return marked(marks::kDict, marks::kItems, std::move(items));
+  return marks::sealed(marks::kDict, std::move(items));
 }
 
 void ValueReader::add_fields(nb::handle object, nb::handle names, Mapping& fields) {
@@ -187,11 +216,14 @@ void ValueReader::add_fields(nb::handle object, nb::handle names, Mapping& field
   }
 }
 
-Value ValueReader::read_instance(nb::handle object, nb::handle names) {
+Value ValueReader::read_instance(nb::handle object, const ObjectParts& parts) {
   Mapping fields;
   fields.emplace_back(marks::name(), path_of_class(object));
-  add_fields(object, names, fields);
-  return fields;
+  add_fields(object, parts.names, fields);
+  // Attributes that the class does not declare may be missing in the next sample.
+  return parts.has_undeclared && !arrays_marked_
+             ? marks::sealed(marks::kInstance, std::move(fields))
+             : Value(std::move(fields));
 }
 
 Value ValueReader::read_pickled(nb::handle object) {
@@ -203,8 +235,8 @@ Value ValueReader::read_pickled(nb::handle object) {
   }
   const nb::object made = nb::steal(result);
   const nb::object data = made[0];
-  Mapping mapping = marked(
-      marks::kPickle, marks::kItems,
+  Value pickle = marks::sealed(
+      marks::kPickle,
       copy(PyBytes_AS_STRING(data.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(data.ptr()))));
   List buffers;
   for (const nb::handle buffer : nb::object(made[1])) {
@@ -215,8 +247,8 @@ Value ValueReader::read_pickled(nb::handle object) {
     buffers.emplace_back(copy(view.buf, static_cast<std::size_t>(view.len)));
     PyBuffer_Release(&view);
   }
-  mapping.emplace_back(marks::kBuffers, std::move(buffers));
-  return mapping;
+  std::get<Tuple>(pickle.base()).items.emplace_back(std::move(buffers));
+  return pickle;
 }
 
 std::optional<Value> ValueReader::read_array(nb::handle object, std::string_view mark) {
@@ -228,7 +260,7 @@ std::optional<Value> ValueReader::read_array(nb::handle object, std::string_view
   if (!arrays_marked_) {
     return Value(std::move(*tensor));
   }
-  return Value(marked(mark, marks::kItems, std::move(*tensor)));
+  return marks::sealed(mark, std::move(*tensor));
 }
 
 SharedBytes ValueReader::copy(const void* data, std::size_t size) {
@@ -239,28 +271,56 @@ SharedBytes ValueReader::copy(const void* data, std::size_t size) {
   return {.view = buffer.bytes.first(size), .owner = std::move(buffer.owner)};
 }
 
-Mapping ValueReader::read_fields(nb::handle object) {
+Mapping ValueReader::read_fields(nb::handle object, const Keys& keys) {
   path_.start("");
   Mapping fields;
-  if (PyDict_Check(object.ptr())) {
-    fields.emplace_back(marks::name(), path_of_class(object));
-    add_items(object, fields);
-  } else if (const nb::object names = field_names(object)) {
-    fields.emplace_back(marks::name(), path_of_class(object));
-    nb::list own;
-    for (const nb::handle name : names) {
-      if (!marks::is_origin(nb::cast<std::string_view>(name))) {
-        own.append(name);
-      }
-    }
-    add_fields(object, own, fields);
+  // A batch function of the core takes the fields; the trainer gets the object as it was.
+  const bool is_whole = arrays_marked_;
+  if (PyDict_Check(object.ptr()) && (!is_whole || is_made_of_fields(object))) {
+    fields.emplace_back(marks::name(), class_of_fields(object));
+    add_items(object, keys, fields);
+    return fields;
+  }
+  const std::optional<ObjectParts> parts = is_whole ? parts_of(object) : std::nullopt;
+  const nb::object names = parts ? parts->names : is_whole ? nb::object() : field_names(object);
+  if (names.is_valid()) {
+    fields.emplace_back(marks::name(), class_of_fields(object));
+    add_own_fields(object, names, keys, fields);
   } else {
     fields.emplace_back(marks::kWhole, read(object, "the result"));
   }
   return fields;
 }
 
-void ValueReader::add_items(nb::handle dict, Mapping& fields) {
+void ValueReader::add_own_fields(nb::handle object, nb::handle names, const Keys& keys,
+                                 Mapping& fields) {
+  static constinit PackageAttribute item("_sample", "Item");
+  const bool is_item = nb::isinstance(object, item.get());
+  nb::list own;
+  for (const nb::handle name : names) {
+    const auto text = nb::cast<std::string_view>(name);
+    if (!marks::is_origin(text)) {
+      own.append(name);
+    } else if (text == marks::kKey) {
+      // Not by __getattr__, which would ask the library for the key.
+      const nb::object key = nb::steal(PyObject_GenericGetAttr(object.ptr(), name.ptr()));
+      PyErr_Clear();
+      fields.emplace_back(text, key.is_valid() ? read_key(key, keys) : Value(Null()));
+    } else if (!is_item) {
+      fields.emplace_back(text, Null());
+    }
+  }
+  add_fields(object, own, fields);
+}
+
+// Null if `key` was not set by the function, or is the item's own.
+Value ValueReader::read_key(nb::handle key, const Keys& keys) {
+  const bool is_unset = key.is_none() || (PyUnicode_Check(key.ptr()) && nb::len(key) == 0) ||
+                        (PyList_Check(key.ptr()) && nb::len(key) == 0);
+  return is_unset || are_keys(key, keys) ? Value(Null()) : read(key, marks::kKey);
+}
+
+void ValueReader::add_items(nb::handle dict, const Keys& keys, Mapping& fields) {
   FieldPath::Level level(path_);
   const nb::object copy = nb::steal(PyDict_Copy(dict.ptr()));  // reading values may run Python
   PyObject* key = nullptr;
@@ -273,8 +333,12 @@ void ValueReader::add_items(nb::handle dict, Mapping& fields) {
       path_.refuse("the name of a field must be a text");
     }
     level.at(*name);
-    // That it has the entry is kept, what the entry is the stage says.
-    fields.emplace_back(*name, marks::is_origin(*name) ? Value(Null()) : read(value));
+    // That it has the entry is kept; the stage sets its value.
+    if (*name == marks::kKey) {
+      fields.emplace_back(*name, read_key(value, keys));
+    } else {
+      fields.emplace_back(*name, marks::is_origin(*name) ? Value(Null()) : read(value));
+    }
   }
 }
 

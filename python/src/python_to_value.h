@@ -2,8 +2,8 @@
 //
 // Texts, numbers, truth values, None, bytes, lists, tuples and dicts with text keys are values of
 // the core. Arrays of NumPy and tensors of torch are copied once, into the memory of the batch.
-// Other dicts, dataclasses and named tuples are marked mappings (marked_values.h); the rest is
-// pickled with protocol 5, its buffers beside it.
+// Other dicts, dataclasses and named tuples are marked (marked_values.h); the rest is pickled
+// with protocol 5, its buffers beside it.
 
 #pragma once
 
@@ -14,7 +14,9 @@
 #include <string_view>
 
 #include "energon/sample/buffer_allocator.h"
+#include "energon/sample/keys.h"
 #include "energon/sample/sample.h"
+#include "python/src/class_path.h"
 #include "python/src/field_path.h"
 
 namespace energon::python {
@@ -31,9 +33,11 @@ class ValueReader {
   Value read(nanobind::handle object, std::string_view field);
 
   /// The fields of what a function returned: a dict, a dataclass, a Sample or Batch, a named tuple.
-  /// Anything else is the field marks::kWhole. Values of `__key__`, `__restore_key__`,
-  /// `__subflavors__` and `__sources__` are left out: the stage sets them.
-  Mapping read_fields(nanobind::handle object);
+  /// Anything else is the field marks::kWhole, and so is an object whose fields are not all of it
+  /// if it goes to the trainer. The values of `__restore_key__`, `__subflavors__` and
+  /// `__sources__` are null: the stage sets them. So is `__key__`, unless it is set and differs
+  /// from `keys`, those of the item.
+  Mapping read_fields(nanobind::handle object, const Keys& keys);
 
  private:
   Value read(nanobind::handle object);
@@ -44,12 +48,16 @@ class ValueReader {
   Value read_tuple(nanobind::handle object);
   Value read_dict(nanobind::handle object);
   Value read_items(nanobind::handle object);
-  Value read_instance(nanobind::handle object, nanobind::handle names);
+  Value read_instance(nanobind::handle object, const ObjectParts& parts);
+  Value read_numpy_scalar(nanobind::handle object);
   Value read_pickled(nanobind::handle object);
   std::optional<Value> read_array(nanobind::handle object, std::string_view mark);
   SharedBytes copy(const void* data, std::size_t size);
-  void add_items(nanobind::handle dict, Mapping& fields);
+  void add_items(nanobind::handle dict, const Keys& keys, Mapping& fields);
   void add_fields(nanobind::handle object, nanobind::handle names, Mapping& fields);
+  void add_own_fields(nanobind::handle object, nanobind::handle names, const Keys& keys,
+                      Mapping& fields);
+  Value read_key(nanobind::handle key, const Keys& keys);
 
   BufferAllocator& memory_;
   const bool arrays_marked_;

@@ -1,9 +1,7 @@
 #include "python/src/state_object.h"
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "python/src/gil.h"
+#include "python/src/option_reader.h"
 
 namespace nb = nanobind;
 
@@ -34,15 +33,16 @@ void bind_state(nb::module_& module) {
       .def(nb::new_([](const nb::bytes& bytes) { return decode_loader_state(text_of(bytes)); }),
            nb::arg("data"))
       .def_static(
-          "read",
-          [](const std::filesystem::path& path) { return read_loader_state(path.string()); },
-          nb::arg("path"), "Reads a state file.")
+          "read", [](nb::handle path) { return read_loader_state(path_text(path)); },
+          nb::arg("path"), nb::sig("def read(path: str | os.PathLike) -> LoaderState"),
+          "Reads a state file.")
       .def(
           "write",
-          [](const SavableDataLoaderState& self, const std::filesystem::path& path) {
-            write_loader_state(path.string(), self);
+          [](const SavableDataLoaderState& self, nb::handle path) {
+            write_loader_state(path_text(path), self);
           },
-          nb::arg("path"), "Writes a state file: the old or the new one is there at any time.")
+          nb::arg("path"), nb::sig("def write(self, path: str | os.PathLike) -> None"),
+          "Writes a state file: the old or the new one is there at any time.")
       .def(
           "describe",
           [](const SavableDataLoaderState& self) {

@@ -37,6 +37,9 @@ class ValueWriter {
   }
 
   nb::object operator()(const Tuple& tuple) const {
+    if (const std::string* kind = marks::kind_of_sealed(tuple)) {
+      return unsealed(*kind, tuple.items);
+    }
     return nb::steal(PyList_AsTuple((*this)(tuple.items).ptr()));
   }
   nb::object operator()(const BigInteger& integer) const {
@@ -44,56 +47,36 @@ class ValueWriter {
   }
 
   nb::object operator()(const Mapping& fields) const {
-    if (const std::string* mark = mark_of(fields)) {
-      return marked(*mark, fields);
+    if (const std::string* path = marks::class_of(fields)) {
+      return instance_to_python(*path, dict(std::span(fields).subspan(1), name_to_python));
     }
-    return dict(fields);
+    return dict(fields, text_to_python);
   }
 
  private:
-  nb::object dict(std::span<const std::pair<std::string, Value>> fields) const {
+  nb::dict dict(std::span<const std::pair<std::string, Value>> fields,
+                nb::object (*to_name)(std::string_view)) const {
     nb::dict result;
     for (const auto& [name, value] : fields) {
-      result[text_to_python(name)] = to_python(value, tensors_);
+      result[to_name(name)] = to_python(value, tensors_);
     }
     return result;
   }
 
-  nb::object marked(const std::string& mark, const Mapping& fields) const {
-    if (mark.find(':') != std::string::npos) {
-      return instance_to_python(mark, fields, tensors_);
-    }
-    if (const auto* marks_of_batch = std::get_if<List>(&fields.front().second.base())) {
-      return unbatched(*marks_of_batch, fields);
-    }
-    return single(mark, fields.at(1).second,
-                  fields.size() > 2 ? std::get_if<List>(&fields[2].second.base()) : nullptr);
-  }
-
-  // What a batch function of the core made of marked mappings: a list of what they were.
-  nb::object unbatched(const List& marks_of_batch, const Mapping& fields) const {
-    const List& items = std::get<List>(fields.at(1).second.base());
-    nb::list values;
-    for (std::size_t i = 0; i < marks_of_batch.size(); ++i) {
-      const List* buffers = nullptr;
-      if (fields.size() > 2) {
-        buffers = &std::get<List>(std::get<List>(fields[2].second.base()).at(i).base());
-      }
-      values.append(single(std::get<std::string>(marks_of_batch[i].base()), items.at(i), buffers));
-    }
-    return values;
-  }
-
-  nb::object single(std::string_view mark, const Value& items, const List* buffers) const {
-    if (mark == marks::kDict) {
+  nb::object unsealed(std::string_view kind, const List& items) const {
+    const Value& content = items[2];
+    if (kind == marks::kDict) {
       return nb::borrow(reinterpret_cast<PyObject*>(&PyDict_Type))(
-          (*this)(std::get<List>(items.base())));
+          (*this)(std::get<List>(content.base())));
     }
-    if (mark == marks::kPickle) {
-      return unpickled(std::get<SharedBytes>(items.base()), *buffers);
+    if (kind == marks::kPickle) {
+      return unpickled(std::get<SharedBytes>(content.base()), std::get<List>(items[3].base()));
     }
-    return tensor_to_python(std::get<Tensor>(items.base()),
-                            mark == marks::kNumpy ? TensorKind::kNumpy : TensorKind::kTorch);
+    if (kind == marks::kInstance) {
+      return to_python(content, tensors_);
+    }
+    return tensor_to_python(std::get<Tensor>(content.base()),
+                            kind == marks::kNumpy ? TensorKind::kNumpy : TensorKind::kTorch);
   }
 
   static nb::object unpickled(const SharedBytes& data, const List& buffers) {
@@ -143,24 +126,9 @@ nb::object name_to_python(std::string_view name) {
   return nb::steal(text);
 }
 
-const std::string* mark_of(const Mapping& fields) {
-  if (fields.empty() || fields.front().first != marks::name()) {
-    return nullptr;
-  }
-  const Value* mark = &fields.front().second;
-  if (const auto* of_batch = std::get_if<List>(&mark->base())) {
-    mark = &of_batch->at(0);
-  }
-  return &std::get<std::string>(mark->base());
-}
-
-nb::object instance_to_python(const std::string& path, const Mapping& fields, TensorKind tensors) {
+nb::object instance_to_python(const std::string& path, const nb::dict& fields) {
   static constinit PackageAttribute make("_values", "make_instance");
-  nb::dict values;
-  for (const auto& [name, value] : std::span(fields).subspan(1)) {
-    values[name_to_python(name)] = to_python(value, tensors);
-  }
-  return make(text_to_python(path), values);
+  return make(text_to_python(path), fields);
 }
 
 }  // namespace energon::python

@@ -31,12 +31,8 @@ nanobind::object text_to_python(std::string_view text);
 /// faster.
 nanobind::object name_to_python(std::string_view name);
 
-/// What the mark of `fields` says, in a batch that of the first sample; null without a mark.
-const std::string* mark_of(const Mapping& fields);
-
-/// An object of the class at `path` ("module:Name") with the fields of `fields` behind the mark; a
-/// Batch if the class is not found.
-nanobind::object instance_to_python(const std::string& path, const Mapping& fields,
-                                    TensorKind tensors);
+/// An object of the class at `path` ("module:Name") with the entries of `fields`; a Batch if the
+/// class is not found.
+nanobind::object instance_to_python(const std::string& path, const nanobind::dict& fields);
 
 }  // namespace energon::python

@@ -161,3 +161,89 @@ def test_default_worker_config(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
     made = energon.WorkerConfig.default_worker_config(0, seed_offset=7)
     assert (made.rank, made.world_size, made.num_workers, made.seed_offset) == (2, 4, 0, 7)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e30, 0, None])
+@pytest.mark.parametrize(
+    "option", ["timeout", "watchdog_timeout_seconds", "watchdog_initial_timeout_seconds"]
+)
+def test_timeouts_without_a_limit(texts: str, option: str, seconds: Any) -> None:
+    with loader_of(texts, num_workers=1, loader={option: seconds}) as loader:
+        assert len(take(loader, 2)) == 2
+        has_limit = seconds == 1e30 or (option == "watchdog_initial_timeout_seconds" and not seconds)
+        assert (loader.timeout > 0) == has_limit
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), -1, float("-inf")])
+@pytest.mark.parametrize("option", ["timeout", "watchdog_timeout_seconds"])
+def test_timeouts_that_are_none(texts: str, option: str, seconds: float) -> None:
+    with pytest.raises(ValueError, match="timeout must be seconds, 0 or None for no limit"):
+        loader_of(texts, loader={option: seconds})
+
+
+@pytest.mark.parametrize(
+    "option, text",
+    [
+        ("shuffle_buffer_size", "shuffle_buffer_size is -1, it must not be negative"),
+        ("failure_tolerance", "the failure tolerance is -1, it must not be negative"),
+        ("virtual_epoch_length", "virtual_epoch_length is -1, it must not be negative"),
+    ],
+)
+def test_negative_options(texts: str, option: str, text: str) -> None:
+    options: dict[str, Any] = {option: -1}
+    with pytest.raises(energon.InvalidArgumentError, match=text):
+        loader_of(texts, training=True, **options)
+
+
+def test_a_negative_tolerance_of_a_function(texts: str) -> None:
+    class Encoder(energon.DefaultTaskEncoder):
+        @energon.stateless(failure_tolerance=-1)
+        def encode_sample(self, sample: Any) -> Any:
+            return sample
+
+    with pytest.raises(energon.InvalidArgumentError, match="tolerance of 'encode_sample' is -1"):
+        loader_of(texts, Encoder())
+
+
+def test_a_negative_seed_offset_is_another_order(texts: str) -> None:
+    def order(seed: int) -> list[list[str]]:
+        dataset = energon.get_train_dataset(
+            texts, worker_config=config(seed_offset=seed), batch_size=4, shuffle_buffer_size=20
+        )
+        with energon.get_savable_loader(dataset) as loader:
+            return keys(take(loader, 4))
+
+    assert order(-1) == order(-1) != order(1) and order(-1) != order(0)
+
+
+def test_paths(texts: str, tmp_path: Any) -> None:
+    assert keys(take(loader_of(texts.encode()), 1)) == keys(take(loader_of(texts), 1))  # type: ignore[arg-type]
+
+    def opened(path: Any) -> Any:
+        energon.get(path, "0000")
+
+    def in_a_store(path: Any) -> Any:
+        energon.SystemFileStore(path)
+
+    def written(path: Any) -> Any:
+        loader_of(texts, loader={"quarantine_file": path})
+
+    def indexed(path: Any) -> Any:
+        loader_of(texts, cache_dir=path)
+
+    functions: list[Any] = [loader_of, opened, in_a_store, written, indexed]
+    functions += [energon.WebDataset, energon.load_dataset]
+    for function in functions:
+        with pytest.raises(ValueError, match="contains a NUL character"):
+            function(texts + "\0x")
+        with pytest.raises(ValueError, match="is not valid UTF-8: rename"):
+            function(texts + "\udcff")
+    for function in [loader_of, opened, in_a_store, energon.load_dataset]:
+        with pytest.raises(TypeError, match="a path must be a str or an os.PathLike, not int"):
+            function(3)
+    with loader_of(texts) as loader:
+        state = loader.save_state_rank()
+    for use in (state.write, energon.LoaderState.read, energon.JobState.read):
+        with pytest.raises(ValueError, match="contains a NUL character"):
+            use(str(tmp_path / "state\0x"))
+    assert list(tmp_path.iterdir()) == []

@@ -60,6 +60,7 @@ def alive(pid: int) -> bool:
     return "State:\tZ" not in status
 
 
+@pytest.mark.timeout(310)
 def test_loaders_made_under_busy_threads(texts: str) -> None:
     code = """
         import logging
@@ -78,13 +79,13 @@ def test_loaders_made_under_busy_threads(texts: str) -> None:
         [thread.start() for thread in threads]
         def work(sample):
             logging.getLogger("x").debug("in a worker")
-        for _ in range(30):
+        for _ in range(100):
             with loader_of(texts, Encoder(), num_workers=1) as loader:
                 assert numbers(take(loader, 1)) == [0, 1, 2, 3]
         end.set()
         [thread.join() for thread in threads]
     """
-    succeed(texts, code, 110)
+    succeed(texts, code, 300)
 
 
 def test_a_loader_made_and_used_in_a_thread(texts: str) -> None:
@@ -104,15 +105,20 @@ def test_foreign_descriptors_are_harmless(texts: str) -> None:
         import socket
         foreign = [os.pipe() for _ in range(5)] + [socket.socketpair() for _ in range(5)]
         numbers_of = [fd if isinstance(fd, int) else fd.fileno() for pair in foreign for fd in pair]
+        for reading, writing in foreign[:5]:
+            os.write(writing, b"for the trainer")
+        for one, other in foreign[5:]:
+            one.send(b"for the trainer")
         files = [open(texts + "/shard_0.tar", "rb") for _ in range(40)]
         done = []
         def work(sample):
             for fd in numbers_of:
-                try:
-                    os.write(fd, b"x" * 64)
-                    raise SystemExit("a foreign descriptor can be written")
-                except OSError:
-                    pass
+                for use in (lambda: os.write(fd, b"x" * 64), lambda: os.read(fd, 64)):
+                    try:
+                        use()
+                    except OSError:
+                        continue
+                    raise RuntimeError("a foreign descriptor can be used")
             for file in files:
                 assert len(os.pread(file.fileno(), 10, 0)) == 10
             if files:
@@ -120,6 +126,10 @@ def test_foreign_descriptors_are_harmless(texts: str) -> None:
                 gc.collect()
         with loader_of(texts, Encoder(), num_workers=2) as loader:
             print(sorted(numbers(list(loader))) == list(range(60)))
+        for reading, writing in foreign[:5]:
+            assert os.read(reading, 64) == b"for the trainer"
+        for one, other in foreign[5:]:
+            assert other.recv(64) == b"for the trainer"
     """
     assert succeed(texts, code) == "True\n"
 
@@ -285,23 +295,28 @@ def test_ctrl_c_interrupts_a_wait_soon(texts: str) -> None:
         def work(sample):
             time.sleep(30)
         with loader_of(texts, Encoder(), num_workers=1) as loader:
-            print("ready", flush=True)
-            try:
-                take(loader, 1)
-            except KeyboardInterrupt:
-                print(time.time())
+            for _ in range(9):
+                try:
+                    print("ready", flush=True)
+                    take(loader, 1)
+                except KeyboardInterrupt:
+                    print(time.time(), flush=True)
     """
-    sent = []
+    delays = []
 
     def interrupt(process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(1)
-        sent.append(time.time())
-        process.send_signal(signal.SIGINT)
+        for wait in range(9):
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.3 + 0.013 * wait)  # at any moment of the interval of the checks
+            sent = time.time()
+            process.send_signal(signal.SIGINT)
+            delays.append(float(process.stdout.readline()) - sent)
 
     ran = run(texts, code, signal_after=interrupt)
-    assert float(ran.out.split()[-1]) - sent[0] < 1.0, ran
+    assert ran.code == 0, ran
+    # A busy machine may be late once or twice.
+    assert sorted(delays)[6] < 0.1, delays
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import random
+import signal
 import sys
 from typing import Any, Iterator
 
@@ -12,6 +14,7 @@ import pytest
 from conftest import LARGE, config, loader_of, take
 
 import energon_cpp as energon
+from energon_cpp import _values
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -60,7 +63,7 @@ def test_objects_pass_from_function_to_function(texts: str, num_workers: int) ->
 
         def encode_batch(self, batch: Any) -> Any:
             assert batch["set"] == {1}
-            return energon.Batch.derive_from(energon.Batch(), number=None) if False else batch
+            return batch
 
     with loader_of(texts, Keeps(), num_workers=num_workers) as loader:
         batches = list(loader)
@@ -241,11 +244,65 @@ def test_exceptions_have_type_place_and_traceback(texts: str, num_workers: int) 
 
 
 @pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), SystemExit(3), MemoryError(), ImportError("no"),
+    "error", [KeyboardInterrupt(), MemoryError(), ImportError("no"),
               energon.FatalSampleError("end"), RecursionError()], ids=repr)  # fmt: skip
 def test_some_exceptions_are_never_skipped(texts: str, num_workers: int, error: Any) -> None:
     with loader_of(texts, raising(error), num_workers=num_workers, on_error="skip") as loader:
         with pytest.raises(type(error)):
+            list(loader)
+
+
+class Exiting(Exception):
+    """Ends the process that pickles it."""
+
+    def __reduce__(self) -> Any:
+        sys.exit(0)
+
+
+class Remade(Exception):
+    """Its pickle makes something that cannot be raised."""
+
+    def __reduce__(self) -> Any:
+        return int, (3,)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("code", [None, 0, 3])
+def test_exits_of_functions_are_errors(
+    texts: str, num_workers: int, on_error: str, code: Any
+) -> None:
+    encoder = raising(SystemExit(code))
+    with loader_of(texts, encoder, num_workers=num_workers, on_error=on_error) as loader:
+        with pytest.raises(energon.UserFunctionError, match="must not end the process") as raised:
+            list(loader)
+    assert isinstance(raised.value, RuntimeError) and raised.value.sample_key == "0009"
+    assert type(raised.value.__cause__) is SystemExit and raised.value.__cause__.code == code
+
+
+def test_exits_of_signal_handlers_end_the_process(texts: str) -> None:
+    def end(number: int, frame: Any) -> None:
+        sys.exit(5)
+
+    class Signals(Numbers):
+        def encode_sample(self, sample: Any) -> Any:
+            if sample["json"]["number"] == 9:
+                signal.raise_signal(signal.SIGUSR1)
+            return super().encode_sample(sample)
+
+    before = signal.signal(signal.SIGUSR1, end)
+    try:
+        with loader_of(texts, Signals(), num_workers=0) as loader:
+            with pytest.raises(SystemExit) as raised:
+                list(loader)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert raised.value.code == 5
+
+
+@pytest.mark.parametrize("error", [Exiting("bad luck"), Remade("bad luck")], ids=["exits", "int"])
+def test_exceptions_that_cannot_be_made_again(texts: str, num_workers: int, error: Any) -> None:
+    with loader_of(texts, raising(error), num_workers=num_workers) as loader:
+        with pytest.raises(energon.UserFunctionError, match=f"{type(error).__name__}: bad luck"):
             list(loader)
 
 
@@ -282,22 +339,262 @@ def test_functions_in_this_process_leave_its_random_numbers_alone(texts: str) ->
     with loader_of(texts, Draws(), num_workers=0) as loader:
         batch = take(loader, 2)[0]
     assert [random.random(), numpy.random.rand()] == expected
-    with loader_of(texts, Draws(), num_workers=0) as loader:
-        again = loader.restore_sample(take(loader, 1)[0].get("__restore_key__", "")) if False else None
-    assert again is None and len(batch["number"]) == 4
+    again = loader.restore_sample(batch.__restore_key__)
+    assert [random.random(), numpy.random.rand()] != expected  # those that come next
+    assert numpy.array_equal(again["drawn"], batch["drawn"])
+    random.seed(5)
+    numpy.random.seed(5)
+    loader.restore_sample(batch.__restore_key__)
+    assert [random.random(), numpy.random.rand()] == expected
 
 
 def test_restored_batches_have_the_same_random_numbers(texts: str, num_workers: int) -> None:
     class Keyed(Draws):
         def batch(self, samples: list[Any]) -> Any:
-            return energon.Batch(drawn=[s["drawn"] for s in samples]) if False else {
-                "__restore_key__": None, "drawn": numpy.stack([s["drawn"] for s in samples])}
+            drawn = numpy.stack([sample["drawn"] for sample in samples])
+            return {"__restore_key__": None, "drawn": drawn}
 
     with loader_of(texts, Keyed(), num_workers=num_workers, training=True) as loader:
         batches = take(loader, 4)
         for batch in batches:
             again = loader.restore_sample(batch["__restore_key__"])
             assert numpy.array_equal(again["drawn"], batch["drawn"])
+
+
+class DrawsGroups(energon.DefaultTaskEncoder):
+    """No function before it is seeded."""
+
+    def batch_group_criterion(self, sample: Any) -> Any:
+        return random.randrange(3), None
+
+
+class DrawsPacks(energon.DefaultTaskEncoder):
+    def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
+        numpy.random.shuffle(samples)
+        return [samples[i : i + 3] for i in range(0, len(samples), 3)]
+
+    def pack_selected_samples(self, samples: list[Any]) -> Any:
+        return {"txt": [sample["txt"] for sample in samples]}
+
+
+@pytest.mark.parametrize("encoder, packing", [(DrawsGroups(), None), (DrawsPacks(), 10)])
+def test_groups_and_packs_draw_the_same_again(
+    texts: str, num_workers: int, encoder: Any, packing: Any
+) -> None:
+    def made() -> Any:
+        random.seed()
+        numpy.random.seed()
+        return loader_of(
+            texts, encoder, num_workers=num_workers, training=True, batch_size=3,
+            packing_buffer_size=packing, repeat=False)  # fmt: skip
+
+    def numbers(batches: list[Any]) -> list[Any]:
+        return [batch["txt"] for batch in batches]
+
+    with made() as loader:
+        whole = numbers(list(loader)) + numbers(list(loader))
+        half = len(whole) // 2
+        assert whole[:half] != whole[half:]
+    with made() as loader:
+        first = numbers(take(loader, 4))
+        state = loader.save_state_rank()
+        rest = numbers(list(loader)) + numbers(list(loader))
+    assert first + rest == whole
+    with made() as loader:
+        loader.restore_state_rank(state)
+        assert numbers(list(loader)) + numbers(list(loader)) == rest
+
+
+def groups_of(texts: str, criterion: Any, num_workers: int = 0) -> list[list[int]]:
+    class Groups(Numbers):
+        def batch_group_criterion(self, sample: Any) -> Any:
+            return criterion(sample.number)
+
+    with loader_of(texts, Groups(), num_workers=num_workers, batch_size=60) as loader:
+        return sorted(sorted(numbers_of([batch])) for batch in loader)
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    size: int
+
+
+GROUPS: list[Any] = [
+    None, "None", 1, "1", "'1'", 2.5, "2.5", (1, "a"), "(1, 'a')", (1,), b"1", "b'1'", Color.RED,
+    Color.BLUE, Shape(1), Shape(2), "object", frozenset({1}), "", float("inf"), "inf", (None,),
+]  # fmt: skip
+EQUAL_GROUPS: list[Any] = [
+    True, 1, 1.0, numpy.int64(1), numpy.float32(1), numpy.bool_(True),
+]  # fmt: skip
+
+
+def test_groups_are_those_of_a_dict() -> None:
+    texts = [_values.group_text(group) for group in GROUPS]
+    assert len(set(texts)) == len(set(GROUPS)) == len(GROUPS)
+    assert len({_values.group_text(group) for group in EQUAL_GROUPS}) == 1
+    assert _values.group_text((True, "a")) == _values.group_text((1, numpy.str_("a")))
+    # As states have them.
+    assert [_values.group_text(group) for group in ("odd", 1, None, (1, "a"))] == [
+        "odd", "1", "None", "(1, 'a')"]  # fmt: skip
+
+
+def test_groups_by_keys_of_any_type(texts: str, num_workers: int) -> None:
+    by_type = groups_of(texts, lambda n: (1 if n % 2 else "1", numpy.int64(60)))
+    assert by_type == [list(range(0, 60, 2)), list(range(1, 60, 2))]
+    assert len(groups_of(texts, lambda n: (EQUAL_GROUPS[n % 6], None))) == 1
+
+
+@pytest.mark.parametrize(
+    "returned, text",
+    [
+        ((object(), None), "has no value, only an address: <object object"),
+        ((lambda: 1, None), "has no value, only an address"),
+        (([1], None), r"cannot be hashed: list \[1\]; return a str"),
+        (((1, [2]), None), "cannot be hashed: list"),
+        ((float("nan"), None), "nan as a group"),
+        (("a", 1.5), r"must return \(group, batch size or None\), not tuple \('a', 1.5\)"),
+        ("ab", r"must return \(group, batch size or None\), not str 'ab'"),
+        (None, r"must return \(group, batch size or None\), not NoneType None"),
+    ],
+)
+def test_groups_without_a_value_are_refused(
+    texts: str, num_workers: int, returned: Any, text: str
+) -> None:
+    with pytest.raises(TypeError, match="batch_group_criterion .*" + text):
+        groups_of(texts, lambda number: returned, num_workers)
+
+
+def packs_of(texts: str, encode: Any, select: Any, num_workers: int = 0) -> list[Any]:
+    class Selects(energon.TaskEncoder):
+        def preencode_sample(self, sample: Any) -> Any:
+            return encode(sample["json"]["number"])
+
+        def select_samples_to_pack(self, samples: list[Any]) -> Any:
+            return select(samples)
+
+        def pack_selected_samples(self, samples: list[Any]) -> Any:
+            return {"pack": samples}
+
+    with loader_of(
+        texts, Selects(), num_workers=num_workers, packing_buffer_size=20, batch_size=1
+    ) as loader:
+        return [batch["pack"][0] for batch in loader]
+
+
+def test_packs_of_samples_that_are_integers(texts: str, num_workers: int) -> None:
+    packs = packs_of(texts, lambda n: (7 * n) % 60, lambda samples: [sorted(samples)], num_workers)
+    assert all(pack == sorted(pack) for pack in packs)
+    assert sorted(sum(packs, [])) == sorted((7 * n) % 60 for n in range(60))
+    packs = packs_of(texts, lambda n: 5, lambda samples: [samples[:3], samples[3:]], num_workers)
+    assert packs[0] == [5] * 3 and sum(packs, []) == [5] * 60
+    with pytest.raises(ValueError, match="samples that it was given.*not new ones: int 100000"):
+        packs_of(texts, lambda n: n, lambda samples: [[samples[0] + 10**5]], num_workers)
+
+
+def test_a_selection_may_sort_its_list(texts: str, num_workers: int) -> None:
+    def select(samples: list[Any]) -> Any:
+        samples.sort(key=lambda sample: -sample["n"])
+        return [samples[i : i + 4] for i in range(0, len(samples), 4)]
+
+    packs = packs_of(texts, lambda n: {"n": n}, select, num_workers)
+    assert [sample["n"] for sample in packs[0]] == [19, 18, 17, 16]
+    for pack in packs:
+        assert [sample["n"] for sample in pack] == sorted((s["n"] for s in pack), reverse=True)
+
+
+def test_packs_by_positions(texts: str, num_workers: int) -> None:
+    def evens(samples: list[Any]) -> Any:
+        return [list(numpy.arange(0, len(samples), 2)), [1]]
+
+    packs = packs_of(texts, lambda n: {"n": n}, evens, num_workers)
+    numbers = [[sample["n"] for sample in pack] for pack in packs]
+    assert list(range(0, 20, 2)) in numbers and [1] in numbers
+
+
+@pytest.mark.parametrize(
+    "selected, error, text",
+    [
+        ([[-1]], ValueError, "returned the position -1; it was given 20 samples, so positions are 0 to 19"),
+        ([[20]], ValueError, "returned the position 20"),
+        ([["x"]], ValueError, "must return samples that it was given, or their positions, not new ones: str 'x'"),
+        ([1, 2], TypeError, r"must return a list of packs, each a list of samples, not list \[1, 2\]"),
+        (None, TypeError, "must return a list of packs, .*not NoneType None"),
+    ],
+)
+def test_wrong_selections_are_named(
+    texts: str, num_workers: int, selected: Any, error: Any, text: str
+) -> None:
+    with pytest.raises(error, match="select_samples_to_pack .*" + text):
+        packs_of(texts, lambda n: {"n": n}, lambda samples: selected, num_workers)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Packed(energon.Sample):
+    numbers: list[int]
+
+
+@dataclasses.dataclass(kw_only=True)
+class PackedBatch(energon.Batch):
+    numbers: list[list[int]]
+
+
+class KeepsKeys(Packs):
+    def pack_selected_samples(self, samples: list[Any]) -> Any:
+        key = "+".join(sample["key"] for sample in samples)
+        return Packed(__key__=key, numbers=[sample["number"] for sample in samples])
+
+    def postencode_sample(self, sample: Any) -> Any:
+        return {"number": sample.number, "key": sample.__key__}
+
+
+class KeepsKeysOfBatches(KeepsKeys):
+    def batch(self, samples: list[Any]) -> Any:
+        return PackedBatch(
+            __key__=[sample.__key__ for sample in samples],
+            numbers=[sample.numbers for sample in samples],
+        )
+
+
+class KeepsKeysOfDicts(KeepsKeys):
+    def pack_selected_samples(self, samples: list[Any]) -> Any:
+        pack = super().pack_selected_samples(samples)
+        return {"__key__": pack.__key__, "numbers": pack.numbers}
+
+
+@pytest.mark.parametrize("encoder", [KeepsKeys(), KeepsKeysOfBatches(), KeepsKeysOfDicts()])
+def test_keys_that_functions_set_are_kept(texts: str, num_workers: int, encoder: Any) -> None:
+    with loader_of(
+        texts, encoder, num_workers=num_workers, packing_buffer_size=9, batch_size=2
+    ) as loader:
+        batches = list(loader)
+        again = loader.restore_sample(batches[0].__restore_key__)
+    for batch in [*batches, again]:
+        rows = batch["numbers"]
+        assert batch.__key__ == ["+".join(f"{n:04}" for n in numbers) for numbers in rows]
+        assert batch["__key__"] == batch.__key__
+        assert len(batch.__sources__) == sum(len(numbers) for numbers in rows)
+
+
+def test_keys_that_only_some_samples_set(texts: str, num_workers: int) -> None:
+    class Some(Numbers):
+        def encode_sample(self, sample: Any) -> Any:
+            encoded = super().encode_sample(sample)
+            if encoded.number % 2:
+                encoded.__key__ = f"odd {encoded.number}"
+            return encoded
+
+    with loader_of(texts, Some(), num_workers=num_workers) as loader:
+        batch = take(loader, 1)[0]
+        assert batch.__key__ == ["0000", "odd 1", "0002", "odd 3"]
+    with loader_of(texts, Some(), num_workers=num_workers, batch_size=None) as loader:
+        assert [sample.__key__ for sample in take(loader, 2)] == (
+            ["0000", "odd 1"] if num_workers == 0 else ["0000", "0030"]
+        )
 
 
 def test_parts_in_functions(texts: str, num_workers: int) -> None:

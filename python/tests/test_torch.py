@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import random
 from typing import Any
@@ -53,6 +54,64 @@ def test_tensors_arrive_as_they_were(texts: str, num_workers: int) -> None:
         assert got.dtype == tensor.dtype and got.layout == tensor.layout
         assert not got.requires_grad
         assert torch.equal(got.to_dense(), tensor.detach().to_dense())
+
+
+def rare_tensors() -> list[Any]:
+    names = ["uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "complex32"]
+    base = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    made = [base.to(getattr(torch, name)) for name in names if hasattr(torch, name)]
+    made += [tensor.t() for tensor in made[:1]]
+    return made + [torch.empty((0, 3), dtype=torch.uint16), torch.tensor(7).to(torch.uint16)]
+
+
+@dataclasses.dataclass
+class Holds:
+    tensor: Any
+
+    def __reduce__(self) -> Any:
+        return Holds, (self.tensor,)
+
+
+def test_tensors_of_rare_types_arrive(texts: str, num_workers: int) -> None:
+    def check(arrived: list[Any]) -> None:
+        for tensor, got in zip(rare_tensors(), arrived, strict=True):
+            assert type(got) is torch.Tensor and got.dtype == tensor.dtype
+            assert got.shape == tensor.shape
+            same = got.contiguous().view(torch.uint8) if got.dim() else got
+            assert torch.equal(same, tensor.contiguous().view(torch.uint8) if got.dim() else tensor)
+
+    with loader_of(texts, Returns(rare_tensors()), num_workers=num_workers) as loader:
+        check(take(loader, 1)[0]["tensors"])
+    held = [Holds(tensor) for tensor in rare_tensors()]
+    with loader_of(texts, Returns(held), num_workers=num_workers) as loader:
+        check([value.tensor for value in take(loader, 1)[0]["tensors"]])
+
+    class Encodes(energon.TaskEncoder):
+        def encode_sample(self, sample: Any) -> Any:
+            return {"ids": torch.tensor([sample["json"]["number"]], dtype=torch.uint16)}
+
+    with loader_of(texts, Encodes(), num_workers=num_workers) as loader:
+        batch = take(loader, 1)[0]
+    assert [ids.tolist() for ids in batch["ids"]] == [[0], [1], [2], [3]]
+    assert all(ids.dtype == torch.uint16 for ids in batch["ids"])
+
+
+def test_other_tensors_arrive(texts: str, num_workers: int) -> None:
+    values = torch.ones(2).to(torch.uint16)
+    made = [
+        torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+        torch.ones(2, device="meta"),
+        torch.sparse_coo_tensor([[0, 2]], values, (4,)),
+        torch.nn.Parameter(torch.ones(2)),
+    ]
+    with loader_of(texts, Returns(made), num_workers=num_workers) as loader:
+        arrived = take(loader, 1)[0]["tensors"]
+    for tensor, got in zip(made, arrived, strict=True):
+        assert type(got) is type(tensor) and got.dtype == tensor.dtype
+        assert got.layout == tensor.layout and got.device == tensor.device
+    assert torch.equal(arrived[0].int_repr(), made[0].int_repr())
+    assert torch.equal(arrived[2]._values(), values)
+    assert torch.equal(arrived[3], made[3])
 
 
 def test_native_tensors_are_torch_tensors(arrays: str, num_workers: int) -> None:

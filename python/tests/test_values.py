@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import datetime
+import enum
 import gc
 import pickle
 import threading
@@ -29,6 +30,79 @@ class Note:
 @energon.edataclass
 class Encoded(energon.Batch):
     value: Any
+
+
+@dataclasses.dataclass
+class Measured:
+    """Has an attribute that is not a field."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        self.length = len(self.text)
+
+
+class Named(Note):
+    def __init__(self, text: str) -> None:
+        super().__init__(text, len(text))
+        self.name = text.upper()
+
+
+@dataclasses.dataclass
+class Output(collections.OrderedDict):  # type: ignore[type-arg]
+    """An entry and an attribute for each field, as the outputs of transformers' models."""
+
+    logits: Any = None
+    loss: Any = None
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) is not None:
+                self[field.name] = getattr(self, field.name)
+
+    def __reduce__(self) -> Any:
+        return Output, tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+
+@dataclasses.dataclass
+class Items(list):  # type: ignore[type-arg]
+    name: str = ""
+
+
+@dataclasses.dataclass
+class Reduced:
+    number: int
+
+    def __reduce__(self) -> Any:
+        return Reduced, (self.number + 1,)
+
+
+@dataclasses.dataclass
+class Stateful:
+    number: int
+
+    def __getstate__(self) -> Any:
+        return {"number": -self.number}
+
+
+@dataclasses.dataclass
+class Made:
+    number: int
+
+    def __new__(cls, number: int) -> Any:
+        return super().__new__(cls)
+
+
+class Planet(Note, enum.Enum):
+    EARTH = ("earth", 3)
+
+
+class Counted(dict):  # type: ignore[type-arg]
+    pass
+
+
+def output(**fields: Any) -> Output:
+    return Output(**fields)
 
 
 class Returns(energon.TaskEncoder):
@@ -138,6 +212,157 @@ def test_classes_of_yours_arrive(texts: str, num_workers: int) -> None:
     assert batch.__key__ == ["0000", "0001", "0002", "0003"]
     assert returned(texts, lambda: (1, numpy.arange(3)), num_workers)[1].tolist() == [0, 1, 2]
     assert returned(texts, lambda: Point(1, [2]), num_workers) == Point(1, [2])
+
+
+def everything_of(value: Any) -> Any:
+    """What makes up an object, for comparison."""
+    if isinstance(value, enum.Enum):
+        return value
+    slots = {name: everything_of(part) for name, part in getattr(value, "__dict__", {}).items()}
+    inner: Any = value
+    if isinstance(value, dict):
+        inner = {key: everything_of(part) for key, part in value.items()}
+    elif isinstance(value, (list, tuple)):
+        inner = [everything_of(part) for part in value]
+    elif slots:
+        inner = None
+    return type(value), slots, inner
+
+
+def whole_objects() -> list[Any]:
+    items = Items("list")
+    items.append(5)
+    counted = Counted(a=1)
+    counted.total = 1  # type: ignore[attr-defined]
+    changed = Note("x", 1)
+    changed.more = [Measured("inner")]  # type: ignore[attr-defined]
+    with_default = collections.defaultdict(list, a=[1])
+    return [
+        Measured("abc"), Named("abc"), output(logits=5), items, counted, changed, with_default,
+        Planet.EARTH, collections.Counter("aab"), collections.OrderedDict(b=1, a=2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_objects_arrive_with_all_that_they_have(
+    texts: str, num_workers: int, nested: bool
+) -> None:
+    for value in whole_objects():
+        given = {"value": [value]} if nested else value
+        arrived = returned(texts, lambda: given, num_workers)
+        arrived = arrived["value"][0] if nested else arrived
+        assert everything_of(arrived) == everything_of(value), value
+    arrived = returned(texts, lambda: output(logits=5), num_workers)
+    assert arrived.logits == arrived["logits"] == 5
+
+
+def test_methods_for_pickling_are_called(texts: str, num_workers: int) -> None:
+    for value in (Reduced(3), Stateful(3)):
+        for given in (value, {"value": value}):
+            arrived = returned(texts, lambda: given, num_workers)
+            arrived = arrived if given is value else arrived["value"]
+            # Once for each time that the object was pickled.
+            assert arrived == (Reduced(4) if type(value) is Reduced else Stateful(-3))
+
+
+def test_what_cannot_be_made_again_is_refused_in_the_worker(texts: str, num_workers: int) -> None:
+    with pytest.raises(TypeError, match=r"field 'made\[0\]' cannot be held.*'Made'") as raised:
+        returned(texts, lambda: {"made": [Made(1)]}, num_workers)
+    cause = raised.value.__cause__
+    assert isinstance(cause, energon.UserFunctionError) and cause.sample_key == "0000"
+
+
+class Encodes(energon.TaskEncoder):
+    """Samples are what `function` makes of their number; batches are native."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def encode_sample(self, sample: Any) -> Any:
+        return self.function(sample["json"]["number"])
+
+
+def batch_of(texts: str, function: Any, num_workers: int) -> Any:
+    with loader_of(texts, Encodes(function), num_workers=num_workers, tensors="numpy") as loader:
+        return take(loader, 1)[0]
+
+
+def test_numbers_wider_than_those_of_python(texts: str, num_workers: int) -> None:
+    for kind in (numpy.longdouble, numpy.clongdouble):
+        batch = batch_of(texts, lambda number: {"x": kind(number), "y": [kind(1)]}, num_workers)
+        assert batch["x"] == [kind(0), kind(1), kind(2), kind(3)]
+        assert all(type(x) is kind for x in batch["x"])
+        assert type(returned(texts, {"x": kind(2)}, num_workers)["x"]) is kind
+
+
+def test_native_batches_of_objects_with_entries_and_attributes(
+    texts: str, num_workers: int
+) -> None:
+    batch = batch_of(texts, lambda number: output(logits=number), num_workers)
+    assert batch.logits == batch["logits"] == [0, 1, 2, 3]
+    batch = batch_of(texts, lambda number: Made(number), num_workers)
+    assert batch.number == [0, 1, 2, 3]
+    batch = batch_of(texts, lambda number: Counted(a=number), num_workers)
+    assert type(batch) is Counted and batch == {"a": [0, 1, 2, 3]}
+    batch = batch_of(texts, lambda number: {"x": Measured("a" * number)}, num_workers)
+    assert [x.length for x in batch["x"]] == [0, 1, 2, 3]
+
+
+def test_batches_of_several_classes_are_refused(texts: str, num_workers: int) -> None:
+    def a_or_b(number: int) -> Any:
+        return Note("n", number) if number % 2 else Measured("m")
+
+    text = (
+        "the standard batch needs samples of one class: sample '0000' is a test_values:Measured, "
+        r"sample '0001' is a test_values:Note; return one class from your function, or override batch"
+    )
+    with pytest.raises(energon.InvalidArgumentError, match=text):
+        batch_of(texts, a_or_b, num_workers)
+    with pytest.raises(energon.InvalidArgumentError, match="'0000' is a dict, sample '0001' is a tuple of 1;"):
+        batch_of(texts, lambda number: (number,) if number else {"a": 0}, num_workers)
+    with pytest.raises(TypeError, match="needs samples of one class, not of test_values.Measured and"):
+        energon.generic_batch([a_or_b(0), a_or_b(1)])
+
+
+def test_fields_of_several_classes_are_listed(texts: str, num_workers: int) -> None:
+    values = [Note("n", 1), {1, 2}, {1: 2}, {"a": 1}, Note("n", 1)]
+    for first in range(4):
+        for second in range(5):
+            pair = [values[first], values[second]]
+            batch = batch_of(texts, lambda number: {"v": pair[number % 2], "i": number}, num_workers)
+            if {first, second} == {3}:
+                assert batch["v"] == {"a": [1, 1, 1, 1]}
+            elif {first, second} <= {0, 4}:
+                assert batch["v"] == Note(["n"] * 4, [1] * 4)  # type: ignore[arg-type]
+            else:
+                assert batch["v"] == 2 * pair, pair
+    inner = [{"v": {"w": Note("n", 1)}}, {"v": {"w": {"text": "t", "size": 2}}}]
+    batch = batch_of(texts, lambda number: inner[number % 2], num_workers)
+    assert batch["v"]["w"] == 2 * [Note("n", 1), {"text": "t", "size": 2}]
+    assert energon.generic_batch(inner) == {"v": {"w": batch["v"]["w"][:2]}}
+
+
+def test_native_batches_of_dicts_are_dicts_with_attributes(texts: str, num_workers: int) -> None:
+    with loader_of(
+        texts, Encodes(lambda n: {"n": n, "keys": str(n)}), num_workers=num_workers, training=True
+    ) as loader:
+        batch = take(loader, 2)[1]
+        again = loader.restore_sample(batch.__restore_key__)
+    assert isinstance(batch, dict) and type(batch) is energon.DictBatch
+    assert batch == {"n": batch.n, "keys": batch["keys"]} == again == dict(**batch)
+    assert batch.__key__ == batch["__key__"] == [f"{number:04}" for number in batch.n]
+    assert batch.__subflavors__ == [{}] * 4 and len(batch.__sources__) == 4
+    assert list(batch) == ["n", "keys"] and "__key__" not in batch
+    batch.more = 1
+    assert batch["more"] == 1 and batch.copy().__key__ == batch.__key__
+    with pytest.raises(AttributeError, match="no field 'jpg'; fields: n, keys, more"):
+        batch.jpg
+    with pytest.raises(KeyError, match="no field 'jpg'"):
+        batch["jpg"]
+    pickled = pickle.loads(pickle.dumps(batch))
+    assert type(pickled) is energon.DictBatch and pickled == batch
+    assert pickled.__key__ == batch.__key__
+    assert pickled.__restore_key__ == batch.__restore_key__
 
 
 def test_what_cannot_be_held_is_refused_with_its_field(texts: str, num_workers: int) -> None:

@@ -9,6 +9,7 @@ import random
 import re
 from typing import Any
 
+import numpy
 import pytest
 from conftest import config, loader_of, write_tar
 
@@ -141,6 +142,19 @@ def test_slices(texts: str, num_workers: int) -> None:
             moving.slice(7).dataset()
     with pytest.raises(ValueError, match=r"batched\(\) must be called before slice"):
         pairs.slice(3).batched(2)
+
+
+def test_counts(texts: str) -> None:
+    dataset = energon.WebDataset(texts)
+    for method, count in [
+        ("shuffle", -1), ("slice", 0), ("with_epoch", 0), ("with_epoch", -1), ("batched", 0),
+        ("with_length", -1),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=rf"{method}\({count}\): the number must be at least"):
+            getattr(dataset, method)(count)
+    with pytest.raises(TypeError, match="slice\\(\\) needs an integer, not 1.5"):
+        dataset.slice(1.5)  # type: ignore[arg-type]
+    assert len(list(dataset.slice(numpy.int64(3)))) == 3  # type: ignore[arg-type]
 
 
 def test_extract_keys(texts: str) -> None:

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "io/recipe/recipe.h"
 #include "tests/support/temp_dir.h"
 
 using energon::Error;
@@ -27,6 +28,14 @@ ErrorCode code_of_opening(const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("a path with a NUL byte is refused, not cut there", "[io][file_source]") {
+  const TempDir folder;
+  const std::string path = folder.write("a", "0123456789") + std::string("\0b", 2);
+  CHECK(code_of_opening(path) == ErrorCode::kInvalidArgument);
+  CHECK_THROWS_WITH(energon::load_recipe(path, "train"), Catch::Contains("NUL byte"));
+  CHECK_THROWS_WITH(energon::write_file_atomically(path, {}), Catch::Contains("a\\x00b"));
+}
 
 TEST_CASE("a file is read at any position", "[io][file_source]") {
   const TempDir folder;

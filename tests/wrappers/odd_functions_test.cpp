@@ -353,6 +353,22 @@ TEST_CASE("functions that are missing are refused when the pipeline is made",
            .batch = [](std::span<Sample>, CallContext&) { return energon::FieldsGenerator(); }});
 }
 
+TEST_CASE("negative numbers that would mean nothing are refused when the pipeline is made",
+          "[wrappers][odd_functions]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {4});
+  const auto refused = [&](energon::TrainOptions options) {
+    return error_of([&] { energon::train_pipeline(dataset, std::move(options)); },
+                    ErrorCode::kInvalidArgument);
+  };
+  CHECK_THAT(refused({.shuffle_buffer_size = -1}),
+             Catch::Contains("shuffle_buffer_size is -1, it must not be negative"));
+  CHECK_THAT(refused({.errors = {.standard = {.tolerance = -1}}}),
+             Catch::Contains("the failure tolerance is -1"));
+  CHECK_THAT(refused({.errors = {.stages = {{"batch", {.tolerance = -2}}}}}),
+             Catch::Contains("the failure tolerance of 'batch' is -2"));
+}
+
 TEST_CASE("a group that nobody gives a batch size is an Error that names it",
           "[wrappers][odd_functions]") {
   const TempDir folder;

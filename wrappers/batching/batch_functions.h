@@ -9,12 +9,9 @@
 
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 
 #include "energon/sample/sample.h"
 #include "energon/stage/call_context.h"
@@ -25,20 +22,7 @@ namespace energon {
 /// them; the keys and sources of the batch follow the final order of `samples`. The stage sets the
 /// restore key. `context` belongs to the batch: random numbers, and the memory to make tensors in.
 /// A function that needs no context may be one of the samples alone.
-class BatchFunction
-    : public std::function<Mapping(std::span<Sample> samples, CallContext& context)> {
- public:
-  using Base = std::function<Mapping(std::span<Sample> samples, CallContext& context)>;
-  using Base::Base;
-
-  template <class Function>
-  requires std::is_invocable_r_v<Mapping, Function&, std::span<Sample>>
-  // NOLINTNEXTLINE(google-explicit-constructor): as std::function's
-  BatchFunction(Function function)
-      : Base([function = std::move(function)](std::span<Sample> samples, CallContext&) {
-          return function(samples);
-        }) {}
-};
+using BatchFunction = ContextFunction<Mapping(std::span<Sample> samples)>;
 
 /// One field per part name, in the order of first appearance: a list with that part of each sample.
 /// Throws Error (kInvalidArgument), naming the sample, if a part is missing or occurs twice.

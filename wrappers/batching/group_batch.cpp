@@ -59,6 +59,7 @@ GroupFunction by_length(LengthFunction length, std::vector<std::int64_t> bounds,
 GroupBatch::GroupBatch(std::unique_ptr<Dataset> inner, GroupBatchOptions options)
     : inner_(std::move(inner)),
       options_(std::move(options)),
+      group_resources_(options_.group_stage.resources()),
       resources_(options_.batch_stage.resources()),
       group_guard_(options_.group_stage),
       batch_guard_(options_.batch_stage),
@@ -113,8 +114,12 @@ bool GroupBatch::fill() {
 // Nothing: the criterion failed and the sample is left out.
 std::optional<BatchGroup> GroupBatch::group_of(const Sample& sample) {
   const StageGuard::Work work = group_guard_.work_on({&sample, 1});
-  return group_guard_.run([&] { return group_timer_([&] { return options_.criterion(sample); }); },
-                          [&] { return failed_samples(sample); });
+  // The number of batches is saved, so a restored stream draws the same numbers.
+  const RestoreKey key = RestoreKey::around(Stage::kGroupBatch, {batches_}, sample.restore_key);
+  CallContext context(group_resources_, key, batches_);
+  return group_guard_.run(
+      [&] { return group_timer_([&] { return options_.criterion(sample, context); }); },
+      [&] { return failed_samples(sample); });
 }
 
 std::int64_t GroupBatch::batch_size_of(const BatchGroup& group) const {

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "energon/stage/call_context.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/stage_guard.h"
 #include "wrappers/batching/batch.h"
@@ -32,9 +32,11 @@ struct BatchGroup {
   std::optional<std::int64_t> batch_size = std::nullopt;  ///< absent: the options' batch size
 };
 
-/// Runs in the worker. It must always return the same group for a sample, and the same batch size
-/// for a group.
-using GroupFunction = std::function<BatchGroup(const Sample& sample)>;
+/// Runs in the worker. Must depend only on the sample and the context, and always return the same
+/// batch size for a group. Random numbers of the context are seeded by the sample and the number of
+/// batches made before, which CallContext::call() returns. A function that needs no context may be
+/// one of the sample alone.
+using GroupFunction = ContextFunction<BatchGroup(const Sample& sample)>;
 
 /// Groups by length: group i holds lengths in (bounds[i-1], bounds[i]]; the first group starts at
 /// 0. For longer samples the function throws Error (kInvalidArgument), which the stage's policy
@@ -108,6 +110,7 @@ class GroupBatch final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const GroupBatchOptions options_;
+  const CallResources group_resources_;
   const CallResources resources_;  // of `function`
   StageGuard group_guard_;
   StageGuard batch_guard_;

@@ -13,15 +13,18 @@
 #include <vector>
 
 #include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
 #include "wrappers/held/combine.h"
 
 namespace energon {
 
 /// Returns, for each pack, the positions of its samples in `samples`, with packs and samples in the
 /// desired order. Each position may be in at most one pack; samples in no pack are dropped. Must
-/// depend only on the samples.
+/// depend only on the samples and the context, whose random numbers are seeded by the number of the
+/// selection and the first sample. A function that needs no context may be one of the samples
+/// alone.
 using SelectFunction =
-    std::function<std::vector<std::vector<std::size_t>>(std::span<const Sample> samples)>;
+    ContextFunction<std::vector<std::vector<std::size_t>>(std::span<const Sample> samples)>;
 
 /// A range [begin, end) of a sample, in the unit of pack lengths, such as tokens. Not negative.
 struct SamplePart {
@@ -38,7 +41,7 @@ struct SelectedPart {
 /// Like SelectFunction, but may split samples or use them several times: a position may occur any
 /// number of times.
 using SelectPartsFunction =
-    std::function<std::vector<std::vector<SelectedPart>>(std::span<const Sample> samples)>;
+    ContextFunction<std::vector<std::vector<SelectedPart>>(std::span<const Sample> samples)>;
 
 using SelectStage = std::variant<SelectFunction, SelectPartsFunction>;
 

@@ -78,6 +78,7 @@ std::vector<FailedSample> remove_samples(std::vector<Sample>& samples,
 PackSelector::PackSelector(Dataset& inner, const PackingOptions& options)
     : inner_(inner),
       options_(options),
+      resources_(options.select_stage.resources()),
       guard_(options.select_stage),
       timer_(options.clock, options.select_stage) {}
 
@@ -90,7 +91,7 @@ PackSelector::Selection PackSelector::select(std::vector<Sample>& samples, std::
     Selection selection;
     try {
       const StageGuard::Work work = guard_.work_on(samples);
-      selection = timer_([&] { return call_select(samples); });
+      selection = timer_([&] { return call_select(samples, number); });
     } catch (const UnpackableSamples& unpackable) {
       check_positions(unpackable.positions(), samples.size(), number, false);
       guard_.handle(std::current_exception(), remove_samples(samples, unpackable.positions()),
@@ -109,12 +110,16 @@ PackSelector::Selection PackSelector::select(std::vector<Sample>& samples, std::
   return {};
 }
 
-PackSelector::Selection PackSelector::call_select(const std::vector<Sample>& samples) const {
+PackSelector::Selection PackSelector::call_select(const std::vector<Sample>& samples,
+                                                  std::int64_t number) const {
+  const RestoreKey key = RestoreKey::around(Stage::kPacking, {number}, samples.front().restore_key);
+  CallContext context(resources_, key, number);
   if (const auto* parts = std::get_if<SelectPartsFunction>(&options_.select)) {
-    return (*parts)(samples);
+    return (*parts)(samples, context);
   }
   Selection selection;
-  for (const std::vector<std::size_t>& pack : std::get<SelectFunction>(options_.select)(samples)) {
+  for (const std::vector<std::size_t>& pack :
+       std::get<SelectFunction>(options_.select)(samples, context)) {
     std::vector<SelectedPart>& selected = selection.emplace_back();
     for (const std::size_t position : pack) {
       selected.push_back({.position = position});

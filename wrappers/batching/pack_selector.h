@@ -53,11 +53,12 @@ class PackSelector {
   void check_key(const RestoreKey& key) const;
 
  private:
-  Selection call_select(const std::vector<Sample>& samples) const;
+  Selection call_select(const std::vector<Sample>& samples, std::int64_t number) const;
   Sample call_cut(Sample sample, const SamplePart& part) const;
 
   Dataset& inner_;
   const PackingOptions& options_;
+  const CallResources resources_;  // of the select function
   StageGuard guard_;
   const FunctionTimer timer_;
 };

@@ -21,25 +21,33 @@ struct Parts {
   Options options;
 };
 
+void check_not_negative(std::string_view name, std::int64_t value) {
+  if (value < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} is {}, it must not be negative; 0 means none", name, value));
+  }
+}
+
+void check_tolerances(const ErrorPolicies& errors) {
+  check_not_negative("the failure tolerance", errors.standard.tolerance);
+  for (const auto& [stage, policy] : errors.stages) {
+    check_not_negative(fmt::format("the failure tolerance of '{}'", stage), policy.tolerance);
+  }
+}
+
 template <class Options>
 std::shared_ptr<const Parts<Options>> checked_parts(PipelineData data, Options options) {
   if (data.leaves.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "a pipeline needs at least one dataset");
   }
   validate(options.task_encoder, options.packing_buffer_size, options.batch_size);
+  check_tolerances(options.errors);
   if (!options.task_encoder.cookers.empty()) {
     // Throws here, not in the worker.
     cook_function(options.task_encoder.cookers, data.leaves, options.task_encoder.cache);
   }
   return std::make_shared<const Parts<Options>>(
       Parts<Options>{std::move(data), std::move(options)});
-}
-
-void check_not_negative(std::string_view name, std::int64_t batches) {
-  if (batches < 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} is {}, it must not be negative; 0 means none", name, batches));
-  }
 }
 
 }  // namespace
@@ -51,6 +59,7 @@ PipelineFactory train_pipeline(PipelineData data, TrainOptions options) {
                 "with an end, or virtual_epoch_length)");
   }
   check_not_negative("virtual_epoch_length", options.virtual_epoch_length);
+  check_not_negative("shuffle_buffer_size", options.shuffle_buffer_size);
   return [parts = checked_parts(std::move(data), std::move(options))](
              const PipelineContext& context) -> std::unique_ptr<Dataset> {
     const TrainOptions& options = parts->options;

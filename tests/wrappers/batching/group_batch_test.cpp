@@ -1,10 +1,14 @@
 #include "wrappers/batching/group_batch.h"
 
+#include <cstdint>
+#include <set>
 #include <stdexcept>
+#include <string>
 
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "tests/support/call_function.h"
 #include "tests/support/conformance.h"
 #include "tests/wrappers/stream_fixture.h"
 
@@ -129,6 +133,30 @@ TEST_CASE("a sample that cannot be rebuilt, and one that cannot be read, lose no
   CHECK(epoch_numbers(*stream) == Batches(expected.begin() + 1, expected.end()));
 }
 
+TEST_CASE("a criterion draws the same random numbers again",
+          "[wrappers][group_batch][conformance]") {
+  NumberedStream samples;
+  energon::testing::check_conformance<Dataset>(
+      [&] {
+        return groups(samples.shuffled(),
+                      {.criterion = [](const Sample&, energon::CallContext& context) {
+                        return BatchGroup{std::to_string(context.rng().integer(3))};
+                      }});
+      },
+      40);
+  std::set<std::int64_t> drawn;
+  const auto stream = groups(samples.in_order(),
+                             {.criterion = [&drawn](const Sample&, energon::CallContext& context) {
+                               drawn.insert(context.rng().integer(1'000'000'000));
+                               return BatchGroup{"all"};
+                             }});
+  epoch_numbers(*stream);
+  CHECK(drawn.size() == 55);  // each sample has its own
+  stream->next_epoch();
+  epoch_numbers(*stream);
+  CHECK(drawn.size() == 110);  // and others in the next epoch
+}
+
 TEST_CASE("samples are grouped by length, as many as tokens allow", "[wrappers][group_batch]") {
   NumberedStream samples;
   const auto stream = std::make_unique<GroupBatch>(
@@ -137,18 +165,18 @@ TEST_CASE("samples are grouped by length, as many as tokens allow", "[wrappers][
   const Batches batches = epoch_numbers(*stream);
   CHECK(batches.front() == std::vector<std::int64_t>{10, 11, 12, 13});
   CHECK(batches[batches.size() - 2] == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
-  const auto criterion = energon::by_length([](const Sample& s) { return number(s); }, {2, 5});
-  const auto sample = [](const char* key) {
-    Sample result;
-    result.keys = {key};
-    return result;
+  const auto criterion = [](const char* key) {
+    Sample sample;
+    sample.keys = {key};
+    return energon::testing::call_function(
+        energon::by_length([](const Sample& s) { return number(s); }, {2, 5}), sample);
   };
-  CHECK(criterion(sample("0")).group == "up to 2");
-  CHECK(criterion(sample("2")).group == "up to 2");
-  CHECK(criterion(sample("3")).group == "up to 5");
-  CHECK_FALSE(criterion(sample("3")).batch_size);
-  CHECK_THROWS_WITH(criterion(sample("6")), Catch::Contains("length 6"));
-  CHECK_THROWS_WITH(criterion(sample("-1")), Catch::Contains("length -1"));
+  CHECK(criterion("0").group == "up to 2");
+  CHECK(criterion("2").group == "up to 2");
+  CHECK(criterion("3").group == "up to 5");
+  CHECK_FALSE(criterion("3").batch_size);
+  CHECK_THROWS_WITH(criterion("6"), Catch::Contains("length 6"));
+  CHECK_THROWS_WITH(criterion("-1"), Catch::Contains("length -1"));
   CHECK_THROWS_AS(energon::by_length(text_length, {}), energon::Error);
   CHECK_THROWS_AS(energon::by_length(text_length, {3, 3}), energon::Error);
   CHECK_THROWS_AS(energon::by_length(text_length, {0, 3}), energon::Error);

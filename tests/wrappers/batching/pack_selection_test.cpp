@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "tests/support/call_function.h"
 
 using energon::pack_by_length;
 using energon::Sample;
@@ -22,7 +23,7 @@ Selection select(const Lengths& lengths, std::int64_t max_length) {
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     samples[i].keys = {std::to_string(lengths[i])};
   }
-  return pack_by_length(length_of, max_length)(samples);
+  return energon::testing::call_function(pack_by_length(length_of, max_length), samples);
 }
 
 // First-fit-decreasing as one would write it down.

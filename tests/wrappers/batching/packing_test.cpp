@@ -1,5 +1,6 @@
 #include "wrappers/batching/packing.h"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -70,6 +71,20 @@ TEST_CASE("packings conform, and their packs are rebuilt from their keys",
   if (with_postencode) {
     settings.postencode = encode;
   }
+  energon::testing::check_conformance<Dataset>(
+      [&] { return packing(samples.shuffled(), settings); }, 50);
+}
+
+TEST_CASE("a select function draws the same random numbers again",
+          "[wrappers][packing][conformance]") {
+  NumberedStream samples;
+  const PackingOptions settings =
+      options(9, [](std::span<const Sample> buffer, CallContext& context) {
+        std::vector<std::size_t> order(buffer.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::shuffle(order.begin(), order.end(), context.rng());
+        return context.call() % 2 == 0 ? Selection{order} : Selection{{order.front()}};
+      });
   energon::testing::check_conformance<Dataset>(
       [&] { return packing(samples.shuffled(), settings); }, 50);
 }
