@@ -233,24 +233,15 @@ void DeliveredItems::check_made(std::size_t number) {
 // were drawn; if also as many were delivered, none was left out.
 void DeliveredItems::check_position(std::size_t number) {
   const Stream& stream = streams_[number];
-  SavableDatasetCheckpoint made = stream.dataset->checkpoint();
-  made.turn = stream.saved.turn;
-  bool is_same = false;
-  try {
-    is_same = position_of(number, made) == position_of(number, stream.saved);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kMismatch) {
-      throw;
-    }
-  }
-  if (!is_same) {
+  const std::int64_t samples = stream.saved.certificate.samples;
+  const Position position = compare_positions(number);
+  if (position == Position::kDifferent) {
     refuse(number, "the recomputed order stands at a different place");
   }
   if (is_endless_) {
     return;  // all batches are full, so it also delivered as many
   }
-  const std::int64_t samples = stream.saved.certificate.samples;
-  const bool has_ended_epoch = stream.saved.turn.epoch > 0;
+  const bool has_ended_epoch = position == Position::kSameEnd || stream.saved.turn.epoch > 0;
   if (samples == 0 && (has_ended_epoch || !stream.is_uniform)) {
     refuse(number, "its state has no certificate, so whether it left out samples is not known");
   }
@@ -258,18 +249,36 @@ void DeliveredItems::check_position(std::size_t number) {
     refuse(number, fmt::format("the recomputed items have {}", stream.made.samples));
   }
   if (has_ended_epoch && hides_left_out_) {
-    refuse(number, "the order alone does not show whether earlier epochs left out samples");
+    refuse(number, "the order alone does not show whether its epochs left out samples");
   }
 }
 
-// The place in the order that `checkpoint` leads to, after the item that follows: the state after
-// the last item of an epoch and that after its end lead to the same.
-State DeliveredItems::position_of(std::size_t number, const SavableDatasetCheckpoint& checkpoint) {
-  const std::unique_ptr<PositionedDataset> dataset =
-      restored_pipeline(make_pipeline_, context(number), checkpoint, checkpoint.turn.epoch);
-  dataset->next(checkpoint.logical_shard, checkpoint.turn.epoch);
-  made_->end_batch();
-  return order_in(dataset->dataset().save_state());
+DeliveredItems::Position DeliveredItems::compare_positions(std::size_t number) {
+  const Stream& stream = streams_[number];
+  SavableDatasetCheckpoint made = stream.dataset->checkpoint();
+  made.turn = stream.saved.turn;
+  try {
+    const std::unique_ptr<PositionedDataset> saved_position = restored(number, stream.saved);
+    const State saved = order_in(saved_position->dataset().save_state());
+    const std::unique_ptr<PositionedDataset> position = restored(number, made);
+    if (order_in(position->dataset().save_state()) == saved) {
+      return Position::kSame;
+    }
+    // The job may have seen that nothing follows in the epoch.
+    const bool is_end = !position->next(stream.saved.logical_shard, stream.saved.turn.epoch);
+    return is_end && order_in(position->dataset().save_state()) == saved ? Position::kSameEnd
+                                                                         : Position::kDifferent;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kMismatch) {
+      return Position::kDifferent;
+    }
+    throw;
+  }
+}
+
+std::unique_ptr<PositionedDataset> DeliveredItems::restored(
+    std::size_t number, const SavableDatasetCheckpoint& checkpoint) {
+  return restored_pipeline(make_pipeline_, context(number), checkpoint, checkpoint.turn.epoch);
 }
 
 void DeliveredItems::refuse(std::size_t number, std::string_view difference) const {

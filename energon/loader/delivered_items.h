@@ -86,12 +86,18 @@ class DeliveredItems {
     std::int64_t delivered() const { return saved.index + saved.offset; }
   };
 
+  // The place in the order that was made, beside the saved one. kSameEnd: the same once the end of
+  // the epoch was looked for.
+  enum class Position : std::uint8_t { kSame, kSameEnd, kDifferent };
+
   PipelineContext context(std::size_t stream);
   void add_stream(const SavableDataLoaderState& rank, From from);
   void count(Stream& stream, const Sample& item, std::size_t samples) const;
   void check_made(std::size_t number);
   void check_position(std::size_t number);
-  State position_of(std::size_t number, const SavableDatasetCheckpoint& checkpoint);
+  Position compare_positions(std::size_t number);
+  std::unique_ptr<PositionedDataset> restored(std::size_t number,
+                                              const SavableDatasetCheckpoint& checkpoint);
   [[noreturn]] void refuse(std::size_t number, std::string_view difference) const;
 
   const WorkerConfig layout_;
