@@ -14,7 +14,9 @@
 // order, and the number and digest of its samples (energon/checkpoint/certificate.h). So once the
 // items before the state are made, they are compared with it, and next() refuses to go on if they
 // are not those that the job delivered. Items are proven only then: read on to delivered() before
-// you rely on any of them.
+// you rely on any of them. A job that was continued from a state without certificates (of
+// megatron-energon, or of file version 1) is proven only if its data repeats without end and its
+// functions make one item from one.
 
 #pragma once
 
