@@ -35,7 +35,7 @@ using States = std::vector<SavableDataLoaderState>;
 // make, or only its place in the order.
 std::function<void()> cancel_check() {
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kInterval(20);
+  static constexpr std::chrono::milliseconds kInterval(20);
   return [check = signal_check(), last = Clock::now()]() mutable {
     if (const Clock::time_point now = Clock::now(); now - last >= kInterval) {
       last = now;
