@@ -155,8 +155,8 @@ int run_which_keys(const WhichFlags& flags) {
     if (!step.is_delivered) {
       print_warning(
           fmt::format("rank {} had not delivered step {} yet: the state is at step {}. These are "
-                      "the keys that a job restored from this state delivers, if it leaves out no "
-                      "sample before",
+                      "the keys that a job restored from this state delivers if it leaves out no "
+                      "more samples",
                       step.rank, flags.step, delivered_items(rank)));
     }
     std::string keys;
