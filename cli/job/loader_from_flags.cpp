@@ -107,6 +107,21 @@ TrainOptions train_options(const LoaderFlags& flags, const ShuffleOverEpochs& sh
   return options;
 }
 
+// Calls `make(data, options)` with the options of the mode. `data`: absent: opened after the flags
+// were checked.
+template <class Make>
+PipelineFactory with_options(const LoaderFlags& flags, std::optional<PipelineData> data,
+                             const Make& make) {
+  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
+  check_mode(flags, shuffle);
+  PipelineData opened = data ? std::move(*data) : open_loader_data(flags);
+  if (flags.mode == Mode::kVal) {
+    return make(std::move(opened), val_options(flags));
+  }
+  TrainOptions options = train_options(flags, shuffle, opened.mixing);
+  return make(std::move(opened), std::move(options));
+}
+
 TokenField token_field(const std::string& text) {
   const std::size_t equals = text.find('=');
   TokenField field{.from = text.substr(0, equals),
@@ -165,25 +180,27 @@ PipelineData open_loader_data(const LoaderFlags& flags) {
 }
 
 PipelineFactory make_pipeline(const LoaderFlags& flags) {
-  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
-  check_mode(flags, shuffle);
-  PipelineData data = open_loader_data(flags);
-  if (flags.mode == Mode::kVal) {
-    return val_pipeline(std::move(data), val_options(flags));
-  }
-  TrainOptions options = train_options(flags, shuffle, data.mixing);
-  return train_pipeline(std::move(data), std::move(options));
+  return with_options(flags, std::nullopt, [](PipelineData data, auto options) {
+    if constexpr (std::is_same_v<decltype(options), ValOptions>) {
+      return val_pipeline(std::move(data), std::move(options));
+    } else {
+      return train_pipeline(std::move(data), std::move(options));
+    }
+  });
 }
 
 PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
                                     const Config& config) {
-  const ShuffleOverEpochs shuffle = parse_shuffle_over_epochs(flags.shuffle_over_epochs);
-  check_mode(flags, shuffle);
-  if (flags.mode == Mode::kVal) {
-    return order_pipeline(std::move(data), val_options(flags), config);
-  }
-  TrainOptions options = train_options(flags, shuffle, data.mixing);
-  return order_pipeline(std::move(data), std::move(options), config);
+  return with_options(flags, std::move(data), [&](PipelineData of, auto options) {
+    return order_pipeline(std::move(of), std::move(options), config);
+  });
+}
+
+PipelineFactory make_replay_pipeline(const LoaderFlags& flags, PipelineData data,
+                                     const Config& config) {
+  return with_options(flags, std::move(data), [&](PipelineData of, auto options) {
+    return replay_pipeline(std::move(of), std::move(options), config);
+  });
 }
 
 LoaderOptions loader_options(const LoaderFlags& flags) {

@@ -37,6 +37,9 @@ PipelineData open_loader_data(const LoaderFlags& flags);
 /// reads no data (wrappers/recipe/order_pipeline.h).
 PipelineFactory make_order_pipeline(const LoaderFlags& flags, PipelineData data,
                                     const Config& config);
+/// The same, but samples are read and decoded, and those that fail are left out.
+PipelineFactory make_replay_pipeline(const LoaderFlags& flags, PipelineData data,
+                                     const Config& config);
 
 /// Throws UsageError if there is no such rank, or if the flags count epochs but an epoch never
 /// ends.

@@ -13,50 +13,286 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
 
-DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, const PipelineFactory& pipeline)
-    : layout_(layout_of(rank.config)), delivered_(rank.batch_index) {
+constexpr std::string_view kReadSamples = "ReadSamples";
+
+std::string_view type_of(const Config& node) {
+  const auto type = node.is_object() ? node.find("type") : node.end();
+  return type != node.end() && type->is_string() ? type->get_ref<const std::string&>()
+                                                 : std::string_view();
+}
+
+const Config* member(const Config& node, const char* name) {
+  const auto found = node.find(name);
+  return found != node.end() ? &*found : nullptr;
+}
+
+// Whether the order of this configuration goes through its data again and again, so that all
+// batches are full.
+bool is_endless(const Config& order) {
+  const std::string_view type = type_of(order);
+  const Config* const inner = member(order, "inner");
+  if (type == "Repeat") {
+    const Config* const repetitions = member(order, "repetitions");
+    return repetitions != nullptr && repetitions->is_null();
+  }
+  if (type == "ShuffleBuffer") {
+    return inner != nullptr && is_endless(*inner);
+  }
+  if (type == "Blend" || type == "ShareBlend") {
+    return inner != nullptr && std::all_of(inner->begin(), inner->end(), [](const Config& leaf) {
+             const Config* const order_of_leaf = member(leaf, "order");
+             return order_of_leaf != nullptr && is_endless(*order_of_leaf);
+           });
+  }
+  return false;
+}
+
+// The stages of a pipeline, outermost first, up to the one for which `is_found` returns true; null
+// if there is none.
+template <class IsFound>
+const Config* find_stage(const Config& config, IsFound is_found) {
+  const Config* node = member(config, "pipeline");
+  while (node != nullptr && node->is_object() && !is_found(*node)) {
+    node = member(*node, "inner");
+  }
+  return node != nullptr && node->is_object() ? node : nullptr;
+}
+
+bool has_endless_order(const Config& config) {
+  const Config* const read =
+      find_stage(config, [](const Config& stage) { return type_of(stage) == kReadSamples; });
+  const Config* const order = read != nullptr ? member(*read, "order") : nullptr;
+  return order != nullptr && is_endless(*order);
+}
+
+// Limit begins each epoch at the start of the data; a batch that is not full is dropped.
+bool hides_left_out(const Config& config) {
+  return find_stage(config, [](const Config& stage) {
+           const Config* const remainder = member(stage, "remainder");
+           return type_of(stage) == "Limit" || (remainder != nullptr && *remainder == "drop");
+         }) != nullptr;
+}
+
+// The part of a pipeline's state that tells which samples were drawn; all of it if the pipeline
+// does not read by an order.
+const State& order_in(const State& state) {
+  const State* node = &state;
+  while (node->type != kReadSamples) {
+    if (node->children.size() != 1) {
+      return state;
+    }
+    node = &node->children.front();
+  }
+  return *node;
+}
+
+SavableDatasetCheckpoint saved_stream(const SavableDataLoaderState& rank, int logical_shard) {
+  const auto saved = std::find_if(rank.streams.begin(), rank.streams.end(),
+                                  [logical_shard](const SavableDatasetCheckpoint& checkpoint) {
+                                    return checkpoint.logical_shard == logical_shard;
+                                  });
+  if (saved != rank.streams.end()) {
+    return *saved;
+  }
+  SavableDatasetCheckpoint start;
+  start.logical_shard = logical_shard;
+  return start;
+}
+
+}  // namespace
+
+std::int64_t delivered_items(const SavableDataLoaderState& rank) {
+  std::int64_t sum = 0;
+  for (const SavableDatasetCheckpoint& stream : rank.streams) {
+    sum += stream.index + stream.offset;
+  }
+  return sum;
+}
+
+DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, PipelineFactory pipeline,
+                               From from)
+    : layout_(layout_of(rank.config)),
+      delivered_(delivered_items(rank)),
+      make_pipeline_(std::move(pipeline)),
+      is_endless_(has_endless_order(rank.config)),
+      hides_left_out_(hides_left_out(rank.config)) {
   std::vector<std::string> differences;
-  compare_configs(state_config(pipeline, layout_), rank.config, "", differences);
+  compare_configs(state_config(make_pipeline_, layout_), rank.config, "", differences);
   if (!differences.empty()) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("the state was saved with other data or options; give those:\n  {}",
                             fmt::join(differences, "\n  ")));
   }
-  const auto readers = make_leaf_readers();
-  const int streams = layout_.stream_count();
-  for (int stream = 0; stream < streams; ++stream) {
-    auto dataset =
-        pipeline({.config = layout_, .stream = stream, .memory = memory_, .readers = readers});
-    const auto saved = std::find_if(
-        rank.streams.begin(), rank.streams.end(),
-        [shard = layout_.logical_shard(stream)](const SavableDatasetCheckpoint& checkpoint) {
-          return checkpoint.logical_shard == shard;
-        });
-    const auto start = start_under_rules_of(
-        saved == rank.streams.end() ? SavableDatasetCheckpoint() : *saved, rank.config, *dataset);
-    if (start) {
-      dataset->restore_state(*start);
-    }
-    streams_.push_back(std::make_unique<PositionedDataset>(std::move(dataset)));
+  std::vector<Turn> turns;
+  for (int stream = 0; stream < layout_.stream_count(); ++stream) {
+    add_stream(rank, from);
+    turns.push_back(from == From::kState ? streams_.back().saved.turn : Turn());
   }
-  turns_ = Turns(std::vector<Turn>(streams_.size()), 0);
+  turns_ = Turns(std::move(turns), from == From::kState ? rank.epoch : 0);
+  step_ = from == From::kState ? delivered_ : 0;
+}
+
+PipelineContext DeliveredItems::context(std::size_t stream) {
+  return {.config = layout_,
+          .stream = static_cast<int>(stream),
+          .memory = memory_,
+          .made = made_,
+          .readers = readers_};
+}
+
+void DeliveredItems::add_stream(const SavableDataLoaderState& rank, From from) {
+  const std::size_t number = streams_.size();
+  Stream& stream = streams_.emplace_back();
+  stream.saved = saved_stream(rank, layout_.logical_shard(static_cast<int>(number)));
+  auto dataset = make_pipeline_(context(number));
+  const std::optional<State> start = start_under_rules_of(stream.saved, rank.config, *dataset);
+  if (!stream.saved.state) {
+    stream.saved.state = start;
+  }
+  if (start && from == From::kFirst) {
+    dataset->restore_state(*start);
+  }
+  stream.dataset = std::make_unique<PositionedDataset>(std::move(dataset));
+  if (from == From::kState) {
+    stream.dataset->restore(stream.saved, stream.saved.turn.epoch);
+  } else if (stream.delivered() > 0) {
+    ++unproven_;
+  }
 }
 
 std::optional<DeliveredItem> DeliveredItems::next() {
   for (int epochs = 0; epochs < 2; ++epochs) {
-    while (const std::optional<std::size_t> stream = turns_.next()) {
-      const std::optional<Sample> item = streams_[*stream]->next(
-          layout_.logical_shard(static_cast<int>(*stream)), turns_.of(*stream).epoch);
-      if (item) {
-        turns_.take(*stream);
-        return DeliveredItem{step_++, item->restore_key, samples_in(item->restore_key)};
+    while (const std::optional<std::size_t> number = turns_.next()) {
+      Stream& stream = streams_[*number];
+      const std::optional<Sample> item =
+          stream.dataset->next(stream.saved.logical_shard, turns_.of(*number).epoch);
+      made_->end_batch();
+      if (!item) {
+        turns_.end_epoch(*number);
+        continue;
       }
-      turns_.end_epoch(*stream);
+      turns_.take(*number);
+      DeliveredItem delivered{step_++, item->restore_key, samples_in(item->restore_key)};
+      if (unproven_ > 0) {
+        count(stream, *item, delivered.samples.size());
+        check_made(*number);
+      }
+      return delivered;
     }
     turns_.start_epoch();
   }
+  for (std::size_t number = 0; unproven_ > 0 && number < streams_.size(); ++number) {
+    if (streams_[number].dataset->index() < streams_[number].delivered()) {
+      refuse(number, fmt::format("its data ends after {} recomputed items",
+                                 streams_[number].dataset->index()));
+    }
+  }
   return std::nullopt;
+}
+
+void DeliveredItems::count(Stream& stream, const Sample& item, std::size_t samples) const {
+  if (stream.item_size == 0) {
+    stream.item_size = samples;
+  }
+  stream.is_uniform = stream.is_uniform && samples == stream.item_size;
+  if (item.keys.empty()) {
+    stream.has_keys = false;
+    stream.made.samples += static_cast<std::int64_t>(samples);
+  } else {
+    extend(stream.made, item);
+  }
+}
+
+// After each item of a stream, as long as there are unproven ones.
+void DeliveredItems::check_made(std::size_t number) {
+  const Stream& stream = streams_[number];
+  const std::int64_t made = stream.dataset->index();
+  if (made > stream.delivered()) {
+    refuse(number, "more items are recomputed for it");
+  }
+  if (made < stream.delivered()) {
+    return;
+  }
+  const Certificate& saved = stream.saved.certificate;
+  const bool is_certified = saved.samples > 0;
+  if (is_certified && stream.has_keys) {
+    if (stream.made != saved) {
+      refuse(number, stream.made.samples == saved.samples
+                         ? std::string("the recomputed items have different samples")
+                         : fmt::format("the recomputed items have {}", stream.made.samples));
+    }
+  } else {
+    check_position(number);
+  }
+  --unproven_;
+}
+
+// Without the keys of the samples. If both stand at the same place of the order, as many samples
+// were drawn; if also as many were delivered, none was left out.
+void DeliveredItems::check_position(std::size_t number) {
+  const Stream& stream = streams_[number];
+  const std::int64_t samples = stream.saved.certificate.samples;
+  const Position position = compare_positions(number);
+  if (position == Position::kDifferent) {
+    refuse(number, "the recomputed order stands at a different place");
+  }
+  if (is_endless_) {
+    return;  // all batches are full, so it also delivered as many
+  }
+  const bool has_ended_epoch = position == Position::kSameEnd || stream.saved.turn.epoch > 0;
+  if (samples == 0 && (has_ended_epoch || !stream.is_uniform)) {
+    refuse(number, "its state has no certificate, so whether it left out samples is not known");
+  }
+  if (samples > 0 && samples != stream.made.samples) {
+    refuse(number, fmt::format("the recomputed items have {}", stream.made.samples));
+  }
+  if (has_ended_epoch && hides_left_out_) {
+    refuse(number, "the order alone does not show whether its epochs left out samples");
+  }
+}
+
+DeliveredItems::Position DeliveredItems::compare_positions(std::size_t number) {
+  const Stream& stream = streams_[number];
+  SavableDatasetCheckpoint made = stream.dataset->checkpoint();
+  made.turn = stream.saved.turn;
+  try {
+    const std::unique_ptr<PositionedDataset> saved_position = restored(number, stream.saved);
+    const State saved = order_in(saved_position->dataset().save_state());
+    const std::unique_ptr<PositionedDataset> position = restored(number, made);
+    if (order_in(position->dataset().save_state()) == saved) {
+      return Position::kSame;
+    }
+    // The job may have seen that nothing follows in the epoch.
+    const bool is_end = !position->next(stream.saved.logical_shard, stream.saved.turn.epoch);
+    return is_end && order_in(position->dataset().save_state()) == saved ? Position::kSameEnd
+                                                                         : Position::kDifferent;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kMismatch) {
+      return Position::kDifferent;
+    }
+    throw;
+  }
+}
+
+std::unique_ptr<PositionedDataset> DeliveredItems::restored(
+    std::size_t number, const SavableDatasetCheckpoint& checkpoint) {
+  return restored_pipeline(make_pipeline_, context(number), checkpoint, checkpoint.turn.epoch);
+}
+
+void DeliveredItems::refuse(std::size_t number, std::string_view difference) const {
+  const Stream& stream = streams_[number];
+  const std::int64_t samples = stream.saved.certificate.samples;
+  throw Error(
+      ErrorCode::kMismatch,
+      fmt::format(
+          "rank {}: the recomputed items are not those that the job delivered. Logical shard "
+          "{} had delivered {} items{} when the state was saved, but {}. Either the job left "
+          "out samples (by an error policy or SkipSample) that are not left out here, or its "
+          "functions make different items now",
+          layout_.rank, stream.saved.logical_shard, stream.delivered(),
+          samples > 0 ? fmt::format(" with {} samples", samples) : "", difference));
 }
 
 }  // namespace energon

@@ -1,26 +1,38 @@
-// Tells which samples made up each step of a saved job. Computed from a state and the order of the
-// data, without a log.
+// Tells which samples made up each step of a saved job. Computed from a state and a pipeline,
+// without a log.
 //
 //   const PipelineFactory order = order_pipeline(data, options, rank.config);
 //   DeliveredItems items(rank, order);
 //   while (auto item = items.next()) { … item->step, item->samples … }
 //
 // With an order pipeline (wrappers/recipe/order_pipeline.h), no data is read and none of the job's
-// functions run. Every job can pass its own pipeline instead, at the cost of making all items
-// again. Neither way knows which samples an error policy left out: if the job left some out, its
-// real samples differ from there on.
+// functions run. With the job's own pipeline, its functions and error policies make all items
+// again.
+//
+// A sample that a job left out, because of an error policy or SkipSample, moves all later ones of
+// its logical shard. The states record what was delivered: where each logical shard stands in the
+// order, and the number and digest of its samples (energon/checkpoint/certificate.h). So once the
+// items before the state are made, they are compared with it, and next() refuses to go on if they
+// are not those that the job delivered. Items are proven only then: read on to delivered() before
+// you rely on any of them. A job that was continued from a state without certificates (of
+// megatron-energon, or of file version 1) is proven only if its data repeats without end and its
+// functions make one item from one.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/order/worker_config.h"
+#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/sample/sample_ref.h"
@@ -35,31 +47,71 @@ struct DeliveredItem {
   std::vector<SampleRef> samples = {};  ///< samples_in(restore_key)
 };
 
-/// The items of one rank, starting at its first. Items before `rank.batch_index` were delivered;
-/// later ones will be. Each stream follows the rules in its saved state (is_rule()). A rescaled
+/// How many items the rank had delivered when its state was saved: those of its logical shards.
+std::int64_t delivered_items(const SavableDataLoaderState& rank);
+
+/// The items of one rank. Each stream follows the rules in its saved state (is_rule()). A rescaled
 /// rank counts as if it had always had its present layout. If the user set the number of logical
 /// shards, the items are the same, whichever ranks received them. Not thread-safe.
 class DeliveredItems {
  public:
+  /// The first item: that of the job, or the first one after the state.
+  enum class From : std::uint8_t { kFirst, kState };
+
   /// Throws Error (kMismatch), with all differences, unless `pipeline` has the configuration that
   /// `rank` was saved with.
-  DeliveredItems(const SavableDataLoaderState& rank, const PipelineFactory& pipeline);
+  DeliveredItems(const SavableDataLoaderState& rank, PipelineFactory pipeline,
+                 From from = From::kFirst);
   DeliveredItems(const DeliveredItems&) = delete;
   DeliveredItems& operator=(const DeliveredItems&) = delete;
 
-  /// The next item, continuing through all epochs; nothing if an epoch has no items. Throws what
-  /// the pipeline throws.
+  /// The next item, continuing through all epochs; nothing if an epoch has no items. Items from
+  /// delivered() on are those that the job delivers next if it leaves out what `pipeline` leaves
+  /// out. Throws Error (kMismatch) once the items before the state turn out not to be those that
+  /// the job delivered, or cannot be proven to be; and what the pipeline throws.
   std::optional<DeliveredItem> next();
 
   int rank() const { return layout_.rank; }
-  /// How many items the rank had delivered when its state was saved.
+  /// delivered_items() of the state.
   std::int64_t delivered() const { return delivered_; }
 
  private:
+  // A logical shard: what the job delivered, and what was made here.
+  struct Stream {
+    SavableDatasetCheckpoint saved = {};
+    std::unique_ptr<PositionedDataset> dataset = nullptr;
+    Certificate made = {};   // without keys, only the number of samples
+    bool has_keys = true;    // of all samples
+    bool is_uniform = true;  // all items have `item_size` samples
+    std::size_t item_size = 0;
+
+    std::int64_t delivered() const { return saved.index + saved.offset; }
+  };
+
+  // The place in the order that was made, beside the saved one. kSameEnd: the same once the end of
+  // the epoch was looked for.
+  enum class Position : std::uint8_t { kSame, kSameEnd, kDifferent };
+
+  PipelineContext context(std::size_t stream);
+  void add_stream(const SavableDataLoaderState& rank, From from);
+  void count(Stream& stream, const Sample& item, std::size_t samples) const;
+  void check_made(std::size_t number);
+  void check_position(std::size_t number);
+  Position compare_positions(std::size_t number);
+  std::unique_ptr<PositionedDataset> restored(std::size_t number,
+                                              const SavableDatasetCheckpoint& checkpoint);
+  [[noreturn]] void refuse(std::size_t number, std::string_view difference) const;
+
   const WorkerConfig layout_;
   const std::int64_t delivered_;
+  const PipelineFactory make_pipeline_;
+  const bool is_endless_;      // the order
+  const bool hides_left_out_;  // epochs may end with as many samples though some were left out
   HeapBufferPool memory_;
-  std::vector<std::unique_ptr<PositionedDataset>> streams_;
+  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
+  const std::shared_ptr<LeafReaders> readers_ = make_leaf_readers();
+  std::vector<Stream> streams_;
+  std::size_t unproven_ = 0;  // streams that have not made what they delivered
   Turns turns_;
   std::int64_t step_ = 0;
 };

@@ -12,8 +12,9 @@ from ._sample import CrudeSample
 from ._shard_paths import path_text
 from .datasets import Dataset
 
-# States of ranks, or a state file of a rank or of a job.
-States = Union[LoaderState, Sequence[LoaderState], str, "os.PathLike[str]"]
+# A state of a rank, or a state file of a rank or of a job.
+State = Union[LoaderState, str, "os.PathLike[str]"]
+States = Union[State, Sequence[State]]
 
 
 def get(
@@ -46,10 +47,11 @@ def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:
     """When the job with these states delivered the sample with this key: by rank, then in order.
     Empty if it did not before these states.
 
-    dataset: as the job made it. Computed from the order, without reading data. Functions that
-    decide which samples are in a batch (packing, groups, generators) are called, and all batches
-    before the state are made again. Samples that the job left out for errors are not known: what
-    it delivered behind them differs.
+    dataset: as the job made it. states: of ranks, or files of ranks or of a job. Computed from the
+    order, without reading data, if nothing was left out and every sample became one. Otherwise the
+    functions and error policies of the dataset make all batches before the state again, which takes
+    as long as the job took to load them. The result is compared with what the states record:
+    StateMismatchError if it is not what the job delivered.
     """
     with _keeping_random_numbers(dataset):
         cache_dir = dataset._recipe.options["cache_dir"]
@@ -57,8 +59,10 @@ def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:
 
 
 def which_keys(dataset: Dataset, states: States, step: int) -> list[DeliveredStep]:
-    """The keys of the samples that each rank delivered at `step`, counted from 0 over all epochs,
-    also behind the state. As which_step()."""
+    """The keys of the samples that each rank delivered at `step`, counted from 0 over all epochs: step
+    321 is the 322nd batch. As which_step(). A step after the state (`is_delivered` is False) is what
+    a loader restored from the state delivers.
+    """
     if step < 0:
         raise ValueError(f"a step is 0 or more, not {step}")
     with _keeping_random_numbers(dataset):
@@ -74,4 +78,9 @@ def _ranks(states: States) -> list[LoaderState]:
         return [states]
     if isinstance(states, (str, os.PathLike)):
         return _core.read_states(path_text(states))
-    return list(states)
+    if isinstance(states, Sequence):
+        return [rank for state in states for rank in _ranks(state)]
+    raise TypeError(
+        "states must be LoaderState objects or paths of state files, one or a list of them, "
+        f"not {type(states).__name__}"
+    )

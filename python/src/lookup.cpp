@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "energon/checkpoint/job_state.h"
 #include "energon/read/find_sample.h"
@@ -29,11 +31,14 @@ namespace {
 
 using States = std::vector<SavableDataLoaderState>;
 
-// Looks for signals now and then: it takes the GIL.
+// Looks for signals now and then: it takes the GIL. Between two calls may be a batch that functions
+// make, or only its place in the order.
 std::function<void()> cancel_check() {
-  constexpr std::uint32_t kCalls = 256;
-  return [check = signal_check(), calls = std::uint32_t{0}]() mutable {
-    if (++calls % kCalls == 0) {
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kInterval(20);
+  return [check = signal_check(), last = Clock::now()]() mutable {
+    if (const Clock::time_point now = Clock::now(); now - last >= kInterval) {
+      last = now;
       check();
     }
   };
@@ -67,18 +72,10 @@ nb::object find_stored_sample(const std::string& path, const std::string& key,
   return ItemMaker(TensorKind::kEnergon, AvKind::kBytes, {}).sample(found->sample);
 }
 
-// Without the job's functions where these do not decide which samples are in an item.
-PipelineOfConfig pipeline_of(const PipelineObject& pipeline) {
-  return [&pipeline](const Config& config) {
-    try {
-      return pipeline.order_of(config);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnsupported) {
-        throw;
-      }
-      return pipeline.make_pipeline;
-    }
-  };
+// First without the job's functions: they are needed where they decide which samples are in an
+// item, and if samples were left out.
+JobPipelines pipelines_of(const PipelineObject& pipeline) {
+  return {pipeline.order_of, [&pipeline](const Config&) { return pipeline.make_pipeline; }};
 }
 
 std::vector<Delivery> which_step(const PipelineObject& pipeline, const States& states,
@@ -86,14 +83,14 @@ std::vector<Delivery> which_step(const PipelineObject& pipeline, const States& s
                                  const std::optional<std::string>& cache_dir) {
   const ReleaseGil released;
   const auto found = find_samples(path, key, find_options(cache_dir));
-  return find_deliveries(states, pipeline_of(pipeline), locate_samples(found, *pipeline.data),
+  return find_deliveries(states, pipelines_of(pipeline), locate_samples(found, *pipeline.data),
                          cancel_check());
 }
 
 std::vector<DeliveredStep> which_keys(const PipelineObject& pipeline, const States& states,
                                       std::int64_t step) {
   const ReleaseGil released;
-  return keys_of_step(states, pipeline_of(pipeline), *pipeline.data, step, cancel_check());
+  return keys_of_step(states, pipelines_of(pipeline), *pipeline.data, step, cancel_check());
 }
 
 void bind_deliveries(nb::module_& module) {
@@ -107,12 +104,16 @@ void bind_deliveries(nb::module_& module) {
         return fmt::format("Delivery('{}', step {}, rank {}, position {})", self.key, self.step,
                            self.rank, self.position);
       });
-  nb::class_<DeliveredStep>(module, "DeliveredStep", "The samples that a step of a rank delivered.")
+  nb::class_<DeliveredStep>(module, "DeliveredStep", "The samples of a step of a rank.")
       .def_ro("rank", &DeliveredStep::rank)
+      .def_ro("step", &DeliveredStep::step, "From 0: step 321 is the 322nd batch of the rank.")
+      .def_ro("is_delivered", &DeliveredStep::is_delivered,
+              "False: the rank had not delivered it when its state was saved.")
       .def_ro("keys", &DeliveredStep::keys)
       .def_ro("restore_key", &DeliveredStep::restore_key, "Of the batch.")
       .def("__repr__", [](const DeliveredStep& self) {
-        return fmt::format("DeliveredStep(rank {}, {} keys)", self.rank, self.keys.size());
+        return fmt::format("DeliveredStep(rank {}, step {}{}, keys ['{}'])", self.rank, self.step,
+                           self.is_delivered ? "" : " to come", fmt::join(self.keys, "', '"));
       });
 }
 

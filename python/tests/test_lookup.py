@@ -22,6 +22,18 @@ class Doubling(energon.DefaultTaskEncoder):
         return {**own, "number": 2 * sample["json"]["number"], "draw": random.random()}
 
 
+class Skipping(energon.DefaultTaskEncoder):
+    """Leaves out every fifth sample, one way or the other."""
+
+    def encode_sample(self, sample: Any) -> Any:
+        number = sample["json"]["number"]
+        if number % 10 == 3:
+            raise energon.SkipSample()
+        if number % 10 == 8:
+            raise ValueError(f"cannot use {number}")
+        return {**energon.basic_sample_keys(sample), "number": number}
+
+
 class Packing(energon.DefaultTaskEncoder):
     """Decides which samples are in an item."""
 
@@ -84,11 +96,35 @@ def test_which_keys_and_which_step_say_what_was_delivered(texts: str, num_worker
     assert {one.key for one in found} == {wanted}
 
 
+def test_samples_that_were_left_out_are_known(texts: str, num_workers: int) -> None:
+    loader, batches = run_job(texts, Skipping(), 30, num_workers=num_workers, on_error="skip")
+    state = loader.save_state_rank()
+    later = take(loader, 2)
+    loader.close()
+    for step, batch in enumerate(batches):
+        (told,) = energon.which_keys(loader.dataset, state, step)
+        assert (step, told.keys) == (step, keys_of(batch))
+        assert told.restore_key == batch["__restore_key__"]
+    wanted = keys_of(batches[25])[1]
+    found = [one.step for one in energon.which_step(loader.dataset, state, wanted)]
+    assert found == [step for step, batch in enumerate(batches) if wanted in keys_of(batch)]
+    assert energon.which_keys(loader.dataset, state, 31)[0].keys == keys_of(later[1])
+    other = loader_of(texts, Doubling(), training=True, shuffle_buffer_size=7).dataset
+    if num_workers == 0:  # else the layout differs, too
+        with pytest.raises(energon.StateMismatchError, match="SkipSample"):
+            energon.which_keys(other, state, 0)
+
+
 def test_a_step_to_come_is_told_too(texts: str) -> None:
     loader, before = run_job(texts, Doubling(), 3)
     state = loader.save_state_rank()
-    told = energon.which_keys(loader.dataset, state, 5)[0].keys
+    later = energon.which_keys(loader.dataset, state, 5)[0]
+    told = later.keys
     assert told == keys_of(take(loader, 3)[-1])
+    assert not later.is_delivered and "step 5 to come" in repr(later)
+    delivered = energon.which_keys(loader.dataset, state, 2)[0]
+    assert delivered.is_delivered and delivered.step == 2
+    assert repr(delivered) == f"DeliveredStep(rank 0, step 2, keys {delivered.keys})"
     assert told not in [keys_of(batch) for batch in before]
 
 
@@ -139,6 +175,12 @@ def test_states_may_be_files_of_ranks_and_jobs(texts: str, tmp_path: pathlib.Pat
     assert [one.rank for one in both] == [0, 1]
     assert both[1].keys == keys_of(batches[2])
     assert energon.which_keys(dataset, str(files[1]), 2)[0].keys == both[1].keys
+    for states in (files, list(map(str, files)), (files[0], energon.LoaderState.read(files[1]))):
+        assert [one.keys for one in energon.which_keys(dataset, states, 2)] == [
+            one.keys for one in both
+        ]
+    with pytest.raises(TypeError, match="paths of state files.*int"):
+        energon.which_keys(dataset, [7], 2)  # type: ignore[list-item]
 
 
 def test_another_dataset_and_wrong_steps_are_refused(texts: str) -> None:

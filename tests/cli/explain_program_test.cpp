@@ -12,6 +12,7 @@
 #include "energon/loader/savable_data_loader.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
+#include "tests/support/tar_builder.h"
 #include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;
@@ -19,6 +20,7 @@ using energon::Mapping;
 using energon::Sample;
 using energon::SavableDataLoader;
 using energon::TrainOptions;
+using energon::testing::dump;
 using energon::testing::json_lines;
 using energon::testing::kTens;
 using energon::testing::numbered_dataset;
@@ -53,6 +55,15 @@ TrainOptions options() {
   options.batch_size = 3;
   options.shuffle_buffer_size = 7;
   return options;
+}
+
+// 40 samples with a part `json`; every seventh of them is not JSON.
+void write_damaged_json(const TempDir& folder) {
+  energon::testing::TarBuilder tar;
+  for (int i = 0; i < 40; ++i) {
+    tar.file(fmt::format("{:06}.json", i), i % 7 == 3 ? "{damaged" : fmt::format("{}", i));
+  }
+  folder.write("shard-000.tar", tar.end().text());
 }
 
 }  // namespace
@@ -154,4 +165,107 @@ TEST_CASE("a job whose functions decide what a batch has is not explained by a g
   const auto got =
       run_energon({"get", folder.path(), "--json", "--restore-key", batch->restore_key.text()});
   CHECK(nlohmann::json::parse(got.out).at("keys") == batch->keys.strings());
+}
+
+TEST_CASE("which-keys and which-step know the samples that could not be decoded",
+          "[cli][checkpoint][fork]") {
+  const TempDir data;
+  const TempDir states;
+  write_damaged_json(data);
+  const std::string state = states.file("state");
+  const auto flags = GENERATE(Words{"--num-workers", "0"}, Words{"--num-workers", "2"}) +
+                     Words{"--decode",
+                           "torchrgb",
+                           "--on-error",
+                           "skip",
+                           "--batch-size",
+                           "3",
+                           "--shuffle-buffer-size",
+                           "5"};
+  std::string text;
+  for (const std::string& line : dump(
+           data.path(), flags + Words{"--limit", "24", "--save-after", "20", "--save-to", state})) {
+    text += line + "\n";
+  }
+  const auto delivered = json_lines(text);
+  REQUIRE(delivered.size() == 24);
+  for (std::size_t step = 0; step < 22; ++step) {
+    CAPTURE(step, flags);
+    const auto result =
+        run_energon(Words{"which-keys", data.path(), state, std::to_string(step)} + flags);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const auto told = json_lines(result.out).at(0);
+    CHECK(told.at("delivered") == (step < 20));
+    if (step < 20) {
+      CHECK(told.at("keys") == delivered[step].at("keys"));
+      CHECK(told.at("restore_key") == delivered[step].at("restore_key"));
+    }
+  }
+  const std::string key = delivered[17].at("keys").at(1);
+  std::vector<std::size_t> expected;
+  for (std::size_t step = 0; step < 20; ++step) {
+    const auto keys = delivered[step].at("keys").get<Words>();
+    expected.insert(expected.end(), static_cast<std::size_t>(std::ranges::count(keys, key)), step);
+  }
+  std::vector<std::size_t> steps;
+  for (const auto& line :
+       json_lines(run_energon(Words{"which-step", data.path(), state, key} + flags).out)) {
+    steps.push_back(line.at("step"));
+  }
+  CHECK(steps == expected);
+  const auto ordinal =
+      json_lines(run_energon(Words{"which-keys", data.path(), state, "11"} + flags).out);
+  CHECK(ordinal.at(0).at("batch") == "the 12th");
+}
+
+TEST_CASE("a job whose functions left out samples is not explained without them",
+          "[cli][checkpoint]") {
+  const TempDir folder;
+  const TempDir states;
+  TrainOptions skipping = options();
+  skipping.task_encoder.encode_sample =
+      energon::MapFunction([](Sample sample, CallContext& context) {
+        if (sample.keys.front() == "000013") {
+          throw energon::SkipSample();
+        }
+        return encode(std::move(sample), context);
+      });
+  SavableDataLoader loader(energon::train_pipeline(numbered_dataset(folder, kTens), skipping), {});
+  const std::string before = states.file("before");
+  const std::string after = states.file("after");
+  const Words flags = {"--batch-size", "3", "--shuffle-buffer-size", "7"};
+  bool is_left_out = false;
+  for (int step = 0; step < 30; ++step) {
+    loader.next();
+    const auto state = loader.save_state_rank();
+    is_left_out = loader.stats().workers.at(0).stages.at(1).skipped > 0;
+    energon::write_loader_state(is_left_out ? after : before, state);
+    if (is_left_out) {
+      break;
+    }
+  }
+  REQUIRE(is_left_out);
+  CHECK(run_energon(Words{"which-keys", folder.path(), before, "0"} + flags).exit_code == 0);
+  for (const Words& question : {Words{"which-keys", folder.path(), after, "0"},
+                                Words{"which-step", folder.path(), after, "000001"}}) {
+    const auto refused = run_energon(question + flags);
+    CAPTURE(question, refused.out, refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK(refused.out.empty());
+    CHECK_THAT(refused.err, Catch::Contains("SkipSample") && Catch::Contains(after) &&
+                                Catch::Contains("--restore-key"));
+  }
+}
+
+TEST_CASE("a state names the flags that its job had", "[cli][checkpoint]") {
+  const TempDir folder;
+  const TempDir states;
+  SavableDataLoader loader(energon::train_pipeline(numbered_dataset(folder, kTens), options()), {});
+  loader.next();
+  const std::string state = states.file("state");
+  energon::write_loader_state(state, loader.save_state_rank());
+  const auto refused = run_energon({"which-keys", folder.path(), state, "0"});
+  CHECK(refused.exit_code == 1);
+  CHECK_THAT(refused.err, Catch::Contains("--batch-size 3 --shuffle-buffer-size 7"));
 }

@@ -1,12 +1,15 @@
 #include "wrappers/recipe/delivered_samples.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 #include "wrappers/recipe/referenced_samples.h"
 
@@ -27,6 +30,33 @@ std::optional<DeliveredItem> next_of(DeliveredItems& items, const CancelCheck& c
     check_cancelled();
   }
   return items.next();
+}
+
+// Visits all items that `rank` delivered, so that they are proven when this returns.
+void visit_delivered(DeliveredItems& items, const CancelCheck& check_cancelled,
+                     const std::function<void(const DeliveredItem&)>& visit) {
+  for (std::int64_t step = 0; step < items.delivered(); ++step) {
+    if (const std::optional<DeliveredItem> item = next_of(items, check_cancelled)) {
+      visit(*item);
+    }
+  }
+}
+
+// Calls `use(pipeline, is_last)` with each pipeline that there is for the state of `rank`, until
+// one fits: `use` does not throw Error (kMismatch). Requires: there are pipelines.
+template <class Use>
+auto first_that_fits(const SavableDataLoaderState& rank, const JobPipelines& pipelines,
+                     const Use& use) {
+  for (std::size_t i = 0; i + 1 < pipelines.size(); ++i) {
+    try {
+      return use(pipelines[i](rank.config), false);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported && error.code() != ErrorCode::kMismatch) {
+        throw;
+      }
+    }
+  }
+  return use(pipelines.at(pipelines.size() - 1)(rank.config), true);
 }
 
 }  // namespace
@@ -64,48 +94,52 @@ std::vector<KeyedSample> locate_samples(std::span<const FoundSample> found,
   return located;
 }
 
-void for_each_delivery(DeliveredItems& items, std::span<const KeyedSample> samples,
-                       const std::function<void(const Delivery&)>& visit,
-                       const CancelCheck& check_cancelled) {
-  std::map<PlaceInLeaves, std::string> wanted;
-  for (const KeyedSample& sample : samples) {
-    wanted.emplace(PlaceInLeaves(sample.reference.leaf, sample.reference.index), sample.key);
-  }
-  while (const auto item = next_of(items, check_cancelled)) {
-    if (item->step >= items.delivered()) {
-      return;
-    }
-    for (std::size_t i = 0; i < item->samples.size(); ++i) {
-      const auto found = wanted.find({item->samples[i].leaf, item->samples[i].index});
+namespace {
+
+std::vector<Delivery> deliveries_of(const SavableDataLoaderState& rank,
+                                    const PipelineFactory& pipeline,
+                                    const std::map<PlaceInLeaves, std::string>& wanted,
+                                    const CancelCheck& check_cancelled) {
+  DeliveredItems items(rank, pipeline);
+  std::vector<Delivery> deliveries;
+  visit_delivered(items, check_cancelled, [&](const DeliveredItem& item) {
+    for (std::size_t i = 0; i < item.samples.size(); ++i) {
+      const auto found = wanted.find({item.samples[i].leaf, item.samples[i].index});
       if (found != wanted.end()) {
-        visit({.key = found->second,
-               .step = item->step,
-               .rank = items.rank(),
-               .position = static_cast<std::int64_t>(i),
-               .restore_key = item->restore_key});
+        deliveries.push_back({.key = found->second,
+                              .step = item.step,
+                              .rank = items.rank(),
+                              .position = static_cast<std::int64_t>(i),
+                              .restore_key = item.restore_key});
       }
     }
-  }
-}
-
-std::vector<Delivery> find_deliveries(std::span<const SavableDataLoaderState> ranks,
-                                      const PipelineOfConfig& pipeline_of,
-                                      std::span<const KeyedSample> samples,
-                                      const CancelCheck& check_cancelled) {
-  std::vector<Delivery> deliveries;
-  for (const SavableDataLoaderState& rank : ranks) {
-    DeliveredItems items(rank, pipeline_of(rank.config));
-    for_each_delivery(
-        items, samples, [&](const Delivery& delivery) { deliveries.push_back(delivery); },
-        check_cancelled);
-  }
+  });
   return deliveries;
 }
 
-DeliveredStep keys_of_step(DeliveredItems& items, const PipelineData& data, std::int64_t step,
-                           const CancelCheck& check_cancelled) {
+DeliveredItem delivered_item(const SavableDataLoaderState& rank, const PipelineFactory& pipeline,
+                             std::int64_t step, const CancelCheck& check_cancelled) {
+  DeliveredItems items(rank, pipeline);
+  DeliveredItem wanted;
+  visit_delivered(items, check_cancelled, [&](const DeliveredItem& item) {
+    if (item.step == step) {
+      wanted = item;
+    }
+  });
+  return wanted;
+}
+
+// After the state. `is_last`: there is no other pipeline, so whether this one has made what was
+// delivered does not matter.
+DeliveredItem later_item(const SavableDataLoaderState& rank, const PipelineFactory& pipeline,
+                         bool is_last, std::int64_t step, const CancelCheck& check_cancelled) {
+  if (!is_last) {
+    DeliveredItems past(rank, pipeline);
+    visit_delivered(past, check_cancelled, [](const DeliveredItem&) {});
+  }
+  DeliveredItems items(rank, pipeline, DeliveredItems::From::kState);
   std::optional<DeliveredItem> item;
-  for (std::int64_t passed = 0; passed <= step; ++passed) {
+  for (std::int64_t passed = items.delivered(); passed <= step; ++passed) {
     item = next_of(items, check_cancelled);
     if (!item) {
       throw Error(
@@ -113,21 +147,49 @@ DeliveredStep keys_of_step(DeliveredItems& items, const PipelineData& data, std:
           fmt::format("rank {} has no step {}: its data ends at {}", items.rank(), step, passed));
     }
   }
-  DeliveredStep delivered{.rank = items.rank(), .keys = {}, .restore_key = item->restore_key};
-  for (const Sample& sample : read_samples(item->samples, data)) {
-    delivered.keys.emplace_back(sample.keys.at(0));
+  return std::move(*item);
+}
+
+}  // namespace
+
+std::vector<Delivery> find_deliveries(std::span<const SavableDataLoaderState> ranks,
+                                      const JobPipelines& pipelines,
+                                      std::span<const KeyedSample> samples,
+                                      const CancelCheck& check_cancelled) {
+  std::map<PlaceInLeaves, std::string> wanted;
+  for (const KeyedSample& sample : samples) {
+    wanted.emplace(PlaceInLeaves(sample.reference.leaf, sample.reference.index), sample.key);
   }
-  return delivered;
+  std::vector<Delivery> deliveries;
+  for (const SavableDataLoaderState& rank : ranks) {
+    std::vector<Delivery> of_rank =
+        first_that_fits(rank, pipelines, [&](const PipelineFactory& pipeline, bool /*is_last*/) {
+          return deliveries_of(rank, pipeline, wanted, check_cancelled);
+        });
+    std::move(of_rank.begin(), of_rank.end(), std::back_inserter(deliveries));
+  }
+  return deliveries;
 }
 
 std::vector<DeliveredStep> keys_of_step(std::span<const SavableDataLoaderState> ranks,
-                                        const PipelineOfConfig& pipeline_of,
-                                        const PipelineData& data, std::int64_t step,
-                                        const CancelCheck& check_cancelled) {
+                                        const JobPipelines& pipelines, const PipelineData& data,
+                                        std::int64_t step, const CancelCheck& check_cancelled) {
   std::vector<DeliveredStep> steps;
   for (const SavableDataLoaderState& rank : ranks) {
-    DeliveredItems items(rank, pipeline_of(rank.config));
-    steps.push_back(keys_of_step(items, data, step, check_cancelled));
+    const bool is_delivered = step < delivered_items(rank);
+    const DeliveredItem item =
+        first_that_fits(rank, pipelines, [&](const PipelineFactory& pipeline, bool is_last) {
+          return is_delivered ? delivered_item(rank, pipeline, step, check_cancelled)
+                              : later_item(rank, pipeline, is_last, step, check_cancelled);
+        });
+    DeliveredStep& delivered = steps.emplace_back(DeliveredStep{.rank = layout_of(rank.config).rank,
+                                                                .step = step,
+                                                                .is_delivered = is_delivered,
+                                                                .keys = {},
+                                                                .restore_key = item.restore_key});
+    for (const Sample& sample : read_samples(item.samples, data)) {
+      delivered.keys.emplace_back(sample.keys.at(0));
+    }
   }
   return steps;
 }

@@ -2,13 +2,15 @@
 //
 //   const PipelineData data = open_data("data");
 //   const auto order = [&](const Config& config) { return order_pipeline(data, options, config); };
+//   const auto own = [&](const Config&) { return train_pipeline(data, options); };
 //   const auto wanted = locate_samples(find_samples("data", "cats/0042"), data);
-//   for (const Delivery& delivery : find_deliveries(job.ranks, order, wanted)) {
+//   for (const Delivery& delivery : find_deliveries(job.ranks, {order, own}, wanted)) {
 //     … delivery.step, delivery.rank …
 //   }
 //
-// Computed from a state and the order, without a log (energon/loader/delivered_items.h). With an
-// order pipeline nothing is read but the keys of a step.
+// Computed from a state and pipelines, without a log (energon/loader/delivered_items.h). With an
+// order pipeline nothing is read but the keys of a step. If the job left out samples, its own
+// pipeline makes all items again. What was delivered is answered exactly or refused.
 //
 // Steps are those of the state's layout, from the beginning of the run. A job that was rescaled
 // counts as if it always had that layout: with logical shards set by the user its batches are the
@@ -54,40 +56,40 @@ struct Delivery {
   RestoreKey restore_key;     ///< of the item
 };
 
-/// The samples that a step of a rank delivered.
+/// The samples of a step of a rank.
 struct DeliveredStep {
   int rank = 0;
+  std::int64_t step = 0;     ///< from 0: step 321 is the 322nd batch of the rank
+  bool is_delivered = true;  ///< false: the rank had not delivered it when its state was saved
   std::vector<std::string> keys;
   RestoreKey restore_key;
 };
 
-/// Makes the pipeline of a state with this configuration, such as order_pipeline().
+/// Makes the pipeline of a state with this configuration, such as order_pipeline(). Throws Error
+/// (kUnsupported) if there is none.
 using PipelineOfConfig = std::function<PipelineFactory(const Config& config)>;
+/// Pipelines that may make the items of a job, the fastest first. They are tried in turn: the first
+/// one whose items are those that the job delivered is used.
+using JobPipelines = std::vector<PipelineOfConfig>;
 /// Called before each item. What it throws ends the computation.
 using CancelCheck = std::function<void()>;
 
 /// When the ranks delivered one of `samples` before their states: by rank, then in order. `ranks`:
-/// of a job (SavableJobState::ranks), or some of them. Throws Error as DeliveredItems.
+/// of a job (SavableJobState::ranks), or some of them. Throws the Error of the last
+/// pipeline: kUnsupported if there is none for this state; kMismatch if its items are not those
+/// that the job delivered; and as DeliveredItems.
 std::vector<Delivery> find_deliveries(std::span<const SavableDataLoaderState> ranks,
-                                      const PipelineOfConfig& pipeline_of,
+                                      const JobPipelines& pipelines,
                                       std::span<const KeyedSample> samples,
                                       const CancelCheck& check_cancelled = nullptr);
 
-/// The same for one rank, one delivery after the other. Requires: next() of `items` was not called.
-void for_each_delivery(DeliveredItems& items, std::span<const KeyedSample> samples,
-                       const std::function<void(const Delivery&)>& visit,
-                       const CancelCheck& check_cancelled = nullptr);
-
-/// What each rank delivers at `step`, which may come after its state. Reads the samples of the step
-/// for their keys. Throws Error: kInvalidArgument if the data of a rank ends before that step, and
-/// as DeliveredItems and read_samples().
+/// The samples of `step` of each rank. Reads them for their keys. A step after the state is what
+/// the rank delivers next; then the last pipeline is used without a proof if no other one has made
+/// the items before. Throws Error: kInvalidArgument if the data of a rank ends before that step,
+/// and as find_deliveries() and read_samples().
 std::vector<DeliveredStep> keys_of_step(std::span<const SavableDataLoaderState> ranks,
-                                        const PipelineOfConfig& pipeline_of,
-                                        const PipelineData& data, std::int64_t step,
+                                        const JobPipelines& pipelines, const PipelineData& data,
+                                        std::int64_t step,
                                         const CancelCheck& check_cancelled = nullptr);
-
-/// The same for one rank. Requires: next() of `items` was not called.
-DeliveredStep keys_of_step(DeliveredItems& items, const PipelineData& data, std::int64_t step,
-                           const CancelCheck& check_cancelled = nullptr);
 
 }  // namespace energon

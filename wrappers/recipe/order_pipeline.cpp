@@ -21,13 +21,15 @@ struct SavedStages {
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
 };
 
-void add_map(const std::string& name, TaskEncoder& encoder) {
+// `own`: the decoder and the tokenizer of the caller, if it has them.
+void add_map(const std::string& name, const TaskEncoder& own, TaskEncoder& encoder) {
   if (name == stage_names::kCook) {
     encoder.cookers = {{.cook = [](Sample crude, CookContext&) { return crude; }}};
+    encoder.decoder = own.decoder;  // decoding and cooking are one stage
   } else if (name == stage_names::kDecode) {
-    encoder.decoder = SampleDecoderOptions();
+    encoder.decoder = own.decoder.value_or(SampleDecoderOptions());
   } else if (name == stage_names::kTokenize) {
-    encoder.tokenizer = TokenizeOptions{.fields = {}};
+    encoder.tokenizer = own.tokenizer.value_or(TokenizeOptions{.fields = {}});
   } else if (name == stage_names::kEncodeSample) {
     encoder.encode_sample = kUnchanged;
   } else if (name == stage_names::kPreencodeSample) {
@@ -49,7 +51,7 @@ std::string text_of(const Config& node, const char* member) {
   return found != node.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-SavedStages stages_in(const Config& config) {
+SavedStages stages_in(const Config& config, const TaskEncoder& own) {
   SavedStages stages;
   const auto pipeline = config.find("pipeline");
   const Config* node = pipeline != config.end() ? &*pipeline : nullptr;
@@ -59,7 +61,7 @@ SavedStages stages_in(const Config& config) {
       return stages;
     }
     if (type == "Map") {
-      add_map(text_of(*node, "name"), stages.encoder);
+      add_map(text_of(*node, "name"), own, stages.encoder);
     } else if (type == "Batch") {
       stages.has_batches = true;
       stages.remainder = text_of(*node, "remainder") == "drop"
@@ -81,8 +83,8 @@ SavedStages stages_in(const Config& config) {
 }
 
 template <class Options>
-void take_stages(const Config& config, Options& options) {
-  SavedStages stages = stages_in(config);
+void take_stages(const Config& config, const TaskEncoder& own, Options& options) {
+  SavedStages stages = stages_in(config, own);
   options.task_encoder = std::move(stages.encoder);
   options.task_encoder.batch = [](std::span<Sample>) { return Mapping(); };
   options.remainder = stages.remainder;
@@ -105,16 +107,33 @@ PipelineData references_to(PipelineData data) {
   return data;
 }
 
+template <class Options>
+void take_replay(const Config& config, Options& options) {
+  const TaskEncoder own = std::move(options.task_encoder);
+  take_stages(config, own, options);
+  options.errors.standard = {.action = FailureAction::kSkip, .tolerance = 0};
+}
+
 }  // namespace
 
 PipelineFactory order_pipeline(PipelineData data, TrainOptions options, const Config& config) {
-  take_stages(config, options);
+  take_stages(config, {}, options);
   return train_pipeline(references_to(std::move(data)), std::move(options));
 }
 
 PipelineFactory order_pipeline(PipelineData data, ValOptions options, const Config& config) {
-  take_stages(config, options);
+  take_stages(config, {}, options);
   return val_pipeline(references_to(std::move(data)), std::move(options));
+}
+
+PipelineFactory replay_pipeline(PipelineData data, TrainOptions options, const Config& config) {
+  take_replay(config, options);
+  return train_pipeline(std::move(data), std::move(options));
+}
+
+PipelineFactory replay_pipeline(PipelineData data, ValOptions options, const Config& config) {
+  take_replay(config, options);
+  return val_pipeline(std::move(data), std::move(options));
 }
 
 }  // namespace energon

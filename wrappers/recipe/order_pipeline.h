@@ -3,8 +3,11 @@
 //
 // Functions that make one sample from one (cook, encode, preencode, postencode, encode batch) and
 // batches do not change which samples are in an item, so the items have the same restore keys as in
-// the job. Stages that use a function to decide which samples are in an item (packing, groups,
-// filters, flat maps, iter maps) cannot be recomputed without that function.
+// the job, unless it left out samples. Stages that use a function to decide which samples are in an
+// item (packing, groups, filters, flat maps, iter maps) cannot be recomputed without that function.
+//
+// A replay pipeline also reads and decodes the samples, and leaves out those that cannot be. Its
+// items are those of a job that left out these samples and no others.
 
 #pragma once
 
@@ -22,5 +25,10 @@ namespace energon {
 /// belong to a pipeline.
 PipelineFactory order_pipeline(PipelineData data, TrainOptions options, const Config& config);
 PipelineFactory order_pipeline(PipelineData data, ValOptions options, const Config& config);
+
+/// The same, but samples are read, and decoded and tokenized with the options of the task encoder
+/// if the job did so. What fails is left out, without a limit. Throws Error as order_pipeline().
+PipelineFactory replay_pipeline(PipelineData data, TrainOptions options, const Config& config);
+PipelineFactory replay_pipeline(PipelineData data, ValOptions options, const Config& config);
 
 }  // namespace energon

@@ -164,8 +164,10 @@ TEST_CASE("remainders, single samples and virtual epochs are taken over from the
   TrainOptions options = order();
   options.task_encoder = encoder();
   TrainOptions ours = order();
+  bool is_replayed = false;  // the order alone does not show what earlier epochs left out
   SECTION("remainders that are dropped") {
     options.remainder = energon::BatchOptions::Remainder::kDrop;
+    is_replayed = true;
   }
   SECTION("samples that are not batched") {
     options.batch_size.reset();
@@ -177,7 +179,8 @@ TEST_CASE("remainders, single samples and virtual epochs are taken over from the
   }
   const LoaderFixture fixture(options);
   check_items(fixture.pipeline(), {}, [&](const SavableDataLoaderState& state) {
-    return order_pipeline({fixture.dataset()}, ours, state.config);
+    return is_replayed ? replay_pipeline({fixture.dataset()}, ours, state.config)
+                       : order_pipeline({fixture.dataset()}, ours, state.config);
   });
 }
 
@@ -186,8 +189,8 @@ TEST_CASE("a validation job's items are computed without its functions", "[loade
   const auto pipeline = energon::val_pipeline(
       {fixture.dataset()}, {.task_encoder = encoder(), .batch_size = 2, .limit = 20});
   check_items(pipeline, {}, [&](const SavableDataLoaderState& state) {
-    return order_pipeline({fixture.dataset()}, energon::ValOptions{.batch_size = 2, .limit = 20},
-                          state.config);
+    return replay_pipeline({fixture.dataset()}, energon::ValOptions{.batch_size = 2, .limit = 20},
+                           state.config);
   });
 }
 
@@ -206,6 +209,53 @@ TEST_CASE("another order is refused with all differences", "[loader][items]") {
   CHECK_THROWS_WITH(
       DeliveredItems(state, order_pipeline({larger.dataset()}, order(), state.config)),
       Catch::Contains("shard"));
+}
+
+TEST_CASE("a sample left out of an epoch that a limit ended is noticed", "[loader][items]") {
+  // The next epoch stands at the same place, and as many samples were delivered.
+  const LoaderFixture fixture({});
+  energon::TaskEncoder skipping = encoder();
+  skipping.encode_sample = energon::MapFunction([](Sample sample, CallContext&) {
+    if (sample.keys.front() == numbered_key(4)) {
+      throw energon::SkipSample();
+    }
+    return sample;
+  });
+  const auto pipeline_with = [&](energon::TaskEncoder of) {
+    return energon::val_pipeline({fixture.dataset()},
+                                 {.task_encoder = std::move(of), .batch_size = 2, .limit = 4});
+  };
+  SavableDataLoader loader(pipeline_with(skipping));
+  std::vector<Sample> delivered;
+  for (int i = 0; i < 6; ++i) {  // the fifth is the end of the epoch
+    if (auto batch = loader.next()) {
+      delivered.push_back(std::move(*batch));
+    }
+  }
+  REQUIRE(delivered.size() == 5);
+  const SavableDataLoaderState state = loader.save_state_rank();
+  int different = 0;
+  const auto read_all = [&](const PipelineFactory& pipeline) {
+    DeliveredItems items(state, pipeline);
+    for (const Sample& batch : delivered) {
+      const auto item = items.next();
+      if (item->restore_key != batch.restore_key) {
+        ++different;
+      }
+    }
+  };
+  read_all(pipeline_with(skipping));
+  CHECK(different == 0);
+  CHECK_THROWS_WITH(read_all(pipeline_with(encoder())), Catch::Contains("different samples"));
+  const PipelineFactory order = order_pipeline(
+      {fixture.dataset()}, energon::ValOptions{.batch_size = 2, .limit = 4}, state.config);
+  DeliveredItems items(state, order);
+  CHECK_THROWS_WITH(
+      [&] {
+        while (items.next()) {
+        }
+      }(),
+      Catch::Contains("its epochs left out"));
 }
 
 TEST_CASE("where functions decide, the stage is named, and the job's own pipeline tells",

@@ -101,7 +101,7 @@ TEST_CASE("the deliveries of samples are those in the log of the job", "[wrapper
   const TwoRanks job;
   const std::vector<std::string> keys = {"000003", "000017", "000044"};
   std::vector<Line> found;
-  for (const Delivery& delivery : find_deliveries(job.states(), job.order(), job.samples(keys))) {
+  for (const Delivery& delivery : find_deliveries(job.states(), {job.order()}, job.samples(keys))) {
     found.emplace_back(delivery.rank, delivery.step, delivery.position, delivery.key,
                        delivery.restore_key.text());
   }
@@ -109,7 +109,7 @@ TEST_CASE("the deliveries of samples are those in the log of the job", "[wrapper
   CHECK(found == job.lines_with(keys));
 
   int items = 0;
-  CHECK_THROWS_WITH(find_deliveries(job.states(), job.order(), job.samples(keys),
+  CHECK_THROWS_WITH(find_deliveries(job.states(), {job.order()}, job.samples(keys),
                                     [&] {
                                       if (++items == 5) {
                                         throw energon::Error(energon::ErrorCode::kCancelled,
@@ -121,7 +121,7 @@ TEST_CASE("the deliveries of samples are those in the log of the job", "[wrapper
 
 TEST_CASE("the keys of a step are those in the log of the job", "[wrappers][delivered]") {
   const TwoRanks job;
-  const auto steps = keys_of_step(job.states(), job.order(), job.data(), 7);
+  const auto steps = keys_of_step(job.states(), {job.order()}, job.data(), 7);
   REQUIRE(steps.size() == kRanks);
   std::vector<Line> found;
   for (const energon::DeliveredStep& step : steps) {
@@ -147,11 +147,11 @@ TEST_CASE("a step after the end of the data is refused", "[wrappers][delivered]"
   SavableDataLoader loader(energon::val_pipeline(data, options),
                            {.worker_config = {.rank = 1, .world_size = 2}});
   const std::vector states = {loader.save_state_rank()};
-  CHECK_THROWS_WITH(
-      keys_of_step(
-          states, [&](const Config& config) { return order_pipeline(data, options, config); }, data,
-          2),
-      "rank 1 has no step 2: its data ends at 0");
+  CHECK_THROWS_WITH(keys_of_step(states, {[&](const Config& config) {
+                                   return order_pipeline(data, options, config);
+                                 }},
+                                 data, 2),
+                    "rank 1 has no step 2: its data ends at 0");
 }
 
 TEST_CASE("found samples are located in each leaf that has their shard", "[wrappers][delivered]") {
