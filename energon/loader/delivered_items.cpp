@@ -26,8 +26,11 @@ DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, const Pipelin
   const auto readers = make_leaf_readers();
   const int streams = layout_.stream_count();
   for (int stream = 0; stream < streams; ++stream) {
-    auto dataset =
-        pipeline({.config = layout_, .stream = stream, .memory = memory_, .readers = readers});
+    auto dataset = pipeline({.config = layout_,
+                             .stream = stream,
+                             .memory = memory_,
+                             .made = made_,
+                             .readers = readers});
     const auto saved = std::find_if(
         rank.streams.begin(), rank.streams.end(),
         [shard = layout_.logical_shard(stream)](const SavableDatasetCheckpoint& checkpoint) {
@@ -48,6 +51,7 @@ std::optional<DeliveredItem> DeliveredItems::next() {
     while (const std::optional<std::size_t> stream = turns_.next()) {
       const std::optional<Sample> item = streams_[*stream]->next(
           layout_.logical_shard(static_cast<int>(*stream)), turns_.of(*stream).epoch);
+      made_->end_batch();
       if (item) {
         turns_.take(*stream);
         return DeliveredItem{step_++, item->restore_key, samples_in(item->restore_key)};

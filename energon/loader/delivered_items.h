@@ -21,6 +21,7 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/order/worker_config.h"
+#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/sample/sample_ref.h"
@@ -59,6 +60,7 @@ class DeliveredItems {
   const WorkerConfig layout_;
   const std::int64_t delivered_;
   HeapBufferPool memory_;
+  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
   std::vector<std::unique_ptr<PositionedDataset>> streams_;
   Turns turns_;
   std::int64_t step_ = 0;
