@@ -7,6 +7,7 @@
 
 #include "energon/distributed/replies.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -181,15 +182,9 @@ RestartableDataLoader::OwnReply RestartableDataLoader::reply() {
       json.push_back(to_json(checkpoint));
     }
     return {.text = success(json.dump()), .failure = nullptr};
-  } catch (const Error& error) {
-    return {.text = failure(error), .failure = std::current_exception()};
-  } catch (const std::exception& error) {
-    return {.text = failure(Error(ErrorCode::kInvalidArgument, error.what())),
-            .failure = std::current_exception()};
   } catch (...) {
-    return {
-        .text = failure(Error(ErrorCode::kInvalidArgument, "state_dict() threw no std::exception")),
-        .failure = std::current_exception()};
+    return {.text = failure(to_error(std::current_exception(), "state_dict()")),
+            .failure = std::current_exception()};
   }
 }
 

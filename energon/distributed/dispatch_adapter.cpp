@@ -9,8 +9,8 @@
 #include "energon/checkpoint/own_position.h"
 #include "energon/distributed/batch_slices.h"
 #include "energon/distributed/dispatch_part.h"
-#include "energon/worker/error_transport.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -106,10 +106,8 @@ std::vector<DispatchPart> DispatchAdapter::deal_or_fail(std::int64_t to_skip) {
   std::vector<DispatchPart> parts;
   try {
     parts = deal(to_skip);
-  } catch (const Error& error) {
-    parts = failed_parts(ranks, error);
-  } catch (const std::exception& error) {
-    parts = failed_parts(ranks, Error(ErrorCode::kInternal, error.what()));
+  } catch (...) {
+    parts = failed_parts(ranks, to_error(std::current_exception(), "the source"));
   }
   for (DispatchPart& part : parts) {
     part.epoch = epoch_;

@@ -5,7 +5,7 @@
 
 #include "energon/distributed/sample_bytes.h"
 #include "energon/state/byte_codec.h"
-#include "energon/worker/error_transport.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -60,11 +60,10 @@ DispatchPart send_parts(std::vector<DispatchPart> parts, Comm& comm, BufferAlloc
   std::vector<SampleStructure> structures;
   try {
     structures = encode_batches(parts);
-  } catch (const Error& error) {
-    parts = failed_parts(parts.size(), error);
-    structures.resize(parts.size());
-  } catch (const std::exception& error) {  // such as no memory: no rank is left waiting
-    parts = failed_parts(parts.size(), Error(ErrorCode::kInternal, error.what()));
+  } catch (...) {  // such as lack of memory: no rank is left waiting
+    parts = failed_parts(
+        parts.size(), to_error(std::current_exception(), "encoding a batch", ErrorCode::kInternal));
+    structures.clear();
     structures.resize(parts.size());
   }
   std::vector<std::string> notes;

@@ -12,6 +12,7 @@
 #include "energon/distributed/rank_agreement.h"
 #include "energon/distributed/replies.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -29,12 +30,8 @@ std::string epoch_reply(const std::function<EpochShare()>& own_share, EpochShare
     share = own_share();
     const std::string number = share.batches ? std::to_string(*share.batches) : "";
     return success(fmt::format("{} {}", number, agreement_digest(share.common_settings)));
-  } catch (const Error& error) {
-    return failure(error);
-  } catch (const std::exception& error) {
-    return failure(Error(ErrorCode::kUserFunction, error.what()));
   } catch (...) {
-    return failure(Error(ErrorCode::kUserFunction, "an exception that is no std::exception"));
+    return failure(to_error(std::current_exception(), ""));
   }
 }
 

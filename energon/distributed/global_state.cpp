@@ -10,6 +10,7 @@
 #include "energon/distributed/rank_agreement.h"
 #include "energon/distributed/replies.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 
@@ -19,9 +20,9 @@ std::optional<SavableJobState> save_state_global(BatchSource& source, Comm& comm
   if (source.keeps_position()) {
     try {
       reply = success(encode_loader_state(source.save_state_rank()));
-    } catch (const Error& error) {
-      own_failure = error;
-      reply = failure(error);
+    } catch (...) {
+      own_failure = to_error(std::current_exception(), "");
+      reply = failure(*own_failure);
     }
   }
   const std::vector<std::string> replies = comm.gather(std::move(reply), destination);
@@ -67,8 +68,8 @@ void restore_state_global(BatchSource& source, Comm& comm,
       source.restore_state_rank(decode_loader_state(own));
     }
     reply = success({});
-  } catch (const Error& error) {
-    reply = failure(error);
+  } catch (...) {
+    reply = failure(to_error(std::current_exception(), ""));
   }
   const std::vector<std::string> replies = comm.all_gather(std::move(reply));
   for (std::size_t rank = 0; rank < replies.size(); ++rank) {

@@ -11,6 +11,7 @@
 #include "energon/distributed/replies.h"
 #include "io/bytes.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 #include "io/hash.h"
 
 namespace energon {
@@ -87,10 +88,8 @@ void check_ranks_agree(BatchSource& source, Comm& comm) {
       check_place(layout_of(config), readers, comm.rank());
       common = common_config(std::move(config));
       reply = success(agreement_digest(common));
-    } catch (const Error& error) {
-      reply = failure(error);
-    } catch (const std::exception& error) {
-      reply = failure(Error(ErrorCode::kUserFunction, error.what()));
+    } catch (...) {
+      reply = failure(to_error(std::current_exception(), ""));
     }
   }
   const std::vector<std::string> replies = comm.all_gather(std::move(reply));

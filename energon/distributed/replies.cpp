@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/worker/error_transport.h"
+#include "io/error_transport.h"
 
 namespace energon {
 

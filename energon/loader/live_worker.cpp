@@ -11,16 +11,19 @@
 #include "energon/process/patience.h"
 #include "energon/stage/worker_exit.h"
 #include "energon/worker/channel_sizes.h"
-#include "energon/worker/error_transport.h"
 #include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/transport.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
 
 // How long the report of a worker's end may take.
 constexpr std::chrono::seconds kReportLimit{2};
+
+// How long a worker that was killed may take to end. Longer only if it hangs in the kernel.
+constexpr std::chrono::seconds kKilledEndsWithin{2};
 
 BatchHead head_of(ByteView unit, const ErrorContext& place) {
   BatchHead head;
@@ -60,19 +63,20 @@ ErrorContext LiveWorker::place_of_work() const {
   return context;
 }
 
-void LiveWorker::throw_dead() const {
-  Error error = around_.fork_server.death_of(
-      process_, deadline_after(kReportLimit), [&](const ProcessEnd& end) {
-        const bool by_watchdog =
-            end == ProcessEnd{.kind = ProcessEnd::Kind::kExited, .value = kWatchdogExitCode};
-        return doing() +
-               (by_watchdog ? ", which took longer than the timeout of its watchdog" : "");
-      });
+Error LiveWorker::death(WaitCheck* check) const {
+  const auto detail = [&](const ProcessEnd& end) {
+    const bool by_watchdog =
+        end == ProcessEnd{.kind = ProcessEnd::Kind::kExited, .value = kWatchdogExitCode};
+    return doing() + (by_watchdog ? ", which took longer than the timeout of its watchdog" : "");
+  };
+  Error error = around_.fork_server.death_of(process_, deadline_after(kReportLimit), detail, check);
   if (!around_.fork_server.alive()) {
-    throw error.with(place());  // no sample has to do with it
+    return error.with(place());  // no sample has to do with it
   }
-  throw error.with(place_of_work());
+  return error.with(place_of_work());
 }
+
+void LiveWorker::throw_dead() const { throw death(&around_.check); }
 
 void LiveWorker::throw_stuck(std::string_view what) const {
   throw Error(
@@ -255,11 +259,12 @@ void LiveWorker::end(Deadline deadline) {
   try {
     if (!process_.process.wait_ended(deadline)) {
       process_.process.send_signal(SIGKILL);
+      process_.process.wait_ended(deadline_after(kKilledEndsWithin));
     }
-    around_.fork_server.exit_of(process_, deadline_after(kReportLimit));
   } catch (const Error&) {
     // The worker is gone or unkillable; the fork server reaps it whenever it ends.
   }
+  around_.fork_server.forget(process_);
 }
 
 }  // namespace energon

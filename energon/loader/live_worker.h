@@ -71,8 +71,9 @@ class LiveWorker {
   void close() { channel_->close(); }
   /// Ends it, by SIGKILL if it still runs at the deadline.
   void end(Deadline deadline);
-  /// The death of the worker, or of the fork server if that came first.
-  [[noreturn]] void throw_dead() const;
+  /// The death of the worker, or of the fork server if that came first. Looks at `check`, if there
+  /// is one, while it waits for the fork server's report.
+  Error death(WaitCheck* check) const;
 
  private:
   /// The contents of a message, in the unit or in its slots.
@@ -87,6 +88,7 @@ class LiveWorker {
   std::string doing() const;
   ErrorContext place_of_work() const;
   std::array<int, 2> peer_gone() const { return {process_.fd(), around_.fork_server.fd()}; }
+  [[noreturn]] void throw_dead() const;
   [[noreturn]] void throw_stuck(std::string_view what) const;
 
   std::unique_ptr<ParentEndpoint> channel_;

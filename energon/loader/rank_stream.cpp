@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/loader/pipeline_failure.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 
@@ -179,7 +179,7 @@ std::optional<Sample> RankStream::advance() {
       end_interrupted();
       check_.rethrow();
     }
-    failure_ = pipeline_failure(std::current_exception());
+    failure_ = to_error(std::current_exception(), "the pipeline");
     end_failed();
     throw *failure_;
   }

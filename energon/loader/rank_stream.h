@@ -40,7 +40,7 @@ class RankStream {
 
   /// The next batch, with its place in the job; nothing once at the end of each epoch, after which
   /// the next epoch begins.
-  /// Whatever a pipeline throws becomes an Error (pipeline_failure()); every further call throws
+  /// Whatever a pipeline throws becomes an Error (to_error()); every further call throws
   /// the same Error. What options.wait_check throws leaves the call as it is; the position is then
   /// that before the call, and the next call goes on. Throws Error (kCancelled) after close().
   std::optional<Sample> next();

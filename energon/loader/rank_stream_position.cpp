@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <exception>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/rank_stream.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 // The position of a stream: what is saved, kept and restored. The rest is in rank_stream.cpp.
 
@@ -31,11 +34,9 @@ void RankStream::forget_attempt() {
 void RankStream::keep_position() {
   try {
     start_ = positions();
-  } catch (const Error& error) {
-    lost_position_ = error;
-  } catch (const std::exception& error) {
-    lost_position_ = Error(ErrorCode::kResourceExhausted,
-                           fmt::format("the position could not be kept: {}", error.what()));
+  } catch (...) {
+    lost_position_ =
+        to_error(std::current_exception(), "keeping the position", ErrorCode::kInternal);
   }
 }
 
@@ -90,18 +91,26 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   }
   SavableDataLoaderState fitted =
       fit_state(state, config(), make_pipeline_, options_.worker_config);
-  // Nothing below throws: the state was tried on fresh pipelines.
+  std::vector<Turn> turns;
+  for (const SavableDatasetCheckpoint& stream : fitted.streams) {
+    turns.push_back(stream.turn);
+  }
+  Place restored{.turns = Turns(std::move(turns), fitted.epoch),
+                 .epoch_finished = fitted.epoch_finished,
+                 .step_in_epoch = fitted.step_in_epoch};
+  static_assert(std::is_nothrow_move_assignable_v<Place>);
+  static_assert(std::is_nothrow_move_assignable_v<decltype(start_)>);
+  static_assert(std::is_nothrow_copy_assignable_v<Certificate>);
+  // Nothing below throws: the state was tried on fresh pipelines, and all memory is there.
   own_.stop();
   failure_.reset();
   lost_position_.reset();
   start_ = std::move(fitted.streams);
-  std::vector<Turn> turns;
   for (std::size_t i = 0; i < start_.size(); ++i) {
     delivered_[i] = start_[i].index + start_[i].offset;
     certificates_[i] = start_[i].certificate;
-    turns.push_back(start_[i].turn);
   }
-  now_ = {Turns(std::move(turns), fitted.epoch), fitted.epoch_finished, fitted.step_in_epoch};
+  now_ = std::move(restored);
   before_.reset();
   batch_index_ = fitted.batch_index;
 }

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "energon/loader/pipeline_failure.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 
@@ -26,14 +26,17 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
       const StreamPlace place = place_of(static_cast<int>(shard), config_);
       WorkerConfig config = config_;
       config.rank = place.rank;
-      pipeline = make_pipeline_({.config = config, .stream = place.stream, .memory = memory_});
+      pipeline = make_pipeline_(
+          {.config = config, .stream = place.stream, .memory = memory_, .made = made_});
     }
     Sample sample = pipeline->restore_sample(parts.inner[0]);
+    made_->end_batch();
     sample.restore_key = key;
     sample.place.reset();
     return sample;
   } catch (...) {
-    throw pipeline_failure(std::current_exception());
+    made_->end_batch();
+    throw to_error(std::current_exception(), "the pipeline");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "energon/order/worker_config.h"
+#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/stage/pipeline.h"
@@ -26,6 +27,7 @@ class SampleRestorer {
   const PipelineFactory make_pipeline_;
   const WorkerConfig config_;
   HeapBufferPool memory_;
+  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
   std::map<std::int64_t, std::unique_ptr<Dataset>> pipelines_;  // by logical shard
 };
 

@@ -97,21 +97,19 @@ std::vector<WorkerStatistics> WorkerGroup::statistics() const {
 }
 
 void WorkerGroup::check_alive() {
-  if (!any_ready(worker_fds_)) {
-    return;
-  }
-  for (const LiveWorker& worker : workers_) {
-    if (worker.ended()) {
-      worker.throw_dead();
-    }
+  if (const std::optional<Error> error = death(&check_)) {
+    throw *error;
   }
 }
 
-std::optional<Error> WorkerGroup::death() {
-  try {
-    check_alive();
-  } catch (const Error& error) {
-    return error;
+std::optional<Error> WorkerGroup::death(WaitCheck* check) {
+  if (!any_ready(worker_fds_)) {
+    return std::nullopt;
+  }
+  for (const LiveWorker& worker : workers_) {
+    if (worker.ended()) {
+      return worker.death(check);
+    }
   }
   return std::nullopt;
 }

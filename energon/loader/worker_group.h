@@ -46,8 +46,9 @@ class WorkerGroup {
   /// Throws Error (kCancelled) in a forked child.
   void stop();
   bool running() const { return !workers_.empty(); }
-  /// The death of a worker since the group started; nothing while all are alive.
-  std::optional<Error> death();
+  /// The death of a worker since the group started; nothing while all are alive. Looks at `check`,
+  /// if there is one, while it waits for the report of a death.
+  std::optional<Error> death(WaitCheck* check = nullptr);
 
   /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
   /// the end of its epoch. Throws Error: what the worker's pipeline threw, with the worker's id;

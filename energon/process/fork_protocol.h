@@ -3,14 +3,14 @@
 //   parent                     fork server
 //   kSpawn (n) + descriptors ->             a request of payload_bytes follows
 //   kChunk (n) …             ->             its payload, in order
-//                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) and the reason
+//                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) and an Error
 //                            <- kExited (n) at any time after kSpawned (n), with the Error that
 //                               ended the worker, if any (last_words.h)
 //   kStop                    ->             value: milliseconds until workers are killed
 //
-// n is the number of the request. If the payload of a kSpawn is incomplete when the next kSpawn
-// arrives, the earlier request is dropped. Both sides are the same process image, so the layout is
-// not a stable format.
+// n is the number of the request. Errors are encoded by io/error_transport.h. If the payload of a
+// kSpawn is incomplete when the next kSpawn arrives, the earlier request is dropped. Both sides are
+// the same process image, so the layout is not a stable format.
 
 #pragma once
 

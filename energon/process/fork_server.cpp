@@ -13,20 +13,51 @@
 #include "energon/process/fork.h"
 #include "energon/process/fork_protocol.h"
 #include "energon/process/fork_server_loop.h"
-#include "energon/process/last_words.h"
 #include "energon/process/os_error.h"
 #include "energon/process/shared_memory.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
 
 constexpr std::chrono::seconds kServerEndsWithin{1};
-constexpr std::chrono::seconds kReportComesWithin{10};  // while the server is alive
 
 constexpr std::chrono::milliseconds kLongestGrace{std::numeric_limits<std::int32_t>::max()};
 
 ProcessEnd end_of(const Frame& frame) {
   return {static_cast<ProcessEnd::Kind>(frame.end_kind), frame.value};
+}
+
+/// The Error in the last words of a worker. Nothing if there are none, or if they are damaged: how
+/// the worker ended says more than that.
+std::optional<Error> error_in(std::string_view last_words) {
+  if (last_words.empty()) {
+    return std::nullopt;
+  }
+  try {
+    return decode_error(last_words);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool wait_ended(const WorkerProcess& worker, Deadline deadline, WaitCheck* check) {
+  std::array<Waitable, 1> waitables{{{worker.fd()}}};
+  return wait_any(waitables, deadline, check);
+}
+
+Error still_runs(const WorkerProcess& worker) {
+  return Error(ErrorCode::kTimeout,
+               fmt::format("worker process {} still runs", worker.process.pid()),
+               {.worker = worker.worker_id});
+}
+
+/// What is wrong with a fork server that is alive but does not answer.
+std::string no_answer(pid_t server, std::string_view answer) {
+  return fmt::format(
+      "the fork server (pid {}) did not report {} in time: it may be stopped (SIGSTOP), swapped "
+      "out or short of CPU time",
+      server, answer);
 }
 
 }  // namespace
@@ -70,15 +101,31 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline, 
     oom_kills_.mark();  // earlier kills did not end this worker
   }
   const std::uint64_t number = ++requests_;
-  send_request(request, number, deadline, check);
+  ends_.emplace(number, std::nullopt);
+  try {
+    send_request(request, number, deadline, check);
+    return await_start(request, number, deadline, check);
+  } catch (...) {
+    ends_.erase(number);  // it may start all the same, but nobody can ask how it ends
+    throw;
+  }
+}
+
+WorkerProcess ForkServer::await_start(const SpawnRequest& request, std::uint64_t number,
+                                      Deadline deadline, WaitCheck* check) {
   for (;;) {
-    const auto received = receive(deadline, check);
-    if (received == nullptr) {
-      throw Error(ErrorCode::kTimeout, "the fork server did not start the worker in time",
-                  {.worker = request.worker_id});
+    ReceivedFrame received;
+    switch (receive(received, deadline, check)) {
+      case SocketStatus::kWouldBlock:
+        throw Error(ErrorCode::kTimeout, no_answer(pid(), "the start of the worker"),
+                    {.worker = request.worker_id});
+      case SocketStatus::kGone:
+        throw server_gone(request.worker_id);
+      case SocketStatus::kDone:
+        break;
     }
-    if (received->frame.request == number) {
-      if (std::optional<WorkerProcess> worker = started_worker(request, *received)) {
+    if (received.frame.request == number) {
+      if (std::optional<WorkerProcess> worker = started_worker(request, received)) {
         return std::move(*worker);
       }
     }
@@ -91,9 +138,11 @@ std::optional<WorkerProcess> ForkServer::started_worker(const SpawnRequest& requ
                                                         ReceivedFrame& answer) {
   const Frame& frame = answer.frame;
   if (frame.kind == FrameKind::kSpawnFailed) {
-    throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("cannot start a worker process: {}", as_text(answer.chunk)),
-                {.worker = request.worker_id});
+    const Error reason = decode_error(as_text(answer.chunk));
+    throw Error(reason.code(), fmt::format("cannot start a worker process: {}", reason.message()),
+                reason.context())
+        .with({.worker = request.worker_id})
+        .with_detail(std::string(reason.detail()));
   }
   if (frame.kind == FrameKind::kSpawned && answer.descriptors.size() == 1) {
     return WorkerProcess{request.worker_id, request.generation, frame.request,
@@ -103,9 +152,9 @@ std::optional<WorkerProcess> ForkServer::started_worker(const SpawnRequest& requ
     throw os_error("cannot take a descriptor of the worker", EMFILE)
         .with({.worker = request.worker_id});
   }
-  if (const auto ended = ends_.find(frame.request); ended != ends_.end()) {
+  if (const std::optional<Ended>& ended = ends_.at(frame.request)) {
     throw Error(ErrorCode::kWorkerDied,
-                "the worker " + ended->second.end.describe() + " while it was started",
+                "the worker " + ended->end.describe() + " while it was started",
                 {.worker = request.worker_id});
   }
   return std::nullopt;
@@ -129,7 +178,7 @@ void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
       case SocketStatus::kWouldBlock: {
         std::array<Waitable, 2> waitables{{{.fd = socket_.get(), .until_writable = true}, {fd()}}};
         if (!wait_any(waitables, deadline, check)) {
-          throw Error(ErrorCode::kTimeout, "the fork server did not take the request in time",
+          throw Error(ErrorCode::kTimeout, no_answer(pid(), "that it took the request"),
                       {.worker = request.worker_id});
         }
         continue;
@@ -147,81 +196,102 @@ void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
   }
 }
 
-/// The next frame; nullptr at the deadline. Throws what `check`, if any, throws. Records the ends
-/// of workers that it reads about.
-std::unique_ptr<ReceivedFrame> ForkServer::receive(Deadline deadline, WaitCheck* check) {
-  auto received = std::make_unique<ReceivedFrame>();
+/// Receives the next frame, and records the end of a worker if it reports one. kWouldBlock: none
+/// came by the deadline; kGone: the fork server is gone, and so are its frames.
+SocketStatus ForkServer::receive(ReceivedFrame& received, Deadline deadline, WaitCheck* check) {
   for (;;) {
     const bool gone = stopped_ || !alive();  // read first: then no frame can follow what is there
-    const SocketStatus status = receive_frame(socket_.get(), *received);
+    const SocketStatus status = receive_frame(socket_.get(), received);
     if (status == SocketStatus::kDone) {
-      if (received->frame.kind == FrameKind::kExited) {
-        ends_[received->frame.request] = {end_of(received->frame),
-                                          decode_last_words(as_text(received->chunk))};
+      const auto worker = ends_.find(received.frame.request);
+      if (received.frame.kind == FrameKind::kExited && worker != ends_.end()) {
+        worker->second = {end_of(received.frame), error_in(as_text(received.chunk))};
       }
-      return received;
+      return status;
     }
     if (gone || status == SocketStatus::kGone) {
-      throw server_gone(received->frame.worker_id);
+      return SocketStatus::kGone;
     }
     std::array<Waitable, 2> waitables{{{socket_.get()}, {fd()}}};
     if (!wait_any(waitables, deadline, check)) {
-      return nullptr;
+      return SocketStatus::kWouldBlock;
     }
   }
 }
 
-ProcessEnd ForkServer::exit_of(const WorkerProcess& worker, Deadline deadline) {
+/// What is known about the end of `worker`, which has ended; nullptr if the fork server does not
+/// report it by the deadline.
+const ForkServer::Ended* ForkServer::report_on(const WorkerProcess& worker, Deadline deadline,
+                                               WaitCheck* check) {
+  std::optional<Ended>& ended = ends_.at(worker.request);
+  while (!ended) {
+    ReceivedFrame received;
+    switch (receive(received, deadline, check)) {
+      case SocketStatus::kDone:
+        break;
+      case SocketStatus::kWouldBlock:
+        return nullptr;
+      case SocketStatus::kGone:
+        // If this process is the subreaper of the fork server, the worker is ours to reap.
+        ended = Ended{worker.process.reap().value_or(ProcessEnd{})};
+        break;
+    }
+  }
+  return &*ended;
+}
+
+ProcessEnd ForkServer::exit_of(const WorkerProcess& worker, Deadline deadline, WaitCheck* check) {
   owner_.check("a fork server");
-  if (!worker.process.wait_ended(deadline)) {
+  if (!wait_ended(worker, deadline, check)) {
+    throw still_runs(worker);
+  }
+  const MutexLock lock(mutex_);
+  const Ended* const ended = report_on(worker, deadline, check);
+  if (ended == nullptr) {
     throw Error(ErrorCode::kTimeout,
-                fmt::format("worker process {} still runs", worker.process.pid()),
+                fmt::format("worker process {} has ended, but {}", worker.process.pid(),
+                            no_answer(pid(), "how")),
                 {.worker = worker.worker_id});
   }
-  const MutexLock lock(mutex_);
-  const Deadline report_by = deadline_after(kReportComesWithin);
-  try {
-    while (ends_.count(worker.request) == 0 && receive(report_by) != nullptr) {
-    }
-  } catch (const Error&) {
-    // The fork server died first. If this process is its subreaper, the worker is ours to reap.
-    if (const std::optional<ProcessEnd> end = worker.process.reap()) {
-      ends_.try_emplace(worker.request, Ended{*end});
-    }
-  }
-  const auto found = ends_.find(worker.request);
-  return found != ends_.end() ? found->second.end : ProcessEnd{};
+  return ended->end;
 }
 
-Error ForkServer::death_of(const WorkerProcess& worker, Deadline deadline,
-                           const EndDetail& detail) {
-  ProcessEnd end;
-  try {
-    end = exit_of(worker, deadline);
-  } catch (const Error&) {
-    if (alive() || !owner_.is_current()) {
-      throw;
-    }
+Error ForkServer::death_of(const WorkerProcess& worker, Deadline deadline, const EndDetail& detail,
+                           WaitCheck* check) {
+  owner_.check("a fork server");
+  const bool has_ended = wait_ended(worker, deadline, check);
+  if (!has_ended && alive()) {
+    throw still_runs(worker);
   }
   const MutexLock lock(mutex_);
+  const Ended* const ended = has_ended ? report_on(worker, deadline, check) : nullptr;
+  const ProcessEnd end = ended != nullptr ? ended->end : ProcessEnd{};
   const ProcessEnd without_server{.kind = ProcessEnd::Kind::kExited, .value = kExitParentGone};
   if (!alive() && (end.kind == ProcessEnd::Kind::kUnknown || end == without_server)) {
     return server_gone(worker.worker_id);
   }
-  const auto found = ends_.find(worker.request);
-  if (found != ends_.end() && found->second.thrown) {
-    const Error& thrown = *found->second.thrown;
+  if (ended != nullptr && ended->thrown) {
+    const Error& thrown = *ended->thrown;
     return Error(thrown.code(),
                  fmt::format("worker {} (pid {}, generation {}) gave up: {}", worker.worker_id,
                              worker.process.pid(), worker.generation, thrown.message()),
-                 {.worker = worker.worker_id});
+                 thrown.context())
+        .with({.worker = worker.worker_id})
+        .with_detail(std::string(thrown.detail()));
   }
-  const std::string note = note_of(end);
+  const std::string note = ended != nullptr ? note_of(end) : no_answer(pid(), "how");
   std::string text = detail ? detail(end) : std::string();
   if (!note.empty()) {
     text += (text.empty() ? "" : "; ") + note;
   }
   return worker_died(worker, end, text);
+}
+
+void ForkServer::forget(const WorkerProcess& worker) {
+  if (owner_.is_current()) {
+    const MutexLock lock(mutex_);
+    ends_.erase(worker.request);
+  }
 }
 
 /// The error of every call after the fork server ended.

@@ -9,8 +9,10 @@
 // reports how each ended. When the parent ends, the fork server kills its workers and exits.
 // Workers end as soon as either process is gone, even in hanging user code
 // (ParentWatch::start_exit_thread). If the fork server is killed, its workers end too, and spawn()
-// throws Error (kWorkerDied). Signals that are sent to a whole job end neither workers nor fork
-// server (fork.h): a worker is ended by stop(), by SIGKILL, or with the parent.
+// throws Error (kWorkerDied). If it does not answer, because it is stopped or swapped out, calls
+// end at their deadline. What fails while it starts a worker, such as a hook, fails that spawn()
+// only. Signals that are sent to a whole job end neither workers nor fork server (fork.h): a worker
+// is ended by stop(), by SIGKILL, or with the parent.
 
 #pragma once
 
@@ -39,6 +41,7 @@
 namespace energon {
 
 struct ReceivedFrame;
+enum class SocketStatus : std::uint8_t;
 
 /// The arguments of a starting worker.
 struct WorkerStart {
@@ -85,8 +88,9 @@ struct ForkServerOptions {
 /// Returns what the caller knows about the end of a worker, for the error message.
 using EndDetail = std::function<std::string(const ProcessEnd&)>;
 
-/// Thread-safe. In a forked child of the parent, spawn(), exit_of() and death_of() throw Error
-/// (kCancelled), and stop() and the destructor do nothing.
+/// Thread-safe. A call that waits looks at its `check`, if it has one, every kCheckInterval, and
+/// throws what that throws. In a forked child of the parent, spawn(), exit_of() and death_of()
+/// throw Error (kCancelled), and forget(), stop() and the destructor do nothing.
 class ForkServer {
  public:
   /// Forks the server. `main` and everything it captured are copied by this fork, but not the
@@ -99,21 +103,27 @@ class ForkServer {
   ForkServer(const ForkServer&) = delete;
   ForkServer& operator=(const ForkServer&) = delete;
 
-  /// Starts a worker. Looks at `check`, if there is one, while it waits. Throws Error:
-  /// kResourceExhausted if the system refuses another process, kTimeout, kWorkerDied if the fork
-  /// server is gone (context: the worker id); and what `check` throws. After kTimeout and after a
-  /// throw of `check` the worker may start all the same: the caller closes its channel.
+  /// Starts a worker. Throws Error with the worker id: kResourceExhausted if the system refuses
+  /// another process, what a hook threw (kUserFunction unless it was an Error), kTimeout,
+  /// kWorkerDied if the fork server is gone. After kTimeout and after a throw of `check` the worker
+  /// may start all the same: the caller closes its channel.
   WorkerProcess spawn(const SpawnRequest& request, Deadline deadline, WaitCheck* check = nullptr);
 
   /// Waits for the end of `worker` and returns how it ended; kUnknown if the fork server died
-  /// before it could report. Throws Error (kTimeout) if the worker still runs at the deadline.
-  ProcessEnd exit_of(const WorkerProcess& worker, Deadline deadline);
+  /// before it could report. Throws Error (kTimeout) if at the deadline the worker still runs, or
+  /// the fork server has not reported its end.
+  ProcessEnd exit_of(const WorkerProcess& worker, Deadline deadline, WaitCheck* check = nullptr);
 
   /// Returns the Error for a worker that ended unexpectedly; waits for its end like exit_of(). It
   /// is the death of the fork server if that came first; else the Error that the worker's main
-  /// function threw, with its code; else worker_died() with the text of `detail` and, if it ran, a
-  /// note about the out-of-memory killer.
-  Error death_of(const WorkerProcess& worker, Deadline deadline, const EndDetail& detail = {});
+  /// function threw, with its code and context; else worker_died() with the text of `detail` and,
+  /// where they apply, a note about the out-of-memory killer or about a fork server that does not
+  /// answer. Throws Error (kTimeout) if the worker still runs at the deadline.
+  Error death_of(const WorkerProcess& worker, Deadline deadline, const EndDetail& detail = {},
+                 WaitCheck* check = nullptr);
+
+  /// Drops what is kept about `worker`. Requires: no exit_of() or death_of() of it follows.
+  void forget(const WorkerProcess& worker);
 
   /// Waits up to `grace` for workers to end by themselves, kills the rest, then ends and reaps the
   /// fork server. Takes at most `grace` plus two seconds. Idempotent.
@@ -125,20 +135,24 @@ class ForkServer {
   bool alive() const { return !server_.ended(); }
 
  private:
-  void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline,
-                    WaitCheck* check) ENERGON_REQUIRES(mutex_);
-  std::optional<WorkerProcess> started_worker(const SpawnRequest& request, ReceivedFrame& answer)
-      ENERGON_REQUIRES(mutex_);
-  std::unique_ptr<ReceivedFrame> receive(Deadline deadline, WaitCheck* check = nullptr)
-      ENERGON_REQUIRES(mutex_);
-  Error server_gone(int worker_id) ENERGON_REQUIRES(mutex_);
-  std::string note_of(const ProcessEnd& end) const ENERGON_REQUIRES(mutex_);
-
   /// What the fork server reported about a worker.
   struct Ended {
     ProcessEnd end;
     std::optional<Error> thrown = std::nullopt;
   };
+
+  void send_request(const SpawnRequest& request, std::uint64_t number, Deadline deadline,
+                    WaitCheck* check) ENERGON_REQUIRES(mutex_);
+  WorkerProcess await_start(const SpawnRequest& request, std::uint64_t number, Deadline deadline,
+                            WaitCheck* check) ENERGON_REQUIRES(mutex_);
+  std::optional<WorkerProcess> started_worker(const SpawnRequest& request, ReceivedFrame& answer)
+      ENERGON_REQUIRES(mutex_);
+  SocketStatus receive(ReceivedFrame& received, Deadline deadline, WaitCheck* check)
+      ENERGON_REQUIRES(mutex_);
+  const Ended* report_on(const WorkerProcess& worker, Deadline deadline, WaitCheck* check)
+      ENERGON_REQUIRES(mutex_);
+  Error server_gone(int worker_id) ENERGON_REQUIRES(mutex_);
+  std::string note_of(const ProcessEnd& end) const ENERGON_REQUIRES(mutex_);
 
   const OwnerProcess owner_;
   const ForkServerOptions options_;
@@ -148,7 +162,9 @@ class ForkServer {
   Mutex mutex_;  // held during a whole exchange of messages on the socket
   UniqueFd socket_ ENERGON_GUARDED_BY(mutex_);
   std::uint64_t requests_ ENERGON_GUARDED_BY(mutex_) = 0;
-  std::map<std::uint64_t, Ended> ends_ ENERGON_GUARDED_BY(mutex_);  // by request
+  // By request, of all workers but those that failed to start or were forgotten; empty while one
+  // runs.
+  std::map<std::uint64_t, std::optional<Ended>> ends_ ENERGON_GUARDED_BY(mutex_);
   std::optional<ProcessEnd> server_end_ ENERGON_GUARDED_BY(mutex_);
   OomKills oom_kills_ ENERGON_GUARDED_BY(mutex_);
   bool stopped_ ENERGON_GUARDED_BY(mutex_) = false;

@@ -13,6 +13,7 @@
 #include "energon/process/fail_point.h"
 #include "energon/process/fork.h"
 #include "energon/process/os_error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -79,17 +80,28 @@ bool ForkServerLoop::receive_all() {
   }
 }
 
+// Whatever fails, the request failed, and the fork server goes on: its workers depend on it.
 void ForkServerLoop::handle(ReceivedFrame received) {
+  const Frame frame = received.frame;
+  try {
+    take(std::move(received));
+  } catch (...) {
+    pending_.reset();
+    refuse(frame, to_error(std::current_exception(), "a fork hook"));
+  }
+}
+
+void ForkServerLoop::refuse(Frame frame, const Error& error) {
+  frame.kind = FrameKind::kSpawnFailed;
+  replies_.push_back({.frame = frame, .message = encode_error(error, kMaxChunkBytes)});
+}
+
+void ForkServerLoop::take(ReceivedFrame received) {
   const Frame& frame = received.frame;
   switch (frame.kind) {
     case FrameKind::kSpawn:
       if (received.lost_descriptors) {
-        Frame failed = frame;
-        failed.kind = FrameKind::kSpawnFailed;
-        replies_.push_back(
-            {.frame = failed, .reason = os_error("cannot take its descriptors", EMFILE).what()});
-        pending_.reset();
-        return;
+        throw os_error("cannot take its descriptors", EMFILE);
       }
       pending_ = Request{frame, {}, std::move(received.descriptors)};
       break;
@@ -117,6 +129,7 @@ void ForkServerLoop::handle(ReceivedFrame received) {
 
 void ForkServerLoop::spawn() {
   Frame reply = pending_->frame;
+  reply.kind = FrameKind::kSpawned;
   ForkOptions options{.keep = options_.keep_descriptors,
                       .process_name = fmt::format("energon-w{}", reply.worker_id),
                       .hooks = options_.hooks};
@@ -127,18 +140,20 @@ void ForkServerLoop::spawn() {
   for (const UniqueFd& fd : pending_->descriptors) {
     options.keep.push_back(fd.get());
   }
+  // All that takes memory comes before the fork, so that no process is left that nobody knows of.
+  replies_.push_back({.frame = reply});
   try {
-    LastWords last_words = LastWords::open();
-    options.keep.push_back(last_words.writing_fd());
-    ProcessHandle process = fork_child([&] { return run_worker(*pending_, last_words); }, options);
-    last_words.close_writing();
-    reply.kind = FrameKind::kSpawned;
-    reply.pid = process.pid();
-    replies_.push_back({.frame = reply, .pidfd = process.fd()});
-    workers_.emplace(reply.request, Worker{reply, std::move(process), std::move(last_words)});
-  } catch (const Error& error) {
-    reply.kind = FrameKind::kSpawnFailed;
-    replies_.push_back({.frame = reply, .reason = error.what()});
+    Worker& worker =
+        workers_.emplace(reply.request, Worker{reply, {}, LastWords::open()}).first->second;
+    options.keep.push_back(worker.last_words.writing_fd());
+    worker.process = fork_child([&] { return run_worker(*pending_, worker.last_words); }, options);
+    worker.last_words.close_writing();
+    replies_.back().frame.pid = worker.process.pid();
+    replies_.back().pidfd = worker.process.fd();
+  } catch (...) {
+    workers_.erase(reply.request);
+    replies_.pop_back();
+    throw;
   }
 }
 
@@ -180,7 +195,7 @@ void ForkServerLoop::reap_ended() {
         waiting.pidfd = UniqueFd::kInvalid;
       }
     }
-    replies_.push_back({.frame = reply, .reason = worker->second.last_words.heard()});
+    replies_.push_back({.frame = reply, .message = worker->second.last_words.heard()});
     worker = workers_.erase(worker);
   }
 }
@@ -192,7 +207,7 @@ void ForkServerLoop::flush() {
     if (reply.pidfd != UniqueFd::kInvalid) {
       descriptors.push_back(reply.pidfd);
     }
-    if (send_frame(socket_, reply.frame, as_bytes(reply.reason), descriptors) ==
+    if (send_frame(socket_, reply.frame, as_bytes(reply.message), descriptors) ==
         SocketStatus::kWouldBlock) {
       return;
     }

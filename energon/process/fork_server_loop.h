@@ -13,6 +13,7 @@
 #include "energon/process/last_words.h"
 #include "energon/process/liveness.h"
 #include "energon/process/process_handle.h"
+#include "io/error.h"
 
 namespace energon {
 
@@ -40,16 +41,18 @@ class ForkServerLoop {
     std::vector<std::byte> payload;
     std::vector<UniqueFd> descriptors;
   };
-  /// kSpawned carries the pidfd of its worker, kSpawnFailed the reason, kExited the last words.
+  /// kSpawned carries the pidfd of its worker, kSpawnFailed an Error, kExited the last words.
   struct Reply {
     Frame frame;
     int pidfd = UniqueFd::kInvalid;
-    std::string reason = {};
+    std::string message = {};
   };
 
   void wait();
   bool receive_all();
   void handle(ReceivedFrame received);
+  void take(ReceivedFrame received);
+  void refuse(Frame frame, const Error& error);
   void spawn();
   int run_worker(Request& request, const LastWords& last_words);
   void reap_ended();

@@ -7,21 +7,9 @@
 #include <cerrno>
 
 #include "energon/process/os_error.h"
+#include "io/error_transport.h"
 
 namespace energon {
-
-std::string encode_last_words(ErrorCode code, std::string_view text) {
-  std::string bytes(1, static_cast<char>(code));
-  bytes += text.substr(0, kLastWordsBytes - 1);
-  return bytes;
-}
-
-std::optional<Error> decode_last_words(std::string_view bytes) {
-  if (bytes.empty()) {
-    return std::nullopt;
-  }
-  return Error(static_cast<ErrorCode>(bytes.front()), std::string(bytes.substr(1)));
-}
 
 LastWords LastWords::open() {
   std::array<int, 2> ends{};
@@ -32,17 +20,12 @@ LastWords LastWords::open() {
 }
 
 void LastWords::say(const std::exception_ptr& why) const noexcept {
-  std::string words;
   try {
-    std::rethrow_exception(why);
-  } catch (const Error& error) {
-    words = encode_last_words(error.code(), error.what());
-  } catch (const std::exception& error) {
-    words = encode_last_words(ErrorCode::kInternal, error.what());
-  } catch (...) {
-    words = encode_last_words(ErrorCode::kInternal, "something that is no std::exception");
-  }
-  while (::write(writing_.get(), words.data(), words.size()) < 0 && errno == EINTR) {
+    const std::string words =
+        encode_error(to_error(why, "its main function", ErrorCode::kInternal), kLastWordsBytes);
+    while (::write(writing_.get(), words.data(), words.size()) < 0 && errno == EINTR) {
+    }
+  } catch (...) {  // no memory for the words: the exit code must do
   }
 }
 

@@ -5,22 +5,16 @@
 
 #pragma once
 
+#include <cstddef>
 #include <exception>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 
-#include "io/error.h"
 #include "io/unique_fd.h"
 
 namespace energon {
 
-/// Encodes an error: its code, then its text. At most kLastWordsBytes long.
-std::string encode_last_words(ErrorCode code, std::string_view text);
-/// Decodes an error. Returns nullopt if `bytes` is empty.
-std::optional<Error> decode_last_words(std::string_view bytes);
-
-/// Longer texts are cut. This many bytes are written to a pipe atomically.
+/// An encoded Error is cut to this many bytes, which are written to a pipe atomically.
 inline constexpr std::size_t kLastWordsBytes = 4096;
 
 /// Move-only.
@@ -37,7 +31,7 @@ class LastWords {
 
   /// Called in the parent, after the fork.
   void close_writing() { writing_.reset(); }
-  /// What the child reported. Called after its end. Empty if it reported nothing.
+  /// What the child reported: an encoded Error, empty if it reported nothing. Called after its end.
   std::string heard() const;
 
  private:

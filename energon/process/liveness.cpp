@@ -31,13 +31,13 @@ Lifeline Lifeline::open() {
 bool ParentWatch::gone() const { return any_ready(descriptors_); }
 
 void ParentWatch::exit_when_gone() const {
-  std::vector<Waitable> waitables;
-  for (const int fd : descriptors_) {
-    waitables.push_back({fd});
-  }
   try {
+    std::vector<Waitable> waitables;
+    for (const int fd : descriptors_) {
+      waitables.push_back({fd});
+    }
     wait_any(waitables, kNever);
-  } catch (const Error&) {  // user code closed our descriptors: nobody would notice a dead parent
+  } catch (...) {  // user code closed our descriptors: nobody would notice a dead parent
   }
   ::_exit(kExitParentGone);
 }

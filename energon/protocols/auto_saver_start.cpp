@@ -17,6 +17,7 @@
 #include "energon/protocols/checkpoint_start.h"
 #include "energon/protocols/job_file.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -55,10 +56,8 @@ std::string reply_of(const Call& call) {
     } else {
       return success(call());
     }
-  } catch (const Error& error) {
-    return failure(error);
-  } catch (const std::exception& error) {
-    return failure(Error(ErrorCode::kUserFunction, error.what()));
+  } catch (...) {
+    return failure(to_error(std::current_exception(), ""));
   }
 }
 

@@ -15,7 +15,7 @@ class Unobserved final : public PipelineMonitor {
 }  // namespace
 
 PipelineMonitor& no_monitor() {
-  thread_local Unobserved monitor;
+  static Unobserved monitor;
   return monitor;
 }
 

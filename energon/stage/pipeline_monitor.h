@@ -27,7 +27,7 @@ struct StageCounters {
   std::atomic<std::uint64_t> failed{0};         ///< samples that failed and were left out
 };
 
-/// Used only by the thread that drives the pipeline.
+/// Used only by the thread that drives the pipeline, except no_monitor().
 class PipelineMonitor {
  public:
   virtual ~PipelineMonitor() = default;
@@ -52,14 +52,15 @@ class PipelineMonitor {
   /// Counts events in which samples were left out, for any reason except a filter. A worker stores
   /// a checkpoint after each batch in which this number grew, so that a restore never has to skip
   /// over a dropped sample.
-  std::uint64_t drops() const { return drops_; }
-  void note_drop() { ++drops_; }
+  std::uint64_t drops() const { return drops_.load(std::memory_order_relaxed); }
+  void note_drop() { drops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  std::uint64_t drops_ = 0;
+  std::atomic<std::uint64_t> drops_{0};  // no_monitor() is used by several threads
 };
 
-/// A monitor that discards everything, for pipelines that are not monitored.
+/// A monitor that discards everything, for pipelines that are not monitored. All threads share it,
+/// and it is there until the process ends, so a pipeline may outlive the thread that made it.
 PipelineMonitor& no_monitor();
 
 }  // namespace energon

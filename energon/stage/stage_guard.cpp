@@ -1,8 +1,8 @@
 #include "energon/stage/stage_guard.h"
 
-#include <new>
-
 #include <fmt/format.h>
+
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -38,24 +38,14 @@ struct Failure {
 Failure describe(const std::exception_ptr& thrown, const std::string& stage) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    return {error, is_about_data(error.code())};
   } catch (const FatalSampleError& error) {
     return {Error(ErrorCode::kUserFunction,
                   fmt::format("stage '{}' failed fatally: {}", stage, error.what()))
                 .with_detail(error.detail()),
             false};
-  } catch (const std::bad_alloc&) {
-    return {Error(ErrorCode::kResourceExhausted, fmt::format("stage '{}': out of memory", stage)),
-            false};
-  } catch (const std::exception& error) {
-    return {
-        Error(ErrorCode::kUserFunction, fmt::format("stage '{}' failed: {}", stage, error.what())),
-        true};
   } catch (...) {
-    return {Error(ErrorCode::kUserFunction,
-                  fmt::format("stage '{}' threw something that is no std::exception", stage)),
-            true};
+    const Error error = to_error(thrown, fmt::format("stage '{}'", stage));
+    return {error, is_about_data(error.code())};
   }
 }
 

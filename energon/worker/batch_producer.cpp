@@ -41,6 +41,7 @@ void BatchProducer::run(const WorkerBeginning& beginning) {
   Turns turns(std::move(places), beginning.epoch);
   std::int64_t batches_before = 0;  // at the start of the epoch
   while (true) {
+    gate_.check();
     if (const std::optional<std::size_t> turn = turns.next()) {
       if (!take_turn(streams[*turn], turns, *turn, log)) {
         return;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "energon/process/slot_reference.h"
-#include "energon/worker/error_transport.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/report_transport.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {

@@ -1,8 +1,10 @@
 #include "energon/worker/report_transport.h"
 
+#include <optional>
 #include <utility>
 
 #include "energon/state/byte_codec.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -45,12 +47,11 @@ void append_report(std::string& message, const FailureReport& report, std::strin
 }
 
 ErrorCode read_code(ByteReader& reader) {
-  const std::uint8_t number = reader.u8();
-  if (number < static_cast<std::uint8_t>(ErrorCode::kInvalidArgument) ||
-      number > static_cast<std::uint8_t>(ErrorCode::kUserFunction)) {
+  const std::optional<ErrorCode> code = error_code(reader.u8());
+  if (!code) {
     reader.fail("unknown error code");
   }
-  return static_cast<ErrorCode>(number);
+  return *code;
 }
 
 FailedSample read_sample(ByteReader& reader) {

@@ -1,14 +1,14 @@
 #include "energon/worker/worker_main.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,7 +18,9 @@
 #include "energon/worker/protocol.h"
 #include "energon/worker/stream_checkpoints.h"
 #include "energon/worker/worker_beginning.h"
+#include "io/bytes.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 namespace {
@@ -31,17 +33,33 @@ std::jthread start_thread(std::function<void()> body) {
   }
 }
 
-/// The command thread: serves commands until the channel is closed or the parent is gone.
+Command command_in(ByteView unit) {
+  Command command;
+  if (unit.size() != sizeof(command)) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("a command to a worker has {} bytes, expected {}", unit.size(),
+                            sizeof(command)));
+  }
+  std::memcpy(&command, unit.data(), sizeof(command));
+  if (command.kind != CommandKind::kGetCheckpoint && command.kind != CommandKind::kNextEpoch) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("a command to a worker is of kind {}, which does not exist",
+                            static_cast<std::uint32_t>(command.kind)));
+  }
+  return command;
+}
+
+/// Serves commands until the channel is closed or the parent is gone. Throws Error: kCorruptData if
+/// the ring or a command is damaged.
 void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoints,
                     const ParentWatch& watch, EpochGate& gate) {
   const Wait wait{.deadline = kNever, .peer_gone = watch.descriptors()};
   while (true) {
     const RingUnit unit = channel.commands().read(wait);
     if (unit.status != RingStatus::kItem) {
-      break;
+      return;
     }
-    Command command;
-    std::memcpy(&command, unit.bytes.data(), std::min(sizeof(command), unit.bytes.size()));
+    const Command command = command_in(unit.bytes);
     channel.commands().release();
     switch (command.kind) {
       case CommandKind::kNextEpoch:
@@ -62,6 +80,33 @@ void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoint
       }
     }
   }
+}
+
+/// Waits as serve_commands() does, without reading the command ring.
+void wait_for_close(WorkerEndpoint& channel, const ParentWatch& watch, EpochGate& gate) {
+  std::vector<Waitable> waitables{{channel.commands().doorbell_fd()}};
+  for (const int fd : watch.descriptors()) {
+    waitables.push_back({fd});
+  }
+  while (!channel.closing() && !watch.gone() && !gate.is_closed()) {
+    wait_any(waitables, kNever);
+    channel.commands().finish_wait();
+  }
+}
+
+/// The body of the command thread. If it cannot go on, the main thread reports why.
+void run_command_thread(WorkerEndpoint& channel, const StreamCheckpoints& checkpoints,
+                        const ParentWatch& watch, EpochGate& gate) {
+  try {
+    serve_commands(channel, checkpoints, watch, gate);
+  } catch (...) {
+    gate.fail(to_error(std::current_exception(), "the command thread of the worker",
+                       ErrorCode::kInternal));
+    try {
+      wait_for_close(channel, watch, gate);
+    } catch (const Error&) {  // user code closed our descriptors: the worker ends
+    }
+  }
   gate.close();
 }
 
@@ -72,16 +117,9 @@ void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& che
   std::optional<Error> failure;
   try {
     producer.run(decode_beginning(as_text(start.payload)));
-  } catch (const Error& error) {
-    failure = error;
-  } catch (const std::bad_alloc&) {
-    failure = Error(ErrorCode::kResourceExhausted, "the worker has no memory left");
-  } catch (const std::exception& error) {
-    // What is ours throws Error: it comes from a dataset, a factory or a handler of the user.
-    failure = Error(ErrorCode::kUserFunction, fmt::format("the pipeline failed: {}", error.what()));
   } catch (...) {
-    failure =
-        Error(ErrorCode::kUserFunction, "the pipeline threw something that is no std::exception");
+    // What is ours throws Error: all else comes from a dataset, a factory or a handler of the user.
+    failure = to_error(std::current_exception(), "the pipeline");
   }
   if (failure) {
     producer.send_failure(*failure);  // nobody reads it if it says that the channel was closed
@@ -97,11 +135,12 @@ int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
   StreamCheckpoints checkpoints(channel, options, start.worker_id);
   EpochGate gate;
   std::jthread command_thread =
-      start_thread([&] { serve_commands(channel, checkpoints, *start.watch, gate); });
+      start_thread([&] { run_command_thread(channel, checkpoints, *start.watch, gate); });
   try {
     produce(start, channel, checkpoints, gate, make_pipeline, options);
   } catch (...) {
-    channel.commands().close();  // ends the command thread
+    gate.close();
+    channel.commands().close();  // wakes and ends the command thread
     throw;
   }
   return 0;

@@ -15,9 +15,9 @@
 
 namespace energon {
 
-/// Runs until the channel is closed. Returns the exit code. Sends failures of the pipeline to the
-/// parent. Throws failures that occur before the channel exists; the parent gets these from
-/// ForkServer::death_of().
+/// Runs until the channel is closed. Returns the exit code. Sends failures of the pipeline and of
+/// the command thread to the parent. Throws failures that occur before the channel exists; the
+/// parent gets these from ForkServer::death_of().
 int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options);
 

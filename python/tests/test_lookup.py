@@ -55,6 +55,18 @@ def run_job(path: str, encoder: Any, steps: int, **options: Any) -> tuple[Any, l
     return loader, take(loader, steps)
 
 
+class Making(energon.DefaultTaskEncoder):
+    """Samples of buffers that the function makes."""
+
+    def encode_sample(self, sample: Any) -> Any:
+        return {**energon.basic_sample_keys(sample), "made": bytes(20_000)}
+
+
+def resident_bytes() -> int:
+    fields = pathlib.Path("/proc/self/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def keys_of(batch: Any) -> list[str]:
     return list(batch["__key__"])
 
@@ -153,6 +165,17 @@ def test_lookup_leaves_random_numbers_as_they_are(texts: str, num_workers: int) 
     assert random.random() == expected
     for name in ("draw", "number"):
         assert again[name] == batches[1][name]
+
+
+def test_restore_sample_needs_no_more_memory_after_many_calls(texts: str) -> None:
+    loader = loader_of(texts, Making(), training=True)
+    key = str(take(loader, 1)[0]["__restore_key__"])
+    for _ in range(100):
+        loader.restore_sample(key)
+    before = resident_bytes()
+    for _ in range(1500):
+        loader.restore_sample(key)
+    assert resident_bytes() - before < 32_000_000
 
 
 def test_states_may_be_files_of_ranks_and_jobs(texts: str, tmp_path: pathlib.Path) -> None:

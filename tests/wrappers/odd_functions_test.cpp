@@ -404,7 +404,7 @@ TEST_CASE("what a user's function throws has a code of its own, wherever it is t
   CHECK_THAT(code_of({.batch = [&](std::span<Sample>) { return fail().fields; }}),
              Catch::Contains("stage 'batch' failed: no luck"));
   CHECK_THAT(code_of({.batch = [](std::span<Sample>) -> Mapping { throw 3; }}),
-             Catch::Contains("no std::exception"));
+             Catch::Contains("not a std::exception"));
   CHECK_THAT(code_of({.batch_group_criterion = [&](const Sample&) -> energon::BatchGroup {
                fail();
                return {};

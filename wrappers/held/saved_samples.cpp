@@ -1,12 +1,13 @@
 #include "wrappers/held/saved_samples.h"
 
 #include <exception>
-#include <new>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 
@@ -50,22 +51,12 @@ Sample rebuild_sample(Dataset& inner, const RestoreKey& key) {
 }
 
 void fail_to_rebuild(const RestoreKey& key) {
-  const auto message = [&key](std::string_view cause) {
-    return fmt::format("'{}' of the saved position cannot be rebuilt: {}", key.text(), cause);
-  };
-  try {
-    throw;
-  } catch (const Error& error) {
-    throw Error(error.code(), message(error.message()), error.context())
-        .with_detail(std::string(error.detail()));
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::kResourceExhausted, message("out of memory"));
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kUserFunction, message(error.what()));
-  } catch (...) {
-    throw Error(ErrorCode::kUserFunction,
-                message("a function threw something that is no std::exception"));
-  }
+  const Error cause = to_error(std::current_exception(), "");
+  throw Error(
+      cause.code(),
+      fmt::format("'{}' of the saved position cannot be rebuilt: {}", key.text(), cause.message()),
+      cause.context())
+      .with_detail(std::string(cause.detail()));
 }
 
 }  // namespace energon

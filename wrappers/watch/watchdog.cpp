@@ -8,6 +8,7 @@
 
 #include "energon/stage/worker_exit.h"
 #include "io/error.h"
+#include "io/error_transport.h"
 
 namespace energon {
 
@@ -108,27 +109,9 @@ void Watchdog::disarm() {
   armed_at_.reset();
 }
 
-namespace {
-
-[[noreturn]] void fail_in_handler(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kUserFunction,
-                fmt::format("the handler of the watchdog failed: {}", error.what()));
-  } catch (...) {
-    throw Error(ErrorCode::kUserFunction,
-                "the handler of the watchdog threw something that is no std::exception");
-  }
-}
-
-}  // namespace
-
 void Watchdog::throw_if_fired() {
   if (thrown_) {
-    fail_in_handler(std::exchange(thrown_, nullptr));
+    throw to_error(std::exchange(thrown_, nullptr), "the handler of the watchdog");
   }
   if (times_fired_ > 0 && options_.on_timeout == OnTimeout::kThrow) {
     throw Error(ErrorCode::kTimeout,

@@ -56,7 +56,7 @@ void check_sticky(const PipelineFactory& pipeline, ErrorCode code, const std::st
 TEST_CASE("an exception of a dataset of the user's is thrown again by every next()", "[loader]") {
   check_sticky(failing_once(std::runtime_error("the disk is gone")), ErrorCode::kUserFunction,
                "the pipeline failed: the disk is gone");
-  check_sticky(failing_once(17), ErrorCode::kUserFunction, "no std::exception");
+  check_sticky(failing_once(17), ErrorCode::kUserFunction, "not a std::exception");
   check_sticky(failing_once(std::bad_alloc()), ErrorCode::kResourceExhausted, "out of memory");
 }
 

@@ -104,12 +104,13 @@ TEST_CASE_METHOD(ProcessFixture, "what a worker's main function throws is the er
   const Error first = death_of(0);
   CHECK(first.code() == ErrorCode::kResourceExhausted);
   CHECK(first.context().worker == 0);
-  CHECK_THAT(first.what(), Catch::Contains("gave up: no room for its channel [path: /a/b]") &&
-                               !Catch::Contains("112"));
+  CHECK_THAT(first.what(),
+             Catch::Contains("gave up: no room for its channel [path: /a/b, worker: 0]") &&
+                 !Catch::Contains("112"));
   const Error second = death_of(1);
   CHECK(second.code() == ErrorCode::kInternal);
   CHECK_THAT(second.what(), Catch::Contains(std::string(4000, 'x')));
-  CHECK_THAT(death_of(2).what(), Catch::Contains("no std::exception"));
+  CHECK_THAT(death_of(2).what(), Catch::Contains("not a std::exception"));
 }
 
 TEST_CASE_METHOD(ProcessFixture, "a death by the caller's own detail, signal or code stays one",

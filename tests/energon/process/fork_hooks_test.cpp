@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -184,6 +186,45 @@ TEST_CASE_METHOD(ProcessFixture, "what a hook throws leaves no child",
     CHECK(log.all() == "bp");
   }
   CHECK(no_children());
+}
+
+TEST_CASE_METHOD(ProcessFixture,
+                 "what a hook throws in the fork server fails one spawn, not the rest",
+                 "[process][fork_hooks][fork]") {
+  const pid_t trainer = ::getpid();
+  const auto server_that_throws = [trainer](const auto& thrown) {
+    // At the second worker.
+    const auto hook = [trainer, thrown, calls = std::make_shared<int>(0)] {
+      if (::getpid() != trainer && ++*calls == 2) {
+        throw thrown;
+      }
+    };
+    return std::make_unique<ForkServer>([](WorkerStart& start) { return start.worker_id; },
+                                        energon::ForkServerOptions{.hooks = {.before = hook}});
+  };
+  const auto check = [](ForkServer& server, ErrorCode code, const std::string& text) {
+    for (const int id : {5, 6}) {
+      const WorkerProcess worker = server.spawn({.worker_id = id}, hang_limit());
+      CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, id});
+      if (id == 6) {
+        break;
+      }
+      try {
+        server.spawn({.worker_id = 9}, hang_limit());
+        FAIL_CHECK("nothing was thrown");
+      } catch (const Error& error) {
+        CHECK(error.code() == code);
+        CHECK_THAT(error.what(), Catch::Contains("cannot start a worker process: " + text));
+        CHECK(error.context().worker == 9);
+      }
+    }
+  };
+  check(*server_that_throws(std::runtime_error("no lock")), ErrorCode::kUserFunction,
+        "a fork hook failed: no lock");
+  check(*server_that_throws(std::bad_alloc()), ErrorCode::kResourceExhausted, "a fork hook failed");
+  check(*server_that_throws(7), ErrorCode::kUserFunction, "a fork hook threw");
+  check(*server_that_throws(Error(ErrorCode::kNotFound, "no file", {.path = "/a"})),
+        ErrorCode::kNotFound, "no file [path: /a, ");
 }
 
 TEST_CASE_METHOD(ProcessFixture, "descriptors of the hooks are kept in both children",

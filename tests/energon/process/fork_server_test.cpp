@@ -18,6 +18,7 @@
 #include "energon/process/doorbell.h"
 #include "energon/process/fork.h"
 #include "energon/process/shared_memory.h"
+#include "energon/process/wait_check.h"
 #include "io/hash.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/energon/process/synthetic_stream.h"
@@ -197,6 +198,57 @@ TEST_CASE_METHOD(ProcessFixture, "a killed fork server is an error, and its work
   CHECK_THROWS_WITH(server.spawn({.worker_id = 7}, hang_limit()),
                     Catch::Contains("fork server is gone") && Catch::Contains("worker: 7"));
   CHECK(server.exit_of(calm, hang_limit()).kind == ProcessEnd::Kind::kUnknown);
+}
+
+TEST_CASE_METHOD(ProcessFixture, "a fork server that dies while it starts a worker names that one",
+                 "[process][fork_server][fork]") {
+  const pid_t trainer = ::getpid();
+  ForkServer server(idle, {.hooks = {.before = [trainer] {
+                             if (::getpid() != trainer) {
+                               ::kill(::getpid(), SIGKILL);
+                             }
+                           }}});
+  CHECK_THROWS_WITH(server.spawn({.worker_id = 7}, hang_limit()),
+                    Catch::Contains("fork server is gone") && Catch::Contains("worker: 7"));
+}
+
+TEST_CASE_METHOD(ProcessFixture, "a stopped fork server holds up no call beyond its deadline",
+                 "[process][fork_server][fork]") {
+  struct Interrupt {};
+  const auto soon = [] { return energon::deadline_after(std::chrono::milliseconds(300)); };
+  ForkServer server(idle);
+  const WorkerProcess worker = server.spawn({.worker_id = 3}, hang_limit());
+  REQUIRE(::kill(server.pid(), SIGSTOP) == 0);
+  worker.process.send_signal(SIGKILL);
+  REQUIRE(worker.process.wait_ended(hang_limit()));
+  const std::string name = "fork server (pid " + std::to_string(server.pid()) + ")";
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH(server.exit_of(worker, soon()),
+                    Catch::Contains(name + " did not report how") && Catch::Contains("worker: 3"));
+  const Error death =
+      server.death_of(worker, soon(), [](const ProcessEnd&) { return "it was idle"; });
+  CHECK(death.code() == ErrorCode::kWorkerDied);
+  CHECK_THAT(death.what(), Catch::Contains("it was idle; the " + name + " did not report how") &&
+                               Catch::Contains("worker: 3"));
+  CHECK_THROWS_WITH(server.spawn({.worker_id = 4}, soon()),
+                    Catch::Contains(name) && Catch::Contains("worker: 4"));
+  energon::WaitCheck check([] { throw Interrupt(); });
+  CHECK_THROWS_AS(server.exit_of(worker, hang_limit(), &check), Interrupt);
+  CHECK_THROWS_AS(server.death_of(worker, hang_limit(), {}, &check), Interrupt);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(8));  // was 10 s a call
+  REQUIRE(::kill(server.pid(), SIGCONT) == 0);
+  CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kKilled, SIGKILL});
+}
+
+TEST_CASE_METHOD(ProcessFixture, "the end of a worker that was forgotten is passed over",
+                 "[process][fork_server][fork]") {
+  ForkServer server([](WorkerStart& start) { return start.worker_id; });
+  for (int i = 0; i < 20; ++i) {
+    server.forget(server.spawn({.worker_id = i}, hang_limit()));
+  }
+  const WorkerProcess last = server.spawn({.worker_id = 20}, hang_limit());
+  CHECK(server.exit_of(last, hang_limit()) == ProcessEnd{kExited, 20});
+  server.forget(last);
 }
 
 TEST_CASE_METHOD(ProcessFixture, "in a forked child the fork server is inert",

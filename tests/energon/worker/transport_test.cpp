@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include "energon/sample/sample.h"
-#include "energon/worker/error_transport.h"
 
 using namespace std::string_view_literals;  // NOLINT: only for texts with NUL
 
@@ -126,30 +125,6 @@ TEST_CASE("lazy bytes are refused with the name of their field", "[loader][trans
   }
 }
 
-TEST_CASE("an error crosses with all it knows", "[loader][transport]") {
-  const Error error(ErrorCode::kCorruptData, "bad header",
-                    {.path = "a.tar", .byte_offset = 512, .sample_key = "k"});
-  const Error decoded = energon::decode_error(energon::encode_error(error));
-  CHECK(decoded.code() == error.code());
-  CHECK(std::string(decoded.what()) == error.what());
-  const Error plain(ErrorCode::kIo, "x");
-  CHECK(std::string(energon::decode_error(energon::encode_error(plain)).what()) == "x");
-  CHECK(energon::decode_error(energon::encode_error(plain)).detail().empty());
-}
-
-TEST_CASE("the detail of an error crosses as it is", "[loader][transport]") {
-  for (const std::size_t size : {std::size_t{17}, energon::kMaxErrorDetailBytes}) {
-    Error error(ErrorCode::kUserFunction, std::string(100'000, 'm'),
-                {.path = std::string(100'000, 'p'), .sample_key = std::string(100'000, 'k')});
-    std::string detail(size, '\0');
-    detail.back() = '\xFF';
-    error.with_detail(detail);
-    const std::string encoded = energon::encode_error(error);
-    CHECK(encoded.size() < std::size_t{500} << 10);  // less than half of the ring of samples
-    CHECK(energon::decode_error(encoded).detail() == detail);
-  }
-}
-
 TEST_CASE("an integer that is no number is damage", "[loader][transport]") {
   Sample sample;
   sample.fields = {{"n", energon::BigInteger("123456789")}};
@@ -159,11 +134,6 @@ TEST_CASE("an integer that is no number is damage", "[loader][transport]") {
   std::string encoded = writer.bytes();
   encoded.replace(encoded.find("123456789"), 3, "1x3");
   CHECK_THROWS_WITH(energon::decode_sample(encoded, {}), Catch::Contains("no decimal number"));
-}
-
-TEST_CASE("a message of megabytes is cut, not lost", "[loader][transport]") {
-  const Error error(ErrorCode::kInvalidArgument, std::string(10'000'000, 'x'));
-  CHECK(energon::decode_error(energon::encode_error(error)).message().size() == 64 * 1024);
 }
 
 TEST_CASE("impossible tensors and sources are named before they leave the worker",

@@ -88,7 +88,7 @@ TEST_CASE("what a map function throws becomes an Error that names function and s
   CHECK(message_of([] { throw std::runtime_error("no such colour"); }) ==
         "stage 'encode_sample' failed: no such colour");
   CHECK(message_of([] { throw 7; }) ==
-        "stage 'encode_sample' threw something that is no std::exception");
+        "stage 'encode_sample' threw something that is not a std::exception");
   CHECK(message_of([] { throw Error(energon::ErrorCode::kUnsupported, "CMYK"); }) == "CMYK");
 }
 
