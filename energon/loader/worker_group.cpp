@@ -72,6 +72,9 @@ void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, s
 
 void WorkerGroup::stop() {
   owner_.check("a loader");  // or a copy of it in a forked child would end the parent's workers
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    earlier_[i].deaths += workers_[i].ended() ? 1 : 0;
+  }
   for (LiveWorker& worker : workers_) {
     worker.close();
   }
@@ -97,7 +100,7 @@ std::vector<WorkerStatistics> WorkerGroup::statistics() const {
 }
 
 void WorkerGroup::check_alive() {
-  if (!any_ready(worker_fds_)) {
+  if (!has_dead_worker()) {
     return;
   }
   for (const LiveWorker& worker : workers_) {
@@ -107,11 +110,21 @@ void WorkerGroup::check_alive() {
   }
 }
 
-std::optional<Error> WorkerGroup::death() {
-  try {
-    check_alive();
-  } catch (const Error& error) {
-    return error;
+bool WorkerGroup::has_dead_worker() const { return any_ready(worker_fds_); }
+
+std::optional<Error> WorkerGroup::death(const Turns& turns) {
+  if (!has_dead_worker()) {
+    return std::nullopt;
+  }
+  for (std::size_t stream = 0; stream < starts_.size(); ++stream) {
+    if (turns.of(stream).epoch > turns.epoch() || !worker_of(stream).ended()) {
+      continue;
+    }
+    try {
+      worker_of(stream).throw_dead();
+    } catch (const Error& error) {
+      return error;
+    }
   }
   return std::nullopt;
 }
@@ -124,11 +137,8 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
 void WorkerGroup::take(std::size_t stream) { worker_of(stream).take(); }
 
 void WorkerGroup::start_epoch(std::int64_t epoch) {
-  check_alive();
-  const Command command{.kind = CommandKind::kNextEpoch,
-                        .argument = static_cast<std::uint64_t>(epoch)};
   for (LiveWorker& worker : workers_) {
-    worker.send(command, deadline_after(options_.timeout));
+    worker.start_epoch(epoch, deadline_after(options_.timeout));
   }
 }
 
