@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -27,6 +29,17 @@ std::string what_to_do(int error_number) {
   return fmt::format(
       "this process may have {} (hard limit {}); raise the limit (ulimit -n), or close other files",
       limit.rlim_cur, limit.rlim_max);
+}
+
+// One read is at most this long, so that a slow file system shows progress.
+constexpr std::size_t kMostBytesAtOnce = std::size_t{8} << 20;
+
+std::atomic<std::atomic<std::uint64_t>*> read_counter{nullptr};
+
+void count_read(std::size_t bytes) {
+  if (std::atomic<std::uint64_t>* const counter = read_counter.load(std::memory_order_acquire)) {
+    counter->fetch_add(bytes, std::memory_order_relaxed);  // nothing is ordered by it
+  }
 }
 
 UniqueFd open_regular_file(const std::string& path, FileIdentity& identity) {
@@ -65,6 +78,10 @@ TooManyOpenFiles::TooManyOpenFiles(int error_number, const std::string& path)
 FileSource::FileSource(std::string path)
     : path_(std::move(path)), fd_(open_regular_file(path_, identity_)) {}
 
+void count_reads_in(std::atomic<std::uint64_t>& counter) {
+  read_counter.store(&counter, std::memory_order_release);
+}
+
 void FileSource::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   read_part_at({offset, out.size()}, offset, out);
 }
@@ -74,7 +91,8 @@ void FileSource::read_part_at(const ByteRange& whole, std::uint64_t offset,
   std::size_t done = 0;
   while (done < out.size()) {
     const ssize_t count =
-        ::pread(fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+        ::pread(fd_.get(), out.data() + done, std::min(out.size() - done, kMostBytesAtOnce),
+                static_cast<off_t>(offset + done));
     if (count < 0) {
       if (errno == EINTR) {
         continue;
@@ -90,6 +108,7 @@ void FileSource::read_part_at(const ByteRange& whole, std::uint64_t offset,
           {.path = path_, .byte_offset = offset + done});
     }
     done += static_cast<std::size_t>(count);
+    count_read(static_cast<std::size_t>(count));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -60,6 +61,11 @@ class FileSource {
   FileIdentity identity_;  // set while fd_ is opened, so declared first
   UniqueFd fd_;
 };
+
+/// From now on adds the bytes that FileSources of this process read to `counter`, so that another
+/// process can see that a slow read goes on. `counter` must be valid until the process ends. A fork
+/// inherits it. Thread-safe.
+void count_reads_in(std::atomic<std::uint64_t>& counter);
 
 /// Throws Error (kInvalidArgument) if `file` has more than `limit_bytes`.
 void check_size(const FileSource& file, std::uint64_t limit_bytes);

@@ -1,5 +1,7 @@
 #include "energon/checkpoint/positioned_dataset.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,12 +9,35 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kStepTime{10};
+
+}  // namespace
+
+// In steps of about kStepTime, so that a pipeline which makes what it skips shows progress.
+std::int64_t PositionedDataset::skip(std::int64_t count, std::optional<std::int64_t> batch_size,
+                                     PipelineMonitor& monitor) {
+  std::int64_t skipped = 0;
+  for (std::int64_t step = 1; skipped < count;) {
+    step = std::min(step, count - skipped);
+    const Clock::time_point begin = Clock::now();
+    const std::int64_t more =
+        batch_size ? dataset_->skip_batches(step, *batch_size) : dataset_->skip(step);
+    skipped += more;
+    monitor.note_replayed();
+    if (more < step) {
+      break;
+    }
+    step = Clock::now() - begin < kStepTime ? 2 * step : std::max<std::int64_t>(step / 2, 1);
+  }
+  return skipped;
+}
 
 void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch,
-                                std::optional<std::int64_t> batch_size) {
-  const auto skip = [&](std::int64_t count) {
-    return batch_size ? dataset_->skip_batches(count, *batch_size) : dataset_->skip(count);
-  };
+                                std::optional<std::int64_t> batch_size, PipelineMonitor& monitor) {
   if (checkpoint.state) {
     dataset_->restore_state(*checkpoint.state);
   }
@@ -21,7 +46,7 @@ void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std:
   std::int64_t left = checkpoint.offset;
   int empty_epochs = 0;
   while (left > 0) {
-    const std::int64_t skipped = skip(left);
+    const std::int64_t skipped = skip(left, batch_size, monitor);
     left -= skipped;
     index_ += skipped;
     if (left > 0) {
@@ -42,7 +67,7 @@ void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std:
   }
   while (epoch_ < epoch) {
     // The epoch ended after these batches, or the loader would not be in a later one.
-    if (skip(1) != 0) {
+    if (skip(1, batch_size, monitor) != 0) {
       throw Error(
           ErrorCode::kMismatch,
           fmt::format("the state says that epoch {} ended at batch {}, but the data goes on",
@@ -80,7 +105,7 @@ std::unique_ptr<PositionedDataset> restored_pipeline(const PipelineFactory& make
                                                      std::int64_t epoch) {
   auto pipeline = std::make_unique<PositionedDataset>(make_pipeline(context));
   try {
-    pipeline->restore(checkpoint, epoch);
+    pipeline->restore(checkpoint, epoch, std::nullopt, context.monitor);
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("logical shard {} cannot be restored: {}", context.logical_shard(),

@@ -12,6 +12,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/pipeline.h"
+#include "energon/stage/pipeline_monitor.h"
 
 namespace energon {
 
@@ -25,9 +26,10 @@ class PositionedDataset {
   /// Dataset::skip() does. `batch_size`: samples per batch of the batches that the checkpoint
   /// counts, if it is not that of the pipeline. Throws Error: kMismatch if the stream is shorter
   /// than the checkpoint says, or if an epoch that should have ended goes on; those of
-  /// Dataset::skip_batches().
+  /// Dataset::skip_batches(). Tells `monitor` every now and then that the replay goes on.
   void restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch,
-               std::optional<std::int64_t> batch_size = std::nullopt);
+               std::optional<std::int64_t> batch_size = std::nullopt,
+               PipelineMonitor& monitor = no_monitor());
 
   /// Returns the next batch of `epoch`, with its place prepended to its restore key, or nullopt at
   /// the end of the epoch. Begins `epoch` if it is later than the current epoch. Requires in that
@@ -43,6 +45,8 @@ class PositionedDataset {
   const Dataset& dataset() const { return *dataset_; }
 
  private:
+  std::int64_t skip(std::int64_t count, std::optional<std::int64_t> batch_size,
+                    PipelineMonitor& monitor);
   void next_epoch();
 
   const std::unique_ptr<Dataset> dataset_;

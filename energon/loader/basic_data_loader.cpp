@@ -77,6 +77,7 @@ BasicDataLoader::BasicDataLoader(PipelineFactory make_pipeline, const LoaderOpti
     : make_pipeline_(std::move(make_pipeline)),
       options_(options),
       restorer_(std::make_unique<SampleRestorer>(make_pipeline_, options_.worker_config)),
+      sizes_(std::make_unique<EpochSizes>(make_pipeline_, options_.worker_config)),
       latest_(std::make_shared<LatestIteration>()) {
   validate(options_);
 }
@@ -92,7 +93,7 @@ LoaderStatistics BasicDataLoader::stats() const { return latest_->stats(); }
 Sample BasicDataLoader::restore_sample(const RestoreKey& key) { return restorer_->restore(key); }
 
 std::optional<std::int64_t> BasicDataLoader::size() const {
-  return epoch_size(make_pipeline_, options_.worker_config);
+  return sizes_->of_rank();
 }
 
 Config BasicDataLoader::config() const {

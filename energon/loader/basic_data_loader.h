@@ -16,6 +16,7 @@ namespace energon {
 class RankStream;
 class SampleRestorer;
 class LatestIteration;
+class EpochSizes;
 
 /// One iteration over the data of a BasicDataLoader, epoch after epoch. Move-only. For one thread
 /// at a time. Independent of the loader and of other iterations.
@@ -69,6 +70,7 @@ class BasicDataLoader {
   const PipelineFactory make_pipeline_;
   const LoaderOptions options_;
   const std::unique_ptr<SampleRestorer> restorer_;
+  const std::unique_ptr<EpochSizes> sizes_;
   const std::shared_ptr<LatestIteration> latest_;
 };
 

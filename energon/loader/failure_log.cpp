@@ -1,6 +1,7 @@
 #include "energon/loader/failure_log.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace energon {
 namespace {
@@ -12,21 +13,36 @@ constexpr std::size_t kKeptDetails = 32;  // of the newest reports
 
 }  // namespace
 
-void FailureLog::count(const FailureReport& report, const FailedSample& sample) {
-  FailureCount& count = counts_[Place(report.stage, sample.dataset_path, sample.shard_name)];
-  count.stage = report.stage;
-  count.dataset_path = sample.dataset_path;
-  count.shard_name = sample.shard_name;
-  count.is_shard_broken |= report.is_shard_broken;
-  ++count.samples;
-}
-
-void FailureLog::add(const FailureReport& report) {
+void FailureCounts::add(const FailureReport& report) {
   ++size_;
   for (const FailedSample& sample : report.samples) {
-    count(report, sample);
+    FailureCount& count = counts_[Place(report.stage, sample.dataset_path, sample.shard_name)];
+    count.stage = report.stage;
+    count.dataset_path = sample.dataset_path;
+    count.shard_name = sample.shard_name;
+    count.is_shard_broken |= report.is_shard_broken;
+    ++count.samples;
   }
-  FailureReport& kept = newest_.emplace_back(report);
+  keep(report);
+}
+
+void FailureCounts::add(FailureCounts&& later) {
+  size_ += later.size_;
+  for (auto& [place, count] : later.counts_) {
+    const auto [found, is_new] = counts_.try_emplace(place, count);
+    if (!is_new) {
+      found->second.samples += count.samples;
+      found->second.is_shard_broken |= count.is_shard_broken;
+    }
+  }
+  for (FailureReport& report : later.newest_) {
+    keep(std::move(report));
+  }
+  later = {};
+}
+
+void FailureCounts::keep(FailureReport report) {
+  FailureReport& kept = newest_.emplace_back(std::move(report));
   kept.samples.resize(std::min(kept.samples.size(), kKeptSamples));
   kept.cause.resize(std::min(kept.cause.size(), kKeptCauseBytes));
   if (newest_.size() > kNewestReports) {
@@ -35,10 +51,9 @@ void FailureLog::add(const FailureReport& report) {
   if (newest_.size() > kKeptDetails) {
     newest_[newest_.size() - kKeptDetails - 1].detail = {};
   }
-  quarantine_.append(report);
 }
 
-void FailureLog::fill(LoaderStatistics& statistics) const {
+void FailureCounts::fill(LoaderStatistics& statistics) const {
   for (const auto& [place, count] : counts_) {
     statistics.failures.push_back(count);
   }

@@ -10,13 +10,37 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <vector>
+#include <utility>
 
 #include "energon/loader/quarantine_writer.h"
 #include "energon/stage/failure.h"
 #include "energon/worker/statistics.h"
 
 namespace energon {
+
+/// Failures by stage and shard, and the newest reports. Its memory does not grow with the number of
+/// failures. A value type.
+class FailureCounts {
+ public:
+  void add(const FailureReport& report);
+  /// Adds failures that came after these.
+  void add(FailureCounts&& later);
+
+  /// Reports added so far.
+  std::uint64_t size() const { return size_; }
+
+  /// Puts counts and the newest reports into `statistics`.
+  void fill(LoaderStatistics& statistics) const;
+
+ private:
+  void keep(FailureReport report);
+
+  using Place = std::tuple<std::string, std::string, std::string>;  // stage, dataset, shard
+
+  std::map<Place, FailureCount> counts_;
+  std::deque<FailureReport> newest_;
+  std::uint64_t size_ = 0;
+};
 
 /// Not thread-safe.
 class FailureLog {
@@ -27,23 +51,25 @@ class FailureLog {
     quarantine_.check();
   }
 
-  /// Throws Error (kIo) if the quarantine file cannot be written; the failure is still counted.
-  void add(const FailureReport& report);
+  /// Counts a failure and puts it into the quarantine file. Throws Error (kIo) if the file cannot
+  /// be written; the failure is still counted.
+  void add(const FailureReport& report) {
+    counts_.add(report);
+    quarantine(report);
+  }
 
-  /// Failures added so far.
-  std::uint64_t size() const { return size_; }
+  /// The two halves of add(), for failures that are counted later than they are known.
+  void quarantine(const FailureReport& report) { quarantine_.append(report); }
+  void count(FailureCounts&& failures) { counts_.add(std::move(failures)); }
 
-  /// Puts counts and the newest reports into `statistics`.
-  void fill(LoaderStatistics& statistics) const;
+  /// Failures counted so far.
+  std::uint64_t size() const { return counts_.size(); }
+
+  /// See FailureCounts::fill().
+  void fill(LoaderStatistics& statistics) const { counts_.fill(statistics); }
 
  private:
-  void count(const FailureReport& report, const FailedSample& sample);
-
-  using Place = std::tuple<std::string, std::string, std::string>;  // stage, dataset, shard
-
-  std::map<Place, FailureCount> counts_;
-  std::deque<FailureReport> newest_;
-  std::uint64_t size_ = 0;
+  FailureCounts counts_;
   QuarantineWriter quarantine_;
 };
 

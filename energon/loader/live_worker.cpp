@@ -82,10 +82,18 @@ void LiveWorker::throw_stuck(std::string_view what) const {
   throw Error(
       ErrorCode::kTimeout,
       fmt::format("worker {} (pid {}) made no progress for {} ms while the loader waited "
-                  "for {}; {}. If its work "
+                  "for {}: no batch, no call of a function, no byte of a file; {}. If one call "
                   "takes that long, raise the option timeout",
                   process_.worker_id, pid(), around_.options.timeout.count(), what, doing()),
       place_of_work());
+}
+
+// Changes with each batch, each call of a function that begins, and each read of a file that ends.
+std::uint64_t LiveWorker::progress() const {
+  const WorkerStatus& status = channel_->status();
+  const StatisticsBlock* const block = find_statistics(channel_->statistics());
+  return status.progress_count() + status.bytes_read_count() +
+         (block != nullptr ? works_begun(block->work) : 0);
 }
 
 RingUnit LiveWorker::next_message() {
@@ -94,7 +102,7 @@ RingUnit LiveWorker::next_message() {
     return unit;
   }
   const std::array gone = peer_gone();
-  std::uint64_t progress = channel_->status().progress_count();
+  std::uint64_t last_progress = progress();
   Patience patience(around_.options.timeout);
   while (true) {
     around_.check.look();
@@ -105,8 +113,8 @@ RingUnit LiveWorker::next_message() {
         around_.check.look_after_wait();  // the message stays until it is released
         return unit;
       case RingStatus::kTimedOut: {
-        const std::uint64_t now = channel_->status().progress_count();
-        if (std::exchange(progress, now) != now) {
+        const std::uint64_t now = progress();
+        if (std::exchange(last_progress, now) != now) {
           patience.renew();
         } else if (patience.is_over()) {
           throw_stuck("a batch");
@@ -143,8 +151,10 @@ std::optional<Sample> LiveWorker::read(std::size_t stream) {
         continue;
       case SampleMessage::kEpochEnd:
         channel_->samples().release();
+        count_pending();
         return std::nullopt;
       case SampleMessage::kFailure: {
+        count_pending();
         const std::string encoded(as_text(unit.bytes.subspan(sizeof(head))));
         channel_->samples().release();
         throw decode_error(encoded).with(place());
@@ -155,6 +165,7 @@ std::optional<Sample> LiveWorker::read(std::size_t stream) {
 }
 
 void LiveWorker::take() {
+  count_pending();
   channel_->samples().release();
   ++taken_;
 }
@@ -190,13 +201,18 @@ LiveWorker::Received LiveWorker::receive(ByteView unit) {
   return received;
 }
 
+// Reports count when the batch that they precede arrives: if the worker dies before that, the batch
+// is made again and reports again.
 void LiveWorker::receive_reports(ByteView unit) {
   const Received received = receive(unit);
   channel_->samples().release();
   for (const FailureReport& report : decode_reports(received.encoded)) {
-    around_.failures.add(report);
+    pending_.add(report);
+    around_.failures.quarantine(report);
   }
 }
+
+void LiveWorker::count_pending() { around_.failures.count(std::exchange(pending_, {})); }
 
 void LiveWorker::send(const Command& command, Deadline deadline) {
   const std::array gone = peer_gone();
@@ -213,6 +229,15 @@ void LiveWorker::send(const Command& command, Deadline deadline) {
     case RingStatus::kPeerDied:
       throw_dead();
   }
+}
+
+void LiveWorker::start_epoch(std::int64_t epoch, Deadline deadline) {
+  progress_before_epoch_ = channel_->status().progress_count();
+  send({.kind = CommandKind::kNextEpoch, .argument = static_cast<std::uint64_t>(epoch)}, deadline);
+}
+
+bool LiveWorker::died_before_epoch() const {
+  return ended() && progress_before_epoch_ == channel_->status().progress_count();
 }
 
 CheckpointAnswer LiveWorker::checkpoint_answer(std::size_t stream, std::uint64_t delivered,

@@ -29,12 +29,12 @@ struct WorkerSurroundings {
   const LoaderOptions& options;
   ForkServer& fork_server;
   WaitCheck& check;      ///< is looked at while read() and checkpoint_answer() wait
-  FailureLog& failures;  ///< takes the worker's failure reports
+  FailureLog& failures;  ///< takes the failures that precede what the worker delivered
 };
 
 /// For one thread at a time. Calls that wait throw Error that says which worker it was and what it
 /// was doing: kWorkerDied if it or the fork server is dead, kTimeout if it made no progress for
-/// options.timeout; and what the check throws, after which the call may be repeated.
+/// options.timeout (no batch, no call of a function, no byte read from a file); and what the check throws, after which the call may be repeated.
 class LiveWorker {
  public:
   LiveWorker(std::unique_ptr<ParentEndpoint> channel, WorkerProcess process,
@@ -56,6 +56,10 @@ class LiveWorker {
   void take();
 
   void send(const Command& command, Deadline deadline);
+  /// Tells the worker to start `epoch`. Requires: it has delivered the end of the one before.
+  void start_epoch(std::int64_t epoch, Deadline deadline);
+  /// Whether it died after that, but before it began the epoch.
+  bool died_before_epoch() const;
   /// The worker's answer to kGetCheckpoint of `stream` after `delivered` batches.
   CheckpointAnswer checkpoint_answer(std::size_t stream, std::uint64_t delivered,
                                      Deadline deadline);
@@ -82,9 +86,11 @@ class LiveWorker {
     std::string_view encoded;
   };
 
+  std::uint64_t progress() const;
   RingUnit next_message();
   Received receive(ByteView unit);
   void receive_reports(ByteView unit);
+  void count_pending();
   std::string doing() const;
   ErrorContext place_of_work() const;
   std::array<int, 2> peer_gone() const { return {process_.fd(), around_.fork_server.fd()}; }
@@ -95,6 +101,8 @@ class LiveWorker {
   WorkerProcess process_;
   WorkerSurroundings around_;
   std::uint64_t taken_ = 0;
+  std::optional<std::uint64_t> progress_before_epoch_;  // when start_epoch() was called
+  FailureCounts pending_;  // failures before a batch that has not arrived or is not taken
   NumberedShards shards_;  // that its batches have named
 };
 

@@ -1,7 +1,12 @@
 #include "energon/loader/loader_config.h"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/sample/buffer_allocator.h"
 
 namespace energon {
@@ -15,18 +20,74 @@ Config loader_config(std::string_view type, const LoaderOptions& options,
   return config;
 }
 
-std::optional<std::int64_t> epoch_size(const PipelineFactory& make_pipeline,
-                                       const WorkerConfig& config) {
-  HeapBufferPool memory;
+const std::vector<std::optional<std::int64_t>>& EpochSizes::of_streams() {
+  if (sizes_.empty()) {
+    HeapBufferPool memory;
+    const auto readers = make_leaf_readers();
+    std::vector<std::optional<std::int64_t>> sizes;
+    for (int stream = 0; stream < config_.stream_count(); ++stream) {
+      sizes.push_back(
+          make_pipeline_(
+              {.config = config_, .stream = stream, .memory = memory, .readers = readers})
+              ->size());
+    }
+    sizes_ = std::move(sizes);
+  }
+  return sizes_;
+}
+
+void EpochSizes::forget_started() {
+  const MutexLock lock(mutex_);
+  started_.clear();
+}
+
+std::optional<std::int64_t> EpochSizes::of_rank() {
+  const MutexLock lock(mutex_);
   std::int64_t sum = 0;
-  for (int stream = 0; stream < config.stream_count(); ++stream) {
-    const auto size = make_pipeline({.config = config, .stream = stream, .memory = memory})->size();
+  for (const std::optional<std::int64_t>& size : of_streams()) {
     if (!size) {
       return std::nullopt;
     }
     sum += *size;
   }
   return sum;
+}
+
+std::optional<std::int64_t> EpochSizes::left(std::span<const SavableDatasetCheckpoint> starts,
+                                             const Turns& turns, std::int64_t epoch) {
+  const MutexLock lock(mutex_);
+  std::int64_t left = 0;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const Turn& turn = turns.of(i);
+    if (turn.epoch > epoch) {
+      continue;
+    }
+    const std::optional<std::int64_t> size = of_streams()[i];
+    if (!size) {
+      return std::nullopt;
+    }
+    const Turn& start = starts[i].turn;
+    const auto started = started_.find(i);
+    if (started != started_.end() && started->second.epoch == epoch) {
+      left += started->second.turns - turn.count;
+    } else if (start.epoch == epoch && start.count > 0) {
+      started_[i] = started_at(starts[i], i, *size);
+      left += started_[i].turns - turn.count;
+    } else {
+      left += std::max<std::int64_t>(*size - turn.count, 0);
+    }
+  }
+  return left;
+}
+
+// Turns before a restore may be of batches of another size, so what follows them is counted.
+EpochSizes::Started EpochSizes::started_at(const SavableDatasetCheckpoint& start,
+                                           std::size_t stream, std::int64_t size) const {
+  HeapBufferPool memory;
+  PositionedDataset rest(
+      make_pipeline_({.config = config_, .stream = static_cast<int>(stream), .memory = memory}));
+  rest.restore(start, start.turn.epoch);
+  return {start.turn.epoch, start.turn.count + rest.dataset().skip(size)};
 }
 
 }  // namespace energon

@@ -2,12 +2,19 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/turns.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
+#include "io/mutex.h"
 
 namespace energon {
 
@@ -16,8 +23,43 @@ namespace energon {
 Config loader_config(std::string_view type, const LoaderOptions& options,
                      const Config& stream_config);
 
-/// Number of batches in one epoch of this rank; nothing if the epoch never ends.
-std::optional<std::int64_t> epoch_size(const PipelineFactory& make_pipeline,
-                                       const WorkerConfig& config);
+/// How many batches there are, from the pipelines of a rank. Makes the pipelines once and keeps
+/// their answers. Thread-safe.
+class EpochSizes {
+ public:
+  /// Both arguments must outlive the object.
+  EpochSizes(const PipelineFactory& make_pipeline, const WorkerConfig& config)
+      : make_pipeline_(make_pipeline), config_(config) {}
+
+  /// Number of batches in one epoch of the rank; nothing if the epoch never ends.
+  std::optional<std::int64_t> of_rank();
+
+  /// Number of batches that are left in `epoch`, for streams that started at `starts` and whose
+  /// next turns are in `turns`; nothing if the epoch never ends.
+  std::optional<std::int64_t> left(std::span<const SavableDatasetCheckpoint> starts,
+                                   const Turns& turns, std::int64_t epoch);
+
+  /// Called when the streams continue from a state that was not theirs: batches that it counts may
+  /// be of another size.
+  void forget_started();
+
+ private:
+  /// A stream that started in the middle of an epoch.
+  struct Started {
+    std::int64_t epoch = 0;
+    std::int64_t turns = 0;  // all in that epoch
+  };
+
+  const std::vector<std::optional<std::int64_t>>& of_streams() ENERGON_REQUIRES(mutex_);
+  Started started_at(const SavableDatasetCheckpoint& start, std::size_t stream,
+                     std::int64_t size) const;
+
+  const PipelineFactory& make_pipeline_;
+  const WorkerConfig& config_;
+  Mutex mutex_;
+  /// Of each stream; empty: not asked yet.
+  std::vector<std::optional<std::int64_t>> sizes_ ENERGON_GUARDED_BY(mutex_);
+  std::map<std::size_t, Started> started_ ENERGON_GUARDED_BY(mutex_);  // by stream
+};
 
 }  // namespace energon

@@ -1,5 +1,6 @@
 #include "energon/loader/own_streams.h"
 
+#include <chrono>
 #include <utility>
 
 #include "io/error.h"
@@ -44,6 +45,9 @@ void OwnStreams::make(std::size_t number, std::int64_t epoch) {
                                        .readers = readers_},
                                       starts_[number], epoch);
   stream.kept.emplace(starts_[number], options_.checkpoint_every_batches);
+  if (starts_[number].offset > 0) {
+    stream.kept->keep(*stream.pipeline);  // as BatchProducer::restore()
+  }
 }
 
 std::optional<Sample> OwnStreams::read(std::size_t number, const Turn& turn) {
@@ -79,13 +83,18 @@ std::optional<Sample> OwnStreams::read(std::size_t number, const Turn& turn) {
 
 // By the rules of a worker. `batch`: that `stream` just gave; null: its epoch ended.
 void OwnStreams::keep_if_due(Stream& stream, const Sample* batch, bool is_first_of_epoch) {
+  const bool replay_makes_it = stream.pipeline->dataset().skip_makes_items();
   const bool is_due =
       batch != nullptr &&
-      stream.kept->due(stream.pipeline->index(), payload_bytes(*batch), is_first_of_epoch);
+      stream.kept->due(
+          {.index = stream.pipeline->index(),
+           .bytes = payload_bytes(*batch),
+           .is_first_of_epoch = is_first_of_epoch,
+           .replay_time = replay_makes_it ? cpu_.last_call() : std::chrono::nanoseconds(0)});
   // What was left out may not be left out again: batches are only passed over where nothing was.
   const bool has_new_drops = std::exchange(drops_, monitor_.drops()) != monitor_.drops();
   if (is_due || has_new_drops) {
-    stream.kept->keep(stream.pipeline->checkpoint());
+    stream.kept->keep(*stream.pipeline);
   }
 }
 

@@ -100,13 +100,37 @@ void RankStream::start_epoch() {
   now_.turns.start_epoch();
   now_.epoch_finished = false;
   now_.step_in_epoch = 0;
-  if (running()) {
+  if (running() && group_->has_dead_worker()) {
+    replace_workers();
+  } else if (running()) {
     group_->start_epoch(now_.turns.epoch());
   }
 }
 
+// Nothing is missing of a worker that died after its epoch was delivered: all begin anew.
+void RankStream::replace_workers() {
+  keep_position();
+  group_->stop();
+  if (lost_position_) {
+    throw *lost_position_;
+  }
+  start();
+}
+
 std::optional<Sample> RankStream::read(std::size_t stream) {
-  return group_ ? group_->read(stream) : own_.read(stream, now_.turns.of(stream));
+  if (!group_) {
+    return own_.read(stream, now_.turns.of(stream));
+  }
+  try {
+    return group_->read(stream);
+  } catch (const Error& error) {
+    // A process that was killed may still seem to live when the epoch is started.
+    if (error.code() != ErrorCode::kWorkerDied || !group_->died_before_epoch(stream)) {
+      throw;
+    }
+  }
+  replace_workers();
+  return group_->read(stream);
 }
 
 std::optional<Sample> RankStream::next() {
@@ -237,7 +261,7 @@ std::optional<Sample> RankStream::next_in_turn() {
 
 void RankStream::stop() {
   if (running()) {
-    const std::optional<Error> death = group_->death();
+    const std::optional<Error> death = group_->death(now_.turns);
     forget_attempt();
     keep_position();
     group_->stop();

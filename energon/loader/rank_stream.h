@@ -19,6 +19,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/loader/failure_log.h"
+#include "energon/loader/loader_config.h"
 #include "energon/loader/one_caller.h"
 #include "energon/loader/own_streams.h"
 #include "energon/loader/worker_group.h"
@@ -71,6 +72,8 @@ class RankStream {
   /// Batches still to come in this epoch, at its end those of the next one; nothing if the epoch
   /// never ends.
   std::optional<std::int64_t> batches_left() const;
+  /// Batches in one epoch of this rank; nothing if the epoch never ends.
+  std::optional<std::int64_t> epoch_size() const { return sizes_.of_rank(); }
 
   const PipelineFactory& make_pipeline() const { return make_pipeline_; }
   const LoaderOptions& options() const { return options_; }
@@ -91,6 +94,7 @@ class RankStream {
   void log_yield(std::size_t stream, const Sample& batch);
   void start();
   void start_epoch();
+  void replace_workers();
   void check_epoch_was_usable() const;
   void remember_place();
   void forget_attempt();
@@ -116,6 +120,7 @@ class RankStream {
   std::optional<Error> failure_;
   std::optional<Error> lost_position_;       // set after a failure if the position is unknown
   mutable std::optional<BoxedJson> config_;  // made at the first use
+  mutable EpochSizes sizes_{make_pipeline_, options_.worker_config};
 
   // Saved position.
   std::vector<SavableDatasetCheckpoint> start_;  // where each stream (re)starts

@@ -105,6 +105,7 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   own_.stop();
   failure_.reset();
   lost_position_.reset();
+  sizes_.forget_started();
   start_ = std::move(fitted.streams);
   for (std::size_t i = 0; i < start_.size(); ++i) {
     delivered_[i] = start_[i].index + start_[i].offset;
@@ -116,34 +117,7 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
 }
 
 std::optional<std::int64_t> RankStream::batches_left() const {
-  const std::int64_t epoch = epochs_ended();
-  HeapBufferPool memory;
-  const auto readers = make_leaf_readers();
-  std::int64_t left = 0;
-  for (std::size_t i = 0; i < start_.size(); ++i) {
-    const Turn& turn = place().turns.of(i);
-    if (turn.epoch > epoch) {
-      continue;
-    }
-    auto pipeline = make_pipeline_({.config = options_.worker_config,
-                                    .stream = static_cast<int>(i),
-                                    .memory = memory,
-                                    .readers = readers});
-    const std::optional<std::int64_t> size = pipeline->size();
-    if (!size) {
-      return std::nullopt;
-    }
-    const Turn& start = start_[i].turn;
-    if (start.epoch == epoch && start.count > 0) {
-      // Turns before a restore may be of batches of another size.
-      PositionedDataset rest(std::move(pipeline));
-      rest.restore(start_[i], epoch);
-      left += rest.dataset().skip(*size) - (turn.count - start.count);
-    } else {
-      left += std::max<std::int64_t>(*size - turn.count, 0);
-    }
-  }
-  return left;
+  return sizes_.left(start_, place().turns, epochs_ended());
 }
 
 }  // namespace energon

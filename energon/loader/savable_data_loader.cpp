@@ -56,7 +56,7 @@ Sample SavableDataLoader::restore_sample(const RestoreKey& key) {
 
 std::optional<std::int64_t> SavableDataLoader::size() const {
   const OneCaller::Call call = stream_->caller().enter("size()");
-  return epoch_size(stream_->make_pipeline(), options().worker_config);
+  return stream_->epoch_size();
 }
 
 std::optional<std::int64_t> SavableDataLoader::batches_left() const {

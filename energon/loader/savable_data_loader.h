@@ -66,8 +66,8 @@ class SavableDataLoader final : public BatchSource {
   void restore_state_rank(const SavableDataLoaderState& state) override;
 
   /// Ends the workers and keeps the position; the next call of next() starts them again from there.
-  /// If a worker had died, throws Error (kWorkerDied) after ending the others; the position is
-  /// still kept. If the position cannot be read, throws Error (kCorruptData, kResourceExhausted),
+  /// If a worker had died before all of its epoch was delivered, throws Error (kWorkerDied) after
+  /// ending the others; the position is still kept. If the position cannot be read, throws Error (kCorruptData, kResourceExhausted),
   /// as does each later next() until restore_state_rank().
   void stop() override;
 

@@ -72,6 +72,9 @@ void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, s
 
 void WorkerGroup::stop() {
   owner_.check("a loader");  // or a copy of it in a forked child would end the parent's workers
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    earlier_[i].deaths += workers_[i].ended() ? 1 : 0;
+  }
   for (LiveWorker& worker : workers_) {
     worker.close();
   }
@@ -97,18 +100,25 @@ std::vector<WorkerStatistics> WorkerGroup::statistics() const {
 }
 
 void WorkerGroup::check_alive() {
-  if (const std::optional<Error> error = death(&check_)) {
-    throw *error;
-  }
-}
-
-std::optional<Error> WorkerGroup::death(WaitCheck* check) {
-  if (!any_ready(worker_fds_)) {
-    return std::nullopt;
+  if (!has_dead_worker()) {
+    return;
   }
   for (const LiveWorker& worker : workers_) {
     if (worker.ended()) {
-      return worker.death(check);
+      throw worker.death(&check_);
+    }
+  }
+}
+
+bool WorkerGroup::has_dead_worker() const { return any_ready(worker_fds_); }
+
+std::optional<Error> WorkerGroup::death(const Turns& turns) {
+  if (!has_dead_worker()) {
+    return std::nullopt;
+  }
+  for (std::size_t stream = 0; stream < starts_.size(); ++stream) {
+    if (turns.of(stream).epoch <= turns.epoch() && worker_of(stream).ended()) {
+      return worker_of(stream).death(nullptr);
     }
   }
   return std::nullopt;
@@ -122,11 +132,8 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
 void WorkerGroup::take(std::size_t stream) { worker_of(stream).take(); }
 
 void WorkerGroup::start_epoch(std::int64_t epoch) {
-  check_alive();
-  const Command command{.kind = CommandKind::kNextEpoch,
-                        .argument = static_cast<std::uint64_t>(epoch)};
   for (LiveWorker& worker : workers_) {
-    worker.send(command, deadline_after(options_.timeout));
+    worker.start_epoch(epoch, deadline_after(options_.timeout));
   }
 }
 

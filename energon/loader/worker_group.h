@@ -2,7 +2,8 @@
 //
 // A fork server is forked when the group is made; workers are forked from it when the group starts.
 // If a worker dies, or makes no progress for the timeout, calls throw an Error that says which
-// worker it was, how it ended and what it was doing.
+// worker it was, how it ended and what it was doing. A worker that has delivered all of its epoch
+// may die: nobody reads from it until the next epoch, for which the group is started again.
 
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/turns.h"
 #include "energon/loader/failure_log.h"
 #include "energon/loader/live_worker.h"
 #include "energon/process/fork_server.h"
@@ -46,9 +48,11 @@ class WorkerGroup {
   /// Throws Error (kCancelled) in a forked child.
   void stop();
   bool running() const { return !workers_.empty(); }
-  /// The death of a worker since the group started; nothing while all are alive. Looks at `check`,
-  /// if there is one, while it waits for the report of a death.
-  std::optional<Error> death(WaitCheck* check = nullptr);
+  /// The death of a worker that has not delivered all of its epoch: one of its streams has not
+  /// ended the epoch of `turns`, which count what was read. Nothing if there is none.
+  std::optional<Error> death(const Turns& turns);
+  /// Whether a worker has died since the group started.
+  bool has_dead_worker() const;
 
   /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
   /// the end of its epoch. Throws Error: what the worker's pipeline threw, with the worker's id;
@@ -60,8 +64,12 @@ class WorkerGroup {
   void take(std::size_t stream);
 
   /// Tells all workers to start epoch `epoch`. Requires: all workers have reported the end of the
-  /// epoch before.
+  /// epoch before, and none was dead.
   void start_epoch(std::int64_t epoch);
+
+  /// Whether the worker of `stream` died after start_epoch() but before it began the epoch, so that
+  /// nothing is missing of it.
+  bool died_before_epoch(std::size_t stream) const { return worker_of(stream).died_before_epoch(); }
 
   /// The position of each stream i after `delivered[i]` batches, taken from the checkpoint rings,
   /// whether or not the workers are alive. Requires: running; `delivered` counts all batches read.

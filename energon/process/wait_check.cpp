@@ -1,7 +1,9 @@
 #include "energon/process/wait_check.h"
 
 #include <algorithm>
+#include <chrono>
 
+#include "energon/process/patience.h"
 #include "io/error.h"
 
 namespace energon {
@@ -43,13 +45,14 @@ bool wait_any(std::span<Waitable> descriptors, Deadline deadline, WaitCheck* che
   if (check == nullptr) {
     return wait_any(descriptors, deadline);
   }
+  Patience patience(std::chrono::ceil<std::chrono::milliseconds>(
+      std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration::zero())));
   while (true) {
     check->look();
-    const Deadline step = WaitCheck::step(deadline);
-    if (wait_any(descriptors, step)) {
+    if (wait_any(descriptors, WaitCheck::step(patience.look()))) {
       return true;
     }
-    if (step == deadline) {
+    if (patience.is_over()) {
       return false;
     }
   }

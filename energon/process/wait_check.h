@@ -61,7 +61,8 @@ class WaitCheck {
   Deadline next_ = kNow;
 };
 
-/// wait_any() in steps, with a look before each. `check` may be null.
+/// wait_any() in steps, with a look before each. `check` may be null; otherwise time in which this
+/// process itself was stopped does not count.
 bool wait_any(std::span<Waitable> descriptors, Deadline deadline, WaitCheck* check);
 
 }  // namespace energon

@@ -135,6 +135,7 @@ class WorkerEndpoint {
   CheckpointWriter& checkpoints(std::size_t ring = 0) { return checkpoints_.at(ring); }
   WorkerStatus& status();
   std::span<std::byte> statistics() const { return statistics_; }
+  const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
   /// Whether the parent has closed the channel.
   bool closing() const;

@@ -15,6 +15,7 @@ void WorkerStatus::set_item(WorkItem item) {
 }
 
 std::uint64_t WorkerStatus::progress_count() const { return load_relaxed(progress); }
+std::uint64_t WorkerStatus::bytes_read_count() const { return load_relaxed(bytes_read); }
 
 std::optional<WorkItem> WorkerStatus::item() const {
   const std::uint64_t before = item_sequence.load(std::memory_order_acquire);  // item after it

@@ -19,17 +19,20 @@ struct WorkItem {
   bool operator==(const WorkItem&) const = default;
 };
 
-/// In shared memory, initially zero. Written by the worker's main thread, read by any process.
+/// In shared memory, initially zero. Written by the worker's main thread, except for `bytes_read`;
+/// read by any process.
 struct WorkerStatus {
   alignas(64) std::atomic<std::uint64_t> progress;  // the loader defines what is counted
   std::atomic<std::uint64_t> item_sequence;         // odd while the item changes; 0: no item yet
   std::atomic<std::uint64_t> item_first;
   std::atomic<std::uint64_t> item_second;
+  std::atomic<std::uint64_t> bytes_read;  // from files, added by any thread of the worker
 
   void advance();
   void set_item(WorkItem item);
 
   std::uint64_t progress_count() const;
+  std::uint64_t bytes_read_count() const;
   /// nullopt if no item was set, or if the worker is changing it now (or died while changing it).
   std::optional<WorkItem> item() const;
 };

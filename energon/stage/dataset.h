@@ -35,6 +35,10 @@ class Dataset : public Savable {
   /// see its samples to know what it yields (filters, packing, groups).
   virtual std::int64_t skip(std::int64_t count) = 0;
 
+  /// Whether skip() makes the items that it skips, so that a replay takes as long as the first run.
+  /// A worker then stores its state more often (energon/worker/checkpoint_interval.h).
+  virtual bool skip_makes_items() const { return true; }
+
   /// Skips up to `count` batches of `batch_size` samples each, regardless of the batch size of the
   /// pipeline. Returns the number skipped. Throws Error (kUnsupported) if the pipeline does not
   /// make batches of a fixed number of samples.

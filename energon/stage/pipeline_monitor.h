@@ -45,6 +45,9 @@ class PipelineMonitor {
   virtual void begin_work(const StageCounters& /*stage*/, std::span<const Sample> /*samples*/) {}
   virtual void end_work() {}
 
+  /// Shows that a replay goes on, even if no function is called and no file is read.
+  virtual void note_replayed() {}
+
   /// Whether begin_work() has ended the work: what passes through the stages now is no failure of
   /// a sample, and leaves the pipeline as it is.
   virtual bool is_interrupted() const { return false; }

@@ -1,11 +1,13 @@
 #include "energon/worker/batch_producer.h"
 
+#include <chrono>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "energon/read/leaf_readers.h"
 #include "energon/worker/statistics_block.h"
+#include "io/file_source.h"
 
 namespace energon {
 
@@ -24,6 +26,11 @@ BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
       monitor_(statistics_in(channel.statistics())),
       readers_(std::make_shared<LeafReaders>(read_helper_)),
       sender_(channel, checkpoints, monitor_, wait_) {
+  monitor_.set_on_replayed([this] { channel_.status().advance(); });
+  // Threads of file caches read until the process ends, so the counter stays mapped until then.
+  static std::shared_ptr<SharedMemory> kept;
+  kept = channel.memory();
+  count_reads_in(channel.status().bytes_read);
   monitor_.set_on_many_reports([this] {
     if (!sender_.send_reports()) {
       throw Error(ErrorCode::kCancelled, "the loader was closed");
@@ -53,6 +60,7 @@ void BatchProducer::run(const WorkerBeginning& beginning) {
     if (!may_go_on && !gate_.wait_for_epoch(turns.epoch() + 1)) {
       return;
     }
+    channel_.status().advance();  // LiveWorker::died_before_epoch()
     turns.start_epoch();
     batches_before = batches_;
   }
@@ -72,7 +80,11 @@ bool BatchProducer::take_turn(Stream& stream, Turns& turns, std::size_t number, 
   }
   turns.take(number);
   ++batches_;
-  return sender_.send_batch(std::move(*batch), stream.number, *stream.pipeline, turn.count == 0);
+  const bool replay_makes_it = stream.pipeline->dataset().skip_makes_items();
+  return sender_.send_batch(
+      std::move(*batch), stream.number, *stream.pipeline,
+      {.is_first_of_epoch = turn.count == 0,
+       .replay_time = replay_makes_it ? making_.last_call() : std::chrono::nanoseconds(0)});
 }
 
 PipelineContext BatchProducer::context_of(std::size_t stream) {
@@ -101,10 +113,27 @@ std::vector<BatchProducer::Stream> BatchProducer::begin_streams(const WorkerBegi
     }
     checkpoints_.of(number).store(first);
     if (stream.pipeline) {
-      stream.pipeline->restore(begin, begin.turn.epoch);
+      restore(stream);
     }
+    channel_.status().advance();
   }
   return streams;
+}
+
+// Stores a checkpoint after a replay. Otherwise each of several short runs would replay what the
+// runs before it replayed, and more.
+void BatchProducer::restore(Stream& stream) {
+  if (stream.pipeline) {
+    stream.pipeline->restore(stream.begin, stream.begin.turn.epoch, std::nullopt, monitor_);
+  } else {
+    stream.pipeline = restored_pipeline(make_pipeline_, context_of(stream.number), stream.begin,
+                                        stream.begin.turn.epoch);
+  }
+  if (stream.begin.offset > 0) {
+    // The ring holds only the checkpoint that the stream began at, so there is room.
+    checkpoints_.of(stream.number).store(*stream.pipeline);
+  }
+  stream.begin = {};
 }
 
 std::optional<PackedSample> BatchProducer::make_batch(Stream& stream, std::int64_t epoch,
@@ -115,9 +144,7 @@ std::optional<PackedSample> BatchProducer::make_batch(Stream& stream, std::int64
   {
     const BusyTime busy(monitor_.block(), making_, channel_.arena());
     if (!stream.pipeline) {
-      stream.pipeline = restored_pipeline(make_pipeline_, context_of(stream.number), stream.begin,
-                                          stream.begin.turn.epoch);
-      stream.begin = {};
+      restore(stream);
     }
     if (std::optional<Sample> batch = stream.pipeline->next(stream.logical_shard, epoch)) {
       made_->end_batch();

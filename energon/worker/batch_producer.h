@@ -11,6 +11,7 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/process/fork_server.h"
+#include "energon/process/shared_memory.h"
 #include "energon/process/worker_channel.h"
 #include "energon/read/leaf_readers.h"
 #include "energon/read/read_helper.h"
@@ -55,6 +56,7 @@ class BatchProducer {
 
   PipelineContext context_of(std::size_t stream);
   std::vector<Stream> begin_streams(const WorkerBeginning& beginning);
+  void restore(Stream& stream);
   bool take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log);
   std::optional<PackedSample> make_batch(Stream& stream, std::int64_t epoch, DebugLog& log);
   void log_yield(DebugLog& log, const Sample& batch) const;

@@ -71,27 +71,32 @@ bool BatchSender::has_new_drops() {
   return std::exchange(drops_, monitor_.drops()) != monitor_.drops();
 }
 
+// Units that the parent must have taken before another checkpoint may be stored; 0: it may be now.
 // Note [Kept checkpoints].
-bool BatchSender::wait_for_checkpoint_slot(std::size_t stream) {
+std::uint64_t BatchSender::units_before_slot(std::size_t stream) {
   const std::optional<std::uint64_t> oldest = checkpoints_.of(stream).oldest_after_store();
   if (!oldest) {
-    return true;
+    return 0;
   }
-  RingWriter& samples = channel_.samples();
-  sent_.taken(samples.units_released());
-  const std::uint64_t units = sent_.units_until(stream, *oldest);
+  sent_.taken(channel_.samples().units_released());
+  return sent_.units_until(stream, *oldest);
+}
+
+bool BatchSender::wait_for_checkpoint_slot(std::size_t stream) {
+  const std::uint64_t units = units_before_slot(stream);
   if (units == 0) {
     return true;
   }
   const ConsumerWait waiting(monitor_.block());
-  return samples.wait_released(units, wait_) == RingStatus::kItem;
+  return channel_.samples().wait_released(units, wait_) == RingStatus::kItem;
 }
 
 bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
-                             const PositionedDataset& pipeline, bool is_first_of_epoch) {
-  std::uint64_t bytes = batch.inlined.size();
+                             const PositionedDataset& pipeline, MadeBatch made) {
+  made.index = pipeline.index();
+  made.bytes = batch.inlined.size();
   for (const ArenaSlot& slot : batch.slots) {
-    bytes += slot.bytes().size();
+    made.bytes += slot.bytes().size();
   }
   const BatchHead head{.kind = SampleMessage::kBatch,
                        .slot_count = static_cast<std::uint32_t>(batch.slots.size()),
@@ -107,12 +112,13 @@ bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
     return false;
   }
   WorkerCheckpoints& checkpoints = checkpoints_.of(stream);
-  const bool is_due = checkpoints.due(pipeline.index(), bytes, is_first_of_epoch);
-  if (has_new_drops() || is_due) {
-    if (!wait_for_checkpoint_slot(stream)) {
-      return false;
-    }
-    checkpoints.store(pipeline.checkpoint());
+  const CheckpointDue due = checkpoints.due(made);
+  const bool is_needed = has_new_drops() || due == CheckpointDue::kYes;
+  if (is_needed && !wait_for_checkpoint_slot(stream)) {
+    return false;
+  }
+  if (is_needed || (due == CheckpointDue::kIfRoom && units_before_slot(stream) == 0)) {
+    checkpoints.store(pipeline);
   }
   std::memcpy(space->data(), &head, sizeof(head));
   std::size_t offset = sizeof(head);
@@ -129,7 +135,7 @@ bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
     sent_.taken(channel_.samples().units_released());
   }
   sent_.add(channel_.samples().units_committed(), stream, head.index);
-  channel_.samples().commit(size, bytes);
+  channel_.samples().commit(size, made.bytes);
   return true;
 }
 
@@ -145,7 +151,7 @@ bool BatchSender::send_epoch_end(std::size_t stream, const PositionedDataset& pi
     if (!wait_for_checkpoint_slot(stream)) {
       return false;
     }
-    checkpoints_.of(stream).store(pipeline.checkpoint());
+    checkpoints_.of(stream).store(pipeline);
   }
   std::memcpy(space->data(), &head, sizeof(head));
   channel_.samples().commit();

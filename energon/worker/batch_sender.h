@@ -4,7 +4,8 @@
 // taken in the checkpoint ring of the stream, as the newest checkpoint that is not later
 // (WorkerGroup::positions). So a checkpoint is stored before the batch that it includes can be
 // seen, and is overwritten only when the parent has taken all batches before the next one. A worker
-// that is due to store a checkpoint and finds its ring full of needed ones waits for the parent.
+// that is due to store a checkpoint and finds its ring full of needed ones waits for the parent,
+// unless the checkpoint only shortens a replay (CheckpointDue::kIfRoom).
 
 #pragma once
 
@@ -16,6 +17,7 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/process/wait.h"
 #include "energon/process/worker_channel.h"
+#include "energon/worker/checkpoint_interval.h"
 #include "energon/worker/loader_monitor.h"
 #include "energon/worker/sent_batches.h"
 #include "energon/worker/slot_allocator.h"
@@ -34,9 +36,9 @@ class BatchSender {
       : channel_(channel), checkpoints_(checkpoints), monitor_(monitor), wait_(wait) {}
 
   /// Sends `batch`, the last one that `pipeline` made for stream `stream` of the rank. Stores a
-  /// checkpoint first, if one is due.
+  /// checkpoint first, if one is due. `made` tells about the batch what the pipeline does not know.
   bool send_batch(PackedSample batch, std::size_t stream, const PositionedDataset& pipeline,
-                  bool is_first_of_epoch);
+                  MadeBatch made);
 
   /// Says that `stream` is at the end of its epoch.
   bool send_epoch_end(std::size_t stream, const PositionedDataset& pipeline);
@@ -49,6 +51,7 @@ class BatchSender {
 
  private:
   std::optional<std::span<std::byte>> begin(std::size_t size);
+  std::uint64_t units_before_slot(std::size_t stream);
   bool wait_for_checkpoint_slot(std::size_t stream);
   bool has_new_drops();
 

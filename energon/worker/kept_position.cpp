@@ -1,11 +1,17 @@
 #include "energon/worker/kept_position.h"
 
+#include <chrono>
+
 namespace energon {
 
-void KeptPosition::keep(const SavableDatasetCheckpoint& checkpoint) {
+using Clock = std::chrono::steady_clock;
+
+void KeptPosition::keep(const PositionedDataset& stream) {
+  const Clock::time_point begin = Clock::now();
+  const SavableDatasetCheckpoint checkpoint = stream.checkpoint();
   kept_.clear();
   encode_checkpoint(kept_, checkpoint);
-  interval_.stored(checkpoint.index, kept_.bytes().size());
+  interval_.stored(checkpoint.index, kept_.bytes().size(), Clock::now() - begin);
 }
 
 SavableDatasetCheckpoint KeptPosition::after(std::int64_t delivered) const {

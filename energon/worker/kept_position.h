@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/state/byte_codec.h"
 #include "energon/worker/checkpoint_interval.h"
 
@@ -22,12 +23,11 @@ class KeptPosition {
   KeptPosition(SavableDatasetCheckpoint start, std::optional<std::int64_t> every_batches)
       : start_(std::move(start)), interval_(every_batches) {}
 
-  /// See CheckpointInterval::due().
-  bool due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch) {
-    return interval_.due(index, bytes, is_first_of_epoch);
-  }
+  /// See CheckpointInterval::due(). There is always room.
+  bool due(const MadeBatch& batch) { return interval_.due(batch) != CheckpointDue::kNo; }
 
-  void keep(const SavableDatasetCheckpoint& checkpoint);
+  /// Keeps the position of `stream`.
+  void keep(const PositionedDataset& stream);
 
   /// The position of the stream after `delivered` batches: the last stored position and the number
   /// of batches after it.

@@ -30,6 +30,9 @@ class LoaderMonitor final : public PipelineMonitor {
     on_many_reports_ = std::move(on_many_reports);
   }
 
+  /// Sets a function that note_replayed() calls.
+  void set_on_replayed(std::function<void()> on_replayed) { on_replayed_ = std::move(on_replayed); }
+
   /// Sets the check that begin_work() looks at before each call of a function. It must outlive the
   /// monitor.
   void set_check(WaitCheck& check) { check_ = &check; }
@@ -38,6 +41,11 @@ class LoaderMonitor final : public PipelineMonitor {
   void report(const FailureReport& report) override;
   void begin_work(const StageCounters& stage, std::span<const Sample> samples) override;
   void end_work() override { work_.end(); }
+  void note_replayed() override {
+    if (on_replayed_) {
+      on_replayed_();
+    }
+  }
   bool is_interrupted() const override { return check_ != nullptr && check_->has_ended_wait(); }
 
   StatisticsBlock& block() { return block_; }
@@ -49,6 +57,7 @@ class LoaderMonitor final : public PipelineMonitor {
   WorkNoteWriter work_;
   std::map<std::string, StageCounters*, std::less<>> stages_;  // by full name
   std::function<void()> on_many_reports_;
+  std::function<void()> on_replayed_;
   WaitCheck* check_ = nullptr;
   std::vector<FailureReport> reports_;
 };

@@ -41,7 +41,9 @@ struct LoaderOptions {
   /// Number of batches after which a worker stores its state. A save returns the newest stored
   /// state and the number of batches to skip. 0: only after the first batch of each epoch. Absent:
   /// after each batch of 64 KiB or more, after up to 32 smaller ones, or less often if the state is
-  /// large, so that storing it costs about an eighth of the bytes moved.
+  /// large, so that storing it costs about an eighth of the bytes moved. Where skipping batches
+  /// means to make them again (filters, packing, groups), also after 100 ms of work, but so that
+  /// storing takes at most a twentieth of the time. Always after batches were skipped at the start.
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 
   /// Number of states that each worker keeps per logical shard, at least 2 and, if that is set,
@@ -54,8 +56,9 @@ struct LoaderOptions {
   /// sample, usually 4 to 6. Only used bytes take memory.
   std::uint64_t checkpoint_slot_bytes = std::uint64_t{64} << 20;
 
-  /// A wait for a worker that makes no progress for this long ends with Error (kTimeout). The
-  /// largest value means no limit.
+  /// A wait for a worker that makes no progress for this long ends with Error (kTimeout). Progress
+  /// is a batch, a call of a function that begins, or bytes read from a file. The largest value
+  /// means no limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 
   /// Maximum shared memory for the batches of one worker: those in flight and those that the

@@ -117,6 +117,7 @@ Config to_json(const WorkerStatistics& worker) {
           {"cpu_wait_seconds", seconds(worker.cpu_wait)},
           {"helper_cpu_seconds", seconds(worker.helper_cpu)},
           {"queue_depth", worker.queue_depth},
+          {"deaths", worker.deaths},
           {"stages", std::move(stages)}};
 }
 
@@ -215,6 +216,7 @@ void add_run(WorkerStatistics& sum, const WorkerStatistics& run) {
   sum.cpu_wait += run.cpu_wait;
   sum.helper_cpu += run.helper_cpu;
   sum.queue_depth = run.queue_depth;
+  sum.deaths += run.deaths;
   for (std::size_t i = 0; i < run.stages.size(); ++i) {
     const StageStatistics& stage = run.stages[i];
     // Mostly at the same place: each run makes the same pipeline.

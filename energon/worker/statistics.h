@@ -40,6 +40,9 @@ struct WorkerStatistics {
   std::chrono::nanoseconds cpu_wait{0};
   std::chrono::nanoseconds helper_cpu{0};  ///< CPU time of the thread that helps it read
   std::int64_t queue_depth = 0;            ///< batches currently finished but not taken
+  /// Processes with this number that had died when the loader ended or replaced them. Those that
+  /// died after all of their epoch was delivered are noticed only here.
+  std::uint64_t deaths = 0;
   std::vector<StageStatistics> stages = {};
 };
 

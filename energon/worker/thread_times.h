@@ -17,6 +17,10 @@ namespace energon {
 /// calls are assumed to have the share of the last measured call. The time spent waiting for a core
 /// is measured at most once in ten milliseconds.
 class CpuShare {
+ public:
+  /// Busy time of the last call.
+  std::chrono::nanoseconds last_call() const { return last_call_; }
+
  private:
   friend class BusyTime;
   bool is_due(std::chrono::steady_clock::time_point now) const;

@@ -93,6 +93,10 @@ std::optional<NotedWork> read_note(const WorkNote& note) {
   return work;
 }
 
+std::uint64_t works_begun(const WorkNote& note) {
+  return note.sequence.load(std::memory_order_relaxed);  // nothing is ordered by it
+}
+
 std::string describe(const NotedWork& work) {
   std::string text = fmt::format("in stage '{}'", work.stage_name);
   if (work.keys.empty()) {

@@ -51,6 +51,9 @@ struct NotedWork {
 /// Returns nullopt if no function is running, or if the note is being changed.
 std::optional<NotedWork> read_note(const WorkNote& note);
 
+/// A number that changes with each call of a function that begins.
+std::uint64_t works_begun(const WorkNote& note);
+
 /// "in stage 'encode_sample' on sample '000012', number 12 of shard-001.tar", for a message.
 std::string describe(const NotedWork& work);
 

@@ -6,12 +6,19 @@
 
 namespace energon {
 
-void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint) {
+using Clock = std::chrono::steady_clock;
+
+void WorkerCheckpoints::store(const PositionedDataset& stream) {
+  const Clock::time_point begin = Clock::now();
+  store(stream.checkpoint(), begin);
+}
+
+void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint, Clock::time_point begin) {
   writer_.clear();
   encode_checkpoint(writer_, checkpoint);
   const auto index = static_cast<std::uint64_t>(checkpoint.index);
   ring_.write(index, as_bytes(writer_.bytes()));
-  interval_.stored(checkpoint.index, writer_.bytes().size());
+  interval_.stored(checkpoint.index, writer_.bytes().size(), Clock::now() - begin);
   const MutexLock lock(mutex_);
   indexes_.push_back(index);
   if (indexes_.size() > slots_) {

@@ -3,11 +3,13 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <optional>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/process/checkpoint_ring.h"
 #include "energon/state/byte_codec.h"
 #include "energon/worker/checkpoint_interval.h"
@@ -26,16 +28,18 @@ class WorkerCheckpoints {
       : ring_(ring), slots_(slots), interval_(every_batches) {}
 
   /// See CheckpointInterval::due().
-  bool due(std::int64_t index, std::uint64_t bytes, bool is_first_of_epoch) {
-    return interval_.due(index, bytes, is_first_of_epoch);
-  }
+  CheckpointDue due(const MadeBatch& batch) { return interval_.due(batch); }
 
   /// The index of the checkpoint that will be the oldest once another one is stored; nullopt while
   /// there is room for one more. Called by the worker's main thread.
   std::optional<std::uint64_t> oldest_after_store() const;
 
-  /// Stores `checkpoint` in the ring, over the oldest one.
-  void store(const SavableDatasetCheckpoint& checkpoint);
+  /// Stores `checkpoint` in the ring, over the oldest one. `begin` is when the worker began to make
+  /// it.
+  void store(const SavableDatasetCheckpoint& checkpoint,
+             std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now());
+  /// Stores the position of `stream`.
+  void store(const PositionedDataset& stream);
 
   /// The index of the newest stored checkpoint that is at most `delivered`; nullopt if there is
   /// none.

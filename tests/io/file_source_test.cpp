@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 
 #include <catch2/catch.hpp>
@@ -94,4 +95,19 @@ TEST_CASE("a file is replaced as a whole and leaves no temporary file", "[io][fi
   energon::write_file_atomically(path, energon::as_bytes("new content"));
   CHECK(energon::read_file(path) == "new content");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("bytes that are read are counted where another process can see them",
+          "[io][file_source]") {
+  const TempDir folder;
+  const std::size_t size = (std::size_t{20} << 20) + 3;  // more than is read at once
+  const FileSource source(folder.write("a", std::string(size, 'x')));
+  static std::atomic<std::uint64_t> counter{0};  // valid until the process ends
+  energon::count_reads_in(counter);
+  std::string out(size, ' ');
+  source.read_at(0, std::as_writable_bytes(std::span(out)));
+  CHECK(counter == size);
+  CHECK(out == std::string(size, 'x'));
+  source.read_at(7, std::as_writable_bytes(std::span(out)).first(2));
+  CHECK(counter == size + 2);
 }

@@ -42,6 +42,7 @@ class Batch final : public Dataset {
   std::int64_t skip(std::int64_t count) override {
     return skip_batches(count, options_.batch_size);
   }
+  bool skip_makes_items() const override { return inner_->skip_makes_items(); }
   std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override;
   Sample restore_sample(const RestoreKey& key) override;
   void check_key(const RestoreKey& key) const override;

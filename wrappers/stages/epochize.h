@@ -26,6 +26,7 @@ class Epochize final : public Dataset {
   void next_epoch() override { offset_ = 0; }
   std::optional<std::int64_t> size() const override;
   std::int64_t skip(std::int64_t count) override;
+  bool skip_makes_items() const override { return inner_->skip_makes_items(); }
   Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
   void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
   State save_state() const override;

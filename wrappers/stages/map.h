@@ -42,6 +42,7 @@ class Map final : public Dataset {
   /// Includes samples that a policy will leave out, because their number is not known in advance.
   std::optional<std::int64_t> size() const override { return inner_->size(); }
   std::int64_t skip(std::int64_t count) override;
+  bool skip_makes_items() const override { return inner_->skip_makes_items(); }
   std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override;
   Sample restore_sample(const RestoreKey& key) override;
   void check_key(const RestoreKey& key) const override;

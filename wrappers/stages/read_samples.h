@@ -44,6 +44,7 @@ class ReadSamples final : public Dataset {
   void next_epoch() override { order_->next_epoch(); }
   std::optional<std::int64_t> size() const override { return order_->size(); }
   std::int64_t skip(std::int64_t count) override { return order_->skip(count); }
+  bool skip_makes_items() const override { return false; }
   Sample restore_sample(const RestoreKey& key) override;
   /// Throws Error (kInvalidArgument) unless `key` names a sample of this logical shard, as far as
   /// the order reports its ranges.

@@ -25,6 +25,7 @@ class Transparent : public Dataset {
   void next_epoch() override { inner_->next_epoch(); }
   std::optional<std::int64_t> size() const override { return inner_->size(); }
   std::int64_t skip(std::int64_t count) override { return inner_->skip(count); }
+  bool skip_makes_items() const override { return inner_->skip_makes_items(); }
   std::int64_t skip_batches(std::int64_t count, std::int64_t batch_size) override {
     return inner_->skip_batches(count, batch_size);
   }

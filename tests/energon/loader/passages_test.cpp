@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/loader/basic_data_loader.h"
 #include "energon/loader/savable_data_loader.h"
 #include "tests/energon/loader/loader_fixture.h"
 
@@ -70,5 +71,54 @@ TEST_CASE("passages of a logical shard overlap by less than its shuffle buffer, 
   }
   if (buffer <= 7) {
     CHECK(largest == buffer - 1);
+  }
+}
+
+TEST_CASE("batches left and batches of an epoch make no pipelines after the first call",
+          "[loader][sizes][fork]") {
+  int made = 0;
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7, .repeat = false});
+  const energon::PipelineFactory pipeline = [&](const energon::PipelineContext& context) {
+    ++made;
+    return fixture.pipeline()(context);
+  };
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const energon::LoaderOptions options{
+        .worker_config = {.num_workers = workers, .logical_shards = 6}};
+    const auto left_in = [&](SavableDataLoader& loader) {
+      std::int64_t left = 0;
+      const auto copy = fixture.loader(0, {.worker_config = {.logical_shards = 6}});
+      copy->restore_state_rank(loader.save_state_rank());
+      while (copy->next()) {
+        ++left;
+      }
+      return left;
+    };
+    SavableDataLoader loader(pipeline, options);
+    const std::int64_t size = loader.size().value();
+    for (int step = 0; step < 80; ++step) {
+      CAPTURE(step);
+      loader.batches_left();
+      const int before = made;
+      REQUIRE(loader.batches_left() == left_in(loader));
+      CHECK(loader.size() == size);
+      CHECK(made == before);
+      if (step == 17 || step == 50) {
+        const auto state = loader.save_state_rank();
+        loader.stop();
+        loader.restore_state_rank(state);
+      } else {
+        loader.next();
+      }
+      if (step == 25) {
+        loader.stop();
+      }
+    }
+    const energon::BasicDataLoader basic(pipeline, options);
+    CHECK(basic.size() == size);
+    const int before = made;
+    CHECK(basic.size() == size);
+    CHECK(made == before);
   }
 }

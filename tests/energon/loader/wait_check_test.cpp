@@ -23,6 +23,7 @@
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
+#include "tests/support/child_runner.h"
 
 namespace {
 
@@ -334,4 +335,30 @@ TEST_CASE_METHOD(ProcessFixture, "signals alone end no wait", "[loader][wait_che
   ::sigaction(SIGALRM, &before, nullptr);
   CHECK(signals > 50);
   CHECK(calls >= 2);
+}
+
+TEST_CASE("time in which the process itself was stopped ends no wait", "[loader][wait_check][fork]") {
+  const auto child = energon::testing::run_in_child([] {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) {
+      return 2;
+    }
+    const pid_t waiting = ::getpid();
+    const pid_t other = energon::testing::start_child([&] {
+      std::this_thread::sleep_for(milliseconds(300));
+      ::kill(waiting, SIGSTOP);
+      std::this_thread::sleep_for(milliseconds(3000));
+      ::kill(waiting, SIGCONT);
+      std::this_thread::sleep_for(milliseconds(300));
+      return ::write(ends[1], "x", 1) == 1 ? 0 : 1;
+    });
+    energon::WaitCheck check(nullptr);
+    std::array<energon::Waitable, 1> waitables{{{ends[0]}}};
+    const bool has_come =
+        wait_any(waitables, energon::deadline_after(milliseconds(2000)), &check);
+    energon::testing::await_child(other, std::chrono::seconds(20));
+    return has_come ? 0 : 1;
+  });
+  CHECK(child.exited);
+  CHECK(child.exit_code == 0);
 }

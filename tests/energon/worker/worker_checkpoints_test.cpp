@@ -1,5 +1,6 @@
 // When a worker stores a checkpoint, and which ones it keeps.
 
+#include <chrono>
 #include <cstdint>
 
 #include <catch2/catch.hpp>
@@ -9,22 +10,45 @@
 #include "energon/worker/sent_batches.h"
 #include "tests/energon/loader/loader_fixture.h"
 
+using energon::CheckpointDue;
 using energon::CheckpointInterval;
 using energon::LoaderOptions;
+using energon::MadeBatch;
 using energon::SentBatches;
 using energon::testing::LoaderFixture;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
 
 namespace {
 
 /// Batches from one checkpoint to the next, with batches and states of these sizes.
 std::int64_t distance(std::uint64_t batch_bytes, std::uint64_t state_bytes) {
   CheckpointInterval interval(std::nullopt);
-  interval.stored(100, state_bytes);
+  interval.stored(100, state_bytes, milliseconds(0));
   std::int64_t index = 101;
-  while (!interval.due(index, batch_bytes, false)) {
+  while (interval.due({.index = index, .bytes = batch_bytes}) == CheckpointDue::kNo) {
     ++index;
   }
   return index - 100;
+}
+
+struct Times {
+  std::chrono::nanoseconds batch;  // that a replay of one batch takes
+  std::chrono::nanoseconds store;  // that storing the last checkpoint took
+};
+
+/// Batches of a few bytes from one checkpoint to the next, with a state so large that its bytes
+/// alone would not be worth one.
+std::int64_t distance_in_time(const Times& times) {
+  CheckpointInterval interval(std::nullopt);
+  interval.stored(100, std::uint64_t{1} << 30, times.store);
+  std::int64_t index = 101;
+  CheckpointDue due = CheckpointDue::kNo;
+  while (index < 10'000 && due == CheckpointDue::kNo) {
+    due = interval.due({.index = index++, .bytes = 300, .replay_time = times.batch});
+  }
+  CHECK(due != CheckpointDue::kYes);
+  return due == CheckpointDue::kNo ? -1 : index - 101;
 }
 
 }  // namespace
@@ -38,6 +62,38 @@ TEST_CASE("a checkpoint follows 64 KiB of batches or 32, and eight times its own
   CHECK(distance(300, 500) == 32);
   CHECK(distance(300, 3000) == 80);
   CHECK(distance(1 << 20, 1 << 20) == 8);
+}
+
+TEST_CASE("a checkpoint follows 100 ms of work that a replay repeats, and 20 times what storing took",
+          "[loader][checkpoints]") {
+  CHECK(distance_in_time({.batch = milliseconds(20), .store = microseconds(10)}) == 5);
+  CHECK(distance_in_time({.batch = milliseconds(300), .store = microseconds(10)}) == 1);
+  CHECK(distance_in_time({.batch = milliseconds(20), .store = milliseconds(5)}) == 5);
+  CHECK(distance_in_time({.batch = milliseconds(20), .store = milliseconds(50)}) == 50);
+  CHECK(distance_in_time({.batch = milliseconds(0), .store = milliseconds(0)}) == -1);
+}
+
+TEST_CASE("a number of batches that the user sets between checkpoints is kept, whatever they cost",
+          "[loader][checkpoints]") {
+  CheckpointInterval interval(3);
+  interval.stored(0, 100, microseconds(1));
+  const auto due = [&](std::int64_t index) {
+    return interval.due({.index = index, .bytes = 1 << 20, .replay_time = milliseconds(900)});
+  };
+  CHECK(due(1) == CheckpointDue::kNo);
+  CHECK(due(2) == CheckpointDue::kNo);
+  CHECK(due(3) == CheckpointDue::kYes);
+}
+
+TEST_CASE("time since a checkpoint counts from that checkpoint", "[loader][checkpoints]") {
+  CheckpointInterval interval(std::nullopt);
+  interval.stored(0, 1 << 30, microseconds(1));
+  const MadeBatch batch{.index = 1, .bytes = 300, .replay_time = milliseconds(60)};
+  CHECK(interval.due(batch) == CheckpointDue::kNo);
+  CHECK(interval.due(batch) == CheckpointDue::kIfRoom);
+  CHECK(interval.due(batch) == CheckpointDue::kIfRoom);  // there was no room
+  interval.stored(3, 1 << 30, microseconds(1));
+  CHECK(interval.due(batch) == CheckpointDue::kNo);
 }
 
 TEST_CASE("a worker knows how many units the trainer must take for a number of batches",
