@@ -260,6 +260,9 @@ void LiveWorker::end(Deadline deadline) {
   } catch (const Error&) {
     // The worker is gone or unkillable; the fork server reaps it whenever it ends.
   }
+  if (ended()) {
+    channel_->set_worker_ended();
+  }
 }
 
 }  // namespace energon
