@@ -221,7 +221,7 @@ TEST_CASE("a return of an earlier publication of a slot is noticed, as the slot 
 
 TEST_CASE("as many slots as can be lent are an error of their own, whatever the limit",
           "[process][arena]") {
-  Arena arena(limits(1024 * kMiB, kMiB));
+  Arena arena(limits(4096 * kMiB, kMiB));
   std::vector<SlotReference> out;
   for (std::uint64_t i = 0; i < energon::kMaxSlotsHeld; ++i) {
     out.push_back(arena.worker->acquire(100, Arena::now()).publish());
