@@ -121,6 +121,14 @@ void check_size(const FileSource& file, std::uint64_t limit_bytes) {
   }
 }
 
+SharedBytes read_whole(const FileSource& file) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  auto memory = std::make_shared_for_overwrite<std::uint64_t[]>((file.size() + kWord - 1) / kWord);
+  const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(memory.get()), file.size());
+  file.read_at(0, bytes);
+  return {.view = bytes, .owner = std::move(memory)};
+}
+
 std::string read_file(const std::string& path, std::uint64_t limit_bytes) {
   const FileSource source(path);
   check_size(source, limit_bytes);

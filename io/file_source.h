@@ -2,8 +2,8 @@
 //
 // Reads are exact. A read past the end of the file throws an Error that says where the file ends;
 // it never returns a short result, because a shard that shrank must not look like one that ended.
-// User files are never memory-mapped: reading a truncated mapping raises SIGBUS. For our own files
-// there is io/file_content.h.
+// No file is memory-mapped, not even an index of ours: anybody may truncate a file in place, and
+// then reading its mapping raises SIGBUS, which ends the process.
 
 #pragma once
 
@@ -69,6 +69,10 @@ void count_reads_in(std::atomic<std::uint64_t>& counter);
 
 /// Throws Error (kInvalidArgument) if `file` has more than `limit_bytes`.
 void check_size(const FileSource& file, std::uint64_t limit_bytes);
+
+/// Reads all of `file` into memory that is aligned for integers of 8 bytes. Throws Error as
+/// FileSource::read_at().
+SharedBytes read_whole(const FileSource& file);
 
 /// Reads a whole small file, such as a configuration. Throws as FileSource, and kInvalidArgument if
 /// the file is larger than `limit_bytes`.

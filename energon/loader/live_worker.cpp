@@ -289,6 +289,9 @@ void LiveWorker::end(Deadline deadline) {
   } catch (const Error&) {
     // The worker is gone or unkillable; the fork server reaps it whenever it ends.
   }
+  if (ended()) {
+    channel_->set_worker_ended();
+  }
   around_.fork_server.forget(process_);
 }
 

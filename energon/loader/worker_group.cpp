@@ -31,6 +31,13 @@ WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& opt
                    {.hooks = options.fork_hooks, .stop_grace = kStopGrace}),
       earlier_(static_cast<std::size_t>(options.worker_config.num_workers)) {}
 
+// Before their memory is left, which batches may outlive.
+WorkerGroup::~WorkerGroup() {
+  if (owner_.is_current()) {
+    end_workers();
+  }
+}
+
 // Starts worker `id` with the streams that it serves: id, id + workers, …
 LiveWorker WorkerGroup::started_worker(int id, std::int64_t epoch, const AddressSpace& space) {
   const int workers = options_.worker_config.num_workers;
@@ -70,11 +77,7 @@ void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, s
   }
 }
 
-void WorkerGroup::stop() {
-  owner_.check("a loader");  // or a copy of it in a forked child would end the parent's workers
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    earlier_[i].deaths += workers_[i].ended() ? 1 : 0;
-  }
+void WorkerGroup::end_workers() {
   for (LiveWorker& worker : workers_) {
     worker.close();
   }
@@ -82,6 +85,14 @@ void WorkerGroup::stop() {
   for (LiveWorker& worker : workers_) {
     worker.end(deadline);
   }
+}
+
+void WorkerGroup::stop() {
+  owner_.check("a loader");  // or a copy of it in a forked child would end the parent's workers
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    earlier_[i].deaths += workers_[i].ended() ? 1 : 0;
+  }
+  end_workers();
   earlier_ = statistics();
   for (WorkerStatistics& worker : earlier_) {
     worker.queue_depth = 0;

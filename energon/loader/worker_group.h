@@ -38,6 +38,7 @@ class WorkerGroup {
   /// call may be repeated. Both must outlive the group.
   WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures,
               WaitCheck& check);
+  ~WorkerGroup();
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
@@ -89,6 +90,7 @@ class WorkerGroup {
 
  private:
   void check_alive();
+  void end_workers();
   LiveWorker& worker_of(std::size_t stream) { return workers_[stream % workers_.size()]; }
   const LiveWorker& worker_of(std::size_t stream) const {
     return workers_[stream % workers_.size()];

@@ -7,13 +7,13 @@
 #include <fstream>
 #include <limits>
 
+#include "energon/process/shared_memory.h"
+
 namespace energon {
 namespace {
 
 // Half of what 48-bit addresses leave to a process; the rest is for everything else.
 constexpr std::uint64_t kAddressable = std::uint64_t{1} << 46;
-
-std::uint64_t page_bytes() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
 std::uint64_t mapped_bytes() {
   std::uint64_t pages = 0;

@@ -79,7 +79,8 @@ ArenaWriter::ArenaWriter(SharedRange range, std::unique_ptr<RingReader> returned
 
 ArenaSlot ArenaWriter::acquire(std::uint64_t size_bytes, const Wait& wait) {
   ENERGON_FAIL_POINT("arena.acquire");
-  if (align_up(std::min(size_bytes, kMaxArenaLimitBytes + 1), kPageBytes) > options_.limit_bytes) {
+  if (align_up(std::min(size_bytes, kMaxArenaLimitBytes + 1), page_bytes()) >
+      options_.limit_bytes) {
     refuse(size_bytes, "it alone is larger than the limit");
   }
   Deadline starved_at = kNever;
@@ -141,7 +142,7 @@ std::optional<std::uint32_t> ArenaWriter::take_slot(SizeClass& size_class) {
 }
 
 bool ArenaWriter::charge(std::uint32_t slot, std::uint64_t size_bytes) {
-  const std::uint64_t wanted = align_up(std::max<std::uint64_t>(size_bytes, 1), kPageBytes);
+  const std::uint64_t wanted = align_up(std::max<std::uint64_t>(size_bytes, 1), page_bytes());
   Slot& taken = slots_[slot];
   if (wanted <= taken.touched_bytes) {
     return true;

@@ -11,10 +11,11 @@
 namespace energon {
 namespace {
 
-constexpr std::size_t kMinShift = 12;  // one page
+// The smallest slot is one page.
+std::size_t min_shift() { return static_cast<std::size_t>(std::countr_zero(page_bytes())); }
 
 std::uint64_t slot_bytes_of(std::size_t size_class) {
-  return std::uint64_t{1} << (size_class + kMinShift);
+  return std::uint64_t{1} << (size_class + min_shift());
 }
 
 std::size_t class_count(std::uint64_t limit_bytes) { return size_class_of(limit_bytes) + 1; }
@@ -25,10 +26,10 @@ std::uint64_t most_slots(std::uint64_t limit_bytes, std::size_t size_class) {
 }
 
 void check_arena_limit(std::uint64_t limit_bytes) {
-  if (limit_bytes < kPageBytes || limit_bytes > kMaxArenaLimitBytes) {
+  if (limit_bytes < page_bytes() || limit_bytes > kMaxArenaLimitBytes) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("arena_limit_bytes is {} bytes, must be from {} to {}", limit_bytes,
-                            kPageBytes, kMaxArenaLimitBytes));
+                            page_bytes(), kMaxArenaLimitBytes));
   }
 }
 
@@ -37,7 +38,7 @@ void check_arena_limit(std::uint64_t limit_bytes) {
 std::size_t size_class_of(std::uint64_t size_bytes) {
   const auto shift =
       static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(size_bytes, 1) - 1));
-  return std::max(shift, kMinShift) - kMinShift;
+  return std::max(shift, min_shift()) - min_shift();
 }
 
 // Without a reserve each size gets all slots that can be needed. With one, it gets one slot and an
@@ -73,7 +74,7 @@ std::uint64_t arena_footprint(std::uint64_t limit_bytes, std::uint64_t reserve_b
 
 std::uint64_t least_arena_footprint(std::uint64_t limit_bytes) {
   check_arena_limit(limit_bytes);
-  return ((std::uint64_t{1} << class_count(limit_bytes)) - 1) << kMinShift;
+  return ((std::uint64_t{1} << class_count(limit_bytes)) - 1) << min_shift();
 }
 
 }  // namespace energon

@@ -33,7 +33,7 @@ constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 constexpr std::uint32_t kRoundsBesideWriter = 16;
 
 std::uint64_t slot_stride(const CheckpointRingOptions& options) {
-  return align_up(sizeof(CheckpointSlot) + align_up(options.slot_bytes, kWord), kPageBytes);
+  return align_up(sizeof(CheckpointSlot) + align_up(options.slot_bytes, kWord), page_bytes());
 }
 
 CheckpointSlot& slot_at(const SharedRange& range, const CheckpointRingOptions& options,

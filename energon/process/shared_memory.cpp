@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <boost/interprocess/exceptions.hpp>
 #include <boost/interprocess/mapped_region.hpp>
@@ -22,7 +24,6 @@ namespace energon {
 namespace {
 
 namespace bi = boost::interprocess;
-using Region = std::unique_ptr<bi::mapped_region>;
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 47;
@@ -37,12 +38,12 @@ class MappableFd {
   bi::mapping_handle_t handle_;
 };
 
-Region map_memfd(int fd, std::uint64_t size_bytes) {
+bi::mapped_region map_memfd(int fd, std::uint64_t size_bytes) {
   try {
-    auto region = std::make_unique<bi::mapped_region>(MappableFd(fd), bi::read_write, 0,
-                                                      static_cast<std::size_t>(size_bytes));
+    bi::mapped_region region(MappableFd(fd), bi::read_write, 0,
+                             static_cast<std::size_t>(size_bytes));
     // Of this mapping only, so each process says it. If it is refused, dumps are large, no more.
-    ::madvise(region->get_address(), region->get_size(), MADV_DONTDUMP);
+    ::madvise(region.get_address(), region.get_size(), MADV_DONTDUMP);
     return region;
   } catch (const bi::interprocess_exception& error) {
     throw os_error(fmt::format("cannot map {} bytes of shared memory", size_bytes),
@@ -56,7 +57,7 @@ std::uint64_t checked_size(std::uint64_t size_bytes) {
         ErrorCode::kInvalidArgument,
         fmt::format("shared memory of {} bytes: must be between 1 and {}", size_bytes, kMaxBytes));
   }
-  return align_up(size_bytes, kPageBytes);
+  return align_up(size_bytes, page_bytes());
 }
 
 /// ftruncate() beyond the limit would be a SIGXFSZ, not an error.
@@ -82,16 +83,62 @@ SharedMemory* first_listed ENERGON_GUARDED_BY(list_mutex) = nullptr;
 void lock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.lock(); }
 void unlock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.unlock(); }
 
+// Kept ranges that are no further apart than this stay one mapping, together with the gap. The
+// system limits the number of mappings (vm.max_map_count), and address space is cheaper.
+constexpr std::uint64_t kSmallGap = std::uint64_t{16} << 20;
+
+/// [begin, end) of the memory, in whole pages, and how many kept ranges need it.
+struct Piece {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t users = 0;
+};
+
+Piece pages_of(const ByteRange& range, std::uint64_t memory_bytes) {
+  const std::uint64_t page = page_bytes();
+  const std::uint64_t end = std::min(align_up(range.end(), page), memory_bytes);
+  return {.begin = range.offset / page * page, .end = end, .users = 1};
+}
+
 }  // namespace
 
-SharedMemory::SharedMemory(UniqueFd memfd, Region region)
+/// What of the memory is mapped: all of it by Boost, or pieces after keep_only().
+struct SharedMemory::Mapping {
+  explicit Mapping(bi::mapped_region region) : all(std::move(region)) {}
+  ~Mapping() {
+    if (is_whole) {
+      all.~mapped_region();
+    }
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  // A mapped_region cannot give up parts of itself. So its destructor is not run any more once
+  // there are pieces.
+  union {
+    bi::mapped_region all;
+  };
+  bool is_whole = true;
+  bool punches = false;       // when a piece or a part of one is given up
+  std::vector<Piece> pieces;  // by their place
+};
+
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+SharedMemory::SharedMemory(UniqueFd memfd, std::unique_ptr<Mapping> mapping)
     : memfd_(std::move(memfd)),
-      region_(std::move(region)),
-      data_(static_cast<std::byte*>(region_->get_address())),
-      size_(region_->get_size()) {}
+      mapping_(std::move(mapping)),
+      data_(static_cast<std::byte*>(mapping_->all.get_address())),
+      size_(mapping_->all.get_size()) {}
 
 SharedMemory::~SharedMemory() {
   const MutexLock lock(list_mutex);
+  for (const Piece& piece : mapping_->pieces) {
+    ::munmap(data_ + piece.begin, piece.end - piece.begin);
+  }
   if (link_ != nullptr) {
     *link_ = next_;
     if (next_ != nullptr) {
@@ -118,11 +165,19 @@ void SharedMemory::list_for_children() {
 void SharedMemory::abandon_inherited() {
   const MutexLock lock(list_mutex);
   for (SharedMemory* memory = first_listed; memory != nullptr; memory = memory->next_) {
-    // Over the mapping, not instead of it: its owner will unmap these addresses. If it is refused,
-    // the pages stay, no more.
-    [[maybe_unused]] void* const mapped =
-        ::mmap(memory->data_, memory->size_, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    const auto give_up = [memory](std::uint64_t begin, std::uint64_t end) {
+      // Over the mapping, not instead of it: its owner will unmap these addresses. If it is
+      // refused, the pages stay, no more.
+      [[maybe_unused]] void* const mapped =
+          ::mmap(memory->data_ + begin, end - begin, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    };
+    if (memory->mapping_->is_whole) {
+      give_up(0, memory->size_);
+    }
+    for (const Piece& piece : memory->mapping_->pieces) {
+      give_up(piece.begin, piece.end);
+    }
   }
 }
 
@@ -145,8 +200,8 @@ std::shared_ptr<SharedMemory> SharedMemory::create(std::uint64_t size_bytes) {
   if (::fcntl(memfd.get(), F_ADD_SEALS, kSeals) != 0) {
     throw os_error("cannot seal shared memory", errno);
   }
-  Region region = map_memfd(memfd.get(), size);
-  return std::shared_ptr<SharedMemory>(new SharedMemory(std::move(memfd), std::move(region)));
+  auto mapping = std::make_unique<Mapping>(map_memfd(memfd.get(), size));
+  return std::shared_ptr<SharedMemory>(new SharedMemory(std::move(memfd), std::move(mapping)));
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::attach(UniqueFd memfd) {
@@ -159,8 +214,9 @@ std::shared_ptr<SharedMemory> SharedMemory::attach(UniqueFd memfd) {
   if (::fstat(memfd.get(), &status) != 0) {
     throw os_error("cannot stat shared memory", errno);
   }
-  Region region = map_memfd(memfd.get(), checked_size(static_cast<std::uint64_t>(status.st_size)));
-  return std::shared_ptr<SharedMemory>(new SharedMemory(std::move(memfd), std::move(region)));
+  const std::uint64_t size = checked_size(static_cast<std::uint64_t>(status.st_size));
+  auto mapping = std::make_unique<Mapping>(map_memfd(memfd.get(), size));
+  return std::shared_ptr<SharedMemory>(new SharedMemory(std::move(memfd), std::move(mapping)));
 }
 
 bool SharedMemory::punch(std::uint64_t offset, std::uint64_t size) {
@@ -168,10 +224,67 @@ bool SharedMemory::punch(std::uint64_t offset, std::uint64_t size) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("cannot punch [{}, +{}) of {} bytes", offset, size, size_));
   }
-  const std::uint64_t begin = align_up(offset, kPageBytes);
-  const std::uint64_t end = (offset + size) / kPageBytes * kPageBytes;
-  // MADV_REMOVE frees the pages of the file behind the mapping.
+  const std::uint64_t page = page_bytes();
+  const std::uint64_t begin = align_up(offset, page);
+  const std::uint64_t end = (offset + size) / page * page;
+  // MADV_REMOVE frees the pages of the file that is mapped.
   return begin >= end || ::madvise(data_ + begin, end - begin, MADV_REMOVE) == 0;
+}
+
+void SharedMemory::keep_only(std::span<const ByteRange> kept, bool punches) {
+  std::vector<Piece> wanted;
+  wanted.reserve(kept.size() + 1);
+  for (const ByteRange& range : kept) {
+    wanted.push_back(pages_of(range, size_));
+  }
+  std::ranges::sort(wanted, {}, &Piece::begin);
+  wanted.push_back({.begin = size_, .end = size_});
+
+  const MutexLock lock(list_mutex);
+  std::vector<Piece>& pieces = mapping_->pieces;
+  pieces.reserve(wanted.size());
+  std::uint64_t mapped_from = 0;  // everything before is settled
+  for (const Piece& next : wanted) {
+    const std::uint64_t gap = next.begin > mapped_from ? next.begin - mapped_from : 0;
+    const bool is_last = next.users == 0;
+    const bool is_joined = !pieces.empty() && !is_last && gap <= kSmallGap;
+    if (punches && gap > 0) {
+      ::madvise(data_ + mapped_from, gap, MADV_REMOVE);  // while it is mapped
+    }
+    // Refused where it would make too many mappings: then the gap stays part of the piece.
+    if (is_joined || (gap > 0 && ::munmap(data_ + mapped_from, gap) != 0)) {
+      if (pieces.empty()) {
+        pieces.push_back({});
+      }
+      pieces.back().end = std::max(pieces.back().end, next.end);
+      pieces.back().users += next.users;
+    } else if (!is_last) {
+      pieces.push_back(next);
+    }
+    mapped_from = std::max(mapped_from, next.end);
+  }
+  mapping_->is_whole = false;
+  mapping_->punches = punches;
+  memfd_.reset();
+}
+
+void SharedMemory::release(const ByteRange& kept) {
+  const Piece pages = pages_of(kept, size_);
+  const MutexLock lock(list_mutex);
+  if (mapping_->punches) {
+    ::madvise(data_ + pages.begin, pages.end - pages.begin, MADV_REMOVE);
+  }
+  std::vector<Piece>& pieces = mapping_->pieces;
+  auto piece = std::ranges::upper_bound(pieces, pages.begin, {}, &Piece::begin);
+  if (piece == pieces.begin()) {
+    return;
+  }
+  --piece;
+  --piece->users;
+  if (piece->users == 0) {
+    ::munmap(data_ + piece->begin, piece->end - piece->begin);
+    pieces.erase(piece);
+  }
 }
 
 SharedRange shared_range(std::shared_ptr<SharedMemory> memory, std::uint64_t offset,

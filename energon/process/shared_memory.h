@@ -3,7 +3,11 @@
 // Nothing appears in /dev/shm, and the size of /dev/shm is no limit. The seals fix the size, so no
 // holder of the descriptor can truncate it and cause a SIGBUS. A page takes memory only from its
 // first touch on; punch() gives pages back. Core dumps exclude the mapping, because dumping it
-// would touch every page of the reservation. This is the only mmap of the project.
+// would touch every page of the reservation.
+//
+// Whoever needs only parts of the memory any longer says so with keep_only(): the rest is unmapped,
+// and the descriptor closed. That is how a batch outlives the arena of its worker without holding
+// the arena's address space (energon/process/slot_lease.h).
 //
 // A forked child inherits the mappings, as it must: it may read batches that its parent holds. A
 // fork server never does, and would keep the pages of closed loaders, so it gives the mappings up
@@ -14,12 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
+#include "io/bytes.h"
 #include "io/unique_fd.h"
-
-namespace boost::interprocess {
-class mapped_region;
-}
 
 namespace energon {
 
@@ -42,7 +44,7 @@ class SharedMemory {
 
   std::byte* data() const { return data_; }
   std::uint64_t size() const { return size_; }
-  /// The memfd.
+  /// The memfd; -1 after keep_only().
   int fd() const { return memfd_.get(); }
 
   /// Lists this memory for abandon_inherited(). Idempotent.
@@ -55,14 +57,25 @@ class SharedMemory {
 
   /// Gives the whole pages inside [offset, offset + size) back to the system. They read as zeros
   /// afterwards, in every process. Returns false, and changes nothing, if the system refuses.
-  /// Throws Error (kInvalidArgument) if the range is not inside the memory.
+  /// Throws Error (kInvalidArgument) if the range is not inside the memory. Requires: it is still
+  /// mapped.
   bool punch(std::uint64_t offset, std::uint64_t size);
 
- private:
-  SharedMemory(UniqueFd memfd, std::unique_ptr<boost::interprocess::mapped_region> region);
+  /// Unmaps everything but the pages of `kept`, in this process, and closes the descriptor. The
+  /// other bytes must not be used afterwards; small gaps may stay mapped. `punches`: also gives the
+  /// other pages back to the system, and the kept ones when they are released, as punch() does.
+  /// Each kept range must be given to release() once. Requires: no page is in two of them; not
+  /// called before.
+  void keep_only(std::span<const ByteRange> kept, bool punches);
+  /// Gives up one of the ranges of keep_only(). Thread-safe.
+  void release(const ByteRange& kept);
 
-  const UniqueFd memfd_;
-  const std::unique_ptr<boost::interprocess::mapped_region> region_;
+ private:
+  struct Mapping;
+  SharedMemory(UniqueFd memfd, std::unique_ptr<Mapping> mapping);
+
+  UniqueFd memfd_;
+  const std::unique_ptr<Mapping> mapping_;
   std::byte* const data_;
   const std::uint64_t size_;
 
@@ -84,8 +97,9 @@ struct SharedRange {
 SharedRange shared_range(std::shared_ptr<SharedMemory> memory, std::uint64_t offset,
                          std::uint64_t size);
 
-/// Bytes per memory page, the unit of punch() and of the layouts.
-inline constexpr std::uint64_t kPageBytes = 4096;
+/// Bytes per memory page of this system (4 KiB or 64 KiB, mostly): the unit of punch() and of the
+/// layouts.
+std::uint64_t page_bytes();
 
 /// `value` rounded up to a multiple of `alignment` (a power of two). Requires: no overflow.
 constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {

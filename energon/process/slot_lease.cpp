@@ -1,8 +1,8 @@
 #include "energon/process/slot_lease.h"
 
-#include <atomic>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,75 +12,117 @@
 
 namespace energon {
 
-/// The way back to the worker, kept alive by every lease.
-struct ArenaReader::ReturnLane {
-  explicit ReturnLane(std::unique_ptr<RingWriter> ring) : returns(std::move(ring)) {}
+/// One slot on loan. Links are guarded by the mutex of its Loans.
+struct ArenaReader::Lease {
+  Lease(std::shared_ptr<Loans> loans_in, const SlotReference& reference_in);
+  ~Lease();
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
 
-  void give_back(const SlotReference& reference) noexcept {
+  const std::shared_ptr<Loans> loans;
+  const SlotReference reference;
+  Lease* next = nullptr;
+  Lease** link = nullptr;  // what points to this lease
+};
+
+/// The live leases of one arena, which keep it alive, and where their slots go when they end: back
+/// to the worker, or, if there is none any more, to the system.
+struct ArenaReader::Loans {
+  Loans(SharedRange range_in, std::unique_ptr<RingWriter> ring)
+      : range(std::move(range_in)), returns(std::move(ring)) {}
+
+  void add(Lease& lease) noexcept {
+    const MutexLock lock(mutex);
+    lease.next = first;
+    lease.link = &first;
+    if (first != nullptr) {
+      first->link = &lease.next;
+    }
+    first = &lease;
+  }
+
+  void end(const Lease& lease) noexcept {
     if (!owner.is_current()) {
       return;  // the parent's copy of the lease gives it back; and the mutex may be held for ever
     }
-    leases.fetch_sub(1, std::memory_order_relaxed);  // a count for people, orders nothing
+    const MutexLock lock(mutex);
+    *lease.link = lease.next;
+    if (lease.next != nullptr) {
+      lease.next->link = lease.link;
+    }
+    if (returns == nullptr) {
+      range.memory->release(bytes_of(lease));
+      return;
+    }
     try {
-      const MutexLock lock(mutex);
       // Has room: the worker never has more slots outside than the ring takes. If the worker is
       // dead or damaged its ring, there is nobody to give it back to.
-      const RingSpace space = returns->try_begin(sizeof(reference));
+      const RingSpace space = returns->try_begin(sizeof(lease.reference));
       if (space.status == RingStatus::kItem) {
-        std::memcpy(space.bytes.data(), &reference, sizeof(reference));
+        std::memcpy(space.bytes.data(), &lease.reference, sizeof(lease.reference));
         returns->commit();
       }
     } catch (const Error&) {
     }
   }
 
+  void leave(bool worker_has_ended) {
+    const MutexLock lock(mutex);
+    if (first == nullptr) {
+      return;  // all of the memory goes with its owner
+    }
+    std::vector<ByteRange> lent;
+    for (const Lease* lease = first; lease != nullptr; lease = lease->next) {
+      lent.push_back(bytes_of(*lease));
+    }
+    returns.reset();
+    range.memory->keep_only(lent, worker_has_ended);
+  }
+
   // Not analysed: RingWriter::close() may be called by any thread at any time.
   void close() ENERGON_NO_THREAD_SAFETY_ANALYSIS { returns->close(); }
 
-  const OwnerProcess owner;
-  std::atomic<std::uint64_t> leases{0};
-  Mutex mutex;  // makes many threads one producer
-  const std::unique_ptr<RingWriter> returns ENERGON_PT_GUARDED_BY(mutex);
-};
-
-/// One slot on loan.
-struct ArenaReader::Lease {
-  Lease(std::shared_ptr<SharedMemory> memory_in, std::shared_ptr<ReturnLane> lane_in,
-        const SlotReference& reference_in)
-      : memory(std::move(memory_in)), lane(std::move(lane_in)), reference(reference_in) {
-    lane->leases.fetch_add(1, std::memory_order_relaxed);  // a count for people, orders nothing
+  // In the memory.
+  ByteRange bytes_of(const Lease& lease) const {
+    return {.offset = range.offset + lease.reference.offset, .size = lease.reference.size_bytes};
   }
-  ~Lease() { lane->give_back(reference); }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
 
-  const std::shared_ptr<SharedMemory> memory;
-  const std::shared_ptr<ReturnLane> lane;
-  const SlotReference reference;
+  const OwnerProcess owner;
+  const SharedRange range;
+  Mutex mutex;  // makes many threads one producer
+  Lease* first ENERGON_GUARDED_BY(mutex) = nullptr;
+  // Null once the arena was left.
+  std::unique_ptr<RingWriter> returns ENERGON_GUARDED_BY(mutex);
 };
+
+ArenaReader::Lease::Lease(std::shared_ptr<Loans> loans_in, const SlotReference& reference_in)
+    : loans(std::move(loans_in)), reference(reference_in) {
+  loans->add(*this);
+}
+
+ArenaReader::Lease::~Lease() { loans->end(*this); }
 
 ArenaReader::ArenaReader(SharedRange range, std::unique_ptr<RingWriter> returns)
-    : range_(std::move(range)), lane_(std::make_shared<ReturnLane>(std::move(returns))) {}
+    : loans_(std::make_shared<Loans>(std::move(range), std::move(returns))) {}
 
 ArenaReader::~ArenaReader() = default;
 
 SlotLease ArenaReader::lease(const SlotReference& reference) {
-  lane_->owner.check("an arena");
-  if (reference.offset % kPageBytes != 0 || reference.offset > range_.size ||
-      reference.size_bytes > range_.size - reference.offset) {
+  loans_->owner.check("an arena");
+  const SharedRange& range = loans_->range;
+  if (reference.offset % page_bytes() != 0 || reference.offset > range.size ||
+      reference.size_bytes > range.size - reference.offset) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("slot reference is damaged: [{}, +{}) is not a slot of an arena of {} "
                             "bytes; the worker wrote over its memory",
-                            reference.offset, reference.size_bytes, range_.size));
+                            reference.offset, reference.size_bytes, range.size));
   }
-  return {{range_.data() + reference.offset, reference.size_bytes},
-          std::make_shared<const Lease>(range_.memory, lane_, reference)};
+  return {{range.data() + reference.offset, reference.size_bytes},
+          std::make_shared<Lease>(loans_, reference)};
 }
 
-void ArenaReader::close() { lane_->close(); }
+void ArenaReader::close() { loans_->close(); }
 
-std::uint64_t ArenaReader::leases() const {
-  return lane_->leases.load(std::memory_order_relaxed);  // a count for people, orders nothing
-}
+void ArenaReader::leave(bool worker_has_ended) { loans_->leave(worker_has_ended); }
 
 }  // namespace energon

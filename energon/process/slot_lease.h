@@ -1,9 +1,12 @@
 // The parent's half of the arena: leases on published slots.
 //
 // Every object that views the bytes of a slot holds its lease; a tensor holds it in its deleter.
-// When the last copy of the lease is destroyed, in any thread, the slot returns to the worker. A
-// lease keeps the mapping alive and may outlive the loader, the channel and the worker. In a forked
-// child of the parent, destroying a lease has no effect.
+// When the last copy of the lease is destroyed, in any thread, the slot returns to the worker. In a
+// forked child of the parent, destroying a lease has no effect.
+//
+// A lease keeps its bytes alive and may outlive the loader, the channel and the worker. It then
+// keeps only its own pages: when the parent leaves the arena, everything that no lease views goes
+// back to the system, memory and address space, and each lease gives its pages back at its end.
 
 #pragma once
 
@@ -46,15 +49,17 @@ class ArenaReader {
   /// thread.
   void close();
 
-  /// Number of live leases.
-  std::uint64_t leases() const;
+  /// For good: from here on the memory that the arena lies in, all of it, is used by live leases
+  /// only. What they do not view is unmapped and its descriptors are closed. If the worker has
+  /// ended, the pages go back to the system, too; else it could still write to them. Requires: no
+  /// further call but the destructor.
+  void leave(bool worker_has_ended);
 
  private:
-  struct ReturnLane;
+  struct Loans;
   struct Lease;
 
-  const SharedRange range_;
-  const std::shared_ptr<ReturnLane> lane_;
+  const std::shared_ptr<Loans> loans_;
 };
 
 }  // namespace energon

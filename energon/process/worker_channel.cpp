@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
 constexpr std::uint32_t kChannelVersion = 6;
-static_assert(sizeof(ChannelHeader) == 192 && sizeof(ChannelHeader) <= kPageBytes);
+static_assert(sizeof(ChannelHeader) == 192);  // less than a page
 
 /// One per waiting thread; their order is that of the descriptors, after the memory.
 enum BellIndex : std::size_t {
@@ -59,7 +59,7 @@ struct Layout {
 };
 
 std::uint64_t checkpoint_ring_stride(const ChannelOptions& options) {
-  return align_up(checkpoint_ring_footprint(options.checkpoints), kPageBytes);
+  return align_up(checkpoint_ring_footprint(options.checkpoints), page_bytes());
 }
 
 SharedRange checkpoint_range(const std::shared_ptr<SharedMemory>& memory, std::uint64_t checkpoints,
@@ -70,9 +70,9 @@ SharedRange checkpoint_range(const std::shared_ptr<SharedMemory>& memory, std::u
 
 Layout layout_of(const ChannelOptions& options) {
   Layout layout;
-  std::uint64_t next = kPageBytes;
+  std::uint64_t next = page_bytes();
   const auto place = [&next](std::uint64_t size) {
-    return std::exchange(next, align_up(next + size, kPageBytes));
+    return std::exchange(next, align_up(next + size, page_bytes()));
   };
   layout.commands = place(ring_footprint(options.command_ring_bytes));
   layout.results = place(ring_footprint(options.result_ring_bytes));
@@ -207,8 +207,14 @@ ParentEndpoint::ParentEndpoint(const ChannelOptions& options) {
 }
 
 ParentEndpoint::~ParentEndpoint() {
-  if (owner_.is_current()) {
-    close();
+  if (!owner_.is_current()) {
+    return;
+  }
+  close();
+  try {
+    arena_->leave(worker_has_ended_);
+  } catch (const std::bad_alloc&) {
+    // The memory then goes with the last lease.
   }
 }
 

@@ -39,7 +39,7 @@ struct ChannelHeader;
 
 /// Size of the area for the loader's statistics. The loader defines its layout
 /// (energon/worker/statistics_block.h).
-inline constexpr std::uint64_t kStatisticsBytes = 3 * kPageBytes;
+inline constexpr std::uint64_t kStatisticsBytes = 12'288;
 
 /// Ring sizes are powers of two, at least 4096. A unit may take at most half of its ring.
 struct ChannelOptions {
@@ -79,7 +79,7 @@ class ParentEndpoint {
   /// Makes the memory and the doorbells. Throws Error: kInvalidArgument for invalid sizes,
   /// kResourceExhausted if system limits do not allow it.
   explicit ParentEndpoint(const ChannelOptions& options);
-  /// Closes the channel. Leases stay valid.
+  /// Closes the channel. Leases stay valid, but nothing else in the memory does if there are any.
   ~ParentEndpoint();
   ParentEndpoint(const ParentEndpoint&) = delete;
   ParentEndpoint& operator=(const ParentEndpoint&) = delete;
@@ -102,6 +102,10 @@ class ParentEndpoint {
   /// sides. Idempotent, thread-safe.
   void close();
 
+  /// The worker's process has ended: the destructor gives back all pages that no lease views
+  /// (ArenaReader::leave()).
+  void set_worker_ended() { worker_has_ended_ = true; }
+
  private:
   std::shared_ptr<SharedMemory> memory_;
   std::vector<std::shared_ptr<const Doorbell>> doorbells_;
@@ -112,6 +116,7 @@ class ParentEndpoint {
   std::unique_ptr<ArenaReader> arena_;
   std::vector<CheckpointReader> checkpoints_;
   std::span<std::byte> statistics_;
+  bool worker_has_ended_ = false;
   OwnerProcess owner_;
 };
 

@@ -18,10 +18,8 @@ namespace energon {
 
 /// One for all readers of a process (energon/read/leaf_readers.h).
 struct ReadBudgets {
-  /// Bytes of indexes and checksums in memory. A mapping counts as kMappingBytes, so there are at
-  /// most 16,384; the system allows 65,530 in a process by default (vm.max_map_count).
+  /// Bytes of indexes and checksums in memory: those of 16 million samples or more.
   static constexpr std::uint64_t kIndexBytes = std::uint64_t{256} << 20;
-  static constexpr std::uint64_t kMappingBytes = std::uint64_t{16} << 10;
   /// Bytes that were read ahead.
   static constexpr std::uint64_t kAheadBytes = std::uint64_t{64} << 20;
 

@@ -22,9 +22,9 @@ void check_recorded_checksums(const ShardFile& file, const ChecksumFile& checksu
 }
 
 // Requires: the tar is the one that was opened with the dataset.
-ShardIndex map_index(const ShardFile& file, bool with_checksums) {
+ShardIndex load_index(const ShardFile& file, bool with_checksums) {
   const std::uint64_t tar_size = file.tar_size;
-  TarIndex index = TarIndex::map(file.index_path, tar_size);
+  TarIndex index = TarIndex::load(file.index_path, tar_size);
   if (index.sample_count() != file.sample_count) {
     throw Error(
         ErrorCode::kCorruptData,
@@ -34,7 +34,7 @@ ShardIndex map_index(const ShardFile& file, bool with_checksums) {
   }
   std::optional<ChecksumFile> checksums;
   if (with_checksums && !file.checksum_path.empty()) {
-    checksums = ChecksumFile::map(file.checksum_path, tar_size, index.sample_count());
+    checksums = ChecksumFile::load(file.checksum_path, tar_size, index.sample_count());
     check_recorded_checksums(file, *checksums);
   }
   std::unique_ptr<SampleBoundaries> boundaries;
@@ -47,14 +47,11 @@ ShardIndex map_index(const ShardFile& file, bool with_checksums) {
 }
 
 std::uint64_t cost_of(const ShardIndex& index) {
-  constexpr std::uint64_t kEntryBytes = 8;
-  const auto samples = static_cast<std::uint64_t>(index.entries.sample_count());
-  const auto cost = [&](bool is_mapped) {
-    return is_mapped ? ReadBudgets::kMappingBytes : samples * kEntryBytes;
-  };
-  return cost(index.entries.is_mapped()) +
-         (index.checksums ? cost(index.checksums->is_mapped()) : 0) +
-         (index.boundaries ? SampleBoundaries::kBytesPerSample * samples : 0) + sizeof(ShardIndex);
+  constexpr std::uint64_t kEntryBytes = 8;  // of the index, and of the checksum file
+  const std::uint64_t bytes_per_sample = kEntryBytes + (index.checksums ? kEntryBytes : 0) +
+                                         (index.boundaries ? SampleBoundaries::kBytesPerSample : 0);
+  return static_cast<std::uint64_t>(index.entries.sample_count()) * bytes_per_sample +
+         sizeof(ShardIndex);
 }
 
 // `open` again after other tars were closed, as long as the system refuses and there are such.
@@ -87,7 +84,7 @@ const ShardIndex& ShardCache::index(std::int64_t shard) {
   }
   tar(shard);
   ShardIndex index =
-      with_descriptor(tars_.budget(), [&] { return map_index(checked(number), with_checksums_); });
+      with_descriptor(tars_.budget(), [&] { return load_index(checked(number), with_checksums_); });
   const std::uint64_t cost = cost_of(index);
   indexes_.budget().advance();
   indexes_.make_room(cost);

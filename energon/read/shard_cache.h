@@ -1,7 +1,7 @@
 // The shards of one dataset that its reader has open.
 //
-// A tar costs a descriptor, its index memory or a mapping; both are limited for all readers of a
-// process together (energon/read/read_budgets.h). The index is checked once; it stays when the tar
+// A tar costs a descriptor and its index memory; both are limited for all readers of a process
+// together (energon/read/read_budgets.h). The index is read and checked once; it stays when the tar
 // is closed, so opening the tar again costs two system calls. A shard that was not looked at when
 // the dataset was opened is checked before it is opened for the first time.
 

@@ -8,11 +8,19 @@ namespace {
 // More is dropped at a time than is needed: one part in so many of all.
 constexpr std::uint64_t kDroppedPart = 16;
 
+// A limit that was lowered rises by one part in so many at a time.
+constexpr std::uint64_t kRegrownPart = 8;
+
 }  // namespace
 
 void SharedBudget::make_room(std::uint64_t cost) {
   if (held_ + cost > limit_ && grow_) {
-    limit_ = std::max(limit_, std::exchange(grow_, nullptr)());
+    full_limit_ = std::max(full_limit_, std::exchange(grow_, nullptr)());
+    limit_ = full_limit_;
+  }
+  if (held_ + cost > limit_ && limit_ < full_limit_ && added_ >= limit_) {
+    limit_ = std::min(full_limit_, limit_ + std::max<std::uint64_t>(limit_ / kRegrownPart, 1));
+    added_ = 0;
   }
   if (held_ + cost > limit_) {
     drop(held_ + cost - limit_);
@@ -23,6 +31,7 @@ bool SharedBudget::shrink() {
   const std::uint64_t before = held_;
   drop(1);
   limit_ = std::max<std::uint64_t>(held_, 1);
+  added_ = 0;
   return held_ < before;
 }
 

@@ -35,7 +35,7 @@ class SharedBudget {
   /// `grow` is asked once for a larger limit, before anything is dropped; absent: the limit is
   /// fixed.
   explicit SharedBudget(std::uint64_t limit, std::function<std::uint64_t()> grow = nullptr)
-      : limit_(limit), grow_(std::move(grow)) {}
+      : limit_(limit), full_limit_(limit), grow_(std::move(grow)) {}
   SharedBudget(const SharedBudget&) = delete;
   SharedBudget& operator=(const SharedBudget&) = delete;
 
@@ -60,6 +60,7 @@ class SharedBudget {
   void make_room(std::uint64_t cost);
   void add(std::uint64_t cost) {
     held_ += cost;
+    added_ += cost;
     ++count_;
   }
   /// A holder has dropped something.
@@ -68,14 +69,17 @@ class SharedBudget {
     --count_;
   }
 
-  /// The system grants less than the limit: lowers it below what is held. Returns false if nothing
-  /// can be dropped.
+  /// The system grants less than the limit now: lowers it below what is held. From then on the
+  /// limit rises again by an eighth each time that this much was added without a refusal. Returns
+  /// false if nothing can be dropped.
   bool shrink();
 
  private:
   void drop(std::uint64_t cost);
 
   std::uint64_t limit_;
+  std::uint64_t full_limit_;             // without what shrink() took off
+  std::uint64_t added_ = 0;              // since the limit last changed
   std::function<std::uint64_t()> grow_;  // empty once it was asked
   std::uint64_t held_ = 0;
   std::uint64_t count_ = 0;

@@ -1,7 +1,10 @@
 #include "energon/sample/buffer_allocator.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <map>
 #include <new>
 #include <vector>
@@ -13,9 +16,6 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kSmallest = 4096;
-// Free memory kept for reuse. More than a few batches in flight need, less than a page cache would
-// miss.
-constexpr std::size_t kKeptBytes = std::size_t{256} << 20;
 
 struct AlignedDelete {
   void operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
@@ -24,15 +24,26 @@ using Memory = std::unique_ptr<std::byte[], AlignedDelete>;
 
 }  // namespace
 
-/// Free memory by size class (powers of two), most recently used last.
-class HeapBufferPool::FreeList {
+/// What the live buffers of a pool share with it.
+struct HeapBufferPool::Share {
+  bool is_open = true;  // under the mutex of FreeMemory; false: the pool is gone
+};
+
+/// The free memory of all pools of the process, by size class (powers of two).
+class HeapBufferPool::FreeMemory {
  public:
+  /// Never destroyed: buffers may be released after the end of main().
+  static FreeMemory& of_process() {
+    static FreeMemory& memory = *new FreeMemory;
+    return memory;
+  }
+
   Memory take(std::size_t size_class) {
     {
       const MutexLock lock(mutex_);
-      auto& free = free_[size_class];
+      std::vector<Block>& free = free_[size_class];
       if (!free.empty()) {
-        Memory memory = std::move(free.back());
+        Memory memory = std::move(free.back().memory);
         free.pop_back();
         kept_bytes_ -= size_class;
         return memory;
@@ -41,30 +52,79 @@ class HeapBufferPool::FreeList {
     return Memory(static_cast<std::byte*>(::operator new[](size_class, kAlignment)));
   }
 
-  void give_back(Memory memory, std::size_t size_class) {
+  void give_back(Memory memory, std::size_t size_class, const Share& share) {
     const MutexLock lock(mutex_);
-    if (kept_bytes_ + size_class <= kKeptBytes) {
-      kept_bytes_ += size_class;
-      free_[size_class].push_back(std::move(memory));
+    if (!share.is_open || size_class > kMostKeptBytes) {
+      return;
+    }
+    while (kept_bytes_ > kMostKeptBytes - size_class) {
+      drop_longest_unused();
+    }
+    free_[size_class].push_back({std::move(memory), &share, ++gives_});
+    kept_bytes_ += size_class;
+  }
+
+  void close(Share& share) {
+    const MutexLock lock(mutex_);
+    share.is_open = false;
+    for (auto& [size_class, free] : free_) {
+      kept_bytes_ -= size_class * std::erase_if(free, [&share](const Block& block) {
+                       return block.share == &share;
+                     });
     }
   }
 
+  std::size_t kept_bytes() {
+    const MutexLock lock(mutex_);
+    return kept_bytes_;
+  }
+
  private:
+  struct Block {
+    Memory memory;
+    const Share* share = nullptr;
+    std::uint64_t given_at = 0;  // number of the give_back()
+  };
+
+  // A child must not inherit the mutex as another thread held it, as its pools need it.
+  FreeMemory() {
+    ::pthread_atfork([] { lock(); }, [] { unlock(); }, [] { unlock(); });
+  }
+
+  // Not analysed: the mutex is held over a fork, by handlers.
+  static void lock() ENERGON_NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.lock(); }
+  static void unlock() ENERGON_NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.unlock(); }
+
+  void drop_longest_unused() ENERGON_REQUIRES(mutex_) {
+    auto oldest = free_.end();
+    for (auto free = free_.begin(); free != free_.end(); ++free) {
+      if (!free->second.empty() && (oldest == free_.end() || free->second.front().given_at <
+                                                                 oldest->second.front().given_at)) {
+        oldest = free;
+      }
+    }
+    oldest->second.erase(oldest->second.begin());
+    kept_bytes_ -= oldest->first;
+  }
+
   Mutex mutex_;
-  std::map<std::size_t, std::vector<Memory>> free_ ENERGON_GUARDED_BY(mutex_);
+  // Longest unused first.
+  std::map<std::size_t, std::vector<Block>> free_ ENERGON_GUARDED_BY(mutex_);
   std::size_t kept_bytes_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::uint64_t gives_ ENERGON_GUARDED_BY(mutex_) = 0;
 };
 
-HeapBufferPool::HeapBufferPool() : free_list_(std::make_shared<FreeList>()) {}
-HeapBufferPool::~HeapBufferPool() = default;
+HeapBufferPool::HeapBufferPool() : share_(std::make_shared<Share>()) {}
+HeapBufferPool::~HeapBufferPool() { FreeMemory::of_process().close(*share_); }
+
+std::size_t HeapBufferPool::kept_bytes() { return FreeMemory::of_process().kept_bytes(); }
 
 Buffer HeapBufferPool::allocate(std::size_t size) {
   const std::size_t size_class = std::bit_ceil(std::max(size, kSmallest));
-  std::byte* memory = free_list_->take(size_class).release();
-  std::shared_ptr<const void> owner(memory,
-                                    [free_list = free_list_, size_class](std::byte* released) {
-                                      free_list->give_back(Memory(released), size_class);
-                                    });
+  std::byte* memory = FreeMemory::of_process().take(size_class).release();
+  std::shared_ptr<const void> owner(memory, [share = share_, size_class](std::byte* released) {
+    FreeMemory::of_process().give_back(Memory(released), size_class, *share);
+  });
   return {{memory, size}, std::move(owner)};
 }
 

@@ -26,18 +26,28 @@ class BufferAllocator {
   virtual Buffer allocate(std::size_t size) = 0;
 };
 
-/// Recycles heap memory: the first touch of fresh pages costs more than the copy into them.
-/// Thread-safe.
+/// Recycles heap memory: the first touch of fresh pages costs more than the copy into them. All
+/// pools of a process together keep at most kMostKeptBytes for reuse, those that were used last;
+/// what a pool has left is freed with it. Thread-safe.
 class HeapBufferPool final : public BufferAllocator {
  public:
+  /// More than a few batches in flight need, less than a page cache would miss.
+  static constexpr std::size_t kMostKeptBytes = std::size_t{256} << 20;
+
   HeapBufferPool();
   ~HeapBufferPool() override;
+  HeapBufferPool(const HeapBufferPool&) = delete;
+  HeapBufferPool& operator=(const HeapBufferPool&) = delete;
 
   Buffer allocate(std::size_t size) override;
 
+  /// Bytes that all pools of this process keep for reuse now.
+  static std::size_t kept_bytes();
+
  private:
-  class FreeList;
-  std::shared_ptr<FreeList> free_list_;  // shared with the live buffers
+  class FreeMemory;
+  struct Share;
+  const std::shared_ptr<Share> share_;  // with the live buffers
 };
 
 /// One pool of the process, for whoever is given no memory. Thread-safe.

@@ -27,32 +27,32 @@ std::size_t aligned(std::size_t size) {
 
 // Calls `visit` for every payload of a value.
 template <class Visitor>
-void for_each_payload(const Value& value, const Visitor& visit) {
+void for_each_payload(Value& value, const Visitor& visit) {
   std::visit(Overloaded{
-                 [&](const SharedBytes& bytes) { visit(bytes); },
-                 [](const std::string&) {},
+                 [&](SharedBytes& bytes) { visit(bytes); },
+                 [](std::string&) {},
                  [](std::int64_t) {},
                  [](double) {},
-                 [&](const Tensor& tensor) { visit(tensor.data); },
-                 [&](const List& list) {
-                   for (const Value& element : list) {
+                 [&](Tensor& tensor) { visit(tensor.data); },
+                 [&](List& list) {
+                   for (Value& element : list) {
                      for_each_payload(element, visit);
                    }
                  },
-                 [&](const Mapping& mapping) {
-                   for (const auto& [name, element] : mapping) {
+                 [&](Mapping& mapping) {
+                   for (auto& [name, element] : mapping) {
                      for_each_payload(element, visit);
                    }
                  },
-                 [](const LazyBytes&) {},
+                 [](LazyBytes&) {},
                  [](Null) {},
                  [](bool) {},
-                 [&](const Tuple& tuple) {
-                   for (const Value& element : tuple.items) {
+                 [&](Tuple& tuple) {
+                   for (Value& element : tuple.items) {
                      for_each_payload(element, visit);
                    }
                  },
-                 [](const BigInteger&) {},
+                 [](BigInteger&) {},
              },
              value.base());
 }
@@ -65,6 +65,9 @@ class SlotAllocator::Loans {
   struct Loan {
     ArenaSlot slot;
     Loan* next = nullptr;  // among those put aside
+    // While a Placer works with it, a loan stays although its last holder let it go.
+    bool is_packed = false;
+    bool is_let_go = false;
   };
 
   /// Takes over `slot`. The loan's address is what the buffer's owner points to.
@@ -74,16 +77,16 @@ class SlotAllocator::Loans {
     return loan.release();
   }
 
-  /// The slot of the buffer whose owner points to `address`; nullptr if it is none of ours.
-  ArenaSlot* find(const void* address) const {
+  /// The loan of the buffer whose owner points to `address`; nullptr if it is not one of ours.
+  Loan* find(const void* address) const {
     const auto found = live_.find(address);
-    return found != live_.end() ? &found->second->slot : nullptr;
+    return found != live_.end() ? found->second : nullptr;
   }
 
   /// The last holder of the buffer let it go. From any thread.
   void release(Loan* loan) {
     if (std::this_thread::get_id() == thread_) {
-      end(loan);
+      let_go(loan);
       return;
     }
     loan->next = aside_.load(std::memory_order_relaxed);  // checked by the exchange
@@ -100,7 +103,15 @@ class SlotAllocator::Loans {
     }
     // Acquire: pairs with release().
     for (Loan* loan = aside_.exchange(nullptr, std::memory_order_acquire); loan != nullptr;) {
-      end(std::exchange(loan, loan->next));
+      let_go(std::exchange(loan, loan->next));
+    }
+  }
+
+  /// The Placer is done with a loan.
+  void unpack(Loan* loan) {
+    loan->is_packed = false;
+    if (loan->is_let_go) {
+      let_go(loan);
     }
   }
 
@@ -113,7 +124,11 @@ class SlotAllocator::Loans {
   ~Loans() { reclaim(); }
 
  private:
-  void end(Loan* loan) {
+  void let_go(Loan* loan) {
+    if (loan->is_packed) {
+      loan->is_let_go = true;
+      return;
+    }
     if (is_closed_) {
       loan->slot.forget();
     }
@@ -144,36 +159,41 @@ Buffer SlotAllocator::allocate(std::size_t size) {
   return {loan->slot.bytes().first(size), std::move(owner)};
 }
 
-/// Decides for each payload: in the slot it lies in, or copied into slot 0.
+// Note [Sole holder]: a slot may be published if nothing but the payloads of the sample holds it.
+// shared_ptr::use_count() cannot tell: it does not order the last reads of a thread that let the
+// buffer go just now before what the parent writes into the slot. The end of the last holder does,
+// because a deleter runs after all that the other holders did. So the payloads of the sample give
+// up their ownership, and a slot whose deleter runs during that, in this thread, had no other
+// holder. A payload keeps the address of its owner, to tell whose it is.
+
+/// Decides for each payload: in the slot it lies in, or copied into slot 0. The payloads of the
+/// sample stay readable as long as the placer lives.
 class SlotAllocator::Placer final : public PayloadPlacer {
  public:
-  Placer(const Loans& loans, const Sample& sample) {
-    for (const auto& [name, value] : sample.fields) {
-      for_each_payload(value, [&](const SharedBytes& payload) {
-        const void* const owner = payload.owner.get();
-        if (last_ == nullptr || owner != last_owner_) {
-          last_owner_ = owner;
-          last_ = &owners_[owner];
-          last_->slot = last_->slot != nullptr ? last_->slot : loans.find(owner);
-        }
-        // A slot may be published if its only holders are payloads of this sample.
-        if (last_->slot != nullptr && ++last_->payloads == payload.owner.use_count()) {
-          slots_.push_back(last_->slot);
-          last_->number = static_cast<std::uint32_t>(slots_.size());
-        }
-      });
+  Placer(Loans& loans, Sample& sample) : loans_(loans) {
+    for (auto& [name, value] : sample.fields) {
+      for_each_payload(value, [this](SharedBytes& payload) { give_up(payload); });
+    }
+    for (Owner* const owner : lent_) {
+      if (owner->loan->is_let_go) {
+        slots_.push_back(&owner->loan->slot);
+        owner->number = static_cast<std::uint32_t>(slots_.size());
+      }
     }
   }
+  ~Placer() {
+    for (const Owner* const owner : lent_) {
+      loans_.unpack(owner->loan);
+    }
+  }
+  Placer(const Placer&) = delete;
+  Placer& operator=(const Placer&) = delete;
 
   PayloadPlace place(const SharedBytes& payload) override {
-    const void* const owner = payload.owner.get();
-    if (last_ == nullptr || owner != last_owner_) {
-      last_owner_ = owner;
-      last_ = &owners_[owner];
-    }
-    if (last_->number != 0) {
-      const std::byte* begin = last_->slot->bytes().data();
-      return {last_->number, static_cast<std::uint64_t>(payload.view.data() - begin)};
+    const Owner& owner = owner_of(payload);
+    if (owner.number != 0) {
+      const std::byte* begin = owner.loan->slot.bytes().data();
+      return {owner.number, static_cast<std::uint64_t>(payload.view.data() - begin)};
     }
     const std::size_t offset = aligned(copied_bytes_);
     copied_bytes_ = offset + payload.size();
@@ -198,16 +218,41 @@ class SlotAllocator::Placer final : public PayloadPlacer {
  private:
   /// What payloads hold: a slot, or other memory.
   struct Owner {
-    ArenaSlot* slot = nullptr;
-    long payloads = 0;
+    Loans::Loan* loan = nullptr;  // null: other memory
+    bool is_looked_up = false;
     std::uint32_t number = 0;  // of the slot, if it is published
   };
 
+  Owner& owner_of(const SharedBytes& payload) {
+    const void* const address = payload.owner.get();
+    if (last_ == nullptr || address != last_owner_) {
+      last_owner_ = address;
+      last_ = &owners_[address];
+    }
+    return *last_;
+  }
+
+  void give_up(SharedBytes& payload) {
+    Owner& owner = owner_of(payload);
+    if (!std::exchange(owner.is_looked_up, true)) {
+      owner.loan = loans_.find(last_owner_);
+      if (owner.loan != nullptr) {
+        owner.loan->is_packed = true;
+        lent_.push_back(&owner);
+      }
+    }
+    if (owner.loan != nullptr) {  // the address without the ownership
+      payload.owner = std::shared_ptr<const void>(std::shared_ptr<const void>(), last_owner_);
+    }
+  }
+
+  Loans& loans_;
   std::vector<ArenaSlot*> slots_;
   // Memory for the few owners that most batches have.
   std::array<std::byte, 1024> space_;
   std::pmr::monotonic_buffer_resource memory_{space_.data(), space_.size()};
   std::pmr::unordered_map<const void*, Owner> owners_{&memory_};
+  std::pmr::vector<Owner*> lent_{&memory_};  // those of owners_ that are slots
   // That of the last payload: neighbours usually lie in one buffer.
   const void* last_owner_ = nullptr;
   Owner* last_ = nullptr;
@@ -215,7 +260,6 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   std::size_t copied_bytes_ = 0;
 };
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): its buffers are released here
 PackedSample SlotAllocator::pack(Sample sample) {
   Placer placer(*loans_, sample);
   encoded_.clear();

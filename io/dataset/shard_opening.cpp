@@ -65,8 +65,10 @@ std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar
     check_archive_end(tar, summary.end_offset);
     return odd_end(tar, summary.end_offset, strictness);
   } catch (Error& error) {
-    // The path in the context may be that of the index.
-    throw Error(error.code(), fmt::format("shard '{}': {}", printable(shard.name), error.message()),
+    // The path in the context is that of the tar or that of the index, and either may be to blame.
+    throw Error(error.code(),
+                fmt::format("shard '{}': {} (its index is '{}')", printable(shard.name),
+                            error.message(), printable(shard.index_path)),
                 error.context());
   }
 }

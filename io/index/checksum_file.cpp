@@ -77,12 +77,12 @@ void append_u64(std::string& out, std::uint64_t value) {
 
 }  // namespace
 
-ChecksumFile::ChecksumFile(FileContent content, std::uint64_t tar_size, std::int64_t sample_count,
+ChecksumFile::ChecksumFile(SharedBytes content, std::uint64_t tar_size, std::int64_t sample_count,
                            const std::string& path)
     : content_(std::move(content)) {
-  check_content(content_.bytes(), tar_size, sample_count, path);
+  check_content(content_.view, tar_size, sample_count, path);
   static_assert(kHeaderBytes % alignof(std::uint64_t) == 0);
-  digests_ = {reinterpret_cast<const std::uint64_t*>(content_.bytes().data() + kHeaderBytes),
+  digests_ = {reinterpret_cast<const std::uint64_t*>(content_.view.data() + kHeaderBytes),
               static_cast<std::size_t>(sample_count)};
 }
 
@@ -90,17 +90,10 @@ ChecksumFile ChecksumFile::load(const std::string& checksum_path, std::uint64_t 
                                 std::int64_t sample_count) {
   const FileSource file(checksum_path);
   check_size_for(file, sample_count);
-  return {FileContent::read(file), tar_size, sample_count, checksum_path};
+  return {read_whole(file), tar_size, sample_count, checksum_path};
 }
 
-ChecksumFile ChecksumFile::map(const std::string& checksum_path, std::uint64_t tar_size,
-                               std::int64_t sample_count) {
-  const FileSource file(checksum_path);
-  check_size_for(file, sample_count);
-  return {FileContent::map(file), tar_size, sample_count, checksum_path};
-}
-
-std::uint64_t ChecksumFile::file_digest() const { return xxh3_64(content_.bytes()); }
+std::uint64_t ChecksumFile::file_digest() const { return xxh3_64(content_.view); }
 
 bool ChecksumFile::matches(std::int64_t i, ByteView range_bytes) const {
   return xxh3_64(range_bytes) == digest(i);

@@ -14,14 +14,13 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/file_content.h"
 #include "io/file_source.h"
 #include "io/index/tar_index.h"
 
 namespace energon {
 
-/// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample, in
-/// memory or mapped.
+/// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample in
+/// memory.
 class ChecksumFile {
  public:
   /// Reads the digests of a tar of `tar_size` bytes with `sample_count` samples. Throws Error:
@@ -29,15 +28,11 @@ class ChecksumFile {
   /// kUnsupported if a newer version wrote it.
   static ChecksumFile load(const std::string& checksum_path, std::uint64_t tar_size,
                            std::int64_t sample_count);
-  /// The same, but maps a large file instead of reading it (io/file_content.h).
-  static ChecksumFile map(const std::string& checksum_path, std::uint64_t tar_size,
-                          std::int64_t sample_count);
 
   std::int64_t sample_count() const { return static_cast<std::int64_t>(digests_.size()); }
 
   /// Requires: 0 <= i < sample_count().
   std::uint64_t digest(std::int64_t i) const { return digests_[static_cast<std::size_t>(i)]; }
-  bool is_mapped() const { return content_.is_mapped(); }
   /// XXH3-64 of the file's bytes.
   std::uint64_t file_digest() const;
 
@@ -46,10 +41,10 @@ class ChecksumFile {
   bool matches(std::int64_t i, ByteView range_bytes) const;
 
  private:
-  ChecksumFile(FileContent content, std::uint64_t tar_size, std::int64_t sample_count,
+  ChecksumFile(SharedBytes content, std::uint64_t tar_size, std::int64_t sample_count,
                const std::string& path);
 
-  FileContent content_;
+  SharedBytes content_;
   std::span<const std::uint64_t> digests_;  // of content_
 };
 

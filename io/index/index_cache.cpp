@@ -284,7 +284,7 @@ void check_archive_end(const FileSource& tar, std::uint64_t end_offset) {
     throw Error(
         ErrorCode::kCorruptData,
         fmt::format("the index says that the samples end at byte {}, but the tar ({} bytes) "
-                    "does not end there; it was changed after it was indexed",
+                    "does not end there; the tar or its index was changed since, or truncated",
                     end_offset, tar.size()),
         {.path = tar.path(), .byte_offset = end_offset});
   }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -84,28 +85,23 @@ void check_entries(std::span<const std::uint64_t> entries, std::uint64_t tar_siz
 
 }  // namespace
 
-TarIndex::TarIndex(FileContent content, std::uint64_t tar_size, const std::string& index_path)
+TarIndex::TarIndex(SharedBytes content, std::uint64_t tar_size, const std::string& index_path)
     : content_(std::move(content)),
-      entries_(reinterpret_cast<const std::uint64_t*>(content_.bytes().data()),
-               content_.bytes().size() / kEntryBytes) {
+      entries_(reinterpret_cast<const std::uint64_t*>(content_.view.data()),
+               content_.size() / kEntryBytes) {
   check_entries(entries_, tar_size, index_path);
 }
 
 TarIndex TarIndex::from_entries(std::vector<std::uint64_t> entries, std::uint64_t tar_size,
                                 const std::string& index_path) {
-  return {FileContent::of(std::move(entries)), tar_size, index_path};
+  const auto owner = std::make_shared<const std::vector<std::uint64_t>>(std::move(entries));
+  return {{.view = std::as_bytes(std::span(*owner)), .owner = owner}, tar_size, index_path};
 }
 
 TarIndex TarIndex::load(const std::string& index_path, std::uint64_t tar_size) {
   const FileSource file(index_path);
   check_length(file, tar_size);
-  return {FileContent::read(file), tar_size, index_path};
-}
-
-TarIndex TarIndex::map(const std::string& index_path, std::uint64_t tar_size) {
-  const FileSource file(index_path);
-  check_length(file, tar_size);
-  return {FileContent::map(file), tar_size, index_path};
+  return {read_whole(file), tar_size, index_path};
 }
 
 ByteRange TarIndex::range(std::int64_t i) const {
@@ -115,17 +111,10 @@ ByteRange TarIndex::range(std::int64_t i) const {
   }
   const auto k = static_cast<std::size_t>(i);
   const std::uint64_t begin = i == 0 ? 0 : entries_[k];
-  const std::uint64_t end = entries_[k + 1];
-  if (end <= begin) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the index was changed while it was used: sample {} begins at byte {} "
-                            "and ends at byte {}",
-                            i, begin, end));
-  }
-  return {.offset = begin, .size = end - begin};
+  return {.offset = begin, .size = entries_[k + 1] - begin};
 }
 
-std::uint64_t TarIndex::digest() const { return xxh3_64(content_.bytes()); }
+std::uint64_t TarIndex::digest() const { return xxh3_64(content_.view); }
 
 TarIndexSummary summarize_tar_index(const std::string& index_path, std::uint64_t tar_size) {
   const FileSource file(index_path);

@@ -15,20 +15,16 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/file_content.h"
 
 namespace energon {
 
-/// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample, in
-/// memory or mapped.
+/// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample in
+/// memory, so what happens to the file later has no effect.
 class TarIndex {
  public:
   /// Reads `index_path`, the index of a tar of `tar_size` bytes (the expanded size if the shard is
   /// compressed). Throws Error: kNotFound, kIo, kCorruptData if it is not the index of such a tar.
   static TarIndex load(const std::string& index_path, std::uint64_t tar_size);
-  /// The same, but maps a large index instead of reading it (io/file_content.h): for readers that
-  /// keep many.
-  static TarIndex map(const std::string& index_path, std::uint64_t tar_size);
 
   /// Checks `entries` as load() does; `index_path` is named in the error.
   static TarIndex from_entries(std::vector<std::uint64_t> entries, std::uint64_t tar_size,
@@ -38,21 +34,19 @@ class TarIndex {
 
   /// The bytes of sample `i`, with headers, padding and skipped members that follow it. Sample 0
   /// begins at byte 0 whatever its entry says, as in Energon, so the ranges cover the tar without
-  /// gaps. Throws Error: kInvalidArgument unless 0 <= i < sample_count(); kCorruptData if another
-  /// program has written into a mapped index since, and this sample would have no bytes.
+  /// gaps. Throws Error: kInvalidArgument unless 0 <= i < sample_count().
   ByteRange range(std::int64_t i) const;
 
   /// As stored: sample_count() + 1 offsets.
   std::span<const std::uint64_t> entries() const { return entries_; }
-  bool is_mapped() const { return content_.is_mapped(); }
 
   /// XXH3-64 of the file's bytes.
   std::uint64_t digest() const;
 
  private:
-  TarIndex(FileContent content, std::uint64_t tar_size, const std::string& index_path);
+  TarIndex(SharedBytes content, std::uint64_t tar_size, const std::string& index_path);
 
-  FileContent content_;
+  SharedBytes content_;
   std::span<const std::uint64_t> entries_;  // all of content_; never empty
 };
 

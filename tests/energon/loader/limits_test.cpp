@@ -1,7 +1,9 @@
 // Limits of the system that a loader runs into: an error with its cause and what helps, or less
 // address space taken.
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,7 +12,9 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -18,6 +22,7 @@
 #include "energon/worker/arena_reserve.h"
 #include "energon/worker/channel_sizes.h"
 #include "io/error.h"
+#include "io/unique_fd.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/error_of.h"
@@ -206,6 +211,124 @@ TEST_CASE("a worker has no more descriptors after many epochs than after the fir
     pass();
     CHECK(taken() == first);
   }
+}
+
+namespace {
+
+/// The memory that workers share with this process, also when the loader has closed it.
+class SharedMemoryWatch {
+ public:
+  /// Adds the memory of the workers that run now.
+  void add() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+      if (target.find("memfd:energon") != std::string::npos) {
+        energon::UniqueFd memfd(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+        if (inodes_.insert(status_of(memfd).st_ino).second) {
+          memory_.push_back(std::move(memfd));
+        }
+      }
+    }
+  }
+  /// Memory that the system has given to it.
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const energon::UniqueFd& memfd : memory_) {
+      sum += static_cast<std::uint64_t>(status_of(memfd).st_blocks) * 512;
+    }
+    return sum;
+  }
+  std::size_t descriptors() const { return memory_.size(); }
+
+ private:
+  static struct stat status_of(const energon::UniqueFd& memfd) {
+    struct stat status {};
+    ::fstat(memfd.get(), &status);
+    return status;
+  }
+
+  std::set<ino_t> inodes_;
+  std::vector<energon::UniqueFd> memory_;
+};
+
+// Address space of this process that is shared with workers.
+std::uint64_t mapped_bytes() {
+  std::uint64_t sum = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:energon") != std::string::npos) {
+      std::size_t dash = 0;
+      const std::uint64_t begin = std::stoull(line, &dash, 16);
+      sum += std::stoull(line.substr(dash + 1), nullptr, 16) - begin;
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a batch that is kept from each of many runs costs its own memory only",
+          "[loader][limits][fork]") {
+  constexpr std::size_t kRuns = 300;
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  const LoaderFixture fixture({.batch_size = 4}, {40}, 25'000);
+  const auto expected = take(*fixture.loader(0), kRuns);
+  const auto loader = fixture.loader(1, {.prefetch_factor = 8});
+  SharedMemoryWatch watch;
+  std::vector<energon::Sample> kept;
+  std::uint64_t held_bytes = 0;
+  std::size_t descriptors = 0;
+  for (std::size_t run = 0; run < kRuns; ++run) {
+    CAPTURE(run);
+    auto batch = loader->next();
+    REQUIRE(batch);
+    held_bytes += payload_bytes(*batch);
+    kept.push_back(std::move(*batch));
+    watch.add();
+    loader->stop();
+    const std::size_t open = descriptors_of(::getpid()) - watch.descriptors();
+    descriptors = run == 0 ? open : descriptors;
+    REQUIRE(open == descriptors);
+    REQUIRE(watch.bytes() <= held_bytes + 64 * kMiB);
+    REQUIRE(mapped_bytes() <= (run + 1) * 17 * kMiB);
+  }
+  CHECK(watch.descriptors() == kRuns);
+  for (std::size_t run = 0; run < kRuns; ++run) {
+    CAPTURE(run);
+    REQUIRE(energon::testing::label(kept[run]) == expected[run]);
+  }
+  kept.erase(kept.begin() + 1, kept.end());
+  CHECK(energon::testing::label(kept.front()) == expected.front());
+  CHECK(watch.bytes() <= payload_bytes(kept.front()) + kMiB);
+  CHECK(mapped_bytes() <= 17 * kMiB);
+  kept.clear();
+  CHECK(watch.bytes() == 0);
+  CHECK(mapped_bytes() == 0);
+}
+
+TEST_CASE("batches that outlive their loader cost their own memory only",
+          "[loader][limits][fork]") {
+  const LoaderFixture fixture({.batch_size = 4}, {40}, 25'000);
+  SharedMemoryWatch watch;
+  std::vector<energon::Sample> kept;
+  {
+    const auto loader = fixture.loader(2);
+    for (int i = 0; i < 20; ++i) {
+      kept.push_back(*loader->next());
+    }
+    watch.add();
+  }
+  CHECK(watch.descriptors() == 2);
+  CHECK(watch.bytes() <= 20 * 110'000 + 20 * 8192);
+  CHECK(mapped_bytes() <= (std::uint64_t{256} << 20));
+  const auto expected = take(*fixture.loader(2), 20);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    CAPTURE(i);
+    CHECK(energon::testing::label(kept[i]) == expected[i]);
+  }
+  kept.clear();
+  CHECK(watch.bytes() == 0);
 }
 
 TEST_CASE("without workers a loader needs no process, pidfd, eventfd or memfd",

@@ -11,6 +11,7 @@
 #include "io/prepare/prepare.h"
 #include "io/unique_fd.h"
 #include "tests/energon/loader/loader_fixture.h"
+#include "tests/support/child_runner.h"
 #include "wrappers/recipe/open_data.h"
 
 namespace {
@@ -76,4 +77,50 @@ TEST_CASE("a loader goes on with the right bytes, or ends, when a prepare drops 
   }
   CHECK(found ==
         Labels(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(found.size())));
+}
+
+TEST_CASE("indexes that are truncated in place while a loader runs are an error that names one",
+          "[loader][overwritten][fork]") {
+  const TempDir folder;
+  energon::testing::write_numbered_shards(folder, {700, 700, 700});  // indexes of more than a page
+  const bool is_prepared = GENERATE(false, true);
+  if (is_prepared) {
+    prepare_anew(folder.path(), Checksums::kWrite);
+  }
+  const int workers = GENERATE(0, 1);
+  const std::uintmax_t size = GENERATE(0, 8 * 300);
+  CAPTURE(is_prepared, workers, size);
+  const auto pipeline = energon::val_dataset(folder.path(), {}, {.batch_size = 10});
+  const LoaderOptions options{.worker_config = {.num_workers = workers}, .prefetch_factor = 1};
+  const Labels expected = [&] {
+    SavableDataLoader loader(pipeline, options);
+    return take(loader, 210);
+  }();
+  // In a child, as a SIGBUS would end the process.
+  const auto child = energon::testing::run_in_child([&] {
+    SavableDataLoader loader(pipeline, options);
+    Labels found = take(loader, 2);
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      if (entry.path().extension() == ".idx" || entry.path().extension() == ".xxh3") {
+        fs::resize_file(entry.path(), size);
+      }
+    }
+    try {
+      while (found.size() < expected.size()) {
+        found.push_back(take(loader, 1).front());
+        if (found.back() != expected[found.size() - 1]) {
+          return 1;
+        }
+      }
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      const bool is_named = text.find("shard-001.tar.idx") != std::string::npos;
+      // The index of the first shard was read before.
+      return error.code() == energon::ErrorCode::kCorruptData && is_named && found.size() >= 69 ? 0
+                                                                                                : 2;
+    }
+    return 3;
+  });
+  CHECK(child.signal == 0);
+  CHECK(child.exit_code == 0);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "energon/process/arena.h"
 #include "energon/process/checkpoint_ring.h"
@@ -49,13 +50,16 @@ TEST_CASE("memory that cannot be had or is not there is refused", "[process][sha
   CHECK(refused([] { SharedMemory::create(0); }) ==
         "shared memory of 0 bytes: must be between 1 and 140737488355328");
   const auto memory = SharedMemory::create(4096);
-  CHECK(refused([&] { energon::shared_range(memory, 4000, 100); }) ==
-        "[4000, +100) is not inside shared memory of 4096 bytes");
+  CHECK(refused([&] { energon::shared_range(memory, memory->size() - 96, 100); }) ==
+        fmt::format("[{}, +100) is not inside shared memory of {} bytes", memory->size() - 96,
+                    energon::page_bytes()));
 }
 
 TEST_CASE("an arena that is too small is refused", "[process][arena]") {
-  CHECK(refused([] { energon::arena_footprint(4095, 0); }) ==
-        "arena_limit_bytes is 4095 bytes, must be from 4096 to 1099511627776");
+  const std::uint64_t page = energon::page_bytes();
+  CHECK(refused([&] { energon::arena_footprint(page - 1, 0); }) ==
+        fmt::format("arena_limit_bytes is {} bytes, must be from {} to 1099511627776", page - 1,
+                    page));
   CHECK_THAT(refused([] { energon::arena_footprint(std::uint64_t{1} << 20, 4096); }),
              Catch::StartsWith("an arena of limit 1048576 needs at least ") &&
                  Catch::EndsWith(" bytes of address space, not 4096"));

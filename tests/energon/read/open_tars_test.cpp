@@ -104,6 +104,37 @@ TEST_CASE("where other files take the descriptors, tars are closed and read agai
   CHECK(child.exit_code == 0);
 }
 
+TEST_CASE("a reader opens as many tars as before when other files give descriptors back",
+          "[energon][tars][fork]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, std::vector<std::int64_t>(60, 3));
+  const auto child = run_in_child([&] {
+    const rlimit limit{.rlim_cur = 100, .rlim_max = 100};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    LeafReaders readers;
+    const auto reader = readers.of(dataset);
+    std::vector<UniqueFd> others;
+    while (others.empty() || others.back().valid()) {
+      others.emplace_back(::dup(0));
+    }
+    others.resize(others.size() - 15);
+    if (read_at_random({reader}, 180) != 0) {
+      return 1;
+    }
+    if (readers.budgets().tars->limit() > 20) {
+      return 2;
+    }
+    others.clear();
+    for (int round = 0; round < 10; ++round) {
+      if (read_at_random({reader}, 180) != 0) {
+        return 3;
+      }
+    }
+    return open_tars() == 60 ? 0 : 4;
+  });
+  CHECK(child.exit_code == 0);
+}
+
 TEST_CASE("without any descriptor left the error names the limit and what to do",
           "[energon][tars][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {

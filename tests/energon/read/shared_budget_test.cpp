@@ -102,6 +102,45 @@ TEST_CASE("a budget grows once before anything is dropped, and shrinks to what t
   CHECK(budget->limit() == 1);
 }
 
+TEST_CASE("a limit that was lowered rises again, unless the system refuses again",
+          "[energon][budget]") {
+  constexpr std::size_t kCount = 1000;
+  const auto budget = std::make_shared<SharedBudget>(200, [] { return std::uint64_t{400}; });
+  KeptValues<std::string> values(budget, kCount);
+  std::size_t next = 0;
+  const auto keep_next = [&] {
+    next = (next + 1) % kCount;
+    if (values.peek(next) == nullptr) {
+      keep(values, next);
+    }
+  };
+  for (int i = 0; i < 500; ++i) {
+    keep_next();
+  }
+  REQUIRE(budget->limit() == 400);
+  while (budget->held() > 50) {  // others take all descriptors for a moment
+    budget->advance();
+    REQUIRE(budget->shrink());
+  }
+  CHECK(budget->limit() <= 50);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {  // they still have those beyond 100
+    keep_next();
+    if (budget->held() > 100) {
+      ++refused;
+      budget->advance();
+      budget->shrink();
+    }
+  }
+  CHECK(budget->held() > 80);
+  CHECK(refused < 40);
+  for (int i = 0; i < 5000; ++i) {
+    keep_next();
+  }
+  CHECK(budget->limit() == 400);
+  CHECK(budget->held() > 350);
+}
+
 TEST_CASE("what is destroyed is no longer held", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(10);
   {

@@ -1,13 +1,17 @@
 #include "energon/sample/batch_memory.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "energon/sample/new_tensor.h"
 #include "io/error.h"
+#include "tests/support/child_runner.h"
 
 using energon::BatchMemory;
 using energon::Buffer;
@@ -119,3 +123,80 @@ TEST_CASE("new tensors are filled with what is seen, in debug builds", "[energon
   CHECK(std::ranges::all_of(made.bytes, [](std::byte byte) { return byte == std::byte{0xFF}; }));
 }
 #endif
+
+TEST_CASE("all pools of a process together keep a bounded amount of memory, what was used last",
+          "[energon][batch_memory]") {
+  constexpr std::size_t kSize = std::size_t{16} << 20;
+  const std::size_t before = HeapBufferPool::kept_bytes();
+  const auto use = [](HeapBufferPool& pool, std::size_t count) {
+    std::vector<Buffer> buffers;
+    for (std::size_t i = 0; i < count; ++i) {
+      buffers.push_back(pool.allocate(kSize));
+    }
+  };
+  {
+    HeapBufferPool idle;
+    use(idle, HeapBufferPool::kMostKeptBytes / kSize);
+    CHECK(HeapBufferPool::kept_bytes() == HeapBufferPool::kMostKeptBytes);
+    {
+      HeapBufferPool busy;
+      const std::byte* first = nullptr;
+      for (int round = 0; round < 3; ++round) {
+        const Buffer small = busy.allocate(100'000);
+        CHECK((round == 0 || small.bytes.data() == first));  // the memory of the round before
+        first = small.bytes.data();
+        CHECK(HeapBufferPool::kept_bytes() <= HeapBufferPool::kMostKeptBytes);
+      }
+      use(busy, 2 * HeapBufferPool::kMostKeptBytes / kSize);
+      CHECK(HeapBufferPool::kept_bytes() <= HeapBufferPool::kMostKeptBytes);
+      const Buffer huge = busy.allocate(HeapBufferPool::kMostKeptBytes + 1);
+    }
+    CHECK(HeapBufferPool::kept_bytes() <= HeapBufferPool::kMostKeptBytes);
+  }
+  CHECK(HeapBufferPool::kept_bytes() <= before);
+}
+
+TEST_CASE("a buffer that outlives its pool is freed, not kept", "[energon][batch_memory]") {
+  Buffer buffer;
+  {
+    HeapBufferPool pool;
+    buffer = pool.allocate(1 << 20);
+    const std::size_t before = HeapBufferPool::kept_bytes();
+    const Buffer first = pool.allocate(1 << 20);
+    const Buffer second = pool.allocate(1 << 20);
+    CHECK(HeapBufferPool::kept_bytes() <= before);
+  }
+  const std::size_t after = HeapBufferPool::kept_bytes();
+  std::ranges::fill(buffer.bytes, std::byte{1});
+  buffer = {};
+  CHECK(HeapBufferPool::kept_bytes() == after);
+}
+
+TEST_CASE("pools of several threads and a child share their memory",
+          "[energon][batch_memory][threads][fork]") {
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&is_over] {
+      HeapBufferPool pool;
+      while (!is_over) {
+        pool.allocate(10'000);
+      }
+    });
+  }
+  bool is_well = true;
+  for (int i = 0; i < 30; ++i) {  // whatever the threads do at the moment of the fork
+    const auto child = energon::testing::run_in_child(
+        [] {
+          HeapBufferPool pool;
+          return pool.allocate(10'000).bytes.size() == 10'000 ? 0 : 1;
+        },
+        std::chrono::seconds(20));
+    is_well = is_well && child.exit_code == 0;
+  }
+  is_over = true;
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(is_well);
+}
