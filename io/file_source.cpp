@@ -29,6 +29,7 @@ std::string what_to_do(int error_number) {
 }
 
 UniqueFd open_regular_file(const std::string& path, FileIdentity& identity) {
+  check_path(path);
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
@@ -59,6 +60,15 @@ TooManyOpenFiles::TooManyOpenFiles(int error_number, const std::string& path)
             fmt::format("{}: {}", io_error("cannot open file", error_number).message(),
                         what_to_do(error_number)),
             {.path = path}) {}
+
+void check_path(std::string_view path) {
+  if (const std::size_t nul = path.find('\0'); nul != std::string_view::npos) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the path contains a NUL byte after {} bytes, and no file name may", nul),
+        {.path = std::string(path)});
+  }
+}
 
 FileSource::FileSource(std::string path)
     : path_(std::move(path)), fd_(open_regular_file(path_, identity_)) {}

@@ -67,6 +67,7 @@ void check_kind(const struct stat& status, const std::string& path) {
 }  // namespace
 
 OutputTarget resolve_output(const std::string& path) {
+  check_path(path);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     check_kind(status, path);
@@ -92,6 +93,7 @@ OutputTarget resolve_output(const std::string& path) {
 }
 
 void check_output(const std::string& path) {
+  check_path(path);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     check_kind(status, path);

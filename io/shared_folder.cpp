@@ -110,6 +110,7 @@ std::string_view target_of_temporary(std::string_view name) {
 }
 
 NewFile::NewFile(std::string path, unsigned mode) : path_(std::move(path)) {
+  check_path(path_);
   temporary_ = temporary_name(path_);
   fd_.reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd_.valid()) {

@@ -14,6 +14,7 @@
 
 #include "energon/state/savable.h"
 #include "io/error.h"
+#include "io/file_source.h"
 #include "io/hash.h"
 #include "io/output_target.h"
 #include "io/write_all.h"
@@ -96,6 +97,7 @@ void QuarantineWriter::check() const {
 }
 
 void QuarantineWriter::open() {
+  check_path(path_);
   file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file_.valid()) {
     throw io_error("cannot open the quarantine file", errno, {.path = path_});

@@ -80,6 +80,10 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
        {"--restore-from", "--save-to", "--debug-log", "--quarantine", "--auto-save"}) {
     check_refused({"dump", path, "--limit", "1", option, ""}, 2, option + ": the value is empty");
   }
+  check_refused({"dump", path, "--save-every", "5"}, 2, "there is no option --save-every");
+  check_refused({"dump", "--save-every", "5", path}, 2, "there is no option --save-every");
+  check_refused({"checkpoint", "show", path, "--jsonn"}, 2, "there is no option --jsonn");
+  check_refused({"dump", path, "x"}, 2, "several paths must all be tars");
   check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three numbers");
   check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "none negative");
   check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");

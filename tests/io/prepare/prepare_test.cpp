@@ -138,6 +138,34 @@ TEST_CASE("prepare opens, also in parts", "[io][formats][prepare]") {
   CHECK(energon::lint(folder.path()).ok());
 }
 
+TEST_CASE("a ratio that leaves parts of a split without shards is refused or named",
+          "[io][formats][prepare]") {
+  const TempDir folder;
+  const PrepareOptions options{.split_ratios = {{"train", 8}, {"val", 1}, {"test", 1}}};
+  folder.write("s-0.tar", make_shard(0, 2));
+  const auto before = files_below(folder.path());
+  const auto [code, message] = error_of([&] { prepare_folder(folder.path(), options); });
+  CHECK(code == ErrorCode::kInvalidArgument);
+  CHECK_THAT(message, Catch::Contains("split part 'train' gets no shard: 1 shard in the ratio "
+                                      "8,1,1") &&
+                          Catch::Contains("--split-ratio 1,0,0") &&
+                          Catch::Contains("--split-parts"));
+  CHECK(files_below(folder.path()) == before);
+  for (int i = 1; i < 5; ++i) {
+    folder.write(fmt::format("s-{}.tar", i), make_shard(100 * i, 2));
+  }
+  const PrepareReport report = prepare_folder(folder.path(), options);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK_THAT(report.warnings[0],
+             Catch::Contains("split part 'val' gets no shard: 5 shards in the ratio 8,1,1"));
+  CHECK(energon::open_split(folder.path(), {.split_part = "train"}).shards.size() == 4);
+  // What is not asked for may be empty.
+  const PrepareReport all = prepare_folder(
+      folder.path(),
+      {.split_ratios = {{"train", 1}, {"val", 0}}, .existing = Existing::kOverwrite});
+  CHECK(all.warnings.empty());
+}
+
 TEST_CASE("all bad shards are named with byte and reason, and nothing remains",
           "[io][formats][prepare]") {
   const TempDir folder;
