@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "io/output_target.h"
+#include "io/path_exists.h"
 #include "io/shared_folder.h"
 #include "io/write_all.h"
 
@@ -60,15 +61,6 @@ TooManyOpenFiles::TooManyOpenFiles(int error_number, const std::string& path)
             fmt::format("{}: {}", io_error("cannot open file", error_number).message(),
                         what_to_do(error_number)),
             {.path = path}) {}
-
-void check_path(std::string_view path) {
-  if (const std::size_t nul = path.find('\0'); nul != std::string_view::npos) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the path contains a NUL byte after {} bytes, and no file name may", nul),
-        {.path = std::string(path)});
-  }
-}
 
 FileSource::FileSource(std::string path)
     : path_(std::move(path)), fd_(open_regular_file(path_, identity_)) {}

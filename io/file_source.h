@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "io/bytes.h"
 #include "io/error.h"
@@ -26,10 +25,6 @@ class TooManyOpenFiles final : public Error {
   TooManyOpenFiles(int error_number, const std::string& path);
 };
 
-/// Throws Error (kInvalidArgument) if `path` contains a NUL byte: the system would take what is
-/// before it for the path.
-void check_path(std::string_view path);
-
 /// Identifies one version of a file.
 struct FileIdentity {
   std::uint64_t device = 0;
@@ -44,8 +39,7 @@ struct FileIdentity {
 class FileSource {
  public:
   /// Opens `path` for reading. Throws Error: kNotFound, kIo, or kInvalidArgument if it is not a
-  /// regular file (a FIFO or a device is refused at once, never waited for) or of check_path();
-  /// TooManyOpenFiles.
+  /// regular file (a FIFO or a device is refused at once, never waited for); TooManyOpenFiles.
   explicit FileSource(std::string path);
 
   const std::string& path() const { return path_; }

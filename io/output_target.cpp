@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/path_exists.h"
 #include "io/shared_folder.h"
 
 namespace energon {

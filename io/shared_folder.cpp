@@ -18,6 +18,7 @@
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/mutex.h"
+#include "io/path_exists.h"
 #include "io/write_all.h"
 
 namespace energon {

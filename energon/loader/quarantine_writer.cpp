@@ -14,9 +14,9 @@
 
 #include "energon/state/savable.h"
 #include "io/error.h"
-#include "io/file_source.h"
 #include "io/hash.h"
 #include "io/output_target.h"
+#include "io/path_exists.h"
 #include "io/write_all.h"
 
 namespace energon {

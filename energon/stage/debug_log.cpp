@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
 #include "io/output_target.h"
+#include "io/path_exists.h"
 #include "io/write_all.h"
 
 namespace energon {
