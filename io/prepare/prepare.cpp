@@ -97,7 +97,8 @@ std::string ratio_text(std::span<const SplitRatio> ratios) {
 // Shards are not divided, so a part with a small ratio may get none. Adds a warning for each such
 // part. Throws Error (kInvalidArgument) if the part with the largest ratio gets none.
 void check_parts_filled(const SplitConfig& split, std::span<const std::string> shards,
-                        std::span<const SplitRatio> ratios, std::vector<std::string>& warnings) {
+                        std::span<const SplitRatio> ratios, const std::string& path,
+                        std::vector<std::string>& warnings) {
   const auto largest = std::ranges::max_element(ratios, {}, &SplitRatio::weight);
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     if (!split.parts[i].patterns.empty() || ratios[i].weight == 0) {
@@ -110,20 +111,20 @@ void check_parts_filled(const SplitConfig& split, std::span<const std::string> s
         printable(ratios[i].part), shards.size(), shards.size() == 1 ? "" : "s",
         ratio_text(ratios));
     if (ratios.begin() + static_cast<std::ptrdiff_t>(i) == largest) {
-      throw Error(ErrorCode::kInvalidArgument, text);
+      throw Error(ErrorCode::kInvalidArgument, text, {.path = path});
     }
     warnings.push_back(std::move(text));
   }
 }
 
 SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options,
-                         std::vector<std::string>& warnings) {
+                         const std::string& path, std::vector<std::string>& warnings) {
   if (!options.split_patterns.empty()) {
     return split_by_pattern(shards, options.split_patterns);
   }
   if (!options.split_ratios.empty()) {
     SplitConfig split = split_by_ratio(shards, options.split_ratios);
-    check_parts_filled(split, shards, options.split_ratios, warnings);
+    check_parts_filled(split, shards, options.split_ratios, path, warnings);
     return split;
   }
   return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
@@ -160,7 +161,7 @@ class Preparation {
         options_(options),
         found_(choose_shards(path_, options.exclude_regexes)),
         names_(found_.names),
-        split_(choose_split(names_, options, report_.warnings)),
+        split_(choose_split(names_, options, path_, report_.warnings)),
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
         staging_(path_, mode_of(path_) | 0700U),
         index_path_(staging_.meta_file("index.sqlite")),
