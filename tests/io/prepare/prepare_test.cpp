@@ -109,6 +109,7 @@ TEST_CASE("the index database has the rows of the shards", "[io][formats][prepar
 TEST_CASE("prepare gives the same files with any number of threads", "[io][formats][prepare]") {
   std::map<std::string, std::string> first;
   for (const int threads : {1, 2, 7}) {
+    CAPTURE(threads);
     const TempDir folder;
     for (int i = 0; i < 20; ++i) {
       folder.write(fmt::format("s-{:02d}.tar", i), make_shard(100 * i, i % 5 + 1));
@@ -304,6 +305,7 @@ TEST_CASE("a prepare that was killed is not taken for a finished one",
   }
   unsigned seed = 3;
   for (int round = 0; round < 15; ++round) {
+    CAPTURE(round);
     const pid_t pid = ::fork();
     REQUIRE(pid >= 0);
     if (pid == 0) {
