@@ -193,6 +193,7 @@ TEST_CASE("help and version are printed on standard output", "[cli]") {
   CHECK_THAT(version.out, Catch::StartsWith("energon-cpp "));
   for (const Words& words : {Words{"--help"}, Words{"dump", "--help"}, Words{"prepare", "-h"},
                              Words{"checkpoint", "show", "--help"}}) {
+    CAPTURE(words);
     const auto help = run_energon(words);
     CHECK(help.exit_code == 0);
     CHECK(help.err.empty());
@@ -224,6 +225,7 @@ TEST_CASE("outputs that are no files are refused at the start, devices are kept"
   // A device of our own, which a broken program may replace. Only the superuser can make one.
   const bool has_device = ::mknod(folder.file("null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;
   for (const char* target : {"link", "null"}) {
+    CAPTURE(target);
     CHECK(run_energon(save + Words{folder.file(target)}).exit_code == 0);
   }
   CHECK(std::filesystem::is_symlink(folder.file("link")));
