@@ -81,6 +81,7 @@ TEST_CASE("IBM-22 what is half written is passed over and named", "[protocols][i
   SavingJob resumed(fixture, layout, options);
   CHECK(resumed.steps() == std::vector<std::int64_t>(3, 10));
   for (std::size_t rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
     REQUIRE(resumed.rank(rank).saver().ignored().size() == 1);
     CHECK_THAT(resumed.rank(rank).saver().ignored().front(),
                Catch::StartsWith(folder + "/step_20: ") && Catch::Contains(reason));
@@ -221,6 +222,7 @@ TEST_CASE("steps that no run takes are refused, not counted on from", "[protocol
   SavingJob(fixture, {}, options).take(3);
   for (const char* name :
        {"step_9223372036854775807", "step_4398046511105", "step_99999999999999999999999"}) {
+    CAPTURE(name);
     const std::string path = options.folder + "/" + name;
     std::filesystem::copy(options.folder + "/step_3", path,
                           std::filesystem::copy_options::recursive);
@@ -241,6 +243,7 @@ TEST_CASE("a folder without marks, as earlier versions wrote it, is continued fr
   SavingJob whole(fixture, {.world_size = 2}, options);
   whole.take(6);
   for (const char* name : {"/JOB", "/ranks", "/step_3/COMPLETE", "/step_6/COMPLETE"}) {
+    CAPTURE(name);
     REQUIRE(std::filesystem::remove_all(options.folder + name) > 0);
   }
   options.keep = 2;

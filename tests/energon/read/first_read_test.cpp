@@ -86,6 +86,7 @@ TEST_CASE("shards that were not looked at are read like others", "[energon][firs
   CHECK_FALSE(dataset->shards().shards.front().is_checked);
   WebdatasetReader reader(dataset);
   for (int pass = 0; pass < 2; ++pass) {
+    CAPTURE(pass);
     CHECK(read(reader, {11, 0, 5, 6, 1, 10}) == std::vector<std::int64_t>{11, 0, 5, 6, 1, 10});
   }
 }
