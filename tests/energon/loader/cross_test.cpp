@@ -389,11 +389,14 @@ TEST_CASE("X-12 of no data the epoch is over at once, again and again", "[loader
   TrainOptions options;
   options.repeat = false;
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     for (const auto policy : {energon::EpochPolicy::kStrict, energon::EpochPolicy::kLoop}) {
+      CAPTURE(policy);
       SavableDataLoader loader(
           in_memory({0, 0}, options),
           {.worker_config = {.num_workers = workers, .logical_shards = 4}, .epoch_policy = policy});
       for (int i = 0; i < 3; ++i) {
+        CAPTURE(i);
         CHECK_FALSE(loader.next());
       }
     }
