@@ -50,8 +50,22 @@ int report_usage(const CLI::App& app, const std::string& message) {
   return kExitUsage;
 }
 
-// CLI11 only says that a sub-command is required, not that it does not know the one given.
+// The first option of the command line that the chosen command does not have; empty: none.
+std::string unknown_option(const CLI::App& app) {
+  for (const std::string& word : app.remaining(true)) {
+    if (word.size() > 1 && word.front() == '-') {
+      return word;
+    }
+  }
+  return "";
+}
+
+// CLI11 only says that a sub-command is required, not that it does not know the one given. It takes
+// the value of an unknown option for a further PATH, and complains of that first.
 std::string describe(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
+  if (const std::string option = unknown_option(app); !option.empty()) {
+    return fmt::format("there is no option {}", printable(option));
+  }
   const std::string first = argc > 1 ? argv[1] : "";
   if (!app.get_subcommands().empty() || first.empty() || first.starts_with('-')) {
     return error.what();

@@ -94,6 +94,7 @@ OutputTarget resolve_output(const std::string& path) {
 }
 
 void check_output(const std::string& path) {
+  check_path(path);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     check_kind(status, path);

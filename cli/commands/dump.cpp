@@ -116,7 +116,7 @@ class Dump {
     // If a state was saved in an epoch, the rest of this epoch may be empty.
     const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && saver_.is_restored();
     if (delivered_in_epoch_ == 0 && !may_be_empty && !is_warned_) {
-      const Error reason = no_samples(flags_.loader);
+      const Error reason = no_samples(flags_.loader, loader_.stats());
       if (!epoch_limit_) {
         throw reason;  // or it would go on for ever
       }

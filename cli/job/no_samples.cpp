@@ -59,7 +59,14 @@ std::string reason(const PipelineData& data, const LoaderFlags& flags) {
 
 }  // namespace
 
-Error no_samples(const LoaderFlags& flags) {
+Error no_samples(const LoaderFlags& flags, const LoaderStatistics& statistics) {
+  if (statistics.consumer.lost_epochs > 0) {
+    return Error(ErrorCode::kCorruptData,
+                 fmt::format("nothing in an epoch of rank {} of {} could be used: all of it failed "
+                             "and was left out; --on-error fail shows the first failure",
+                             flags.rank, flags.world_size),
+                 {.path = flags.path});
+  }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("rank {} of {} has no samples: {}", flags.rank, flags.world_size,
                            reason(open_data(flags.path, data_options(flags)), flags)),

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "cli/job/loader_flags.h"
+#include "energon/worker/statistics.h"
 #include "io/error.h"
 
 namespace energon::cli {
 
-/// Opens the data again to check whether it is empty, or too small for all ranks and workers.
-Error no_samples(const LoaderFlags& flags);
+/// `statistics` of the loader show whether all samples failed. If not, opens the data again to
+/// check whether it is empty, or too small for all ranks and workers.
+Error no_samples(const LoaderFlags& flags, const LoaderStatistics& statistics);
 
 }  // namespace energon::cli

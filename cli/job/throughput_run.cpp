@@ -122,7 +122,7 @@ void ThroughputRun::take(Repetition& to) {
 void ThroughputRun::end_epoch() {
   ++epochs_ended_;
   if (taken_in_epoch_ == 0) {
-    throw no_samples(loader_flags_);
+    throw no_samples(loader_flags_, loader_.stats());
   }
   taken_in_epoch_ = 0;
 }

@@ -16,6 +16,7 @@
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/output_target.h"
+#include "io/path_exists.h"
 #include "io/write_all.h"
 
 namespace energon {
@@ -96,6 +97,7 @@ void QuarantineWriter::check() const {
 }
 
 void QuarantineWriter::open() {
+  check_path(path_);
   file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file_.valid()) {
     throw io_error("cannot open the quarantine file", errno, {.path = path_});

@@ -82,9 +82,15 @@ void RankStream::start() {
   own_.start(start_);
 }
 
-void RankStream::check_epoch_was_usable() const {
+// An epoch of which failures left nothing is empty: the other ranks have their batches, and cannot
+// know of it. Only a rank that goes on by itself would search for ever.
+void RankStream::count_lost_epoch() {
   const std::optional<EpochStart>& start = now_.epoch_start;
   if (!start || start->batches != batch_index_ || start->failures == failures_.size()) {
+    return;
+  }
+  if (options_.epoch_policy == EpochPolicy::kStrict) {
+    ++consumer_.lost_epochs;
     return;
   }
   throw Error(
@@ -250,7 +256,7 @@ std::optional<Sample> RankStream::next_in_turn() {
       remember_place();
       now_.turns.end_epoch(*stream);
     }
-    check_epoch_was_usable();
+    count_lost_epoch();
     const bool was_empty = now_.epoch_start && now_.epoch_start->batches == batch_index_;
     if (options_.epoch_policy == EpochPolicy::kStrict || was_empty) {
       return std::nullopt;

@@ -95,7 +95,7 @@ class RankStream {
   void start();
   void start_epoch();
   void replace_workers();
-  void check_epoch_was_usable() const;
+  void count_lost_epoch();
   void remember_place();
   void forget_attempt();
   void end_interrupted();
@@ -127,7 +127,7 @@ class RankStream {
   std::vector<std::int64_t> delivered_;          // batches of each stream, over all epochs
   std::vector<Certificate> certificates_;        // of each stream
   std::int64_t batch_index_ = 0;
-  // Counters at the start of the epoch. An epoch without one usable batch is an error.
+  // Counters at the start of the epoch, to know an epoch of which nothing could be used.
   struct EpochStart {
     std::int64_t batches;
     std::uint64_t failures;

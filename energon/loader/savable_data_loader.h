@@ -73,10 +73,10 @@ class SavableDataLoader final : public BatchSource {
 
   /// Ends the workers and the fork server for good and keeps the position: what saves and counts
   /// still works, but next() and restore_state_rank() throw Error (kCancelled) from now on. Any
-  /// thread may call it. A next() that waits for a worker in another thread throws that Error
-  /// within 100 ms; without workers, next() throws it before it calls the next function of the
-  /// pipeline. Returns when that call has ended; at once if it is called by a function that next()
-  /// has called. Never throws, but in a forked child (kCancelled).
+  /// thread may call it. A next() that waits for a worker in another thread stops waiting within
+  /// 100 ms, ends the workers, and throws that Error; without workers, next() throws it before it
+  /// calls the next function of the pipeline. Returns when that call has ended; at once if it is
+  /// called by a function that next() has called. Never throws, but in a forked child (kCancelled).
   void close();
 
   /// Rebuilds the batch that any rank of this job delivered with `key`, without its place. Reads in

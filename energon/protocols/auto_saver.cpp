@@ -8,12 +8,14 @@
 #include "energon/checkpoint/state_config.h"
 #include "energon/protocols/job_file.h"
 #include "io/error.h"
+#include "io/path_exists.h"
 
 namespace energon {
 void validate(const AutoSaveOptions& options) {
   if (options.folder.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "folder is empty: say where checkpoints are kept");
   }
+  check_path(options.folder);
   if (options.every_batches < 1) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("every_batches is {}, at least 1 is needed", options.every_batches));

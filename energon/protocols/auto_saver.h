@@ -41,7 +41,7 @@ struct AutoSaveOptions {
   /// file.
   std::int64_t every_batches = 1000;
 
-  /// Where to start if `folder` has no checkpoint: another folder of checkpoints, a single
+  /// Where to start if `folder` has no finished checkpoint: another folder of checkpoints, a single
   /// checkpoint, or a state file of this rank or of its job. Steps then count from 0. Empty: the
   /// start of the data.
   std::string load_from = {};
@@ -82,13 +82,14 @@ struct UncountedCheckpoint {
 class AutoSaver {
  public:
   /// Continues from the newest complete checkpoint of the folder. Continues from `load_from`
-  /// instead if the folder has no entry with the name of a checkpoint, or if none is complete and
-  /// this rank starts here for the first time after other ranks did. Opens only the rank's own file
-  /// and the mark of the checkpoint, unless the job was saved on another layout: then it is
+  /// instead if the folder has no checkpoint; if it has only checkpoints whose saving was cut off
+  /// before the files of all ranks were there, so that none ever counted; or if none is complete
+  /// and this rank starts here for the first time after other ranks did. Opens only the rank's own
+  /// file and the mark of the checkpoint, unless the job was saved on another layout: then it is
   /// rescaled to the layout of `source`, which must outlive this. Throws Error: of validate(),
-  /// rescale(), restore_state_rank() and the Comm; kNotFound if there are checkpoints but none can
-  /// be used (start_over starts over), the checkpoint of at_step is not complete, or there is
-  /// nothing complete at `load_from`; kNotFound, kCorruptData or kMismatch if the checkpoint is
+  /// rescale(), restore_state_rank() and the Comm; kNotFound if there are finished checkpoints but
+  /// none can be used (start_over starts over), the checkpoint of at_step is not complete, or there
+  /// is nothing complete at `load_from`; kNotFound, kCorruptData or kMismatch if the checkpoint is
   /// complete but this rank's file is damaged (with a Comm all ranks go back to an older
   /// checkpoint); kMismatch if the ranks do not agree on configuration and data; kMismatch with the
   /// options to set if the job has logical shards that `source` does not have: on another layout, a

@@ -103,7 +103,10 @@ std::optional<CheckpointStart> AutoSaver::choose() {
   if (!begins_anew() && candidates.any()) {
     auto newest = candidates.next();
     ignored_ = candidates.ignored();
-    if (!newest) {
+    if (newest) {
+      return newest;
+    }
+    if (candidates.ignored_finished()) {
       throw Error(
           ErrorCode::kNotFound,
           fmt::format("there are checkpoints, but none can be continued from; to begin anew say "
@@ -111,7 +114,6 @@ std::optional<CheckpointStart> AutoSaver::choose() {
                       fmt::join(ignored_, "\n  ")),
           {.path = options_.folder});
     }
-    return newest;
   }
   return choose_fresh();
 }

@@ -41,15 +41,17 @@ bool means_incomplete(ErrorCode code) {
          code == ErrorCode::kMismatch;
 }
 
-// The checkpoint, or what is wrong with it.
-std::variant<SavableJobState, std::string> try_read(const std::string& path) {
+// The job in a checkpoint, or a mark that says what is wrong with the checkpoint.
+using JobOrMark = std::variant<SavableJobState, CheckpointMark>;
+
+JobOrMark try_read(const std::string& path) {
   try {
     return read_checkpoint(path);
   } catch (const Error& error) {
     if (!means_incomplete(error.code())) {
       throw;
     }
-    return std::string(error.what());
+    return void_mark(error.what());
   }
 }
 
@@ -101,9 +103,15 @@ std::optional<int> missing_rank(const std::set<std::string>& files, int world_si
   return std::nullopt;
 }
 
-// The job in a checkpoint without a mark, or what is wrong with it. Looks for missing files before
-// it reads the files of all ranks.
-std::variant<SavableJobState, std::string> try_read_unmarked(const std::string& path) {
+CheckpointMark unfinished_mark(std::string reason) {
+  CheckpointMark mark = void_mark(std::move(reason));
+  mark.unfinished = true;
+  return mark;
+}
+
+// Like try_read(), for a checkpoint without a mark. Looks for missing files before it reads the
+// files of all ranks.
+JobOrMark try_read_unmarked(const std::string& path) {
   const std::string first = path + "/" + rank_file_name(0);
   int world_size = 1;
   try {
@@ -113,11 +121,12 @@ std::variant<SavableJobState, std::string> try_read_unmarked(const std::string& 
     if (!means_incomplete(error.code())) {
       throw;
     }
-    return std::string(error.what());
+    return error.code() == ErrorCode::kNotFound ? unfinished_mark(error.what())
+                                                : void_mark(error.what());
   }
   if (const auto rank = missing_rank(checkpoint_files(path).ranks, world_size)) {
-    return fmt::format("the file of rank {} of {} is missing [path: {}/{}]", *rank, world_size,
-                       path, rank_file_name(*rank));
+    return unfinished_mark(fmt::format("the file of rank {} of {} is missing [path: {}/{}]", *rank,
+                                       world_size, path, rank_file_name(*rank)));
   }
   return try_read(path);
 }
@@ -185,7 +194,7 @@ CheckpointSearch find_newest_checkpoint(const std::string& folder) {
       search.newest = {step, path, std::move(*job)};
       break;
     }
-    search.ignored.push_back(as_ignored(path, std::get<std::string>(found)));
+    search.ignored.push_back(as_ignored(path, std::get<CheckpointMark>(found).reason));
   }
   return search;
 }
@@ -198,10 +207,10 @@ CheckpointMark judge_checkpoint(const std::string& path) {
 }
 
 CheckpointMark judge_files(const std::string& path) {
-  const auto found = try_read_unmarked(path);
+  auto found = try_read_unmarked(path);
   const auto* job = std::get_if<SavableJobState>(&found);
   return job != nullptr ? complete_mark(job->ranks.front())
-                        : void_mark(std::get<std::string>(found));
+                        : std::get<CheckpointMark>(std::move(found));
 }
 
 CheckpointMark decide_checkpoint(const std::string& path) {

@@ -51,6 +51,9 @@ std::string to_text(const CheckpointMark& mark) {
     }
   } else {
     json["reason"] = printable_lines(mark.reason);
+    if (mark.unfinished) {
+      json["unfinished"] = true;
+    }
   }
   if (!mark.id.empty()) {
     json["id"] = mark.id;
@@ -70,6 +73,9 @@ nlohmann::ordered_json parse_mark(const std::string& text, const std::string& pa
 
 void read_void(const JsonReader& reader, CheckpointMark& mark) {
   mark.reason = reader.member("reason").text();
+  if (const auto unfinished = reader.find("unfinished")) {
+    mark.unfinished = unfinished->boolean();
+  }
   reader.member("id");  // required here
 }
 

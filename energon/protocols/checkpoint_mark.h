@@ -34,8 +34,11 @@ struct CheckpointMark {
   std::optional<std::int64_t> epoch = std::nullopt;
   std::optional<std::int64_t> step_in_epoch = std::nullopt;
 
-  // Only if not complete: why it does not count.
-  std::string reason = {};
+  // Only if not complete.
+  std::string reason = {};  ///< why it does not count
+  /// True if the file of some rank was missing when the checkpoint was first judged: saving it was
+  /// cut off, so it never counted. False in marks written by earlier versions.
+  bool unfinished = false;
 
   /// Unique to each mark, but marks that replace the same mark have the same id. Empty in a
   /// complete mark from an earlier version.

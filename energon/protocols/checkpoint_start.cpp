@@ -105,6 +105,7 @@ std::optional<CheckpointStart> CheckpointCandidates::next() {
       return CheckpointStart{.step = step, .path = path, .mark = std::move(mark)};
     }
     ignored_.push_back(fmt::format("{}: {}", path, mark.reason));
+    ignored_finished_ |= !mark.unfinished;
   }
   return std::nullopt;
 }

@@ -45,6 +45,9 @@ class CheckpointCandidates {
 
   /// Checkpoints that next() skipped: path and reason.
   const std::vector<std::string>& ignored() const { return ignored_; }
+  /// Whether next() skipped a checkpoint that may have counted once: the files of all its ranks
+  /// were there, or it was set aside. False if saving each skipped one was cut off.
+  bool ignored_finished() const { return ignored_finished_; }
   /// Text for messages, such as "checkpoints of these steps are complete: 6, 3": at most 20 steps,
   /// without `but`. Decides none.
   std::string describe_complete(std::int64_t but) const;
@@ -56,6 +59,7 @@ class CheckpointCandidates {
   std::vector<std::int64_t> steps_;
   std::size_t next_ = 0;
   std::vector<std::string> ignored_;
+  bool ignored_finished_ = false;
 };
 
 /// Resolves `load_from`: a state file, a checkpoint, or a folder of checkpoints. For a folder,

@@ -9,6 +9,7 @@
 
 #include "io/error.h"
 #include "io/output_target.h"
+#include "io/path_exists.h"
 #include "io/write_all.h"
 
 namespace energon {
@@ -30,6 +31,7 @@ DebugLog::DebugLog(std::string_view path, const WorkerConfig& config, std::optio
   const int number = worker ? *worker + 1 : 0;
   replace(path_, "{worker_id}", config.rank * (config.num_workers + 1) + number);
   replace(path_, "{pid}", ::getpid());
+  check_path(path_);
   file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!enabled()) {
     throw io_error("cannot open the debug log", errno, {.path = path_});

@@ -19,7 +19,8 @@ enum class EpochPolicy : std::uint8_t {
   /// twice before all of them were seen once.
   kStrict,
   /// The same, but next() continues with the next epoch without reporting the end. It reports the
-  /// end only if the epoch had no batch at all.
+  /// end only if the epoch had no batch at all, and throws Error (kCorruptData) if that is because
+  /// all of its samples failed and were left out.
   kLoop,
 };
 

@@ -53,6 +53,8 @@ struct ConsumerStatistics {
   std::uint64_t bytes = 0;                  ///< payload
   std::chrono::nanoseconds worker_wait{0};  ///< in next()
   std::chrono::nanoseconds own_time{0};     ///< between calls of next()
+  /// Epochs that had no batch because all of their samples failed and were left out.
+  std::uint64_t lost_epochs = 0;
 };
 
 /// Samples of one shard that one stage left out because they failed.

@@ -94,6 +94,7 @@ void refuse_other_kinds(const std::string& path) {
 }  // namespace
 
 ShardSet open_split(const std::string& path, const OpenOptions& options) {
+  check_path(path);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     refuse_other_kinds(path);

@@ -96,6 +96,7 @@ std::string_view to_string(DatasetKind kind) {
 }
 
 DatasetKind detect_dataset_kind(const std::string& path) {
+  check_path(path);
   refuse_url(path);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {

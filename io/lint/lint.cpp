@@ -32,6 +32,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// How the rows of samples of shard `i` differ from a scan of it; nothing if they do not.
+std::optional<LintProblem> sample_rows_problem(const SampleIndex& index, std::int64_t i,
+                                               const ShardScan& scan) {
+  for (std::size_t k = 0; k < scan.samples.size(); ++k) {
+    const ScannedSample& sample = scan.samples[k];
+    const auto row = index.find_sample(sample.key);
+    const SampleLocation in_tar{.tar_file_id = i,
+                                .sample_index = static_cast<std::int64_t>(k),
+                                .bytes = {.offset = sample.offset, .size = sample.size}};
+    if (row != in_tar) {
+      return LintProblem{.byte_offset = sample.offset,
+                         .key = sample.key,
+                         .message = row ? "index.sqlite has the sample at another place"
+                                        : "index.sqlite does not have the sample"};
+    }
+  }
+  return std::nullopt;
+}
+
+// The same for the rows of parts.
+std::optional<LintProblem> part_rows_problem(const SampleIndex& index, std::int64_t i,
+                                             const ShardScan& scan) {
+  if (!index.has_parts()) {
+    return std::nullopt;  // written by an older version of Energon
+  }
+  std::vector<PartLocation> rows;
+  index.for_each_part_of(i, [&rows](std::string_view, const PartLocation& part) {
+    rows.push_back(part);
+    return true;
+  });
+  auto row = rows.cbegin();
+  for (std::size_t k = 0; k < scan.samples.size(); ++k) {
+    const ScannedSample& sample = scan.samples[k];
+    for (const ScannedPart& part : sample.parts) {
+      const PartLocation in_tar{.tar_file_id = i,
+                                .sample_index = static_cast<std::int64_t>(k),
+                                .part = part.name,
+                                .content = {.offset = part.content_offset, .size = part.size}};
+      if (row == rows.cend() || *row != in_tar) {
+        return LintProblem{
+            .byte_offset = part.content_offset,
+            .key = sample.key,
+            .message = fmt::format("index.sqlite does not have the part '{}' at its place; prepare "
+                                   "the dataset again",
+                                   printable(part.name))};
+      }
+      ++row;
+    }
+  }
+  if (row != rows.cend()) {
+    return LintProblem{.message =
+                           fmt::format("index.sqlite has {} part{} that the tar does not have",
+                                       rows.cend() - row, rows.cend() - row == 1 ? "" : "s")};
+  }
+  return std::nullopt;
+}
+
 class DatasetLinter {
  public:
   DatasetLinter(LintedDataset dataset, const LintOptions& options, LintReport report)
@@ -157,20 +214,18 @@ class DatasetLinter {
     }
   }
 
+  // Of a shard whose rows differ, the first difference: the other rows are likely to differ, too.
   void check_rows(std::int64_t i, const ShardScan& scan) {
     try {
-      for (std::size_t k = 0; k < scan.samples.size(); ++k) {
-        const ScannedSample& sample = scan.samples[k];
-        const auto row = sqlite_->find_sample(sample.key);
-        if (!row || row->tar_file_id != i || row->sample_index != static_cast<std::int64_t>(k) ||
-            row->bytes.offset != sample.offset) {
-          findings_.add({.shard = name(i),
-                         .byte_offset = sample.offset,
-                         .key = sample.key,
-                         .message = row ? "index.sqlite has the sample at another place"
-                                        : "index.sqlite does not have the sample"});
-          return;  // the other rows of this shard are likely to differ, too
-        }
+      if (auto problem = sample_rows_problem(*sqlite_, i, scan)) {
+        problem->shard = name(i);
+        findings_.add(std::move(*problem));
+      } else if (auto in_parts = part_rows_problem(*sqlite_, i, scan)) {
+        in_parts->shard = name(i);
+        findings_.add(std::move(*in_parts));
+      }
+      if (sqlite_->has_parts() && sqlite_->has_media()) {
+        sqlite_->for_each_media_of(i, "", [](std::int64_t, const MediaMetadata&) {});
       }
     } catch (const Error& error) {
       findings_.add(problem_of(name(i), error));

@@ -86,12 +86,46 @@ unsigned mode_of(const std::string& path) {
   return status.st_mode & 0777U;
 }
 
-SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options) {
+std::string ratio_text(std::span<const SplitRatio> ratios) {
+  std::string text;
+  for (const SplitRatio& ratio : ratios) {
+    text += fmt::format("{}{:g}", text.empty() ? "" : ",", ratio.weight);
+  }
+  return text;
+}
+
+// Shards are not divided, so a part with a small ratio may get none. Adds a warning for each such
+// part. Throws Error (kInvalidArgument) if the part with the largest ratio gets none.
+void check_parts_filled(const SplitConfig& split, std::span<const std::string> shards,
+                        std::span<const SplitRatio> ratios, const std::string& path,
+                        std::vector<std::string>& warnings) {
+  const auto largest = std::ranges::max_element(ratios, {}, &SplitRatio::weight);
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    if (!split.parts[i].patterns.empty() || ratios[i].weight == 0) {
+      continue;
+    }
+    std::string text = fmt::format(
+        "split part '{}' gets no shard: {} shard{} in the ratio {}, and no shard is divided; give "
+        "all to one part (--split-ratio 1,0,0), choose the shards of each part (--split-parts "
+        "NAME:REGEX), or write the samples into more shards",
+        printable(ratios[i].part), shards.size(), shards.size() == 1 ? "" : "s",
+        ratio_text(ratios));
+    if (ratios.begin() + static_cast<std::ptrdiff_t>(i) == largest) {
+      throw Error(ErrorCode::kInvalidArgument, text, {.path = path});
+    }
+    warnings.push_back(std::move(text));
+  }
+}
+
+SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options,
+                         const std::string& path, std::vector<std::string>& warnings) {
   if (!options.split_patterns.empty()) {
     return split_by_pattern(shards, options.split_patterns);
   }
   if (!options.split_ratios.empty()) {
-    return split_by_ratio(shards, options.split_ratios);
+    SplitConfig split = split_by_ratio(shards, options.split_ratios);
+    check_parts_filled(split, shards, options.split_ratios, path, warnings);
+    return split;
   }
   return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
 }
@@ -127,7 +161,7 @@ class Preparation {
         options_(options),
         found_(choose_shards(path_, options.exclude_regexes)),
         names_(found_.names),
-        split_(choose_split(names_, options)),
+        split_(choose_split(names_, options, path_, report_.warnings)),
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
         staging_(path_, mode_of(path_) | 0700U),
         index_path_(staging_.meta_file("index.sqlite")),
@@ -333,10 +367,9 @@ class Preparation {
   const PrepareOptions& options_;
   const FoundShards found_;
   const std::vector<std::string>& names_;  // position = tar_file_id
+  PrepareReport report_;                   // before split_, which warns in it
   const SplitConfig split_;
   const unsigned file_mode_;
-
-  PrepareReport report_;
 
   StagingFolder staging_;
   const std::string index_path_;
@@ -354,6 +387,7 @@ class Preparation {
 PrepareReport prepare(const std::string& path, const PrepareOptions& options,
                       ProgressSink& progress) {
   validate(options);
+  check_path(path);
   if (!fs::is_directory(path)) {
     throw Error(ErrorCode::kNotFound,
                 fs::exists(path) ? "not a folder; prepare takes the folder that holds the shards"

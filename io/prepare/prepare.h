@@ -101,7 +101,8 @@ struct PrepareReport {
 /// Prepares the folder `path`. Throws Error:
 ///   kNotFound         no such folder, or no shards in it
 ///   kInvalidArgument  prepared already, being prepared by another process, bad options, two shards
-///                     with one index name, a field of typed samples without a part
+///                     with one index name, a field of typed samples without a part, no shard for
+///                     the split part with the largest ratio
 ///   kCorruptData      damaged or empty shards, or keys that occur twice; the message lists all of
 ///                     them with shard, byte and reason. With kUpdate: a damaged index.sqlite
 ///   kCancelled        `stop` was requested; the folder is unchanged

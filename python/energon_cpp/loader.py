@@ -85,22 +85,18 @@ def get_loader(
     fail_on_timeout: bool = True,
     timeout: float | None = 60.0,
     pin_memory: bool = False,
-    persistent_workers: bool = False,
+    persistent_workers: bool = True,
     in_order: bool = True,
     arena_limit_bytes: int | None = None,
 ) -> BasicDataLoader:
-    """A loader without a saved position. The options are those of get_savable_loader();
-    persistent_workers: only False, each loop has workers of its own."""
+    """A loader without save and restore; otherwise the same as get_savable_loader(), with the same
+    batches in each loop: a loop continues where the previous one ended."""
     check_in_order(in_order)
     _check_config(dataset, worker_config)
-    if persistent_workers:
-        raise ValueError(
-            "persistent_workers=True is not possible: each loop of this loader begins at the start "
-            "of the data, with workers of its own; get_savable_loader() keeps its workers"
-        )
     return BasicDataLoader(
         _with_cache(dataset, cache_pool),
         pin_memory=pin_memory,
+        persistent_workers=persistent_workers,
         prefetch_factor=prefetch_factor,
         timeout=_timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
         **_given(arena_limit_bytes=arena_limit_bytes),

@@ -20,24 +20,30 @@ from .worker_config import WorkerConfig
 
 
 class _Loader:
-    """What both loaders have, with the attributes of torch's DataLoader that frameworks read."""
+    """Everything but the state: one stream of batches that all loops share, with the attributes of
+    torch's DataLoader that frameworks read."""
 
     in_order = True
 
     def __init__(
         self,
         dataset: Dataset,
-        options: dict[str, Any],
-        pin_memory: bool,
-        finish: Callable[[Any], Any] | None,
+        *,
+        pin_memory: bool = False,
+        persistent_workers: bool = True,
+        finish: Callable[[Any], Any] | None = None,
+        **options: Any,
     ) -> None:
         self.dataset = dataset
         self.worker_config: WorkerConfig = dataset.worker_config
         self.pin_memory = pin_memory
+        self.persistent_workers = persistent_workers
         self._options = dataset.worker_config._options() | options
         self._pinning = Pinning(finish) if pin_memory else None
         # Called with each batch in the trainer. The native part borrows it.
         self._finish = self._pinning or finish
+        self._native = _core.Loader(dataset._pipeline, self._options, self._finish)
+        self._first_batch = 0  # of those since the last restore
         _open_loaders.add(self)
 
     def can_restore_sample(self) -> bool:
@@ -53,16 +59,13 @@ class _Loader:
             if index is not None:
                 return restore_one(self.dataset, self._options, key, index)
             with _random.preserved() if self.dataset.calls_python else contextlib.nullcontext():
-                return self._restore(key)
+                return self._native.restore_sample(key)
         except Exception as error:
             handler = self.worker_config.restore_error_handler
             if handler is None:
                 raise
             handler(error, key, None)
             return None
-
-    def _restore(self, key: RestoreKey) -> Any:
-        raise NotImplementedError
 
     @property
     def num_workers(self) -> int:
@@ -89,10 +92,28 @@ class _Loader:
 
     def _is_waiting(self) -> bool:
         """Whether a thread waits for a batch."""
-        raise NotImplementedError
+        return self._native.waits
+
+    def stats(self) -> dict[str, Any]:
+        """What limits the loader, and what was left out."""
+        return self._native.stats()
+
+    def config(self) -> dict[str, Any]:
+        """Settings of loader and pipeline: equal configurations deliver equal batches."""
+        return self._native.config()
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process ids of the running workers."""
+        return self._native.worker_pids()
+
+    def stop(self) -> None:
+        """Ends the workers and keeps the position; the next batch starts them again."""
+        self._native.stop()
 
     def close(self) -> None:
-        raise NotImplementedError
+        """Ends the workers for good."""
+        self._native.close()
 
     def __enter__(self) -> Any:
         return self
@@ -104,29 +125,6 @@ class _Loader:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class SavableDataLoader(_Loader, GlobalState):
-    """Delivers the batches of one rank; its position can be saved and restored exactly.
-
-    A `for` loop runs to the end of the epoch. After a break, the next loop goes on behind the last
-    batch; after the last batch of an epoch, the next loop is the next epoch. Use it as a context
-    manager or call close() to end the workers; they also end with the loader and with the process.
-    """
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        pin_memory: bool = False,
-        persistent_workers: bool = True,
-        finish: Callable[[Any], Any] | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(dataset, options, pin_memory, finish)
-        self.persistent_workers = persistent_workers
-        self._native = _core.Loader(dataset._pipeline, self._options, self._finish)
-        self._first_batch = 0  # of those since the last restore
 
     def __iter__(self) -> Iterator[Any]:
         if self._pinning is not None:
@@ -141,12 +139,6 @@ class SavableDataLoader(_Loader, GlobalState):
         if self._native.batches_left() != 0:
             return False
         return self._native.save().batch_index > self._first_batch
-
-    def _restore(self, key: RestoreKey) -> Any:
-        return self._native.restore_sample(key)
-
-    def _is_waiting(self) -> bool:
-        return self._native.waits
 
     def __len__(self) -> int:
         """Batches of this rank in one epoch. TypeError if the epoch never ends, or the number is not
@@ -181,6 +173,16 @@ class SavableDataLoader(_Loader, GlobalState):
             "elsewhere load_state_dict()"
         )
 
+
+class SavableDataLoader(_Loader, GlobalState):
+    """Delivers the batches of one rank; its position can be saved and restored exactly.
+
+    A `for` loop runs to the end of the epoch. After a break, the next loop continues after the last
+    batch; after the last batch of an epoch, the next loop is the next epoch. Use it as a context
+    manager or call close() to end the workers; they also end with the loader and with the process.
+    After close(), the position can still be saved.
+    """
+
     def save_state_rank(self) -> LoaderState:
         """The position after the batches that were delivered. At any time; costs microseconds."""
         return self._native.save()
@@ -201,81 +203,12 @@ class SavableDataLoader(_Loader, GlobalState):
         self._native.stop_and_restore(as_loader_state(state_dict))
         self._first_batch = self._native.save().batch_index
 
-    def stats(self) -> dict[str, Any]:
-        """What limits the loader, and what was left out."""
-        return self._native.stats()
-
-    def config(self) -> dict[str, Any]:
-        """Settings of loader and pipeline: equal configurations deliver equal batches."""
-        return self._native.config()
-
-    @property
-    def worker_pids(self) -> list[int]:
-        """Process ids of the running workers."""
-        return self._native.worker_pids()
-
-    def stop(self) -> None:
-        """Ends the workers and keeps the position; the next batch starts them again."""
-        self._native.stop()
-
-    def close(self) -> None:
-        """Ends the workers for good. The position can still be saved."""
-        self._native.close()
-
 
 class BasicDataLoader(_Loader):
-    """Delivers the same batches without a saved position: for evaluation. Each `for` loop begins at
-    the start of the data; loops may run at the same time, each with workers of its own."""
+    """Delivers the same batches, loop by loop, as a SavableDataLoader, but without save and restore.
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        pin_memory: bool = False,
-        finish: Callable[[Any], Any] | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(dataset, options, pin_memory, finish)
-        self._native = _core.BasicLoader(dataset._pipeline, self._options, self._finish)
-        self._iterations: weakref.WeakSet[_core.Iteration] = weakref.WeakSet()
-        self._latest: _core.Iteration | None = None
-
-    def __iter__(self) -> Iterator[Any]:
-        iteration = self._native.iterate()
-        if self._pinning is not None:
-            self._pinning.begin()
-        self._iterations.add(iteration)
-        self._latest = iteration
-        return _core.Epoch(iteration, self)
-
-    def _restore(self, key: RestoreKey) -> Any:
-        return self._native.restore_sample(key)
-
-    def _is_waiting(self) -> bool:
-        return any(iteration.waits for iteration in list(self._iterations))
-
-    def __len__(self) -> int:
-        size = self._native.size()
-        if size is None:
-            raise TypeError("the number of batches of an epoch is not known")
-        return size
-
-    def set_epoch(self, epoch: int) -> None:
-        """ValueError unless `epoch` is 0: each loop is the first epoch."""
-        if epoch != 0:
-            raise ValueError(
-                f"set_epoch({epoch}): each loop of this loader is epoch 0, with the same batches; "
-                "get_savable_loader() makes a loader whose loops are one epoch after the other"
-            )
-
-    def stats(self) -> dict[str, Any]:
-        """Those of the newest loop; empty before the first."""
-        return {} if self._latest is None else self._latest.stats()
-
-    def close(self) -> None:
-        """Ends all loops."""
-        for iteration in list(self._iterations):
-            iteration.close()
+    Loops continue one another in the same way, so loops that run at the same time share the batches.
+    """
 
 
 # Loaders of globals would otherwise end after the interpreter.

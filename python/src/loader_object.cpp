@@ -127,69 +127,29 @@ class LoaderObject {
   std::unique_ptr<SavableDataLoader> loader_;
 };
 
-class IterationObject {
- public:
-  IterationObject(const PipelineObject& pipeline, nb::handle finish, bool shares_random,
-                  BatchIteration iteration)
-      : pipeline_(pipeline),
-        finish_(finish),
-        shares_random_(shares_random),
-        iteration_(std::make_unique<BatchIteration>(std::move(iteration))) {}
-  ~IterationObject() {
-    released([this] { iteration_.reset(); });
-  }
-  IterationObject(const IterationObject&) = delete;
-  IterationObject& operator=(const IterationObject&) = delete;
-
-  nb::object next() {
-    const Waiting waiting(waits_);
-    return next_batch(pipeline_, finish_, shares_random_, [this] { return iteration_->next(); });
-  }
-  bool waits() const { return waits_; }
-  void close() {
-    released([this] { iteration_->close(); });
-  }
-  nb::object stats() {
-    return parse(released([this] { return to_json(iteration_->stats()); }));
-  }
-
- private:
-  const PipelineObject pipeline_;
-  const nb::handle finish_;  // the Python loader holds it
-  const bool shares_random_;
-  std::atomic<int> waits_ = 0;
-  std::unique_ptr<BatchIteration> iteration_;
-};
-
+/// Makes batches again by their restore keys, without workers and without a position.
 class BasicLoaderObject {
  public:
   BasicLoaderObject(const PipelineObject& pipeline, const nb::dict& options, nb::handle finish)
       : pipeline_(pipeline),
         finish_(finish),
-        shares_random_(shares_random(pipeline, options)),
         loader_(pipeline.make_pipeline, read_loader_options(options)) {}
 
-  // With the GIL: the fork happens here.
-  std::unique_ptr<IterationObject> iterate() const {
-    return std::make_unique<IterationObject>(pipeline_, finish_, shares_random_, loader_.iterate());
-  }
   nb::object restore_sample(const RestoreKey& key) {
     Sample item = released([&] { return loader_.restore_sample(key); });
     return finished(delivered(pipeline_, item), finish_);
-  }
-  std::optional<std::int64_t> size() {
-    return released([this] { return loader_.size(); });
   }
 
  private:
   const PipelineObject pipeline_;
   const nb::handle finish_;  // the Python loader holds it
-  const bool shares_random_;
   BasicDataLoader loader_;
 };
 
-void bind_savable(nb::module_& module) {
-  nb::class_<LoaderObject>(module, "Loader", "The native half of SavableDataLoader.")
+}  // namespace
+
+void bind_loaders(nb::module_& module) {
+  nb::class_<LoaderObject>(module, "Loader", "The native half of the Python loaders.")
       .def(nb::init<const PipelineObject&, const nb::dict&, nb::handle>(), nb::arg("pipeline"),
            nb::arg("options"), nb::arg("finish").none() = nb::none(),
            nb::sig("def __init__(self, pipeline: Pipeline, options: dict, "
@@ -209,27 +169,12 @@ void bind_savable(nb::module_& module) {
       .def("batches_left", &LoaderObject::batches_left)
       .def("epoch", &LoaderObject::epoch)
       .def("worker_pids", &LoaderObject::worker_pids);
-}
-
-}  // namespace
-
-void bind_loaders(nb::module_& module) {
-  bind_savable(module);
-  nb::class_<BasicLoaderObject>(module, "BasicLoader", "The native half of BasicDataLoader.")
+  nb::class_<BasicLoaderObject>(module, "BasicLoader", "Makes batches again, without workers.")
       .def(nb::init<const PipelineObject&, const nb::dict&, nb::handle>(), nb::arg("pipeline"),
            nb::arg("options"), nb::arg("finish").none() = nb::none(),
            nb::sig("def __init__(self, pipeline: Pipeline, options: dict, "
                    "finish: typing.Any = None) -> None"))
-      .def("iterate", &BasicLoaderObject::iterate)
-      .def("restore_sample", &BasicLoaderObject::restore_sample, nb::arg("key"))
-      .def("size", &BasicLoaderObject::size);
-  nb::class_<IterationObject>(module, "Iteration", nb::is_weak_referenceable(),
-                              "One iteration of a BasicDataLoader.")
-      .def("next", &IterationObject::next, nb::sig("def next(self) -> typing.Any"),
-           "The next batch; None at the end of the epoch.")
-      .def_prop_ro("waits", &IterationObject::waits)
-      .def("close", &IterationObject::close)
-      .def("stats", &IterationObject::stats, nb::sig("def stats(self) -> dict[str, typing.Any]"));
+      .def("restore_sample", &BasicLoaderObject::restore_sample, nb::arg("key"));
 }
 
 }  // namespace energon::python

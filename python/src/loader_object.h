@@ -1,4 +1,4 @@
-// The native halves of the Python classes SavableDataLoader and BasicDataLoader.
+// The native half of the Python classes SavableDataLoader and BasicDataLoader.
 
 #pragma once
 

@@ -55,8 +55,6 @@ def test_options_that_are_refused(texts: str) -> None:
             make(dataset, timeout=-1)
         with pytest.raises(TypeError, match="unexpected keyword argument 'prefetch'"):
             make(dataset, prefetch=1)
-    with pytest.raises(ValueError, match="persistent_workers=True is not possible"):
-        energon.get_loader(dataset, persistent_workers=True)
 
 
 def test_attributes(texts: str) -> None:
@@ -115,8 +113,10 @@ def test_set_epoch(texts: str, num_workers: int) -> None:
             loader.set_epoch(1)
     basic = energon.get_loader(dataset_of(texts))
     basic.set_epoch(0)
-    with pytest.raises(ValueError, match="get_savable_loader"):
+    with pytest.raises(ValueError, match="the next loop is of epoch 0"):
         basic.set_epoch(1)
+    list(basic)
+    basic.set_epoch(1)
 
 
 def test_a_loop_that_stops_at_the_last_batch(texts: str, num_workers: int) -> None:

@@ -136,13 +136,91 @@ def test_basic_loader(texts: str, num_workers: int) -> None:
     dataset = energon.get_val_dataset(texts, worker_config=config(num_workers), batch_size=7)
     with energon.get_loader(dataset) as loader:
         assert len(loader) == (9 if num_workers == 0 else 10)
-        first = keys(list(loader))
+        batches = list(loader)
+        first = keys(batches)
         assert keys(list(loader)) == first and len(first) == len(loader)
-        side_by_side = list(zip(loader, loader))
-        assert all(one.__key__ == two.__key__ for one, two in side_by_side)
-        key = side_by_side[2][0].__restore_key__
-        assert loader.restore_sample(key).__key__ == first[2]
-        assert loader.stats()["consumer"]["samples"] == 60
+        assert loader.restore_sample(batches[2].__restore_key__).__key__ == first[2]
+        assert loader.stats()["consumer"]["samples"] == 120
+        for name in ("save_state_rank", "restore_state_rank", "state_dict", "load_state_dict"):
+            assert not hasattr(loader, name)
+
+
+# What three loops over get_loader() of megatron-energon 7.4.1 deliver of the same data: workers, batch
+# size, options, the batches after which each loop ends with a break (None: it runs to its end), and
+# the first numbers of each loop.
+VIRTUAL: dict[str, Any] = {"virtual_epoch_length": 2}
+BUFFERED: dict[str, Any] = {
+    "virtual_epoch_length": 3,
+    "shuffle_buffer_size": 7,
+    "max_samples_per_sequence": 4,
+}
+LOOPS_OF_ENERGON: list[tuple[int, int, dict[str, Any], int | None, str]] = [
+    (0, 5, VIRTUAL, None, "20 21 22 0 40 1 41 23 42 43, 24 25 44 2 3 45 26 27 28 29, 30 31 46 32 47"),
+    (2, 5, VIRTUAL, None, "0 1 2 3 4 40 41 30 42 31, 20 5 21 6 22 43 32 44 45 33, 23 7 8 24 9 34 46"),
+    (0, 2, BUFFERED, None, "36 38 24 56 12 41, 52 4 37 57 39 13, 14 53 0 16 32 54"),
+    (2, 2, BUFFERED, None, "26 20 44 35 0 8, 17 27 48 30 25 12, 9 14 36 31 16 21"),
+    (0, 10, {"repeat": False}, None, "20 21 22 0 40 1, 20 0 1 2 21 22, 20 21 22 23 0 40"),
+    (2, 10, {"repeat": False}, None, "0 1 2 3 4 20, 20 0 21 1 2 22, 0 1 20 21 22 2"),
+    (0, 5, {}, 2, "20 21 22 0 40 1 41 23 42 43, 24 25 44 2 3 45 26 27 28 29, 30 31 46 32 47 48"),
+]
+
+
+@pytest.mark.parametrize(
+    ("workers", "batch_size", "options", "stop_after", "expected"), LOOPS_OF_ENERGON
+)
+def test_loops_continue_as_energons_do(
+    texts: str,
+    workers: int,
+    batch_size: int,
+    options: dict[str, Any],
+    stop_after: int | None,
+    expected: str,
+) -> None:
+    for make in (energon.get_loader, energon.get_savable_loader):
+        dataset = energon.get_train_dataset(
+            texts,
+            worker_config=config(workers),
+            **{"batch_size": batch_size, "shuffle_buffer_size": None} | options,
+        )
+        with make(dataset) as loader:
+            for loop in expected.split(", "):
+                batches = list(loader) if stop_after is None else take(loader, stop_after)
+                numbers = [int(key) for batch in batches for key in batch.__key__]
+                known = [int(number) for number in loop.split()]
+                assert numbers[: len(known)] == known
+
+
+@pytest.mark.parametrize(
+    "options", [{"virtual_epoch_length": 4}, {}, {"repeat": False}], ids=["virtual", "endless", "once"]
+)
+def test_loops_lose_and_repeat_no_batch(
+    texts: str, num_workers: int, options: dict[str, Any]
+) -> None:
+    dataset = energon.get_train_dataset(
+        texts, worker_config=config(num_workers), batch_size=3, shuffle_buffer_size=8, **options
+    )
+    whole: list[Any] = []
+    with energon.get_savable_loader(dataset) as savable:
+        while len(whole) < 60:
+            whole += keys(take(savable, 60))
+    for persistent in (True, False):
+        with energon.get_loader(dataset, persistent_workers=persistent) as loader:
+            got: list[Any] = []
+            for count in (1, 2, 1, 5, 3, 20, 4):  # each loop ends with a break, or with its epoch
+                got += keys(take(loader, count))
+                assert got == whole[: len(got)]
+            assert len(got) > 12
+
+
+def test_a_validation_loop_after_a_break_is_the_rest_of_the_set(
+    texts: str, num_workers: int
+) -> None:
+    dataset = energon.get_val_dataset(texts, worker_config=config(num_workers), batch_size=7)
+    with energon.get_loader(dataset) as loader:
+        whole = keys(list(loader))
+        assert keys(take(loader, 3)) == whole[:3]
+        assert keys(list(loader)) == whole[3:]
+        assert keys(list(loader)) == whole
 
 
 def test_ranks_share_the_data(texts: str) -> None:

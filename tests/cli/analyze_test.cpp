@@ -126,6 +126,7 @@ TEST_CASE("test_debug_dataset", "[cli][analyze][fork]") {
   REQUIRE(delivered.size() == 20);
   std::size_t yields = 0;
   for (const auto& line : json_lines(read_file(logs.file("0.jsonl")))) {
+    CAPTURE(line);
     if (line["t"] == "SavableDataLoader.yield") {
       REQUIRE(yields < delivered.size());
       CHECK(line["keys"] == nlohmann::json::parse(delivered[yields])["keys"]);
@@ -149,6 +150,7 @@ TEST_CASE("a heat map is a picture of steps and samples", "[cli][analyze]") {
   const std::string svg = read_file(folder.file("map.svg"));
   CHECK_THAT(svg, Catch::StartsWith("<svg ") && Catch::Contains("viewBox=\"0 0 10 10\""));
   for (int i = 0; i < 10; ++i) {  // the diagonal, and nothing else
+    CAPTURE(i);
     CHECK_THAT(svg, Catch::Contains(fmt::format("<rect x=\"{}\" y=\"{}\" width=\"1\"", i, i)));
   }
   CHECK(std::count(svg.begin(), svg.end(), '\n') == 3 + 10 + 1);

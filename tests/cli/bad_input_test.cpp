@@ -80,6 +80,10 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
        {"--restore-from", "--save-to", "--debug-log", "--quarantine", "--auto-save"}) {
     check_refused({"dump", path, "--limit", "1", option, ""}, 2, option + ": the value is empty");
   }
+  check_refused({"dump", path, "--save-every", "5"}, 2, "there is no option --save-every");
+  check_refused({"dump", "--save-every", "5", path}, 2, "there is no option --save-every");
+  check_refused({"checkpoint", "show", path, "--jsonn"}, 2, "there is no option --jsonn");
+  check_refused({"dump", path, "x"}, 2, "several paths must all be tars");
   check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three numbers");
   check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "none negative");
   check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");
@@ -189,6 +193,7 @@ TEST_CASE("help and version are printed on standard output", "[cli]") {
   CHECK_THAT(version.out, Catch::StartsWith("energon-cpp "));
   for (const Words& words : {Words{"--help"}, Words{"dump", "--help"}, Words{"prepare", "-h"},
                              Words{"checkpoint", "show", "--help"}}) {
+    CAPTURE(words);
     const auto help = run_energon(words);
     CHECK(help.exit_code == 0);
     CHECK(help.err.empty());
@@ -220,6 +225,7 @@ TEST_CASE("outputs that are no files are refused at the start, devices are kept"
   // A device of our own, which a broken program may replace. Only the superuser can make one.
   const bool has_device = ::mknod(folder.file("null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;
   for (const char* target : {"link", "null"}) {
+    CAPTURE(target);
     CHECK(run_energon(save + Words{folder.file(target)}).exit_code == 0);
   }
   CHECK(std::filesystem::is_symlink(folder.file("link")));

@@ -132,6 +132,7 @@ TEST_CASE("bench reads every byte that it counts, unless told not to", "[cli][be
   const TempDir folder;
   folder.write("shard.tar", tar.end().text());
   for (const char* workers : {"0", "1"}) {
+    CAPTURE(workers);
     const Words run = {folder.path(), "--epochs",      "2",    "--repetitions",
                        "3",           "--num-workers", workers};
     const auto json = bench_json(run);

@@ -99,6 +99,7 @@ TEST_CASE("two jobs that read the same data have the same global batches on any 
   const std::string alone = undisturbed({});
 
   for (const Words& size : {Words{}, Words{"--global-batch", "12"}, Words{"--global-batch", "5"}}) {
+    CAPTURE(size);
     const auto expected = certify({alone}, size);
     const auto found = certify(job.dumps(), size);
     CHECK(expected.exit_code == 0);
@@ -141,6 +142,7 @@ TEST_CASE("a difference is found in the global batch where it is", "[cli][certif
   const auto found = certified();
   REQUIRE(found.size() == 4);
   for (std::size_t batch = 0; batch < 4; ++batch) {
+    CAPTURE(batch);
     CHECK((found[batch] == expected[batch]) == (batch != 1));
   }
 }
@@ -321,6 +323,7 @@ TEST_CASE("large numbers are no large work", "[cli][certify]") {
   REQUIRE(json_lines(all.out).size() == 1);
   CHECK(json_lines(all.out)[0].at("micro_batches") == 31);
   for (const char* const size : {"0", "2147483648", "1000000000000"}) {
+    CAPTURE(size);
     CHECK(certify({whole}, {"--global-batch", size}).exit_code == 2);
   }
   auto line = nlohmann::json::parse(lines[0]);

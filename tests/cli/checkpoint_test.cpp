@@ -222,6 +222,7 @@ TEST_CASE("which-keys and which-step say what dump delivered", "[cli][checkpoint
   }
   const auto delivered = json_lines(text);
   for (std::size_t step = 0; step < 5; ++step) {
+    CAPTURE(step);
     const auto result = run_energon(
         Words{"which-keys", saved.data.path(), saved.job, std::to_string(step)} + saved.flags);
     CHECK(result.exit_code == 0);

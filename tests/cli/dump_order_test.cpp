@@ -68,6 +68,7 @@ TEST_CASE("dump gives Energon's order in each of two workers", "[cli][dump][fork
   const auto lines = dump(folder.path(), {"--limit", "40", "--num-workers", "2"});
   std::vector<std::vector<std::string>> of_worker(2);
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    CAPTURE(i);
     const auto line = nlohmann::json::parse(lines[i]);
     CHECK(line.at("index") == i);
     of_worker.at(line.at("worker").get<std::size_t>()).push_back(lines[i]);
@@ -120,9 +121,11 @@ TEST_CASE("two ranks share the data without overlap", "[cli][dump][fork]") {
   write_numbered_shards(folder, kTens);
   std::vector<std::string> keys;
   for (const std::string rank : {"0", "1"}) {
+    CAPTURE(rank);
     const auto lines = dump(folder.path(), {"--epochs", "1", "--world-size", "2", "--rank", rank,
                                             "--num-workers", "2", "--batch-size", "4"});
     for (const std::string& line : lines) {
+      CAPTURE(line);
       const auto json = nlohmann::json::parse(line);
       CHECK(std::to_string(json.at("rank").get<int>()) == rank);
       CHECK(json.at("worker").get<int>() < 2);

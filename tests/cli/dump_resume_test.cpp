@@ -151,6 +151,7 @@ TEST_CASE("IBM-22 dumps of three ranks that save by themselves go on from their 
          flags(rank) + Words{"--auto-save", saved, "--every", "10", "--limit", "25"});
   }
   for (int rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
     const Words expected = from(dump(folder.path(), flags(rank) + Words{"--limit", "40"}), 20);
     CHECK(dump(folder.path(), flags(rank) + Words{"--auto-save", saved, "--every", "1000",
                                                   "--limit", "20"}) == expected);

@@ -119,7 +119,9 @@ TEST_CASE("flags for shards are usage errors for other kinds", "[cli][prepare]")
       {"--num-workers", "2"},     {"--checksums"},          {"--force-overwrite"},
       {"--cache-dir", "c"}};
   for (const std::string& path : {jsonl, yaml}) {
+    CAPTURE(path);
     for (const auto& flag : flags) {
+      CAPTURE(flag);
       std::vector<std::string> words = {"prepare", path};
       words.insert(words.end(), flag.begin(), flag.end());
       const auto result = run_energon(words);

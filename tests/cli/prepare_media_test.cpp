@@ -116,6 +116,7 @@ TEST_CASE("one way to choose media must be given", "[cli][prepare][media]") {
   CHECK(none.exit_code == 2);
   CHECK_THAT(none.err, Catch::Contains("which parts are media must be said"));
   for (const std::string command : {"prepare", "prepare-media"}) {
+    CAPTURE(command);
     const auto both = run_energon(
         {command, folder.file("d"), "--media-metadata-by-header", "--media-metadata-by-extension"});
     CHECK(both.exit_code == 2);

@@ -84,6 +84,7 @@ TEST_CASE("Ctrl-C in prepare, once or more often, leaves nothing half-written", 
   int signal = 0;
   // It may be done with few shards before it sees the signal.
   for (std::size_t count = 600; exit_code == 0 && count <= 4800; count *= 2) {
+    CAPTURE(count);
     const TempDir folder;
     write_numbered_shards(folder, std::vector<std::int64_t>(count, 20));
     energon::testing::RunningProgram program(

@@ -70,6 +70,7 @@ std::set<std::int64_t> set_of(const std::vector<std::string>& lines) {
 TEST_CASE("what a run leaves out is written down, and the next run leaves out exactly that",
           "[cli][quarantine][fork]") {
   for (const std::string workers : {"0", "2"}) {
+    CAPTURE(workers);
     const Damaged data;
     const std::string bad = data.file("bad.jsonl");
     CHECK(run_energon({"dump", data.path(), "--epochs", "1"}).exit_code == 1);
@@ -82,6 +83,7 @@ TEST_CASE("what a run leaves out is written down, and the next run leaves out ex
     CHECK_FALSE(lines[0].contains("index"));
     std::set<std::int64_t> found;
     for (std::size_t i = 1; i < lines.size(); ++i) {
+      CAPTURE(i);
       const auto shard = lines[i].at("shard").get<std::string>();
       found.insert((shard[8] - '0') * 10 + lines[i].at("index").get<std::int64_t>());
       CHECK(lines[i].at("bytes")[1] == kSampleBytes);
@@ -156,6 +158,7 @@ TEST_CASE("a quarantine file that is wrong or missing is an error", "[cli][quara
   const Damaged data;
   std::ofstream(data.file("wrong.jsonl")) << "{\"shard\":1}\n";
   for (const char* name : {"wrong.jsonl", "missing.jsonl"}) {
+    CAPTURE(name);
     const auto result = run_energon({"dump", data.path(), "--exclude", data.file(name)});
     CHECK(result.exit_code == 1);
     CHECK_THAT(result.err, Catch::Contains(name));
@@ -165,6 +168,7 @@ TEST_CASE("a quarantine file that is wrong or missing is an error", "[cli][quara
 TEST_CASE("a sample that is bad in each epoch is written down once a run",
           "[cli][quarantine][fork]") {
   for (const std::string workers : {"0", "2"}) {
+    CAPTURE(workers);
     const Damaged data;
     const std::string bad = data.file("bad.jsonl");
     const auto run = [&] {

@@ -197,6 +197,7 @@ TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
 TEST_CASE("info refuses a split file where there is none", "[cli][info]") {
   const Recipe recipe;
   for (const std::string name : {"m.yaml", "lines.jsonl"}) {
+    CAPTURE(name);
     const auto result = run_energon({"info", recipe.file(name), "--split-config", "x.yaml"});
     CHECK(result.exit_code == 2);
     CHECK(result.out.empty());
@@ -220,6 +221,7 @@ splits:
 )",
                                folder.file("a")));
   for (const std::string command : {"dump", "bench"}) {
+    CAPTURE(command);
     const auto reason = [&](std::vector<std::string> arguments) {
       arguments.insert(arguments.begin(), command);
       const auto result = run_energon(arguments);

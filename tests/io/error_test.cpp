@@ -10,6 +10,7 @@ using energon::ErrorCode;
 TEST_CASE("every error code has a name of its own", "[io][error]") {
   std::vector<std::string_view> names;
   for (int code = 1; code <= static_cast<int>(ErrorCode::kUserFunction); ++code) {
+    CAPTURE(code);
     const std::string_view name = energon::to_string(static_cast<ErrorCode>(code));
     CHECK(name != "unknown");
     CHECK(std::count(names.begin(), names.end(), name) == 0);

@@ -8,8 +8,12 @@
 
 #include <catch2/catch.hpp>
 
+#include "io/dataset/dataset_folder.h"
 #include "io/error.h"
+#include "io/lint/lint.h"
+#include "io/output_target.h"
 #include "io/recipe/recipe.h"
+#include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 
 using energon::Error;
@@ -45,6 +49,34 @@ TEST_CASE("a file is read at any position", "[io][file_source]") {
   source.read_at(3, std::as_writable_bytes(std::span(out)));
   CHECK(std::string_view(out.data(), out.size()) == "3456");
   CHECK(source.size() == 10);
+}
+
+TEST_CASE("a path with a NUL byte is refused, not cut", "[io][file_source]") {
+  const TempDir folder;
+  folder.write("a", "0123456789");
+  folder.write("d.tar", "");
+  const std::string cut("\0b", 2);
+  const auto code = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), Catch::Contains("NUL byte") && Catch::Contains("\\x00b"));
+      return error.code();
+    }
+    return ErrorCode::kInternal;
+  };
+  const std::string file = folder.file("a") + cut;
+  const std::string data = folder.path() + cut;
+  CHECK(code([&] { FileSource source(file); }) == ErrorCode::kInvalidArgument);
+  CHECK(code([&] { energon::write_file_atomically(file, {}); }) == ErrorCode::kInvalidArgument);
+  CHECK(code([&] { energon::check_output(file); }) == ErrorCode::kInvalidArgument);
+  CHECK(code([&] { energon::open_split(data); }) == ErrorCode::kInvalidArgument);
+  CHECK(code([&] { energon::open_split(std::vector<std::string>{file + ".tar"}); }) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(code([&] { energon::load_recipe(data, "train"); }) == ErrorCode::kInvalidArgument);
+  CHECK(code([&] { energon::lint(data); }) == ErrorCode::kInvalidArgument);
+  CHECK(code([&] { energon::testing::prepare_folder(data); }) == ErrorCode::kInvalidArgument);
+  CHECK(energon::read_file(folder.file("a")) == "0123456789");
 }
 
 TEST_CASE("a read past the end is an error that names the byte where the file ends",

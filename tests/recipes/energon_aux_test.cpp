@@ -198,6 +198,7 @@ TEST_CASE("test_nomds", "[recipes][crude][fork]") {
       energon::train_dataset(aux.file("ds1"), {}, {.task_encoder = encoder, .batch_size = 2}),
       kTwoWorkers);
   for (int i = 0; i < 100; ++i) {
+    CAPTURE(i);
     const Sample batch = loader.next().value();
     const auto of_batch = numbers(batch);
     CHECK(text_of(batch.at("text")) ==

@@ -90,6 +90,7 @@ TEST_CASE("test_metadataset_all", "[recipes][crude]") {
   Stream stream(energon::train_dataset(crude.file("m.yaml"), {}, {.task_encoder = cookers()}));
   int images = 0;
   for (const Sample& sample : stream.take(200)) {
+    CAPTURE(sample.keys.strings());
     const std::string number = std::to_string(numbers(sample).front());
     if (numbers(sample).front() < 100) {
       CHECK(sample.fields.back().first == "noise");
@@ -170,9 +171,11 @@ TEST_CASE("test_cache_pool", "[recipes][crude][fork]") {
       return sample;
     };
     for (const int workers : {0, 2}) {
+      CAPTURE(workers);
       energon::SavableDataLoader loader(energon::train_pipeline(data, {.task_encoder = encoder}),
                                         {.worker_config = {.num_workers = workers}});
       for (int i = 0; i < 60; ++i) {
+        CAPTURE(i);
         const auto sample = loader.next();
         REQUIRE(sample);
         const std::string number = std::to_string(numbers(*sample).front());
@@ -219,12 +222,15 @@ TEST_CASE("test_metadataset_restore", "[recipes][crude][fork]") {
                                             .shuffle_buffer_size = 10});
   Stream stream(make);
   for (const Sample& batch : stream.take(5)) {
+    CAPTURE(batch.keys.strings());
     CHECK(batch.keys.size() == 4);
   }
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     check_resumes(make, {.worker_config = {.num_workers = workers}}, {0, 1, 10, 33}, 20);
     energon::SavableDataLoader loader(make, {.worker_config = {.num_workers = workers}});
     for (int i = 0; i < 20; ++i) {
+      CAPTURE(i);
       const auto batch = loader.next();
       REQUIRE(batch);
       const Sample rebuilt = loader.restore_sample(batch->restore_key);

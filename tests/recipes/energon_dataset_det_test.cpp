@@ -106,6 +106,7 @@ TEST_CASE("test_text_dataset", "[recipes][det]") {
   Stream stream(energon::val_dataset(fx.file("ds"), {.split = "train"}));
   CHECK(stream.dataset().size() == 55);
   for (int pass = 0; pass < 3; ++pass) {
+    CAPTURE(pass);
     CHECK(keys(stream.take()) == key_range(0, 55));
     stream.dataset().next_epoch();
   }
@@ -188,6 +189,7 @@ TEST_CASE("test_restore_state_dist", "[recipes][det][fork]") {
     return loaders;
   };
   for (const std::size_t taken : {0, 1, 20}) {
+    CAPTURE(taken);
     std::vector<std::string> gathered;
     std::vector<std::vector<std::string>> expected;
     for (const auto& loader : ranks()) {
@@ -197,6 +199,7 @@ TEST_CASE("test_restore_state_dist", "[recipes][det][fork]") {
     }
     const auto restored = ranks();
     for (std::size_t rank = 0; rank < 3; ++rank) {
+      CAPTURE(rank);
       restored[rank]->restore_state_rank(energon::decode_loader_state(gathered[rank]));
       CHECK(labels(*restored[rank], 40) == expected[rank]);
     }

@@ -111,8 +111,10 @@ TEST_CASE("test_dataset_len", "[recipes][dataset][fork]") {
   CHECK(singles.size() == 50);
   CHECK(batch_sizes(singles).size() == 50);
   const std::vector<std::size_t> expected = {11, 11, 11, 11, 2, 1, 2, 1};
+  int number = 0;
   for (const auto& make : {val(11), energon::train_dataset(captions.file("ds"), {},
                                                            {.batch_size = 11, .repeat = false})}) {
+    INFO("dataset " << number++);
     SavableDataLoader loader(make, four_workers);
     CHECK(loader.size() == 8);
     CHECK(batch_sizes(loader) == expected);
@@ -124,6 +126,7 @@ TEST_CASE("test_multirank_dataset", "[recipes][dataset][fork]") {
   const RecipeFolder captions(kCaptions);
   std::vector<std::set<std::string>> of_rank;
   for (int rank = 0; rank < 2; ++rank) {
+    CAPTURE(rank);
     const LoaderOptions options{.worker_config = {.rank = rank, .world_size = 2, .num_workers = 2}};
     SavableDataLoader train(energon::train_dataset(captions.file("ds"), {},
                                                    {.batch_size = 11, .virtual_epoch_length = 12}),
@@ -132,6 +135,7 @@ TEST_CASE("test_multirank_dataset", "[recipes][dataset][fork]") {
     CHECK(batch_sizes(train).size() == 12);
     std::set<std::string> seen;
     for (const std::int64_t batch_size : {1, 11}) {
+      CAPTURE(batch_size);
       SavableDataLoader val(
           energon::val_dataset(captions.file("ds"), {.split = "train"}, {.batch_size = batch_size}),
           options);
@@ -174,6 +178,7 @@ TEST_CASE("test_val_limit", "[recipes][dataset][fork]") {
   const auto make =
       energon::val_dataset(captions.file("ds"), {.split = "train"}, {.batch_size = 2, .limit = 3});
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     SavableDataLoader loader(make, {.worker_config = {.num_workers = workers}});
     CHECK(loader.size() == 3);
     const auto epoch = [&loader] {
@@ -186,6 +191,7 @@ TEST_CASE("test_val_limit", "[recipes][dataset][fork]") {
     const auto first = epoch();
     CHECK(first.size() == 3);
     for (int i = 1; i < 10; ++i) {
+      CAPTURE(i);
       CHECK(epoch() == first);
     }
   }
@@ -238,8 +244,10 @@ TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
   }
   SECTION("failing is the default, also through a worker") {
     for (const int workers : {0, 1}) {
+      CAPTURE(workers);
       SavableDataLoader loader(make({}), {.worker_config = {.num_workers = workers}});
       for (int i = 0; i < 3; ++i) {
+        CAPTURE(i);
         CHECK(loader.next());
       }
       CHECK_THROWS_WITH(loader.next(),

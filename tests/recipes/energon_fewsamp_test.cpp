@@ -44,6 +44,7 @@ TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
       {.batch_size = 2});
   int with_small = 0;
   for (int rank = 0; rank < 32; ++rank) {
+    CAPTURE(rank);
     const energon::WorkerConfig config{.rank = rank, .world_size = 32};
     Stream stream(make, config);
     const auto all = keys(stream.take(50));
@@ -66,6 +67,7 @@ TEST_CASE("test_metadataset_few_samples_save_restore", "[recipes][fewsamp][fork]
       .checkpoint_every_batches = 1};
   energon::SavableDataLoader loader(make, options);
   for (int i = 0; i < 100; ++i) {
+    CAPTURE(i);
     const energon::Sample sample = loader.next().value();
     const std::string_view key = sample.keys.front();
     CHECK((key < "000100" || key > "000106"));
@@ -82,6 +84,7 @@ TEST_CASE("test_too_few_samples", "[recipes][fewsamp]") {
   const auto once = energon::train_pipeline(std::move(data), {.repeat = false});
   std::vector<int> with_two;
   for (int rank = 0; rank < 100; ++rank) {
+    CAPTURE(rank);
     const energon::WorkerConfig config{.rank = rank, .world_size = 100};
     const Keys own = keys(Stream(once, config).take());
     REQUIRE((own.size() == 1 || own.size() == 2));
@@ -101,6 +104,7 @@ TEST_CASE("test_rank_balance", "[recipes][fewsamp]") {
   const auto make = energon::train_dataset(folder.file("ds"), {}, {.repeat = false});
   std::vector<int> with_two;
   for (int rank = 0; rank < 100; ++rank) {
+    CAPTURE(rank);
     const auto length = Stream(make, {.rank = rank, .world_size = 100}).take().size();
     REQUIRE((length == 1 || length == 2));
     if (length == 2) {

@@ -82,6 +82,7 @@ TEST_CASE("test_nested_metadataset", "[recipes][metadataset]") {
   }
   REQUIRE(weights.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
     CHECK(weights[i] == Approx(std::vector{0.4, 0.4, 0.1, 0.1}[i]));
   }
   CHECK(data.leaves[0].subflavors == R"({"__subflavor__":"ds1","source":"nested","number":43})");
@@ -92,6 +93,7 @@ TEST_CASE("test_nested_metadataset", "[recipes][metadataset]") {
   Stream stream(nested.train("nested.yaml", {.batch_size = 10}));
   std::set<std::string> seen;
   for (const Sample& batch : stream.take(50)) {
+    CAPTURE(batch.keys.strings());
     REQUIRE(batch.sources.size() == 10);
     for (std::size_t i = 0; i < 10; ++i) {
       seen.insert(source_of(batch, i).shard->subflavors);
@@ -157,6 +159,7 @@ TEST_CASE("test_blending_randomness", "[recipes][metadataset]") {
   };
   std::set<std::vector<bool>> distinct;
   for (int rank = 0; rank < 4; ++rank) {
+    CAPTURE(rank);
     const auto drawn = sources(rank);
     distinct.insert(drawn);
     const auto ones = std::count(drawn.begin(), drawn.end(), true);
@@ -185,6 +188,7 @@ TEST_CASE("test_save_restore_next", "[recipes][metadataset][fork]") {
   const LoaderOptions options{.worker_config = {.num_workers = 6}};
   energon::SavableDataLoader original(make, options);
   for (int i = 0; i < 20; ++i) {
+    CAPTURE(i);
     const auto state = original.save_state_rank();
     energon::SavableDataLoader restored(make, options);
     restored.restore_state_rank(state);

@@ -85,9 +85,11 @@ TEST_CASE("test_blend_epochized", "[recipes][v2][fork]") {
   // Over several epochs without an end, and over workers.
   Stream endless(energon::train_dataset(path, {}, {.shuffle_buffer_size = 1}));
   for (const auto& [key, count] : counts(keys(endless.take(275 * 3)))) {
+    CAPTURE(key);
     CHECK(count == (key < "000100" ? 6 : 9));
   }
   for (const auto& [key, count] : counts(keys(take_all(once(path), 2, 2)))) {
+    CAPTURE(key);
     CHECK(count == (key < "000100" ? 2 : 3));
   }
   check_resumes(energon::train_dataset(path, {}, {.batch_size = 4, .shuffle_buffer_size = 10}),
@@ -99,9 +101,11 @@ TEST_CASE("test_blend_epochized_fractional", "[recipes][v2]") {
   Stream stream(once(v2.recipe(
       "{blend_epochized: [{repetitions: 0.7, path: ds1}, {repetitions: 1.5, path: ds2}]}")));
   for (int epoch = 0; epoch < 3; ++epoch) {
+    CAPTURE(epoch);
     std::int64_t of_one = 0;
     std::int64_t of_two = 0;
     for (const auto& [key, count] : counts(keys(stream.take()))) {
+      CAPTURE(key);
       CHECK(count <= (key < "000100" ? 1 : 2));
       (key < "000100" ? of_one : of_two) += count;
     }
@@ -172,6 +176,7 @@ TEST_CASE("test_joined_metadataset", "[recipes][v2]") {
   const auto samples = Stream(once(path)).take();
   CHECK(samples.size() == 55);
   for (const Sample& sample : samples) {
+    CAPTURE(sample.keys.strings());
     const std::string number = std::to_string(numbers(sample).front());
     CHECK(text_of(sample.at("txt")) == "a" + number);
     CHECK(text_of(sample.at("cap")) == "c" + number);
@@ -191,6 +196,7 @@ TEST_CASE("test_joined_metadataset_joiner", "[recipes][v2]") {
   };
   data.joiners = {{"m.py:pair", pair}, {"pair", pair}};
   for (const Sample& sample : Stream(once(path, data)).take()) {
+    CAPTURE(sample.keys.strings());
     CHECK(text_of(sample.at("left")).substr(1) == text_of(sample.at("right")).substr(1));
   }
 }
@@ -216,6 +222,7 @@ TEST_CASE("test_left_join", "[recipes][v2]") {
   std::int64_t with_both = 0;
   const auto samples = Stream(once(none)).take();
   for (const Sample& sample : samples) {
+    CAPTURE(sample.keys.strings());
     with_both += sample.fields.size() == 2;
   }
   CHECK(samples.size() == 55);

@@ -76,6 +76,7 @@ TEST_CASE("test_mixing_homogeneous", "[recipes][dataset]") {
   Stream stream = mixed(captions, energon::concat_batches);
   std::map<std::int64_t, int> counts;
   for (const Sample& batch : stream.take(kBatches)) {
+    CAPTURE(batch.keys.strings());
     CHECK(std::get<Tensor>(batch.at("image").base()).shape ==
           std::vector<std::int64_t>{10, 3, 4, 4});
     count_sources(batch.fields, counts);
@@ -95,9 +96,11 @@ TEST_CASE("test_mixing_heterogeneous", "[recipes][dataset]") {
   });
   std::map<std::int64_t, int> counts;
   for (const Sample& batch : stream.take(kBatches)) {
+    CAPTURE(batch.keys.strings());
     CHECK(batch.keys.size() == 10);
     std::int64_t images = 0;
     for (const auto& [name, leaf] : batch.fields) {
+      CAPTURE(name);
       const auto& fields = std::get<Mapping>(leaf.base());
       const auto& shape = std::get<Tensor>(fields.at(0).second.base()).shape;
       CHECK(shape == std::vector<std::int64_t>{shape.at(0), 3, 4, 4});
@@ -130,6 +133,7 @@ TEST_CASE("test_weight_aug", "[recipes][dataset]") {
   const auto batches = stream.take();
   REQUIRE(batches.size() == 5);
   for (const Sample& batch : batches) {
+    CAPTURE(batch.keys.strings());
     const auto& weights = std::get<List>(batch.at("weight").base());
     REQUIRE(weights.size() == 10);
     for (const energon::Value& weight : weights) {

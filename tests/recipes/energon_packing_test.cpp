@@ -169,8 +169,10 @@ TEST_CASE("test_group_batch", "[recipes][dataset][fork]") {
   const auto make = energon::train_dataset(captions.file("ds"), {}, {.task_encoder = encoder});
   for (const LoaderOptions& options :
        {LoaderOptions{}, LoaderOptions{.worker_config = {.world_size = 2, .num_workers = 2}}}) {
+    CAPTURE(options.worker_config.world_size);
     SavableDataLoader loader(make, options);
     for (int i = 0; i < 40; ++i) {
+      CAPTURE(i);
       const Sample batch = loader.next().value();
       const auto& shards = std::get<energon::List>(batch.at("shard").base());
       const auto& first = std::get<std::string>(shards.at(0).base());

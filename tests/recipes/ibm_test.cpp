@@ -132,8 +132,10 @@ TEST_CASE("IBM-14 empty samples and parts are passed over, and the others come o
   const Keys full = {"000000", "000002", "000003"};
   const Keys three_parts = {full[0], full[0], full[0], full[1], full[1],
                             full[1], full[2], full[2], full[2]};
+  int number = 0;
   for (const Case& with :
        {Case{at_least(0), all}, Case{at_least(4), full}, Case{in_parts(), three_parts}}) {
+    INFO("case " << number++);
     const auto child = run_in_child(
         [&] {
           limit_cpu_time();
@@ -215,8 +217,10 @@ TEST_CASE("IBM-21 a buffer that is restored into a larger one grows, and loses n
                                   {.shuffle_buffer_size = size, .repeat = false});
   };
   for (const std::size_t taken : {0, 1, 5, 6, 9, 10}) {
+    CAPTURE(taken);
     Keys seen;
     for (int shard = 0; shard < 3; ++shard) {
+      CAPTURE(shard);
       const energon::WorkerConfig config{.num_workers = 3};
       Stream stream(with_buffer(4), config, shard);
       const Keys first = keys(stream.take(taken));

@@ -161,6 +161,7 @@ TEST_CASE("every batch of a nested recipe is restored by its key", "[recipes][ne
   SavableDataLoader loader(make, {.worker_config = {.num_workers = 2}});
   SavableDataLoader other(make, {.worker_config = {.num_workers = 2}});
   for (int i = 0; i < 100; ++i) {
+    CAPTURE(i);
     const auto batch = loader.next();
     if (!batch) {
       continue;

@@ -157,6 +157,7 @@ TEST_CASE("samples with a field twice are refused by every batch function, not r
       GENERATE(BatchFunction(energon::list_fields), BatchFunction(energon::stack_fields),
                energon::pad_stack_fields(), BatchFunction(energon::generic_batch));
   for (const std::size_t odd : {0, 1, 2}) {
+    CAPTURE(odd);
     std::vector<Sample> samples(3);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       samples[i].keys = {"s" + std::to_string(i)};
@@ -218,6 +219,7 @@ TEST_CASE("a field twice is refused wherever a function gives fields",
 
 TEST_CASE("names are compared in samples of few and of many fields", "[wrappers][odd_functions]") {
   for (const int count : {1, 2, 16, 17, 40}) {
+    CAPTURE(count);
     Mapping fields;
     for (int i = 0; i < count; ++i) {
       fields.emplace_back("f" + std::to_string(i), std::int64_t{i});
@@ -276,6 +278,7 @@ TEST_CASE("batches and packs with a field twice are reported with their samples"
   CHECK_THAT(report.cause, Catch::Contains("field 'f' comes twice in the batch of '000010'"));
   REQUIRE(report.samples.size() == 10);
   for (std::size_t i = 0; i < 10; ++i) {
+    CAPTURE(i);
     CHECK(report.samples[i].key == fmt::format("{:06}", 10 + i));
     CHECK(report.samples[i].shard_name == "shard-001.tar");
     CHECK(report.samples[i].index_in_shard == static_cast<std::int64_t>(i));

@@ -53,6 +53,7 @@ TEST_CASE("a success ends a row of failures, so rows that are short enough never
   CHECK(count_items(stream) == 18);  // of 55, after 37 failures, two in a row
   REQUIRE(monitor.reports().size() == 37);
   for (std::size_t i = 0; i < monitor.reports().size(); ++i) {
+    CAPTURE(i);
     CHECK(monitor.reports()[i].consecutive == static_cast<std::int64_t>(i % 2 + 1));
   }
   energon::Map longer(samples.in_order(), succeeds_each(4), tolerate(3, monitor));

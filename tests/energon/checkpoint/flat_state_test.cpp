@@ -42,6 +42,7 @@ TEST_CASE("IBM-18 twelve ranks find their own states by name, in whatever order 
   CHECK(all.size() == 25);
   CHECK(flatten_state(state).size() == 25);
   for (int rank = 0; rank < 12; ++rank) {
+    CAPTURE(rank);
     const auto& expected = state.ranks[static_cast<std::size_t>(rank)];
     CHECK(unflatten_state(all, rank) == expected);
     // A store that gives back only what the rank stored.

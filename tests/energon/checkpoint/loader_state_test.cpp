@@ -48,6 +48,7 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
   (*state.config)["pipeline"] = {{"type", "Batch"}, {"inner", {{"type", "Leaf"}}}};
   state.streams[1].certificate = {.digest = UINT64_MAX, .samples = 3};
   for (const std::optional<std::int64_t> step : {std::optional<std::int64_t>(), {6}}) {
+    CAPTURE(step);
     state.step_in_epoch = step;
     const auto json = energon::loader_state_to_json(state);
     CHECK(energon::loader_state_from_json(json) == state);
@@ -150,11 +151,13 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
   constexpr std::int64_t kMost = (std::int64_t{1} << 42) / 8;  // of batches of 8
   const auto refused = refused_in_both_forms;
   for (const char* name : {"/batch_index", "/step_in_epoch", "/worker_states/0/turn/count"}) {
+    CAPTURE(name);
     CHECK(refused(name, kMost) == "no error");
     CHECK_THAT(refused(name, kMost + 1), Catch::EndsWith("must be in [0, 549755813888]"));
     CHECK_THAT(refused(name, INT64_MAX), Catch::StartsWith("state.") && Catch::EndsWith("888]"));
   }
   for (const char* name : {"/epoch", "/worker_states/0/turn/epoch", "/worker_states/0/epoch"}) {
+    CAPTURE(name);
     CHECK_THAT(refused(name, INT64_MAX), Catch::EndsWith("must be in [0, 2147483647]"));
   }
   // A logical shard is not behind its loader, nor its pipeline more than one epoch ahead.
@@ -165,6 +168,7 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
   CHECK(refused("/worker_states/0/index", 1 << 16) == "no error");
   CHECK(refused("/worker_states/0/offset", 1 << 16) == "no error");
   for (const char* name : {"/worker_states/0/index", "/worker_states/0/offset"}) {
+    CAPTURE(name);
     CHECK_THAT(refused(name, kMost - 4),
                Catch::Contains("state.worker_states: they count 5497558138"));
   }
@@ -182,6 +186,7 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
 TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loader][state]") {
   const energon::LoaderOptions options{.worker_config = {.logical_shards = 1}};
   for (const bool repeat : {true, false}) {
+    CAPTURE(repeat);
     const LoaderFixture fixture({.batch_size = 4, .repeat = repeat}, {40});
     const auto saved = fixture.loader(0, options);
     energon::testing::take(*saved, 3);
@@ -198,9 +203,11 @@ TEST_CASE("of a state cut anywhere or with any bit flipped nothing is accepted",
           "[loader][state]") {
   const std::string bytes = energon::encode_loader_state(example());
   for (std::size_t length = 0; length < bytes.size(); ++length) {
+    CAPTURE(length);
     REQUIRE_THROWS_AS(energon::decode_loader_state(bytes.substr(0, length)), Error);
   }
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    CAPTURE(bit);
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     REQUIRE_THROWS_AS(energon::decode_loader_state(flipped), Error);
@@ -249,6 +256,7 @@ TEST_CASE("with an interval of 0 workers store a state at the first batch of eac
   const LoaderFixture fixture({.repeat = false}, {10});
   const auto loader = fixture.loader(2, {.checkpoint_every_batches = 0});
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    CAPTURE(epoch);
     // Five batches of each worker in an epoch.
     energon::testing::take(*loader, 7);
     const auto state = loader->save_state_rank();

@@ -55,6 +55,7 @@ TEST_CASE("X-06 rescale and restore leave the state that they are given as it is
   const std::string bytes = energon::encode_job_state(state);
   Keys expected;
   for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
     Job other(pipeline, {.world_size = 4, .logical_shards = 4});
     other.restore(rescale(state, {.world_size = 4}));
     const Keys keys = other.steps(7);

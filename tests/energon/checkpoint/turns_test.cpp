@@ -47,6 +47,7 @@ TEST_CASE("The order of some of the streams is that of all, restricted to them",
           "[loader][turns]") {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
+    CAPTURE(i);
     std::vector<Turn> places(1 + random() % 9);
     std::vector<std::int64_t> lengths;
     for (Turn& place : places) {

@@ -95,6 +95,7 @@ TEST_CASE("ACC-01 whole batches in turn, filled up from the first round", "[dist
   const ShardRule dropping = {.processes = 2, .drop_last = true};
   CHECK(deal(24, 3, dropping) == deal(24, 3, two));
   for (const std::int64_t count : {20, 21, 22}) {
+    CAPTURE(count);
     CHECK(show(deal(count, 3, dropping)[0]) == "[0,1,2][6,7,8][12,13,14]");
     CHECK(show(deal(count, 3, dropping)[1]) == "[3,4,5][9,10,11][15,16,17]");
   }
@@ -103,6 +104,7 @@ TEST_CASE("ACC-01 whole batches in turn, filled up from the first round", "[dist
   CHECK(show(four[0]) + show(four[1]) + show(four[2]) == "[0,1,2][3,4,5][6,7,8]");
   CHECK(show(four[3]) == "[9,0,1]");
   for (const Batches& batches : deal(1, 3, {.processes = 4})) {
+    CAPTURE(batches);
     CHECK(show(batches) == "[0,0,0]");
   }
   CHECK(deal(0, 3, two) == std::vector<Batches>{{}, {}});
@@ -123,6 +125,7 @@ TEST_CASE("ACC-02 each batch cut into equal parts, the last filled up from the f
   CHECK(show(deal(2, 4, two)[1]) == "[0,1]");
   const ShardRule dropping = {.processes = 2, .split_batches = true, .drop_last = true};
   for (const std::int64_t count : {21, 22}) {
+    CAPTURE(count);
     CHECK(show(deal(count, 4, dropping)[0]) == full0);
     CHECK(show(deal(count, 4, dropping)[1]) == full1);
   }
@@ -166,8 +169,10 @@ TEST_CASE("ACC-05 splitting needs a known batch size that the processes divide",
 TEST_CASE("ACC-24 dropping the end of a sampler without a length", "[distributed][acc]") {
   // A sampler that yields batches and ends, and has no size.
   for (const std::int64_t count : {0, 1, 5, 6, 7, 11, 12, 13}) {
+    CAPTURE(count);
     std::vector<std::size_t> sizes;
     for (int process = 0; process < 2; ++process) {
+      CAPTURE(process);
       std::int64_t next = 0;
       BatchSamplerShard shard(
           [&]() -> std::optional<Indexes> {

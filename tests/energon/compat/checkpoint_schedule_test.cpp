@@ -24,9 +24,13 @@ TEST_CASE("A schedule says which steps it has", "[protocols]") {
   CHECK_THROWS_AS(CheckpointSchedule({3, -1}), Error);
   CHECK_FALSE(CheckpointSchedule().saves());
   for (const int workers : {1, 2, 5}) {
+    CAPTURE(workers);
     for (int worker = 0; worker < workers; ++worker) {
+      CAPTURE(worker);
       for (std::int64_t made = 0; made < 12; ++made) {
+        CAPTURE(made);
         for (const std::int64_t step : every.steps_at(made, worker, workers)) {
+          CAPTURE(step);
           CHECK(worker_step(step, worker, workers) == made);
         }
       }

@@ -244,7 +244,9 @@ TEST_CASE("Every entry of a tree that is missing, or of another kind, is named",
 TEST_CASE("Counters that no job reaches are refused at once", "[compat]") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   for (const std::string name : {"_epoch_count", "_sample_count"}) {
+    CAPTURE(name);
     for (const std::int64_t count : {std::int64_t{1'000'000'000'000'000}, kHuge}) {
+      CAPTURE(count);
       CHECK_THAT(
           refused_after([&](Json& rank) { leaf_of(rank)[name] = count; }, ErrorCode::kCorruptData),
           Contains(name) && Contains("is more than any worker reads"));

@@ -28,8 +28,11 @@ std::vector<std::int64_t> run(std::int64_t length, const energon::ShardRule& rul
 TEST_CASE("ACC-06 slices of a stream of any length interleave to the stream, repeated at its end",
           "[distributed][acc]") {
   for (std::int64_t length = 0; length <= 40; ++length) {
+    CAPTURE(length);
     for (const bool split : {false, true}) {
+      CAPTURE(split);
       for (const bool drop : {false, true}) {
+        CAPTURE(drop);
         const std::int64_t part = split ? 2 : 4;
         std::vector<std::vector<std::int64_t>> slices;
         for (int process = 0; process < 2; ++process) {
@@ -45,6 +48,7 @@ TEST_CASE("ACC-06 slices of a stream of any length interleave to the stream, rep
         const std::int64_t rounds = drop ? length / round : (length + round - 1) / round;
         REQUIRE(static_cast<std::int64_t>(slices[0].size()) == rounds * part);
         for (std::int64_t i = 0; i < rounds * round; ++i) {
+          CAPTURE(i);
           const auto& slice = slices[static_cast<std::size_t>(i % round / part)];
           REQUIRE(slice[static_cast<std::size_t>(i / round * part + i % part)] == i % length);
         }

@@ -20,6 +20,7 @@ using energon::testing::take;
 TEST_CASE("ACC-19 who is iterated stands on the stack, and nobody at the end",
           "[distributed][acc]") {
   for (const AdapterKind kind : kAdapterKinds) {
+    CAPTURE(kind);
     LoaderRegistry registry;
     const auto outer = adapt(kind, numbered_source(16, 4), registry);
     CHECK(registry.size() == 0);

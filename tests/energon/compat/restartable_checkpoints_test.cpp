@@ -114,6 +114,7 @@ TEST_CASE("CER-03 states are kept for the steps of the schedule", "[protocols][c
   REQUIRE(at_5->size() == static_cast<std::size_t>(std::max(workers, 1)));
   std::int64_t sum = 0;
   for (const DataLoaderCheckpoint& checkpoint : *at_5) {
+    CAPTURE(checkpoint.progress.worker_step);
     CHECK(checkpoint.progress.step == 5);
     CHECK(checkpoint.user_state_dict.at("next") == checkpoint.progress.worker_step);
     sum += checkpoint.progress.worker_step;
@@ -135,6 +136,7 @@ TEST_CASE("CER-04 the steps of the workers follow from the step of their rank",
   const auto checkpoints = loader.checkpoints(step);
   REQUIRE(checkpoints);
   for (std::size_t worker = 0; worker < expected.size(); ++worker) {
+    CAPTURE(worker);
     CHECK(worker_step(step, static_cast<int>(worker), workers) == expected[worker]);
     CHECK((*checkpoints)[worker].progress.worker_step == expected[worker]);
     CHECK((*checkpoints)[worker].progress.samples_streamed == 4 * expected[worker]);
@@ -160,6 +162,7 @@ TEST_CASE("CER-05 a worker knows its place while its state is taken, and only th
   const StateDict all = StateDict::parse(texts.at(0)).at("all");
   REQUIRE(all.size() == 6);
   for (int worker = 0; worker < 6; ++worker) {
+    CAPTURE(worker);
     const StateDict& state = all.at(static_cast<std::size_t>(worker));
     CHECK(state.at("global") == worker);
     CHECK(state.at("total") == 6);
@@ -189,6 +192,7 @@ TEST_CASE("CER-14 the functions of an object are called as often as its state is
   CHECK(in_parent.listed == 3);
   CHECK(in_parent.state_dict == 0);
   for (std::size_t worker = 0; worker < 3; ++worker) {
+    CAPTURE(worker);
     CHECK(calls.table()[worker].state_dict == 2);
     CHECK(calls.table()[worker].load == 0);
   }
@@ -197,6 +201,7 @@ TEST_CASE("CER-14 the functions of an object are called as often as its state is
   CHECK(in_parent.load == 3);  // tried for each worker before any is applied
   take(resumed, 3);
   for (std::size_t worker = 0; worker < 3; ++worker) {
+    CAPTURE(worker);
     CHECK(calls.table()[worker].deaggregate == 1);
     CHECK(calls.table()[worker].load == 1);
     CHECK(calls.table()[worker].lenient == 2);
@@ -237,9 +242,11 @@ TEST_CASE("CER-22 steps that fall on one batch of a worker are kept apart",
   take(loader, 12);
   const std::vector<std::vector<std::int64_t>> expected = {{3, 3, 3}, {4, 3, 3}, {4, 4, 3}};
   for (std::int64_t step = 9; step <= 11; ++step) {
+    CAPTURE(step);
     const auto checkpoints = loader.checkpoints(step);
     REQUIRE(checkpoints);
     for (std::size_t worker = 0; worker < 3; ++worker) {
+      CAPTURE(worker);
       const DataLoaderCheckpoint& checkpoint = (*checkpoints)[worker];
       CHECK(checkpoint.progress.step == step);
       CHECK(checkpoint.progress.worker_step ==

@@ -29,6 +29,7 @@ TEST_CASE("A state that is no JSON text is an error that names worker and step",
       [](const PipelineContext& context) { return Binary(worker_identity(context), 1); },
       with_workers(workers, CheckpointSchedule({1})));
   for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
     CHECK_THAT(error_of([&] { loader.next(); }, ErrorCode::kInvalidArgument),
                Contains("step 1") && Contains("worker: 0"));
   }

@@ -107,6 +107,7 @@ TEST_CASE("CER-06 a chain of runs counts samples over all of them and keeps the 
   std::optional<StateDict> state;
   std::int64_t samples = 0;
   for (const std::int64_t steps : {10, 5, 7, 8}) {
+    CAPTURE(steps);
     MapJob job(options, world_size, workers);
     if (state) {
       job.load(*state);
@@ -124,12 +125,14 @@ TEST_CASE("CER-07 the global order does not depend on how many take part",
   const RestartableMapOptions options{.samples = 1000, .batch_size = 3, .shuffle_seed = 5};
   const std::vector<std::string> expected = stream(options, 400);
   for (const int world_size : {1, 2, 4, 8}) {
+    CAPTURE(world_size);
     CHECK(MapJob(options, world_size, 0).steps(400 / world_size) == expected);
   }
   CHECK(MapJob(options, 2, 2).steps(200) == expected);
   MapJob four(options, 4, 0);
   const std::vector<std::string> first = four.steps(50);
   for (const int world_size : {2, 8}) {
+    CAPTURE(world_size);
     MapJob resumed(options, world_size, 0);
     resumed.load(four.state());
     CHECK(joined(first, resumed.steps(200 / world_size)) == expected);
@@ -196,6 +199,7 @@ TEST_CASE("CER-09 an epoch of fewer or more samples than the data has", "[protoc
   expected.resize(60);
   CHECK(stream(options, 60) == expected);
   for (std::int64_t position = 1; position < 40; ++position) {
+    CAPTURE(position);
     MapJob job(options, 1, 0);
     job.steps(position);
     MapJob resumed(options, 1, 0);
@@ -263,6 +267,7 @@ TEST_CASE("CER-12 strict refuses with every difference, lenient takes the positi
     CHECK_THAT(error_of([&] { lenient(changed); }, ErrorCode::kMismatch), Contains("many"));
     CHECK_THAT(strict(StateDict::array()), Contains("an object"));
     for (const std::int64_t position : {std::int64_t{-1}, INT64_MAX, INT64_MAX - 3}) {
+      CAPTURE(position);
       changed["samples_streamed"] = position;
       CHECK_THAT(strict(changed), Contains("a number from 0 to"));
       CHECK_THAT(error_of([&] { lenient(changed); }, ErrorCode::kMismatch), Contains("from 0 to"));

@@ -125,6 +125,7 @@ TEST_CASE("CER-11 another number of workers is refused with both numbers, or beg
   const StateDict state = three.state_dict();
   RestartableDataLoader two = stream_loader(pipeline, 2);
   for (const Strictness strictness : {Strictness::kStrict, Strictness::kLenient}) {
+    CAPTURE(strictness);
     CHECK_THAT(error_of([&] { two.load_state_dict(state, strictness); }, ErrorCode::kMismatch),
                Contains("of 3 workers, this job has 2"));
   }
@@ -250,6 +251,7 @@ TEST_CASE("A position that was written over is lost, and a state is taken all th
   const std::vector<std::string> expected = take_keys(rank, 5);
   const StateDict job = rank.aggregate_state_dict(std::vector{rank.state_dict()});
   for (const int pid : loader->worker_pids()) {
+    CAPTURE(pid);
     REQUIRE(::kill(pid, SIGKILL) == 0);
     REQUIRE(eventually([pid] { return is_dead(pid); }));
   }

@@ -118,6 +118,7 @@ TEST_CASE("CER-01 an object with all four functions is restartable, others are r
   RestartableDataLoader three(make<ThreeOfFour>);
   RestartableDataLoader plain(make<Plain>);
   for (RestartableDataLoader* loader : {&three, &plain}) {
+    CAPTURE(loader == &three);
     CHECK_FALSE(loader->restartable());
     CHECK_THAT(error_of([&] { loader->state_dict(); }, ErrorCode::kUnsupported),
                Contains("deaggregate_state_dict()"));

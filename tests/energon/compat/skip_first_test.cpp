@@ -28,6 +28,7 @@ using energon::testing::take;
 TEST_CASE("ACC-11 skipped batches are not read, and only this pass is shorter",
           "[distributed][acc]") {
   for (const AdapterKind kind : kAdapterKinds) {
+    CAPTURE(kind);
     std::vector<std::int64_t> fetched;
     const auto source = std::make_shared<IndexedSource>(
         IndexedOptions{.samples = 16, .batch_size = 4}, [&](std::span<const std::int64_t> indexes) {

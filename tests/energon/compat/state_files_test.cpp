@@ -95,9 +95,11 @@ TEST_CASE("a state file that is damaged, of the future or of another rank is ref
   const std::string bytes = energon::encode_state_file(state, 1, 2);
   CHECK(energon::decode_state_file(bytes, 1, 2) == state);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
     CHECK_THROWS_AS(energon::decode_state_file(bytes.substr(0, size), 1, 2), energon::Error);
   }
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    CAPTURE(bit);
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     CHECK_THROWS_AS(energon::decode_state_file(flipped, 1, 2), energon::Error);

@@ -48,6 +48,7 @@ TEST_CASE("SDL-03 without a state a source is made again up to its position, and
   const Batches reference = pass(uninterrupted);
   REQUIRE(reference.size() == 20);
   for (const std::size_t interrupt : {0, 1, 10, 20}) {
+    CAPTURE(interrupt);
     StatefulDataLoader saved(counted_source(20, made));
     saved.iterate();
     take(saved, interrupt);

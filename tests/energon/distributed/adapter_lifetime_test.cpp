@@ -86,6 +86,7 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
   // Adapters do not start the workers of a loader, and neither do questions to them.
   const RealLoaders loaders;
   for (const AdapterKind kind : kAdapterKinds) {
+    CAPTURE(kind);
     const auto loader = loaders.loader(2);
     const auto adapter = adapt(kind, loader);
     CHECK(loader->worker_pids().empty());
@@ -98,6 +99,7 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
   const auto silent = std::make_shared<ScriptedSource>(
       [](std::int64_t) -> std::optional<Sample> { return std::nullopt; });
   for (const AdapterKind kind : kAdapterKinds) {
+    CAPTURE(kind);
     const auto adapter = adapt(kind, silent);
     adapter->save_state_rank();
     CHECK(silent->calls() == 0);
@@ -107,6 +109,7 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
 TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const AdapterKind kind : kAdapterKinds) {
+    CAPTURE(kind);
     const auto before = ProcessCounts::now();
     auto loader = loaders.loader(2);
     const std::weak_ptr<SavableDataLoader> watched = loader;
@@ -119,6 +122,7 @@ TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distribu
     const auto begin = std::chrono::steady_clock::now();
     adapter.reset();
     for (const int pid : workers) {
+      CAPTURE(pid);
       CHECK(eventually([&] { return ::kill(pid, 0) != 0; }));
     }
     CHECK(std::chrono::steady_clock::now() - begin <= std::chrono::seconds(2));

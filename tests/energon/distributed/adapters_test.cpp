@@ -56,9 +56,12 @@ SavableDataLoaderState innermost(SavableDataLoaderState state) {
 TEST_CASE("ACC-09 the end of an epoch is told with its last batch, in each pass",
           "[distributed][acc]") {
   for (const AdapterKind kind : kAdapterKinds) {
+    CAPTURE(kind);
     for (const bool saving : {false, true}) {
+      CAPTURE(saving);
       const auto adapter = adapt(kind, numbered_source(16, 4));
       for (int pass = 0; pass < 2; ++pass) {
+        CAPTURE(pass);
         std::vector<bool> ends;
         while (adapter->next()) {
           if (saving) {
@@ -76,9 +79,11 @@ TEST_CASE("ACC-13 a state in the middle continues with the rest, for all adapter
           "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const Texts values = keys(*loaders.loader(workers));
     REQUIRE(values.size() >= 16);
     for (const AdapterKind kind : kAdapterKinds) {
+      CAPTURE(kind);
       const auto first = adapt(kind, loaders.loader(workers));
       keys(*first, 2);
       const SavableDataLoaderState state = first->save_state_rank();
@@ -199,7 +204,9 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed
 TEST_CASE("ACC-18 loading and saving at once gives what was loaded", "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     for (const AdapterKind kind : kAdapterKinds) {
+      CAPTURE(kind);
       const auto adapter = adapt(kind, loaders.loader(workers));
       keys(*adapter, 3);
       const SavableDataLoaderState state = adapter->save_state_rank();
@@ -220,6 +227,7 @@ TEST_CASE("ACC-23 at an adapter's last batch the next epoch follows, at a bare l
           "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const auto reference = loaders.loader(workers);
     const Texts first_epoch = keys(*reference);
     const Texts second_epoch = keys(*reference);
@@ -232,6 +240,7 @@ TEST_CASE("ACC-23 at an adapter's last batch the next epoch follows, at a bare l
     CHECK(keys(*bare_resumed) == second_epoch);
 
     for (const AdapterKind kind : kAdapterKinds) {
+      CAPTURE(kind);
       const auto adapter = adapt(kind, loaders.loader(workers));
       keys(*adapter, first_epoch.size());
       const SavableDataLoaderState state = adapter->save_state_rank();

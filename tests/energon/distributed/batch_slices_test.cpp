@@ -54,7 +54,9 @@ TEST_CASE("batches are joined, and cut where it does not matter what they were",
   const std::vector<Sample> batches = {batch({0, 1, 2}), batch({3}), batch({4, 5})};
   CHECK(show(energon::concatenate_batches(batches)) == "[0,1,2,3,4,5]");
   for (std::int64_t begin = 0; begin < 6; ++begin) {
+    CAPTURE(begin);
     for (std::int64_t end = begin + 1; end <= 6; ++end) {
+      CAPTURE(end);
       std::vector<std::int64_t> expected;
       for (std::int64_t i = begin; i < end; ++i) {
         expected.push_back(i);

@@ -35,8 +35,10 @@ TEST_CASE("each collective gives each rank its bytes", "[distributed][fork]") {
   CHECK(expected_exercise(0, 2) == "r0 r0+r1 0>0 own r1  1>0 1>0 r0+r1");
   CHECK(expected_exercise(1, 2) == "r0  0>1 0>1 r1 r0+r1 1>1 own r0+r1");
   for (const int size : {2, 3, 4, 5, 12}) {
+    CAPTURE(size);
     const auto reports = run_group(size, exercise);
     for (int rank = 0; rank < size; ++rank) {
+      CAPTURE(rank);
       CHECK(reports[static_cast<std::size_t>(rank)].text == expected_exercise(rank, size));
     }
   }
@@ -62,6 +64,7 @@ TEST_CASE("bytes of many sizes arrive whole", "[distributed][fork]") {
 
 TEST_CASE("a rank that dies ends the others' calls at once, by name", "[distributed][fork]") {
   for (const int size : {2, 3, 4}) {
+    CAPTURE(size);
     const auto reports = run_group(size, [](Comm& comm) -> std::string {
       comm.barrier();
       if (comm.rank() == 1) {
@@ -76,6 +79,7 @@ TEST_CASE("a rank that dies ends the others' calls at once, by name", "[distribu
                                     Catch::Contains("gather to rank 0") &&
                                     Catch::Contains("rank 1 is gone"));
     for (const RankReport& report : reports) {
+      CAPTURE(report.text);
       CHECK(report.text != "not reached");
       CHECK(report.took < std::chrono::seconds(10));
     }

@@ -64,6 +64,7 @@ TEST_CASE("ranks end together: with what the longest has, or the shortest", "[di
 
 TEST_CASE("ranks that end together continue exactly from each step", "[distributed][fork]") {
   for (const bool drop : {false, true}) {
+    CAPTURE(drop);
     const auto reports = run_group(3, [&](Comm& comm) -> std::string {
       const std::int64_t batches = comm.rank() == 0 ? 4 : comm.rank();
       const auto make = [&] {
@@ -110,6 +111,7 @@ TEST_CASE("ranks cannot end together without a comm, a length or a batch", "[dis
     return error_of([&] { adapter.next(); });
   });
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::Contains("a rank has no batch at all"));
   }
 }
@@ -165,6 +167,7 @@ TEST_CASE("what fails on one of the ranks that end together reaches the others a
                 },
                 {.timeout = std::chrono::seconds(60)});
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK(report.text == "rank 1: the disk is gone");
     CHECK(report.took < std::chrono::seconds(30));
   }
@@ -208,6 +211,7 @@ TEST_CASE("what fails on one rank within an epoch reaches the others at the end 
   CHECK(reports[1].text == "io: the disk is gone; 2 batches; " + told + again);
   CHECK(reports[2].text == "8 batches; " + told + again);
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK(report.took < std::chrono::seconds(30));
   }
 
@@ -224,6 +228,7 @@ TEST_CASE("what fails on one rank within an epoch reaches the others at the end 
                 {.timeout = std::chrono::seconds(60)});
   CHECK(left[1].text == "io: the disk is gone");
   for (const int rank : {0, 2}) {
+    CAPTURE(rank);
     const auto& report = left[static_cast<std::size_t>(rank)];
     CHECK_THAT(report.text, Catch::StartsWith("worker_died: "));
     CHECK(report.took < std::chrono::seconds(30));
@@ -245,6 +250,7 @@ TEST_CASE("ranks that end together have the same data and settings, or none begi
     }
   });
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::Contains("rank 1: config.seed_offset: 1, expected 0"));
   }
 }

@@ -99,6 +99,7 @@ TEST_CASE("ACC-07 the parts of each rank, and what remains in the last group",
 TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples",
           "[distributed][fork]") {
   for (const bool split : {false, true}) {
+    CAPTURE(split);
     const auto reports = run_group(3, [&](Comm& comm) {
       auto source =
           std::make_shared<ScriptedSource>([](std::int64_t call) -> std::optional<Sample> {
@@ -148,6 +149,7 @@ TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every ran
     return error_of([&] { adapter.next(); });
   });
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::Contains("invalid_argument") && Catch::Contains("'number'") &&
                                 Catch::Contains("(2, 3)") && Catch::Contains("(2, 5)") &&
                                 Catch::Contains("split_batches") &&
@@ -235,7 +237,9 @@ TEST_CASE("a state of a dispatcher is refused under other settings, with all dif
 TEST_CASE("ACC-16 a dispatcher saved after every batch continues exactly",
           "[distributed][acc][fork]") {
   for (const int ranks : {1, 2, 3}) {
+    CAPTURE(ranks);
     for (const bool split : {false, true}) {
+      CAPTURE(split);
       const auto reports = run_group(ranks, [&](Comm& comm) -> std::string {
         const auto make = [&] {
           return std::make_unique<DispatchAdapter>(on_rank_0(comm, numbered_source(23, 6)), comm,
@@ -283,8 +287,11 @@ TEST_CASE("ACC-16 a dispatcher saved after every batch continues exactly",
 TEST_CASE("skipping in a dispatcher continues as if nothing had been skipped",
           "[distributed][fork]") {
   for (const int ranks : {1, 2, 3}) {
+    CAPTURE(ranks);
     for (const bool split : {false, true}) {
+      CAPTURE(split);
       for (const bool drop : {false, true}) {
+        CAPTURE(drop);
         const auto reports = run_group(ranks, [&](Comm& comm) -> std::string {
           const auto make = [&] {
             return DispatchAdapter(on_rank_0(comm, numbered_source(40, 6)), comm,
@@ -358,6 +365,7 @@ TEST_CASE("a failure of the source reaches every rank, and a dead rank ends the 
     return before + " " + error_of([&] { adapter.next(); });
   });
   for (const auto& report : failing) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::Contains("corrupt_data: a header is damaged") &&
                                 Catch::Contains("shard-3.tar"));
   }
@@ -380,6 +388,7 @@ TEST_CASE("a failure of the source reaches every rank, and a dead rank ends the 
 TEST_CASE("a group that could not be dealt out is in the state that is saved then",
           "[distributed][fork]") {
   for (const std::int64_t leaves_at : {1, 2, 5}) {
+    CAPTURE(leaves_at);
     const auto reports = run_group(3, [&](Comm& comm) -> std::string {
       DispatchAdapter adapter(on_rank_0(comm, numbered_source(6000, 2)), comm);
       std::int64_t steps = 0;
@@ -418,6 +427,7 @@ TEST_CASE("a state of rank 0 is refused on other ranks, and the other way round"
     return error_of([&] { adapter.restore_state_rank(other); });
   });
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::Contains("mismatch") && Catch::Contains("it is of a Dispatch"));
   }
 }

@@ -98,6 +98,7 @@ TEST_CASE("ENE-14 a list of another length and a rank that is none are refused o
       return error + (take_text(*other, 5) == fresh ? ", nothing restored" : ", but restored");
     });
     for (const auto& report : reports) {
+      CAPTURE(report.text);
       CHECK_THAT(report.text,
                  Catch::StartsWith("mismatch: ") &&
                      Catch::Contains(fmt::format("a job of {} ranks, this one has 3", ranks)) &&
@@ -117,6 +118,7 @@ TEST_CASE("ENE-14 a list of another length and a rank that is none are refused o
     });
     for (const auto& reports : {saved, restored}) {
       for (const auto& report : reports) {
+        CAPTURE(report.text);
         CHECK_THAT(report.text, Catch::StartsWith("invalid_argument: ") &&
                                     Catch::Contains(std::to_string(foreign)));
       }
@@ -127,6 +129,7 @@ TEST_CASE("ENE-14 a list of another length and a rank that is none are refused o
 TEST_CASE("the state of a job goes to one rank and back to all", "[distributed][fork]") {
   const Job job;
   for (const int ranks : {2, 3, 4, 12}) {
+    CAPTURE(ranks);
     const auto reports = run_group(ranks, [&](Comm& comm) -> std::string {
       const int keeper = comm.size() - 1;
       const auto first = job.loader(comm);
@@ -159,6 +162,7 @@ TEST_CASE("what is wrong with the state of a job is thrown on every rank", "[dis
     return count + " | " + error_of([&] { restore_state_global(*odd, comm, whole, 0); });
   });
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::Contains("a job of 2 ranks, this one has 3") &&
                                 Catch::Contains("| mismatch: rank 1: ") &&
                                 Catch::Contains("seed_offset"));

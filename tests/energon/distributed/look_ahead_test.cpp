@@ -46,11 +46,14 @@ State at(std::int64_t position, std::int64_t epoch) {
 TEST_CASE("the state is that of the item handed out last, however far ahead was drawn",
           "[distributed]") {
   for (const std::size_t depth : {0, 1, 2, 3, 9}) {
+    CAPTURE(depth);
     Counter source;
     LookAhead<Counter> ahead(source);
     for (int pass = 0; pass < 3; ++pass) {
+      CAPTURE(pass);
       CHECK(ahead.state() == at(0, pass));
       for (std::int64_t i = 0; i < 5; ++i) {
+        CAPTURE(i);
         ahead.draw(depth);
         CHECK(ahead.next() == i);
         ahead.draw(depth);
@@ -89,6 +92,7 @@ TEST_CASE("an end met ahead is handed out once, and the next epoch begins after 
   Counter source{.length = 1};
   LookAhead<Counter> ahead(source);
   for (int pass = 0; pass < 3; ++pass) {
+    CAPTURE(pass);
     CHECK(ahead.next() == 0);
     CHECK(ahead.last());
     CHECK_FALSE(ahead.next());

@@ -106,6 +106,7 @@ TEST_CASE("a shard that one rank cannot open changes nobody's division", "[loade
   const auto times = deliver({again, damaged});
   std::set<std::int64_t> missing;
   for (std::int64_t number = 0; number < 600; ++number) {
+    CAPTURE(number);
     const int count = times.contains(number) ? times.at(number) : 0;
     CHECK(count <= 1);
     if (count == 0) {
@@ -115,6 +116,7 @@ TEST_CASE("a shard that one rank cannot open changes nobody's division", "[loade
   // The shard is of 60 samples, and lies in the first half of the data: the share of rank 0, or
   // not.
   for (const std::int64_t number : missing) {
+    CAPTURE(number);
     CHECK(number / 60 == 4);
   }
   CHECK(deliver({damaged, damaged}).size() == 540);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -388,11 +389,14 @@ TEST_CASE("X-12 of no data the epoch is over at once, again and again", "[loader
   TrainOptions options;
   options.repeat = false;
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     for (const auto policy : {energon::EpochPolicy::kStrict, energon::EpochPolicy::kLoop}) {
+      CAPTURE(policy);
       SavableDataLoader loader(
           in_memory({0, 0}, options),
           {.worker_config = {.num_workers = workers, .logical_shards = 4}, .epoch_policy = policy});
       for (int i = 0; i < 3; ++i) {
+        CAPTURE(i);
         CHECK_FALSE(loader.next());
       }
     }
@@ -419,19 +423,31 @@ TEST_CASE("X-12 a tar without samples is passed over, also at the ends", "[loade
   }
 }
 
+// A header that rots on the disk leaves the time of its file as it was, and costs its sample only.
+// A file with another time is compared with its index before it is read, and is refused as a whole
+// if it differs.
 TEST_CASE("X-12 past a tar that is damaged in the middle, each position resumes the same",
           "[loader][cross][fork]") {
+  const bool keeps_time = GENERATE(true, false);
+  CAPTURE(keeps_time);
   TrainOptions options;
   options.batch_size = 2;
   options.repeat = false;
   options.errors = {.standard = {.action = energon::FailureAction::kSkip}};
   const LoaderFixture fixture(options, {8, 8, 8});
+  const std::string damaged = fixture.folder().file("shard-001.tar");
+  const auto time = std::filesystem::last_write_time(damaged);
   {  // The header of the fifth sample of the second tar.
-    std::fstream tar(fixture.folder().file("shard-001.tar"),
-                     std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream tar(damaged, std::ios::in | std::ios::out | std::ios::binary);
     tar.seekp(4 * 1024 + 10);
     tar.put('\x7f');
   }
+  std::filesystem::last_write_time(damaged, keeps_time ? time : time + std::chrono::seconds(9));
+  std::vector<std::int64_t> usable(24);
+  std::iota(usable.begin(), usable.end(), 0);
+  std::erase_if(usable, [&](std::int64_t number) {
+    return keeps_time ? number == 12 : number >= 8 && number < 16;
+  });
   for (const int workers : {0, 2}) {
     for (const Interval every : kIntervals) {
       CAPTURE(workers, every.value_or(0));
@@ -450,11 +466,7 @@ TEST_CASE("X-12 past a tar that is damaged in the middle, each position resumes 
         epoch += batch ? 0 : 1;
       }
       std::sort(found.begin(), found.end());
-      // That sample is left out, or all of its tar; of the other tars nothing is.
-      const std::vector<std::int64_t> whole = {0,  1,  2,  3,  4,  5,  6,  7,
-                                               16, 17, 18, 19, 20, 21, 22, 23};
-      CHECK(std::includes(found.begin(), found.end(), whole.begin(), whole.end()));
-      CHECK_FALSE(std::binary_search(found.begin(), found.end(), 12));
+      CHECK(found == usable);
       CHECK_FALSE(reference.stats().newest_reports.empty());
       SavableDataLoader walker(fixture.pipeline(), settings);
       for (std::size_t k = 0; k < expected.size(); ++k) {

@@ -111,6 +111,7 @@ Numbers bad_below(std::int64_t end) {
 
 TEST_CASE("what is reported is what preceded the delivered batches", "[loader][drops][fork]") {
   for (const int workers : {0, 1}) {
+    CAPTURE(workers);
     const Picky picky;
     const auto loader = picky.loader(with_workers(workers));
     while (const auto batch = loader->next()) {
@@ -193,6 +194,7 @@ TEST_CASE("an epoch that ends with bad samples is left behind by a restore, heal
 TEST_CASE("statistics add up over stops, and say what was delivered",
           "[loader][statistics][fork]") {
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const Picky picky;
     const auto loader = picky.loader(with_workers(workers));
     CHECK(loader->stats().verdict().limit == energon::Limit::kUnknown);
@@ -209,6 +211,7 @@ TEST_CASE("statistics add up over stops, and say what was delivered",
     const LoaderStatistics after = loader->stats();
     std::uint64_t made = 0;
     for (std::size_t i = 0; i < after.workers.size(); ++i) {
+      CAPTURE(i);
       made += after.workers[i].batches;
       CHECK(after.workers[i].queue_depth == 0);
       CHECK(after.workers[i].busy > stopped.workers[i].busy);
@@ -321,6 +324,7 @@ TEST_CASE("two processes write one quarantine file, and every line is whole",
   std::map<std::string, std::vector<std::int64_t>> indexes;
   std::ifstream file(path);
   for (std::string text; std::getline(file, text);) {
+    CAPTURE(text);
     const auto line = nlohmann::json::parse(text);
     const auto index = line.at("index").get<std::int64_t>();
     indexes[line.at("shard").get<std::string>()].push_back(index);
@@ -336,6 +340,7 @@ TEST_CASE("two processes write one quarantine file, and every line is whole",
 TEST_CASE("the quarantine file has a line for each sample that was left out",
           "[loader][drops][fork]") {
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const Picky picky;
     const std::string path = picky.folder().file("bad.jsonl");
     LoaderOptions options = with_workers(workers);
@@ -348,6 +353,7 @@ TEST_CASE("the quarantine file has a line for each sample that was left out",
     std::set<std::int64_t> keys;
     std::ifstream file(path);
     for (std::string text; std::getline(file, text);) {
+      CAPTURE(text);
       const auto line = nlohmann::json::parse(text);
       keys.insert(std::stoll(line.at("key").get<std::string>()));
       CHECK(line.at("dataset") == picky.folder().path());
@@ -361,16 +367,63 @@ TEST_CASE("the quarantine file has a line for each sample that was left out",
   }
 }
 
-TEST_CASE("an epoch of which nothing can be used is an error", "[loader][drops][fork]") {
+TEST_CASE("an epoch of which a rank can use nothing is empty there, and counted",
+          "[loader][drops][fork]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {12});
-  const auto make = energon::val_pipeline(
+  // Two ranks with six samples each; those of the second one fail.
+  const int workers = GENERATE(0, 1, 3);
+  const bool is_training = GENERATE(false, true);
+  CAPTURE(workers, is_training);
+  const energon::TaskEncoder encoder = {.encode_sample = [](Sample sample, CallContext&) -> Sample {
+    if (numbers(sample).front() >= 6) {
+      throw std::runtime_error("no");
+    }
+    return sample;
+  }};
+  const auto make =
+      is_training
+          ? energon::train_pipeline(
+                {dataset},
+                {.task_encoder = encoder, .batch_size = 2, .repeat = false, .errors = skip()})
+          : energon::val_pipeline({dataset},
+                                  {.task_encoder = encoder, .batch_size = 2, .errors = skip()});
+  for (const int rank : {0, 1}) {
+    CAPTURE(rank);
+    SavableDataLoader loader(
+        make, {.worker_config = {.rank = rank, .world_size = 2, .num_workers = workers}});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      CAPTURE(epoch);
+      std::size_t samples = 0;
+      while (const auto batch = loader.next()) {
+        samples += batch->keys.size();
+      }
+      CHECK(samples == (rank == 0 ? 6 : 0));
+      CHECK(loader.epoch() == epoch + 1);
+      CHECK(loader.stats().consumer.lost_epochs ==
+            static_cast<std::uint64_t>(rank == 0 ? 0 : epoch + 1));
+      loader.stop();
+      loader.restore_state_rank(loader.save_state_rank());
+    }
+    if (rank == 1) {
+      CHECK(loader.stats().failures.at(0).samples == 18);
+    }
+  }
+}
+
+TEST_CASE("a loop over epochs of which nothing can be used is an error", "[loader][drops][fork]") {
+  const TempDir folder;
+  const auto dataset = numbered_dataset(folder, {12});
+  const auto make = energon::train_pipeline(
       {dataset}, {.task_encoder = {.encode_sample = [](Sample, CallContext&) -> Sample {
                     throw std::runtime_error("no");
                   }},
+                  .repeat = false,
                   .errors = skip()});
   for (const int workers : {0, 1, 3}) {
-    SavableDataLoader loader(make, {.worker_config = {.num_workers = workers}});
+    CAPTURE(workers);
+    SavableDataLoader loader(make, {.worker_config = {.num_workers = workers},
+                                    .epoch_policy = energon::EpochPolicy::kLoop});
     CHECK_THROWS_WITH(loader.next(),
                       Catch::Contains("nothing in this epoch") && Catch::Contains("12 failures"));
     CHECK(loader.stats().failures.at(0).samples == 12);
@@ -391,6 +444,7 @@ TEST_CASE("a dataset that cannot be read does not hide one that is drawn seldom"
   errors.standard.tolerance = 0;
   SavableDataLoader loader(energon::train_pipeline(data, {.errors = errors}));
   for (int i = 0; i < 5; ++i) {
+    CAPTURE(i);
     CHECK(loader.next());
   }
   // Nor does it hide that nothing can be read.

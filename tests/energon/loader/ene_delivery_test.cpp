@@ -93,6 +93,7 @@ TEST_CASE("ENE-17 batches are rebuilt from their keys in a fresh process", "[loa
 TEST_CASE("ENE-20 the debug log tells what was delivered", "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .repeat = false}, {40});
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const energon::testing::TempDir folder;
     {
       const auto loader =
@@ -114,6 +115,7 @@ TEST_CASE("ENE-20 the debug log tells what was delivered", "[loader][ene][fork]"
     CHECK(lines[1].at("t") == "SavableDataLoader.iter");
     std::map<std::int64_t, std::int64_t> next_of_worker;
     for (std::int64_t i = 0; i < 20; ++i) {
+      CAPTURE(i);
       const auto& line = lines[static_cast<std::size_t>(2 + i)];
       CHECK(line.at("t") == "SavableDataLoader.yield");
       CHECK(line.at("iter_idx") == i);
@@ -125,6 +127,7 @@ TEST_CASE("ENE-20 the debug log tells what was delivered", "[loader][ene][fork]"
     CHECK(lines[24].at("iter_idx") == 0);
     CHECK(lines[24].at("global_idx") == 20);
     for (int worker = 0; worker < workers; ++worker) {
+      CAPTURE(worker);
       const auto of_worker = lines_of(worker + 1);
       REQUIRE(of_worker.size() >= 10);
       CHECK(of_worker[3].at("t") == "yield_batch");
@@ -138,12 +141,14 @@ TEST_CASE("ENE-22 the basic loader has the same order, and several iterations at
           "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const LoaderOptions options{.worker_config = {.num_workers = workers}};
     const auto expected = take(*fixture.loader(workers), 20);
     BasicDataLoader loader(fixture.pipeline(), options);
     auto first = loader.iterate();
     auto second = loader.iterate();
     for (const std::string& item : expected) {
+      CAPTURE(item);
       for (auto* iteration : {&first, &second}) {
         const auto batch = iteration->next();
         CHECK((batch ? label(*batch) : kEpochEnd) == item);

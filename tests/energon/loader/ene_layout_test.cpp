@@ -48,6 +48,7 @@ TEST_CASE("ENE-12 states that do not fit are refused with both numbers, and noth
       FAIL("restored");
     } catch (const Error& error) {
       for (const std::string& part : parts) {
+        CAPTURE(part);
         CHECK_THAT(error.what(), Catch::Contains(part));
       }
     }
@@ -120,7 +121,9 @@ TEST_CASE("ENE-13 a smaller micro batch that divides the old one continues the s
         LoaderOptions{.worker_config = {.num_workers = workers}});
   };
   for (std::size_t k = 0; k < 6; ++k) {
+    CAPTURE(k);
     for (const bool sparse : {false, true}) {
+      CAPTURE(sparse);
       const auto loader = fixture.loader(2, sparse ? never_checkpoint() : LoaderOptions{});
       numbers_of(*loader, k);
       const auto state = loader->save_state_rank();

@@ -51,10 +51,12 @@ TEST_CASE("ENE-02 with workers states at 0, 18 and 127 continue in loaders with 
   std::size_t taken = 0;
   for (const auto& [save_at, follow] :
        {std::pair<std::size_t, std::size_t>{0, 18}, {18, 109}, {127, 28}}) {
+    CAPTURE(save_at, follow);
     CHECK(take(*loader, save_at - taken) == tail(reference, taken, save_at - taken));
     taken = save_at;
     const auto state = loader->save_state_rank();
     for (const std::int64_t interval : {1, 7, 1000}) {
+      CAPTURE(interval);
       CHECK(take(*resumed(fixture, 2, state, {.checkpoint_every_batches = interval}), follow) ==
             tail(reference, save_at, follow));
     }
@@ -66,6 +68,7 @@ TEST_CASE("ENE-03 six workers, single steps, each in a fresh loader", "[loader][
   const auto reference = take(*fixture.loader(6), 9);
   SavableDataLoaderState state = fixture.loader(6)->save_state_rank();
   for (std::size_t step = 0; step < 9; ++step) {
+    CAPTURE(step);
     const auto loader = resumed(fixture, 6, state);
     CHECK(take(*loader, 1) == tail(reference, step, 1));
     state = loader->save_state_rank();
@@ -75,6 +78,7 @@ TEST_CASE("ENE-03 six workers, single steps, each in a fresh loader", "[loader][
 TEST_CASE("ENE-04 restoring and saving at once gives the same state", "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 3, .shuffle_buffer_size = 20});
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const auto loader = fixture.loader(workers);
     const auto initial = loader->save_state_rank();
     CHECK(resumed(fixture, workers, initial)->save_state_rank() == initial);
@@ -140,6 +144,7 @@ TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however ol
                               {200, 200, 200});
   const auto reference = take(*fixture.loader(3), 50);
   for (const bool sparse : {false, true}) {
+    CAPTURE(sparse);
     LoaderOptions options =
         sparse ? never_checkpoint() : LoaderOptions{.checkpoint_every_batches = 1};
     options.prefetch_factor = 2;  // farther ahead, a worker would begin the next epoch
@@ -178,6 +183,7 @@ TEST_CASE("ENE-08 after k batches the next one comes from worker k mod 3", "[loa
   const auto reference = take(*fixture.loader(3), 20);
   const auto loader = fixture.loader(3);
   for (std::size_t k = 0; k < 8; ++k) {
+    CAPTURE(k);
     const auto state = loader->save_state_rank();
     CHECK(state.next_worker_id == static_cast<std::int64_t>(k % 3));
     CHECK(take(*resumed(fixture, 3, state), 12) == tail(reference, k, 12));
@@ -229,6 +235,7 @@ TEST_CASE("ENE-10 a state after the last batch, before and after the end was see
           "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const auto reference = take(*fixture.loader(workers), 40);
     const auto end = static_cast<std::size_t>(
         std::find(reference.begin(), reference.end(), kEpochEnd) - reference.begin());
@@ -294,6 +301,7 @@ TEST_CASE("ENE-18 random augmentation is the same after a restore", "[loader][en
   const LoaderFixture fixture(
       {.task_encoder = {.encode_sample = augment}, .batch_size = 2, .shuffle_buffer_size = 9});
   for (const int workers : {0, 1, 2}) {
+    CAPTURE(workers);
     const auto loader = fixture.loader(workers);
     take(*loader, 7);
     const auto state = loader->save_state_rank();

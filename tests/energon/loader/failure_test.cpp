@@ -77,6 +77,7 @@ TEST_CASE("ENE-21 a killed worker ends next with its name and signal, and leaves
     wait_for_death(victim);
     const auto begin = Clock::now();
     for (int call = 0; call < 2; ++call) {
+      CAPTURE(call);
       const Error error = first_error(*loader);
       CHECK(error.code() == ErrorCode::kWorkerDied);
       CHECK(error.context().worker == 1);
@@ -154,6 +155,7 @@ TEST_CASE("a fork server that was killed is named, not a worker", "[loader][fork
   }
   REQUIRE(::kill(server, SIGKILL) == 0);
   for (int call = 0; call < 2; ++call) {
+    CAPTURE(call);
     const Error error = first_error(*loader);
     CHECK(error.code() == ErrorCode::kWorkerDied);
     CHECK_THAT(error.what(),
@@ -205,6 +207,7 @@ TEST_CASE("a worker that crashes, exits or aborts in user code is a named death"
        {Case{[] { ::_exit(0); }, "exited with code 0"},
         Case{[] { ::_exit(7); }, "exited with code 7"}, Case{[] { ::raise(SIGSEGV); }, "SIGSEGV"},
         Case{[] { ::raise(SIGKILL); }, "SIGKILL"}}) {
+    CAPTURE(with.expected);
     const LoaderFixture fixture({.task_encoder = {.encode_sample = at_call(4,
                                                                            [&with] {
                                                                              ::signal(SIGSEGV,
@@ -295,6 +298,7 @@ TEST_CASE(
   REQUIRE(kept.size() >= 4);
   const auto again = fixture.loader(0);
   for (const Sample& batch : kept) {
+    CAPTURE(batch.keys.strings());
     CHECK(energon::testing::label(*again->next()) == energon::testing::label(batch));
   }
 }
@@ -330,6 +334,7 @@ TEST_CASE("a value that a function keeps is copied, not sent away under it", "[l
   const auto loader = fixture.loader(1);
   std::string expected;
   for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
     const auto sample = loader->next();
     CHECK(std::get<std::int64_t>(sample->at("intact").base()) == 1);
     if (expected.empty()) {
@@ -341,6 +346,7 @@ TEST_CASE("a value that a function keeps is copied, not sent away under it", "[l
 
 TEST_CASE("a vanished shard is an error that names it", "[loader][fork]") {
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const LoaderFixture fixture({.batch_size = 2});
     const auto loader = fixture.loader(workers);
     std::filesystem::remove(fixture.folder().file("shard-005.tar"));
@@ -369,6 +375,7 @@ TEST_CASE("two loaders side by side do not disturb each other", "[loader][fork]"
   const auto first = fixture.loader(2);
   const auto second = fixture.loader(2);
   for (const std::string& expected : reference) {
+    CAPTURE(expected);
     CHECK(take(*first, 1).front() == expected);
     CHECK(take(*second, 1).front() == expected);
   }

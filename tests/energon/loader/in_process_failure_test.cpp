@@ -70,6 +70,7 @@ TEST_CASE("after an exception the stream goes on from a state, with the batch it
   CHECK_THROWS_AS(loader.next(), energon::Error);
   loader.restore_state_rank(state);
   for (const char* key : {"2", "3", "4"}) {
+    CAPTURE(key);
     CHECK(next_key(loader) == key);
   }
 }
@@ -111,6 +112,7 @@ TEST_CASE("an exception of a failure handler is thrown again by every next()", "
   const LoaderFixture fixture(options);
   const auto loader = fixture.loader(0);
   for (int i = 0; i < 4; ++i) {
+    CAPTURE(i);
     CHECK(loader->next());
   }
   const auto text = [&] {

@@ -255,6 +255,7 @@ TEST_CASE_METHOD(ProcessFixture, "the memory of a closed loader is not kept by a
   const std::vector<int> workers = children_of(server);
   REQUIRE(workers.size() == 2);
   for (const int worker : workers) {
+    CAPTURE(worker);
     CHECK(shared_mappings(worker) == 1);  // its own
   }
   // The trainer and a child that it forks itself read the batch as before.

@@ -208,6 +208,7 @@ TEST_CASE("a worker has no more descriptors after many epochs than after the fir
   pass();
   const auto first = taken();
   for (int epoch = 0; epoch < 5; ++epoch) {
+    CAPTURE(epoch);
     pass();
     CHECK(taken() == first);
   }

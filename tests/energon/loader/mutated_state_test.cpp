@@ -73,10 +73,12 @@ class Mutants {
     const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     slowest_ = std::max(slowest_, seconds);
     ++outcomes_[outcome];
+    ++count_;
     return outcome;
   }
 
   int count(Outcome outcome) { return outcomes_[outcome]; }
+  int count() const { return count_; }
   double slowest_seconds() const { return slowest_; }
   const std::string& message() const { return message_; }
 
@@ -120,6 +122,7 @@ class Mutants {
   std::vector<std::string> expected_;
   std::string file_;
   std::map<Outcome, int> outcomes_;
+  int count_ = 0;
   double slowest_ = 0;
   std::string message_;
 };
@@ -238,6 +241,9 @@ std::size_t peak_bytes() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
+// Some changes cannot be told from another state that a loader saves: a seed, a count or a place in
+// the data with another value that is possible, too. Of values changed by hand these are at most a
+// tenth (7.8 % and 5 % were measured), of files with a changed byte and a new checksum 2 %.
 void check_all(Mutants& mutants, std::size_t byte_stride) {
   const std::size_t before = peak_bytes();
   SavableDataLoaderState state = mutants.state();
@@ -250,6 +256,8 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
     change_fields(worker.state.value(), "", check);
   }
   change_position(state, check);
+  const int values = mutants.count();
+  const int others_of_values = mutants.count(Outcome::kOther);
   for (std::size_t i = 0; i < mutants.file().size() - 8; i += byte_stride) {
     for (const char mask : {'\x01', '\x80'}) {
       std::string file = mutants.file();
@@ -263,7 +271,9 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
        << " refused, " << mutants.count(Outcome::kSame) << " the same, "
        << mutants.count(Outcome::kOther) << " another stream, "
        << mutants.count(Outcome::kNotRebuilt) << " not rebuilt");
-  CHECK(mutants.count(Outcome::kRefused) > mutants.count(Outcome::kOther));
+  const int others = mutants.count(Outcome::kOther);
+  CHECK(10 * others_of_values <= values);
+  CHECK(50 * (others - others_of_values) <= mutants.count() - values);
   // Measured: 12 ms of CPU time and 1 MiB.
   constexpr bool kIsSlow = ENERGON_ADDRESS_SANITIZER != 0 || ENERGON_THREAD_SANITIZER != 0;
   CHECK(mutants.slowest_seconds() < (kIsSlow ? 10 : 0.5));

@@ -203,9 +203,11 @@ TEST_CASE("after a worker was killed between two calls the position is saved and
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   const Labels reference = take(*fixture.loader(2), 40);
   for (const std::size_t taken : {1, 2, 9}) {
+    CAPTURE(taken);
     const auto loader = fixture.loader(2);
     take(*loader, taken);
     for (const int victim : loader->worker_pids()) {
+      CAPTURE(victim);
       REQUIRE(::kill(victim, SIGKILL) == 0);
       wait_until_dead(victim);
       CHECK(take(*resumed(fixture, 2, loader->save_state_rank()), 20) ==
@@ -256,6 +258,7 @@ TEST_CASE("after a function threw the position is saved and goes on", "[loader][
 TEST_CASE("an error in the first batch of an epoch leaves the position at the end of the last one",
           "[loader][position][fork]") {
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     int epoch = 0;
     const energon::testing::TempDir folder;
     const LoaderFixture fixture(
@@ -350,6 +353,7 @@ TEST_CASE("after a limit or a broken shard ended the stream the position is save
     const std::string content = content_of(shard);
     const auto time = std::filesystem::last_write_time(shard);
     for (const int workers : {0, 1}) {
+      CAPTURE(workers);
       const auto loader = fixture.loader(workers);
       std::filesystem::resize_file(shard, 70'000);
       const Delivered delivered = until_error(*loader);

@@ -149,7 +149,9 @@ TEST_CASE("a worker is ended by SIGKILL, not by what asks for an end", "[loader]
   SavableDataLoader loader(fixture.pipeline(), options);
   Labels found = take(loader, 10);
   for (const int pid : loader.worker_pids()) {
+    CAPTURE(pid);
     for (const int signal : kJobSignals) {
+      CAPTURE(signal);
       CHECK(::kill(pid, signal) == 0);
     }
   }

@@ -217,6 +217,7 @@ TEST_CASE("reports cross as they are, in messages of bounded size", "[loader][st
   const auto large = energon::encode_reports(std::vector{report_of(20'000), report_of(1)});
   CHECK(large.size() > 2);
   for (const std::string& message : large) {
+    CAPTURE(message);
     CHECK(message.size() < 300 * 1024);
     for (const FailureReport& part : energon::decode_reports(message)) {
       samples += part.samples.size();
@@ -233,6 +234,7 @@ TEST_CASE("the detail of a report crosses once and whole", "[loader][statistics]
   reports[2].detail = std::string(energon::kMaxErrorDetailBytes + 1, 'x');
   std::vector<std::string> details;
   for (const std::string& message : energon::encode_reports(reports)) {
+    CAPTURE(message);
     CHECK(message.size() < std::size_t{600} << 10);
     for (FailureReport& part : energon::decode_reports(message)) {
       if (!part.detail.empty()) {
@@ -262,6 +264,7 @@ TEST_CASE("a log of failures keeps the details of the newest", "[loader][statist
 TEST_CASE("a damaged message of reports is an error", "[loader][statistics]") {
   const std::string message = energon::encode_reports(std::vector{report_of(2)})[0];
   for (std::size_t size = 1; size < message.size(); ++size) {
+    CAPTURE(size);
     CHECK_THROWS_AS(energon::decode_reports(message.substr(0, size)), Error);
   }
   std::string wrong_code = message;

@@ -3,6 +3,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -160,37 +161,44 @@ constexpr std::array kPolicies = {energon::EpochPolicy::kStrict, energon::EpochP
 
 TEST_CASE_METHOD(ProcessFixture, "a check ends the wait for a slow worker, and nothing is lost",
                  "[loader][wait_check][fork]") {
-  const LoaderFixture fixture(slow_once(milliseconds(3000)));
+  const LoaderFixture fixture(slow_once(milliseconds(2000)));
   const LoaderFixture quick(slow_once(milliseconds(0)));
   const Labels expected = take(*quick.loader(1), 20);
   const pid_t trainer = ::getpid();
-  int calls = 0;
-  bool is_armed = true;
-  std::optional<Clock::time_point> begin;
-  SavableDataLoader loader(fixture.pipeline(),
-                           {.worker_config = {.num_workers = 1}, .wait_check = [&] {
-                              if (::getpid() != trainer) {
-                                ::abort();  // in a worker it is never called
-                              }
-                              ++calls;
-                              if (is_armed && begin && Clock::now() - *begin > milliseconds(1000)) {
-                                is_armed = false;
-                                throw Interrupt{calls};
-                              }
-                            }});
-  Labels found = take(loader, 1);
-  begin = Clock::now();
-  calls = 0;
-  CHECK_THROWS_AS(take(loader, 1), Interrupt);
-  const auto waited = Clock::now() - *begin;
-  CHECK(waited >= milliseconds(1000));
-  CHECK(waited < milliseconds(2500));
-  CHECK(calls >= 5);
-  CHECK(calls <= 13);
-  for (std::string& label : take(loader, 19)) {
-    found.push_back(std::move(label));
+  constexpr milliseconds kArmedAfter(450);
+  auto fastest = Clock::duration::max();
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    int calls = 0;
+    std::optional<Clock::time_point> begin;
+    SavableDataLoader loader(fixture.pipeline(),
+                             {.worker_config = {.num_workers = 1}, .wait_check = [&] {
+                                if (::getpid() != trainer) {
+                                  ::abort();  // in a worker it is never called
+                                }
+                                ++calls;
+                                if (begin && Clock::now() - *begin > kArmedAfter) {
+                                  throw Interrupt{calls};
+                                }
+                              }});
+    Labels found = take(loader, 1);
+    begin = Clock::now();
+    calls = 0;
+    CHECK_THROWS_AS(take(loader, 1), Interrupt);
+    const auto waited = Clock::now() - *begin;
+    begin.reset();
+    CHECK(waited >= kArmedAfter);
+    CHECK(waited < milliseconds(1500));  // before the batch comes
+    CHECK(calls >= 2);
+    CHECK(calls <= 7);
+    fastest = std::min(fastest, waited);
+    for (std::string& label : take(loader, 19)) {
+      found.push_back(std::move(label));
+    }
+    CHECK(found == expected);
   }
-  CHECK(found == expected);
+  // Every 100 ms; of three waits, as other jobs share the processors.
+  CHECK(fastest < kArmedAfter + milliseconds(150));
 }
 
 TEST_CASE_METHOD(ProcessFixture, "an interrupt shortly before the batch comes ends the wait",

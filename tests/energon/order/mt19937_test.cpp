@@ -44,6 +44,7 @@ TEST_CASE("a generator is saved as its seed and its draws", "[energon][rng]") {
   Mt19937 generator(kSeed);
   CHECK(generator.save() == "273211461 0");
   for (int i = 0; i < 1300; ++i) {
+    CAPTURE(i);
     generator();
     REQUIRE(generator.save() == "273211461 " + std::to_string(i + 1));
   }
@@ -82,6 +83,7 @@ TEST_CASE("after very many draws the words are saved", "[energon][rng]") {
   Mt19937 resumed(1);
   resumed.restore(generator.save());
   for (int i = 0; i < 2000; ++i) {
+    CAPTURE(i);
     REQUIRE(resumed() == standard());
   }
   CHECK((resumed.save() == words_of(standard)));  // its seed is not known
@@ -89,11 +91,13 @@ TEST_CASE("after very many draws the words are saved", "[energon][rng]") {
 
 TEST_CASE("the words that earlier programs saved go on", "[energon][rng]") {
   for (const int draws : {0, 1, 623, 624, 625, 5000}) {
+    CAPTURE(draws);
     std::mt19937 standard(7);
     standard.discard(static_cast<unsigned long long>(draws));
     Mt19937 resumed(1);
     resumed.restore(words_of(standard));
     for (int i = 0; i < 1300; ++i) {
+      CAPTURE(i);
       REQUIRE(resumed() == standard());
     }
   }
@@ -102,6 +106,7 @@ TEST_CASE("the words that earlier programs saved go on", "[energon][rng]") {
 TEST_CASE("a kept position is the same generator", "[energon][rng]") {
   Mt19937 generator(kSeed);
   for (int i = 0; i < 1300; ++i) {
+    CAPTURE(i);
     Mt19937 kept = generator.position();
     REQUIRE(kept.save() == generator.save());
     Mt19937 copy = generator;

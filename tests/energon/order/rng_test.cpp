@@ -22,15 +22,18 @@ TEST_CASE("the generator gives the published numbers", "[energon][rng]") {
   Mt19937 generator(kWorkerSeed);
   for (const std::uint32_t expected :
        {1812855090U, 3096276510U, 3867689913U, 1620833732U, 598254159U, 3662651565U}) {
+    CAPTURE(expected);
     CHECK(generator() == expected);
   }
 }
 
 TEST_CASE("the generator is the standard's MT19937", "[energon][rng]") {
   for (const std::uint32_t seed : {0U, 1U, 5489U, kWorkerSeed, 0xFFFFFFFFU}) {
+    CAPTURE(seed);
     Mt19937 ours(seed);
     std::mt19937 standard(seed);
     for (int i = 0; i < 2000; ++i) {
+      CAPTURE(i);
       REQUIRE(ours() == standard());
     }
   }
@@ -39,6 +42,7 @@ TEST_CASE("the generator is the standard's MT19937", "[energon][rng]") {
 TEST_CASE("draws are Energon's", "[energon][rng]") {
   WorkerRng below(kWorkerSeed);
   for (const std::int64_t expected : {0, 0, 3, 2, 9, 5, 8, 5, 3, 4, 7, 4}) {
+    CAPTURE(expected);
     CHECK(below.randbelow(10) == expected);
   }
   CHECK(WorkerRng(kWorkerSeed).permutation(10) ==
@@ -47,6 +51,7 @@ TEST_CASE("draws are Energon's", "[energon][rng]") {
   const CumulativeWeights halves(std::vector<float>{0.5F, 0.5F});
   for (const std::size_t expected :
        {0U, 1U, 1U, 1U, 1U, 0U, 1U, 0U, 1U, 1U, 1U, 1U, 0U, 0U, 1U, 0U}) {
+    CAPTURE(expected);
     CHECK(choice.choice(halves) == expected);
   }
 }
@@ -78,6 +83,7 @@ TEST_CASE("a draw that is exactly a sum of weights takes the next entry, or this
 TEST_CASE("a generator goes on from its saved state, at every position", "[energon][rng]") {
   Mt19937 generator(kWorkerSeed);
   for (int i = 0; i < 1300; ++i) {
+    CAPTURE(i);
     Mt19937 resumed(1);
     resumed.restore(generator.save());
     Mt19937 copy = generator;
@@ -100,9 +106,11 @@ TEST_CASE("worker seeds are Energon's", "[energon][worker_config]") {
 TEST_CASE("ENE-24 seeds follow the global worker id and the offset", "[energon][worker_config]") {
   const energon::WorkerConfig one_rank{.rank = 0, .world_size = 1, .num_workers = 4};
   for (int global = 0; global < 4; ++global) {
+    CAPTURE(global);
     const energon::WorkerConfig two_ranks{.rank = global / 2, .world_size = 2, .num_workers = 2};
     CHECK(one_rank.logical_shard(global) == two_ranks.logical_shard(global % 2));
     for (int other = 0; other < global; ++other) {
+      CAPTURE(other);
       CHECK(energon::worker_seed(global, 0) != energon::worker_seed(other, 0));
     }
     CHECK(energon::worker_seed(global, 0) != energon::worker_seed(global, 1));

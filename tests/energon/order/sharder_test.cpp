@@ -20,6 +20,7 @@ const Numbers& tens() { return energon::testing::kTens; }
 Numbers lengths(const SharderInput& input) {
   Numbers result;
   for (const auto& [begin, end] : divide_samples(input)) {
+    CAPTURE(begin, end);
     result.push_back(end - begin);
   }
   return result;
@@ -28,6 +29,7 @@ Numbers lengths(const SharderInput& input) {
 Numbers begins(const SharderInput& input) {
   Numbers result;
   for (const auto& [begin, end] : divide_samples(input)) {
+    CAPTURE(begin, end);
     result.push_back(begin);
   }
   return result;
@@ -79,11 +81,14 @@ TEST_CASE("slices are cut as in the published vectors", "[energon][sharder]") {
 TEST_CASE("every sample belongs to exactly one logical shard, shares differ by at most one",
           "[energon][sharder]") {
   for (const int count : {1, 2, 3, 5, 7, 16, 55, 60, 117}) {
+    CAPTURE(count);
     for (const std::int64_t rotation : {0, 1, 13}) {
+      CAPTURE(rotation);
       std::int64_t expected_begin = 0;
       for (const auto& [begin, end] : divide_samples({.shard_counts = tens(),
                                       .logical_shard_count = count,
                                       .rotation_offset = rotation})) {
+        CAPTURE(begin, end);
         CHECK(begin == expected_begin);
         CHECK((end - begin == 55 / count || end - begin == 55 / count + 1));
         expected_begin = end;

@@ -68,8 +68,10 @@ TEST_CASE("the order is Energon's, draw for draw", "[energon][slice_order]") {
 
 TEST_CASE("an epoch has every sample exactly once", "[energon][slice_order]") {
   for (const std::int64_t parallel : {1, 2, 16}) {
+    CAPTURE(parallel);
     const auto order = make_order({.parallel_slices = parallel, .max_samples_per_sequence = 3});
     for (int epoch = 0; epoch < 3; ++epoch) {
+      CAPTURE(epoch);
       Numbers seen;
       while (const auto ref = order->next()) {
         CHECK(ref->repetition == static_cast<std::uint32_t>(epoch));
@@ -103,6 +105,7 @@ TEST_CASE("drawing with replacement never ends", "[energon][slice_order]") {
   const auto order = make_order({.shuffle = {.mode = Mode::kReplacement}, .parallel_slices = 3});
   CHECK_FALSE(order->size());
   for (int i = 0; i < 1000; ++i) {
+    CAPTURE(i);
     REQUIRE(order->next());
   }
 }
@@ -137,6 +140,7 @@ TEST_CASE("a state whose numbers do not fit is refused", "[energon][slice_order]
   const auto order = make_order({});
   take(*order, 3);
   for (const char* field : {"pending_offset", "epoch", "open"}) {
+    CAPTURE(field);
     energon::State state = order->save_state();
     for (auto& [name, value] : state.fields) {
       if (name == field) {

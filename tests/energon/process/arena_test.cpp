@@ -84,6 +84,7 @@ ArenaOptions limits(std::uint64_t limit, std::uint64_t keep) {
 TEST_CASE("the parent sees the bytes of a published slot", "[process][arena]") {
   Arena arena(limits(4 * kMiB, kMiB));
   for (const std::uint64_t size : {0, 1, 4096, 4097, 100000, 1 << 20}) {
+    CAPTURE(size);
     const SlotLease lease = arena.parent->lease(arena.publish(size));
     REQUIRE(lease.bytes.size() == size);
     CHECK(payload_matches(0, size, lease.bytes));
@@ -97,6 +98,7 @@ TEST_CASE("the most recently used slot is reused, so a steady state touches no n
   const SlotReference first = arena.publish(100000);
   arena.parent->lease(first);
   for (int i = 0; i < 1000; ++i) {
+    CAPTURE(i);
     const SlotReference next = arena.publish(100000 - i);
     REQUIRE(next.offset == first.offset);
     arena.parent->lease(next);
@@ -166,6 +168,7 @@ TEST_CASE("sizes change without the arena running out", "[process][arena]") {
   ByteStream random(3);
   std::vector<SlotLease> window;
   for (int i = 0; i < 3000; ++i) {
+    CAPTURE(i);
     const std::uint64_t size = random.next() % 400000;
     window.push_back(arena.parent->lease(arena.publish(size)));
     REQUIRE(payload_matches(0, size, window.back().bytes.first(std::min<std::uint64_t>(size, 64))));
@@ -191,9 +194,11 @@ TEST_CASE("free memory above the mark is given back to the system", "[process][a
 TEST_CASE("a damaged slot reference is refused", "[process][arena]") {
   Arena arena(limits(kMiB, kMiB));
   const SlotReference good = arena.publish(5000);
+  int number = 0;
   for (const SlotReference& bad :
        {SlotReference{good.offset + 1, 10, 0, 0}, SlotReference{~std::uint64_t{0} << 16, 10, 0, 0},
         SlotReference{0, ~std::uint64_t{0}, 0, 0}, SlotReference{1 << 30, 1 << 30, 0, 0}}) {
+    INFO("reference " << number++);
     CHECK_THROWS_AS(arena.parent->lease(bad), Error);
   }
 }

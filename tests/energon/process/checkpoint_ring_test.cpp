@@ -73,6 +73,7 @@ TEST_CASE("of two checkpoints with one index the newer is found", "[process][che
   const CheckpointReader reader(range, options);
   // The slots are used in turn, so the newer one comes to lie before and behind the older.
   for (std::uint64_t index = 0; index < 6; ++index) {
+    CAPTURE(index);
     writer.write(index, content(index));
     writer.write(index, content(index + 100));
     CHECK(reader.newest_not_after(index)->bytes == content(index + 100));
@@ -106,6 +107,7 @@ TEST_CASE("a scribbled checkpoint is skipped", "[process][checkpoint][fuzz]") {
   ByteStream random(9);
   std::uint64_t index = 0;
   for (int round = 0; round < 3000; ++round) {
+    CAPTURE(round);
     ++index;
     writer.write(index, content(index));
     range.data()[random.next() % 300] ^= static_cast<std::byte>(random.next());
@@ -181,6 +183,7 @@ TEST_CASE("a damaged checkpoint is passed over for the next older one", "[proces
   }
   const std::uint64_t stride = energon::checkpoint_ring_footprint(options) / options.slots;
   for (std::uint64_t newest = 4; newest >= 1; --newest) {
+    CAPTURE(newest);
     CHECK(reader.newest_not_after(9)->bytes == content(newest));
     range.data()[(newest - 1) * stride + 64] ^= std::byte{1};  // of its first word
   }

@@ -133,6 +133,7 @@ TEST_CASE_METHOD(ProcessFixture, "a fork server that was killed is the cause, no
   const pid_t pid = server.pid();
   ::kill(pid, SIGKILL);
   for (int call = 0; call < 2; ++call) {
+    CAPTURE(call);
     const Error error = server.death_of(worker, hang_limit());
     CHECK(error.code() == ErrorCode::kWorkerDied);
     CHECK_THAT(error.what(),

@@ -103,6 +103,7 @@ TEST_CASE_METHOD(ProcessFixture, "fork hooks run around both forks, in their ord
       {.hooks = log.hooks()});
   CHECK(log.of(::getpid()) == "bp");
   for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
     const WorkerProcess worker = server.spawn({.worker_id = i}, hang_limit());
     CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kHooksExited, 0});
     CHECK(log.of(worker.process.pid()) == "cw");

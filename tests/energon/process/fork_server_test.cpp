@@ -101,6 +101,7 @@ TEST_CASE_METHOD(ProcessFixture, "a payload of megabytes arrives whole",
     return start.payload.size() == 5'000'001 && payload_matches(1, 2, start.payload) ? 0 : 1;
   });
   for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
     const WorkerProcess worker = server.spawn({.payload = payload}, hang_limit());
     CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, 0});
   }
@@ -136,6 +137,7 @@ TEST_CASE_METHOD(ProcessFixture, "workers that died can be replaced many times",
                  "[process][fork_server][fork]") {
   ForkServer server(idle);
   for (std::uint64_t generation = 0; generation < 40; ++generation) {
+    CAPTURE(generation);
     const WorkerProcess worker =
         server.spawn({.worker_id = 1, .generation = generation}, hang_limit());
     worker.process.send_signal(SIGKILL);
@@ -157,6 +159,7 @@ TEST_CASE_METHOD(ProcessFixture, "stopping kills workers that hang, within its t
                  "[process][fork_server][fork]") {
   bool in_time = false;
   for (int attempt = 0; attempt < 3 && !in_time; ++attempt) {  // the machine may have stood still
+    CAPTURE(attempt);
     const energon::Deadline limit = energon::deadline_after(std::chrono::seconds(2));
     std::optional<WorkerProcess> stuck;
     {

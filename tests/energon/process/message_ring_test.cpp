@@ -129,6 +129,7 @@ TEST_CASE("a unit stays the same until it is released", "[process][ring]") {
 
 TEST_CASE("the ring wraps at every alignment", "[process][ring]") {
   for (std::uint64_t start = 0; start < 4096; start += 16) {
+    CAPTURE(start);
     Ring ring(4096);
     for (std::uint64_t at = 0; at < start; at += 16) {  // units of no bytes are 16 bytes long
       ring.send("");
@@ -217,6 +218,7 @@ TEST_CASE("a scribbled ring gives an error or a unit inside the ring, never a cr
   ByteStream random(42);
   std::uint64_t errors = 0;
   for (int round = 0; round < 4000; ++round) {
+    CAPTURE(round);
     Ring ring(4096);
     for (int i = 0; i < 5; ++i) {
       ring.send(std::string(random.next() % 300, 'u'));
@@ -258,6 +260,7 @@ TEST_CASE("a damaged unit is an error at each call, naming field and values", "[
   ring.send("unit");
   ring.range.data()[sizeof(energon::RingHeader) + 8] = std::byte{0xFF};
   for (int call = 0; call < 2; ++call) {
+    CAPTURE(call);
     CHECK_THROWS_WITH(ring.reader.read({energon::kNow}),
                       Catch::Contains("unit size is 255, must be in [0, 16]"));
   }
@@ -272,6 +275,7 @@ TEST_CASE("a whole unit that is not the next one is damage", "[process][ring]") 
   const std::uint64_t second = sizeof(energon::RingHeader) + 2 * sizeof(energon::UnitHeader);
   ring.range.data()[second + offsetof(energon::UnitHeader, sequence)] = std::byte{0};
   for (int call = 0; call < 2; ++call) {
+    CAPTURE(call);
     CHECK_THROWS_WITH(ring.reader.try_read(),
                       Catch::Contains("unit sequence is 0, must be in [1, 1]"));
   }
@@ -283,6 +287,7 @@ TEST_CASE("a deadline without end is none that has passed", "[process][ring]") {
         energon::deadline_after(std::chrono::milliseconds::max()),
         energon::deadline_after(std::chrono::hours::max()),
         energon::deadline_after(std::chrono::hours(24 * 365 * 300))}) {
+    CAPTURE(deadline);
     CHECK(deadline == energon::kNever);
   }
   CHECK(energon::deadline_after(std::chrono::hours(24 * 365 * 100)) <
@@ -290,6 +295,7 @@ TEST_CASE("a deadline without end is none that has passed", "[process][ring]") {
   for (const energon::Deadline deadline :
        {energon::deadline_after(std::chrono::milliseconds::min()),
         energon::deadline_after(std::chrono::seconds(0))}) {
+    CAPTURE(deadline);
     CHECK(deadline <= std::chrono::steady_clock::now());
   }
 }

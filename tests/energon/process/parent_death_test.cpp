@@ -72,6 +72,7 @@ TEST_CASE_METHOD(ProcessFixture, "after the parent's death every worker is gone 
   ByteStream random(11);
   int late = 0;
   for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
     const pid_t parent = ::fork();
     if (parent == 0) {
       try {

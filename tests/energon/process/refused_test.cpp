@@ -118,6 +118,7 @@ TEST_CASE("errors of system calls name the limit to raise", "[process]") {
                                        {EAGAIN, "pids.max"},
                                        {ENOMEM, "--arena-limit-mib"},
                                        {ENOSPC, "--checkpoint-slot-mib"}}) {
+    CAPTURE(number, advice);
     CHECK(code(number) == ErrorCode::kResourceExhausted);
     CHECK_THAT(text(number), Catch::StartsWith("cannot do it: ") && Catch::Contains(advice));
   }

@@ -87,6 +87,7 @@ TEST_CASE("core dumps leave the memory out, in each process that maps it",
 TEST_CASE_METHOD(ProcessFixture, "a sandbox without memfd_create is an error that names it",
                  "[process][shared_memory][fork]") {
   for (const int refusal : {ENOSYS, EPERM}) {
+    CAPTURE(refusal);
     const ChildResult result = run_in_child([refusal] {
       if (!refuse_system_call(SYS_memfd_create, refusal)) {
         return 77;

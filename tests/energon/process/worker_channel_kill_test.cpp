@@ -106,6 +106,7 @@ TEST_CASE_METHOD(ProcessFixture, "death is noticed within 100 ms",
   });
   auto fastest = std::chrono::steady_clock::duration::max();
   for (std::uint64_t i = 0; i < 10; ++i) {
+    CAPTURE(i);
     RunningWorker running(server, 0, i);
     send_command(running.channel, "hello", running.wait());
     running.channel.results().read(running.wait());  // it is up
@@ -123,8 +124,10 @@ TEST_CASE_METHOD(ProcessFixture, "replacements under a storm of kills deliver ex
   ForkServer server(plain_worker);
   ByteStream random(17);
   for (std::uint64_t generation = 0; generation < 60; ++generation) {
+    CAPTURE(generation);
     RunningWorker running(server, 1, generation);
     for (std::uint64_t units = random.next() % 50; running.received < units; ++running.received) {
+      CAPTURE(units);
       REQUIRE(take_unit(running.channel, stream_of(1), running.received, running.wait()) ==
               RingStatus::kItem);
     }

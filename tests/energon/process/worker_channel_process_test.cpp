@@ -46,6 +46,7 @@ TEST_CASE_METHOD(ProcessFixture, "leases outlive worker, channel and fork server
     RunningWorker running(server, 0);
     StreamOptions stream = stream_of(0);
     for (std::uint64_t index = 0; index < 30; ++index) {
+      CAPTURE(index);
       REQUIRE(take_unit(running.channel, stream, index, running.wait(), &lease) ==
               RingStatus::kItem);
     }
@@ -132,6 +133,7 @@ TEST_CASE_METHOD(ProcessFixture, "a tiny /dev/shm does not matter", "[process][c
 
 TEST_CASE_METHOD(ProcessFixture, "fifty channels come and go", "[process][channel][fork]") {
   for (int i = 0; i < 25; ++i) {
+    CAPTURE(i);
     ForkServer server(plain_worker);
     RunningWorker first(server, 0);
     RunningWorker second(server, 1);

@@ -74,6 +74,7 @@ TEST_CASE("the state of a dispatched job is that of one rank, and any number of 
   CHECK(before[0].text ==
         fmt::format("{}", fmt::join(reference.begin(), reference.begin() + 12, " ")));
   for (const int ranks : {1, 2, 5}) {
+    CAPTURE(ranks);
     const auto after = run_group(ranks, [&](Comm& comm) -> std::string {
       const auto source = loaders.dispatching(comm, /*workers=*/2);
       std::optional<SavableJobState> job;
@@ -100,6 +101,7 @@ TEST_CASE("jobs behind adapters save by themselves and continue, on other layout
           "[protocols][fork]") {
   const UnevenLoaders loaders;
   for (const bool dispatched : {false, true}) {
+    CAPTURE(dispatched);
     const TempDir folder;
     const auto make = [&](Comm& comm) {
       std::shared_ptr<BatchSource> source;

@@ -151,6 +151,7 @@ TEST_CASE("sources with a position of their own are merged, compared and saved r
     }
   });
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::Contains("batch_size: 2, expected 1"));
   }
 }

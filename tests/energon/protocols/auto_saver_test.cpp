@@ -97,6 +97,7 @@ TEST_CASE("a start and a save open the rank's own file and the mark, whatever th
     return names;
   };
   for (const char* step : {"/step_2", "/step_4"}) {
+    CAPTURE(step);
     REQUIRE(::inotify_add_watch(watch.get(), (folder + step).c_str(), IN_OPEN) >= 0);
   }
   AutoSavingLoader resumed(fixture.pipeline(),
@@ -190,6 +191,7 @@ TEST_CASE("where ranks drift apart, nothing that can be continued from is remove
   CHECK(uncounted->path == options.folder + "/step_50");
   CHECK_THAT(uncounted->reason, Catch::Contains("different steps of epoch 1"));
   for (const char* name : {"/step_30", "/step_40", "/step_50"}) {
+    CAPTURE(name);
     const auto mark = energon::read_mark(options.folder + name);
     REQUIRE(mark);
     CHECK_FALSE(mark->complete);

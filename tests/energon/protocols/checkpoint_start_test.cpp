@@ -81,6 +81,7 @@ TEST_CASE("IBM-22 what is half written is passed over and named", "[protocols][i
   SavingJob resumed(fixture, layout, options);
   CHECK(resumed.steps() == std::vector<std::int64_t>(3, 10));
   for (std::size_t rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
     REQUIRE(resumed.rank(rank).saver().ignored().size() == 1);
     CHECK_THAT(resumed.rank(rank).saver().ignored().front(),
                Catch::StartsWith(folder + "/step_20: ") && Catch::Contains(reason));
@@ -122,13 +123,14 @@ TEST_CASE("checkpoints of which none can be used are an error, unless the run st
   const auto expected = whole.take(5);
   const std::string last = options.folder + "/step_5/rank_1.state";
   const std::string content = energon::read_file(last);
-  std::filesystem::remove(last);
+  fixture.folder().write("saved/step_5/rank_1.state", content.substr(0, content.size() / 2));
   std::filesystem::remove(options.folder + "/step_5/COMPLETE");
   for (const std::string load_from : {"", "/no/such/folder"}) {
+    CAPTURE(load_from);
     options.load_from = load_from;
     CHECK_THAT(error_of([&] { SavingJob(fixture, layout, options); }, ErrorCode::kNotFound),
                Catch::Contains("start_over") && Catch::Contains("--start-over") &&
-                   Catch::Contains("step_5: the file of rank 1 of 2 is missing"));
+                   Catch::Contains("step_5: ") && Catch::Contains("truncated"));
   }
   options.load_from = "";
   // Nothing was overwritten.
@@ -141,6 +143,33 @@ TEST_CASE("checkpoints of which none can be used are an error, unless the run st
   CHECK(fresh.take(5) == expected);
   options.start_over = false;
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 5));
+}
+
+TEST_CASE("a run whose first save was cut off begins again where it began", "[protocols]") {
+  const LoaderFixture fixture(kSavedOptions);
+  const energon::WorkerConfig layout = {.world_size = 2};
+  AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 5};
+  const auto expected = SavingJob(fixture, layout, options).take(10);
+  const std::string step = options.folder + "/step_5";
+  std::filesystem::remove_all(options.folder + "/step_10");
+  std::filesystem::remove(step + "/COMPLETE");
+  SECTION("one rank had written its file") { std::filesystem::remove(step + "/rank_1.state"); }
+  SECTION("only the other rank had") { std::filesystem::remove(step + "/rank_0.state"); }
+  SECTION("no rank had") {
+    std::filesystem::remove(step + "/rank_0.state");
+    std::filesystem::remove(step + "/rank_1.state");
+  }
+  for (int start = 0; start < 3; ++start) {  // killed twice more before the next save
+    CAPTURE(start);
+    SavingJob resumed(fixture, layout, options);
+    CHECK(resumed.steps() == std::vector<std::int64_t>(2, 0));
+    REQUIRE(resumed.saver().ignored().size() == 1);
+    CHECK_THAT(resumed.saver().ignored().front(), Catch::StartsWith(step + ": "));
+    if (start == 2) {
+      CHECK(resumed.take(10) == expected);
+    }
+  }
+  CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 10));
 }
 
 TEST_CASE("a run that starts over writes over complete checkpoints, of other settings too",
@@ -193,6 +222,7 @@ TEST_CASE("steps that no run takes are refused, not counted on from", "[protocol
   SavingJob(fixture, {}, options).take(3);
   for (const char* name :
        {"step_9223372036854775807", "step_4398046511105", "step_99999999999999999999999"}) {
+    CAPTURE(name);
     const std::string path = options.folder + "/" + name;
     std::filesystem::copy(options.folder + "/step_3", path,
                           std::filesystem::copy_options::recursive);
@@ -213,6 +243,7 @@ TEST_CASE("a folder without marks, as earlier versions wrote it, is continued fr
   SavingJob whole(fixture, {.world_size = 2}, options);
   whole.take(6);
   for (const char* name : {"/JOB", "/ranks", "/step_3/COMPLETE", "/step_6/COMPLETE"}) {
+    CAPTURE(name);
     REQUIRE(std::filesystem::remove_all(options.folder + name) > 0);
   }
   options.keep = 2;

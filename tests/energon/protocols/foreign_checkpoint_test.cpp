@@ -193,6 +193,7 @@ TEST_CASE("with a Comm rank 0 chooses, and all go back where one rank's file is 
     std::filesystem::remove(options.folder + "/step_" + step + "/rank_1.state");
   }
   for (const std::string& text : begin(options)) {
+    CAPTURE(text);
     CHECK_THAT(text, Catch::StartsWith("error not_found") && Catch::Contains("--start-over"));
   }
   back = options;
@@ -211,6 +212,7 @@ TEST_CASE("with a Comm ranks that differ are refused everywhere at once", "[prot
     return std::string("began");
   });
   for (const auto& report : reports) {
+    CAPTURE(report.text);
     CHECK_THAT(report.text, Catch::StartsWith("error mismatch") && Catch::Contains("rank 2: ") &&
                                 Catch::Contains("3 samples"));
     CHECK(report.took < std::chrono::seconds(10));

@@ -54,6 +54,7 @@ TEST_CASE("ranks that start one after the other begin at the same step", "[proto
   CHECK(late->saver().step() == 3);
   CHECK_FALSE(energon::read_mark(options.folder + "/step_6")->complete);
   for (const std::string& expected : after_3) {
+    CAPTURE(expected);
     CHECK(label(*late->next()) == expected);
   }
   // A rank of the killed job that still runs cannot complete the checkpoint.
@@ -80,6 +81,7 @@ TEST_CASE("a rank that begins late, after others have saved, begins at the start
         options);
   };
   for (const int number : {0, 1}) {
+    CAPTURE(number);
     const auto loader = rank(number);
     CHECK(loader->saver().step() == 0);
     for (int i = 0; i < 7; ++i) {

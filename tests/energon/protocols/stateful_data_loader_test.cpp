@@ -115,10 +115,12 @@ TEST_CASE("SDL-02 map style data goes on identically, whatever the sampler", "[p
       [] { return indexed(std::nullopt); }, [] { return indexed(42); },
       [] { return std::make_shared<RandomNumbers>(); }};
   for (const auto& source : sources) {
+    CAPTURE(&source - sources.data());
     StatefulDataLoader uninterrupted(source());
     const Batches first = pass(uninterrupted);
     const Batches second = pass(uninterrupted);
     for (std::size_t interrupt = 0; interrupt <= first.size(); ++interrupt) {
+      CAPTURE(interrupt);
       StatefulDataLoader saved(source());
       saved.iterate();
       take(saved, interrupt);
@@ -175,6 +177,7 @@ TEST_CASE("what follows a snapshot is passed over, not made, and never reaches o
   take(*saved, 30);
   const Dict dict = saved->state_dict();
   for (const Dict& worker : worker_states(dict)) {
+    CAPTURE(worker);
     CHECK(worker.at("index") == 41);
     CHECK(worker.at("offset") == 14);
   }
@@ -218,12 +221,14 @@ TEST_CASE("SDL-13 each worker makes its pipeline once, on a resume too", "[proto
 
 TEST_CASE("SDL-14 an empty state is a fresh start", "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
+    CAPTURE(workers);
     const auto loader = make(uneven_workers(), workers);
     const Dict start = loader->state_dict();
     const Batches first = pass(*loader);
     loader->iterate();
     take(*loader, 10);
     for (const Dict& empty : {Dict::object(), Dict(nullptr)}) {
+      CAPTURE(empty);
       loader->load_state_dict(empty);
       CHECK(loader->state_dict() == start);
       CHECK(pass(*loader) == first);

@@ -24,6 +24,7 @@ using energon::testing::worker_pids;
 TEST_CASE("SDL-04 from the state at step 0 the epoch follows, from that of the end the next",
           "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
+    CAPTURE(workers);
     const auto loader = make(uneven_workers(), workers);
     const Dict start = loader->state_dict();
     loader->iterate();
@@ -33,6 +34,7 @@ TEST_CASE("SDL-04 from the state at step 0 the epoch follows, from that of the e
     const Batches second = pass(*loader);
     const auto other = make(uneven_workers(), workers);
     for (StatefulDataLoader* restarted : {loader.get(), other.get()}) {
+      CAPTURE(restarted == loader.get());
       resume(*restarted, end);
       CHECK(take(*restarted) == second);
       resume(*restarted, start);
@@ -45,6 +47,7 @@ TEST_CASE("SDL-04 from the state at step 0 the epoch follows, from that of the e
 TEST_CASE("SDL-11 after the last batch only the end follows, after the end a full epoch",
           "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
+    CAPTURE(workers);
     const auto saved = make(uneven_workers(7), workers);
     const Batches first = pass(*saved);
     const Dict after_loop = saved->state_dict();
@@ -114,6 +117,7 @@ TEST_CASE("a pass that is begun while one is under way is the same epoch again, 
 
 TEST_CASE("workers end with each epoch unless they are persistent", "[protocols][fork]") {
   for (const bool persistent : {false, true}) {
+    CAPTURE(persistent);
     const auto loader = make(uneven_workers(), 2, {.persistent_workers = persistent});
     loader->iterate();
     take(*loader, 1);

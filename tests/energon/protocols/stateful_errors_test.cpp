@@ -43,7 +43,9 @@ TEST_CASE("SDL-10 an error of a worker's start and of a pipeline arrive as they 
   CHECK_THAT(start_text, Catch::StartsWith("the disk of worker 1 is not mounted"));
 
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     for (const bool foreign : {false, true}) {
+      CAPTURE(foreign);
       const auto broken_item = [foreign](const PipelineContext&) {
         return std::make_unique<GrowingDataset>("", 5, [foreign](std::int64_t item) {
           if (item == 3 && foreign) {
@@ -91,6 +93,7 @@ TEST_CASE("the start of the epoch is tried when the pass is begun", "[protocols]
   bad["epoch_start"] = foreign->state_dict()["source"];
   loader->load_state_dict(bad);
   for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
     const auto [code, text] = failure_of([&] { loader->iterate(); });
     CHECK(code == ErrorCode::kMismatch);
     CHECK_THAT(text, Catch::Contains("micro batch size") && Catch::Contains("epoch_start"));

@@ -43,6 +43,7 @@ using energon::testing::worker_states;
 TEST_CASE("SDL-06 a state before the first pass, and that of a loader that was only loaded",
           "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
+    CAPTURE(workers);
     const auto loader = make(uneven_workers(7), workers);
     const Dict before = loader->state_dict();
     CHECK(worker_states(before).size() == static_cast<std::size_t>(std::max(1, workers)));
@@ -63,6 +64,7 @@ TEST_CASE("SDL-06 a state before the first pass, and that of a loader that was o
 TEST_CASE("SDL-07 a state of another number of workers is an error at iterate()",
           "[protocols][sdl][fork]") {
   for (const auto& [from, to] : {std::pair{0, 3}, {3, 0}, {3, 2}}) {
+    CAPTURE(from, to);
     const auto saved = make(uneven_workers(), from);
     saved->iterate();
     take(*saved, 4);
@@ -72,6 +74,7 @@ TEST_CASE("SDL-07 a state of another number of workers is an error at iterate()"
     const auto position = loader->source().save_state_rank();
     loader->load_state_dict(saved->state_dict());
     for (int attempt = 0; attempt < 2; ++attempt) {
+      CAPTURE(attempt);
       const auto [code, text] = failure_of([&] { loader->iterate(); });
       CHECK(code == ErrorCode::kMismatch);
       CHECK_THAT(text, Catch::Contains("num_workers: " + std::to_string(from) + ", expected " +
@@ -89,12 +92,14 @@ TEST_CASE("SDL-08 a state that grows is not changed later, and comes back with i
   const auto seen = [](const Dict& dict) {
     std::size_t sum = 0;
     for (const Dict& worker : worker_states(dict)) {
+      CAPTURE(worker);
       CHECK(worker.at("offset") == 0);
       sum += worker.at("state").at("fields").at("seen").size();
     }
     return sum;
   };
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const auto loader = make(uneven_workers(), workers);
     loader->iterate();
     take(*loader, 6);
@@ -116,6 +121,7 @@ TEST_CASE("SDL-09 a state is the same after it was text, and after what it came 
           "[protocols][sdl][fork]") {
   const auto shuffled = shuffled_batches();
   for (const int workers : {0, 2}) {
+    CAPTURE(workers);
     const auto saved = make(shuffled, workers, {.snapshot_every_n_steps = 5});
     saved->iterate();
     take(*saved, 9);
@@ -142,6 +148,7 @@ TEST_CASE("adapters can be the source, pass on what is asked of it, and show its
         return energon::skip_first_batches(std::make_shared<energon::ShardAdapter>(source), 2);
       }};
   for (const Wrap& adapter : adapters) {
+    CAPTURE(&adapter - adapters.data());
     const auto make_loader = [] {
       return std::make_shared<energon::SavableDataLoader>(
           uneven_workers(),

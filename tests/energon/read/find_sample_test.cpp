@@ -108,6 +108,7 @@ TEST_CASE("a sample of a JSONL file is found by its number", "[energon][find]") 
   CHECK(content(found) == R"({"n": 41})");
   CHECK(found.bytes == found.parts.at(0).content);
   for (const char* const key : {"3", "-1", "1x", ""}) {
+    CAPTURE(key);
     CHECK(code_of(folder.file("x.jsonl"), key, {}) == ErrorCode::kNotFound);
   }
 }

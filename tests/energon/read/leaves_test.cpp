@@ -260,6 +260,7 @@ TEST_CASE("the readers of a join share their large reads", "[energon][join]") {
   // The helper may come late to a read, but not to all of them.
   bool has_helped = false;
   for (int i = 0; i < 10'000 && !has_helped; ++i) {
+    CAPTURE(i);
     HeapBufferPool memory;
     std::vector<Sample> samples;
     reader->read(indexes, memory, samples);

@@ -136,6 +136,7 @@ TEST_CASE("slices in turn give the samples of direct reads, whatever the steps",
     direct.read(batch, memory, expected);
     REQUIRE(samples.size() == batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
+      CAPTURE(i);
       REQUIRE(energon::testing::numbers(samples[i]) == std::vector{batch[i]});
       REQUIRE(digest(samples[i]) == digest(expected[i]));
     }

@@ -85,6 +85,7 @@ TEST_CASE("reads with a helper have the bytes of their ranges", "[energon][read_
   ReadHelper helper;
   Mt19937 draw(1);
   for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
     file.clear();
     const std::size_t limit = round % 2 == 0 ? 3 * kMiB : 300'000;
     for (int i = 0; i < 20; ++i) {
@@ -103,6 +104,7 @@ TEST_CASE("one large read is shared, too", "[energon][read_helper]") {
   // The helper may come late to a read, but not to all of them.
   bool has_helped = false;
   for (int i = 0; i < 10'000 && !has_helped; ++i) {
+    CAPTURE(i);
     helper.read(file.reads());
     REQUIRE(file.are_all_right());
     has_helped = helper.take_cpu_time().count() > 0;
@@ -117,6 +119,7 @@ TEST_CASE("the error is that of the first read that fails, as without a helper",
   ReadHelper helper;
   Mt19937 draw(2);
   for (int round = 0; round < 60; ++round) {
+    CAPTURE(round);
     file.clear();
     // About half of them end behind the end of the file, each with a message of its own.
     for (int i = 0; i < 12; ++i) {
@@ -135,6 +138,7 @@ TEST_CASE("a helper ends whether it was used or not", "[energon][read_helper]") 
   NumberedFile file(4 * kMiB);
   file.add(0, 4 * kMiB);
   for (int i = 0; i < 30; ++i) {
+    CAPTURE(i);
     ReadHelper helper;
     for (int reads = 0; reads < i % 3; ++reads) {
       helper.read(file.reads());

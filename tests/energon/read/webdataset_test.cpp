@@ -43,6 +43,7 @@ TEST_CASE("samples are read in the order asked for, neighbours or not", "[energo
   const auto samples = read(reader, indexes);
   REQUIRE(samples.size() == indexes.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
+    CAPTURE(i);
     CHECK(energon::testing::numbers(samples[i]) == std::vector{indexes[i]});
     CHECK(samples[i].bytes("txt").text() == std::to_string(indexes[i]));
     CHECK(samples[i].bytes("bin").size() == 700);
@@ -123,6 +124,7 @@ TEST_CASE("a reader that shares its reads gives the same samples, with few open 
   const auto samples = read(shared, indexes);
   REQUIRE(samples.size() == indexes.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
+    CAPTURE(i);
     CHECK(energon::testing::numbers(samples[i]) == std::vector{indexes[i]});
     CHECK(digest(samples[i]) == digest(expected[i]));
   }
@@ -146,6 +148,7 @@ TEST_CASE("an open shard that is truncated is the same error for a reader that s
     return "no error";
   };
   for (int mib = 12; mib > 0; --mib) {
+    CAPTURE(mib);
     std::filesystem::resize_file(folder.file("shard-000.tar"), static_cast<std::uintmax_t>(mib)
                                                                    << 20);
     const std::string expected = error_of(alone);
@@ -234,6 +237,7 @@ TEST_CASE("verification can be sampled or off, and then damage in the data is no
   WebdatasetReader off = shard.reader(energon::VerifyChecksums::kOff);
   const std::uint64_t sample_bytes = shard.bytes_of_samples() / 20;
   for (const std::int64_t sample : {1, 16}) {
+    CAPTURE(sample);
     const auto intact = digest(read(off, {sample}).front());
     const std::uint64_t bit = 8 * (static_cast<std::uint64_t>(sample) * sample_bytes + 1536 + 100);
     shard.flip(bit);

@@ -56,6 +56,7 @@ TEST_CASE("a batch like the last one takes one buffer of its size", "[energon][b
   BatchMemory memory(heap);
   constexpr std::size_t kRow = 150528;
   for (int batch = 0; batch < 3; ++batch) {
+    CAPTURE(batch);
     heap.sizes.clear();
     std::vector<Buffer> rows;
     for (int i = 0; i < 64; ++i) {
@@ -64,6 +65,7 @@ TEST_CASE("a batch like the last one takes one buffer of its size", "[energon][b
     if (batch > 0) {
       CHECK(heap.sizes == std::vector<std::size_t>{64 * kRow});
       for (std::size_t i = 1; i < rows.size(); ++i) {
+        CAPTURE(i);
         CHECK(follows(rows[i - 1], rows[i], kRow));
       }
     }
@@ -109,6 +111,7 @@ TEST_CASE("tensors of impossible shapes are refused", "[energon][batch_memory]")
   HeapBufferPool heap;
   for (const std::vector<std::int64_t>& shape :
        {std::vector<std::int64_t>{-1}, {INT64_MAX, 2}, {INT64_MAX / 4 + 1, 4, 2}}) {
+    CAPTURE(shape);
     CHECK_THROWS_WITH(energon::new_tensor(energon::DType::kFloat32, shape, heap),
                       Catch::Contains("no tensor has the shape"));
   }

@@ -60,6 +60,7 @@ TEST_CASE("a batch says which batch of the job it is, also where epochs do not e
   const auto pipeline = in_memory({40}, virtual_epochs());
   const WorkerConfig config = {.logical_shards = 2};
   for (const auto policy : {energon::EpochPolicy::kStrict, energon::EpochPolicy::kLoop}) {
+    CAPTURE(policy);
     SavableDataLoader loader(pipeline, {.worker_config = config, .epoch_policy = policy});
     CHECK(places(loader, 6) == kTwoEpochs);
   }

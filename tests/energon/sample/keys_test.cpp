@@ -42,6 +42,7 @@ TEST_CASE("keys are appended, also from the same list", "[energon][sample]") {
   }
   REQUIRE(keys.size() == 3 * 64);
   for (std::size_t i = 0; i < keys.size(); ++i) {
+    CAPTURE(i);
     CHECK(keys[i] == std::to_string(i % 3));
   }
   keys.push_back(keys[1]);

@@ -48,6 +48,7 @@ TEST_CASE("the leaf of a key is that of its first innermost key", "[energon][res
   CHECK(energon::leaf_of(RestoreKey::from_text(
             "Packing(3)[Batch(0)[Map(1)/Webdataset(7,2),Webdataset(8,0)],Webdataset(9,0)]")) == 7);
   for (const char* text : {"Batch(0)[]", "Map(3)", "Batch(1)[Batch(2)[]]", "Webdataset()"}) {
+    CAPTURE(text);
     CHECK_THROWS_WITH(energon::leaf_of(RestoreKey::from_text(text)), Catch::Contains(text));
   }
   CHECK_THROWS_AS(energon::leaf_of(RestoreKey()), energon::Error);
@@ -57,6 +58,7 @@ TEST_CASE("the byte form keeps the order of the numbers", "[energon][restore_key
   std::vector<RestoreKey> keys;
   for (const std::int64_t index :
        {0L, 1L, 2L, 127L, 128L, 255L, 256L, 65535L, 65536L, 1L << 40, INT64_MAX}) {
+    CAPTURE(index);
     keys.push_back(leaf(index));
     CHECK(RestoreKey::from_text(keys.back().text()) == keys.back());
   }
@@ -94,9 +96,11 @@ TEST_CASE("the samples in a key are found through all stages, in order", "[energ
 TEST_CASE("damaged bytes are refused, whatever is cut off or flipped", "[energon][restore_key]") {
   const std::string bytes = batch_key().bytes();
   for (std::size_t length = 0; length < bytes.size(); ++length) {
+    CAPTURE(length);
     CHECK_THROWS_AS(RestoreKey::from_bytes(bytes.substr(0, length)), energon::Error);
   }
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    CAPTURE(bit);
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     try {

@@ -22,6 +22,7 @@ TEST_CASE("the words are those of MT19937", "[rng]") {
   CallRng ours(5489);
   std::mt19937 standard(5489);
   for (int i = 0; i < 2000; ++i) {
+    CAPTURE(i);
     REQUIRE(ours() == standard());
   }
 }
@@ -43,6 +44,7 @@ TEST_CASE("draws fill their range evenly", "[rng]") {
   int heads = 0;
   constexpr int kDraws = 70'000;
   for (int i = 0; i < kDraws; ++i) {
+    CAPTURE(i);
     ++counts.at(static_cast<std::size_t>(rng.integer(7)));
     const double drawn = rng.uniform();
     REQUIRE(drawn >= 0);
@@ -51,6 +53,7 @@ TEST_CASE("draws fill their range evenly", "[rng]") {
     heads += rng.chance(0.25) ? 1 : 0;
   }
   for (const int count : counts) {
+    CAPTURE(count);
     CHECK(std::abs(count - kDraws / 7) < 500);  // five standard deviations
   }
   CHECK(std::abs(sum / kDraws - 0.5) < 0.006);
@@ -64,6 +67,7 @@ TEST_CASE("a range that only rejection draws evenly", "[rng]") {
   int low = 0;
   constexpr int kDraws = 30'000;
   for (int i = 0; i < kDraws; ++i) {
+    CAPTURE(i);
     const std::int64_t drawn = rng.integer(n);
     REQUIRE(drawn >= 0);
     REQUIRE(drawn < n);

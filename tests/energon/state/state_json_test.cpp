@@ -45,11 +45,13 @@ TEST_CASE("base64 of RFC 4648, and back", "[energon][base64]") {
            {"fooba", "Zm9vYmE="},
            {"foobar", "Zm9vYmFy"},
            {std::string("\0\xff\xfe", 3), "AP/+"}}) {
+    CAPTURE(text);
     CHECK(energon::to_base64(bytes) == text);
     CHECK(energon::from_base64(text) == bytes);
   }
   for (const char* wrong : {"Z", "Zg", "Zg=", "Zg==Zg==", "Zh==", "Zm9",
                             "Zm9=", "Z===", "====", "Zm 9", "Zm9v\n", "Zm-_"}) {
+    CAPTURE(wrong);
     CHECK(energon::from_base64(wrong) == std::nullopt);
   }
 }

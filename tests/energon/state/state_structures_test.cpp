@@ -76,6 +76,7 @@ State random_state(std::mt19937& random, int depth) {
 TEST_CASE("states read back as they were written", "[energon][state]") {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
     std::vector<State> states;
     for (std::uint32_t i = random() % 6; i > 0; --i) {
       states.push_back(states.empty() || random() % 2 == 0 ? random_state(random, 0)
@@ -113,10 +114,13 @@ TEST_CASE("a state with few values brings its structure along", "[energon][state
 TEST_CASE("cut or changed bytes of states are refused or give other states", "[energon][state]") {
   const std::string bytes = write({position(3), position(4), State{"Other", {}, {}}});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
     REQUIRE_THROWS_AS(read(bytes.substr(0, size), 3), Error);
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) {
+    CAPTURE(i);
     for (const char mask : {'\x01', '\x40', '\x80', '\xff'}) {
+      CAPTURE(mask);
       std::string changed = bytes;
       changed[i] = static_cast<char>(changed[i] ^ mask);
       try {
@@ -132,6 +136,7 @@ TEST_CASE("cut or changed bytes of states are refused or give other states", "[e
 TEST_CASE("numbers of variable length have up to 64 bits", "[energon][state]") {
   for (const std::int64_t value : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{63},
                                    std::int64_t{64}, std::int64_t{-65}, INT64_MAX, INT64_MIN}) {
+    CAPTURE(value);
     ByteWriter writer;
     writer.signed_varint(value);
     writer.varint(static_cast<std::uint64_t>(value));

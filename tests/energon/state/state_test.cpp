@@ -33,9 +33,11 @@ TEST_CASE("a state reads back from its bytes", "[energon][state]") {
 TEST_CASE("a damaged state is refused or is another state, never a crash", "[energon][state]") {
   const std::string bytes = energon::encode_state(example());
   for (std::size_t length = 0; length < bytes.size(); ++length) {
+    CAPTURE(length);
     CHECK_THROWS_AS(energon::decode_state(bytes.substr(0, length)), energon::Error);
   }
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    CAPTURE(bit);
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     try {
@@ -141,6 +143,7 @@ TEST_CASE("lists of references of earlier programs are read", "[energon][state]"
   CHECK(energon::unpack_sample_refs(two, 2) ==
         std::vector<SampleRef>{{.index = 256, .leaf = 1}, {.index = 7, .repetition = 3}});
   for (std::size_t size = 0; size < two.size(); ++size) {
+    CAPTURE(size);
     CHECK_THROWS_AS(energon::unpack_sample_refs(two.substr(0, size), 1000), energon::Error);
   }
   CHECK(energon::unpack_sample_refs(std::string("\0\0\0\3\0\0\0\0\0\0\0", 11), 3) ==

@@ -71,8 +71,10 @@ using Texts = std::vector<std::string>;
 
 TEST_CASE("each collective over Gloo gives each rank its bytes", "[torch][distributed][fork]") {
   for (const int size : {1, 2, 3, 4, 12}) {
+    CAPTURE(size);
     const auto reports = run_gloo(size, exercise);
     for (int rank = 0; rank < size; ++rank) {
+      CAPTURE(rank);
       REQUIRE(reports[static_cast<std::size_t>(rank)].text == expected_exercise(rank, size));
     }
   }
@@ -114,6 +116,7 @@ TEST_CASE("ACC-07 the dispatcher over Gloo deals as over sockets",
 TEST_CASE("ACC-16 a dispatcher over Gloo saved at every step continues exactly",
           "[torch][distributed][acc][fork]") {
   for (const int ranks : {2, 3, 4}) {
+    CAPTURE(ranks);
     const auto reports = run_gloo(ranks, [](Comm& comm) -> std::string {
       const auto make = [&] {
         return std::make_unique<DispatchAdapter>(
@@ -147,6 +150,7 @@ TEST_CASE("the state of a job is saved and restored over Gloo", "[torch][distrib
   const TempDir data;
   const auto dataset = energon::testing::numbered_dataset(data, {30, 30, 30});
   for (const int ranks : {2, 3, 4, 12}) {
+    CAPTURE(ranks);
     const TempDir folder;
     const auto reports = run_ranks(ranks, [&](int rank) -> std::string {
       // Loaders first: they fork, and a process group has threads.
@@ -283,6 +287,7 @@ class Named final : public GroupBase {
 TEST_CASE("groups that cannot carry bytes of the CPU, or never give up, are refused",
           "[torch][distributed]") {
   for (const char* name : {"nccl", "xccl", "hccl", "mpi"}) {
+    CAPTURE(name);
     try {
       energon::c10d_comm(c10::make_intrusive<Named>(name));
       FAIL("taken: " << name);

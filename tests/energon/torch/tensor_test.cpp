@@ -21,9 +21,11 @@ using energon::testing::TempDir;
 
 TEST_CASE("our generator is libtorch's", "[torch][rng]") {
   for (const std::uint32_t seed : {0U, 273211461U, 0xFFFFFFFFU}) {
+    CAPTURE(seed);
     at::mt19937 torch(seed);
     energon::Mt19937 ours(seed);
     for (int i = 0; i < 2000; ++i) {
+      CAPTURE(i);
       REQUIRE(ours() == torch());
     }
   }
@@ -75,6 +77,7 @@ TEST_CASE("tensors over a worker's memory outlive batch and loader", "[torch][fo
   }
   REQUIRE(kept.size() == 55);
   for (std::size_t i = 0; i < kept.size(); ++i) {
+    CAPTURE(i);
     REQUIRE(std::string_view(static_cast<const char*>(kept[i].data_ptr()), kept[i].nbytes()) ==
             expected[i]);
   }
@@ -93,6 +96,7 @@ TEST_CASE("a function in a worker may use torch and send tensors", "[torch][fork
       energon::val_pipeline({dataset}, {.task_encoder = {.encode_sample = square}}),
       {.worker_config = {.num_workers = 1}});
   for (std::int64_t number = 0; number < 6; ++number) {
+    CAPTURE(number);
     const auto sample = loader.next();
     REQUIRE(sample);
     const at::Tensor values = energon::to_torch(std::get<Tensor>(sample->at("values").base()));

@@ -115,6 +115,7 @@ TEST_CASE("buffers are let go by other threads while new ones are taken and pack
     Releaser first(50);
     Releaser second(50);
     for (int i = 0; i < 40'000; ++i) {
+      CAPTURE(i);
       const auto value = static_cast<std::byte>(i);
       const std::size_t size = 100 + static_cast<std::size_t>(i) * 37 % 300;
       SharedBytes bytes = filled(allocator, size, value);
@@ -313,6 +314,7 @@ TEST_CASE("a function may hand what it read to a thread of its own", "[loader][a
   const LoaderFixture fixture(plain, {60}, 3000);
   const LoaderFixture handing_fixture(handing, {60}, 3000);
   for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
     CHECK(take(*handing_fixture.loader(2), 300) == take(*fixture.loader(2), 300));
   }
 }

@@ -88,9 +88,11 @@ TEST_CASE("a damaged batch is refused or is another batch, never a crash", "[loa
   const std::vector<SharedBytes> slots = {bytes(gather.slot())};
   const std::string& encoded = writer.bytes();
   for (std::size_t length = 0; length < encoded.size(); ++length) {
+    CAPTURE(length);
     REQUIRE_THROWS_AS(energon::decode_sample(encoded.substr(0, length), slots), Error);
   }
   for (std::size_t bit = 0; bit < 8 * encoded.size(); ++bit) {
+    CAPTURE(bit);
     std::string flipped = encoded;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     try {
@@ -150,10 +152,12 @@ TEST_CASE("impossible tensors and sources are named before they leave the worker
     return "no error";
   };
   using energon::DType;
+  int number = 0;
   for (const Tensor& tensor :
        {Tensor{DType::kInt16, {2, 1}, bytes("123")}, Tensor{DType::kInt16, {-1}, bytes("")},
         Tensor{static_cast<DType>(99), {1}, bytes("1")},
         Tensor{DType::kInt64, {INT64_MAX, INT64_MAX}, bytes("")}}) {
+    INFO("tensor " << number++);
     Sample sample = example();
     sample.fields.emplace_back("outer", energon::Mapping{{"image", tensor}});
     CHECK_THAT(fails(sample), Catch::Contains("field 'outer.image' is no tensor"));

@@ -50,6 +50,7 @@ TEST_CASE("collapsed names expand to the same names", "[io][formats][brace]") {
       {"", "1", "02", "03"},
   };
   for (const Names& names : lists) {
+    CAPTURE(names);
     CHECK(expand_all(collapse_names(names)) == names);
   }
 }

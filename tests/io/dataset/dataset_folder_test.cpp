@@ -254,6 +254,7 @@ TEST_CASE("a tar without its end is a warning whenever it is opened, or an error
   OpenOptions options = fixture.options();
   options.strictness = energon::ScanStrictness::kStrict;
   for (int time = 0; time < 2; ++time) {  // for the second one there is an index
+    CAPTURE(time);
     const auto [code, message] = error_of([&] { open_split(fixture.data, options); });
     CHECK(code == ErrorCode::kCorruptData);
     CHECK(contains(message, "no end-of-archive block"));

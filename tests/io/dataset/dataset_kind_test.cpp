@@ -24,6 +24,7 @@ TEST_CASE("files are told apart by their names", "[io][formats][kind]") {
   CHECK(detect_dataset_kind(folder.write("a.jsonl", "{}")) == DatasetKind::kJsonl);
   CHECK(detect_dataset_kind(folder.write("a.yaml", "")) == DatasetKind::kMetadataset);
   for (const char* name : {"a.tar", "a.tgz", "a.tar.gz", "a.tar.zst"}) {
+    CAPTURE(name);
     CHECK(detect_dataset_kind(folder.write(name, "")) == DatasetKind::kPlainTars);
   }
   CHECK(detect_dataset_kind(folder.file("b-{0..9}.tar")) == DatasetKind::kPlainTars);
@@ -67,6 +68,7 @@ TEST_CASE("what is not there and what is elsewhere is refused", "[io][formats][k
   CHECK(code == ErrorCode::kUnsupported);
   CHECK(contains(message, "only local files are read, not msc://"));
   for (const char* path : {"/data/a://b", "://a", "a:/b", "a b://c"}) {
+    CAPTURE(path);
     CHECK_NOTHROW(energon::refuse_url(path));
   }
   CHECK(contains(error_of([] { energon::refuse_url("s3://a", "splits.train"); }).second,
@@ -85,6 +87,7 @@ TEST_CASE("only files named .yaml are metadatasets", "[io][formats][kind]") {
 TEST_CASE("every kind has a name", "[io][formats][kind]") {
   for (const auto kind : {DatasetKind::kPrepared, DatasetKind::kPlainTars, DatasetKind::kJsonl,
                           DatasetKind::kMetadataset, DatasetKind::kFolder}) {
+    CAPTURE(kind);
     CHECK(to_string(kind) != "unknown");
   }
 }

@@ -91,6 +91,7 @@ TEST_CASE("plain tars that were opened before are not looked at again",
   const ShardSet exact = tars.open(CheckShards::kAtOpening);
   CHECK(samples_looked_at(exact) == kTars);
   for (std::size_t i = 0; i < kTars; ++i) {
+    CAPTURE(i);
     CHECK(bare(set.check(set.shards[i])) == exact.shards[i]);
     ShardFile known = bare(set.shards[i]);
     known.is_checked = true;
@@ -155,6 +156,7 @@ TEST_CASE("few plain tars, and those without a cache, are looked at each time",
   const Tars many;
   many.root.write("file", "");
   for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
     const ShardSet set = open_split(many.data, {.check_shards = CheckShards::kAtFirstRead,
                                                 .cache_dir = many.root.file("file")});
     CHECK(samples_looked_at(set) == kTars);

@@ -116,6 +116,7 @@ TEST_CASE("a quarantine line that a crash cut off is passed over with a warning"
   const QuarantineFixture fixture;
   const std::string line = fixture.entry("s-0.tar", R"(,"index":3)");
   for (std::size_t size = 1; size < line.size() - 2; ++size) {
+    CAPTURE(size);
     const auto last = parse_quarantine(line + line.substr(0, size), "q");
     CHECK(last.entries.size() == 1);
     REQUIRE(last.warnings.size() == 1);
@@ -136,6 +137,7 @@ TEST_CASE("quarantined samples and shards are left out, of plain tars and prepar
       fixture.entry("s-1.tar") + fixture.entry("s-1.tar", R"(,"key":"000011")") +
       fixture.entry("s-1.tar", R"(,"index":2)") + fixture.entry("s-2.tar", R"(,"index":99)");
   for (const bool is_prepared : {false, true}) {
+    CAPTURE(is_prepared);
     if (is_prepared) {
       prepare_folder(fixture.data);
     }
@@ -198,6 +200,7 @@ TEST_CASE("broken shards keep their place, and their samples are excluded, if th
     all_of_second.push_back({1, sample});
   }
   for (const bool is_prepared : {false, true}) {
+    CAPTURE(is_prepared);
     if (is_prepared) {
       prepare_folder(fixture.data, {});
     }

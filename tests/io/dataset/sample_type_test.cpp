@@ -47,6 +47,7 @@ TEST_CASE("the fields of sample types are Energon's", "[io][sample_type]") {
 TEST_CASE("a class of samples, new or old, names its type", "[io][sample_type]") {
   std::set<std::string_view> names;
   for (const SampleType type : energon::all_sample_types()) {
+    CAPTURE(type);
     names.insert(class_name(type));
     CHECK(sample_type_of_class(class_name(type)) == type);
   }
@@ -57,6 +58,7 @@ TEST_CASE("a class of samples, new or old, names its type", "[io][sample_type]")
   CHECK(sample_type_of_class("CrudeWebdataset") == SampleType::kCrude);
   for (const char* const name : {"", "Sample", "Captioning", "captioningsample", "XSample",
                                  "CaptioningSampleSample", "StandardWebdataset"}) {
+    CAPTURE(name);
     CHECK_FALSE(sample_type_of_class(name));
   }
 }

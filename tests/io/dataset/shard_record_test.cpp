@@ -103,10 +103,12 @@ TEST_CASE("a damaged record of shards is refused", "[io][formats][record]") {
   const std::string bytes =
       ShardRecords("u", false, {{.name = "a.tar"}, {.name = "b.tar"}}).encode();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
     CHECK(error_of([&] { ShardRecords::parse(bytes.substr(0, size), "x"); }).first ==
           ErrorCode::kCorruptData);
   }
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    CAPTURE(bit);
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     CHECK(error_of([&] { ShardRecords::parse(flipped, "x"); }).first == ErrorCode::kCorruptData);
@@ -138,6 +140,7 @@ TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") 
   const auto set = open_split(fixture.data);
   CHECK(set.warnings.empty());
   for (const auto& shard : set.shards) {
+    CAPTURE(shard.name);
     CHECK(shard.index_digest == energon::xxh3_64(energon::as_bytes(read_file(shard.index_path))));
   }
 }
@@ -194,9 +197,11 @@ TEST_CASE("a copy whose time was cut to whole seconds or so is the recorded file
     return energon::has_recorded_time(record, {.mtime_ns = 1'700'000'000 * kSecond + nanoseconds});
   };
   for (const int kept : {0, 123'000'000, 123'456'000, 123'456'700, 123'456'789}) {
+    CAPTURE(kept);
     CHECK(is_recorded(kept));
   }
   for (const int other : {123'456'788, 123'456'790, 100'000'000, 999'999'999, -1}) {
+    CAPTURE(other);
     CHECK_FALSE(is_recorded(other));
   }
 }
@@ -204,6 +209,7 @@ TEST_CASE("a copy whose time was cut to whole seconds or so is the recorded file
 TEST_CASE("one other header among those that are compared is enough", "[io][formats][record]") {
   constexpr std::size_t kSampleBytes = 5 * 512;  // of make_shard()
   for (const std::size_t sample : {0, 99}) {
+    CAPTURE(sample);
     const RecordFixture fixture;
     std::string tar = make_shard(0, 100);
     tar[sample * kSampleBytes + 136] = '7';  // a digit of its time; the checksum is not looked at

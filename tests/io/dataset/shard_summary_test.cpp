@@ -71,10 +71,12 @@ TEST_CASE("the summary of shards has the bytes of its documentation", "[io][form
 TEST_CASE("a damaged summary of shards is refused", "[io][formats][summary]") {
   const std::string bytes = ShardSummary{.shards = {{.record = {.name = "a.tar"}}, {}}}.encode();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
     CHECK(error_of([&] { ShardSummary::parse(bytes.substr(0, size), "x"); }).first ==
           ErrorCode::kCorruptData);
   }
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    CAPTURE(bit);
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     CHECK(error_of([&] { ShardSummary::parse(flipped, "x"); }).first == ErrorCode::kCorruptData);

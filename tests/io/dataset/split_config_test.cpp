@@ -117,6 +117,7 @@ TEST_CASE("characters that JSON escapes as pairs are read as one", "[io][formats
   CHECK(shard(R"(a\\ud83d.tar)") == "a\\ud83d.tar");  // an escaped backslash
   for (const char* half :
        {R"(\ud83d.tar)", R"(\ude00.tar)", R"(\ud83d\u0041)", R"(\ud83d\ud83d)"}) {
+    CAPTURE(half);
     CHECK(contains(error_of([&] { shard(half); }).second, "half of a character"));
   }
 }
@@ -205,6 +206,7 @@ TEST_CASE("ratios cut by number of shards and lose none", "[io][formats][split]"
   CHECK(config.parts[1].patterns == Names{"shard-{020..021}.tar"});
   CHECK(config.parts[2].patterns == Names{"shard-{022..024}.tar"});
   for (int parts = 1; parts <= 30; ++parts) {
+    CAPTURE(parts);
     std::vector<SplitRatio> equal;
     for (int i = 0; i < parts; ++i) {
       equal.push_back({fmt::format("p{}", i), 1});
@@ -225,6 +227,7 @@ TEST_CASE("a part without weight gets no shard", "[io][formats][split]") {
   CHECK(config.parts[1].patterns.empty());
   for (const double weight : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                               std::numeric_limits<double>::infinity()}) {
+    CAPTURE(weight);
     CHECK(error_of([&] {
             split_by_ratio(numbered(3), std::vector<SplitRatio>{{"train", weight}});
           }).first == ErrorCode::kInvalidArgument);

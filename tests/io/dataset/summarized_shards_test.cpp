@@ -57,6 +57,7 @@ TEST_CASE("a prepared dataset is opened by its summary alone", "[io][formats][su
   CHECK(set.warnings.empty());
   REQUIRE(set.shards.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
+    CAPTURE(i);
     CHECK(looked_at(set, i) == exact.shards[i]);
     ShardFile known = set.shards[i];
     CHECK(known.checksum_digest.has_value() == !known.checksum_path.empty());

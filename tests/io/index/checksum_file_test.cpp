@@ -129,6 +129,7 @@ TEST_CASE("one changed byte of a shard changes the digest of its sample only",
   const auto before = energon::compute_checksums(energon::FileSource(path), index);
   CHECK(before[1] == energon::xxh3_64(energon::as_bytes(tar).subspan(kSampleBytes, kSampleBytes)));
   for (const std::size_t offset : {kSampleBytes, kSampleBytes + 512, 2 * kSampleBytes - 1}) {
+    CAPTURE(offset);
     energon::testing::change_byte(path, offset);
     const auto after = energon::compute_checksums(energon::FileSource(path), index);
     CHECK(after[0] == before[0]);

@@ -196,6 +196,7 @@ TEST_CASE("builders that are killed leave no index or a right one", "[io][format
   const std::string tar = folder.write("a.tar", make_shard(0, 200));
   unsigned seed = 1;
   for (int round = 0; round < 15; ++round) {
+    CAPTURE(round);
     std::filesystem::remove(tar + ".idx");
     run_and_kill(4, seed, [&] { ensure_indexed(tar, tar, folder.file("cache")); });
     if (std::filesystem::exists(tar + ".idx")) {
@@ -211,12 +212,14 @@ TEST_CASE("expanders that are killed leave no copy or a right one", "[io][format
   const std::string shard = folder.write("a.tgz", gzip(content));
   unsigned seed = 2;
   for (int round = 0; round < 15; ++round) {
+    CAPTURE(round);
     const std::string cache = folder.file("cache" + std::to_string(round));
     run_and_kill(4, seed, [&] { ensure_expanded(shard, cache); });
     CHECK(energon::read_file(ensure_expanded(shard, cache)) == content);
     // What is left of the killed ones goes when it is old.
     const std::string expanded = cache + "/expanded";
     for (const std::string& name : energon::testing::files_below(expanded)) {
+      CAPTURE(name);
       CHECK((name.ends_with(".tar") || !energon::target_of_temporary(name).empty()));
       std::filesystem::last_write_time(
           expanded + "/" + name,

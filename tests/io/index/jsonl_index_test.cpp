@@ -119,6 +119,7 @@ TEST_CASE("ranges cover the file", "[io][formats][jsonl]") {
   CHECK(index.range(0) == ByteRange{0, 3});
   CHECK(index.range(1) == ByteRange{3, 7});
   for (const std::int64_t i : {-1, 2}) {
+    CAPTURE(i);
     CHECK(error_of([&] { index.range(i); }).first == ErrorCode::kInvalidArgument);
   }
   CHECK(index.digest() == JsonlIndex::from_entries({0, 3, 10}, 10).digest());

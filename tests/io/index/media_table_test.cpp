@@ -207,8 +207,10 @@ TEST_CASE("media metadata that is missing or damaged is an error", "[io][formats
   writer.add("000000.jpg", "image", "{");
   writer.finish();
   const SampleIndex index(path);
+  int number = 0;
   for (const auto& look : {std::function<void()>([&] { index.media_metadata("000000.jpg"); }),
                            std::function<void()>([&] { media_of(index, 0, ""); })}) {
+    INFO("look " << number++);
     const auto [code, message] = error_of(look);
     CHECK(code == ErrorCode::kCorruptData);
     CHECK(contains(message, "sample: 000000"));

@@ -132,6 +132,7 @@ TEST_CASE("what is no index database is refused with the path", "[io][formats][s
   CHECK(error_of([&] { SampleIndex index(folder.file("absent")); }).first == ErrorCode::kNotFound);
   for (const std::string& content :
        {std::string("not a database at all, but long enough to be one"), std::string(8192, '\0')}) {
+    CAPTURE(content);
     const std::string path = folder.write("bad", content);
     const auto [code, message] = error_of([&] { SampleIndex index(path); });
     CHECK(code == ErrorCode::kCorruptData);

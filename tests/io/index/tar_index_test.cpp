@@ -81,12 +81,14 @@ TEST_CASE("an index with any bit flipped is refused or moves one member's border
   const TempDir folder;
   int refused = 0;
   for (std::size_t bit = 0; bit < golden_bytes().size() * 8; ++bit) {
+    CAPTURE(bit);
     std::string bytes = golden_bytes();
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
     const std::string path = folder.write("flipped.idx", bytes);
     try {
       const TarIndex index = TarIndex::load(path, kTarSize);
       for (std::int64_t i = 0; i < index.sample_count(); ++i) {
+        CAPTURE(i);
         CHECK(index.range(i).end() <= kTarSize);
         CHECK(index.range(i).size >= 512);
       }
@@ -134,6 +136,7 @@ TEST_CASE("offsets that cannot be are refused", "[io][formats][tar_index]") {
   for (const Entries& entries : {Entries{}, Entries{0, 0}, Entries{512, 0}, Entries{0, 100},
                                  Entries{0, 10752}, Entries{0, kHuge}, Entries{kHuge, 1024},
                                  Entries{0, 2048, 1024, 4096}, Entries{0, ~std::uint64_t{511}}}) {
+    CAPTURE(entries);
     CHECK(error_of([&] { TarIndex::from_entries(entries, kTarSize); }).first ==
           ErrorCode::kCorruptData);
   }
@@ -158,6 +161,7 @@ TEST_CASE("the index name replaces the last suffix", "[io][formats][tar_index]")
       {"d.x/.tar", "d.x/.tar.tar.idx"}, {"/d/a.tar", "/d/a.tar.idx"},
   };
   for (const auto& [shard, index] : table) {
+    CAPTURE(shard);
     CHECK(energon::tar_index_path(shard) == index);
   }
 }

@@ -148,6 +148,7 @@ TEST_CASE("lint parses every line of a JSONL file", "[io][formats][lint]") {
   CHECK(report.samples == 2);
   REQUIRE(report.problems.size() == 3);
   for (const auto& problem : report.problems) {
+    CAPTURE(problem.message);
     CHECK(problem.shard == "x.jsonl");
     CHECK_FALSE(contains(problem.message, "json.exception"));
   }

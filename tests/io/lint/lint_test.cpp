@@ -5,8 +5,10 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <sqlite3.h>
 
 #include "io/error.h"
+#include "io/index/media_table.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 
@@ -104,6 +106,44 @@ TEST_CASE("lint compares index.sqlite with the shards", "[io][formats][lint]") {
   CHECK(contains(report.problems[0].message, "index.sqlite"));
   folder.write(".nv-meta/index.sqlite", "rubbish");
   CHECK_FALSE(lint(folder.path()).ok());
+}
+
+TEST_CASE("lint compares every row of index.sqlite with the shards", "[io][formats][lint]") {
+  const TempDir folder;
+  prepare_example(folder, Checksums::kNone);
+  const std::string index = folder.file(".nv-meta/index.sqlite");
+  energon::MediaTableWriter writer(index);
+  writer.add("000001.bin", "image", R"({"width":1,"height":1,"format":"PNG","mode":"L"})");
+  writer.finish();
+  REQUIRE(lint(folder.path()).ok());
+  const auto [sql, message] = GENERATE(table<std::string, std::string>(
+      {{"UPDATE samples SET byte_offset = -byte_offset", "something other than a count or offset"},
+       {"UPDATE samples SET byte_offset = byte_offset + 512", "has the sample at another place"},
+       {"UPDATE samples SET byte_size = byte_size + 512 WHERE sample_key = '000001'",
+        "has the sample at another place"},
+       {"UPDATE sample_parts SET content_byte_offset = -content_byte_offset",
+        "something other than a count or offset"},
+       {"UPDATE sample_parts SET content_byte_offset = content_byte_offset + 512",
+        "does not have the part 'txt' at its place"},
+       {"UPDATE sample_parts SET content_byte_size = 1 WHERE sample_index = 2",
+        "does not have the part 'txt' at its place"},
+       {"UPDATE sample_parts SET part_name = 'x' WHERE part_name = 'bin'",
+        "does not have the part 'bin' at its place"},
+       {"DELETE FROM sample_parts WHERE sample_index = 3",
+        "does not have the part 'txt' at its place"},
+       {"INSERT INTO sample_parts (tar_file_id, sample_index, part_name, content_byte_offset, "
+        "content_byte_size) VALUES (0, 3, 'x', 99999, 1)",
+        "has 1 part that the tar does not have"},
+       {"UPDATE media_metadata SET metadata_json = 'no JSON'", "JSON"}}));
+  CAPTURE(sql);
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open(index.c_str(), &db) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(db);
+  const LintReport report = lint(folder.path());
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.problems[0].shard == "a.tar");
+  CHECK_THAT(report.problems[0].message, Catch::Contains(message));
 }
 
 TEST_CASE("plain tars are linted without an index", "[io][formats][lint]") {

@@ -81,6 +81,7 @@ TEST_CASE("the first samples of a damaged shard are an error with its byte", "[i
   const TempDir folder;
   const std::string tar = TarBuilder().file("1.txt", "one").file("2.txt", "two").end().text();
   for (std::size_t size = 0; size < tar.size(); size += 97) {
+    CAPTURE(size);
     folder.write("a.tar", tar.substr(0, size));
     try {
       const std::size_t count = first_samples(folder.path()).size();

@@ -191,6 +191,7 @@ TEST_CASE("journals that no prepare has written move nothing", "[io][formats][pr
 
 TEST_CASE("a commit without a journal is an error", "[io][formats][prepare]") {
   for (const std::string left : {"0123456789abcdef/0.idx", ".DS_Store"}) {
+    CAPTURE(left);
     const TempDir folder;
     write_killed_shards(folder);
     prepare_folder(folder.path());

@@ -109,6 +109,7 @@ TEST_CASE("the index database has the rows of the shards", "[io][formats][prepar
 TEST_CASE("prepare gives the same files with any number of threads", "[io][formats][prepare]") {
   std::map<std::string, std::string> first;
   for (const int threads : {1, 2, 7}) {
+    CAPTURE(threads);
     const TempDir folder;
     for (int i = 0; i < 20; ++i) {
       folder.write(fmt::format("s-{:02d}.tar", i), make_shard(100 * i, i % 5 + 1));
@@ -136,6 +137,34 @@ TEST_CASE("prepare opens, also in parts", "[io][formats][prepare]") {
   CHECK(energon::ChecksumFile::load(set.shards[0].checksum_path, set.shards[0].tar_size, 2)
             .sample_count() == 2);
   CHECK(energon::lint(folder.path()).ok());
+}
+
+TEST_CASE("a ratio that leaves parts of a split without shards is refused or named",
+          "[io][formats][prepare]") {
+  const TempDir folder;
+  const PrepareOptions options{.split_ratios = {{"train", 8}, {"val", 1}, {"test", 1}}};
+  folder.write("s-0.tar", make_shard(0, 2));
+  const auto before = files_below(folder.path());
+  const auto [code, message] = error_of([&] { prepare_folder(folder.path(), options); });
+  CHECK(code == ErrorCode::kInvalidArgument);
+  CHECK_THAT(message, Catch::Contains("split part 'train' gets no shard: 1 shard in the ratio "
+                                      "8,1,1") &&
+                          Catch::Contains("--split-ratio 1,0,0") &&
+                          Catch::Contains("--split-parts"));
+  CHECK(files_below(folder.path()) == before);
+  for (int i = 1; i < 5; ++i) {
+    folder.write(fmt::format("s-{}.tar", i), make_shard(100 * i, 2));
+  }
+  const PrepareReport report = prepare_folder(folder.path(), options);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK_THAT(report.warnings[0],
+             Catch::Contains("split part 'val' gets no shard: 5 shards in the ratio 8,1,1"));
+  CHECK(energon::open_split(folder.path(), {.split_part = "train"}).shards.size() == 4);
+  // What is not asked for may be empty.
+  const PrepareReport all = prepare_folder(
+      folder.path(),
+      {.split_ratios = {{"train", 1}, {"val", 0}}, .existing = Existing::kOverwrite});
+  CHECK(all.warnings.empty());
 }
 
 TEST_CASE("all bad shards are named with byte and reason, and nothing remains",
@@ -276,6 +305,7 @@ TEST_CASE("a prepare that was killed is not taken for a finished one",
   }
   unsigned seed = 3;
   for (int round = 0; round < 15; ++round) {
+    CAPTURE(round);
     const pid_t pid = ::fork();
     REQUIRE(pid >= 0);
     if (pid == 0) {

@@ -117,6 +117,7 @@ TEST_CASE("an update gives what a prepare of all gives, and does not scan what i
   auto expected = updated_contents_of(full.path());
   for (const char* name : {".nv-meta/index.uuid", ".nv-meta/shard_record.bin",
                            ".nv-meta/shard_summary.bin", ".nv-meta/index.sqlite"}) {
+    CAPTURE(name);
     CHECK(updated.erase(name) == 1);
     expected.erase(name);
   }
@@ -127,6 +128,7 @@ TEST_CASE("an update gives what a prepare of all gives, and does not scan what i
 TEST_CASE("updates follow one another, also without new shards", "[io][formats][prepare][update]") {
   const TempDir folder;
   for (int i = 0; i < 4; ++i) {
+    CAPTURE(i);
     write_shards(folder, i, 1);
     CHECK(prepare_folder(folder.path(), {.existing = Existing::kUpdate}).kept_shards == i);
   }
@@ -247,6 +249,7 @@ TEST_CASE("a damaged index.sqlite is an error of an update or leaves a whole one
   std::mt19937 random(3);
   int refused = 0;
   for (int round = 0; round < 150; ++round) {
+    CAPTURE(round);
     std::string bytes = good;
     for (std::uint32_t change = 0; change <= random() % 3; ++change) {
       // Mostly where pages have their headers and pointers.

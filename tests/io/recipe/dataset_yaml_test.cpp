@@ -104,6 +104,19 @@ TEST_CASE("a file that is named must be there", "[io][formats][dataset_yaml]") {
                     Catch::Contains("does not exist") && Catch::Contains("crude.yaml"));
 }
 
+TEST_CASE("a dataset.yaml that is a link to nothing, or to itself, is not taken for absent",
+          "[io][formats][dataset_yaml]") {
+  const TempDir folder;
+  std::filesystem::create_directory(folder.file(".nv-meta"));
+  const auto [target, reason] = GENERATE(
+      table<std::string, std::string>({{"dataset.yaml", "Too many levels of symbolic links"},
+                                       {"no_such_file.yaml", "No such file or directory"}}));
+  CAPTURE(target);
+  std::filesystem::create_symlink(target, folder.file(".nv-meta/dataset.yaml"));
+  CHECK_THROWS_WITH(read_dataset_yaml(folder.path(), std::nullopt),
+                    Catch::Contains(reason) && Catch::Contains("dataset.yaml"));
+}
+
 TEST_CASE("dataset.yaml of a prepare that was stopped is read when that is finished",
           "[io][formats][dataset_yaml]") {
   const TempDir folder;

@@ -60,6 +60,7 @@ TEST_CASE("an expression is alternatives of a part and steps", "[io][field_map]"
 TEST_CASE("an expression has one text form", "[io][field_map]") {
   for (const char* const text : {"txt", "jpg,png,webp", "json[captions][0]", "json[0][value],txt",
                                  "a[b][c][d],e[f]", "json[a=b:{c}]"}) {
+    CAPTURE(text);
     CHECK(to_text(parse_field_expression(text)) == text);
   }
 }
@@ -84,6 +85,7 @@ TEST_CASE("a wrong expression is named with the character that is wrong", "[io][
   // Every text is read or refused.
   const std::string characters = "a,[]0 -";
   for (std::size_t number = 0; number < 7 * 7 * 7 * 7 * 7; ++number) {
+    CAPTURE(number);
     std::string text;
     for (std::size_t rest = number; rest > 0; rest /= 7) {
       text += characters[rest % 7];

@@ -67,6 +67,7 @@ TEST_CASE("rows are read as they were written", "[io][formats][join]") {
   CHECK(index.row(0) == kRows[0]);
   CHECK(index.row(1) == kRows[1]);
   for (const std::int64_t i : {-1, 2}) {
+    CAPTURE(i);
     CHECK(error_of([&] { index.row(i); }).first == ErrorCode::kInvalidArgument);
   }
 }
@@ -180,6 +181,7 @@ TEST_CASE("rows that are not in the order of the first dataset are refused",
   check({0, 512, 1024, 0, 512, 512}, {1, 0, 512, 0, 512, 512});
   for (const std::int64_t offset :
        {0, 512}) {  // the row before it in the dataset, and the same one
+    CAPTURE(offset);
     const auto [code, message] = error_of([&] {
       check({0, 512, 1024, 0, 512, 512}, {0, offset, 512, 0, 1024, 512});
     });

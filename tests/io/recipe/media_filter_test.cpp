@@ -49,6 +49,7 @@ TEST_CASE("a metadataset filters by media metadata", "[io][formats][media][recip
         MediaCondition{.part = "seg.png",
                        .bounds = {{.property = MediaProperty::kHeight, .max = 0}}});
   for (const std::string property : {"fps", "frames", "channels", "sample_rate"}) {
+    CAPTURE(property);
     CHECK(to_string(parsed_filter(fmt::format("{{min_{}: 1}}", property)).bounds.at(0).property) ==
           property);
   }
@@ -93,6 +94,7 @@ TEST_CASE("a media filter belongs to a prepared dataset", "[io][formats][media][
   folder.write("x.jsonl", "{}\n");
   folder.write("lines.yaml", document("x.jsonl", "{min_width: 3}"));
   for (const char* const file : {"m.yaml", "outer.yaml", "lines.yaml"}) {
+    CAPTURE(file);
     const auto [code, message] = error_of([&] { load_recipe(folder.file(file), "train"); });
     CHECK(code == ErrorCode::kInvalidArgument);
     CHECK(contains(message, "only prepared datasets have a media_filter"));

@@ -246,6 +246,7 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
   CHECK(contains(entry_error("weight: '1'"), "weight must be a number, got '1'"));
   CHECK(contains(entry_error("weight: [1]"), "weight must be a number, line 3"));
   for (const std::string word : {".nan", "nan", "inf", "-.inf"}) {
+    CAPTURE(word);
     CHECK(contains(entry_error("weight: " + word),
                    "weight must be a finite number, got '" + word + "'"));
   }
@@ -297,6 +298,7 @@ TEST_CASE("wrong joins are named with their place", "[io][formats][metadataset]"
 TEST_CASE("URLs are not supported", "[io][formats][metadataset]") {
   for (const char* entry :
        {"path: msc://p/a", "path: a, aux: {x: s3://b}", "path: a, aux: {x: filesystem+msc://b}"}) {
+    CAPTURE(entry);
     const auto [code, message] =
         error_of([&] { parse_v2(std::string("splits: {t: {") + entry + "}}"); });
     CHECK(code == ErrorCode::kUnsupported);

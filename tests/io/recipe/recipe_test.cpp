@@ -120,6 +120,7 @@ TEST_CASE("weights are normalised by level and multiplied down", "[io][formats][
   REQUIRE(recipe.leaves.size() == 4);
   const std::vector<double> expected = {.4, .4, .1, .1};
   for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
     CHECK(recipe.leaves[i].weight == Approx(expected[i]).epsilon(1e-15));
     CHECK(recipe.leaves[i].repetitions == 1);
   }

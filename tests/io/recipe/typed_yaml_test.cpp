@@ -64,6 +64,7 @@ TEST_CASE("a dataset.yaml without a type has crude samples", "[io][typed_yaml]")
        {"subflavors: {a: 1}\n", "__class__: CrudeWebdataset\n",
         "__module__: megatron.energon\n__class__: CrudeWebdataset\npart_filter: [jpg]\n",
         "sample_type: {__module__: megatron.energon, __class__: CrudeSample}\n"}) {
+    CAPTURE(text);
     CHECK(typed_samples_of(yaml_of(text)) == TypedSamples());
   }
 }

@@ -208,6 +208,7 @@ TEST_CASE("an error of the store is thrown by each get()", "[io][formats][cache]
     const auto lazy = cache.get_lazy("s", store.factory(), "a");
     cache.wait_until_settled();
     for (int i = 0; i < 2; ++i) {
+      CAPTURE(i);
       try {
         lazy->get();
         FAIL_CHECK("nothing was thrown");
@@ -344,7 +345,9 @@ TEST_CASE("the end of the cache ends all that waits", "[io][formats][cache]") {
   CHECK(code == ErrorCode::kCancelled);
   store.let_go("c");
   destroyer.join();
+  int number = 0;
   for (const auto& file : {a, b, c, d}) {
+    INFO("file " << number++);
     CHECK(error_of([&] { file->get(); }).first == ErrorCode::kCancelled);
   }
   CHECK(store.reads() == Names{"a", "b", "c"});

@@ -195,6 +195,7 @@ TEST_CASE("many shards do not stay open", "[io][formats][store]") {
   prepare_folder(folder.file("d"));
   WebdatasetFileStore store(folder.file("d"));
   for (int i = 0; i < 140; ++i) {
+    CAPTURE(i);
     CHECK(store.get(fmt::format("{:06d}.txt", i)).bytes.text() == fmt::format("{:06d}", i));
   }
   std::size_t open = 0;
@@ -224,6 +225,7 @@ TEST_CASE("files of a folder are found by their path", "[io][formats][store]") {
   for (const std::string& name :
        {std::string("../secret"), folder.file("secret"), std::string("sub/../../secret"),
         std::string(""), std::string("..")}) {
+    CAPTURE(name);
     CHECK(contains(error_text(store, name, ErrorCode::kInvalidArgument),
                    "the name leads out of the folder"));
   }
@@ -249,6 +251,7 @@ TEST_CASE("lines of a JSONL file are found by their number", "[io][formats][stor
   CHECK(item.range == ByteRange{19, 8});
   CHECK(contains(error_text(store, "3.json", ErrorCode::kNotFound), "has 3 samples"));
   for (const char* name : {"-1", "x", ".json", "1.txt", "1.5"}) {
+    CAPTURE(name);
     CHECK(contains(error_text(store, name, ErrorCode::kInvalidArgument), "by its number"));
   }
 }

@@ -46,6 +46,7 @@ TEST_CASE("a store gives the media metadata of a part", "[io][formats][store][me
   CHECK(store.get_media_metadata("000001.bin") == image);
   CHECK_FALSE(store.get_media_metadata("000002.bin"));
   for (const std::string name : {"000009.bin", "000001", ""}) {
+    CAPTURE(name);
     const auto [code, message] = error_of([&] { store.get_media_metadata(name); });
     CHECK(code == ErrorCode::kNotFound);
     CHECK(contains(message, "the dataset has no such part"));

@@ -124,6 +124,7 @@ TEST_CASE("G1: a flipped gzip checksum or length is refused", "[io][tar][expand]
   const std::string good = gzip(some_text(1000));
   Expansion expansion;
   for (std::size_t from_end = 1; from_end <= 8; ++from_end) {
+    CAPTURE(from_end);
     std::string bad = good;
     bad[bad.size() - from_end] ^= 1;
     CHECK(expansion.gz_error(bad).code() == ErrorCode::kCorruptData);
@@ -136,9 +137,11 @@ TEST_CASE("G2: a compressed stream that is cut anywhere is refused", "[io][tar][
   const std::string zst = zstd(text);
   Expansion expansion;
   for (std::size_t size = 0; size < gz.size(); ++size) {
+    CAPTURE(size);
     CHECK(expansion.gz_error(gz.substr(0, size)).code() == ErrorCode::kCorruptData);
   }
   for (std::size_t size = 0; size < zst.size(); ++size) {
+    CAPTURE(size);
     CHECK(expansion.zst_error(zst.substr(0, size)).code() == ErrorCode::kCorruptData);
   }
   CHECK(expansion.zst_error(zst + kSkippableFrame.substr(0, 9)).code() == ErrorCode::kCorruptData);
@@ -149,6 +152,7 @@ TEST_CASE("a bit that flips in a compressed stream never changes what is expande
   const std::string text = some_text(60);
   Expansion expansion;
   for (const bool is_gzip : {true, false}) {
+    CAPTURE(is_gzip);
     const std::string good = is_gzip ? gzip(text) : zstd(text);
     std::size_t wrong = 0;
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
@@ -168,9 +172,11 @@ TEST_CASE("zeros that fill up a gzip stream are ignored", "[io][tar][expand]") {
   Expansion expansion;
   const std::string content = some_text(1000);
   for (const std::size_t zeros : {1, 512, 1'000'000}) {
+    CAPTURE(zeros);
     CHECK(expansion.run("x.tar.gz", gzip(content) + std::string(zeros, '\0')) == content);
   }
   for (const std::string& behind : {std::string("g"), gzip("y")}) {
+    CAPTURE(behind);
     CHECK_THAT(expansion.gz_error(gzip("x") + std::string(300'000, '\0') + behind).what(),
                Contains("data behind the zeros that fill up the gzip stream"));
   }
@@ -246,6 +252,7 @@ TEST_CASE("a real compressed shard is expanded and scanned", "[io][tar][expand]"
   const ShardScan result = scan_shard(expanded);
   CHECK(result.samples.size() == 90);
   for (const ScannedSample& sample : result.samples) {
+    CAPTURE(sample.key);
     REQUIRE(sample.parts.size() == 2);
   }
   CHECK(all_members(TarFileWalker(expanded)) ==

@@ -66,6 +66,7 @@ TEST_CASE("every sample's range can be walked alone", "[io][tar][scan]") {
                               .end()
                               .text();
   for (const ScannedSample& sample : scan(tar).samples) {
+    CAPTURE(sample.key);
     TarWalker walker(as_bytes(std::string_view(tar).substr(sample.offset, sample.size)),
                      sample.offset);
     const TarMember member = walker.next().value();
@@ -244,6 +245,7 @@ TEST_CASE("real shards are scanned", "[io][tar][scan]") {
   const ShardScan result = scan_shard(FileSource(*folder + "/" + name), kStrictScan);
   CHECK(result.samples.size() == count);
   for (const ScannedSample& sample : result.samples) {
+    CAPTURE(sample.key);
     REQUIRE(sample.parts.size() == 1);
     REQUIRE(sample.parts[0].name == part);
   }

@@ -48,6 +48,7 @@ TEST_CASE("a shard that is cut anywhere is refused, or warned of at a member's e
   std::size_t warned = 0;
   std::size_t wrong = 0;
   for (std::size_t size = tar.size() - 1;; --size) {
+    CAPTURE(size);
     REQUIRE(::truncate(path.c_str(), static_cast<off_t>(size)) == 0);
     try {
       const ShardScan cut = scan_shard(FileSource(path));
@@ -102,6 +103,7 @@ TEST_CASE("a bit that flips in a header never changes a scan", "[io][tar][damage
   const std::size_t header = 2048;  // behind a pax header
   std::size_t wrong = 0;
   for (std::size_t bit = 0; bit < std::size_t{512} * 8; ++bit) {
+    CAPTURE(bit);
     const auto offset = static_cast<off_t>(header + bit / 8);
     const char flipped = static_cast<char>(tar[header + bit / 8] ^ (1 << bit % 8));
     REQUIRE(::pwrite(fd.get(), &flipped, 1, offset) == 1);

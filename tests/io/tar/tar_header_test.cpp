@@ -130,6 +130,7 @@ TEST_CASE("a plain header says what it says to the strict parser", "[io][tar]") 
            {.name = std::string(100, 'n'), .size = 077777777777, .prefix = std::string(155, 'p')},
            {.name = "a.txt", .size = 5, .magic = kGnuMagic},
            {.name = "d/", .type = '5'}}) {
+    CAPTURE(spec.name, spec.type);
     const std::string block = tar_header(spec);
     const auto plain = parse_plain_header(as_block(block));
     const TarHeader strict = parse_tar_header(as_block(block), 0);

@@ -41,6 +41,7 @@ TEST_CASE("single frames are half a frame off the ends", "[media][av]") {
   CHECK(frames.times_seconds == std::vector<double>{0, 0.24, 0.52, 0.76});
   const auto clips = clips_uniform(decoder, 0, 4, {}, memory).video;
   for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
     CHECK(frame_hashes(clips.at(i)) == std::vector<std::uint64_t>{frame_hashes(frames)[i]});
   }
   CHECK(frames_uniform(decoder, 100, energon::FrameSize{8, 6}, memory).frames.shape ==

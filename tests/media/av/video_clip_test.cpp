@@ -131,6 +131,7 @@ TEST_CASE("ranges behind the end are empty, and ranges that are none are refused
   const double infinity = std::numeric_limits<double>::infinity();
   for (const ClipRange range :
        {ClipRange{2, 1}, {-1, 1}, {nan, 1}, {0, nan}, {infinity, infinity}}) {
+    CAPTURE(range.begin, range.end);
     CHECK_THROWS_WITH(video_clip(decoder, range, VideoUnit::kFrames),
                       Catch::Contains("is no range"));
     CHECK_THROWS_WITH(video_clip(decoder, range, VideoUnit::kSeconds),
@@ -173,6 +174,7 @@ TEST_CASE("a clip is written into memory of the caller", "[media][av]") {
                                                   std::span(memory).subspan(1));
   CHECK(clip.times_seconds.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
     const auto frame = std::span(memory).subspan(1 + i * 3 * 24 * 32, 3 * 24 * 32);
     CHECK(energon::xxh3_64(frame) == expected("h264_mp3.mkv").frame_hashes[5 + i].second);
   }
@@ -225,6 +227,7 @@ TEST_CASE("decoders of several threads do not disturb one another", "[media][av]
     thread.join();
   }
   for (const auto& result : hashes) {
+    CAPTURE(&result - hashes.data());
     CHECK(result == expected_hashes(expected("h264_aac.mp4"), 0, 19));
   }
 }

@@ -162,6 +162,7 @@ TEST_CASE("CBOR deeper than the limit is refused", "[media][data]") {
   CHECK_THAT(refusal(decode, hex("9fa1617881f6ff"), ErrorCode::kResourceExhausted),
              Catch::Contains("byte 4"));
   for (const char code : {'\x81', '\x9F', '\x5F', '\x7F'}) {
+    CAPTURE(code);
     CHECK(outcome_of(kDecodeCbor, std::string(10'000'000, code)) != "value");
   }
 }

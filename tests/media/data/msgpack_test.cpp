@@ -56,6 +56,7 @@ TEST_CASE("MessagePack parts of a real WebDataset are read", "[media][data]") {
   const auto parts = energon::testing::tar_contents(*path, ".mp");
   REQUIRE(parts.size() == 100);
   for (std::int64_t i = 0; i < 100; ++i) {  // msgpack 1.2.4 gives {'x': i, 'y': i * i}
+    CAPTURE(i);
     CHECK(is_same(msgpack(parts[static_cast<std::size_t>(i)]), Mapping{{"x", i}, {"y", i * i}}));
   }
 }
@@ -81,6 +82,14 @@ TEST_CASE("MessagePack that no Value holds is refused with its place", "[media][
   CHECK_THAT(refusal(kDecodeMsgpack, "\x81\x05\xc0", ErrorCode::kUnsupported),
              Catch::Contains("byte 1") && Catch::Contains("names as texts"));
   CHECK(outcome_of(kDecodeMsgpack, "\x81\xc4\x01x\xc0") == "unsupported");
+  CHECK_THAT(refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
+             Catch::Contains("-1 (timestamp)"));
+  for (const std::string_view text : {"\xc7\x01\x05x", "\xd4\x05x", "\xd8\x05x"}) {
+    CAPTURE(text);
+    CHECK_THAT(refusal(kDecodeMsgpack, text, ErrorCode::kUnsupported), Catch::Contains("type 5"));
+  }
+  CHECK_THAT(refusal(kDecodeMsgpack, std::string_view("\xc8\x00\x01\x05x", 5), ErrorCode::kUnsupported),
+             Catch::Contains("type 5"));
   CHECK_THAT(
       refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
       Catch::Contains("-1 (timestamp)"));
@@ -112,6 +121,7 @@ TEST_CASE("MessagePack takes no memory for lengths that are only claimed", "[med
   for (const std::string_view text :
        {"\xdd\xff\xff\xff\xff", "\xdf\xff\xff\xff\xff", "\xc6\xff\xff\xff\xff",
         "\xdb\xff\xff\xff\xff", "\xc9\xff\xff\xff\xff"}) {
+    CAPTURE(text);
     CHECK(outcome_of(kDecodeMsgpack, text) == "corrupt_data");
   }
   const DecodeLimits limits{.max_bytes = 1000};

@@ -39,6 +39,7 @@ std::string floats() { return stored_part(energon::testing::vectors::kFloat32); 
 
 TEST_CASE("savez and savez_compressed give their arrays by name", "[media][data]") {
   for (const std::string file : {"stored.npz", "deflated.npz"}) {
+    CAPTURE(file);
     const Mapping arrays = npz(data_file(file));
     REQUIRE(arrays.size() == 3);
     CHECK(arrays[0].first == "weight");

@@ -184,6 +184,7 @@ TEST_CASE("probe tells the shape and decode_into wants its bytes", "[media][data
   CHECK(decoder.probe(energon::as_bytes(encoded)) == TensorSpec{DType::kInt32, {3}});
   std::vector<std::byte> memory(13);
   for (const std::size_t size : {0, 6, 11, 13}) {
+    CAPTURE(size);
     CHECK_THROWS_AS(decoder.decode_into(energon::as_bytes(encoded), std::span(memory).first(size)),
                     energon::Error);
   }
@@ -201,6 +202,7 @@ TEST_CASE("an array above the limit is refused by probe", "[media][data]") {
 
 TEST_CASE("a damaged npy is refused or has other numbers", "[media][data]") {
   for (const std::string_view vector : {vectors::kFloat32, vectors::kUInt32BigFortran}) {
+    CAPTURE(vector);
     const std::string encoded = stored_part(vector);
     CHECK(outcomes_of_cuts(kDecodeNumpyArray, encoded) == std::set<std::string>{"corrupt_data"});
     const auto flips = outcomes_of_flips(kDecodeNumpyArray, encoded);

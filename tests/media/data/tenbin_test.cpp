@@ -75,9 +75,11 @@ TEST_CASE("tenbin parts of a real WebDataset are read", "[media][data]") {
   CHECK(parts.size() == 100);
   energon::Xxh3Stream hash;
   for (const std::string& part : parts) {
+    CAPTURE(part);
     const List arrays = tenbin(part);
     REQUIRE(arrays.size() == 2);
     for (const auto& value : arrays) {
+      CAPTURE(kind_of(value));
       CHECK(kind_of(value) == "float64 (28, 28)");
       hash.update(std::get<Tensor>(value.base()).data.view);
     }
@@ -106,6 +108,7 @@ TEST_CASE("damaged tenbin is refused with the place", "[media][data]") {
         array("u1", INT64_MAX, word(3), "abc"), array("u2", 2, word(1LL << 62) + word(4), ""),
         array("u1", 2, word(1LL << 32) + word(1LL << 32), ""), "~TenBin~" + word(-1),
         "~TenBin~" + word(INT64_MAX), good + chunk("short"), good + good.substr(0, 80)}) {
+    CAPTURE(text);
     CHECK(outcome_of(kDecodeTenbin, text) == "corrupt_data");
   }
 }
@@ -116,6 +119,7 @@ TEST_CASE("tenbin that is cut or changed is refused or another", "[media][data]"
   CHECK(flips.at("corrupt_data") > 200);
   CHECK(flips.count("internal") + flips.count("invalid_argument") == 0);
   for (std::size_t size = 1; size < file.size(); ++size) {
+    CAPTURE(size);
     const std::string result = outcome_of(kDecodeTenbin, std::string_view(file).substr(0, size));
     // At 160, 320 and 480 an array ends; the last has no data but its chunk's head.
     CHECK((result == "corrupt_data" || size % 160 == 0));

@@ -27,6 +27,7 @@ TEST_CASE("a text is its bytes, byte order mark and zeros included", "[media][da
         // The first and last characters of 2, 3 and 4 bytes, and those beside the surrogates.
         std::string_view("\xC2\x80\xDF\xBF\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF"),
         std::string_view("\xF0\x90\x80\x80\xF4\x8F\xBF\xBF")}) {
+    CAPTURE(text);
     CHECK(text_of(text) == text);
   }
 }

@@ -96,6 +96,7 @@ TEST_CASE("plain values of torch.save become values of their kind", "[media][dat
       {"list", List()},
       {"", List()}};
   for (const std::string file : {"values.pt", "values_protocol4.pt"}) {
+    CAPTURE(file);
     Mapping values = std::get<Mapping>(torch_file(data_file(file)).base());
     std::erase_if(values, [](const auto& value) {
       return std::holds_alternative<Tensor>(value.second.base());
@@ -122,6 +123,7 @@ TEST_CASE("all dtypes of tensors are read from torch.save", "[media][data]") {
   const std::vector<std::string> kinds = {"uint8",   "int8",     "int16",   "int32",   "int64",
                                           "float16", "bfloat16", "float32", "float64", "bool"};
   for (std::size_t i = 0; i < kinds.size(); ++i) {
+    CAPTURE(i);
     CHECK(kind_of(tensors[i]) == kinds[i] + " (3)");
   }
   CHECK(numbers_of<std::int16_t>(tensors[2]) == std::vector<std::int16_t>{1, 0, 3});

@@ -103,6 +103,7 @@ TEST_CASE("a pickle that would run code is refused with module and name", "[medi
         "torch.nn\nLinear\n", "\n\n", "torch\n_utils._rebuild_tensor_v2\n",
         "os\n_rebuild_tensor_v2\n", "os\n_rebuild_parameter\n", "os\nOrderedDict\n", "os\nSize\n",
         "os\nFloatStorage\n", "_codecs\nencode\n"}) {
+    CAPTURE(module_and_name);
     CHECK_THAT(refusal(kDecodeTorchPickle, program("c" + module_and_name), ErrorCode::kUnsupported),
                Catch::Contains("which is not read"));
   }
@@ -133,6 +134,7 @@ TEST_CASE("a tensor must lie inside of its storage", "[media][data]") {
         tensor(5, {2}, {-1}), tensor(0, {2, 3}, {4, 1}), tensor(0, {3}, {INT64_MAX}),
         tensor(1, {2}, {INT64_MAX}), tensor(0, {INT64_MAX, 3}, {0, 0}), tensor(0, {2}, {1, 1}),
         tensor(INT64_MAX, {2}, {1})}) {
+    CAPTURE(body);
     CHECK(outcome(body) == "corrupt_data");
   }
   // 2^60 elements of one that is there.
@@ -144,6 +146,7 @@ TEST_CASE("a storage must be a member of its size", "[media][data]") {
                      ErrorCode::kCorruptData),
              Catch::Contains("data/7"));
   for (const std::int64_t elements : {5LL, 7LL, -1LL, INT64_MAX / 4 + 1LL}) {
+    CAPTURE(elements);
     CHECK(outcome(tensor(0, {1}, {1}, storage("FloatStorage", "0", elements))) == "corrupt_data");
   }
   CHECK(outcome(tensor(0, {1}, {1}, storage("DoubleStorage", "0", 3))) == "value");
@@ -220,6 +223,7 @@ TEST_CASE("keys of dicts are texts or integers, and all different", "[media][dat
       refusal(kDecodeTorchPickle, program("}(K\x07N" + text("7") + "Nu"), ErrorCode::kUnsupported),
       Catch::Contains("'7'"));
   for (const std::string key : {"N", "\x88", ")", "G12345678"}) {
+    CAPTURE(key);
     CHECK(outcome("}" + key + "Ns") == "unsupported");
   }
 }

@@ -22,6 +22,7 @@ TEST_CASE("the text behind the last dot of a part says what it holds", "[media][
   CHECK_FALSE(content_kind_of_name("jpg.bin").has_value());
   CHECK_FALSE(content_kind_of_name("").has_value());
   for (const std::string_view pickle : {"pkl", "pickle", "pyd"}) {
+    CAPTURE(pickle);
     CHECK_FALSE(content_kind_of_name(pickle).has_value());
   }
 }
@@ -37,6 +38,7 @@ TEST_CASE("signatures say what a part holds", "[media][content_kind]") {
   CHECK(content_kind_of_bytes(as_bytes("MM\0+\0"sv)) == ContentKind::kImage);
   CHECK_FALSE(content_kind_of_bytes(as_bytes("RIFF....")).has_value());
   for (const char* text : {"the big WAVE", "he owns WEBPages", "camera: AVI file"}) {
+    CAPTURE(text);
     CHECK_FALSE(content_kind_of_bytes(as_bytes(text)).has_value());
   }
   CHECK_FALSE(content_kind_of_bytes(as_bytes("text")).has_value());

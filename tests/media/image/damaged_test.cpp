@@ -48,6 +48,7 @@ std::string with_byte(std::string text, std::size_t at, std::uint8_t value) {
 
 TEST_CASE("an image that ends too early is an error", "[media][image]") {
   for (const auto& image : energon::testing::kImageVectors) {
+    CAPTURE(image.name);
     const std::string encoded = image_file(image.name);
     const std::size_t needed = needed_bytes(image.name, encoded);
     for (std::size_t size = 0; size < encoded.size(); ++size) {
@@ -63,6 +64,7 @@ TEST_CASE("an image that ends too early is an error", "[media][image]") {
 
 TEST_CASE("no changed byte does harm", "[media][image]") {
   for (const auto& image : energon::testing::kImageVectors) {
+    CAPTURE(image.name);
     const std::string encoded = image_file(image.name);
     for (std::size_t at = 0; at < encoded.size(); ++at) {
       const auto byte = static_cast<std::uint8_t>(encoded[at]);

@@ -107,6 +107,7 @@ TEST_CASE("float32 is the correctly rounded quotient", "[media][image]") {
       as_floats(decoded(encoded, last(ImageChannels::kRgb, DType::kFloat32)));
   REQUIRE(floats.size() == bytes.size());
   for (std::size_t i = 0; i < floats.size(); ++i) {
+    CAPTURE(i);
     REQUIRE(floats[i] == static_cast<float>(static_cast<unsigned char>(bytes[i])) / 255.0F);
   }
 }
@@ -147,6 +148,7 @@ TEST_CASE("alpha is opaque where there is none, and kept where it is", "[media][
 TEST_CASE("decoding writes all of the memory that it is given", "[media][image]") {
   const std::string encoded = image_file("part.gif");
   for (const PixelLayout layout : {PixelLayout::kChannelsLast, PixelLayout::kChannelsFirst}) {
+    CAPTURE(layout);
     const energon::ImageDecoder decoder({.layout = layout, .dtype = DType::kUInt8});
     std::vector<std::byte> zeros(3 * 19 * 13, std::byte{0});
     std::vector<std::byte> ones(zeros.size(), std::byte{0xFF});

@@ -115,12 +115,15 @@ TEST_CASE("the vector loops divide and split exactly, whatever the length", "[me
   std::vector<float> floats(words.size());
   energon::scale_row(words.data(), 65536, floats.data());
   for (std::size_t i = 0; i < floats.size(); ++i) {
+    CAPTURE(i);
     REQUIRE(floats[i] == static_cast<float>(i) / 65535.0F);
   }
   for (std::int64_t length = 0; length < 80; ++length) {
+    CAPTURE(length);
     std::vector<float> some(100, -1.0F);
     energon::scale_row(bytes.data() + 100, length, some.data());
     for (std::int64_t i = 0; i < 100; ++i) {
+      CAPTURE(i);
       const auto at = static_cast<std::size_t>(i);
       REQUIRE(some[at] == (i < length ? static_cast<float>(100 + i) / 255.0F : -1.0F));
     }
@@ -132,7 +135,9 @@ TEST_CASE("rows of every width are split into planes, and nothing behind them is
   std::vector<std::uint8_t> bytes(256);
   std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
   for (int channels = 2; channels <= 4; ++channels) {
+    CAPTURE(channels);
     for (std::int64_t width = 0; width <= 256 / channels; ++width) {
+      CAPTURE(width);
       std::vector<int> expected(4 * 130, 99);
       for (std::int64_t i = 0; i < width * channels; ++i) {
         expected[static_cast<std::size_t>(i % channels * 130 + i / channels)] = static_cast<int>(i);
@@ -153,6 +158,7 @@ TEST_CASE("wide rows are split over several pieces", "[media][image]") {
   std::vector<float> planes(3 * kWidth + 1, -1.0F);
   energon::split_row(row.data(), kWidth, 3, planes.data(), kWidth);
   for (std::size_t i = 0; i < row.size(); ++i) {
+    CAPTURE(i);
     REQUIRE(planes[i % 3 * kWidth + i / 3] == static_cast<float>(row[i]) / 65535.0F);
   }
   CHECK(planes.back() == -1.0F);

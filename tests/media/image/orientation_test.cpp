@@ -173,8 +173,10 @@ TEST_CASE("a crop of a TIFF is that of the turned image", "[media][image]") {
 TEST_CASE("16-bit rows are turned like others", "[media][image]") {
   const std::vector<std::uint16_t> rows = {0, 65535, 32768, 1, 2, 3};
   for (const DType dtype : {DType::kUInt8, DType::kFloat32}) {
+    CAPTURE(dtype);
     std::string upright(6 * energon::size_of(dtype), '?');
     for (int orientation = 1; orientation <= 8; ++orientation) {
+      CAPTURE(orientation);
       std::string result(upright.size(), '?');
       energon::RowWriter writer({.width = 3, .height = 2, .channels = 1, .bits = 16},
                                 {.data = reinterpret_cast<std::byte*>(result.data()),
@@ -203,6 +205,7 @@ TEST_CASE("an orientation that is absent or damaged is 1", "[media][image]") {
   CHECK(orientation_of("") == 1);
   CHECK(orientation_of(std::string("II*\0\xFF\xFF\xFF\xFF", 8)) == 1);
   for (std::size_t size = 0; size < 20; ++size) {
+    CAPTURE(size);
     CHECK(orientation_of(exif(six).substr(0, size)) == 1);
   }
 }

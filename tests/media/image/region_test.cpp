@@ -73,7 +73,9 @@ void check_crops(const std::string& encoded, const std::string& name, std::int64
   for (const int eighths : {1, 2, 4, 8}) {
     const DecodedRegion whole = region_of(encoded, scaled_request({0, 0, width, 37}, eighths));
     const double scale = whole.box.width / static_cast<double>(width);
+    int number = 0;
     for (const PixelBox& crop : crops_of(width, 37)) {
+      INFO("crop " << number++);
       // The scale is free where the crop has few pixels: asked for is what gives `eighths`.
       const RegionRequest request{
           .crop = crop,
@@ -209,9 +211,11 @@ TEST_CASE("other formats are decoded whole, with the crop as it was asked for", 
 
 TEST_CASE("crops that are not inside the image are refused", "[media][image]") {
   const std::int64_t most = INT64_MAX;
+  int number = 0;
   for (const PixelBox& crop :
        {PixelBox{0, 0, 0, 5}, PixelBox{0, 0, 46, 5}, PixelBox{-1, 0, 5, 5}, PixelBox{0, 37, 5, 1},
         PixelBox{1, 0, most, 5}, PixelBox{most, most, most, most}, PixelBox{0, 0, 5, -3}}) {
+    INFO("crop " << number++);
     const std::string message =
         energon::testing::error_of([&] { region_of(image_file("420.jpg"), {.crop = crop}); },
                                    energon::ErrorCode::kInvalidArgument);

@@ -207,9 +207,11 @@ TEST_CASE("parts that do not lie where the index says are errors", "[media][meta
 
 TEST_CASE("filters that contradict themselves are refused", "[media][metadata]") {
   const MediaFolder folder({{"a.tar", mixed_files()}});
+  int number = 0;
   for (const MediaFilter& filter :
        {glob_filter(""), glob_filter("*.jpg,"), MediaFilter{.strategy = MediaStrategy::kGlob},
         MediaFilter{.patterns = {"*.jpg"}}}) {
+    INFO("filter " << number++);
     CHECK(error_of([&] { folder.add(filter); }).first == ErrorCode::kInvalidArgument);
   }
   CHECK(error_of([&] { energon::add_media_metadata(folder.path() + "/none", {}); }).first ==

@@ -70,6 +70,7 @@ TEST_CASE("tokens become the text again", "[media][sentencepiece]") {
   CHECK(bpe->text({}).empty());
   CHECK(tokenizer("unigram.model")->text(Ids{11, 6, 18, 84, 88, 28, 6, 7, 94, 31}) == kText);
   for (const std::int32_t wrong : {-1, 380}) {
+    CAPTURE(wrong);
     CHECK_THAT(error_of(
                    [&] {
                      bpe->text(Ids{5, wrong});
@@ -101,6 +102,7 @@ TEST_CASE("sampling draws among the best with the given generator only", "[media
   const auto best = expected().at("unigram").at("best").at("ids").get<std::vector<Ids>>();
   std::map<Ids, int> drawn;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
     CallRng rng(seed);
     CallRng again(seed);
     const Ids ids = sampling->drawn_tokens(kText, rng);
@@ -110,6 +112,7 @@ TEST_CASE("sampling draws among the best with the given generator only", "[media
   // The three best of spm_encode, the best the most often, and each by p^0.2.
   REQUIRE(drawn.size() == 3);
   for (const Ids& ids : best) {
+    CAPTURE(ids);
     CHECK(drawn[ids] > 50);
   }
   CHECK(drawn[best[0]] > drawn[best[2]]);
@@ -148,6 +151,7 @@ TEST_CASE("files that cannot be read are named", "[media][sentencepiece]") {
 
 TEST_CASE("a cut or changed model is an error or a model", "[media][sentencepiece]") {
   for (const std::string name : {"unigram.model", "bpe.model"}) {
+    CAPTURE(name);
     const std::string model = token_file(name);
     int errors = 0;
     const auto use = [&](const std::string& damaged) {

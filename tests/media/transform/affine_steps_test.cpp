@@ -156,6 +156,7 @@ TEST_CASE("a rotated image that shrinks is smoothed, not sampled") {
   steps.crop({50, 50, 100, 100});
   steps.resize(12, 12);
   for (const std::byte level : drawn(image, steps)) {
+    CAPTURE(level);
     CHECK(std::abs(static_cast<int>(level) - 128) < 12);
   }
 }
@@ -218,11 +219,13 @@ TEST_CASE("steps and places that cannot be are refused") {
   const ImageView image = energon::image_view(pixels, 10, 10, 1);
   Pixels room(100);
   AffineScratch scratch;
+  int number = 0;
   for (const FractionalBox& place : {FractionalBox{0, 0, 10.5, 10},
                                      {-1, 0, 10, 10},
                                      {0, 0, 0, 10},
                                      {NAN, 0, 10, 10},
                                      {0, 0, 10, INFINITY}}) {
+    INFO("place " << number++);
     CHECK_THAT(refusal([&] { energon::draw_affine(image, place, steps, {}, scratch, room); }),
                Catch::Contains("not inside of the image of 10 x 10"));
   }

@@ -35,6 +35,7 @@ TEST_CASE("a map without an inverse is refused") {
 
 TEST_CASE("quarter turns are exact, others turn counter-clockwise around their centre") {
   for (const double degrees : {-450.0, -90.0, 0.0, 90.0, 180.0, 270.0, 360.0, 1080.0}) {
+    CAPTURE(degrees);
     CHECK(energon::is_exact(energon::rotation(degrees, 4, 6)));
   }
   // The pixel at the top shows what was at the right.

@@ -75,6 +75,7 @@ TEST_CASE("a third of the circle exchanges the channels") {
 
 TEST_CASE("factors of all sizes clamp, with all instruction sets") {
   for (const double factor : {2.0, 100.0, 127.9, 128.0, 200.5, 256.0, 300.0, 1e9}) {
+    CAPTURE(factor);
     energon::testing::with_all_instructions([&] {
       const Pixels pixels = noise(67, 31, 3);
       Pixels gray = pixels;
@@ -84,6 +85,7 @@ TEST_CASE("factors of all sizes clamp, with all instruction sets") {
       Pixels bright = pixels;
       energon::adjust_brightness(bright, factor);
       for (std::size_t i = 0; i < pixels.size(); ++i) {
+        CAPTURE(i);
         const auto level = static_cast<double>(pixels[i]);
         const auto middle = static_cast<double>(gray[i]);
         const double more = std::clamp(middle + (level - middle) * factor, 0.0, 255.0);
@@ -109,10 +111,12 @@ TEST_CASE("gray images have brightness and contrast only") {
 
 TEST_CASE("gray levels are the same for images of every size") {
   for (std::int64_t count = 1; count < 70; ++count) {
+    CAPTURE(count);
     const Pixels pixels = noise(count, 1, 3);
     Pixels gray(static_cast<std::size_t>(count));
     energon::rgb_to_gray(pixels, gray);
     for (std::size_t i = 0; i < gray.size(); ++i) {
+      CAPTURE(i);
       const double level = 0.2989 * static_cast<double>(pixels[i * 3]) +
                            0.587 * static_cast<double>(pixels[i * 3 + 1]) +
                            0.114 * static_cast<double>(pixels[i * 3 + 2]);
@@ -144,6 +148,7 @@ TEST_CASE("jitter draws fourteen words: the order, and factors within their rang
   CallRng rng(7);
   std::array<int, 4> first = {};
   for (int i = 0; i < 2000; ++i) {
+    CAPTURE(i);
     const JitterDraw drawn =
         energon::draw_jitter(rng, {.brightness = 0.4, .contrast = 2, .saturation = 0, .hue = 0.1});
     ++first[static_cast<std::size_t>(drawn.order[0])];
@@ -153,6 +158,7 @@ TEST_CASE("jitter draws fourteen words: the order, and factors within their rang
     CHECK((drawn.hue >= -0.1 && drawn.hue < 0.1));
   }
   for (const int count : first) {
+    CAPTURE(count);
     CHECK((count > 420 && count < 580));
   }
   CallRng drawn(3);

@@ -97,6 +97,7 @@ TEST_CASE("a transform that is used again gives what a new one gives") {
   Pixels result(std::size_t{24} * 20 * 3);
   Pixels expected(result.size());
   for (int i = 0; i < 50; ++i) {
+    CAPTURE(i);
     used.run(image, rng, result);
     ImageTransform(training_steps(), kLevels).run(image, same, expected);
     REQUIRE(result == expected);
@@ -108,6 +109,7 @@ TEST_CASE("a plan needs only its box, and gives the result of the whole image") 
   const ImageView image = energon::image_view(pixels, 61, 47, 3);
   ImageTransform transform(training_steps());
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    CAPTURE(seed);
     CallRng rng(seed);
     const ImagePlan plan = transform.plan(61, 47, rng);
     Pixels result(std::size_t{24} * 20 * 3 * 4);
@@ -140,8 +142,10 @@ TEST_CASE("images that are smaller than a crop get a border") {
   const ImageView image = energon::image_view(pixels, 3, 3, 3);
   ImageTransformOptions options = kLevels;
   options.fill = {7, 7, 7};
+  int number = 0;
   for (const ImageStep& step :
        {ImageStep(energon::CenterCrop{7, 9}), ImageStep(energon::RandomCrop{7, 9})}) {
+    INFO("step " << number++);
     const Pixels result = transformed(ImageTransform({step}, options), image);
     CHECK(std::count(result.begin(), result.end(), std::byte{50}) == 27);
     CHECK(std::count(result.begin(), result.end(), std::byte{7}) == 7 * 9 * 3 - 27);

@@ -70,16 +70,21 @@ TEST_CASE("without mean and stddev, levels become 0 to 1 exactly") {
 
 TEST_CASE("all layouts have the same numbers, with all instruction sets, sizes and channels") {
   for (const int channels : {1, 2, 3, 4}) {
+    CAPTURE(channels);
     for (const std::int64_t width : {1, 3, 8, 15, 16, 17, 33, 50}) {
+      CAPTURE(width);
       const Pixels pixels = noise(width, 3, channels);
       const ImageView image = energon::image_view(pixels, width, 3, channels);
       for (const bool first : {true, false}) {
+        CAPTURE(first);
         OutputFormat format = kImageNet;
         format.channels_first = first;
         const Pixels expected = normalized(image, format);
         const Pixels mirrored = normalized(image, format, true);
         for (std::int64_t i = 0; i < width * 3; ++i) {
+          CAPTURE(i);
           for (int channel = 0; channel < channels; ++channel) {
+            CAPTURE(channel);
             const auto c = static_cast<std::size_t>(channel);
             const auto level = static_cast<double>(
                 pixels[static_cast<std::size_t>(i) * static_cast<std::size_t>(channels) + c]);
@@ -105,7 +110,9 @@ TEST_CASE("16-bit tensors have the rounded numbers of float32 tensors") {
   const Pixels pixels = noise(37, 5, 3);
   const ImageView image = energon::image_view(pixels, 37, 5, 3);
   for (const bool first : {true, false}) {
+    CAPTURE(first);
     for (const bool mirrored : {true, false}) {
+      CAPTURE(mirrored);
       OutputFormat format = kImageNet;
       format.channels_first = first;
       const auto numbers = numbers_in<float>(normalized(image, format, mirrored));
@@ -156,6 +163,7 @@ TEST_CASE("uint8 tensors have the levels, channels first or last") {
   format.channels_first = true;
   const Pixels planes = normalized(image, format, true);
   for (std::size_t i = 0; i < 30; ++i) {
+    CAPTURE(i);
     CHECK(planes[i] == pixels[(i / 5 % 2 * 5 + 4 - i % 5) * 3 + i / 10]);
   }
 }

@@ -15,6 +15,7 @@ TEST_CASE("a border of one colour surrounds the image") {
   Pixels result(std::size_t{5} * 3 * 2);
   energon::pad(image, {.left = 1, .top = 2, .right = 2, .bottom = 0}, {10, 20}, result);
   for (std::size_t i = 0; i < result.size(); ++i) {
+    CAPTURE(i);
     const bool inside = i >= 22 && i < 26;
     CHECK(result[i] == (inside ? pixels[i - 22] : std::byte(i % 2 == 0 ? 10 : 20)));
   }

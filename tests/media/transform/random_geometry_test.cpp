@@ -41,6 +41,7 @@ TEST_CASE("random boxes have areas, ratios and places as torchvision's distribut
   double log_ratio = 0;
   double place = 0;
   for (int i = 0; i < count; ++i) {
+    CAPTURE(i);
     const PixelBox box = energon::random_resized_crop_box(rng, 1000, 1000, {0.1, 0.5});
     REQUIRE((box.x >= 0 && box.y >= 0 && box.x + box.width <= 1000 && box.y + box.height <= 1000));
     const auto width = static_cast<double>(box.width);
@@ -94,6 +95,7 @@ TEST_CASE("random crops reach every place") {
     ++places[static_cast<std::size_t>(box.y * 4 + box.x)];
   }
   for (const int count : places) {
+    CAPTURE(count);
     CHECK((count > 400 && count < 600));
   }
 }

@@ -63,6 +63,7 @@ TEST_CASE("resized uint8 images are those of Pillow, with all instruction sets")
 
 TEST_CASE("resized uint8 images are within 1 level of torch's") {
   for (const auto& expected : energon::testing::kTorchByteResizes) {
+    CAPTURE(expected.width, expected.height, expected.to_width, expected.to_height);
     const Pixels pixels = noise(expected.width, expected.height, 3);
     const ImageView image = energon::image_view(pixels, expected.width, expected.height, 3);
     const Pixels result = resized(image, whole(image), expected.to_width, expected.to_height,
@@ -74,6 +75,7 @@ TEST_CASE("resized uint8 images are within 1 level of torch's") {
 
 TEST_CASE("resized float32 images are within 1e-5 of torch's") {
   for (const auto& expected : energon::testing::kTorchFloatResizes) {
+    CAPTURE(expected.width, expected.height, expected.to_width, expected.to_height);
     const Pixels pixels = energon::testing::as_floats(noise(expected.width, expected.height, 1));
     const ImageView image =
         energon::image_view(pixels, expected.width, expected.height, 1, DType::kFloat32);
@@ -91,8 +93,11 @@ TEST_CASE("a flipped resize has the pixels of the upright one, mirrored") {
   const Pixels flipped =
       resized(image, whole(image), 14, 9, {.flip_horizontal = true, .flip_vertical = true});
   for (std::size_t y = 0; y < 9; ++y) {
+    CAPTURE(y);
     for (std::size_t x = 0; x < 14; ++x) {
+      CAPTURE(x);
       for (std::size_t c = 0; c < 3; ++c) {
+        CAPTURE(c);
         REQUIRE(flipped[((8 - y) * 14 + 13 - x) * 3 + c] == upright[(y * 14 + x) * 3 + c]);
       }
     }
@@ -102,7 +107,9 @@ TEST_CASE("a flipped resize has the pixels of the upright one, mirrored") {
 TEST_CASE("rows with bytes between them, and boxes at every edge, read only what they may") {
   // Exactly the bytes of the view, so that a sanitizer sees one too many.
   for (const int channels : {1, 2, 3, 4}) {
+    CAPTURE(channels);
     for (const std::int64_t width : {1, 2, 3, 4, 5, 6, 7, 9, 16, 33}) {
+      CAPTURE(width);
       const std::int64_t row_bytes = width * channels + 3;
       const std::int64_t height = 5;
       Pixels memory = noise(row_bytes * (height - 1) + width * channels, 1, 1);
@@ -117,6 +124,7 @@ TEST_CASE("rows with bytes between them, and boxes at every edge, read only what
       }
       const ImageView dense = energon::image_view(packed, width, height, channels);
       for (const std::int64_t to_width : {1, 3, 8, 40}) {
+        CAPTURE(to_width);
         REQUIRE(resized(image, whole(image), to_width, 4, {}) ==
                 resized(dense, whole(image), to_width, 4, {}));
       }
@@ -127,7 +135,9 @@ TEST_CASE("rows with bytes between them, and boxes at every edge, read only what
 TEST_CASE("a resizer that is used again gives the same results as a new one") {
   Resizer resizer;
   for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
     for (const std::int64_t side : {40, 9, 23, 31, 12, 7}) {
+      CAPTURE(side);
       const Pixels pixels = noise(side, side + 4, 3);
       const ImageView image = energon::image_view(pixels, side, side + 4, 3);
       Pixels result(std::size_t{15} * 11 * 3);
@@ -142,8 +152,11 @@ TEST_CASE("an image of one level stays that level, whatever the filter and size"
   const ImageView image = energon::image_view(pixels, 57, 41, 3);
   for (const ResizeFilter filter : {ResizeFilter::kNearest, ResizeFilter::kBox,
                                     ResizeFilter::kBilinear, ResizeFilter::kBicubic}) {
+    CAPTURE(filter);
     for (const bool antialias : {true, false}) {
+      CAPTURE(antialias);
       for (const std::int64_t side : {1, 2, 13, 80}) {
+        CAPTURE(side);
         const Pixels result = resized(image, whole(image), side, side + 1,
                                       {.filter = filter, .antialias = antialias});
         REQUIRE(result == Pixels(result.size(), std::byte{255}));
@@ -171,6 +184,7 @@ TEST_CASE("what cannot be resized is refused with what is wrong") {
         "the resized image has 0 x 4 pixels, both must be 1 to 16777216");
   CHECK(refusal(image, whole(image), 4, 1LL << 62, 0) ==
         "the resized image has 4 x 4611686018427387904 pixels, both must be 1 to 16777216");
+  int number = 0;
   for (const FractionalBox& box : {FractionalBox{0, 0, 17.001, 13},
                                    {-0.1, 0, 4, 4},
                                    {0, 0, 0, 4},
@@ -179,6 +193,7 @@ TEST_CASE("what cannot be resized is refused with what is wrong") {
                                    {0, 12, 4, 1.5},
                                    {0, 0, INFINITY, 4},
                                    {1e300, 0, 4, 4}}) {
+    INFO("box " << number++);
     CHECK_THAT(refusal(image, box, 4, 4, 48), Catch::Contains("is not inside of an image of"));
   }
   ImageView wrong = image;

@@ -59,6 +59,7 @@ TEST_CASE("mono is the mean of the channels, also in place") {
 TEST_CASE("resampled tones are tones of the new rate, at the same time") {
   for (const auto& [from_rate, to_rate] : {std::pair(44100, 16000), std::pair(16000, 44100),
                                            std::pair(48000, 16000), std::pair(22050, 24000)}) {
+    CAPTURE(from_rate, to_rate);
     const std::vector<float> sound = tones(from_rate / 2 + 7, 2, from_rate);
     const std::int64_t frames = energon::resampled_frames(from_rate / 2 + 7, from_rate, to_rate);
     std::vector<float> result(static_cast<std::size_t>(frames) * 2);
@@ -66,6 +67,7 @@ TEST_CASE("resampled tones are tones of the new rate, at the same time") {
     const std::vector<float> expected = tones(frames, 2, to_rate);
     // The edges ring: before and behind the sound is silence.
     for (std::size_t i = 2000; i < result.size() - 2000; ++i) {
+      CAPTURE(i);
       REQUIRE(std::abs(result[i] - expected[i]) < 1e-4F);
     }
   }
@@ -77,14 +79,18 @@ TEST_CASE("the length of resampled sound is rounded up, also of very short sound
   CHECK(energon::resampled_frames(std::int64_t{1} << 40, 1, 256) == std::int64_t{1} << 48);
   for (const auto quality : {ResampleQuality::kQuick, ResampleQuality::kLow,
                              ResampleQuality::kMedium, ResampleQuality::kVeryHigh}) {
+    CAPTURE(quality);
     for (const std::size_t frames : {0, 1, 2, 3, 10, 100}) {
+      CAPTURE(frames);
       for (const std::int64_t rate : {100, 7999, 8000, 44100, 2048000}) {
+        CAPTURE(rate);
         const std::vector<float> sound(frames, 0.25F);
         const auto room = static_cast<std::size_t>(
             energon::resampled_frames(static_cast<std::int64_t>(frames), 8000, rate));
         std::vector<float> result(room, NAN);
         energon::resample(sound, 1, 8000, rate, result, quality);
         for (const float sample : result) {
+          CAPTURE(sample);
           REQUIRE(std::abs(sample) < 0.5F);
         }
       }

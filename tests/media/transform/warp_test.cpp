@@ -62,10 +62,12 @@ TEST_CASE("bilinear pixels and their border are within 1 level of the definition
   const AffineMatrix map =
       energon::compose(energon::rotation(25, 6, 5), {0.7, 0.1, 2.3, 0, 0.9, 1});
   for (const int channels : {1, 2, 3, 4}) {
+    CAPTURE(channels);
     const Pixels pixels = noise(9, 8, channels);
     const ImageView image = energon::image_view(pixels, 9, 8, channels);
     const Pixels result = warped(image, map, 12, 10, {.fill = {fill, fill, fill, fill}});
     for (std::size_t i = 0; i < result.size(); ++i) {
+      CAPTURE(i);
       const auto count = static_cast<std::size_t>(channels);
       const std::size_t pixel = i / count;
       const auto [x, y] = energon::apply(map, static_cast<double>(pixel % 12) + 0.5,
@@ -84,6 +86,7 @@ TEST_CASE("float32 images are warped without rounding to levels") {
   const AffineMatrix map = energon::rotation(25, 6, 5);
   const auto result = energon::testing::numbers_in<float>(warped(image, map, 12, 10));
   for (std::size_t i = 0; i < result.size(); ++i) {
+    CAPTURE(i);
     const auto [x, y] = energon::apply(map, static_cast<double>(i / 3 % 12) + 0.5,
                                        static_cast<double>(i / 36) + 0.5);
     REQUIRE(static_cast<double>(result[i]) ==
@@ -112,6 +115,7 @@ TEST_CASE("maps far away show the fill, and those too far are refused") {
   const Pixels pixels = noise(5, 4, 3);
   const ImageView image = energon::image_view(pixels, 5, 4, 3);
   for (const double far : {1e6, -1e8}) {
+    CAPTURE(far);
     const Pixels result = warped(image, {1.5, 0, far, 0, 1.5, far}, 4, 4, {.fill = {7, 7, 7, 7}});
     CHECK(result == Pixels(48, level(7)));
   }

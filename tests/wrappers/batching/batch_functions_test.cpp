@@ -104,9 +104,11 @@ TEST_CASE("a sample without a part that others have is named", "[wrappers][batch
   const Mapping text = {{"txt", one}};
   const Mapping both = {{"txt", one}, {"jpg", one}};
   using Catch::Contains;
+  int number = 0;
   for (const energon::BatchFunction& function :
        {energon::BatchFunction(energon::list_fields), energon::BatchFunction(energon::stack_fields),
         energon::BatchFunction(energon::generic_batch)}) {
+    INFO("function " << number++);
     CHECK_THAT(refusal(function, {sample("a", text), sample("b", both)}),
                Contains("'jpg'") && Contains("'a'"));
     CHECK_THAT(refusal(function, {sample("a", both), sample("b", text), sample("c", both)}),
@@ -144,9 +146,11 @@ TEST_CASE("tensors that lie side by side are stacked where they are",
   const auto stacked = [](const energon::BatchFunction& function, std::vector<Sample> batch) {
     return tensor_of(call_function(function, std::span(batch)));
   };
+  int number = 0;
   for (const energon::BatchFunction& function :
        {energon::BatchFunction(energon::stack_fields), energon::pad_stack_fields(),
         energon::BatchFunction(energon::generic_batch)}) {
+    INFO("function " << number++);
     const Tensor all = stacked(function, samples);
     CHECK(all.shape == Shape{3, 2, 64});
     CHECK(all.data.view.data() == rows[0].data.view.data());
@@ -340,8 +344,10 @@ TEST_CASE("energon_batch lists numbers and truth values, and stacks tensors",
 TEST_CASE("payloads of parts are listed, not copied", "[wrappers][batch_functions]") {
   const auto owner = std::make_shared<const std::string>("payload");
   const SharedBytes part{energon::as_bytes(*owner), owner};
+  int number = 0;
   for (const energon::BatchFunction& function : {energon::BatchFunction(energon::list_fields),
                                                  energon::BatchFunction(energon::generic_batch)}) {
+    INFO("function " << number++);
     std::vector<Sample> samples = {sample_of("a", part)};
     const Mapping fields = call_function(function, samples);
     const auto& list = std::get<List>(fields.at(0).second.base());

@@ -22,6 +22,7 @@ TEST_CASE("the samples left over make a smaller batch or are dropped", "[wrapper
   const auto dataset = numbered_dataset(folder, energon::testing::kTens);
   HeapBufferPool memory;
   for (const Remainder remainder : {Remainder::kSmallerBatch, Remainder::kDrop}) {
+    CAPTURE(remainder);
     const auto stream = energon::val_pipeline(
         {dataset}, {.batch_size = 9, .remainder = remainder})({.memory = memory});
     std::vector<std::size_t> sizes;
@@ -77,6 +78,7 @@ TEST_CASE("a virtual epoch goes on where the last one ended, also over the end o
   energon::Epochize stream(energon::val_pipeline({dataset})({.memory = memory}), 5);
   std::vector<std::int64_t> seen;
   for (int epoch = 0; epoch < 3; ++epoch) {
+    CAPTURE(epoch);
     int count = 0;
     while (const auto item = stream.next()) {
       seen.push_back(energon::testing::numbers(*item).front());
@@ -95,7 +97,9 @@ TEST_CASE("every validation epoch has the same first batches", "[wrappers][limit
   const auto stream =
       energon::val_pipeline({dataset}, {.batch_size = 10, .limit = 2})({.memory = memory});
   for (int epoch = 0; epoch < 3; ++epoch) {
+    CAPTURE(epoch);
     for (int batch = 0; batch < 2; ++batch) {
+      CAPTURE(batch);
       const auto item = stream->next();
       REQUIRE(item);
       CHECK(energon::testing::numbers(*item).front() == 10 * batch);
@@ -112,6 +116,7 @@ TEST_CASE("a batch is rebuilt from its key", "[wrappers][batch]") {
   const auto make = energon::train_pipeline(dataset, {.batch_size = 4, .shuffle_buffer_size = 20});
   const auto stream = make({.memory = memory});
   for (int i = 0; i < 30; ++i) {
+    CAPTURE(i);
     const auto batch = stream->next();
     const auto rebuilt = make({.memory = memory})->restore_sample(batch->restore_key);
     CHECK(energon::testing::label(rebuilt) == energon::testing::label(*batch));

@@ -190,6 +190,7 @@ TEST_CASE("damaged states and impossible group batches are refused", "[wrappers]
   const energon::State good = stream->save_state();
   const std::string& buckets = good.bytes("buckets");
   for (std::size_t length = 0; length < buckets.size(); ++length) {
+    CAPTURE(length);
     energon::State state = good;
     state.fields[1].second = buckets.substr(0, length);
     CHECK_THROWS_WITH(stream->restore_state(state), Catch::Contains("GroupBatch: "));

@@ -96,6 +96,7 @@ TEST_CASE("among equally near buckets the largest that is not enlarged is taken"
   CHECK(ImageBuckets(options_of({{40, 24}, {24, 40}})).nearest(50, 50) == 0);
   CHECK(ImageBuckets(options_of({{24, 40}, {40, 24}})).nearest(50, 50) == 0);
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    CAPTURE(i);
     CHECK(buckets.nearest(kSizes[i].width, kSizes[i].height) == i);
   }
 }
@@ -121,6 +122,7 @@ TEST_CASE("a random crop depends on the sample only", "[wrappers][image_buckets]
   const ImageBuckets buckets(options);
   std::vector<int> first_columns;
   for (std::int64_t call = 0; call < 20; ++call) {
+    CAPTURE(call);
     const auto image = std::get<Tensor>(fitted(buckets, ramp(100, 8), call).base());
     CHECK(image.shape == Shape{8, 8, 3});
     first_columns.push_back(pixel(image, 0, 0)[0]);

@@ -69,6 +69,7 @@ TEST_CASE("each leaf is batched by its function, and keys follow the rows",
   REQUIRE(rows.size() == 8);
   const auto first = static_cast<std::size_t>(counts[0][1]);
   for (std::size_t i = 0; i < 8; ++i) {
+    CAPTURE(i);
     if (i < first) {
       CHECK(std::get<energon::SharedBytes>(rows[i].base()).text() ==
             std::to_string(std::stoll(std::string(batch->keys[i]))));

@@ -66,6 +66,7 @@ TEST_CASE("the longest samples are packed first, each where there is room",
 TEST_CASE("packs are those of first-fit-decreasing", "[wrappers][pack_selection]") {
   std::mt19937 draw(3);
   for (int round = 0; round < 50; ++round) {
+    CAPTURE(round);
     Lengths lengths(draw() % 200);
     for (std::int64_t& length : lengths) {
       length = draw() % 101;

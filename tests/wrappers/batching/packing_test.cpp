@@ -156,6 +156,7 @@ TEST_CASE("too many buffers in a row without a pack are an Error", "[wrappers][p
 TEST_CASE("selections that name a sample twice, or none, are Errors", "[wrappers][packing]") {
   NumberedStream samples;
   for (const Selection& selection : {Selection{{0, 4}}, Selection{{0}, {1, 0}}}) {
+    CAPTURE(selection);
     PackingOptions settings =
         options(4, [&selection](std::span<const Sample>) { return selection; });
     settings.select_stage.policy = kSkipFailures;
@@ -204,6 +205,7 @@ TEST_CASE("samples that fit into no pack are left out by the policy", "[wrappers
   settings.select_stage = {.name = "select", .policy = kSkipFailures, .monitor = monitor};
   std::size_t packed = 0;
   for (const auto& pack : epoch_numbers(*packing(samples.in_order(), settings))) {
+    CAPTURE(pack);
     packed += pack.size();
     CHECK(std::none_of(pack.begin(), pack.end(), [](auto n) { return n % 7 == 6; }));
   }
@@ -230,6 +232,7 @@ TEST_CASE("after a restore packs are read one by one", "[wrappers][packing]") {
   resumed->restore_state(stream->save_state());
   CHECK(counter.restored() == 0);
   for (int pack = 1; pack <= 3; ++pack) {
+    CAPTURE(pack);
     CHECK(energon::testing::label(*resumed->next()) == energon::testing::label(*stream->next()));
     CHECK(counter.restored() == 2 * pack);
   }
@@ -253,6 +256,7 @@ TEST_CASE("damaged states and impossible packings are refused", "[wrappers][pack
   stream->skip(2);
   const energon::State good = stream->save_state();
   using Integers = std::vector<std::int64_t>;
+  int number = 0;
   for (const auto& [field, value] : std::vector<std::pair<std::size_t, energon::StateValue>>{
            {0, std::int64_t{-1}},
            {1, std::int64_t{-1}},
@@ -263,6 +267,7 @@ TEST_CASE("damaged states and impossible packings are refused", "[wrappers][pack
            {5, Integers{2, 2, 3}},
            {5, Integers{6, 0}},
            {5, Integers{INT64_MAX, INT64_MAX, 8}}}) {
+    INFO("value " << number++ << " of field " << field);
     energon::State state = good;
     state.fields[field].second = value;
     CHECK_THROWS_WITH(stream->restore_state(state), Catch::Contains("Packing: "));

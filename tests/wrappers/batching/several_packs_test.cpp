@@ -187,8 +187,10 @@ TEST_CASE("damaged states of a pack generator are refused", "[wrappers][several_
     FAIL("the state has no field " << name);
     return good.fields.size();
   };
+  int number = 0;
   for (const auto& [name, value] : std::vector<std::pair<std::string, energon::StateValue>>{
            {"outputs", std::int64_t{-1}}, {"running", "damaged"}, {"running", ""}}) {
+    INFO("value " << number++ << " of " << name);
     energon::State state = good;
     state.fields[field(name)].second = value;
     CHECK_THROWS_WITH(stream->restore_state(state), Catch::Contains("Packing: "));
@@ -258,7 +260,9 @@ TEST_CASE("a part that cannot be cut is left out by the policy", "[wrappers][sev
 
 TEST_CASE("selections of parts that do not exist are Errors", "[wrappers][several_packs]") {
   NumberedStream samples;
+  int number = 0;
   for (const SelectedPart selected : {SelectedPart{4, {0, 1}}, SelectedPart{0, {-1, 1}}}) {
+    INFO("part " << number++);
     CHECK_THROWS_AS(
         several_packing(samples.in_order(),
                         {.buffer_size = 4,
@@ -292,6 +296,7 @@ TEST_CASE("a batch generator takes so many samples a call, and drops what is lef
     };
   };
   for (const auto remainder : {Remainder::kSmallerBatch, Remainder::kDrop}) {
+    CAPTURE(remainder);
     const auto stream =
         batches(samples.in_order(), {.batch_size = 10, .remainder = remainder, .function = count});
     std::vector<std::int64_t> sizes;

@@ -80,6 +80,7 @@ TEST_CASE("damaged lists of keys are refused, wherever they are cut", "[wrappers
   const std::string bytes = energon::encode_keys(keys);
   CHECK(energon::decode_keys(bytes) == keys);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
+    CAPTURE(length);
     CHECK_THROWS_WITH(energon::decode_keys(bytes.substr(0, length)),
                       Catch::Contains("a list of saved keys is damaged"));
   }

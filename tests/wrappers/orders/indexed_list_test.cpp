@@ -11,6 +11,7 @@ TEST_CASE("an indexed list behaves as a vector from which elements are erased",
   energon::IndexedList<int> list;
   std::vector<int> expected;
   for (int i = 0; i < 20000; ++i) {
+    CAPTURE(i);
     const bool grow = expected.empty() || draw() % 100 < (i / 5000 % 2 == 0 ? 75U : 25U);
     if (grow) {
       list.push_back(i);

@@ -107,6 +107,7 @@ TEST_CASE("the shuffle buffer draws as Energon's", "[wrappers][shuffle_buffer]")
 TEST_CASE("the shuffle buffer yields every reference of the inner order once",
           "[wrappers][shuffle_buffer]") {
   for (const std::int64_t size : {1, 2, 42, 55, 1000}) {
+    CAPTURE(size);
     auto seen = indexes(*shuffle(leaf(), size), 100);
     CHECK(seen.size() == 55);
     CHECK(std::set<std::int64_t>(seen.begin(), seen.end()).size() == 55);
@@ -145,6 +146,7 @@ TEST_CASE("a fraction of a repetition stops after int(size * fraction)", "[wrapp
   CHECK(indexes(*repeat(leaf(), 0.001), 1000).empty());
   const auto order = repeat(leaf(), 1.5);
   for (int epoch = 0; epoch < 3; ++epoch) {
+    CAPTURE(epoch);
     const Numbers seen = indexes(*order, 1000);
     CHECK(seen.size() == 82);
     CHECK(std::set<std::int64_t>(seen.begin(), seen.end()).size() == 55);
@@ -192,6 +194,7 @@ TEST_CASE("more slices than can be shuffled at once are refused", "[wrappers][sl
 
 TEST_CASE("repetitions that mean nothing are refused", "[wrappers][repeat]") {
   for (const double repetitions : {0.0, -1.0, std::nan("")}) {
+    CAPTURE(repetitions);
     CHECK_THROWS_WITH(repeat(leaf(), repetitions), Catch::Contains("must be positive"));
   }
   CHECK_THROWS_WITH(repeat(leaf(), 1e18), Catch::Contains("must be at most 1e+15"));
@@ -223,6 +226,7 @@ TEST_CASE("an epochized blend is exact in every epoch", "[wrappers][blend]") {
                               repeat(leaf({}, 1, 1), 1.5), repeat(leaf({}, 1, 2), 2));
   CHECK(order->size() == 38 + 82 + 110);
   for (int epoch = 0; epoch < 3; ++epoch) {
+    CAPTURE(epoch);
     CHECK(counts_by_leaf(*order, 3) == std::vector<std::int64_t>{38, 82, 110});
     CHECK_FALSE(order->next());
     order->next_epoch();
@@ -239,10 +243,12 @@ TEST_CASE("a blend passes over what has nothing on this logical shard", "[wrappe
 
 TEST_CASE("weights that cannot be drawn by are refused", "[wrappers][blend]") {
   for (const double weight : {0.0, -1.0, std::nan("")}) {
+    CAPTURE(weight);
     CHECK_THROWS_WITH(blend_of({1, weight}, leaf(), leaf()),
                       Catch::Contains("weight 1") && Catch::Contains("must be positive"));
   }
   for (const double weight : {1e-60, 1e300}) {
+    CAPTURE(weight);
     CHECK_THROWS_WITH(blend_of({1, weight}, leaf(), leaf()),
                       Catch::Contains("weight 1") && Catch::Contains("must lie between"));
   }

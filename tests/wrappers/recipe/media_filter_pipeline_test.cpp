@@ -124,6 +124,7 @@ TEST_CASE("a cooker asks for the media metadata of its sample", "[wrappers][medi
   }});
   SavableDataLoader loader = data.loader(options);
   for (int i = 0; i < 10; ++i) {
+    CAPTURE(i);
     const auto sample = loader.next();
     CHECK(sample->integer("width") == 10 * numbers(*sample).at(0));
   }
@@ -151,6 +152,7 @@ TEST_CASE("a cooker asks for the media metadata of files of a folder", "[wrapper
   }});
   SavableDataLoader loader(train_dataset(folder.file("m.yaml"), {}, options), {});
   for (int i = 0; i < 10; ++i) {
+    CAPTURE(i);
     const auto sample = loader.next();
     CHECK(sample->integer("width") == 100 + numbers(*sample).at(0));
   }

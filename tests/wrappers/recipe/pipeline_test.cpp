@@ -60,6 +60,7 @@ TEST_CASE("the order depends on the global worker, not on ranks", "[wrappers][pi
   const auto make =
       energon::train_pipeline(numbered_dataset(folder, kTens), {.shuffle_buffer_size = 5});
   for (int global = 0; global < 4; ++global) {
+    CAPTURE(global);
     const auto expected = take(make, {.num_workers = 4}, global, 60);
     CHECK(take(make, {.rank = global / 2, .world_size = 2, .num_workers = 2}, global % 2, 60) ==
           expected);
@@ -74,7 +75,9 @@ TEST_CASE("one epoch over any layout has every sample once", "[wrappers][pipelin
   const auto make =
       energon::train_pipeline(numbered_dataset(folder, kFx55), {.batch_size = 2, .repeat = false});
   for (const int world_size : {1, 2, 3}) {
+    CAPTURE(world_size);
     for (const int workers : {0, 1, 2, 3, 5, 30}) {
+      CAPTURE(workers);
       Numbers seen;
       for (int rank = 0; rank < world_size; ++rank) {
         const WorkerConfig config{.rank = rank, .world_size = world_size, .num_workers = workers};

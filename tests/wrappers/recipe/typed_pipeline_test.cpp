@@ -66,6 +66,7 @@ TEST_CASE("a pipeline makes the samples that dataset.yaml describes", "[wrappers
   const auto samples = all_of(energon::val_dataset(folder.file("ds"), kTyped));
   REQUIRE(samples.size() == 4);
   for (const Sample& sample : samples) {
+    CAPTURE(sample.keys.strings());
     CHECK(names_in(sample) == Names{"image", "caption"});
     const auto typed = CaptioningSample::from(sample);
     CHECK(typed.key == sample.keys.front());
@@ -163,6 +164,7 @@ TEST_CASE("the order of typed samples is known without reading them", "[wrappers
   const auto samples = all_of(make);
   REQUIRE(order.size() == samples.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
+    CAPTURE(i);
     CHECK(order[i].restore_key == samples[i].restore_key);
   }
 }

@@ -86,6 +86,7 @@ TEST_CASE("outputs that nobody asks for are not made", "[wrappers][flat_map]") {
         };
       });
   for (int i = 0; i < 5; ++i) {
+    CAPTURE(i);
     CHECK(number(*stream->next()) == 0);
   }
   CHECK(made == 5);
@@ -141,6 +142,7 @@ TEST_CASE("a function that gives less than before is an Error, not a shorter str
   const auto stream = flat_map(samples.in_order(), split);
   stream->skip(5);
   for (const char* how : {"nothing", "throws", "skips"}) {
+    CAPTURE(how);
     const auto resumed =
         flat_map(samples.in_order(),
                  [how = std::string(how)](Sample, CallContext&) -> SampleGenerator {
@@ -168,8 +170,10 @@ TEST_CASE("damaged states of a flat map are refused", "[wrappers][flat_map]") {
   NumberedStream samples;
   const auto stream = flat_map(samples.in_order(), split);
   stream->skip(5);
+  int number = 0;
   for (const auto& [field, value] : std::vector<std::pair<std::size_t, energon::StateValue>>{
            {0, std::int64_t{-1}}, {1, "damaged"}, {1, ""}, {2, std::int64_t{-1}}}) {
+    INFO("value " << number++ << " of field " << field);
     energon::State state = stream->save_state();
     state.fields[field].second = value;
     CHECK_THROWS_WITH(flat_map(samples.in_order(), split)->restore_state(state),

@@ -198,6 +198,7 @@ TEST_CASE("an error of the inner stage is not the function's, and loses nothing"
     return energon::testing::steps(*stream, 20);
   }();
   for (const int before : {0, 1, 2, 3, 4, 5, 7}) {
+    CAPTURE(before);
     const auto stream =
         iter_map(std::make_unique<FailingOnce>(samples.in_order(), before), sentences,
                  {.name = "iter", .policy = energon::testing::kSkipFailures});
@@ -258,12 +259,14 @@ TEST_CASE("damaged states and foreign keys of an iter map are refused", "[wrappe
   stream->skip(2);
   for (const auto& [field, value] : std::vector<std::pair<std::size_t, energon::StateValue>>{
            {0, std::int64_t{-1}}, {1, "damaged"}, {2, std::int64_t{-1}}, {3, std::int64_t{2}}}) {
+    CAPTURE(field);
     energon::State state = stream->save_state();
     state.fields[field].second = value;
     CHECK_THROWS_WITH(stream->restore_state(state), Catch::Contains("IterMap: "));
   }
   for (const char* key : {"IterMap(0,9)[Webdataset(0,0)]", "IterMap(0,0)[Webdataset(0,0)]x",
                           "IterMap(0,0)[Webdataset(0,0),Webdataset(0,1),Webdataset(0,2)]"}) {
+    CAPTURE(key);
     CHECK_THROWS_AS(stream->restore_sample(energon::RestoreKey::from_text(key)), energon::Error);
   }
 }

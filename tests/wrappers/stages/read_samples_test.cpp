@@ -56,6 +56,7 @@ TEST_CASE("small buffers are cut out of one, large ones are not", "[wrappers][bu
   CHECK(memory.count == 2);
   CHECK(large.owner != a.owner);
   for (int i = 0; i < 7; ++i) {
+    CAPTURE(i);
     const Buffer part = buffers.allocate(CommonBuffers::kLargestPart);
     CHECK(reinterpret_cast<std::uintptr_t>(part.bytes.data()) % 64 == 0);
   }
@@ -114,9 +115,11 @@ TEST_CASE("samples are the same in batches of any size", "[wrappers][read_ahead]
   const auto one_by_one = read_all(1);
   REQUIRE(one_by_one.size() == 180);
   for (const std::int64_t batch : {2, 7, 64, 180}) {
+    CAPTURE(batch);
     const auto batches = read_all(batch);
     REQUIRE(batches.size() == one_by_one.size());
     for (std::size_t i = 0; i < batches.size(); ++i) {
+      CAPTURE(i);
       REQUIRE(batches[i].restore_key == one_by_one[i].restore_key);
       REQUIRE(digest(batches[i]) == digest(one_by_one[i]));
     }

@@ -185,6 +185,7 @@ TEST_CASE("tokens are made in workers, and again by a restore key", "[wrappers][
   CHECK(static_cast<std::size_t>(tokens.length(0)) == batches[0].text_list("txt").at(0).size() + 2);
   std::vector<std::int32_t> drawn;
   for (std::size_t i = 0; i < batches.size(); ++i) {
+    CAPTURE(i);
     CHECK(digest(loader.restore_sample(batches[i].restore_key)) == digests[i]);
     drawn.push_back(
         elements_of<std::int32_t>(energon::Ragged::from(batches[i].at("tokens")).row(0))[0]);
@@ -195,6 +196,7 @@ TEST_CASE("tokens are made in workers, and again by a restore key", "[wrappers][
   energon::SavableDataLoader again(make, {.worker_config = {.num_workers = 2}});
   again.restore_state_rank(state);
   for (std::size_t i = 4; i < digests.size(); ++i) {
+    CAPTURE(i);
     const auto batch = again.next();
     REQUIRE(batch);
     CHECK(digest(*batch) == digests[i]);

@@ -78,6 +78,7 @@ TEST_CASE("a watchdog fires again and again until the call returns, and in later
   const auto all = reports.all();
   REQUIRE(all.size() >= 4);
   for (std::size_t i = 0; i < 3; ++i) {
+    CAPTURE(i);
     CHECK(all[i].items == 1);
     CHECK(all[i].times_fired == static_cast<std::int64_t>(i) + 1);
     CHECK(all[i].elapsed >= (i + 1) * milliseconds(100));
