@@ -20,6 +20,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/loader/basic_data_loader.h"
+#include "energon/process/wait_check.h"
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
