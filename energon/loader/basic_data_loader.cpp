@@ -92,9 +92,7 @@ LoaderStatistics BasicDataLoader::stats() const { return latest_->stats(); }
 
 Sample BasicDataLoader::restore_sample(const RestoreKey& key) { return restorer_->restore(key); }
 
-std::optional<std::int64_t> BasicDataLoader::size() const {
-  return sizes_->of_rank();
-}
+std::optional<std::int64_t> BasicDataLoader::size() const { return sizes_->of_rank(); }
 
 Config BasicDataLoader::config() const {
   return loader_config("BasicDataLoader", options_,

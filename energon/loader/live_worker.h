@@ -34,7 +34,8 @@ struct WorkerSurroundings {
 
 /// For one thread at a time. Calls that wait throw Error that says which worker it was and what it
 /// was doing: kWorkerDied if it or the fork server is dead, kTimeout if it made no progress for
-/// options.timeout (no batch, no call of a function, no byte read from a file); and what the check throws, after which the call may be repeated.
+/// options.timeout (no batch, no call of a function, no byte read from a file); and what the check
+/// throws, after which the call may be repeated.
 class LiveWorker {
  public:
   LiveWorker(std::unique_ptr<ParentEndpoint> channel, WorkerProcess process,

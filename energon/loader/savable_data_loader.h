@@ -67,8 +67,8 @@ class SavableDataLoader final : public BatchSource {
 
   /// Ends the workers and keeps the position; the next call of next() starts them again from there.
   /// If a worker had died before all of its epoch was delivered, throws Error (kWorkerDied) after
-  /// ending the others; the position is still kept. If the position cannot be read, throws Error (kCorruptData, kResourceExhausted),
-  /// as does each later next() until restore_state_rank().
+  /// ending the others; the position is still kept. If the position cannot be read, throws Error
+  /// (kCorruptData, kResourceExhausted), as does each later next() until restore_state_rank().
   void stop() override;
 
   /// Ends the workers and the fork server for good and keeps the position: what saves and counts

@@ -32,8 +32,8 @@ bool CheckpointInterval::is_worth_its_bytes(std::int64_t batches) const {
 }
 
 bool CheckpointInterval::is_worth_its_time() const {
-  return replay_time_ >= std::max<std::chrono::nanoseconds>(kLeastReplay,
-                                                            kReplayPerStore * store_time_);
+  return replay_time_ >=
+         std::max<std::chrono::nanoseconds>(kLeastReplay, kReplayPerStore * store_time_);
 }
 
 void CheckpointInterval::stored(std::int64_t index, std::uint64_t size_bytes,

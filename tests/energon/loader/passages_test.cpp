@@ -99,9 +99,10 @@ TEST_CASE("batches left and batches of an epoch make no pipelines after the firs
     const std::int64_t size = loader.size().value();
     for (int step = 0; step < 80; ++step) {
       CAPTURE(step);
+      const std::int64_t left = left_in(loader);
       loader.batches_left();
       const int before = made;
-      REQUIRE(loader.batches_left() == left_in(loader));
+      REQUIRE(loader.batches_left() == left);
       CHECK(loader.size() == size);
       CHECK(made == before);
       if (step == 17 || step == 50) {

@@ -218,7 +218,7 @@ TEST_CASE("failures before a batch that is never finished count once, when it is
           {energon::testing::numbered_dataset(data, {1000})},
           {.task_encoder = {.encode_sample = energon::MapFunction(encode)},
            .batch_size = 2,
-           .errors = {.standard = {.action = energon::FailureAction::kSkip}}}),
+           .errors = {.standard = {.action = energon::FailureAction::kSkip, .tolerance = 0}}}),
       {.worker_config = {.num_workers = 1}, .quarantine_file = quarantine});
   take(loader, 5);
   CHECK_THROWS_WITH(loader.next(), Catch::Contains("SIGKILL"));
@@ -258,10 +258,9 @@ TEST_CASE("a worker that dies after all of its epoch was delivered fails nothing
           "[loader][lives][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7, .repeat = false});
   const Labels expected = take(*fixture.loader(2), 100);
-  const auto end =
-      static_cast<std::size_t>(std::find(expected.begin(), expected.end(), kEpochEnd) -
-                               expected.begin()) +
-      1;
+  const auto end = static_cast<std::size_t>(std::find(expected.begin(), expected.end(), kEpochEnd) -
+                                            expected.begin()) +
+                   1;
   const auto before = ProcessCounts::now();
   {
     const auto loader = fixture.loader(2);

@@ -1,5 +1,7 @@
 // A function of the trainer ends a wait of next(), and the stream goes on without a loss.
 
+#include "energon/process/wait_check.h"
+
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -345,7 +347,8 @@ TEST_CASE_METHOD(ProcessFixture, "signals alone end no wait", "[loader][wait_che
   CHECK(calls >= 2);
 }
 
-TEST_CASE("time in which the process itself was stopped ends no wait", "[loader][wait_check][fork]") {
+TEST_CASE("time in which the process itself was stopped ends no wait",
+          "[loader][wait_check][fork]") {
   const auto child = energon::testing::run_in_child([] {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) {
@@ -362,8 +365,7 @@ TEST_CASE("time in which the process itself was stopped ends no wait", "[loader]
     });
     energon::WaitCheck check(nullptr);
     std::array<energon::Waitable, 1> waitables{{{ends[0]}}};
-    const bool has_come =
-        wait_any(waitables, energon::deadline_after(milliseconds(2000)), &check);
+    const bool has_come = wait_any(waitables, energon::deadline_after(milliseconds(2000)), &check);
     energon::testing::await_child(other, std::chrono::seconds(20));
     return has_come ? 0 : 1;
   });

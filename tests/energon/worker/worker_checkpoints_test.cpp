@@ -64,8 +64,9 @@ TEST_CASE("a checkpoint follows 64 KiB of batches or 32, and eight times its own
   CHECK(distance(1 << 20, 1 << 20) == 8);
 }
 
-TEST_CASE("a checkpoint follows 100 ms of work that a replay repeats, and 20 times what storing took",
-          "[loader][checkpoints]") {
+TEST_CASE(
+    "a checkpoint follows 100 ms of work that a replay repeats, and 20 times what storing took",
+    "[loader][checkpoints]") {
   CHECK(distance_in_time({.batch = milliseconds(20), .store = microseconds(10)}) == 5);
   CHECK(distance_in_time({.batch = milliseconds(300), .store = microseconds(10)}) == 1);
   CHECK(distance_in_time({.batch = milliseconds(20), .store = milliseconds(5)}) == 5);
