@@ -61,8 +61,8 @@ class RandomState {
   nb::object state_;
 };
 
-// An iterator over `loader`, a Loader; `owner` is the Python object that holds the functions. At the
-// end of the epoch it calls stop() of the loader if `stops` is true.
+// An iterator over `loader`, a Loader; `owner` is the Python object that holds the functions. At
+// the end of the epoch it calls stop() of the loader if `stops` is true.
 class EpochObject {
  public:
   EpochObject(nb::object loader, nb::object owner, bool stops)

@@ -88,7 +88,8 @@ TEST_CASE("shards that were not looked at are read like others", "[energon][firs
   WebdatasetReader reader(dataset);
   for (int pass = 0; pass < 2; ++pass) {
     CAPTURE(pass);
-    CHECK(read_numbers(reader, {11, 0, 5, 6, 1, 10}) == std::vector<std::int64_t>{11, 0, 5, 6, 1, 10});
+    CHECK(read_numbers(reader, {11, 0, 5, 6, 1, 10}) ==
+          std::vector<std::int64_t>{11, 0, 5, 6, 1, 10});
   }
 }
 

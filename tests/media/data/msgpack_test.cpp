@@ -82,14 +82,16 @@ TEST_CASE("MessagePack that no Value holds is refused with its place", "[media][
   CHECK_THAT(refusal(kDecodeMsgpack, "\x81\x05\xc0", ErrorCode::kUnsupported),
              Catch::Contains("byte 1") && Catch::Contains("names as texts"));
   CHECK(outcome_of(kDecodeMsgpack, "\x81\xc4\x01x\xc0") == "unsupported");
-  CHECK_THAT(refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
-             Catch::Contains("-1 (timestamp)"));
+  CHECK_THAT(
+      refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
+      Catch::Contains("-1 (timestamp)"));
   for (const std::string_view text : {"\xc7\x01\x05x", "\xd4\x05x", "\xd8\x05x"}) {
     CAPTURE(text);
     CHECK_THAT(refusal(kDecodeMsgpack, text, ErrorCode::kUnsupported), Catch::Contains("type 5"));
   }
-  CHECK_THAT(refusal(kDecodeMsgpack, std::string_view("\xc8\x00\x01\x05x", 5), ErrorCode::kUnsupported),
-             Catch::Contains("type 5"));
+  CHECK_THAT(
+      refusal(kDecodeMsgpack, std::string_view("\xc8\x00\x01\x05x", 5), ErrorCode::kUnsupported),
+      Catch::Contains("type 5"));
   CHECK_THAT(
       refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
       Catch::Contains("-1 (timestamp)"));
