@@ -24,16 +24,16 @@ LINES = [
     [("media_decode", "JPEGs of 512 × 384 as uint8 tensors, 2 workers, batch 16", "jpg: loader, 2 workers, batch 16, rgb8",
       "jpg: bare codec, 2 threads", "two threads of bare libjpeg-turbo")],
     [("media_crops", "JPEGs of 512 × 384 as random crops of 224, normalised, 2 workers, batch 64", "512 x 384: loader, 2 workers, batch 64, float32",
-      "512 x 384: bare kernels, 2 threads, float32", "two threads, bare libjpeg-turbo and kernels")],
-    [("media_torch", "JPEGs of 512 × 384 as random crops of 224, normalised, 2 workers, batch 64",
+      "512 x 384: bare kernels, 2 threads, float32", "two threads, bare libjpeg-turbo and this project's kernels")],
+    [("media_torch", "C++: JPEGs of 512 × 384 as random crops of 224, normalised, 2 workers, batch 64",
       "512 x 384: loader, 2 workers, batch 64, float32", "512 x 384: torch DataLoader, 2 workers, batch 64, float32",
-      "torch's DataLoader with torchvision, 2 workers")],
+      "torch's DataLoader with torchvision, in Python, 2 workers")],
     [("peers_python", "Python: samples of 0.8 KB, 2 workers, batch 64", "text: energon_cpp, 2 workers, batch 64",
       "text: megatron-energon, bytes, 2 workers, batch 64", "Megatron-Energon")],
     [("peers_python", "Python: JPEGs of 110 KB as they are, 2 workers, batch 64", "image: energon_cpp, 2 workers, batch 64",
       "image: torch DataLoader, tensor, 2 workers, batch 64", "torch's DataLoader over offsets and `os.pread`")],
     [("media_video", "clips of 16 frames, 640 × 360, 2 workers, batch 2", "640 x 360: loader, 2 workers, batch 2",
-      "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg")],
+      "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg with the same exact conversion")],
     [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
     [("opening", "open 10,000 prepared shards", "10,000 shards, prepared", None, None)],
     [("large_states", "save, 200 data sets with shuffle buffers, 2 workers", "save, 200 data sets, buffer, 2 workers", None, None)],
@@ -75,7 +75,7 @@ def short_table(reports):
                 shown.append(reports[name])
                 break
     return lines + ["", f"Medians on {machine_text(shown)}; page cache warm. A ratio is "
-                       "the median of the rounds' own ratios where both ran in turn."]
+                       "the median of the rounds' own ratios where both ran in turn; in the two lines of Python, the ratio of the medians."]
 
 
 def target_table(reports):

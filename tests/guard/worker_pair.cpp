@@ -59,7 +59,8 @@ void WorkerPair::send() {
   if (!batch) {
     fail("an endless pipeline ended");
   }
-  if (!sender_.send_batch(allocator_.pack(*std::move(batch)), 0, *pipeline_, is_first)) {
+  if (!sender_.send_batch(allocator_.pack(*std::move(batch)), 0, *pipeline_,
+                          {.is_first_of_epoch = is_first})) {
     fail("more batches were sent than fit into the queue");
   }
 }
