@@ -31,7 +31,7 @@ constexpr int kEvery = 3;
 
 const Words kOrder = {"--batch-size", "2", "--shuffle-buffer-size", "10"};
 
-struct Job {
+struct SaveJob {
   const TempDir& data;
   const TempDir& folder;
   int world_size;
@@ -116,7 +116,7 @@ TEST_CASE("a job that is killed anywhere in its first save goes on at the next s
   const TempDir data;
   write_numbered_shards(data, kTens);
   const TempDir folder;
-  const Job job{data, folder, world_size};
+  const SaveJob job{data, folder, world_size};
   const std::vector<Words> whole = job.whole(4 * kEvery);
   int change = 0;
   for (bool was_killed = true; was_killed;) {

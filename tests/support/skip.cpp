@@ -8,7 +8,7 @@ namespace {
 
 std::string g_reason;  // of the running case; empty: not skipped
 
-std::vector<std::string>& names() {
+std::vector<std::string>& skipped_names() {
   static std::vector<std::string> list;
   return list;
 }
@@ -24,7 +24,7 @@ class SkipListener final : public Catch::TestEventListenerBase {
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     TestEventListenerBase::testCaseEnded(stats);
     if (!g_reason.empty() && stats.totals.assertions.allOk()) {
-      names().push_back(stats.testInfo.name + ": " + g_reason);
+      skipped_names().push_back(stats.testInfo.name + ": " + g_reason);
     }
   }
 };
@@ -38,6 +38,6 @@ void skip_case(std::string_view reason) {
   WARN("SKIPPED: " << g_reason);
 }
 
-const std::vector<std::string>& skipped_cases() { return names(); }
+const std::vector<std::string>& skipped_cases() { return skipped_names(); }
 
 }  // namespace energon::testing

@@ -47,7 +47,7 @@ std::string line_of(const std::optional<Sample>& batch) {
 }
 
 template <class Loader>
-void take(Loader& loader, int batches, Lines& taken) {
+void take_into(Loader& loader, int batches, Lines& taken) {
   for (int i = 0; i < batches; ++i) {
     taken.push_back(line_of(loader.next()));
   }
@@ -61,7 +61,7 @@ Interface savable() {
                 if (!saved.empty()) {
                   loader.restore_state_rank(decode_loader_state(saved));
                 }
-                take(loader, batches, taken);
+                take_into(loader, batches, taken);
                 return encode_loader_state(loader.save_state_rank());
               },
           .to_core = decode_loader_state,
@@ -108,7 +108,7 @@ Interface restartable() {
                       loader.deaggregate_state_dict(StateDict::parse(saved), Strictness::kStrict),
                       Strictness::kStrict);
                 }
-                take(loader, batches, taken);
+                take_into(loader, batches, taken);
                 return loader.aggregate_state_dict(std::vector{loader.state_dict()}).dump();
               },
           .to_core =
@@ -133,7 +133,7 @@ Interface auto_saving(const TempDir& folders) {
                 AutoSavingLoader loader(
                     run.pipeline, run.options(),
                     {.folder = folder, .every_batches = batches, .load_from = saved});
-                take(loader, batches, taken);
+                take_into(loader, batches, taken);
                 return folder;
               },
           .to_core =

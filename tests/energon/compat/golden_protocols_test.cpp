@@ -52,7 +52,7 @@ std::string golden_line(const std::optional<Sample>& batch) {
 }
 
 template <class Loader>
-Lines golden_lines(Loader& loader, std::size_t count) {
+Lines taken_lines(Loader& loader, std::size_t count) {
   Lines lines;
   for (std::size_t i = 0; i < count; ++i) {
     lines.push_back(golden_line(loader.next()));
@@ -66,21 +66,21 @@ void check_adapter(const std::string& name,
   constexpr std::size_t kBefore = 5;
   constexpr std::size_t kAfter = 14;
   const auto source = make();
-  golden_lines(*source, kBefore);
+  taken_lines(*source, kBefore);
   const SavableDataLoaderState state = source->save_state_rank();
   check_golden(name + ".bin", encode_state_file(state, 1, 0));
   check_golden(name + ".json", source_state_to_json(state).dump() + "\n");
-  check_golden(name + ".next", golden_lines(*source, kAfter));
+  check_golden(name + ".next", taken_lines(*source, kAfter));
   for (const std::string& set : golden_sets()) {
     INFO("set " << set << ", adapter " << name);
     const Lines next = golden_lines(set, name + ".next");
     const auto from_file = make();
     from_file->restore_state_rank(decode_state_file(read_golden(set, name + ".bin"), 1, 0));
-    CHECK(golden_lines(*from_file, kAfter) == next);
+    CHECK(taken_lines(*from_file, kAfter) == next);
     const auto from_json = make();
     const Json json = Json::parse(read_golden(set, name + ".json"));
     from_json->restore_state_rank(source_state_from_json(json, "state"));
-    CHECK(golden_lines(*from_json, kAfter) == next);
+    CHECK(taken_lines(*from_json, kAfter) == next);
   }
 }
 
@@ -129,13 +129,13 @@ TEST_CASE("golden: a state file with adapters goes on", "[protocols][golden]") {
                               2);
   };
   const auto source = make();
-  golden_lines(*source, 5);
+  taken_lines(*source, 5);
   check_golden("adapters.state", encode_loader_state(source->save_state_rank()));
-  check_golden("adapters.next", golden_lines(*source, kAfter));
+  check_golden("adapters.next", taken_lines(*source, kAfter));
   const auto resumed = make();
   resumed->restore_state_rank(
       decode_loader_state(read_golden(newest_golden_set(), "adapters.state")));
-  CHECK(golden_lines(*resumed, kAfter) == golden_lines(newest_golden_set(), "adapters.next"));
+  CHECK(taken_lines(*resumed, kAfter) == golden_lines(newest_golden_set(), "adapters.next"));
 }
 
 TEST_CASE("golden: dictionaries of a stateful loader go on", "[protocols][golden]") {
@@ -145,33 +145,33 @@ TEST_CASE("golden: dictionaries of a stateful loader go on", "[protocols][golden
   };
   const auto loader = make();
   loader->iterate();
-  golden_lines(*loader, 4);
+  taken_lines(*loader, 4);
   check_golden("stateful.json", loader->state_dict().dump() + "\n");
-  check_golden("stateful.next", golden_lines(*loader, kAfter));
+  check_golden("stateful.next", taken_lines(*loader, kAfter));
   for (const std::string& set : golden_sets()) {
     INFO("set " << set);
     const auto resumed = make();
     resumed->load_state_dict(Json::parse(read_golden(set, "stateful.json")));
     resumed->iterate();
-    CHECK(golden_lines(*resumed, kAfter) == golden_lines(set, "stateful.next"));
+    CHECK(taken_lines(*resumed, kAfter) == golden_lines(set, "stateful.next"));
   }
 }
 
 TEST_CASE("golden: dictionaries of restartable loaders go on", "[protocols][golden]") {
   constexpr std::size_t kAfter = 10;
   RestartableRank rank(rank_loader());
-  golden_lines(rank, 7);
+  taken_lines(rank, 7);
   check_golden("restartable_rank.json",
                rank.aggregate_state_dict(std::vector{rank.state_dict()}).dump() + "\n");
-  check_golden("restartable_rank.next", golden_lines(rank, kAfter));
+  check_golden("restartable_rank.next", taken_lines(rank, kAfter));
 
   HeapBufferPool memory;
   const PipelineContext context{.config = {.seed_offset = 5}, .memory = memory};
   RestartableStream stream(context, shuffled_batches());
-  golden_lines(stream, 7);
+  taken_lines(stream, 7);
   check_golden("restartable_stream.json",
                stream.aggregate_state_dict(std::vector{stream.state_dict()}).dump() + "\n");
-  check_golden("restartable_stream.next", golden_lines(stream, kAfter));
+  check_golden("restartable_stream.next", taken_lines(stream, kAfter));
 
   for (const std::string& set : golden_sets()) {
     INFO("set " << set);
@@ -179,12 +179,12 @@ TEST_CASE("golden: dictionaries of restartable loaders go on", "[protocols][gold
     const Json job = Json::parse(read_golden(set, "restartable_rank.json"));
     resumed_rank.load_state_dict(resumed_rank.deaggregate_state_dict(job, Strictness::kStrict),
                                  Strictness::kStrict);
-    CHECK(golden_lines(resumed_rank, kAfter) == golden_lines(set, "restartable_rank.next"));
+    CHECK(taken_lines(resumed_rank, kAfter) == golden_lines(set, "restartable_rank.next"));
     RestartableStream resumed(context, shuffled_batches());
     const Json streams = Json::parse(read_golden(set, "restartable_stream.json"));
     resumed.load_state_dict(resumed.deaggregate_state_dict(streams, Strictness::kStrict),
                             Strictness::kStrict);
-    CHECK(golden_lines(resumed, kAfter) == golden_lines(set, "restartable_stream.next"));
+    CHECK(taken_lines(resumed, kAfter) == golden_lines(set, "restartable_stream.next"));
   }
 }
 

@@ -87,7 +87,7 @@ TrainOptions grouped(const energon::MapFunction& encode) {
           .shuffle_buffer_size = 7};
 }
 
-const std::vector<std::optional<std::int64_t>> kIntervals = {std::nullopt, {0}, {5}};
+const std::vector<std::optional<std::int64_t>> kLifeIntervals = {std::nullopt, {0}, {5}};
 
 }  // namespace
 
@@ -98,7 +98,7 @@ TEST_CASE("many short lives deliver the stream, and none replays more than one i
   const PipelineFactory pipeline =
       energon::testing::every_stage(energon::testing::numbered_dataset(folder, kFx55));
   for (const int workers : {0, 1, 2}) {
-    for (const auto& interval : kIntervals) {
+    for (const auto& interval : kLifeIntervals) {
       CAPTURE(workers, interval.value_or(-1));
       const LoaderOptions options{.worker_config = {.logical_shards = workers == 2 ? 3 : 1},
                                   .checkpoint_every_batches = interval};
@@ -124,7 +124,7 @@ TEST_CASE("the last of many short lives calls as many functions as the second",
     ++*calls;
     return sample;
   }));
-  for (const auto& interval : kIntervals) {
+  for (const auto& interval : kLifeIntervals) {
     CAPTURE(interval.value_or(-1));
     const LoaderOptions options{.prefetch_factor = 1, .checkpoint_every_batches = interval};
     std::vector<int> in_life;
@@ -154,7 +154,7 @@ TEST_CASE("without workers, lives that end in a failure replay one life at most"
     }
     return sample;
   }));
-  for (const auto& interval : kIntervals) {
+  for (const auto& interval : kLifeIntervals) {
     CAPTURE(interval.value_or(-1));
     const LoaderOptions options{.checkpoint_every_batches = interval};
     const Labels expected = take(*fixture.loader(0, options), 30 * 10);
@@ -179,7 +179,7 @@ TEST_CASE("lives that end anywhere around the end of an epoch deliver the stream
   TrainOptions options = grouped([](Sample sample, CallContext&) { return sample; });
   options.repeat = false;
   const LoaderFixture fixture(options);
-  for (const auto& interval : kIntervals) {
+  for (const auto& interval : kLifeIntervals) {
     const LoaderOptions with{.worker_config = {.logical_shards = 5},
                              .checkpoint_every_batches = interval};
     const Labels expected = take(*fixture.loader(2, with), 150);

@@ -27,9 +27,9 @@ using energon::testing::ProcessFixture;
 using energon::testing::take;
 using Clock = std::chrono::steady_clock;
 
-struct Interrupt {};
+struct Interruption {};
 
-pid_t parent_of(int pid) {
+pid_t parent_pid_of(int pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   pid_t parent = 0;
   for (std::string word; status >> word;) {
@@ -45,7 +45,7 @@ pid_t parent_of(int pid) {
 pid_t stop_fork_server(SavableDataLoader& loader) {
   take(loader, 3);
   const int victim = loader.worker_pids().at(0);
-  const pid_t server = parent_of(victim);
+  const pid_t server = parent_pid_of(victim);
   REQUIRE(server > 0);
   REQUIRE(::kill(server, SIGSTOP) == 0);
   REQUIRE(::kill(victim, SIGKILL) == 0);
@@ -54,7 +54,7 @@ pid_t stop_fork_server(SavableDataLoader& loader) {
 
 // Takes what was ready before the death.
 template <class Loader>
-std::optional<Error> first_error(Loader& loader) {
+std::optional<Error> first_error_of(Loader& loader) {
   for (int i = 0; i < 10'000; ++i) {
     try {
       loader.next();
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(ProcessFixture, "a death is reported although the fork server i
   const auto loader = fixture.loader(4);
   const pid_t server = stop_fork_server(*loader);
   const auto begin = Clock::now();
-  const std::optional<Error> error = first_error(*loader);
+  const std::optional<Error> error = first_error_of(*loader);
   REQUIRE(error);
   CHECK(Clock::now() - begin < std::chrono::seconds(8));  // was 51 s
   CHECK(error->code() == ErrorCode::kWorkerDied);
@@ -89,12 +89,12 @@ TEST_CASE_METHOD(ProcessFixture, "an interrupt is seen although the fork server 
   std::optional<Clock::time_point> due;
   const auto loader = fixture.loader(2, {.wait_check = [&due] {
                                        if (due && Clock::now() > *due) {
-                                         throw Interrupt();
+                                         throw Interruption();
                                        }
                                      }});
   stop_fork_server(*loader);
   due = Clock::now() + std::chrono::milliseconds(300);
-  CHECK_THROWS_AS(first_error(*loader), Interrupt);
+  CHECK_THROWS_AS(first_error_of(*loader), Interruption);
   CHECK(Clock::now() - *due < std::chrono::milliseconds(1500));  // was 30 s; the report takes 2 s
 }
 
@@ -110,7 +110,7 @@ TEST_CASE_METHOD(ProcessFixture, "close() does not wait for a stopped fork serve
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       loader->close();
     });
-    const std::optional<Error> error = first_error(*loader);
+    const std::optional<Error> error = first_error_of(*loader);
     REQUIRE(error);
     CHECK(error->code() == ErrorCode::kCancelled);
   }

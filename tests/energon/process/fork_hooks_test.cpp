@@ -206,7 +206,7 @@ TEST_CASE_METHOD(ProcessFixture,
   const auto check = [](ForkServer& server, ErrorCode code, const std::string& text) {
     for (const int id : {5, 6}) {
       const WorkerProcess worker = server.spawn({.worker_id = id}, hang_limit());
-      CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, id});
+      CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kHooksExited, id});
       if (id == 6) {
         break;
       }

@@ -39,7 +39,7 @@ Sample encode(Sample sample, CallContext& context) {
 }
 
 // Lengths 0 to 6.
-std::int64_t length_of(const Sample& sample) { return number(sample) % 7; }
+std::int64_t number_length(const Sample& sample) { return number(sample) % 7; }
 
 // Neighbours of the buffer in twos; the last of an odd number is dropped.
 Selection pairs(std::span<const Sample> samples) {
@@ -66,7 +66,7 @@ TEST_CASE("packings conform, and their packs are rebuilt from their keys",
   const bool with_postencode = GENERATE(false, true);
   const auto max_held_bytes =
       GENERATE(std::uint64_t{0}, std::uint64_t{200}, energon::kMaxHeldBytes);
-  PackingOptions settings = options(11, energon::pack_by_length(length_of, 9));
+  PackingOptions settings = options(11, energon::pack_by_length(number_length, 9));
   settings.max_held_bytes = max_held_bytes;
   if (with_postencode) {
     settings.postencode = encode;
@@ -201,7 +201,7 @@ TEST_CASE("each part of packing has a policy of its own", "[wrappers][packing]")
 TEST_CASE("samples that fit into no pack are left out by the policy", "[wrappers][packing]") {
   NumberedStream samples;
   energon::testing::RecordingMonitor monitor;
-  PackingOptions settings = options(11, energon::pack_by_length(length_of, 5));
+  PackingOptions settings = options(11, energon::pack_by_length(number_length, 5));
   settings.select_stage = {.name = "select", .policy = kSkipFailures, .monitor = monitor};
   std::size_t packed = 0;
   for (const auto& pack : epoch_numbers(*packing(samples.in_order(), settings))) {

@@ -212,7 +212,7 @@ TEST_CASE("selections that split and repeat samples conform, and their packs are
                          .pack = list_pack,
                          .max_held_bytes = max_held_bytes};
   if (with_postencode) {
-    options.postencode = encode;
+    options.postencode = encode_several;
   }
   energon::testing::check_conformance<Dataset>(
       [&] { return several_packing(samples.shuffled(), options); }, 45);
@@ -334,7 +334,7 @@ TEST_CASE("a whole pipeline of generators conforms", "[wrappers][several_packs][
       {.task_encoder = {
            .select_samples_to_pack = energon::SelectPartsFunction(halves),
            .cut_selected_sample = cut,
-           .postencode_sample = encode,
+           .postencode_sample = encode_several,
            .pack_selected_samples = [](std::span<Sample> pack, CallContext&) -> FieldsGenerator {
              return [pack, i = std::size_t{0}]() mutable {
                return i < pack.size() ? std::optional(pack[i++].fields) : std::nullopt;
