@@ -88,7 +88,7 @@ class Pages(unittest.TestCase):
             self.assertIn(self.root / f"docs/plots/{name}.svg", contents)
         readme, page = contents[self.root / "README.md"], contents[self.root / "docs/benchmarks.md"]
         self.assertIn("| two threads of bare libjpeg-turbo: 100 B | 0.12 |", readme)
-        self.assertIn("| torch's DataLoader with torchvision, 2 workers: 50.0 B | 2.00 |", readme)
+        self.assertIn("| torch's DataLoader with torchvision, in Python, 2 workers: 50.0 B | 2.00 |", readme)
         self.assertIn("`bench/peers/compare_torch.sh` with", page)
         self.assertIn("medians of the quarters: 50.0 B, 50.0 B", page)
 

@@ -15,6 +15,9 @@
 namespace energon {
 namespace {
 
+// Failures may leave nothing of an epoch, so the data ends only after several that are empty.
+constexpr int kMostEmptyEpochs = 100;
+
 constexpr std::string_view kReadSamples = "ReadSamples";
 
 std::string_view type_of(const Config& node) {
@@ -163,7 +166,7 @@ void DeliveredItems::add_stream(const SavableDataLoaderState& rank, From from) {
 }
 
 std::optional<DeliveredItem> DeliveredItems::next() {
-  for (int epochs = 0; epochs < 2; ++epochs) {
+  for (int epochs = 0; epochs < kMostEmptyEpochs; ++epochs) {
     while (const std::optional<std::size_t> number = turns_.next()) {
       Stream& stream = streams_[*number];
       const std::optional<Sample> item =

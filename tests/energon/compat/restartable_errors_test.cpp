@@ -60,7 +60,7 @@ TEST_CASE("A rank whose state_dict() fails tells the others, whatever it throws"
     comm.barrier();  // still in step
     return text;
   });
-  CHECK(reports.at(0).text == "rank 1: the diary is lost");
+  CHECK(reports.at(0).text == "rank 1: state_dict() failed: the diary is lost");
   CHECK(reports.at(1).text == "the diary is lost");
 }
 

@@ -110,7 +110,7 @@ TEST_CASE("a transform of two channels and data that is no image are refused") {
              Catch::Contains("the transform is for 2"));
   CHECK_THAT(error_of([&] { transformed("no image", ImageTransform({}), 0); },
                       energon::ErrorCode::kCorruptData),
-             Catch::Contains("are no JPEG"));
+             Catch::Contains("are not a JPEG"));
   CHECK_THAT(
       error_of(
           [&] { transformed(encoded, ImageTransform({}), 0, {.limits = {.max_pixels = 100}}); },
