@@ -22,6 +22,7 @@ void FailureLog::count(const FailureReport& report, const FailedSample& sample) 
 }
 
 void FailureLog::add(const FailureReport& report) {
+  const MutexLock lock(mutex_);
   ++size_;
   for (const FailedSample& sample : report.samples) {
     count(report, sample);
@@ -39,6 +40,7 @@ void FailureLog::add(const FailureReport& report) {
 }
 
 void FailureLog::fill(LoaderStatistics& statistics) const {
+  const MutexLock lock(mutex_);
   for (const auto& [place, count] : counts_) {
     statistics.failures.push_back(count);
   }

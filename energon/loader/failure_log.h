@@ -15,10 +15,11 @@
 #include "energon/loader/quarantine_writer.h"
 #include "energon/stage/failure.h"
 #include "energon/worker/statistics.h"
+#include "io/mutex.h"
 
 namespace energon {
 
-/// Not thread-safe.
+/// Thread-safe.
 class FailureLog {
  public:
   /// `quarantine_file`: empty for none. Throws Error if the file is not writable
@@ -31,20 +32,24 @@ class FailureLog {
   void add(const FailureReport& report);
 
   /// Failures added so far.
-  std::uint64_t size() const { return size_; }
+  std::uint64_t size() const {
+    const MutexLock lock(mutex_);
+    return size_;
+  }
 
   /// Puts counts and the newest reports into `statistics`.
   void fill(LoaderStatistics& statistics) const;
 
  private:
-  void count(const FailureReport& report, const FailedSample& sample);
+  void count(const FailureReport& report, const FailedSample& sample) ENERGON_REQUIRES(mutex_);
 
   using Place = std::tuple<std::string, std::string, std::string>;  // stage, dataset, shard
 
-  std::map<Place, FailureCount> counts_;
-  std::deque<FailureReport> newest_;
-  std::uint64_t size_ = 0;
-  QuarantineWriter quarantine_;
+  mutable Mutex mutex_;
+  std::map<Place, FailureCount> counts_ ENERGON_GUARDED_BY(mutex_);
+  std::deque<FailureReport> newest_ ENERGON_GUARDED_BY(mutex_);
+  std::uint64_t size_ ENERGON_GUARDED_BY(mutex_) = 0;
+  QuarantineWriter quarantine_ ENERGON_GUARDED_BY(mutex_);
 };
 
 }  // namespace energon

@@ -3,21 +3,7 @@
 namespace energon {
 
 void KeptPosition::keep(const SavableDatasetCheckpoint& checkpoint) {
-  kept_.clear();
-  encode_checkpoint(kept_, checkpoint);
-  interval_.stored(checkpoint.index, kept_.bytes().size());
-}
-
-SavableDatasetCheckpoint KeptPosition::after(std::int64_t delivered) const {
-  SavableDatasetCheckpoint position;
-  if (kept_.bytes().empty()) {
-    position = start_;
-  } else {
-    ByteReader reader(kept_.bytes(), "a kept position");
-    position = decode_checkpoint(reader);
-  }
-  position.offset = delivered - position.index;
-  return position;
+  interval_.stored(checkpoint.index, history_.add(stream_, checkpoint));
 }
 
 }  // namespace energon

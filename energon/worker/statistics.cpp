@@ -185,6 +185,8 @@ Config to_json(const LoaderStatistics& statistics) {
         {"bytes", consumer.bytes},
         {"worker_wait_seconds", seconds(consumer.worker_wait)},
         {"own_seconds", seconds(consumer.own_time)}}},
+      {"batch_index", statistics.batch_index},
+      {"earliest_state", statistics.earliest_state},
       {"certificate",
        {{"digest", to_hex(statistics.certificate.digest)},
         {"samples", statistics.certificate.samples}}},

@@ -19,7 +19,8 @@ namespace energon {
 /// thread.
 class WorkerCheckpoints {
  public:
-  /// `ring` must outlive this object. `slots`: number of checkpoints that the ring keeps.
+  /// `ring` must outlive this object. `slots`: number of checkpoints that the ring always keeps; it
+  /// keeps older ones as history.
   /// `every_batches`: as in CheckpointInterval.
   WorkerCheckpoints(CheckpointWriter& ring, std::size_t slots,
                     std::optional<std::int64_t> every_batches)
@@ -30,11 +31,11 @@ class WorkerCheckpoints {
     return interval_.due(index, bytes, is_first_of_epoch);
   }
 
-  /// The index of the checkpoint that will be the oldest once another one is stored; nullopt while
-  /// there is room for one more. Called by the worker's main thread.
+  /// The index of the checkpoint that will be the oldest of those always kept once another one is
+  /// stored; nullopt while there are fewer. Called by the worker's main thread.
   std::optional<std::uint64_t> oldest_after_store() const;
 
-  /// Stores `checkpoint` in the ring, over the oldest one.
+  /// Stores `checkpoint` in the ring.
   void store(const SavableDatasetCheckpoint& checkpoint);
 
   /// The index of the newest stored checkpoint that is at most `delivered`; nullopt if there is
