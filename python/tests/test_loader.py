@@ -165,7 +165,8 @@ def test_default_worker_config(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_going_back(texts: str, num_workers: int) -> None:
-    options = {"num_workers": num_workers, "training": True, "loader": {"checkpoint_history": 40}}
+    options: dict[str, Any] = {"num_workers": num_workers, "training": True}
+    options["loader"] = {"checkpoint_history": 40}
     with loader_of(texts, **options) as loader:
         batches = keys(take(loader, 60))
         assert (loader.earliest_state, loader.stats()["earliest_state"]) == (20, 20)

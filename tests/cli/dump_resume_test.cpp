@@ -47,8 +47,8 @@ TEST_CASE("a dump goes back and prints again what it printed", "[cli][dump][fork
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
-  const Words flags = {"--num-workers", workers, "--batch-size", "3", "--shuffle-buffer-size",
-                       "10",            "--epochs", "2"};
+  const Words flags = {"--num-workers",         workers, "--batch-size", "3",
+                       "--shuffle-buffer-size", "10",    "--epochs",     "2"};
   const Words whole = dump(folder.path(), flags);
   for (const auto& [after, to] : {std::pair<std::size_t, std::size_t>{0, 0},
                                   {5, 5},
@@ -61,9 +61,9 @@ TEST_CASE("a dump goes back and prints again what it printed", "[cli][dump][fork
     CHECK(dump(folder.path(), flags + Words{"--rewind-after", std::to_string(after), "--rewind-to",
                                             std::to_string(to)}) == expected);
   }
-  const auto refused = run_energon(Words{"dump", folder.path()} + flags +
-                                   Words{"--rewind-after", "9", "--rewind-to", "3",
-                                         "--checkpoint-history", "4"});
+  const auto refused =
+      run_energon(Words{"dump", folder.path()} + flags +
+                  Words{"--rewind-after", "9", "--rewind-to", "3", "--checkpoint-history", "4"});
   CHECK(refused.exit_code != 0);
   CHECK_THAT(refused.err, Catch::Contains("the earliest one is that after 5 batches") &&
                               Catch::Contains("--checkpoint-history (4 batches)"));

@@ -1,5 +1,5 @@
-// Two threads in one loader: what changes the position is refused while another call runs, what only
-// looks at it works, and close() ends the first call.
+// Two threads in one loader: what changes the position is refused while another call runs, what
+// only looks at it works, and close() ends the first call.
 
 #include <algorithm>
 #include <atomic>
