@@ -18,7 +18,6 @@
 #include "tests/energon/loader/every_stage.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/error_of.h"
-#include "tests/support/memory_leaf.h"
 
 namespace {
 
@@ -410,7 +409,8 @@ TrainOptions drawn_options(Draws& draw) {
   return options;
 }
 
-PipelineFactory drawn_pipeline(Draws& draw, const LoaderFixture& fixture) {
+PipelineFactory drawn_pipeline(Draws& draw, const LoaderFixture& fixture,
+                               const LoaderFixture& other) {
   if (draw.in(6)) {
     return energon::testing::every_stage(fixture.dataset());
   }
@@ -418,8 +418,7 @@ PipelineFactory drawn_pipeline(Draws& draw, const LoaderFixture& fixture) {
   TrainOptions options = drawn_options(draw);
   const bool is_blend = draw.in(3);
   if (is_blend) {
-    leaves.push_back(std::make_shared<const energon::testing::MemoryLeaf>(
-        "m", std::vector<std::int64_t>{draw.between(1, 30)}));
+    leaves.push_back(other.dataset());
     options.repeat = true;
     options.blend_by = draw.in(2) ? energon::BlendBy::kShare : energon::BlendBy::kDraw;
   }
@@ -495,9 +494,10 @@ void check_rewinds(const PipelineFactory& pipeline, const LoaderOptions& options
 TEST_CASE("300 random pipelines and layouts: after a rewind comes what came before",
           "[loader][history][property][fork]") {
   const LoaderFixture fixture({}, {7, 30, 18});
+  const LoaderFixture other({}, {13});  // to blend with
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     Draws draw(seed);
-    const PipelineFactory pipeline = drawn_pipeline(draw, fixture);
+    const PipelineFactory pipeline = drawn_pipeline(draw, fixture, other);
     const LoaderOptions options = drawn_layout(draw, seed);
     CAPTURE(seed, options.worker_config.num_workers,
             options.worker_config.logical_shards.value_or(-1),
