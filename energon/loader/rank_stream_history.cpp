@@ -45,12 +45,13 @@ void RankStream::check_reach(std::int64_t batch_index) const {
                             position_.batch_index));
   }
   if (const std::int64_t first = earliest(); batch_index < first) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the state after {} batches is not kept: the earliest one is that "
-                            "after {} batches, of {} delivered. To reach back farther, raise "
-                            "checkpoint_history ({} batches) or checkpoint_history_bytes ({})",
-                            batch_index, first, position_.batch_index, options_.checkpoint_history,
-                            options_.checkpoint_history_bytes));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the state after {} batches is not kept: the earliest one is that "
+                    "after {} batches, of {} delivered. To reach back farther, raise "
+                    "checkpoint_history ({} batches) or checkpoint_history_bytes (now {} bytes)",
+                    batch_index, first, position_.batch_index, options_.checkpoint_history,
+                    options_.checkpoint_history_bytes));
   }
 }
 
