@@ -57,7 +57,7 @@ class EpochSizes {
   const PipelineFactory& make_pipeline_;
   const WorkerConfig& config_;
   Mutex mutex_;
-  /// Of each stream; empty: not asked yet.
+  /// The size of each stream; empty until it is first needed.
   std::vector<std::optional<std::int64_t>> sizes_ ENERGON_GUARDED_BY(mutex_);
   std::map<std::size_t, Started> started_ ENERGON_GUARDED_BY(mutex_);  // by stream
 };

@@ -113,7 +113,7 @@ void RankStream::start_epoch() {
   }
 }
 
-// Nothing is missing of a worker that died after its epoch was delivered: all begin anew.
+// A worker that died after its epoch was delivered took nothing with it: all workers are restarted.
 void RankStream::replace_workers() {
   keep_position();
   group_->stop();
