@@ -57,10 +57,7 @@ class Dump {
         lines_(options_.worker_config,
                flags.with_certificate ? Certificates::kOn : Certificates::kOff) {
     if (saver_.is_restored()) {
-      const SavableDataLoaderState state = loader_.save_state_rank();
-      lines_.begin_at(state);
-      epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
-      epochs_at_start_ = epochs_ended_;
+      continue_from_position();
     }
   }
 
@@ -82,8 +79,26 @@ class Dump {
   }
 
  private:
+  // The lines and counts go on from where the loader stands.
+  void continue_from_position() {
+    const SavableDataLoaderState state = loader_.save_state_rank();
+    lines_.begin_at(state);
+    epochs_ended_ = state.epoch + (state.epoch_finished ? 1 : 0);
+    epochs_at_start_ = epochs_ended_;
+    delivered_in_epoch_ = 0;
+    begins_within_epoch_ = true;
+  }
+
+  void rewind_if_due() {
+    if (saver_.delivered() == flags_.position.rewind_after) {
+      loader_.rewind(*flags_.position.rewind_to);
+      continue_from_position();
+    }
+  }
+
   void deliver() {
     saver_.save_if_due();
+    rewind_if_due();
     while (!is_over()) {
       std::optional<Sample> batch;
       try {
@@ -101,6 +116,7 @@ class Dump {
       lines_.print_batch(*batch);
       ++delivered_in_epoch_;
       saver_.count_batch();
+      rewind_if_due();
       output().flush_if_idle();
     }
   }
@@ -113,8 +129,8 @@ class Dump {
   void end_epoch() {
     ++epochs_ended_;
     lines_.print_end_of_epoch();
-    // If a state was saved in an epoch, the rest of this epoch may be empty.
-    const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && saver_.is_restored();
+    // The rest of an epoch after a saved state or a rewind may be empty.
+    const bool may_be_empty = epochs_ended_ == epochs_at_start_ + 1 && begins_within_epoch_;
     if (delivered_in_epoch_ == 0 && !may_be_empty && !is_warned_) {
       const Error reason = no_samples(flags_.loader, loader_.stats());
       if (!epoch_limit_) {
@@ -135,7 +151,8 @@ class Dump {
 
   std::int64_t delivered_in_epoch_ = 0;
   std::int64_t epochs_ended_ = 0;     // since the very first one
-  std::int64_t epochs_at_start_ = 0;  // epochs_ended_ when this run began
+  std::int64_t epochs_at_start_ = 0;  // epochs_ended_ when this run began or was rewound
+  bool begins_within_epoch_ = false;  // at a saved state, or after a rewind
   bool is_warned_ = false;            // of an epoch without samples
 };
 

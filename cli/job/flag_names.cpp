@@ -8,7 +8,7 @@
 namespace energon::cli {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kFlags = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFlags = {{
     {"num_workers", "--num-workers"},
     {"world_size", "--world-size"},
     {"logical_shards", "--logical-shards"},
@@ -22,6 +22,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kFlags =
     {"virtual_epoch_length", "--virtual-epoch-length"},
     {"prefetch_factor", "--prefetch-factor"},
     {"checkpoint_every_batches", "--checkpoint-every-batches"},
+    {"checkpoint_history", "--checkpoint-history"},
+    {"checkpoint_history_bytes", "--checkpoint-history-mib"},
     {"cache_dir", "--cache-dir"},
 }};
 

@@ -141,6 +141,19 @@ void add_epoch_flags(CLI::App& command, LoaderFlags& flags) {
       ->check(at_least(1));
 }
 
+void add_history_settings(CLI::App& command, LoaderFlags& flags) {
+  command
+      .add_option("--checkpoint-history", flags.checkpoint_history,
+                  "Delivered batches that the loader can go back; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  command
+      .add_option("--checkpoint-history-mib", flags.checkpoint_history_mib,
+                  "Memory for the states that --checkpoint-history keeps, in MiB")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
+}
+
 void add_worker_settings(CLI::App& command, LoaderFlags& flags) {
   command
       .add_option("--timeout", flags.timeout_seconds,
@@ -223,6 +236,7 @@ void add_loader_flags(CLI::App& command, LoaderFlags& flags, PathCount paths) {
   add_order_flags(command, flags);
   add_epoch_flags(command, flags);
   add_worker_settings(command, flags);
+  add_history_settings(command, flags);
   add_reading_settings(command, flags);
   add_failure_flags(command, flags);
 }

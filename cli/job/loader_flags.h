@@ -59,6 +59,8 @@ struct LoaderFlags {
   std::uint64_t arena_limit_mib = LoaderOptions().arena_limit_bytes >> 20;
   std::uint64_t checkpoint_slot_mib = LoaderOptions().checkpoint_slot_bytes >> 20;
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
+  std::int64_t checkpoint_history = LoaderOptions().checkpoint_history;
+  std::uint64_t checkpoint_history_mib = LoaderOptions().checkpoint_history_bytes >> 20;
   CheckShards check_shards = DataOptions{}.check_shards;
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
   std::uint64_t max_sample_bytes = DataOptions{}.max_sample_bytes;

@@ -226,6 +226,8 @@ LoaderOptions loader_options(const LoaderFlags& flags) {
   options.prefetch_factor = flags.prefetch_factor;
   options.prefetch_bytes = flags.prefetch_kib << 10;
   options.checkpoint_every_batches = flags.checkpoint_every_batches;
+  options.checkpoint_history = flags.checkpoint_history;
+  options.checkpoint_history_bytes = flags.checkpoint_history_mib << 20;
   options.arena_limit_bytes = flags.arena_limit_mib << 20;
   options.checkpoint_slot_bytes = flags.checkpoint_slot_mib << 20;
   options.debug_log_path = flags.debug_log;

@@ -41,11 +41,24 @@ void add_checkpoint_flags(CLI::App& command, PositionFlags& flags) {
       ->check(at_least(1));
 }
 
+void add_rewind_flags(CLI::App& command, PositionFlags& flags) {
+  command
+      .add_option("--rewind-after", flags.rewind_after,
+                  "Go back once this many batches of this run were delivered, and go on from there")
+      ->check(at_least(0));
+  command
+      .add_option("--rewind-to", flags.rewind_to,
+                  "With --rewind-after: index of the batch to go back to, at most "
+                  "--checkpoint-history batches earlier")
+      ->check(at_least(0));
+}
+
 }  // namespace
 
 void add_position_flags(CLI::App& command, PositionFlags& flags) {
   add_state_flags(command, flags);
   add_checkpoint_flags(command, flags);
+  add_rewind_flags(command, flags);
 }
 
 void check_position_flags(const PositionFlags& flags) {
@@ -65,6 +78,14 @@ void check_position_flags(const PositionFlags& flags) {
     throw UsageError{
         "--auto-save begins at the newest checkpoint of its folder: give --load-from, which it "
         "takes where there is none, instead of --restore-from"};
+  }
+  if (flags.rewind_after.has_value() != flags.rewind_to.has_value()) {
+    throw UsageError{"--rewind-after and --rewind-to belong together: give both or neither"};
+  }
+  if (flags.rewind_after && !flags.auto_save.empty()) {
+    throw UsageError{
+        "--rewind-after cannot be used with --auto-save, whose checkpoints count the steps of a "
+        "run that never goes back"};
   }
   if (flags.save_after && flags.save_to.empty()) {
     throw UsageError{"--save-after needs --save-to, the file that the state is written to"};

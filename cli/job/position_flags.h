@@ -21,6 +21,8 @@ struct PositionFlags {
   std::optional<std::int64_t> at_step;
   bool start_over = false;
   std::optional<std::int64_t> keep;
+  std::optional<std::int64_t> rewind_after;
+  std::optional<std::int64_t> rewind_to;
 };
 
 /// Declares the options. `flags` must live as long as `command`.

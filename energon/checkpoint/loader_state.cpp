@@ -164,4 +164,10 @@ SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader) {
   return checkpoint;
 }
 
+std::int64_t epoch_of_checkpoint(std::string_view encoded) {
+  ByteReader reader(encoded, "a checkpoint of a worker");
+  reader.i64();  // the index
+  return reader.i64();
+}
+
 }  // namespace energon

@@ -91,6 +91,8 @@ std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state);
 /// (kCorruptData).
 void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint);
 SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader);
+/// The epoch of an encoded position. Throws as decode_checkpoint().
+std::int64_t epoch_of_checkpoint(std::string_view encoded);
 
 /// Converts to the file form and back: writes version 4, reads versions 1 to 4.
 /// decode_loader_state() throws Error: kCorruptData (truncated, damaged, not a state), kUnsupported

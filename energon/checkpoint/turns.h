@@ -37,6 +37,8 @@ class Turns {
 
   /// Records that `stream` delivered a batch.
   void take(std::size_t stream) { ++turns_[stream].count; }
+  /// Undoes take().
+  void give_back(std::size_t stream) { --turns_[stream].count; }
   /// Records that `stream` reached the end of its epoch.
   void end_epoch(std::size_t stream) { turns_[stream] = {turns_[stream].epoch + 1, 0}; }
   /// Begins the next epoch. Requires: next() returns nullopt.

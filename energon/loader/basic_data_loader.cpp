@@ -33,9 +33,19 @@ class LatestIteration {
   LoaderStatistics last_;
 };
 
+namespace {
+
+LoaderOptions without_history(LoaderOptions options) {
+  options.checkpoint_history = 0;
+  return options;
+}
+
+}  // namespace
+
 BatchIteration::BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options,
                                std::shared_ptr<LatestIteration> latest)
-    : stream_(std::make_unique<RankStream>("BasicDataLoader", std::move(make_pipeline), options)),
+    : stream_(std::make_unique<RankStream>("BasicDataLoader", std::move(make_pipeline),
+                                           without_history(options))),
       latest_(std::move(latest)) {
   if (latest_) {
     latest_->begin(stream_.get());
@@ -66,10 +76,7 @@ std::optional<Sample> BatchIteration::next() {
   return stream_->next();
 }
 
-LoaderStatistics BatchIteration::stats() const {
-  const OneCaller::Call call = stream_->caller().enter("stats()");
-  return stream_->stats();
-}
+LoaderStatistics BatchIteration::stats() const { return stream_->stats(); }
 
 void BatchIteration::close() { stream_->close(); }
 

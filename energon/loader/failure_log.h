@@ -15,6 +15,7 @@
 #include "energon/loader/quarantine_writer.h"
 #include "energon/stage/failure.h"
 #include "energon/worker/statistics.h"
+#include "io/mutex.h"
 
 namespace energon {
 
@@ -42,7 +43,7 @@ class FailureCounts {
   std::uint64_t size_ = 0;
 };
 
-/// Not thread-safe.
+/// Thread-safe.
 class FailureLog {
  public:
   /// `quarantine_file`: empty for none. Throws Error if the file is not writable
@@ -54,23 +55,37 @@ class FailureLog {
   /// Counts a failure and puts it into the quarantine file. Throws Error (kIo) if the file cannot
   /// be written; the failure is still counted.
   void add(const FailureReport& report) {
+    const MutexLock lock(mutex_);
     counts_.add(report);
-    quarantine(report);
+    quarantine_.append(report);
   }
 
   /// The two halves of add(), for failures that are counted later than they are known.
-  void quarantine(const FailureReport& report) { quarantine_.append(report); }
-  void count(FailureCounts&& failures) { counts_.add(std::move(failures)); }
+  void quarantine(const FailureReport& report) {
+    const MutexLock lock(mutex_);
+    quarantine_.append(report);
+  }
+  void count(FailureCounts&& failures) {
+    const MutexLock lock(mutex_);
+    counts_.add(std::move(failures));
+  }
 
   /// Failures counted so far.
-  std::uint64_t size() const { return counts_.size(); }
+  std::uint64_t size() const {
+    const MutexLock lock(mutex_);
+    return counts_.size();
+  }
 
   /// See FailureCounts::fill().
-  void fill(LoaderStatistics& statistics) const { counts_.fill(statistics); }
+  void fill(LoaderStatistics& statistics) const {
+    const MutexLock lock(mutex_);
+    counts_.fill(statistics);
+  }
 
  private:
-  FailureCounts counts_;
-  QuarantineWriter quarantine_;
+  mutable Mutex mutex_;
+  FailureCounts counts_ ENERGON_GUARDED_BY(mutex_);
+  QuarantineWriter quarantine_ ENERGON_GUARDED_BY(mutex_);
 };
 
 }  // namespace energon

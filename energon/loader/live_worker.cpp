@@ -240,26 +240,34 @@ bool LiveWorker::died_before_epoch() const {
   return ended() && progress_before_epoch_ == channel_->status().progress_count();
 }
 
-CheckpointAnswer LiveWorker::checkpoint_answer(std::size_t stream, std::uint64_t delivered,
-                                               Deadline deadline) {
+bool LiveWorker::try_send(const Command& command) {
+  const RingSpace space = channel_->commands().try_begin(sizeof(command));
+  if (space.status != RingStatus::kItem) {
+    return false;
+  }
+  std::memcpy(space.bytes.data(), &command, sizeof(command));
+  channel_->commands().commit();
+  return true;
+}
+
+std::optional<CheckpointAnswer> LiveWorker::checkpoint_answer(std::size_t stream,
+                                                              std::uint64_t delivered,
+                                                              Deadline deadline) {
   const std::array gone = peer_gone();
   while (true) {
     around_.check.look();
     const Deadline step = WaitCheck::step(deadline);
     const RingUnit unit = channel_->results().read({.deadline = step, .peer_gone = gone});
-    if (unit.status == RingStatus::kTimedOut) {
-      if (step == deadline) {
-        throw_stuck("its checkpoint");
-      }
+    if (unit.status == RingStatus::kTimedOut && step != deadline) {
       continue;
     }
     CheckpointAnswer answer;
     if (unit.status != RingStatus::kItem || unit.bytes.size() != sizeof(answer)) {
-      throw_dead();
+      return std::nullopt;
     }
     std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
     channel_->results().release();
-    // An answer to an earlier save that timed out may come first; it is passed over.
+    // An answer that came too late for an earlier call may come first; it is passed over.
     if (answer.stream == stream && answer.delivered == delivered) {
       return answer;
     }

@@ -61,9 +61,12 @@ class LiveWorker {
   void start_epoch(std::int64_t epoch, Deadline deadline);
   /// Whether it died after that, but before it began the epoch.
   bool died_before_epoch() const;
-  /// The worker's answer to kGetCheckpoint of `stream` after `delivered` batches.
-  CheckpointAnswer checkpoint_answer(std::size_t stream, std::uint64_t delivered,
-                                     Deadline deadline);
+  /// Sends a command if there is room for it. Returns whether there was.
+  bool try_send(const Command& command);
+  /// The worker's answer to kGetCheckpoint of `stream` after `delivered` batches; nullopt if the
+  /// worker dies or does not answer until `deadline`.
+  std::optional<CheckpointAnswer> checkpoint_answer(std::size_t stream, std::uint64_t delivered,
+                                                    Deadline deadline);
   /// The checkpoints of the worker's stream with this number within the worker.
   const CheckpointReader& checkpoints(std::size_t place) const {
     return channel_->checkpoints(place);

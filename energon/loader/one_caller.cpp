@@ -6,34 +6,50 @@
 
 namespace energon {
 
-bool OneCaller::try_enter(const char* what, const char*& running) {
-  running = nullptr;
-  // Acquire: what the last caller wrote is seen.
-  if (!running_.compare_exchange_strong(running, what, std::memory_order_acquire)) {
-    return false;
-  }
-  thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);  // see is_in_call()
-  return true;
+void OneCaller::begin(const char* what, bool is_brief) {
+  running_ = what;
+  is_brief_ = is_brief;
+  thread_ = std::this_thread::get_id();
 }
 
-// Relaxed: a thread that is in a call has stored its own id itself.
-bool OneCaller::is_in_call() const {
-  return thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+void OneCaller::wait() {
+  ++waiting_;
+  ended_.wait(mutex_);
+  --waiting_;
 }
 
 OneCaller::Call OneCaller::enter(const char* what) {
   if (!owner_.is_current()) {
     return Call(nullptr);
   }
-  const char* running = nullptr;
-  if (!try_enter(what, running)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} was called while {} of the same loader {}; a loader is for one "
-                            "thread at a time: give each thread its own loader, or use a mutex",
-                            what, running,
-                            is_in_call() ? "was calling a function in this thread"
-                                         : "ran in another thread"));
+  const MutexLock lock(mutex_);
+  while (running_ != nullptr) {
+    if (!is_brief_ || is_in_call()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} was called while {} of the same loader {}; a loader is for one "
+                              "thread at a time: give each thread its own loader, or use a mutex",
+                              what, running_,
+                              is_in_call() ? "was calling a function in this thread"
+                                           : "ran in another thread"));
+    }
+    wait();
   }
+  begin(what, false);
+  return Call(this);
+}
+
+std::optional<OneCaller::Call> OneCaller::enter_briefly(const char* what) {
+  if (!owner_.is_current()) {
+    return Call(nullptr);
+  }
+  const MutexLock lock(mutex_);
+  while (running_ != nullptr && is_brief_ && waiting_ == 0 && !is_in_call()) {
+    ended_.wait(mutex_);
+  }
+  if (running_ != nullptr || waiting_ > 0) {
+    return std::nullopt;
+  }
+  begin(what, true);
   return Call(this);
 }
 
@@ -41,19 +57,21 @@ std::optional<OneCaller::Call> OneCaller::enter_after_others(const char* what) {
   if (!owner_.is_current()) {
     return Call(nullptr);
   }
-  for (const char* running = nullptr; !try_enter(what, running);) {
+  const MutexLock lock(mutex_);
+  while (running_ != nullptr) {
     if (is_in_call()) {
       return std::nullopt;
     }
-    running_.wait(running, std::memory_order_acquire);
+    wait();
   }
+  begin(what, false);
   return Call(this);
 }
 
 void OneCaller::leave() {
-  thread_.store(std::thread::id(), std::memory_order_relaxed);
-  running_.store(nullptr, std::memory_order_release);  // to the next caller
-  running_.notify_all();
+  const MutexLock lock(mutex_);
+  running_ = nullptr;
+  ended_.notify_all();
 }
 
 }  // namespace energon

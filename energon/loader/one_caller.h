@@ -1,15 +1,17 @@
-// Refuses a call of a loader while another thread is in one.
+// Lets one call of a loader run at a time, and lets short calls of other threads in beside it.
 //
-// A loader is for one thread at a time. That two threads use it at once is a mistake of the
-// program, which would otherwise be seen as damaged batches or a crash.
+// A loader is for one thread at a time. That two threads take batches at once is a mistake of the
+// program, which would otherwise be seen as damaged batches or a crash. What only looks at the
+// loader, such as a save, is welcome from any thread: if no call runs, it is the one that runs, and
+// the next call waits for it; else it must do with what is safe beside another call.
 
 #pragma once
 
-#include <atomic>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "io/mutex.h"
 #include "io/owner_process.h"
 
 namespace energon {
@@ -34,22 +36,34 @@ class OneCaller {
     OneCaller* caller_;
   };
 
-  /// `what` names the call, such as "next()"; it must be a literal. Throws Error (kInvalidArgument)
-  /// with the names of both calls if one runs.
+  /// `what` names the call, such as "next()"; it must be a literal. Waits while a brief call of
+  /// another thread runs. Throws Error (kInvalidArgument) with the names of both calls if any other
+  /// call runs.
   [[nodiscard]] Call enter(const char* what);
 
-  /// The same, but waits until the call of another thread has ended. Nothing if the calling thread
-  /// itself is in a call.
+  /// For a call that takes a moment and that must not end others. Nothing if a call runs that is
+  /// not brief, or waits to: then the caller must not touch what that call uses.
+  [[nodiscard]] std::optional<Call> enter_briefly(const char* what);
+
+  /// As enter(), but waits until the call of another thread has ended. Nothing if the calling
+  /// thread itself is in a call.
   [[nodiscard]] std::optional<Call> enter_after_others(const char* what);
 
  private:
-  bool try_enter(const char* what, const char*& running);
-  bool is_in_call() const;
+  bool is_in_call() const ENERGON_REQUIRES(mutex_) {
+    return running_ != nullptr && thread_ == std::this_thread::get_id();
+  }
+  void begin(const char* what, bool is_brief) ENERGON_REQUIRES(mutex_);
+  void wait() ENERGON_REQUIRES(mutex_);
   void leave();
 
   const OwnerProcess owner_;
-  std::atomic<const char*> running_{nullptr};
-  std::atomic<std::thread::id> thread_{};
+  Mutex mutex_;
+  Condition ended_;
+  const char* running_ ENERGON_GUARDED_BY(mutex_) = nullptr;
+  bool is_brief_ ENERGON_GUARDED_BY(mutex_) = false;
+  std::thread::id thread_ ENERGON_GUARDED_BY(mutex_);
+  int waiting_ ENERGON_GUARDED_BY(mutex_) = 0;  // calls that are not brief
 };
 
 }  // namespace energon

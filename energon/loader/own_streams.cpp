@@ -8,10 +8,11 @@
 namespace energon {
 
 OwnStreams::OwnStreams(const PipelineFactory& make_pipeline, const LoaderOptions& options,
-                       FailureLog& failures, WaitCheck& check)
+                       FailureLog& failures, CheckpointHistory& history, WaitCheck& check)
     : make_pipeline_(make_pipeline),
       options_(options),
       failures_(failures),
+      history_(history),
       check_(check),
       counted_(std::make_unique<StatisticsBlock>()) {
   monitor_.set_check(check);
@@ -44,7 +45,7 @@ void OwnStreams::make(std::size_t number, std::int64_t epoch) {
                                        .monitor = monitor_,
                                        .readers = readers_},
                                       starts_[number], epoch);
-  stream.kept.emplace(starts_[number], options_.checkpoint_every_batches);
+  stream.kept.emplace(history_, number, options_.checkpoint_every_batches);
   if (starts_[number].offset > 0) {
     stream.kept->keep(*stream.pipeline);  // as BatchProducer::restore()
   }
@@ -104,19 +105,12 @@ void OwnStreams::take_reports() {
   }
 }
 
-std::vector<SavableDatasetCheckpoint> OwnStreams::positions(std::span<const std::int64_t> delivered,
-                                                            bool has_failed) const {
+std::vector<SavableDatasetCheckpoint> OwnStreams::positions() const {
   std::vector<SavableDatasetCheckpoint> positions;
   positions.reserve(streams_.size());
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const Stream& stream = streams_[i];
-    if (!stream.kept) {
-      positions.push_back(starts_[i]);
-    } else if (has_failed) {
-      positions.push_back(stream.kept->after(delivered[i]));
-    } else {
-      positions.push_back(stream.pipeline->checkpoint());
-    }
+    positions.push_back(stream.pipeline ? stream.pipeline->checkpoint() : starts_[i]);
   }
   return positions;
 }

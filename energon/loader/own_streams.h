@@ -18,6 +18,7 @@
 #include "energon/process/wait_check.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/pipeline.h"
+#include "energon/worker/checkpoint_history.h"
 #include "energon/worker/kept_position.h"
 #include "energon/worker/loader_monitor.h"
 #include "energon/worker/loader_options.h"
@@ -29,10 +30,10 @@ namespace energon {
 /// For one thread at a time.
 class OwnStreams {
  public:
-  /// Failures that policies allow go to `failures`. The pipelines look at `check` before each call
-  /// of a function. All arguments must outlive the streams.
+  /// Failures that policies allow go to `failures`, checkpoints to `history`. The pipelines look at
+  /// `check` before each call of a function. All arguments must outlive the streams.
   OwnStreams(const PipelineFactory& make_pipeline, const LoaderOptions& options,
-             FailureLog& failures, WaitCheck& check);
+             FailureLog& failures, CheckpointHistory& history, WaitCheck& check);
 
   /// Starts each stream at its position, which must stay where it is until stop(). Throws what the
   /// factory throws, and Error (kMismatch).
@@ -45,10 +46,9 @@ class OwnStreams {
   /// be restored.
   std::optional<Sample> read(std::size_t stream, const Turn& turn);
 
-  /// The position of each stream after `delivered` batches. `has_failed`: read() has thrown, so a
-  /// pipeline may have taken in more than it delivered.
-  std::vector<SavableDatasetCheckpoint> positions(std::span<const std::int64_t> delivered,
-                                                  bool has_failed) const;
+  /// The position of each stream after what read() returned. Requires: read() has not thrown since
+  /// start(), or a pipeline may have taken in more than it delivered.
+  std::vector<SavableDatasetCheckpoint> positions() const;
 
   WorkerStatistics statistics() const { return read_statistics(*counted_); }
 
@@ -66,6 +66,7 @@ class OwnStreams {
   const PipelineFactory& make_pipeline_;
   const LoaderOptions& options_;
   FailureLog& failures_;
+  CheckpointHistory& history_;
   WaitCheck& check_;
   HeapBufferPool memory_;
   const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);

@@ -1,11 +1,13 @@
 #include "energon/loader/rank_stream.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/worker/channel_sizes.h"
 #include "io/error.h"
 #include "io/error_transport.h"
 
@@ -19,31 +21,25 @@ RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
       make_pipeline_(std::move(make_pipeline)),
       options_(options),
       check_(options.wait_check),
-      failures_(options.quarantine_file) {
+      failures_(options.quarantine_file),
+      history_(history_bytes_of_stream(options)),
+      deliveries_(options.checkpoint_history) {
   validate(options_);
   const auto streams = static_cast<std::size_t>(options_.worker_config.stream_count());
   start_.resize(streams);
   for (std::size_t i = 0; i < streams; ++i) {
     start_[i].logical_shard = options_.worker_config.logical_shard(static_cast<int>(i));
   }
-  delivered_.resize(streams);
-  certificates_.resize(streams);
-  now_.turns = Turns(std::vector<Turn>(streams), 0);
+  position_.delivered.resize(streams);
+  position_.certificates.resize(streams);
+  position_.place.turns = Turns(std::vector<Turn>(streams), 0);
+  now_ = position_.place;
+  begin_history();
   if (options_.worker_config.num_workers > 0) {
     group_ = std::make_unique<WorkerGroup>(make_pipeline_, options_, failures_, check_);
   }
   log_ = DebugLog(options_.debug_log_path, options_.worker_config, std::nullopt);
   log("__init__");
-}
-
-std::int64_t RankStream::delivered_by(int worker) const {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < delivered_.size(); ++i) {
-    if (options_.worker_config.worker_of(static_cast<int>(i)) == worker) {
-      sum += delivered_[i];
-    }
-  }
-  return sum;
 }
 
 void RankStream::log(std::string_view event) { log(event, Config::object()); }
@@ -65,31 +61,52 @@ void RankStream::log_yield(std::size_t stream, const Sample& batch) {
     return;
   }
   const int worker = options_.worker_config.worker_of(static_cast<int>(stream));
+  std::int64_t of_worker = 0;
+  {
+    const MutexLock lock(mutex_);
+    for (std::size_t i = 0; i < position_.delivered.size(); ++i) {
+      if (options_.worker_config.worker_of(static_cast<int>(i)) == worker) {
+        of_worker += position_.delivered[i];
+      }
+    }
+  }
   log("yield", {{"worker_id", worker},
-                {"worker_idx", delivered_by(worker)},
-                {"idx", batch_index_},
+                {"worker_idx", of_worker},
+                {"idx", delivered_batches()},
                 {"iter_idx", *iter_index_},
                 {"global_idx", global_index_},
                 {"keys", batch.keys.strings()}});
 }
 
+std::int64_t RankStream::delivered_batches() const {
+  const MutexLock lock(mutex_);
+  return position_.batch_index;
+}
+
+// The run keeps a view of start_, which stays as it is until the run ends.
 void RankStream::start() {
   config();  // of the data as it is now: a state is of what was read
+  std::span<const SavableDatasetCheckpoint> starts;
+  {
+    const MutexLock lock(mutex_);
+    starts = start_;
+  }
   if (group_) {
-    group_->start(start_, now_.turns.epoch());
+    group_->start(starts, now_.turns.epoch());
     return;
   }
-  own_.start(start_);
+  own_.start(starts);
 }
 
 // An epoch of which failures left nothing is empty: the other ranks have their batches, and cannot
 // know of it. Only a rank that goes on by itself would search for ever.
 void RankStream::count_lost_epoch() {
   const std::optional<EpochStart>& start = now_.epoch_start;
-  if (!start || start->batches != batch_index_ || start->failures == failures_.size()) {
+  if (!start || start->batches != delivered_batches() || start->failures == failures_.size()) {
     return;
   }
   if (options_.epoch_policy == EpochPolicy::kStrict) {
+    const MutexLock lock(mutex_);
     ++consumer_.lost_epochs;
     return;
   }
@@ -101,8 +118,8 @@ void RankStream::count_lost_epoch() {
 }
 
 void RankStream::start_epoch() {
-  remember_place();
-  now_.epoch_start = {batch_index_, failures_.size()};
+  is_place_changed_ = true;
+  now_.epoch_start = {delivered_batches(), failures_.size()};
   now_.turns.start_epoch();
   now_.epoch_finished = false;
   now_.step_in_epoch = 0;
@@ -115,10 +132,13 @@ void RankStream::start_epoch() {
 
 // A worker that died after its epoch was delivered took nothing with it: all workers are restarted.
 void RankStream::replace_workers() {
-  keep_position();
+  keep_position(Reads::kSucceeded);
   group_->stop();
-  if (lost_position_) {
-    throw *lost_position_;
+  {
+    const MutexLock lock(mutex_);
+    if (lost_position_) {
+      throw *lost_position_;
+    }
   }
   start();
 }
@@ -143,6 +163,7 @@ std::optional<Sample> RankStream::next() {
   refuse_if_closed();
   const Clock::time_point begin = Clock::now();
   if (returned_at_) {
+    const MutexLock lock(mutex_);
     consumer_.own_time += begin - *returned_at_;
   }
   if (!iter_index_) {
@@ -153,36 +174,67 @@ std::optional<Sample> RankStream::next() {
   if (batch) {
     ++*iter_index_;
     ++global_index_;
-    ++consumer_.batches;
-    consumer_.samples += std::max<std::size_t>(batch->keys.size(), 1);
-    consumer_.bytes += payload_bytes(*batch);
   } else {
     iter_index_.reset();
   }
   returned_at_ = Clock::now();
-  consumer_.worker_wait += *returned_at_ - begin;
+  count_for_statistics(batch, *returned_at_ - begin);
   if (check_.is_closed()) {
     end_for_good();  // by a function that this call has called; another thread does it itself, too
   }
   return batch;
 }
 
-// What read() gave becomes part of the position, and gets its place.
+void RankStream::count_for_statistics(const std::optional<Sample>& batch,
+                                      std::chrono::nanoseconds wait) {
+  const std::uint64_t bytes = batch ? payload_bytes(*batch) : 0;
+  const MutexLock lock(mutex_);
+  if (batch) {
+    ++consumer_.batches;
+    consumer_.samples += std::max<std::size_t>(batch->keys.size(), 1);
+    consumer_.bytes += bytes;
+  }
+  consumer_.worker_wait += wait;
+}
+
+// What read() gave becomes part of the position, and gets its place. Note [Position].
 void RankStream::count_delivery(std::size_t stream, Sample& batch) {
   log_yield(stream, batch);
-  const Turn& turn = now_.turns.of(stream);
-  batch.place = {start_[stream].logical_shard, turn.epoch, turn.count};
-  now_.turns.take(stream);
-  ++delivered_[stream];
+  const Turn turn = now_.turns.of(stream);
+  batch.place = {options_.worker_config.logical_shard(static_cast<int>(stream)), turn.epoch,
+                 turn.count};
+  const auto take_turn = [stream](EpochPlace& place) {
+    place.turns.take(stream);
+    if (place.step_in_epoch) {
+      ++*place.step_in_epoch;
+    }
+  };
+  take_turn(now_);
+  const MutexLock lock(mutex_);
+  std::optional<EpochPlace> before;
+  if (std::exchange(is_place_changed_, false)) {
+    before = std::exchange(position_.place, now_);
+  } else {
+    take_turn(position_.place);
+  }
+  const std::optional<std::size_t> forgotten =
+      deliveries_.add_batch(stream, position_.certificates[stream], std::move(before));
+  if (forgotten) {
+    history_.forget_before(*forgotten, deliveries_.first_counts()[*forgotten]);
+  }
+  extend(position_.certificates[stream], batch);
+  ++position_.delivered[stream];
+  ++position_.batch_index;
   if (group_) {
     group_->take(stream);
   }
-  extend(certificates_[stream], batch);
-  ++batch_index_;
-  if (now_.step_in_epoch) {
-    ++*now_.step_in_epoch;
-  }
-  before_.reset();
+}
+
+void RankStream::count_end() {
+  now_.epoch_finished = true;
+  is_place_changed_ = false;
+  const MutexLock lock(mutex_);
+  deliveries_.add_end(std::exchange(position_.place, now_));
 }
 
 std::optional<Sample> RankStream::advance() {
@@ -195,7 +247,8 @@ std::optional<Sample> RankStream::advance() {
       start_epoch();
     }
     if (!running() && !own_.running()) {
-      if (batch_index_ == 0) {
+      if (delivered_batches() == 0) {
+        is_place_changed_ = true;
         now_.epoch_start = {0, failures_.size()};
       }
       start();
@@ -213,29 +266,27 @@ std::optional<Sample> RankStream::advance() {
     end_failed();
     throw *failure_;
   }
-  now_.epoch_finished = true;
-  before_.reset();
+  count_end();
   return std::nullopt;
 }
 
 void RankStream::end_failed() {
   forget_attempt();
-  keep_position();
+  keep_position(Reads::kFailed);
   own_.stop();
   if (group_) {
     group_->stop();
   }
 }
 
-// Workers go on, so what next() has taken from them stays taken (before_ is the position).
+// Workers go on, so what next() has taken from them stays taken (now_ is ahead of the position).
 // Pipelines in this process were left in the middle of a batch: the next call makes them anew.
 void RankStream::end_interrupted() {
   if (own_.running()) {
     forget_attempt();
-    has_failed_reads_ = true;
-    keep_position();
-    has_failed_reads_ = false;
+    keep_position(Reads::kFailed);
     own_.stop();
+    const MutexLock lock(mutex_);
     failure_ = lost_position_;
   } else if (!running()) {
     forget_attempt();
@@ -253,11 +304,11 @@ std::optional<Sample> RankStream::next_in_turn() {
         count_delivery(*stream, *batch);
         return batch;
       }
-      remember_place();
+      is_place_changed_ = true;
       now_.turns.end_epoch(*stream);
     }
     count_lost_epoch();
-    const bool was_empty = now_.epoch_start && now_.epoch_start->batches == batch_index_;
+    const bool was_empty = now_.epoch_start && now_.epoch_start->batches == delivered_batches();
     if (options_.epoch_policy == EpochPolicy::kStrict || was_empty) {
       return std::nullopt;
     }
@@ -269,10 +320,15 @@ void RankStream::stop() {
   if (running()) {
     const std::optional<Error> death = group_->death(now_.turns);
     forget_attempt();
-    keep_position();
+    keep_position(Reads::kSucceeded);
     group_->stop();
-    if (lost_position_) {
-      failure_ = lost_position_;  // or the next next() would begin where this run began
+    {
+      const MutexLock lock(mutex_);
+      if (lost_position_) {
+        failure_ = lost_position_;  // or the next next() would begin where this run began
+      }
+    }
+    if (failure_) {
       throw *failure_;
     }
     if (death) {
@@ -294,13 +350,15 @@ void RankStream::end_for_good() {
   }
   forget_attempt();
   if (running() || own_.running()) {
-    keep_position();
+    keep_position(Reads::kSucceeded);
   }
   own_.stop();
   if (group_) {
     group_->stop();
+    std::unique_ptr<WorkerGroup> ended;  // its end takes a while, and needs no lock
+    const MutexLock lock(mutex_);
     ended_workers_ = group_->statistics();
-    group_.reset();
+    ended.swap(group_);
   }
 }
 
@@ -314,15 +372,21 @@ void RankStream::refuse_if_closed() {
 }
 
 LoaderStatistics RankStream::stats() const {
-  LoaderStatistics statistics{.num_workers = options_.worker_config.num_workers,
-                              .consumer = consumer_};
-  const bool has_workers = options_.worker_config.num_workers > 0;
-  statistics.workers = group_        ? group_->statistics()
-                       : has_workers ? ended_workers_
-                                     : std::vector<WorkerStatistics>{own_.statistics()};
+  check_process();
+  LoaderStatistics statistics{.num_workers = options_.worker_config.num_workers};
   std::vector<CertificatePart> parts;
-  for (std::size_t i = 0; i < start_.size(); ++i) {
-    parts.push_back({start_[i].logical_shard, certificates_[i]});
+  {
+    const MutexLock lock(mutex_);
+    const bool has_workers = options_.worker_config.num_workers > 0;
+    statistics.consumer = consumer_;
+    statistics.workers = group_        ? group_->statistics()
+                         : has_workers ? ended_workers_
+                                       : std::vector<WorkerStatistics>{own_.statistics()};
+    for (std::size_t i = 0; i < start_.size(); ++i) {
+      parts.push_back({start_[i].logical_shard, position_.certificates[i]});
+    }
+    statistics.batch_index = position_.batch_index;
+    statistics.earliest_state = earliest();
   }
   statistics.certificate = combine(parts);
   failures_.fill(statistics);
@@ -330,6 +394,7 @@ LoaderStatistics RankStream::stats() const {
 }
 
 std::vector<int> RankStream::worker_pids() const {
+  const MutexLock lock(mutex_);
   return group_ ? group_->worker_pids() : std::vector<int>();
 }
 

@@ -1,123 +1,198 @@
 #include <algorithm>
 #include <exception>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/state_check.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/rank_stream.h"
 #include "io/error.h"
 #include "io/error_transport.h"
 
-// The position of a stream: what is saved, kept and restored. The rest is in rank_stream.cpp.
+// The position of a stream: what is kept, and how it is read. How it changes by deliveries is in
+// rank_stream.cpp, how by going back or elsewhere in rank_stream_history.cpp.
 
 namespace energon {
 
-void RankStream::remember_place() {
-  if (!before_) {
-    before_ = now_;
-  }
-}
-
 // A next() that failed changed nothing.
 void RankStream::forget_attempt() {
-  if (before_) {
-    now_ = std::move(*before_);
-    before_.reset();
+  if (is_place_changed_) {
+    const MutexLock lock(mutex_);
+    now_ = position_.place;
+    is_place_changed_ = false;
   }
 }
 
-// Before the workers or pipelines end: start_ becomes what was delivered.
-void RankStream::keep_position() {
+// Before the workers or pipelines end: start_ becomes what was delivered, and the history takes
+// over the checkpoints before it. False: there is no history any more.
+bool RankStream::keep_position(Reads reads) {
+  const MutexLock lock(mutex_);
   try {
-    start_ = positions();
+    std::vector<SavableDatasetCheckpoint> reached = positions(snapshot(Access::kAlone, reads));
+    take_history();
+    start_ = std::move(reached);
+    return true;
   } catch (...) {
     lost_position_ =
         to_error(std::current_exception(), "keeping the position", ErrorCode::kInternal);
   }
+  return false;
 }
 
-std::vector<SavableDatasetCheckpoint> RankStream::positions() {
-  std::vector<SavableDatasetCheckpoint> positions;
-  if (running()) {
-    positions = group_->positions(delivered_);
-  } else if (own_.running()) {
-    positions = own_.positions(delivered_, has_failed_reads_ || failure_.has_value());
-  } else {
-    positions = start_;
+void RankStream::take_history() {
+  for (std::size_t i = 0; i < start_.size(); ++i) {
+    const std::int64_t delivered = position_.delivered[i];
+    if (!running()) {
+      history_.forget_after(i, delivered);  // of a batch that was made and not delivered
+      continue;
+    }
+    if (options_.checkpoint_history == 0) {
+      continue;
+    }
+    const std::optional<std::int64_t> oldest = group_->oldest_checkpoint(i);
+    if (oldest && *oldest > start_[i].index) {
+      history_.forget_after(i, -1);  // the worker has given up some that follow
+    }
+    for (std::string& checkpoint : group_->checkpoints_until(i, delivered)) {
+      history_.add(i, std::move(checkpoint));
+    }
+    history_.forget_before(i, deliveries_.first_counts()[i]);
   }
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    positions[i].logical_shard = start_[i].logical_shard;
-    positions[i].turn = place().turns.of(i);
-    positions[i].certificate = certificates_[i];
+}
+
+void RankStream::begin_history() {
+  history_.begin(start_);
+  deliveries_.begin(position_.delivered);
+}
+
+// --- Reading the position ---
+
+// A copy in a forked child must neither wait for the mutex nor read what the workers write.
+void RankStream::check_process() const {
+  if (options_.worker_config.num_workers > 0) {
+    owner_.check("a loader");
+  }
+}
+
+RankStream::Found RankStream::found_at(std::size_t stream, const RankPosition& position,
+                                       const std::optional<std::int64_t>& answer) const {
+  const std::int64_t delivered = position.delivered[stream];
+  const std::int64_t epoch = position.place.turns.of(stream).epoch;
+  const SavableDatasetCheckpoint& start = start_[stream];
+  const std::int64_t begin = start.index + start.offset;
+  if (running()) {
+    std::string encoded;
+    if (answer) {
+      encoded = group_->newest_checkpoint(stream, std::min(delivered, *answer), epoch);
+    }
+    if (encoded.empty()) {
+      encoded = group_->newest_checkpoint(stream, delivered, epoch);
+    }
+    if (!encoded.empty()) {
+      return {std::move(encoded), {}};
+    }
+    if (delivered > begin) {
+      // The start would do, but for samples that were left out on the way and may not be again.
+      throw Error(
+          ErrorCode::kCorruptData,
+          fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "
+                      "holds no whole checkpoint: something wrote over it",
+                      delivered, start.logical_shard),
+          {.worker = options_.worker_config.worker_of(static_cast<int>(stream))});
+    }
+  }
+  if (delivered == begin) {
+    return {{}, start};
+  }
+  std::string encoded = history_.newest(stream, delivered, epoch);
+  if (encoded.empty()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("no checkpoint of logical shard {} before its batch {} is kept",
+                            start.logical_shard, delivered));
+  }
+  return {std::move(encoded), {}};
+}
+
+RankStream::Snapshot RankStream::snapshot(Access access, Reads reads) const {
+  Snapshot result{position_, {}};
+  if (access == Access::kAlone && reads == Reads::kSucceeded && own_.running()) {
+    for (SavableDatasetCheckpoint& position : own_.positions()) {
+      result.streams.push_back({{}, std::move(position)});
+    }
+    return result;
+  }
+  for (std::size_t i = 0; i < start_.size(); ++i) {
+    result.streams.push_back(found_at(i, position_, std::nullopt));
+  }
+  return result;
+}
+
+std::vector<SavableDatasetCheckpoint> RankStream::positions(const Snapshot& snapshot) const {
+  std::vector<SavableDatasetCheckpoint> positions;
+  for (std::size_t i = 0; i < snapshot.streams.size(); ++i) {
+    const Found& found = snapshot.streams[i];
+    SavableDatasetCheckpoint& position = positions.emplace_back(found.position);
+    if (!found.encoded.empty()) {
+      ByteReader reader(found.encoded, "a checkpoint of a worker");
+      position = decode_checkpoint(reader);
+      position.offset = snapshot.position.delivered[i] - position.index;
+    }
+    position.logical_shard = options_.worker_config.logical_shard(static_cast<int>(i));
+    position.turn = snapshot.position.place.turns.of(i);
+    position.certificate = snapshot.position.certificates[i];
   }
   return positions;
 }
 
 const Config& RankStream::config() const {
+  const MutexLock lock(config_mutex_);
   if (!config_) {
     config_ = state_config(make_pipeline_, options_.worker_config);
   }
   return *config_;
 }
 
-SavableDataLoaderState RankStream::save_state() {
-  if (lost_position_) {
-    throw *lost_position_;
-  }
+SavableDataLoaderState RankStream::state_of(const Snapshot& snapshot) const {
+  const EpochPlace& place = snapshot.position.place;
   SavableDataLoaderState state;
   state.config = config();
-  state.streams = positions();
-  state.next_worker_id = static_cast<std::int64_t>(place().turns.next().value_or(0));
-  state.epoch = place().turns.epoch();
-  state.epoch_finished = place().epoch_finished;
-  state.batch_index = batch_index_;
-  state.step_in_epoch = place().step_in_epoch;
+  state.streams = positions(snapshot);
+  state.next_worker_id = static_cast<std::int64_t>(place.turns.next().value_or(0));
+  state.epoch = place.turns.epoch();
+  state.epoch_finished = place.epoch_finished;
+  state.batch_index = snapshot.position.batch_index;
+  state.step_in_epoch = place.step_in_epoch;
   state.micro_batch_size = micro_batch_size(state.config);
   return state;
 }
 
-void RankStream::restore_state(const SavableDataLoaderState& state) {
-  refuse_if_closed();
-  if (running()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("cannot restore while the {} workers of this loader run; restore "
-                            "before the first next(), or "
-                            "call stop() first",
-                            options_.worker_config.num_workers));
-  }
-  SavableDataLoaderState fitted =
-      fit_state(state, config(), make_pipeline_, options_.worker_config);
-  std::vector<Turn> turns;
-  for (const SavableDatasetCheckpoint& stream : fitted.streams) {
-    turns.push_back(stream.turn);
-  }
-  Place restored{.turns = Turns(std::move(turns), fitted.epoch),
-                 .epoch_finished = fitted.epoch_finished,
-                 .step_in_epoch = fitted.step_in_epoch};
-  static_assert(std::is_nothrow_move_assignable_v<Place>);
-  static_assert(std::is_nothrow_move_assignable_v<decltype(start_)>);
-  static_assert(std::is_nothrow_copy_assignable_v<Certificate>);
-  // Nothing below throws: the state was tried on fresh pipelines, and all memory is there.
-  own_.stop();
-  failure_.reset();
-  lost_position_.reset();
-  sizes_.forget_started();
-  start_ = std::move(fitted.streams);
-  for (std::size_t i = 0; i < start_.size(); ++i) {
-    delivered_[i] = start_[i].index + start_[i].offset;
-    certificates_[i] = start_[i].certificate;
-  }
-  now_ = std::move(restored);
-  before_.reset();
-  batch_index_ = fitted.batch_index;
+SavableDataLoaderState RankStream::save_state(Access access) {
+  check_process();
+  const auto copied = [&] {
+    const MutexLock lock(mutex_);
+    if (lost_position_) {
+      throw *lost_position_;
+    }
+    return snapshot(access);
+  }();
+  return state_of(copied);
+}
+
+std::int64_t RankStream::epochs_ended() const {
+  const MutexLock lock(mutex_);
+  return position_.place.turns.epoch() + (position_.place.epoch_finished ? 1 : 0);
 }
 
 std::optional<std::int64_t> RankStream::batches_left() const {
-  return sizes_.left(start_, place().turns, epochs_ended());
+  EpochPlace place;
+  std::vector<SavableDatasetCheckpoint> starts;
+  {
+    const MutexLock lock(mutex_);
+    place = position_.place;
+    starts = start_;
+  }
+  return sizes_.left(starts, place.turns, place.turns.epoch() + (place.epoch_finished ? 1 : 0));
 }
 
 }  // namespace energon

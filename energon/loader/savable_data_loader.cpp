@@ -13,6 +13,13 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
+
+Access access_of(const std::optional<OneCaller::Call>& call) {
+  return call ? Access::kAlone : Access::kBeside;
+}
+
+}  // namespace
 
 SavableDataLoader::SavableDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options)
     : stream_(std::make_unique<RankStream>("SavableDataLoader", make_pipeline, options)),
@@ -27,8 +34,20 @@ std::optional<Sample> SavableDataLoader::next() {
 }
 
 SavableDataLoaderState SavableDataLoader::save_state_rank() {
-  const OneCaller::Call call = stream_->caller().enter("save_state_rank()");
-  return stream_->save_state();
+  const auto call = stream_->caller().enter_briefly("save_state_rank()");
+  return stream_->save_state(access_of(call));
+}
+
+SavableDataLoaderState SavableDataLoader::state_at(std::int64_t batch_index) {
+  const auto call = stream_->caller().enter_briefly("state_at()");
+  return stream_->state_at(batch_index, access_of(call));
+}
+
+std::int64_t SavableDataLoader::earliest_state() const { return stream_->earliest_state(); }
+
+void SavableDataLoader::rewind(std::int64_t batch_index) {
+  const OneCaller::Call call = stream_->caller().enter("rewind()");
+  stream_->rewind(batch_index);
 }
 
 void SavableDataLoader::restore_state_rank(const SavableDataLoaderState& state) {
@@ -54,47 +73,29 @@ Sample SavableDataLoader::restore_sample(const RestoreKey& key) {
   return restorer_->restore(key);
 }
 
-std::optional<std::int64_t> SavableDataLoader::size() const {
-  const OneCaller::Call call = stream_->caller().enter("size()");
-  return stream_->epoch_size();
-}
+std::optional<std::int64_t> SavableDataLoader::size() const { return stream_->epoch_size(); }
 
 std::optional<std::int64_t> SavableDataLoader::batches_left() const {
-  const OneCaller::Call call = stream_->caller().enter("batches_left()");
   return stream_->batches_left();
 }
 
-std::int64_t SavableDataLoader::epoch() const {
-  const OneCaller::Call call = stream_->caller().enter("epoch()");
-  return stream_->epochs_ended();
-}
+std::int64_t SavableDataLoader::epoch() const { return stream_->epochs_ended(); }
 
-Config SavableDataLoader::state_config() {
-  const OneCaller::Call call = stream_->caller().enter("state_config()");
-  return stream_->config();
-}
+Config SavableDataLoader::state_config() { return stream_->config(); }
 
 // The data of a job of one rank is its own.
 Config SavableDataLoader::common_settings() const {
-  const OneCaller::Call call = stream_->caller().enter("common_settings()");
   return options().worker_config.world_size > 1 ? common_config(stream_->config()) : Config();
 }
 
 const LoaderOptions& SavableDataLoader::options() const { return stream_->options(); }
 
 Config SavableDataLoader::config() const {
-  const OneCaller::Call call = stream_->caller().enter("config()");
   return loader_config("SavableDataLoader", options(), stream_->config());
 }
 
-LoaderStatistics SavableDataLoader::stats() const {
-  const OneCaller::Call call = stream_->caller().enter("stats()");
-  return stream_->stats();
-}
+LoaderStatistics SavableDataLoader::stats() const { return stream_->stats(); }
 
-std::vector<int> SavableDataLoader::worker_pids() const {
-  const OneCaller::Call call = stream_->caller().enter("worker_pids()");
-  return stream_->worker_pids();
-}
+std::vector<int> SavableDataLoader::worker_pids() const { return stream_->worker_pids(); }
 
 }  // namespace energon

@@ -29,10 +29,12 @@ namespace energon {
 class RankStream;
 class SampleRestorer;
 
-/// For one thread at a time, except for close(). A call while another thread is in one, or from a
-/// function that next() has called, throws Error (kInvalidArgument) and changes nothing. If the
-/// process that made a loader with workers forks, then in the child the calls that deliver, save or
-/// count throw Error (kCancelled), and the destructor does nothing.
+/// next(), restore_state_rank(), rewind(), stop() and restore_sample() are for one thread at a
+/// time: one of them while another one runs, also from a function that next() has called, throws
+/// Error (kInvalidArgument) and changes nothing. All other functions may be called at any time from
+/// any thread; they neither end nor disturb a next() that runs, and see what was delivered before
+/// it. If the process that made a loader with workers forks, then in the child the calls that
+/// deliver, save or count throw Error (kCancelled), and the destructor does nothing.
 ///
 /// Signals sent to a whole job (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that the
 /// trainer's signal handler can still save: docs/processes.md.
@@ -54,10 +56,26 @@ class SavableDataLoader final : public BatchSource {
   /// is that before the call, and the next call goes on, with the same batches as without it.
   std::optional<Sample> next() override;
 
-  /// The position after the batches delivered so far. May be called at any time, even after a
-  /// worker or the fork server has died or next() has thrown. Changes nothing and asks no worker.
-  /// Throws Error (kCorruptData) if the memory of a worker was overwritten.
+  /// The position after the batches delivered so far. May be called at any time and from any
+  /// thread, also while next() runs or after a worker or the fork server has died or next() has
+  /// thrown. Changes nothing and asks no worker. Throws Error (kCorruptData) if the memory of a
+  /// worker was overwritten.
   SavableDataLoaderState save_state_rank() override;
+
+  /// The position after the first `batch_index` batches of this rank (the batch_index of a saved
+  /// state), before the end of an epoch that may have followed was reported. A loader restored from
+  /// it delivers again what this one delivered since. Reaches back
+  /// LoaderOptions::checkpoint_history batches, as far as the kept states allow, but not before the
+  /// last restore of another state. stop(), a dead worker and rewind() keep the history. Throws
+  /// Error: kInvalidArgument if `batch_index` is not reached, with the earliest one that is, or was
+  /// not delivered; kCorruptData if the memory of a worker was overwritten.
+  SavableDataLoaderState state_at(std::int64_t batch_index);
+  /// The lowest batch index that state_at() and rewind() reach.
+  std::int64_t earliest_state() const;
+  /// Goes back to state_at(batch_index), also after next() has thrown; what lies before it stays in
+  /// reach. Ends the workers; the next call of next() starts them again. Throws as state_at(), and
+  /// Error (kCancelled) after close(); then nothing has changed.
+  void rewind(std::int64_t batch_index);
 
   /// Continues from `state`. With workers, call it before the first next(), after stop() or after
   /// next() has thrown; without workers, at any time. `state` may be used again. Throws Error:

@@ -39,12 +39,13 @@ WorkerGroup::~WorkerGroup() {
 }
 
 // Starts worker `id` with the streams that it serves: id, id + workers, …
-LiveWorker WorkerGroup::started_worker(int id, std::int64_t epoch, const AddressSpace& space) {
+LiveWorker WorkerGroup::started_worker(int id, std::span<const SavableDatasetCheckpoint> starts,
+                                       std::int64_t epoch, const AddressSpace& space) {
   const int workers = options_.worker_config.num_workers;
   WorkerBeginning beginning{.streams = {}, .epoch = epoch};
-  for (auto stream = static_cast<std::size_t>(id); stream < starts_.size();
+  for (auto stream = static_cast<std::size_t>(id); stream < starts.size();
        stream += static_cast<std::size_t>(workers)) {
-    beginning.streams.push_back(starts_[stream]);
+    beginning.streams.push_back(starts[stream]);
   }
   const std::string encoded = encode_beginning(beginning);
   auto channel =
@@ -63,46 +64,62 @@ LiveWorker WorkerGroup::started_worker(int id, std::int64_t epoch, const Address
 
 void WorkerGroup::start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch) {
   owner_.check("a loader");
+  std::vector<LiveWorker> started;
+  const auto publish = [&] {
+    const MutexLock lock(mutex_);
+    workers_ = std::move(started);
+  };
   try {
-    starts_.assign(checkpoints.begin(), checkpoints.end());
     const AddressSpace space = AddressSpace::now();
     for (int i = 0; i < options_.worker_config.num_workers; ++i) {
-      workers_.push_back(started_worker(i, epoch, space));
-      worker_fds_.push_back(workers_.back().fd());
+      started.push_back(started_worker(i, checkpoints, epoch, space));
+      worker_fds_.push_back(started.back().fd());
     }
     ++generation_;
   } catch (...) {
+    publish();
     stop();
     throw;
   }
+  publish();
 }
 
 void WorkerGroup::end_workers() {
-  for (LiveWorker& worker : workers_) {
+  for (LiveWorker& worker : workers()) {
     worker.close();
   }
   const Deadline deadline = deadline_after(kStopGrace);
-  for (LiveWorker& worker : workers_) {
+  for (LiveWorker& worker : workers()) {
     worker.end(deadline);
   }
 }
 
 void WorkerGroup::stop() {
   owner_.check("a loader");  // or a copy of it in a forked child would end the parent's workers
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    earlier_[i].deaths += workers_[i].ended() ? 1 : 0;
+  std::vector<std::uint64_t> deaths;
+  for (const LiveWorker& worker : workers()) {
+    deaths.push_back(worker.ended() ? 1 : 0);
   }
   end_workers();
-  earlier_ = statistics();
+  worker_fds_.clear();
+  std::vector<LiveWorker> ended;  // their memory is unmapped without the lock
+  const MutexLock lock(mutex_);
+  for (std::size_t i = 0; i < deaths.size(); ++i) {
+    earlier_[i].deaths += deaths[i];
+  }
+  earlier_ = sums();
   for (WorkerStatistics& worker : earlier_) {
     worker.queue_depth = 0;
   }
-  workers_.clear();
-  worker_fds_.clear();
+  ended.swap(workers_);
 }
 
-std::vector<WorkerStatistics> WorkerGroup::statistics() const {
-  owner_.check("a loader");
+bool WorkerGroup::running() const {
+  const MutexLock lock(mutex_);
+  return !workers_.empty();
+}
+
+std::vector<WorkerStatistics> WorkerGroup::sums() const {
   std::vector<WorkerStatistics> sums = earlier_;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].add_statistics(sums[i]);
@@ -110,15 +127,10 @@ std::vector<WorkerStatistics> WorkerGroup::statistics() const {
   return sums;
 }
 
-void WorkerGroup::check_alive() {
-  if (!has_dead_worker()) {
-    return;
-  }
-  for (const LiveWorker& worker : workers_) {
-    if (worker.ended()) {
-      throw worker.death(&check_);
-    }
-  }
+std::vector<WorkerStatistics> WorkerGroup::statistics() const {
+  owner_.check("a loader");
+  const MutexLock lock(mutex_);
+  return sums();
 }
 
 bool WorkerGroup::has_dead_worker() const { return any_ready(worker_fds_); }
@@ -127,7 +139,8 @@ std::optional<Error> WorkerGroup::death(const Turns& turns) {
   if (!has_dead_worker()) {
     return std::nullopt;
   }
-  for (std::size_t stream = 0; stream < starts_.size(); ++stream) {
+  const auto streams = static_cast<std::size_t>(options_.worker_config.stream_count());
+  for (std::size_t stream = 0; stream < streams; ++stream) {
     if (turns.of(stream).epoch <= turns.epoch() && worker_of(stream).ended()) {
       return worker_of(stream).death(nullptr);
     }
@@ -143,69 +156,80 @@ std::optional<Sample> WorkerGroup::read(std::size_t stream) {
 void WorkerGroup::take(std::size_t stream) { worker_of(stream).take(); }
 
 void WorkerGroup::start_epoch(std::int64_t epoch) {
-  for (LiveWorker& worker : workers_) {
+  for (LiveWorker& worker : workers()) {
     worker.start_epoch(epoch, deadline_after(options_.timeout));
   }
 }
 
-std::vector<SavableDatasetCheckpoint> WorkerGroup::positions(
-    std::span<const std::int64_t> delivered) const {
+const CheckpointReader& WorkerGroup::ring_of(std::size_t stream) const {
+  return workers_[stream % workers_.size()].checkpoints(stream / workers_.size());
+}
+
+std::string WorkerGroup::newest_checkpoint(std::size_t stream, std::int64_t delivered,
+                                           std::int64_t epoch) const {
   owner_.check("a loader");
-  std::vector<SavableDatasetCheckpoint> positions;
-  positions.reserve(delivered.size());
-  for (std::size_t i = 0; i < delivered.size(); ++i) {
-    positions.push_back(position(i, delivered[i], static_cast<std::uint64_t>(delivered[i])));
+  const MutexLock lock(mutex_);
+  const CheckpointReader& ring = ring_of(stream);
+  const auto is_late = [epoch](const Checkpoint& checkpoint) {
+    return epoch_of_checkpoint(as_text(checkpoint.bytes)) > epoch;
+  };
+  auto found = ring.newest_not_after(static_cast<std::uint64_t>(delivered));
+  if (found && is_late(*found)) {
+    // A later epoch from which all was left out, so that the number of batches did not change.
+    std::vector<Checkpoint> all = ring.between(0, static_cast<std::uint64_t>(delivered));
+    while (!all.empty() && is_late(all.back())) {
+      all.pop_back();
+    }
+    found = all.empty() ? std::nullopt : std::optional(std::move(all.back()));
   }
-  return positions;
+  return found ? std::string(as_text(found->bytes)) : std::string();
 }
 
-// From the newest checkpoint of `stream` not after `index` (nothing: none is stored). The one to
-// take is there, whatever the worker does or did: Note [Kept checkpoints] in
-// energon/worker/batch_sender.h.
-SavableDatasetCheckpoint WorkerGroup::position(std::size_t stream, std::int64_t delivered,
-                                               std::optional<std::uint64_t> index) const {
-  const CheckpointReader& ring = worker_of(stream).checkpoints(stream / workers_.size());
-  SavableDatasetCheckpoint position;
-  if (const auto stored = index ? ring.newest_not_after(*index) : std::nullopt) {
-    ByteReader reader(as_text(stored->bytes), "a checkpoint of a worker");
-    position = decode_checkpoint(reader);
-  } else if (const SavableDatasetCheckpoint& start = starts_[stream];
-             delivered == start.index + start.offset) {
-    position = start;
-  } else {
-    // The start would do, but for samples that were left out on the way and may not be again.
-    throw Error(
-        ErrorCode::kCorruptData,
-        fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "
-                    "holds no whole checkpoint: something wrote over it",
-                    delivered, starts_[stream].logical_shard),
-        worker_of(stream).place());
-  }
-  position.offset = delivered - position.index;
-  return position;
+std::optional<std::int64_t> WorkerGroup::oldest_checkpoint(std::size_t stream) const {
+  owner_.check("a loader");
+  const MutexLock lock(mutex_);
+  const auto oldest = ring_of(stream).oldest();
+  return oldest ? std::optional(static_cast<std::int64_t>(*oldest)) : std::nullopt;
 }
 
-std::vector<SavableDatasetCheckpoint> WorkerGroup::get_checkpoints(
-    std::span<const std::int64_t> delivered) {
-  check_alive();
-  const Deadline deadline = deadline_after(options_.timeout);
-  for (std::size_t i = 0; i < delivered.size(); ++i) {
-    const Command command{.kind = CommandKind::kGetCheckpoint,
-                          .stream = static_cast<std::uint32_t>(i),
-                          .argument = static_cast<std::uint64_t>(delivered[i])};
-    worker_of(i).send(command, deadline);
-  }
-  std::vector<SavableDatasetCheckpoint> checkpoints;
-  for (std::size_t i = 0; i < delivered.size(); ++i) {
-    const CheckpointAnswer answer =
-        worker_of(i).checkpoint_answer(i, static_cast<std::uint64_t>(delivered[i]), deadline);
-    checkpoints.push_back(
-        position(i, delivered[i], answer.found != 0 ? std::optional(answer.index) : std::nullopt));
+std::vector<std::string> WorkerGroup::checkpoints_until(std::size_t stream,
+                                                        std::int64_t delivered) const {
+  owner_.check("a loader");
+  const MutexLock lock(mutex_);
+  std::vector<std::string> checkpoints;
+  for (const Checkpoint& found :
+       ring_of(stream).between(0, static_cast<std::uint64_t>(delivered))) {
+    checkpoints.emplace_back(as_text(found.bytes));
   }
   return checkpoints;
 }
 
+std::vector<std::optional<std::int64_t>> WorkerGroup::ask_for_checkpoints(
+    std::span<const std::int64_t> delivered, Deadline deadline) {
+  std::vector<bool> is_asked(delivered.size());
+  std::vector<std::optional<std::int64_t>> indexes(delivered.size());
+  for (std::size_t i = 0; i < delivered.size(); ++i) {
+    LiveWorker& worker = worker_of(i);
+    is_asked[i] =
+        !worker.ended() && worker.try_send({.kind = CommandKind::kGetCheckpoint,
+                                            .stream = static_cast<std::uint32_t>(i),
+                                            .argument = static_cast<std::uint64_t>(delivered[i])});
+  }
+  for (std::size_t i = 0; i < delivered.size(); ++i) {
+    if (!is_asked[i]) {
+      continue;
+    }
+    const auto answer =
+        worker_of(i).checkpoint_answer(i, static_cast<std::uint64_t>(delivered[i]), deadline);
+    if (answer && answer->found != 0) {
+      indexes[i] = static_cast<std::int64_t>(answer->index);
+    }
+  }
+  return indexes;
+}
+
 std::vector<int> WorkerGroup::worker_pids() const {
+  const MutexLock lock(mutex_);
   std::vector<int> pids;
   for (const LiveWorker& worker : workers_) {
     pids.push_back(worker.pid());

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
@@ -24,17 +25,18 @@
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 #include "io/error.h"
+#include "io/mutex.h"
 #include "io/owner_process.h"
 
 namespace energon {
 
-/// For one thread at a time.
+/// For one thread at a time, except for the functions that say so.
 class WorkerGroup {
  public:
   /// Forks the fork server; `make_pipeline` is copied into it. Requires:
   /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported). The
   /// destructor ends all workers. The workers' failure reports go to `failures`. The waits of
-  /// start(), read() and get_checkpoints() look at `check`; what it throws leaves them, and the
+  /// start(), read() and ask_for_checkpoints() look at `check`; what it throws leaves them, and the
   /// call may be repeated. Both must outlive the group.
   WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures,
               WaitCheck& check);
@@ -48,7 +50,8 @@ class WorkerGroup {
   /// Ends all workers, whatever their condition. Batches already handed out stay valid. Idempotent.
   /// Throws Error (kCancelled) in a forked child.
   void stop();
-  bool running() const { return !workers_.empty(); }
+  /// Thread-safe.
+  bool running() const;
   /// The death of a worker that has not delivered all of its epoch: one of its streams has not
   /// ended the epoch of `turns`, which count what was read. Nothing if there is none.
   std::optional<Error> death(const Turns& turns);
@@ -60,8 +63,8 @@ class WorkerGroup {
   /// kWorkerDied if this worker is dead and has sent nothing more; kTimeout. Call
   /// take() after each batch, before the next call.
   std::optional<Sample> read(std::size_t stream);
-  /// Records that the batch which read() returned is delivered: from now on positions() may be
-  /// asked for the one after it only.
+  /// Records that the batch which read() returned is delivered: from now on only positions after it
+  /// are certain to have a checkpoint, and those that the history reaches.
   void take(std::size_t stream);
 
   /// Tells all workers to start epoch `epoch`. Requires: all workers have reported the end of the
@@ -70,45 +73,57 @@ class WorkerGroup {
 
   /// Whether the worker of `stream` died after start_epoch() but before it began the epoch, so that
   /// nothing is missing of it.
-  bool died_before_epoch(std::size_t stream) const { return worker_of(stream).died_before_epoch(); }
+  bool died_before_epoch(std::size_t stream) { return worker_of(stream).died_before_epoch(); }
 
-  /// The position of each stream i after `delivered[i]` batches, taken from the checkpoint rings,
-  /// whether or not the workers are alive. Requires: running; `delivered` counts all batches read.
-  /// Throws Error: kCorruptData if a ring holds no whole checkpoint, kCancelled in a forked child.
-  std::vector<SavableDatasetCheckpoint> positions(std::span<const std::int64_t> delivered) const;
+  // The next three are thread-safe. They read the checkpoint rings, whether or not the workers are
+  // alive, and throw Error (kCancelled) in a forked child.
 
-  /// Same as positions(), but the command threads of the workers say which checkpoints to take:
-  /// Energon's get_checkpoint(last_sample_indexes). Also throws Error (kWorkerDied, kTimeout).
-  std::vector<SavableDatasetCheckpoint> get_checkpoints(std::span<const std::int64_t> delivered);
+  /// The newest checkpoint of `stream` that is neither after `delivered` batches nor of an epoch
+  /// after `epoch`, encoded; empty if there is none. There is one for what was read, whatever the
+  /// worker does or did: Note [Kept checkpoints] in energon/worker/batch_sender.h. Requires:
+  /// running.
+  std::string newest_checkpoint(std::size_t stream, std::int64_t delivered,
+                                std::int64_t epoch) const;
+  /// The index of the oldest checkpoint of `stream`; nullopt if there is none. Requires: running.
+  std::optional<std::int64_t> oldest_checkpoint(std::size_t stream) const;
+  /// All checkpoints of `stream` up to `delivered` batches, encoded, oldest first. Requires:
+  /// running.
+  std::vector<std::string> checkpoints_until(std::size_t stream, std::int64_t delivered) const;
 
-  /// What each worker counted, in this run and in earlier ones. Throws Error (kCancelled) in a
-  /// forked child.
+  /// Energon's get_checkpoint(last_sample_indexes): the command thread of the worker says which
+  /// checkpoint is the newest that is not after `delivered[i]` batches of stream i. nullopt where
+  /// there is none, and where the worker is dead or does not answer until `deadline`.
+  std::vector<std::optional<std::int64_t>> ask_for_checkpoints(
+      std::span<const std::int64_t> delivered, Deadline deadline);
+
+  /// What each worker counted, in this run and in earlier ones. Thread-safe, but not beside take().
+  /// Throws Error (kCancelled) in a forked child.
   std::vector<WorkerStatistics> statistics() const;
 
-  /// Process ids of the running workers, for statistics.
+  /// Process ids of the running workers, for statistics. Thread-safe.
   std::vector<int> worker_pids() const;
 
  private:
-  void check_alive();
   void end_workers();
-  LiveWorker& worker_of(std::size_t stream) { return workers_[stream % workers_.size()]; }
-  const LiveWorker& worker_of(std::size_t stream) const {
-    return workers_[stream % workers_.size()];
-  }
-  LiveWorker started_worker(int id, std::int64_t epoch, const AddressSpace& space);
-  SavableDatasetCheckpoint position(std::size_t stream, std::int64_t delivered,
-                                    std::optional<std::uint64_t> index) const;
+  // Only the thread that starts and stops the workers changes the list, so it reads it as it is.
+  std::vector<LiveWorker>& workers() ENERGON_NO_THREAD_SAFETY_ANALYSIS { return workers_; }
+  LiveWorker& worker_of(std::size_t stream) { return workers()[stream % workers().size()]; }
+  const CheckpointReader& ring_of(std::size_t stream) const ENERGON_REQUIRES(mutex_);
+  LiveWorker started_worker(int id, std::span<const SavableDatasetCheckpoint> starts,
+                            std::int64_t epoch, const AddressSpace& space);
+  std::vector<WorkerStatistics> sums() const ENERGON_REQUIRES(mutex_);
 
   const LoaderOptions options_;
   const OwnerProcess owner_;
   FailureLog& failures_;
   WaitCheck& check_;
   ForkServer fork_server_;
-  std::vector<LiveWorker> workers_;
-  std::vector<SavableDatasetCheckpoint> starts_;  // where each stream began
-  std::vector<int> worker_fds_;                   // pidfds, to poll them all at once
+  std::vector<int> worker_fds_;  // pidfds, to poll them all at once
   std::uint64_t generation_ = 0;
-  std::vector<WorkerStatistics> earlier_;  // of runs that ended
+
+  mutable Mutex mutex_;
+  std::vector<LiveWorker> workers_ ENERGON_GUARDED_BY(mutex_);        // all or none
+  std::vector<WorkerStatistics> earlier_ ENERGON_GUARDED_BY(mutex_);  // of runs that ended
 };
 
 }  // namespace energon

@@ -14,35 +14,49 @@
 
 namespace energon {
 
-/// Starts each slot; the checkpoint follows. A word is odd in `sequence` while a slot is written.
-struct CheckpointSlot {
+/// Describes a checkpoint. `sequence` is odd while the entry changes, 0 while it was never used.
+struct CheckpointEntry {
   std::atomic<std::uint64_t> sequence;
   std::atomic<std::uint64_t> index;
   std::atomic<std::uint64_t> size_bytes;
   std::atomic<std::uint64_t> checksum;
-  std::uint64_t reserved[4];
+  std::atomic<std::uint64_t> offset;
+  std::uint64_t reserved[3];
 };
 
 namespace {
 
-static_assert(sizeof(CheckpointSlot) == 64);
+static_assert(sizeof(CheckpointEntry) == 64);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 
 constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 40;
+constexpr std::uint32_t kMaxSlots = 65536;
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+constexpr std::uint64_t kPlaceAlignment = 64;
 constexpr std::uint32_t kRoundsBesideWriter = 16;
 
-std::uint64_t slot_stride(const CheckpointRingOptions& options) {
-  return align_up(sizeof(CheckpointSlot) + align_up(options.slot_bytes, kWord), page_bytes());
+std::uint64_t table_bytes(const CheckpointRingOptions& options) {
+  const std::uint64_t entries = std::uint64_t{options.slots} + options.history_slots;
+  return align_up(entries * sizeof(CheckpointEntry), page_bytes());
 }
 
-CheckpointSlot& slot_at(const SharedRange& range, const CheckpointRingOptions& options,
-                        std::uint64_t slot) {
-  return *reinterpret_cast<CheckpointSlot*>(range.data() + slot * slot_stride(options));
+// Whatever gaps `slots` - 1 checkpoints leave, one of them has room for another one: there are at
+// most `slots` gaps, so if all of them were too small, all checkpoints and gaps would take less
+// than 2 * `slots` - 1 slots.
+std::uint64_t area_bytes(const CheckpointRingOptions& options) {
+  const std::uint64_t slot =
+      std::max(align_up(options.slot_bytes, kPlaceAlignment), kPlaceAlignment);
+  return (2 * std::uint64_t{options.slots} - 1) * slot +
+         align_up(options.history_bytes, kPlaceAlignment);
 }
 
-std::uint64_t* words_of(CheckpointSlot& slot) {
-  return reinterpret_cast<std::uint64_t*>(&slot + 1);
+CheckpointEntry& entry_at(const SharedRange& range, std::uint64_t entry) {
+  return *reinterpret_cast<CheckpointEntry*>(range.data() + entry * sizeof(CheckpointEntry));
+}
+
+std::uint64_t* words_at(const SharedRange& range, const CheckpointRingOptions& options,
+                        std::uint64_t offset) {
+  return reinterpret_cast<std::uint64_t*>(range.data() + table_bytes(options) + offset);
 }
 
 std::uint64_t checksum_of(std::uint64_t index, ByteView bytes) {
@@ -78,18 +92,64 @@ void load_words(std::uint64_t* words, std::span<std::byte> bytes) {
 }  // namespace
 
 std::uint64_t checkpoint_ring_footprint(const CheckpointRingOptions& options) {
-  if (options.slots < 2 || options.slots > 65536 || options.slot_bytes > kMaxSlotBytes) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("n_checkpoints is {} (from 2 to 65536), checkpoint_slot_bytes {} (at "
-                            "most {})",
-                            options.slots, options.slot_bytes, kMaxSlotBytes));
+  if (options.slots < 2 || options.slots > kMaxSlots || options.slot_bytes > kMaxSlotBytes ||
+      options.history_slots > kMaxSlots || options.history_bytes > kMaxSlotBytes) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("n_checkpoints is {} (from 2 to {}), checkpoint_slot_bytes {} (at most "
+                    "{}); history of {} checkpoints (at most {}) and {} bytes (at most {})",
+                    options.slots, kMaxSlots, options.slot_bytes, kMaxSlotBytes,
+                    options.history_slots, kMaxSlots, options.history_bytes, kMaxSlotBytes));
   }
-  return options.slots * slot_stride(options);
+  return table_bytes(options) + align_up(area_bytes(options), page_bytes());
 }
 
 CheckpointWriter::CheckpointWriter(SharedRange range, CheckpointRingOptions options)
     : range_(std::move(range)), options_(options) {
   check_range(range_, options_);
+  for (std::uint32_t entry = options_.slots + options_.history_slots; entry > 0; --entry) {
+    free_entries_.push_back(entry - 1);
+  }
+}
+
+// The entry becomes odd before its bytes are overwritten; the releases that follow order this.
+void CheckpointWriter::drop_oldest() {
+  const Kept oldest = kept_.front();
+  entry_at(range_, oldest.entry).sequence.store(2 * written_ + 1, std::memory_order_relaxed);
+  free_entries_.push_back(oldest.entry);
+  by_place_.erase(std::lower_bound(
+      by_place_.begin(), by_place_.end(), oldest,
+      [](const Kept& one, const Kept& other) { return one.offset < other.offset; }));
+  if (kept_.size() >= options_.slots) {
+    history_bytes_ -= oldest.size;
+  }
+  kept_.pop_front();
+}
+
+std::optional<std::uint64_t> CheckpointWriter::gap_for(std::uint64_t size) const {
+  std::uint64_t begin = 0;
+  for (const Kept& kept : by_place_) {
+    if (kept.offset - begin >= size) {
+      return begin;
+    }
+    begin = kept.offset + kept.size;
+  }
+  return area_bytes(options_) - begin >= size ? std::optional(begin) : std::nullopt;
+}
+
+// Drops what no longer fits, and returns where `size` bytes have room.
+std::uint64_t CheckpointWriter::make_room(std::uint64_t size) {
+  while (kept_.size() >= options_.slots &&
+         (kept_.size() >= std::size_t{options_.slots} + options_.history_slots ||
+          history_bytes_ > options_.history_bytes)) {
+    drop_oldest();
+  }
+  while (true) {
+    if (const auto offset = gap_for(size)) {
+      return *offset;
+    }
+    drop_oldest();  // history: area_bytes() has room for one more than are always kept
+  }
 }
 
 void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
@@ -104,19 +164,34 @@ void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("checkpoint {} after checkpoint {}", index, *last_index_));
   }
-  CheckpointSlot& slot = slot_at(range_, options_, written_ % options_.slots);
-  const std::uint64_t odd = 2 * written_ + 1;           // the higher, the newer, over all slots
-  slot.sequence.store(odd, std::memory_order_relaxed);  // ordered by the releases that follow
-  slot.index.store(index, std::memory_order_release);   // after `odd`, as every word below
-  slot.size_bytes.store(bytes.size(), std::memory_order_release);
-  slot.checksum.store(checksum_of(index, bytes), std::memory_order_release);
+  const std::uint64_t size = std::max(align_up(bytes.size(), kPlaceAlignment), kPlaceAlignment);
+  const std::uint64_t offset = make_room(size);
+  const Kept kept{.entry = free_entries_.back(), .offset = offset, .size = size};
+  CheckpointEntry& entry = entry_at(range_, kept.entry);
+  const std::uint64_t odd = 2 * written_ + 1;            // the higher, the newer, over all entries
+  entry.sequence.store(odd, std::memory_order_relaxed);  // ordered by the releases that follow
+  entry.index.store(index, std::memory_order_release);   // after `odd`, as every word below
+  entry.size_bytes.store(bytes.size(), std::memory_order_release);
+  entry.checksum.store(checksum_of(index, bytes), std::memory_order_release);
+  entry.offset.store(offset, std::memory_order_release);
+  std::uint64_t* const words = words_at(range_, options_, offset);
   const std::size_t half = bytes.size() / 2 / kWord * kWord;
-  store_words(words_of(slot), bytes.first(half));
+  store_words(words, bytes.first(half));
   ENERGON_FAIL_POINT("checkpoint.half_written");
-  store_words(words_of(slot) + half / kWord, bytes.subspan(half));
-  slot.sequence.store(odd + 1, std::memory_order_release);  // publishes the words
+  store_words(words + half / kWord, bytes.subspan(half));
+  entry.sequence.store(odd + 1, std::memory_order_release);  // publishes the words
   ++written_;
   last_index_ = index;
+  free_entries_.pop_back();
+  kept_.push_back(kept);
+  if (kept_.size() >= options_.slots) {
+    history_bytes_ += kept_[kept_.size() - options_.slots].size;
+  }
+  by_place_.insert(std::lower_bound(by_place_.begin(), by_place_.end(), kept,
+                                    [](const Kept& one, const Kept& other) {
+                                      return one.offset < other.offset;
+                                    }),
+                   kept);
 }
 
 CheckpointReader::CheckpointReader(SharedRange range, CheckpointRingOptions options)
@@ -124,24 +199,27 @@ CheckpointReader::CheckpointReader(SharedRange range, CheckpointRingOptions opti
   check_range(range_, options_);
 }
 
-std::optional<Checkpoint> CheckpointReader::read_slot(std::uint32_t number) const {
-  CheckpointSlot& slot = slot_at(range_, options_, number);
-  const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);  // words after it
+std::optional<Checkpoint> CheckpointReader::read_entry(std::uint32_t number) const {
+  const CheckpointEntry& entry = entry_at(range_, number);
+  const std::uint64_t before = entry.sequence.load(std::memory_order_acquire);  // words after it
   if (before == 0 || before % 2 != 0) {
     return std::nullopt;
   }
   Checkpoint checkpoint;
   checkpoint.sequence = before;
-  checkpoint.index = slot.index.load(std::memory_order_acquire);  // as load_words()
-  const std::uint64_t size = slot.size_bytes.load(std::memory_order_acquire);
-  const std::uint64_t checksum = slot.checksum.load(std::memory_order_acquire);
-  if (size > options_.slot_bytes) {
+  checkpoint.index = entry.index.load(std::memory_order_acquire);  // as load_words()
+  const std::uint64_t size = entry.size_bytes.load(std::memory_order_acquire);
+  const std::uint64_t checksum = entry.checksum.load(std::memory_order_acquire);
+  const std::uint64_t offset = entry.offset.load(std::memory_order_acquire);
+  const std::uint64_t area = area_bytes(options_);
+  if (size > options_.slot_bytes || offset % kPlaceAlignment != 0 || offset > area ||
+      align_up(size, kWord) > area - offset) {
     return std::nullopt;
   }
   checkpoint.bytes.resize(size);
-  load_words(words_of(slot), checkpoint.bytes);
+  load_words(words_at(range_, options_, offset), checkpoint.bytes);
   // Relaxed: the acquire loads before it keep it last.
-  if (slot.sequence.load(std::memory_order_relaxed) != before ||
+  if (entry.sequence.load(std::memory_order_relaxed) != before ||
       checksum != checksum_of(checkpoint.index, checkpoint.bytes)) {
     return std::nullopt;
   }
@@ -149,17 +227,17 @@ std::optional<Checkpoint> CheckpointReader::read_slot(std::uint32_t number) cons
 }
 
 std::optional<Checkpoint> CheckpointReader::newest_not_after(std::uint64_t index) const {
-  std::vector<std::uint64_t> passed_over(options_.slots);  // sequence at which a slot was no use
-  // Each round returns a checkpoint or passes a slot over, which comes back only when it is written
-  // again: more rounds than this need a writer that is faster than the reader.
-  for (std::uint32_t rounds = options_.slots + kRoundsBesideWriter; rounds > 0; --rounds) {
+  std::vector<std::uint64_t> passed_over(entries());  // sequence at which an entry was no use
+  // Each round returns a checkpoint or passes an entry over, which comes back only when it is
+  // written again: more rounds than this need a writer that is faster than the reader.
+  for (std::uint32_t rounds = entries() + kRoundsBesideWriter; rounds > 0; --rounds) {
     std::optional<std::uint32_t> newest;
     std::pair<std::uint64_t, std::uint64_t> newest_place;
-    for (std::uint32_t number = 0; number < options_.slots; ++number) {
-      const CheckpointSlot& slot = slot_at(range_, options_, number);
-      const std::uint64_t sequence = slot.sequence.load(std::memory_order_acquire);  // index after
-      // Relaxed, as a guess: read_slot() looks at both again.
-      const std::pair place(slot.index.load(std::memory_order_relaxed), sequence);
+    for (std::uint32_t number = 0; number < entries(); ++number) {
+      const CheckpointEntry& entry = entry_at(range_, number);
+      const std::uint64_t sequence = entry.sequence.load(std::memory_order_acquire);  // index after
+      // Relaxed, as a guess: read_entry() looks at both again.
+      const std::pair place(entry.index.load(std::memory_order_relaxed), sequence);
       if (sequence != 0 && sequence % 2 == 0 && sequence != passed_over[number] &&
           place.first <= index && (!newest || place > newest_place)) {
         newest = number;
@@ -169,7 +247,7 @@ std::optional<Checkpoint> CheckpointReader::newest_not_after(std::uint64_t index
     if (!newest) {
       return std::nullopt;
     }
-    std::optional<Checkpoint> checkpoint = read_slot(*newest);
+    std::optional<Checkpoint> checkpoint = read_entry(*newest);
     if (checkpoint && checkpoint->index <= index && checkpoint->sequence == newest_place.second) {
       return checkpoint;
     }
@@ -178,15 +256,45 @@ std::optional<Checkpoint> CheckpointReader::newest_not_after(std::uint64_t index
   return std::nullopt;
 }
 
-std::vector<std::uint64_t> CheckpointReader::indexes() const {
-  std::vector<std::uint64_t> result;
-  for (std::uint32_t slot = 0; slot < options_.slots; ++slot) {
-    if (const auto checkpoint = read_slot(slot)) {
-      result.push_back(checkpoint->index);
+std::vector<Checkpoint> CheckpointReader::between(std::uint64_t first, std::uint64_t last) const {
+  std::vector<Checkpoint> found;
+  for (std::uint32_t number = 0; number < entries(); ++number) {
+    const CheckpointEntry& entry = entry_at(range_, number);
+    // Both relaxed, as a guess that saves reading the bytes.
+    const std::uint64_t guess = entry.index.load(std::memory_order_relaxed);
+    if (entry.sequence.load(std::memory_order_relaxed) == 0 || guess < first || guess > last) {
+      continue;
+    }
+    std::optional<Checkpoint> checkpoint = read_entry(number);
+    if (checkpoint && checkpoint->index >= first && checkpoint->index <= last) {
+      found.push_back(std::move(*checkpoint));
     }
   }
-  std::sort(result.begin(), result.end());
+  std::sort(found.begin(), found.end(), [](const Checkpoint& one, const Checkpoint& other) {
+    return one.sequence < other.sequence;
+  });
+  return found;
+}
+
+std::vector<std::uint64_t> CheckpointReader::indexes() const {
+  std::vector<std::uint64_t> result;
+  for (const Checkpoint& checkpoint : between(0, ~std::uint64_t{0})) {
+    result.push_back(checkpoint.index);
+  }
   return result;
+}
+
+std::optional<std::uint64_t> CheckpointReader::oldest() const {
+  std::optional<std::uint64_t> oldest;
+  for (std::uint32_t number = 0; number < entries(); ++number) {
+    const CheckpointEntry& entry = entry_at(range_, number);
+    const std::uint64_t sequence = entry.sequence.load(std::memory_order_acquire);  // index after
+    const std::uint64_t index = entry.index.load(std::memory_order_relaxed);
+    if (sequence != 0 && sequence % 2 == 0 && (!oldest || index < *oldest)) {
+      oldest = index;
+    }
+  }
+  return oldest;
 }
 
 }  // namespace energon

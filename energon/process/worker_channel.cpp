@@ -23,19 +23,21 @@ struct ChannelHeader {
   std::uint64_t command_ring_bytes;
   std::uint64_t result_ring_bytes;
   std::uint64_t checkpoint_rings;
-  std::uint64_t checkpoint_slots;
+  std::uint32_t checkpoint_slots;
+  std::uint32_t checkpoint_history_slots;
   std::uint64_t checkpoint_slot_bytes;
   std::uint64_t arena_limit_bytes;
   std::uint64_t arena_reserve_bytes;
   std::uint64_t arena_keep_free_bytes;
   std::int64_t starvation_limit_ms;
+  std::uint64_t checkpoint_history_bytes;
   alignas(64) WorkerStatus status;
 };
 
 namespace {
 
 constexpr std::uint64_t kChannelMagic = 0x314E414843474E45;  // "ENGCHAN1"
-constexpr std::uint32_t kChannelVersion = 6;
+constexpr std::uint32_t kChannelVersion = 7;
 static_assert(sizeof(ChannelHeader) == 192);  // less than a page
 
 /// One per waiting thread; their order is that of the descriptors, after the memory.
@@ -134,8 +136,10 @@ ChannelOptions options_of(const SharedMemory& memory) {
   options.command_ring_bytes = header.command_ring_bytes;
   options.result_ring_bytes = header.result_ring_bytes;
   options.checkpoint_rings = header.checkpoint_rings;
-  options.checkpoints = {static_cast<std::uint32_t>(header.checkpoint_slots),
-                         header.checkpoint_slot_bytes};
+  options.checkpoints = {.slots = header.checkpoint_slots,
+                         .slot_bytes = header.checkpoint_slot_bytes,
+                         .history_slots = header.checkpoint_history_slots,
+                         .history_bytes = header.checkpoint_history_bytes};
   options.arena = {.limit_bytes = header.arena_limit_bytes,
                    .reserve_bytes = header.arena_reserve_bytes,
                    .keep_free_bytes = header.arena_keep_free_bytes,
@@ -157,6 +161,8 @@ ChannelHeader* new_header(SharedMemory& memory, const ChannelOptions& options) {
   header->checkpoint_rings = options.checkpoint_rings;
   header->checkpoint_slots = options.checkpoints.slots;
   header->checkpoint_slot_bytes = options.checkpoints.slot_bytes;
+  header->checkpoint_history_slots = options.checkpoints.history_slots;
+  header->checkpoint_history_bytes = options.checkpoints.history_bytes;
   header->arena_limit_bytes = options.arena.limit_bytes;
   header->arena_reserve_bytes = options.arena.reserve_bytes;
   header->arena_keep_free_bytes = options.arena.keep_free_bytes;

@@ -10,7 +10,7 @@ namespace energon {
 
 ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int workers) {
   constexpr std::uint64_t kLeastLimit = std::uint64_t{1} << 20;
-  constexpr std::uint32_t kFewCheckpoints = 3;
+  constexpr std::uint32_t kFewCheckpoints = 2;
   ArenaOptions& arena = channel.arena;
   arena.limit_bytes = std::min(arena.limit_bytes, physical_memory_bytes());
   const std::uint64_t share = std::min(space.left_bytes / 2 / static_cast<std::uint64_t>(workers),
@@ -18,6 +18,8 @@ ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int w
   if (channel_footprint(channel) > share) {
     // With fewer checkpoints a worker waits for the parent more often.
     channel.checkpoints.slots = std::min(channel.checkpoints.slots, kFewCheckpoints);
+    channel.checkpoints.history_slots = 0;
+    channel.checkpoints.history_bytes = 0;
   }
   const std::uint64_t all = channel_footprint(channel);
   if (all <= share) {

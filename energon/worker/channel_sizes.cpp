@@ -26,6 +26,13 @@ std::int64_t checkpoint_slots(const LoaderOptions& options, std::int64_t streams
 
 }  // namespace
 
+std::uint64_t history_bytes_of_stream(const LoaderOptions& options) {
+  return options.checkpoint_history == 0
+             ? 0
+             : options.checkpoint_history_bytes /
+                   static_cast<std::uint64_t>(options.worker_config.stream_count());
+}
+
 std::int64_t most_batches_ahead(const LoaderOptions& options) {
   return options.prefetch_factor.value_or(kMostSmallBatches);
 }
@@ -40,6 +47,9 @@ ChannelOptions channel_options(const LoaderOptions& options, int worker) {
   channel.checkpoint_rings = static_cast<std::uint64_t>(streams);
   channel.checkpoints.slots = static_cast<std::uint32_t>(checkpoint_slots(options, streams));
   channel.checkpoints.slot_bytes = options.checkpoint_slot_bytes;
+  channel.checkpoints.history_slots =
+      static_cast<std::uint32_t>(std::min(options.checkpoint_history, kMostHistoryCheckpoints));
+  channel.checkpoints.history_bytes = history_bytes_of_stream(options);
   channel.arena.limit_bytes = options.arena_limit_bytes;
   channel.arena.keep_free_bytes = options.arena_limit_bytes / 2;
   // Before the parent gives up waiting, so that the error is about the memory and not about the

@@ -32,6 +32,18 @@ void validate(const LoaderOptions& options) {
     const int least = options.prefetch_factor.value_or(1) + 1;
     require(*options.n_checkpoints >= least, "n_checkpoints", *options.n_checkpoints, least);
   }
+  constexpr std::int64_t kMaxHistory = 1'000'000;
+  constexpr std::uint64_t kMaxHistoryBytes = std::uint64_t{1} << 40;
+  if (options.checkpoint_history < 0 || options.checkpoint_history > kMaxHistory) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("checkpoint_history is {}, it must be from 0 to {} batches",
+                            options.checkpoint_history, kMaxHistory));
+  }
+  if (options.checkpoint_history_bytes > kMaxHistoryBytes) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("checkpoint_history_bytes is {}, it must be at most {}",
+                            options.checkpoint_history_bytes, kMaxHistoryBytes));
+  }
   require(options.starvation_limit.count() >= 0, "starvation_limit in milliseconds",
           options.starvation_limit.count(), 0);
   require(options.timeout.count() >= 1, "timeout in milliseconds", options.timeout.count(), 1);

@@ -50,8 +50,18 @@ struct LoaderOptions {
   /// Number of states that each worker keeps per logical shard, at least 2 and, if that is set,
   /// prefetch_factor + 1. A worker that would overwrite a state which a save may still need waits
   /// for the trainer. Absent: prefetch_factor + 1, or enough that it seldom waits. Where address
-  /// space is limited at most 3 are kept.
+  /// space is limited 2 are kept.
   std::optional<int> n_checkpoints = std::nullopt;
+
+  /// Number of delivered batches of the rank that SavableDataLoader::state_at() and rewind() reach
+  /// back, from 0 to 1,000,000. For this the loader keeps older states of each logical shard, at
+  /// most 4,096 of each and `checkpoint_history_bytes` in all; if these limits are smaller, it
+  /// reaches back less far. Where address space is limited workers keep no older states.
+  std::int64_t checkpoint_history = 100;
+
+  /// Maximum size of the states that are kept only for `checkpoint_history`, in bytes. Each logical
+  /// shard of the rank has an equal share.
+  std::uint64_t checkpoint_history_bytes = std::uint64_t{64} << 20;
 
   /// Maximum size of a state that a worker can keep. A shuffle buffer needs at most 16 bytes per
   /// sample, usually 4 to 6. Only used bytes take memory.

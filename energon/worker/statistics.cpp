@@ -187,6 +187,8 @@ Config to_json(const LoaderStatistics& statistics) {
         {"worker_wait_seconds", seconds(consumer.worker_wait)},
         {"own_seconds", seconds(consumer.own_time)},
         {"lost_epochs", consumer.lost_epochs}}},
+      {"batch_index", statistics.batch_index},
+      {"earliest_state", statistics.earliest_state},
       {"certificate",
        {{"digest", to_hex(statistics.certificate.digest)},
         {"samples", statistics.certificate.samples}}},

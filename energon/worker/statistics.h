@@ -88,6 +88,8 @@ struct LoaderStatistics {
   int num_workers = 0;
   std::vector<WorkerStatistics> workers = {};
   ConsumerStatistics consumer = {};
+  std::int64_t batch_index = 0;     ///< batches delivered by the rank, including before a restore
+  std::int64_t earliest_state = 0;  ///< the lowest batch index that state_at() and rewind() reach
   /// Covers everything that the rank delivered, including before a restore (docs/rescaling.md).
   Certificate certificate = {};
   std::vector<FailureCount> failures = {};  ///< by stage, dataset and shard

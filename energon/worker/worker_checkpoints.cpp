@@ -21,14 +21,15 @@ void WorkerCheckpoints::store(const SavableDatasetCheckpoint& checkpoint, Clock:
   interval_.stored(checkpoint.index, writer_.bytes().size(), Clock::now() - begin);
   const MutexLock lock(mutex_);
   indexes_.push_back(index);
-  if (indexes_.size() > slots_) {
+  while (indexes_.size() > ring_.kept()) {
     indexes_.pop_front();
   }
 }
 
 std::optional<std::uint64_t> WorkerCheckpoints::oldest_after_store() const {
   const MutexLock lock(mutex_);
-  return indexes_.size() < slots_ ? std::nullopt : std::optional(indexes_[1]);
+  return indexes_.size() < slots_ ? std::nullopt
+                                  : std::optional(indexes_[indexes_.size() - slots_ + 1]);
 }
 
 std::optional<std::uint64_t> WorkerCheckpoints::newest_not_after(std::uint64_t delivered) const {

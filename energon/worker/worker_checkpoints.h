@@ -21,7 +21,8 @@ namespace energon {
 /// thread.
 class WorkerCheckpoints {
  public:
-  /// `ring` must outlive this object. `slots`: number of checkpoints that the ring keeps.
+  /// `ring` must outlive this object. `slots`: number of checkpoints that the ring always keeps; it
+  /// keeps older ones as history.
   /// `every_batches`: as in CheckpointInterval.
   WorkerCheckpoints(CheckpointWriter& ring, std::size_t slots,
                     std::optional<std::int64_t> every_batches)
@@ -30,11 +31,11 @@ class WorkerCheckpoints {
   /// See CheckpointInterval::due().
   CheckpointDue due(const MadeBatch& batch) { return interval_.due(batch); }
 
-  /// The index of the checkpoint that will be the oldest once another one is stored; nullopt while
-  /// there is room for one more. Called by the worker's main thread.
+  /// The index of the checkpoint that will be the oldest of those always kept once another one is
+  /// stored; nullopt while there are fewer. Called by the worker's main thread.
   std::optional<std::uint64_t> oldest_after_store() const;
 
-  /// Stores `checkpoint` in the ring, over the oldest one. `begin` is when the worker began to make
+  /// Stores `checkpoint` in the ring. `begin` is when the worker began to make
   /// it.
   void store(const SavableDatasetCheckpoint& checkpoint,
              std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now());

@@ -31,6 +31,8 @@ def get_savable_loader(
     watchdog_initial_timeout_seconds: float | None = None,
     fail_on_timeout: bool = True,
     checkpoint_every_batches: int | None = None,
+    checkpoint_history: int | None = None,
+    checkpoint_history_bytes: int | None = None,
     timeout: float | None = 60.0,
     pin_memory: bool = False,
     persistent_workers: bool = True,
@@ -46,7 +48,9 @@ def get_savable_loader(
     seconds without progress of a worker that end a wait with WaitTimeoutError; 0 or None: no limit.
     pin_memory: torch tensors of batches are copied into page-locked memory; without CUDA a warning,
     and no effect. persistent_workers: False ends the workers with each epoch and starts them again;
-    the batches are the same. in_order: only True. cache_pool: options of the cache of workers, a
+    the batches are the same. checkpoint_history: delivered batches that state_at() and rewind() reach
+    back, 100 by default, as far as the states that are kept for it fit checkpoint_history_bytes (64
+    MiB). in_order: only True. cache_pool: options of the cache of workers, a
     FileStoreCachePool. Other options of torch's DataLoader are a TypeError that says where the
     setting is.
 
@@ -66,6 +70,8 @@ def get_savable_loader(
         checkpoint_every_batches=checkpoint_every_batches,
         timeout=_timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
         **_given(
+            checkpoint_history=checkpoint_history,
+            checkpoint_history_bytes=checkpoint_history_bytes,
             arena_limit_bytes=arena_limit_bytes,
             debug_log_path=debug_log_path,
             quarantine_file=quarantine_file,

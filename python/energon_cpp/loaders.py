@@ -184,8 +184,32 @@ class SavableDataLoader(_Loader, GlobalState):
     """
 
     def save_state_rank(self) -> LoaderState:
-        """The position after the batches that were delivered. At any time; costs microseconds."""
+        """The position after the batches that were delivered. At any time and from any thread, also
+        while another one takes a batch; costs microseconds."""
         return self._native.save()
+
+    def state_at(self, batch_index: int) -> LoaderState:
+        """The position after the first `batch_index` batches, at any time and from any thread: what
+        save_state_rank() returned there, or would have. `batch_index` counts the batches of this
+        rank in all epochs, as `batch_index` of a LoaderState and of stats() does. If an epoch ended
+        after that batch, its end is still to come. ValueError names the earliest batch that is
+        kept: see `earliest_state`."""
+        return self._native.state_at(batch_index)
+
+    @property
+    def earliest_state(self) -> int:
+        """The lowest batch index that state_at() and rewind() reach. It is `checkpoint_history`
+        batches back, or less if the kept states would take more than `checkpoint_history_bytes`,
+        but not before the state that was restored last. stop(), a dead worker and rewind() keep
+        it."""
+        return self._native.earliest_state()
+
+    def rewind(self, batch_index: int) -> None:
+        """Goes back to state_at(batch_index), also after an error: the next loop delivers again what
+        came after that batch, from its place in the epoch. Ends the workers; the next batch starts
+        them again."""
+        self._native.rewind(batch_index)
+        self._first_batch = batch_index
 
     def restore_state_rank(self, state: LoaderState | bytes | None) -> None:
         """Continues from `state`, also one that the C++ library wrote. Before the first batch, or
@@ -195,7 +219,8 @@ class SavableDataLoader(_Loader, GlobalState):
             self._first_batch = self._native.save().batch_index
 
     def state_dict(self) -> dict[str, Any]:
-        """The position as a dict of plain types; its bytes are those of a state file."""
+        """The position as a dict of plain types; its bytes are those of a state file. As
+        save_state_rank(), from any thread."""
         return as_state_dict(self.save_state_rank())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -88,6 +88,15 @@ class LoaderObject {
   SavableDataLoaderState save() {
     return released([this] { return loader_->save_state_rank(); });
   }
+  SavableDataLoaderState state_at(std::int64_t batch_index) {
+    return released([&] { return loader_->state_at(batch_index); });
+  }
+  std::int64_t earliest_state() {
+    return released([this] { return loader_->earliest_state(); });
+  }
+  void rewind(std::int64_t batch_index) {
+    released([&] { loader_->rewind(batch_index); });
+  }
   void restore(const SavableDataLoaderState& state) {
     released([&] { loader_->restore_state_rank(state); });
   }
@@ -116,8 +125,12 @@ class LoaderObject {
   std::optional<std::int64_t> batches_left() {
     return released([this] { return loader_->batches_left(); });
   }
-  std::int64_t epoch() const { return loader_->epoch(); }
-  std::vector<int> worker_pids() const { return loader_->worker_pids(); }
+  std::int64_t epoch() {
+    return released([this] { return loader_->epoch(); });
+  }
+  std::vector<int> worker_pids() {
+    return released([this] { return loader_->worker_pids(); });
+  }
 
  private:
   const PipelineObject pipeline_;
@@ -158,6 +171,9 @@ void bind_loaders(nb::module_& module) {
            "The next batch; None at the end of the epoch.")
       .def_prop_ro("waits", &LoaderObject::waits)
       .def("save", &LoaderObject::save)
+      .def("state_at", &LoaderObject::state_at, nb::arg("batch_index"))
+      .def("earliest_state", &LoaderObject::earliest_state)
+      .def("rewind", &LoaderObject::rewind, nb::arg("batch_index"))
       .def("restore", &LoaderObject::restore, nb::arg("state"))
       .def("stop_and_restore", &LoaderObject::stop_and_restore, nb::arg("state"))
       .def("stop", &LoaderObject::stop)

@@ -46,6 +46,8 @@ LoaderOptions read_loader_options(const nb::dict& given) {
   options.take("prefetch_factor", loader.prefetch_factor);
   options.take("n_checkpoints", loader.n_checkpoints);
   options.take("checkpoint_every_batches", loader.checkpoint_every_batches);
+  options.take("checkpoint_history", loader.checkpoint_history);
+  options.take("checkpoint_history_bytes", loader.checkpoint_history_bytes);
   options.take("arena_limit_bytes", loader.arena_limit_bytes);
   options.take("debug_log_path", loader.debug_log_path);
   options.take("quarantine_file", loader.quarantine_file);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from typing import Any
 
 import pytest
@@ -325,3 +326,80 @@ def test_paths(texts: str, tmp_path: Any) -> None:
         with pytest.raises(ValueError, match="contains a NUL character"):
             use(str(tmp_path / "state\0x"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_going_back(texts: str, num_workers: int) -> None:
+    options: dict[str, Any] = {"num_workers": num_workers, "training": True}
+    options["loader"] = {"checkpoint_history": 40}
+    with loader_of(texts, **options) as loader:
+        batches = keys(take(loader, 60))
+        assert (loader.earliest_state, loader.stats()["earliest_state"]) == (20, 20)
+        assert loader.stats()["batch_index"] == 60
+        state = loader.state_at(35)
+        assert state.batch_index == 35
+        with pytest.raises(energon.InvalidArgumentError, match="after 20 batches, of 60 delivered"):
+            loader.state_at(19)
+        with pytest.raises(energon.InvalidArgumentError, match="60 were delivered"):
+            loader.rewind(61)
+        loader.rewind(50)
+        assert keys(take(loader, 10)) == batches[50:]
+        loader.stop()
+        loader.rewind(30)
+        assert keys(take(loader, 30)) == batches[30:]
+        with loader_of(texts, **options) as other:
+            other.restore_state_rank(state)
+            assert keys(take(other, 25)) == batches[35:]
+            assert other.earliest_state == 35
+
+
+def test_going_back_over_the_end_of_an_epoch(texts: str, num_workers: int) -> None:
+    with loader_of(texts, num_workers=num_workers) as loader:
+        first, second = keys(list(loader)), keys(list(loader))
+        # 60 samples in batches of 4; the last batch of each of two workers is a partial one.
+        assert len(first) == (16 if num_workers == 2 else 15)
+        loader.rewind(12)
+        assert keys(list(loader)) == first[12:]
+        assert keys(list(loader)) == second
+        loader.rewind(len(first))  # the end of the first epoch is still to come, as after a restore
+        assert list(loader) == []
+        assert keys(list(loader)) == second
+
+
+def test_saves_from_a_thread_disturb_nothing(texts: str, num_workers: int) -> None:
+    class Encoder(energon.TaskEncoder):
+        def encode_sample(self, sample: Any) -> Any:
+            return sample
+
+    with loader_of(texts, Encoder(), num_workers=num_workers, training=True) as loader:
+        expected = keys(take(loader, 400))
+    with loader_of(texts, Encoder(), num_workers=num_workers, training=True) as loader:
+        states: list[Any] = []
+        failures: list[BaseException] = []
+
+        def save() -> None:
+            try:
+                for _ in range(300):
+                    states.append(loader.save_state_rank())
+                    loader.state_dict()
+                    loader.state_at(max(loader.earliest_state, states[-1].batch_index - 5))
+                    loader.stats()
+                    loader.batches_left
+            except BaseException as failure:
+                failures.append(failure)
+
+        thread = threading.Thread(target=save)
+        thread.start()
+        found: list[list[str]] = []
+        while thread.is_alive() or len(found) < 100:
+            found += keys(take(loader, 20))
+        thread.join()
+        assert failures == []
+        assert len(states) == 300
+        count = min(len(found), 400)
+        assert found[:count] == expected[:count]
+    saved = [state for state in states if state.batch_index < 380]
+    for state in [saved[0], saved[len(saved) // 2], saved[-1]]:
+        with loader_of(texts, Encoder(), num_workers=num_workers, training=True) as loader:
+            loader.restore_state_rank(state)
+            begin = state.batch_index
+            assert keys(take(loader, 10)) == expected[begin : begin + 10]

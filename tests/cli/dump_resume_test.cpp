@@ -1,5 +1,6 @@
 #include <csignal>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -40,6 +41,34 @@ TEST_CASE("a dump that was saved and restored equals one that was not", "[cli][d
                flags + Words{"--save-after", std::to_string(k), "--save-to", state}) == whole);
     CHECK(dump(folder.path(), flags + Words{"--restore-from", state}) == from(whole, k));
   }
+}
+
+TEST_CASE("a dump goes back and prints again what it printed", "[cli][dump][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const std::string workers = GENERATE("0", "2");
+  const Words flags = {"--num-workers",         workers, "--batch-size", "3",
+                       "--shuffle-buffer-size", "10",    "--epochs",     "2"};
+  const Words whole = dump(folder.path(), flags);
+  for (const auto& [after, to] : {std::pair<std::size_t, std::size_t>{0, 0},
+                                  {5, 5},
+                                  {7, 2},
+                                  {whole.size() - 3, 4},
+                                  {whole.size() - 1, 0}}) {
+    INFO("after " << after << " to " << to);
+    Words expected(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(after));
+    expected = expected + from(whole, to);
+    CHECK(dump(folder.path(), flags + Words{"--rewind-after", std::to_string(after), "--rewind-to",
+                                            std::to_string(to)}) == expected);
+  }
+  const auto refused =
+      run_energon(Words{"dump", folder.path()} + flags +
+                  Words{"--rewind-after", "9", "--rewind-to", "3", "--checkpoint-history", "4"});
+  CHECK(refused.exit_code != 0);
+  CHECK_THAT(refused.err, Catch::Contains("the earliest one is that after 5 batches") &&
+                              Catch::Contains("--checkpoint-history (4 batches)"));
+  CHECK_THAT(run_energon({"dump", folder.path(), "--rewind-after", "9"}).err,
+             Catch::Contains("--rewind-after and --rewind-to belong together"));
 }
 
 TEST_CASE("a state saved after the end restores to the end", "[cli][dump][fork]") {

@@ -1,4 +1,5 @@
-// Two threads in one loader: the second call is refused, and close() ends the first.
+// Two threads in one loader: what changes the position is refused while another call runs, what
+// only looks at it works, and close() ends the first call.
 
 #include <algorithm>
 #include <atomic>
@@ -95,14 +96,23 @@ void check_refused(SavableDataLoader& loader, const energon::SavableDataLoaderSt
                    Catch::Contains("was called while next() of the same loader ran in another"));
   };
   refused([&] { loader.next(); }, "next()");
-  refused([&] { loader.save_state_rank(); }, "save_state_rank()");
   refused([&] { loader.restore_state_rank(state); }, "restore_state_rank()");
+  refused([&] { loader.rewind(0); }, "rewind()");
   refused([&] { loader.stop(); }, "stop()");
-  refused([&] { loader.stats(); }, "stats()");
-  refused([&] { loader.worker_pids(); }, "worker_pids()");
-  refused([&] { loader.batches_left(); }, "batches_left()");
-  refused([&] { loader.config(); }, "config()");
-  refused([&] { loader.epoch(); }, "epoch()");
+}
+
+// At once, while next() runs.
+void check_allowed(SavableDataLoader& loader, const energon::SavableDataLoaderState& state) {
+  CHECK(loader.save_state_rank() == state);
+  CHECK(loader.state_at(0) == state);
+  CHECK(loader.earliest_state() == 0);
+  CHECK(loader.stats().consumer.batches == 0);
+  // None while the first next() is still starting them.
+  CHECK(loader.worker_pids().size() <=
+        static_cast<std::size_t>(loader.options().worker_config.num_workers));
+  CHECK_FALSE(loader.batches_left());
+  CHECK_FALSE(loader.config().empty());
+  CHECK(loader.epoch() == 0);
 }
 
 }  // namespace
@@ -117,6 +127,7 @@ TEST_CASE_METHOD(ProcessFixture, "a second thread is refused and changes nothing
     const auto state = waiting.loader.save_state_rank();
     waiting.begin();
     check_refused(waiting.loader, state);
+    check_allowed(waiting.loader, state);
     waiting.end();
     CHECK_FALSE(waiting.error);
     REQUIRE(waiting.batch);
@@ -224,13 +235,13 @@ TEST_CASE("without workers, close() ends next() before the next function",
   CHECK(all == take(*quick.loader(0), 5));
 }
 
-TEST_CASE("a function that next() calls may close the loader, and nothing else",
+TEST_CASE("a function that next() calls may close the loader, but not change it",
           "[loader][two_threads]") {
   SavableDataLoader* own = nullptr;
   std::string refused;
   const LoaderFixture fixture(calling([&] {
     if (own != nullptr) {
-      refused = error_of([&] { own->stats(); }, ErrorCode::kInvalidArgument);
+      refused = error_of([&] { own->stop(); }, ErrorCode::kInvalidArgument);
       own->close();
     }
   }));

@@ -1,7 +1,9 @@
 #include "energon/process/checkpoint_ring.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -53,6 +55,60 @@ TEST_CASE("the last n checkpoints can be read, the newest not after an index is 
   CHECK(found->index == 40);
   CHECK(found->bytes == content(40));
   CHECK(reader.newest_not_after(60)->index == 60);
+}
+
+TEST_CASE("older checkpoints stay as history, as far as their number and bytes allow",
+          "[process][checkpoint]") {
+  const auto indexes = [](std::uint32_t history_slots, std::uint64_t history_bytes,
+                          std::size_t size) {
+    const CheckpointRingOptions options{.slots = 2,
+                                        .slot_bytes = 4000,
+                                        .history_slots = history_slots,
+                                        .history_bytes = history_bytes};
+    const SharedRange range = memory_for(options);
+    CheckpointWriter writer(range, options);
+    const CheckpointReader reader(range, options);
+    for (std::uint64_t index = 0; index < 100; ++index) {
+      writer.write(index, std::vector<std::byte>(size, static_cast<std::byte>(index)));
+      REQUIRE(reader.indexes().size() == writer.kept());
+      REQUIRE(reader.newest_not_after(index)->index == index);
+    }
+    CHECK(reader.oldest() == reader.indexes().front());
+    for (const std::uint64_t index : reader.indexes()) {
+      CHECK(reader.newest_not_after(index)->bytes ==
+            std::vector<std::byte>(size, static_cast<std::byte>(index)));
+    }
+    return reader.indexes();
+  };
+  CHECK(indexes(0, 1 << 20, 100).size() == 2);
+  CHECK(indexes(5, 1 << 20, 100) == std::vector<std::uint64_t>{93, 94, 95, 96, 97, 98, 99});
+  CHECK(indexes(5, 0, 100).size() == 2);
+  CHECK(indexes(50, 640, 64).size() == 12);
+  CHECK(indexes(50, 639, 64).size() == 11);
+  CHECK(indexes(50, 1 << 20, 0).size() == 52);
+}
+
+TEST_CASE("checkpoints of any sizes find room, and the newest ones always stay",
+          "[process][checkpoint]") {
+  for (std::uint32_t slots = 2; slots < 7; ++slots) {
+    const CheckpointRingOptions options{
+        .slots = slots, .slot_bytes = 3000, .history_slots = 9, .history_bytes = 5000};
+    const SharedRange range = memory_for(options);
+    CheckpointWriter writer(range, options);
+    const CheckpointReader reader(range, options);
+    ByteStream random(slots);
+    for (std::uint64_t index = 0; index < 3000; ++index) {
+      CAPTURE(slots, index);
+      const std::size_t limit = random.next() % 4 == 0 ? 3001 : 200;  // some as large as a slot
+      std::vector<std::byte> bytes((random.next() * std::uint64_t{251} + random.next()) % limit);
+      fill_payload(0, index, bytes);
+      writer.write(index, bytes);
+      REQUIRE(reader.newest_not_after(index)->bytes == bytes);
+      const auto kept = reader.indexes();
+      REQUIRE(kept.size() >= std::min<std::uint64_t>(slots, index + 1));
+      REQUIRE(kept.back() - kept.front() == kept.size() - 1);  // only the oldest ones are dropped
+    }
+  }
 }
 
 TEST_CASE("a checkpoint larger than its slot names the option and both sizes",
@@ -110,7 +166,8 @@ TEST_CASE("a scribbled checkpoint is skipped", "[process][checkpoint][fuzz]") {
     CAPTURE(round);
     ++index;
     writer.write(index, content(index));
-    range.data()[random.next() % 300] ^= static_cast<std::byte>(random.next());
+    const std::uint64_t place = random.next() % 300;  // in the table, or in the bytes after it
+    range.data()[place < 128 ? place : 4096 + place - 128] ^= static_cast<std::byte>(random.next());
     const auto found = reader.newest_not_after(~std::uint64_t{0});
     REQUIRE((!found || found->bytes == content(found->index)));
   }
@@ -181,11 +238,15 @@ TEST_CASE("a damaged checkpoint is passed over for the next older one", "[proces
   for (std::uint64_t index = 1; index <= 4; ++index) {
     writer.write(index, content(index));
   }
-  const std::uint64_t stride = energon::checkpoint_ring_footprint(options) / options.slots;
+  std::uint64_t place = energon::page_bytes();  // after the table, one after the other
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t index = 1; index <= 4; ++index) {
+    places.push_back(std::exchange(place, place + energon::align_up(content(index).size(), 64)));
+  }
   for (std::uint64_t newest = 4; newest >= 1; --newest) {
     CAPTURE(newest);
     CHECK(reader.newest_not_after(9)->bytes == content(newest));
-    range.data()[(newest - 1) * stride + 64] ^= std::byte{1};  // of its first word
+    range.data()[places[newest - 1]] ^= std::byte{1};  // of its first word
   }
   CHECK_FALSE(reader.newest_not_after(9));
 }

@@ -1,0 +1,636 @@
+// Earlier positions: state_at() and rewind(), on any pipeline and layout, whatever became of the
+// workers; and saves from other threads, which disturb nothing.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "energon/checkpoint/certificate.h"
+#include "io/error.h"
+#include "tests/energon/loader/every_stage.h"
+#include "tests/energon/loader/loader_fixture.h"
+#include "tests/support/error_of.h"
+
+namespace {
+
+using energon::CallContext;
+using energon::Error;
+using energon::ErrorCode;
+using energon::LoaderOptions;
+using energon::PipelineFactory;
+using energon::Sample;
+using energon::SavableDataLoader;
+using energon::SavableDataLoaderState;
+using energon::TrainOptions;
+using energon::testing::error_of;
+using energon::testing::kEpochEnd;
+using energon::testing::label;
+using energon::testing::Labels;
+using energon::testing::LoaderFixture;
+using energon::testing::resumed;
+using energon::testing::tail;
+using energon::testing::take;
+
+// What a loader gave, and the state that it saved after each batch.
+struct Run {
+  Labels labels;
+  std::vector<SavableDataLoaderState> states;    // by batches since the first
+  std::vector<std::size_t> labels_before = {0};  // results of next() up to that state
+
+  std::int64_t first() const { return states.front().batch_index; }
+  std::int64_t batches() const { return states.back().batch_index; }
+};
+
+void go_on(SavableDataLoader& loader, Run& run, std::size_t results) {
+  for (std::size_t i = 0; i < results; ++i) {
+    const auto batch = loader.next();
+    run.labels.push_back(batch ? label(*batch) : kEpochEnd);
+    if (batch) {
+      run.states.push_back(loader.save_state_rank());
+      run.labels_before.push_back(run.labels.size());
+    }
+  }
+}
+
+Run run_of(SavableDataLoader& loader, std::size_t results) {
+  Run run;
+  run.states.push_back(loader.save_state_rank());
+  go_on(loader, run, results);
+  return run;
+}
+
+// The same position, wherever its checkpoints are.
+void check_same_position(const SavableDataLoaderState& found,
+                         const SavableDataLoaderState& expected) {
+  CHECK(found.batch_index == expected.batch_index);
+  CHECK(found.epoch == expected.epoch);
+  CHECK(found.epoch_finished == expected.epoch_finished);
+  CHECK(found.step_in_epoch == expected.step_in_epoch);
+  CHECK(found.next_worker_id == expected.next_worker_id);
+  CHECK(found.micro_batch_size == expected.micro_batch_size);
+  REQUIRE(found.streams.size() == expected.streams.size());
+  for (std::size_t i = 0; i < found.streams.size(); ++i) {
+    const auto& one = found.streams[i];
+    const auto& other = expected.streams[i];
+    CHECK(one.logical_shard == other.logical_shard);
+    CHECK(one.turn == other.turn);
+    CHECK(one.certificate == other.certificate);
+    CHECK(one.index + one.offset == other.index + other.offset);
+  }
+}
+
+// All states that are in reach are those that were saved.
+void check_history(SavableDataLoader& loader, const Run& run) {
+  const std::int64_t earliest = loader.earliest_state();
+  CHECK(loader.stats().earliest_state == earliest);
+  CHECK(loader.stats().batch_index == run.batches());
+  for (std::int64_t index = earliest; index <= run.batches(); ++index) {
+    CAPTURE(index, earliest);
+    check_same_position(loader.state_at(index),
+                        run.states[static_cast<std::size_t>(index - run.first())]);
+  }
+}
+
+Labels after(const Run& run, std::int64_t batch_index) {
+  const std::size_t from = run.labels_before[static_cast<std::size_t>(batch_index - run.first())];
+  return tail(run.labels, from, run.labels.size() - from);
+}
+
+const std::optional<std::int64_t> kNoInterval;
+
+}  // namespace
+
+TEST_CASE("the state after each earlier batch is the one that was saved there",
+          "[loader][history][fork]") {
+  for (const int workers : {0, 1, 3}) {
+    for (const auto& interval :
+         {kNoInterval, std::optional<std::int64_t>(1), std::optional<std::int64_t>(3)}) {
+      CAPTURE(workers, interval.value_or(-1));
+      const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7, .repeat = false});
+      const LoaderOptions options{.worker_config = {.logical_shards = 4},
+                                  .checkpoint_every_batches = interval};
+      const auto loader = fixture.loader(workers, options);
+      const Run run = run_of(*loader, 80);  // more than two epochs
+      REQUIRE(run.batches() > 60);
+      CHECK(loader->earliest_state() == 0);
+      check_history(*loader, run);
+      for (const std::int64_t index : {std::int64_t{0}, std::int64_t{17}, std::int64_t{40}}) {
+        const auto other = resumed(fixture, workers, loader->state_at(index), options);
+        const Labels expected = after(run, index);
+        CHECK(take(*other, expected.size()) == expected);
+      }
+      CHECK(take(*loader, 5) == tail(take(*fixture.loader(workers, options), 85), 80, 5));
+    }
+  }
+}
+
+TEST_CASE("a state beyond the history is refused with the earliest one that is kept",
+          "[loader][history][fork]") {
+  for (const int workers : {0, 2}) {
+    for (const std::int64_t history : {0, 1, 10}) {
+      CAPTURE(workers, history);
+      const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
+      const auto loader =
+          fixture.loader(workers, {.checkpoint_every_batches = 1, .checkpoint_history = history});
+      const Run run = run_of(*loader, 40);
+      CHECK(loader->earliest_state() == 40 - history);
+      check_history(*loader, run);
+      const auto expected = Catch::Contains(
+          fmt::format("the earliest one is that after {} batches, of 40 delivered", 40 - history));
+      CHECK_THAT(error_of([&] { loader->state_at(39 - history); }, ErrorCode::kInvalidArgument),
+                 expected && Catch::Contains("checkpoint_history"));
+      CHECK_THAT(error_of([&] { loader->rewind(0); }, ErrorCode::kInvalidArgument), expected);
+      CHECK_THAT(error_of([&] { loader->state_at(41); }, ErrorCode::kInvalidArgument),
+                 Catch::Contains("there is no state after 41 batches: 40 were delivered"));
+      CHECK_THROWS_AS(loader->state_at(-1), Error);
+      CHECK(take(*loader, 5) == tail(take(*fixture.loader(workers), 45), 40, 5));
+    }
+  }
+}
+
+TEST_CASE("the bytes of the history bound how far back it reaches", "[loader][history][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 1000}, {2000});
+  for (const int workers : {0, 1}) {
+    CAPTURE(workers);
+    const auto loader = fixture.loader(
+        workers,
+        {.prefetch_factor = 2, .checkpoint_every_batches = 1, .checkpoint_history_bytes = 20'000});
+    const Run run = run_of(*loader, 60);
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(300));  // the worker goes on until it waits
+    const std::int64_t earliest = loader->earliest_state();
+    CHECK(earliest > 40);  // a state has about 1,500 bytes
+    CHECK(earliest < 58);
+    check_history(*loader, run);
+    loader->stop();
+    CHECK(loader->earliest_state() >= earliest);
+    check_history(*loader, run);
+    loader->rewind(59);
+    CHECK(take(*loader, 1) == after(run, 59));
+  }
+}
+
+TEST_CASE("a killed worker's states are still found, before and after stop()",
+          "[loader][history][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
+  const LoaderOptions options{.worker_config = {.logical_shards = 5}};
+  const auto loader = fixture.loader(2, options);
+  Run run = run_of(*loader, 60);
+  REQUIRE(::kill(loader->worker_pids()[1], SIGKILL) == 0);
+  check_history(*loader, run);
+  try {
+    while (true) {
+      go_on(*loader, run, 1);
+    }
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kWorkerDied);
+  }
+  CHECK(loader->earliest_state() == std::max<std::int64_t>(run.batches() - 100, 0));
+  check_history(*loader, run);
+  const std::int64_t target = run.batches() - 50;
+  loader->rewind(target);
+  CHECK(take(*loader, 50) == after(run, target));
+  check_history(*loader, run);
+  CHECK(loader->earliest_state() <= target);
+}
+
+TEST_CASE("a stopped worker does not answer, and its states are read from its memory",
+          "[loader][history][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
+  const auto loader = fixture.loader(2);
+  Run run = run_of(*loader, 40);
+  const int stopped = loader->worker_pids()[0];
+  REQUIRE(::kill(stopped, SIGSTOP) == 0);
+  for (const std::int64_t index : {0, 13, 40}) {
+    check_same_position(loader->state_at(index), run.states[static_cast<std::size_t>(index)]);
+  }
+  REQUIRE(::kill(stopped, SIGCONT) == 0);
+  go_on(*loader, run, 20);  // its late answers are passed over
+  check_history(*loader, run);
+}
+
+TEST_CASE("the history survives stop(), close(), rewind() and a restore of the same position",
+          "[loader][history][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7, .repeat = false});
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const LoaderOptions options{.worker_config = {.logical_shards = 4}};
+    const auto loader = fixture.loader(workers, options);
+    Run run = run_of(*loader, 30);
+    loader->stop();
+    check_history(*loader, run);
+    go_on(*loader, run, 20);
+    loader->stop();
+    loader->restore_state_rank(loader->save_state_rank());
+    CHECK(loader->earliest_state() == 0);
+    go_on(*loader, run, 20);
+    check_history(*loader, run);
+    loader->rewind(45);
+    loader->rewind(3);
+    CHECK(take(*loader, after(run, 3).size()) == after(run, 3));
+    check_history(*loader, run);
+    loader->close();
+    check_history(*loader, run);
+    CHECK(error_of([&] { loader->rewind(3); }, ErrorCode::kCancelled) != "");
+  }
+}
+
+TEST_CASE("a restore of another state begins a new history", "[loader][history][fork]") {
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
+  for (const int workers : {0, 2}) {
+    const auto first = fixture.loader(workers);
+    take(*first, 25);
+    const auto loader = fixture.loader(workers);
+    take(*loader, 50);
+    loader->stop();
+    loader->restore_state_rank(first->save_state_rank());
+    const Run run = run_of(*loader, 30);
+    CHECK(loader->earliest_state() == 25);
+    check_history(*loader, run);
+    CHECK_THAT(error_of([&] { loader->state_at(24); }, ErrorCode::kInvalidArgument),
+               Catch::Contains("the earliest one is that after 25 batches, of 55 delivered"));
+    loader->rewind(25);
+    CHECK(take(*loader, 30) == run.labels);
+  }
+}
+
+TEST_CASE("a loader that failed can be rewound", "[loader][history][fork]") {
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const energon::testing::TempDir folder;
+    const LoaderFixture fixture(
+        {.task_encoder = {.encode_sample =
+                              energon::MapFunction([&folder](Sample sample, CallContext&) {
+                                if (std::filesystem::exists(folder.file("broken"))) {
+                                  throw std::runtime_error("broken");
+                                }
+                                return sample;
+                              })},
+         .batch_size = 2});
+    const auto loader = fixture.loader(workers, {.prefetch_factor = 2});
+    Run run = run_of(*loader, 30);
+    folder.write("broken", "");
+    try {
+      while (true) {
+        go_on(*loader, run, 1);
+      }
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kUserFunction);
+    }
+    std::filesystem::remove(folder.file("broken"));
+    check_history(*loader, run);
+    loader->rewind(12);
+    CHECK(take(*loader, after(run, 12).size()) == after(run, 12));
+  }
+}
+
+TEST_CASE("samples that were left out before an earlier state do not come back",
+          "[loader][history][fork]") {
+  for (const int workers : {0, 1}) {
+    CAPTURE(workers);
+    const energon::testing::TempDir folder;
+    energon::ValOptions options{.batch_size = 2};
+    options.task_encoder.encode_sample =
+        energon::MapFunction([&folder](Sample sample, CallContext&) {
+          if (energon::testing::numbers(sample).front() % 5 == 3 &&
+              !std::filesystem::exists(folder.file("healed"))) {
+            throw std::runtime_error("broken");
+          }
+          return sample;
+        });
+    options.errors.standard.action = energon::FailureAction::kSkip;
+    const LoaderFixture data({});
+    const PipelineFactory pipeline = energon::val_pipeline({data.dataset()}, options);
+    const LoaderOptions settings{.worker_config = {.num_workers = workers},
+                                 .checkpoint_every_batches = 1'000'000};
+    SavableDataLoader loader(pipeline, settings);
+    std::vector<std::vector<std::int64_t>> batches;
+    while (const auto batch = loader.next()) {
+      batches.push_back(energon::testing::numbers(*batch));
+    }
+    REQUIRE(batches.size() > 10);
+    folder.write("healed", "");  // now a replay would find more samples
+    for (std::size_t index = 1; index < batches.size(); ++index) {
+      CAPTURE(index);
+      SavableDataLoader other(pipeline, settings);
+      other.restore_state_rank(loader.state_at(static_cast<std::int64_t>(index)));
+      const auto first = energon::testing::numbers(*other.next()).front();
+      CHECK(first > batches[index - 1].back());
+      CHECK(first <= batches[index].front());
+    }
+  }
+}
+
+namespace {
+
+// A pipeline, a layout and where to go, all drawn from `seed`.
+class Draws {
+ public:
+  explicit Draws(std::uint32_t seed) : random_(seed) {}
+
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+  }
+  bool in(int times) { return between(1, times) == 1; }
+
+ private:
+  std::mt19937 random_;
+};
+
+std::vector<std::vector<std::size_t>> pairs_of(std::span<const Sample> samples) {
+  std::vector<std::vector<std::size_t>> packs;
+  for (std::size_t i = 0; i < samples.size(); i += 2) {
+    packs.push_back(i + 1 < samples.size() ? std::vector<std::size_t>{i + 1, i}
+                                           : std::vector<std::size_t>{i});
+  }
+  return packs;
+}
+
+energon::Mapping pack(std::span<Sample> samples, CallContext& context) {
+  return {{"samples", static_cast<std::int64_t>(samples.size())},
+          {"draw", std::int64_t{context.rng()()}}};
+}
+
+energon::SampleStage drawn_stage(Draws& draw) {
+  if (draw.in(3)) {
+    return energon::FlatMapFunction(
+        [](Sample sample, CallContext& context) -> energon::SampleGenerator {
+          const auto count = static_cast<int>(context.rng()() % 3);  // also none
+          return [sample = std::move(sample), count, given = 0]() mutable -> std::optional<Sample> {
+            if (given == count) {
+              return std::nullopt;
+            }
+            Sample copy;
+            copy.keys = sample.keys;
+            copy.sources = sample.sources;
+            copy.fields = {{"copy", std::int64_t{given++}}};
+            return copy;
+          };
+        });
+  }
+  if (draw.in(2)) {
+    return energon::MapFunction([](Sample sample, CallContext& context) {
+      sample.fields.emplace_back("draw", std::int64_t{context.rng()()});
+      return sample;
+    });
+  }
+  return {};
+}
+
+TrainOptions drawn_options(Draws& draw) {
+  TrainOptions options;
+  options.batch_size = draw.between(1, 4);
+  options.shuffle_buffer_size = draw.in(2) ? draw.between(2, 20) : 0;
+  options.parallel_slices = draw.between(1, 5);
+  options.repeat = draw.in(2);
+  options.virtual_epoch_length = draw.in(2) ? draw.between(2, 14) : 0;
+  if (draw.in(3)) {
+    options.packing_buffer_size = draw.between(2, 7);
+    options.task_encoder.preencode_sample = drawn_stage(draw);
+    options.task_encoder.select_samples_to_pack = pairs_of;
+    options.task_encoder.pack_selected_samples = pack;
+  } else {
+    options.task_encoder.encode_sample = drawn_stage(draw);
+  }
+  if (!options.packing_buffer_size && draw.in(3)) {
+    options.task_encoder.batch_group_criterion = [](const Sample& sample) {
+      const bool is_even = sample.keys.front().back() % 2 == 0;
+      return energon::BatchGroup{.group = is_even ? "even" : "odd"};
+    };
+  }
+  return options;
+}
+
+PipelineFactory drawn_pipeline(Draws& draw, const LoaderFixture& fixture,
+                               const LoaderFixture& other) {
+  if (draw.in(6)) {
+    return energon::testing::every_stage(fixture.dataset());
+  }
+  std::vector<std::shared_ptr<const energon::LeafDataset>> leaves = {fixture.dataset()};
+  TrainOptions options = drawn_options(draw);
+  const bool is_blend = draw.in(3);
+  if (is_blend) {
+    leaves.push_back(other.dataset());
+    options.repeat = true;
+    options.blend_by = draw.in(2) ? energon::BlendBy::kShare : energon::BlendBy::kDraw;
+  }
+  energon::PipelineData data(std::move(leaves));
+  if (is_blend) {
+    data.mixing = energon::Mixing::kWeighted;
+  }
+  return energon::train_pipeline(std::move(data), std::move(options));
+}
+
+LoaderOptions drawn_layout(Draws& draw, std::uint32_t seed) {
+  LoaderOptions options;
+  options.worker_config.num_workers = static_cast<int>(seed % 4);
+  options.worker_config.seed_offset = draw.between(0, 1000);
+  if (draw.in(3)) {
+    options.worker_config.logical_shards =
+        static_cast<int>(draw.between(std::max(1, options.worker_config.num_workers), 7));
+  }
+  if (draw.in(2)) {
+    options.prefetch_factor = static_cast<int>(draw.between(1, 5));
+  }
+  if (draw.in(2)) {
+    options.checkpoint_every_batches = draw.between(0, 5);
+  }
+  if (draw.in(4)) {
+    options.checkpoint_history = draw.between(0, 30);
+  }
+  if (draw.in(4)) {
+    options.epoch_policy = energon::EpochPolicy::kLoop;
+  }
+  return options;
+}
+
+// Whatever happened before, the stream after a rewind is the one delivered before.
+void check_rewinds(const PipelineFactory& pipeline, const LoaderOptions& options, Draws& draw) {
+  SavableDataLoader loader(pipeline, options);
+  if (draw.in(3)) {
+    SavableDataLoader other(pipeline, options);
+    take(other, static_cast<std::size_t>(draw.between(0, 40)));
+    loader.restore_state_rank(other.save_state_rank());
+  }
+  Run run = run_of(loader, static_cast<std::size_t>(draw.between(1, 60)));
+  if (draw.in(3)) {
+    loader.stop();
+    go_on(loader, run, static_cast<std::size_t>(draw.between(0, 20)));
+  }
+  for (int round = 0; round < 2; ++round) {
+    const std::int64_t earliest = loader.earliest_state();
+    // After a rewind, that is as far back as before it.
+    CHECK(earliest <= std::max(run.first(), run.batches() - options.checkpoint_history));
+    const std::int64_t target = draw.between(earliest, loader.save_state_rank().batch_index);
+    CAPTURE(round, earliest, target, run.batches());
+    check_same_position(loader.state_at(target),
+                        run.states[static_cast<std::size_t>(target - run.first())]);
+    loader.rewind(target);
+    check_same_position(loader.save_state_rank(),
+                        run.states[static_cast<std::size_t>(target - run.first())]);
+    const Labels expected = after(run, target);
+    REQUIRE(take(loader, expected.size()) == expected);
+    if (draw.in(2)) {
+      const std::int64_t again =
+          draw.between(loader.earliest_state(), loader.save_state_rank().batch_index);
+      loader.rewind(again);
+      const Labels part = after(run, again);
+      const auto count = static_cast<std::size_t>(draw.between(0, std::ssize(part)));
+      REQUIRE(take(loader, count) == tail(part, 0, count));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("300 random pipelines and layouts: after a rewind comes what came before",
+          "[loader][history][property][fork]") {
+  const LoaderFixture fixture({}, {7, 30, 18});
+  const LoaderFixture other({}, {13});  // to blend with
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    Draws draw(seed);
+    const PipelineFactory pipeline = drawn_pipeline(draw, fixture, other);
+    const LoaderOptions options = drawn_layout(draw, seed);
+    CAPTURE(seed, options.worker_config.num_workers,
+            options.worker_config.logical_shards.value_or(-1),
+            options.checkpoint_every_batches.value_or(-1), options.checkpoint_history);
+    check_rewinds(pipeline, options, draw);
+  }
+}
+
+namespace {
+
+// Saves again and again in a thread until it is destroyed.
+class Saver {
+ public:
+  explicit Saver(SavableDataLoader& loader)
+      : thread_([this, &loader](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            try {
+              save(loader);
+            } catch (const Error& error) {
+              ++errors;
+              last_error = error.what();
+            }
+            ++saves;
+          }
+        }) {}
+
+  void end() {
+    thread_.request_stop();
+    thread_.join();
+  }
+
+  std::atomic<int> saves{0};
+  int errors = 0;
+  std::string last_error;
+  std::vector<SavableDataLoaderState> states;
+
+ private:
+  void save(SavableDataLoader& loader) {
+    const SavableDataLoaderState state = loader.save_state_rank();
+    if (states.empty() || states.back().batch_index != state.batch_index) {
+      states.push_back(state);
+    }
+    if (loader.options().checkpoint_history > 0) {  // else a batch may come in between
+      loader.state_at(std::max(loader.earliest_state(), state.batch_index - 3));
+    }
+    loader.stats();
+    loader.epoch();
+    loader.batches_left();
+    loader.worker_pids();
+    loader.config();
+  }
+
+  std::jthread thread_;
+};
+
+// Two threads save while this one takes batches, stops and restores.
+void check_saves_beside(int workers) {
+  for (const std::int64_t history : {0, 100}) {
+    CAPTURE(workers, history);
+    TrainOptions options{.batch_size = 2, .shuffle_buffer_size = 7, .repeat = false};
+    options.task_encoder.encode_sample = energon::MapFunction([](Sample sample, CallContext&) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      return sample;
+    });
+    const LoaderFixture fixture(options);
+    const LoaderOptions settings{.worker_config = {.logical_shards = 3},
+                                 .prefetch_factor = 2,
+                                 .checkpoint_history = history};
+    const Labels expected = take(*fixture.loader(workers, settings), 260);
+    const auto loader = fixture.loader(workers, settings);
+    Saver one(*loader);
+    Saver other(*loader);
+    Labels found;
+    for (int round = 0; round < 4; ++round) {
+      const Labels more = take(*loader, 60);
+      found.insert(found.end(), more.begin(), more.end());
+      loader->stop();
+      if (round == 2) {
+        loader->restore_state_rank(loader->save_state_rank());
+      }
+    }
+    one.end();
+    other.end();
+    CHECK(found == tail(expected, 0, 240));
+    CHECK(take(*loader, 20) == tail(expected, 240, 20));
+    for (const Saver* saver : {&one, &other}) {
+      CAPTURE(saver->last_error);
+      CHECK(saver->errors == 0);
+      CHECK(saver->saves > 0);
+      REQUIRE(saver->states.size() > 1);
+      for (const std::size_t i :
+           {std::size_t{0}, saver->states.size() / 2, saver->states.size() - 1}) {
+        const SavableDataLoaderState& state = saver->states[i];
+        const auto rest = resumed(fixture, workers, state, settings);
+        // Results of next() before this state: the batches, and the ends that were reported.
+        const auto ends = static_cast<std::size_t>(state.epoch + (state.epoch_finished ? 1 : 0));
+        const std::size_t before = static_cast<std::size_t>(state.batch_index) + ends;
+        CAPTURE(i, state.batch_index, ends);
+        CHECK(take(*rest, 5) == tail(expected, before, 5));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("saves from other threads end neither themselves nor next(), and are exact",
+          "[loader][history][two_threads][fork]") {
+  check_saves_beside(1);
+  check_saves_beside(3);
+}
+
+TEST_CASE("without workers, saves from other threads are exact, too",
+          "[loader][history][two_threads]") {
+  check_saves_beside(0);
+}
+
+TEST_CASE("a function that next() calls may save", "[loader][history][two_threads]") {
+  SavableDataLoader* own = nullptr;
+  std::vector<std::int64_t> saved;
+  TrainOptions options{.batch_size = 2, .shuffle_buffer_size = 5};
+  options.task_encoder.encode_sample = energon::MapFunction([&](Sample sample, CallContext&) {
+    if (own != nullptr) {
+      saved.push_back(own->save_state_rank().batch_index);
+      own->state_at(0);
+    }
+    return sample;
+  });
+  const LoaderFixture fixture(options);
+  const Labels expected = take(*fixture.loader(0), 3);
+  SavableDataLoader loader(fixture.pipeline());
+  own = &loader;
+  CHECK(take(loader, 3) == expected);
+  CHECK(saved == std::vector<std::int64_t>{0, 0, 1, 1, 2, 2});
+}
