@@ -9,7 +9,7 @@ folder=${1:?usage: make_environment.sh FOLDER [peers]}
 packages=('nanobind>=2.4' 'scikit-build-core>=0.11' numpy pytest pytest-timeout mypy pillow tqdm webdataset)
 # Energon's own requirements include packages that no test needs, so they are listed here without those.
 peers=(lightning accelerate transformers ipykernel jupyter_client braceexpand click filetype mfusepy
-  'multi-storage-client>=0.40.0' pyyaml 'rapidyaml>=0.10.0' s3fs)
+  'multi-storage-client>=0.40.0' pyyaml requests 'rapidyaml>=0.10.0' s3fs)
 without_dependencies=(torchdata 'megatron-energon==7.4.1')
 
 # Which packages are there is recorded in a file for each of the two sets.

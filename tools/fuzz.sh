@@ -4,7 +4,8 @@
 # Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. Prints a line for each target.
 # Fails if an input breaks a target; libFuzzer writes it to build/fuzz. Inputs to start from are those in tests/fuzz/corpus.tar.xz, and
 # seeds that are made of files of the repository and, where it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
-# --pack writes tests/fuzz/corpus.tar.xz anew: of what is in build/fuzz/corpus and the seeds, the small inputs that reach all edges.
+# --pack writes tests/fuzz/corpus.tar.xz anew: of what is in build/fuzz/corpus and the repository's seeds, the small inputs that reach all
+# edges. ENERGON_OWN_SEEDS=1 leaves ../shared/data out, whose files must not get into the corpus.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=-1
@@ -34,7 +35,8 @@ else
 fi
 seeds=build/fuzz/seeds
 shared=../shared/data
-if [ -d $shared ]; then
+rm -rf $seeds
+if [ -d $shared ] && [ $pack = no ] && [ -z "${ENERGON_OWN_SEEDS:-}" ]; then
   python3 tests/fuzz/make_seeds.py $seeds $shared
 else
   python3 tests/fuzz/make_seeds.py $seeds

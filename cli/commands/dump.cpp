@@ -163,6 +163,11 @@ int run_dump(const DumpFlags& flags) {
     throw UsageError{fmt::format("--save-after {} is never reached: --limit ends the dump after {}",
                                  *position.save_after, *flags.limit)};
   }
+  if (flags.limit && position.rewind_after && *position.rewind_after > *flags.limit) {
+    throw UsageError{
+        fmt::format("--rewind-after {} is never reached: --limit ends the dump after {}",
+                    *position.rewind_after, *flags.limit)};
+  }
   if (!position.save_to.empty()) {
     check_output(position.save_to);
     check_writable(position.save_to, "--save-to");

@@ -1,5 +1,7 @@
 #include "cli/job/position_flags.h"
 
+#include <fmt/format.h>
+
 #include "cli/job/at_least.h"
 #include "cli/show/outcome.h"
 
@@ -81,6 +83,11 @@ void check_position_flags(const PositionFlags& flags) {
   }
   if (flags.rewind_after.has_value() != flags.rewind_to.has_value()) {
     throw UsageError{"--rewind-after and --rewind-to belong together: give both or neither"};
+  }
+  if (flags.rewind_to && flags.restore_from.empty() && *flags.rewind_to > *flags.rewind_after) {
+    throw UsageError{
+        fmt::format("--rewind-to {} is after --rewind-after {}: a dump can only go back",
+                    *flags.rewind_to, *flags.rewind_after)};
   }
   if (flags.rewind_after && !flags.auto_save.empty()) {
     throw UsageError{

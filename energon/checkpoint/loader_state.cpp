@@ -164,10 +164,10 @@ SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader) {
   return checkpoint;
 }
 
-std::int64_t epoch_of_checkpoint(std::string_view encoded) {
+CheckpointPlace place_of_checkpoint(std::string_view encoded) {
   ByteReader reader(encoded, "a checkpoint of a worker");
-  reader.i64();  // the index
-  return reader.i64();
+  const std::int64_t index = reader.i64();
+  return {index, reader.i64()};
 }
 
 }  // namespace energon

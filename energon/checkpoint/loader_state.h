@@ -91,8 +91,26 @@ std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state);
 /// (kCorruptData).
 void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint);
 SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader);
-/// The epoch of an encoded position. Throws as decode_checkpoint().
-std::int64_t epoch_of_checkpoint(std::string_view encoded);
+
+/// Where a stream stands. An epoch may pass without a batch, so the index alone does not tell it.
+struct CheckpointPlace {
+  std::int64_t index = 0;  ///< batches over all epochs
+  std::int64_t epoch = 0;  ///< of the next batch
+
+  auto operator<=>(const CheckpointPlace&) const = default;
+
+  /// Whether the stream can go on from here to `position`.
+  bool leads_to(const CheckpointPlace& position) const {
+    return index <= position.index && epoch <= position.epoch;
+  }
+};
+inline CheckpointPlace place_of(const SavableDatasetCheckpoint& checkpoint) {
+  return {checkpoint.index, checkpoint.epoch};
+}
+/// The place of an encoded position, of which the first kBytesOfPlace bytes are enough. Throws as
+/// decode_checkpoint().
+CheckpointPlace place_of_checkpoint(std::string_view encoded);
+inline constexpr std::size_t kBytesOfPlace = 16;
 
 /// Converts to the file form and back: writes version 4, reads versions 1 to 4.
 /// decode_loader_state() throws Error: kCorruptData (truncated, damaged, not a state), kUnsupported

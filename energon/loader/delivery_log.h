@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "energon/checkpoint/certificate.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/turns.h"
 
 namespace energon {
@@ -35,6 +36,10 @@ struct RankPosition {
   std::vector<std::int64_t> delivered;    // batches of each stream, over all epochs
   std::vector<Certificate> certificates;  // of each stream
   std::int64_t batch_index = 0;
+
+  CheckpointPlace of(std::size_t stream) const {
+    return {delivered[stream], place.turns.of(stream).epoch};
+  }
 };
 
 /// Undoes deliveries. A batch takes 32 bytes; only where a stream or the rank ended an epoch is the
@@ -44,21 +49,30 @@ class DeliveryLog {
   /// Keeps the last `batches` deliveries.
   explicit DeliveryLog(std::int64_t batches) : most_(batches) {}
 
-  /// Forgets everything. The streams have delivered these numbers of batches.
-  void begin(std::vector<std::int64_t> delivered);
+  /// Forgets everything. The streams have delivered these numbers of batches, the rank all
+  /// `batch_index`.
+  void begin(std::vector<std::int64_t> delivered, std::int64_t batch_index);
+  /// `batch_index` of begin(): no position before it was ever known.
+  std::int64_t begin_index() const { return begin_index_; }
+
+  /// A delivery that can no longer be undone.
+  struct Forgotten {
+    std::size_t stream;
+    bool is_place;  ///< first() may have changed for other streams, too
+  };
 
   /// Records that the next batch of `stream` is delivered. `certificate`: of the stream, before it.
-  /// `place`: the one before, if more than the turn of the stream changes. Returns the stream whose
-  /// oldest delivery was forgotten for it.
-  std::optional<std::size_t> add_batch(std::size_t stream, const Certificate& certificate,
-                                       std::optional<EpochPlace> place);
+  /// `place`: the one before, if more than the turn of the stream changes. Returns what was
+  /// forgotten for it.
+  std::optional<Forgotten> add_batch(std::size_t stream, const Certificate& certificate,
+                                     std::optional<EpochPlace> place);
   /// Records that the end of an epoch is reported. `place`: the one before.
   void add_end(EpochPlace place);
 
   /// Number of batches that can be undone.
   std::int64_t batches() const { return batches_; }
-  /// Number of batches that each stream had delivered before those that can be undone.
-  const std::vector<std::int64_t>& first_counts() const { return first_counts_; }
+  /// Where `stream` was before all that can be undone. `now`: the place after all that was added.
+  CheckpointPlace first(std::size_t stream, const EpochPlace& now) const;
 
   /// The position after `batch_index` batches, before the end of an epoch that may follow was
   /// reported. `now`: the position after all that was added. Requires: `batch_index` is at most
@@ -68,9 +82,9 @@ class DeliveryLog {
   /// Forgets what was added after `batch_index`; `now` as for position_at().
   void go_back(std::int64_t batch_index, const RankPosition& now);
 
-  /// The number of the last batches that can be undone without taking a stream back before
-  /// `oldest[stream]` batches.
-  std::int64_t batches_after(std::span<const std::int64_t> oldest, const RankPosition& now) const;
+  /// The number of the last batches that can be undone with checkpoints from `oldest[stream]` on.
+  std::int64_t batches_after(std::span<const CheckpointPlace> oldest,
+                             const RankPosition& now) const;
 
  private:
   static constexpr std::uint32_t kNoStream = ~std::uint32_t{0};
@@ -81,12 +95,16 @@ class DeliveryLog {
     std::unique_ptr<const EpochPlace> place;  // null: only the stream's turn changed
   };
 
+  void push(Entry entry);
+  bool pop_oldest();
   static void undo(const Entry& entry, RankPosition& position);
   std::size_t entries_after(std::int64_t batch_index, std::int64_t now) const;
 
   const std::int64_t most_;
-  std::deque<Entry> entries_;  // newest last
+  std::deque<Entry> entries_;             // newest last
+  std::deque<const EpochPlace*> places_;  // of those that have one
   std::int64_t batches_ = 0;
+  std::int64_t begin_index_ = 0;
   std::vector<std::int64_t> first_counts_;
 };
 

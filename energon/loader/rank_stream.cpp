@@ -160,6 +160,7 @@ std::optional<Sample> RankStream::read(std::size_t stream) {
 }
 
 std::optional<Sample> RankStream::next() {
+  check_process();
   refuse_if_closed();
   const Clock::time_point begin = Clock::now();
   if (returned_at_) {
@@ -217,10 +218,12 @@ void RankStream::count_delivery(std::size_t stream, Sample& batch) {
   } else {
     take_turn(position_.place);
   }
-  const std::optional<std::size_t> forgotten =
+  const std::optional<DeliveryLog::Forgotten> forgotten =
       deliveries_.add_batch(stream, position_.certificates[stream], std::move(before));
-  if (forgotten) {
-    history_.forget_before(*forgotten, deliveries_.first_counts()[*forgotten]);
+  for (std::size_t i = 0; forgotten && i < start_.size(); ++i) {
+    if (i == forgotten->stream || forgotten->is_place) {
+      history_.forget_before(i, deliveries_.first(i, position_.place));
+    }
   }
   extend(position_.certificates[stream], batch);
   ++position_.delivered[stream];
@@ -338,6 +341,7 @@ void RankStream::stop() {
 }
 
 void RankStream::close() {
+  check_process();
   check_.close();
   if (const std::optional<OneCaller::Call> call = caller_.enter_after_others("close()")) {
     end_for_good();
@@ -394,6 +398,7 @@ LoaderStatistics RankStream::stats() const {
 }
 
 std::vector<int> RankStream::worker_pids() const {
+  check_process();
   const MutexLock lock(mutex_);
   return group_ ? group_->worker_pids() : std::vector<int>();
 }

@@ -19,11 +19,11 @@ constexpr std::chrono::milliseconds kAnswerTime{100};
 }  // namespace
 
 std::int64_t RankStream::earliest() const {
-  std::vector<std::int64_t> oldest;
+  std::vector<CheckpointPlace> oldest;
   for (std::size_t i = 0; i < start_.size(); ++i) {
-    oldest.push_back(history_.oldest(i).value_or(position_.delivered[i]));
+    oldest.push_back(history_.oldest(i).value_or(position_.of(i)));
     const auto in_ring = running() ? group_->oldest_checkpoint(i) : std::nullopt;
-    if (in_ring && *in_ring > start_[i].index) {
+    if (in_ring && *in_ring > place_of(start_[i])) {
       oldest.back() = *in_ring;  // the worker has given up the first ones of this run
     }
   }
@@ -44,6 +44,19 @@ void RankStream::check_reach(std::int64_t batch_index) const {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("there is no state after {} batches: {} were delivered", batch_index,
                             position_.batch_index));
+  }
+  if (batch_index < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("batch index {} is negative: give the number of batches that were "
+                            "delivered before",
+                            batch_index));
+  }
+  if (batch_index < deliveries_.begin_index()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the state after {} batches is not known: the history of this loader "
+                            "begins at batch {}, where it was restored; restore an earlier "
+                            "checkpoint instead",
+                            batch_index, deliveries_.begin_index()));
   }
   if (const std::int64_t first = earliest(); batch_index < first) {
     throw Error(
@@ -116,7 +129,7 @@ void RankStream::rewind(std::int64_t batch_index) {
   const MutexLock lock(mutex_);
   deliveries_.go_back(batch_index, position_);
   for (std::size_t i = 0; i < start.size(); ++i) {
-    history_.forget_after(i, target.position.delivered[i]);
+    history_.forget_after(i, target.position.of(i));
   }
   go_on_from(std::move(start), std::move(target.position));
   if (!has_history) {

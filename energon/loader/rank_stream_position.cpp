@@ -42,28 +42,28 @@ bool RankStream::keep_position(Reads reads) {
 
 void RankStream::take_history() {
   for (std::size_t i = 0; i < start_.size(); ++i) {
-    const std::int64_t delivered = position_.delivered[i];
+    const CheckpointPlace position = position_.of(i);
     if (!running()) {
-      history_.forget_after(i, delivered);  // of a batch that was made and not delivered
+      history_.forget_after(i, position);  // of a batch that was made and not delivered
       continue;
     }
     if (options_.checkpoint_history == 0) {
       continue;
     }
-    const std::optional<std::int64_t> oldest = group_->oldest_checkpoint(i);
-    if (oldest && *oldest > start_[i].index) {
-      history_.forget_after(i, -1);  // the worker has given up some that follow
+    const std::optional<CheckpointPlace> oldest = group_->oldest_checkpoint(i);
+    if (oldest && *oldest > place_of(start_[i])) {
+      history_.forget(i);  // the worker has given up some that follow
     }
-    for (std::string& checkpoint : group_->checkpoints_until(i, delivered)) {
+    for (std::string& checkpoint : group_->checkpoints_until(i, position)) {
       history_.add(i, std::move(checkpoint));
     }
-    history_.forget_before(i, deliveries_.first_counts()[i]);
+    history_.forget_before(i, deliveries_.first(i, position_.place));
   }
 }
 
 void RankStream::begin_history() {
   history_.begin(start_);
-  deliveries_.begin(position_.delivered);
+  deliveries_.begin(position_.delivered, position_.batch_index);
 }
 
 // --- Reading the position ---
@@ -77,41 +77,44 @@ void RankStream::check_process() const {
 
 RankStream::Found RankStream::found_at(std::size_t stream, const RankPosition& position,
                                        const std::optional<std::int64_t>& answer) const {
-  const std::int64_t delivered = position.delivered[stream];
-  const std::int64_t epoch = position.place.turns.of(stream).epoch;
+  const CheckpointPlace place = position.of(stream);
   const SavableDatasetCheckpoint& start = start_[stream];
   const std::int64_t begin = start.index + start.offset;
   if (running()) {
     std::string encoded;
     if (answer) {
-      encoded = group_->newest_checkpoint(stream, std::min(delivered, *answer), epoch);
+      encoded = group_->newest_checkpoint(stream, {std::min(place.index, *answer), place.epoch});
     }
     if (encoded.empty()) {
-      encoded = group_->newest_checkpoint(stream, delivered, epoch);
+      encoded = group_->newest_checkpoint(stream, place);
     }
     if (!encoded.empty()) {
       return {std::move(encoded), {}};
     }
-    if (delivered > begin) {
+    if (place.index > begin) {
+      check_reach(position.batch_index);  // the worker may have given it up just now
       // The start would do, but for samples that were left out on the way and may not be again.
       throw Error(
           ErrorCode::kCorruptData,
           fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "
                       "holds no whole checkpoint: something wrote over it",
-                      delivered, start.logical_shard),
+                      place.index, start.logical_shard),
           {.worker = options_.worker_config.worker_of(static_cast<int>(stream))});
     }
   }
-  if (delivered == begin) {
+  std::optional<CheckpointHistory::Kept> kept = history_.newest(stream, place);
+  // A checkpoint of the history may have been made after samples were left out, or a whole epoch.
+  if (place.index == begin && start.epoch <= place.epoch &&
+      (!kept || kept->place < place_of(start))) {
     return {{}, start};
   }
-  std::string encoded = history_.newest(stream, delivered, epoch);
-  if (encoded.empty()) {
+  if (!kept) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("no checkpoint of logical shard {} before its batch {} is kept",
-                            start.logical_shard, delivered));
+                fmt::format("no checkpoint of logical shard {} before its batch {} in epoch {} is "
+                            "kept",
+                            start.logical_shard, place.index, place.epoch));
   }
-  return {std::move(encoded), {}};
+  return {std::move(kept->bytes), {}};
 }
 
 RankStream::Snapshot RankStream::snapshot(Access access, Reads reads) const {
@@ -180,11 +183,13 @@ SavableDataLoaderState RankStream::save_state(Access access) {
 }
 
 std::int64_t RankStream::epochs_ended() const {
+  check_process();
   const MutexLock lock(mutex_);
   return position_.place.turns.epoch() + (position_.place.epoch_finished ? 1 : 0);
 }
 
 std::optional<std::int64_t> RankStream::batches_left() const {
+  check_process();
   EpochPlace place;
   std::vector<SavableDatasetCheckpoint> starts;
   {

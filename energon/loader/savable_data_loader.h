@@ -34,7 +34,8 @@ class SampleRestorer;
 /// Error (kInvalidArgument) and changes nothing. All other functions may be called at any time from
 /// any thread; they neither end nor disturb a next() that runs, and see what was delivered before
 /// it. If the process that made a loader with workers forks, then in the child the calls that
-/// deliver, save or count throw Error (kCancelled), and the destructor does nothing.
+/// deliver, save, count or close throw Error (kCancelled), and the destructor does nothing. A copy
+/// of a loader without workers goes on by itself, unless another thread called it at the fork.
 ///
 /// Signals sent to a whole job (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that the
 /// trainer's signal handler can still save: docs/processes.md.

@@ -165,18 +165,19 @@ const CheckpointReader& WorkerGroup::ring_of(std::size_t stream) const {
   return workers_[stream % workers_.size()].checkpoints(stream / workers_.size());
 }
 
-std::string WorkerGroup::newest_checkpoint(std::size_t stream, std::int64_t delivered,
-                                           std::int64_t epoch) const {
+std::string WorkerGroup::newest_checkpoint(std::size_t stream,
+                                           const CheckpointPlace& position) const {
   owner_.check("a loader");
   const MutexLock lock(mutex_);
   const CheckpointReader& ring = ring_of(stream);
-  const auto is_late = [epoch](const Checkpoint& checkpoint) {
-    return epoch_of_checkpoint(as_text(checkpoint.bytes)) > epoch;
+  const auto delivered = static_cast<std::uint64_t>(position.index);
+  const auto is_late = [&position](const Checkpoint& checkpoint) {
+    return place_of_checkpoint(as_text(checkpoint.bytes)).epoch > position.epoch;
   };
-  auto found = ring.newest_not_after(static_cast<std::uint64_t>(delivered));
+  auto found = ring.newest_not_after(delivered);
   if (found && is_late(*found)) {
     // A later epoch from which all was left out, so that the number of batches did not change.
-    std::vector<Checkpoint> all = ring.between(0, static_cast<std::uint64_t>(delivered));
+    std::vector<Checkpoint> all = ring.between(0, delivered);
     while (!all.empty() && is_late(all.back())) {
       all.pop_back();
     }
@@ -185,21 +186,24 @@ std::string WorkerGroup::newest_checkpoint(std::size_t stream, std::int64_t deli
   return found ? std::string(as_text(found->bytes)) : std::string();
 }
 
-std::optional<std::int64_t> WorkerGroup::oldest_checkpoint(std::size_t stream) const {
+std::optional<CheckpointPlace> WorkerGroup::oldest_checkpoint(std::size_t stream) const {
   owner_.check("a loader");
   const MutexLock lock(mutex_);
-  const auto oldest = ring_of(stream).oldest();
-  return oldest ? std::optional(static_cast<std::int64_t>(*oldest)) : std::nullopt;
+  const auto oldest = ring_of(stream).oldest(kBytesOfPlace);
+  return oldest ? std::optional(place_of_checkpoint(as_text(oldest->bytes))) : std::nullopt;
 }
 
 std::vector<std::string> WorkerGroup::checkpoints_until(std::size_t stream,
-                                                        std::int64_t delivered) const {
+                                                        const CheckpointPlace& position) const {
   owner_.check("a loader");
   const MutexLock lock(mutex_);
   std::vector<std::string> checkpoints;
   for (const Checkpoint& found :
-       ring_of(stream).between(0, static_cast<std::uint64_t>(delivered))) {
-    checkpoints.emplace_back(as_text(found.bytes));
+       ring_of(stream).between(0, static_cast<std::uint64_t>(position.index))) {
+    const std::string_view bytes = as_text(found.bytes);
+    if (place_of_checkpoint(bytes).leads_to(position)) {
+      checkpoints.emplace_back(bytes);
+    }
   }
   return checkpoints;
 }

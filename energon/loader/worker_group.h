@@ -78,17 +78,15 @@ class WorkerGroup {
   // The next three are thread-safe. They read the checkpoint rings, whether or not the workers are
   // alive, and throw Error (kCancelled) in a forked child.
 
-  /// The newest checkpoint of `stream` that is neither after `delivered` batches nor of an epoch
-  /// after `epoch`, encoded; empty if there is none. There is one for what was read, whatever the
-  /// worker does or did: Note [Kept checkpoints] in energon/worker/batch_sender.h. Requires:
-  /// running.
-  std::string newest_checkpoint(std::size_t stream, std::int64_t delivered,
-                                std::int64_t epoch) const;
-  /// The index of the oldest checkpoint of `stream`; nullopt if there is none. Requires: running.
-  std::optional<std::int64_t> oldest_checkpoint(std::size_t stream) const;
-  /// All checkpoints of `stream` up to `delivered` batches, encoded, oldest first. Requires:
-  /// running.
-  std::vector<std::string> checkpoints_until(std::size_t stream, std::int64_t delivered) const;
+  /// The newest checkpoint of `stream` that leads to `position`, encoded; empty if there is none.
+  /// There is one for what was read, whatever the worker does or did: Note [Kept checkpoints] in
+  /// energon/worker/batch_sender.h. Requires: running.
+  std::string newest_checkpoint(std::size_t stream, const CheckpointPlace& position) const;
+  /// The place of the oldest checkpoint of `stream`; nullopt if there is none. Requires: running.
+  std::optional<CheckpointPlace> oldest_checkpoint(std::size_t stream) const;
+  /// All checkpoints of `stream` that lead to `position`, encoded, oldest first. Requires: running.
+  std::vector<std::string> checkpoints_until(std::size_t stream,
+                                             const CheckpointPlace& position) const;
 
   /// Energon's get_checkpoint(last_sample_indexes): the command thread of the worker says which
   /// checkpoint is the newest that is not after `delivered[i]` batches of stream i. nullopt where

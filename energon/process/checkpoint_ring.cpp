@@ -199,7 +199,9 @@ CheckpointReader::CheckpointReader(SharedRange range, CheckpointRingOptions opti
   check_range(range_, options_);
 }
 
-std::optional<Checkpoint> CheckpointReader::read_entry(std::uint32_t number) const {
+// Without comparing the checksum, which it returns, too.
+std::optional<Checkpoint> CheckpointReader::read_begin(std::uint32_t number, std::size_t bytes,
+                                                       std::uint64_t& checksum) const {
   const CheckpointEntry& entry = entry_at(range_, number);
   const std::uint64_t before = entry.sequence.load(std::memory_order_acquire);  // words after it
   if (before == 0 || before % 2 != 0) {
@@ -209,18 +211,24 @@ std::optional<Checkpoint> CheckpointReader::read_entry(std::uint32_t number) con
   checkpoint.sequence = before;
   checkpoint.index = entry.index.load(std::memory_order_acquire);  // as load_words()
   const std::uint64_t size = entry.size_bytes.load(std::memory_order_acquire);
-  const std::uint64_t checksum = entry.checksum.load(std::memory_order_acquire);
+  checksum = entry.checksum.load(std::memory_order_acquire);
   const std::uint64_t offset = entry.offset.load(std::memory_order_acquire);
   const std::uint64_t area = area_bytes(options_);
   if (size > options_.slot_bytes || offset % kPlaceAlignment != 0 || offset > area ||
       align_up(size, kWord) > area - offset) {
     return std::nullopt;
   }
-  checkpoint.bytes.resize(size);
+  checkpoint.bytes.resize(std::min<std::uint64_t>(size, bytes));
   load_words(words_at(range_, options_, offset), checkpoint.bytes);
   // Relaxed: the acquire loads before it keep it last.
-  if (entry.sequence.load(std::memory_order_relaxed) != before ||
-      checksum != checksum_of(checkpoint.index, checkpoint.bytes)) {
+  const bool is_same = entry.sequence.load(std::memory_order_relaxed) == before;
+  return is_same ? std::optional(std::move(checkpoint)) : std::nullopt;
+}
+
+std::optional<Checkpoint> CheckpointReader::read_entry(std::uint32_t number) const {
+  std::uint64_t checksum = 0;
+  std::optional<Checkpoint> checkpoint = read_begin(number, options_.slot_bytes, checksum);
+  if (checkpoint && checksum != checksum_of(checkpoint->index, checkpoint->bytes)) {
     return std::nullopt;
   }
   return checkpoint;
@@ -284,17 +292,25 @@ std::vector<std::uint64_t> CheckpointReader::indexes() const {
   return result;
 }
 
-std::optional<std::uint64_t> CheckpointReader::oldest() const {
-  std::optional<std::uint64_t> oldest;
-  for (std::uint32_t number = 0; number < entries(); ++number) {
-    const CheckpointEntry& entry = entry_at(range_, number);
-    const std::uint64_t sequence = entry.sequence.load(std::memory_order_acquire);  // index after
-    const std::uint64_t index = entry.index.load(std::memory_order_relaxed);
-    if (sequence != 0 && sequence % 2 == 0 && (!oldest || index < *oldest)) {
-      oldest = index;
+std::optional<Checkpoint> CheckpointReader::oldest(std::size_t bytes) const {
+  for (std::uint32_t round = 0; round < kRoundsBesideWriter; ++round) {
+    std::optional<std::pair<std::uint64_t, std::uint32_t>> oldest;  // sequence and entry
+    for (std::uint32_t number = 0; number < entries(); ++number) {
+      const std::uint64_t sequence =
+          entry_at(range_, number).sequence.load(std::memory_order_relaxed);  // as a guess
+      if (sequence != 0 && sequence % 2 == 0 && (!oldest || sequence < oldest->first)) {
+        oldest = {sequence, number};
+      }
+    }
+    if (!oldest) {
+      return std::nullopt;
+    }
+    std::uint64_t checksum = 0;
+    if (auto checkpoint = read_begin(oldest->second, bytes, checksum)) {
+      return checkpoint;
     }
   }
-  return oldest;
+  return std::nullopt;
 }
 
 }  // namespace energon

@@ -104,13 +104,15 @@ class CheckpointReader {
   /// Indexes of all complete checkpoints, ascending.
   std::vector<std::uint64_t> indexes() const;
 
-  /// The lowest index of a checkpoint; nullopt if there is none. Reads no bytes of checkpoints, so
-  /// the one that it names may turn out to be damaged.
-  std::optional<std::uint64_t> oldest() const;
+  /// The oldest checkpoint, with its first `bytes` bytes only, or fewer if it has fewer; nullopt if
+  /// there is none. The checksum is not compared, so the checkpoint may turn out to be damaged.
+  std::optional<Checkpoint> oldest(std::size_t bytes) const;
 
  private:
   std::uint32_t entries() const { return options_.slots + options_.history_slots; }
   std::optional<Checkpoint> read_entry(std::uint32_t entry) const;
+  std::optional<Checkpoint> read_begin(std::uint32_t entry, std::size_t bytes,
+                                       std::uint64_t& checksum) const;
 
   const SharedRange range_;
   const CheckpointRingOptions options_;

@@ -20,16 +20,14 @@ std::uint64_t CheckpointHistory::add(std::size_t stream,
   const MutexLock lock(mutex_);
   writer_.clear();
   encode_checkpoint(writer_, checkpoint);
-  add_to(streams_[stream], {checkpoint.index, checkpoint.epoch, writer_.bytes()});
+  add_to(streams_[stream], {{checkpoint.index, checkpoint.epoch}, writer_.bytes()});
   return writer_.bytes().size();
 }
 
 void CheckpointHistory::add(std::size_t stream, std::string bytes) {
-  ByteReader reader(bytes, "a checkpoint of a worker");
-  const std::int64_t index = reader.i64();
-  const std::int64_t epoch = reader.i64();
+  const CheckpointPlace place = place_of_checkpoint(bytes);
   const MutexLock lock(mutex_);
-  add_to(streams_[stream], {index, epoch, std::move(bytes)});
+  add_to(streams_[stream], {place, std::move(bytes)});
 }
 
 void CheckpointHistory::add_to(Stream& stream, Kept checkpoint) const {
@@ -41,38 +39,43 @@ void CheckpointHistory::add_to(Stream& stream, Kept checkpoint) const {
   }
 }
 
-void CheckpointHistory::forget_before(std::size_t stream, std::int64_t delivered) {
+void CheckpointHistory::forget_before(std::size_t stream, const CheckpointPlace& position) {
   const MutexLock lock(mutex_);
   Stream& of = streams_[stream];
-  while (of.kept.size() > 1 && of.kept[1].index <= delivered) {
+  while (of.kept.size() > 1 && of.kept[1].place.leads_to(position)) {
     of.bytes -= of.kept.front().bytes.size();
     of.kept.pop_front();
   }
 }
 
-void CheckpointHistory::forget_after(std::size_t stream, std::int64_t delivered) {
+void CheckpointHistory::forget_after(std::size_t stream, const CheckpointPlace& position) {
   const MutexLock lock(mutex_);
   Stream& of = streams_[stream];
-  while (!of.kept.empty() && of.kept.back().index > delivered) {
+  while (!of.kept.empty() && !of.kept.back().place.leads_to(position)) {
     of.bytes -= of.kept.back().bytes.size();
     of.kept.pop_back();
   }
 }
 
-std::string CheckpointHistory::newest(std::size_t stream, std::int64_t delivered,
-                                      std::int64_t epoch) const {
+void CheckpointHistory::forget(std::size_t stream) {
   const MutexLock lock(mutex_);
-  const std::deque<Kept>& kept = streams_[stream].kept;
-  const auto found = std::find_if(kept.rbegin(), kept.rend(), [&](const Kept& one) {
-    return one.index <= delivered && one.epoch <= epoch;
-  });
-  return found == kept.rend() ? std::string() : found->bytes;
+  streams_[stream] = {};
 }
 
-std::optional<std::int64_t> CheckpointHistory::oldest(std::size_t stream) const {
+std::optional<CheckpointHistory::Kept> CheckpointHistory::newest(
+    std::size_t stream, const CheckpointPlace& position) const {
   const MutexLock lock(mutex_);
   const std::deque<Kept>& kept = streams_[stream].kept;
-  return kept.empty() ? std::nullopt : std::optional(kept.front().index);
+  const auto found = std::find_if(kept.rbegin(), kept.rend(), [&position](const Kept& one) {
+    return one.place.leads_to(position);
+  });
+  return found == kept.rend() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<CheckpointPlace> CheckpointHistory::oldest(std::size_t stream) const {
+  const MutexLock lock(mutex_);
+  const std::deque<Kept>& kept = streams_[stream].kept;
+  return kept.empty() ? std::nullopt : std::optional(kept.front().place);
 }
 
 }  // namespace energon

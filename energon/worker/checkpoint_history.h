@@ -37,26 +37,26 @@ class CheckpointHistory {
   /// The same, encoded. Throws Error (kCorruptData) if the bytes are too short.
   void add(std::size_t stream, std::string bytes);
 
-  /// Forgets what is only needed for positions of `stream` before `delivered` batches.
-  void forget_before(std::size_t stream, std::int64_t delivered);
-  /// Forgets the checkpoints of `stream` after `delivered` batches.
-  void forget_after(std::size_t stream, std::int64_t delivered);
+  /// Forgets what is only needed for positions of `stream` before `position`.
+  void forget_before(std::size_t stream, const CheckpointPlace& position);
+  /// Forgets the checkpoints of `stream` that do not lead to `position`.
+  void forget_after(std::size_t stream, const CheckpointPlace& position);
+  /// Forgets all checkpoints of `stream`.
+  void forget(std::size_t stream);
 
-  /// The newest checkpoint of `stream` that is neither after `delivered` batches nor of an epoch
-  /// after `epoch`, encoded; empty if there is none.
-  std::string newest(std::size_t stream, std::int64_t delivered, std::int64_t epoch) const;
+  struct Kept {
+    CheckpointPlace place;
+    std::string bytes;  ///< the encoded checkpoint
+  };
+  /// The newest checkpoint of `stream` that leads to `position`; nullopt if there is none.
+  std::optional<Kept> newest(std::size_t stream, const CheckpointPlace& position) const;
 
-  /// The index of the oldest checkpoint of `stream`; nullopt if there is none.
-  std::optional<std::int64_t> oldest(std::size_t stream) const;
+  /// The place of the oldest checkpoint of `stream`; nullopt if there is none.
+  std::optional<CheckpointPlace> oldest(std::size_t stream) const;
 
  private:
-  struct Kept {
-    std::int64_t index;
-    std::int64_t epoch;
-    std::string bytes;
-  };
   struct Stream {
-    std::deque<Kept> kept;  // by index, of equal ones the newer one is last
+    std::deque<Kept> kept;  // in the order of their places; of equal ones the newer one is last
     std::uint64_t bytes = 0;
   };
 

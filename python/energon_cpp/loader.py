@@ -105,6 +105,7 @@ def get_loader(
         persistent_workers=persistent_workers,
         prefetch_factor=prefetch_factor,
         timeout=_timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
+        checkpoint_history=0,  # nothing could reach it
         **_given(arena_limit_bytes=arena_limit_bytes),
     )
 

@@ -100,7 +100,7 @@ class LeafWithFieldTwice final : public energon::LeafDataset {
   };
 
   const std::vector<std::int64_t> counts_ = {8};
-  const std::vector<std::int64_t> excluded_;
+  const std::vector<std::int64_t> excluded_{};
 };
 
 // A leaf whose samples 2 and 5 cannot be read.
@@ -134,7 +134,7 @@ class UnreadableLeaf final : public energon::LeafDataset {
   };
 
   const std::vector<std::int64_t> counts_ = {7};
-  const std::vector<std::int64_t> excluded_;
+  const std::vector<std::int64_t> excluded_{};
 };
 
 }  // namespace

@@ -18,7 +18,10 @@
 #include "io/error.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/energon/loader/loader_fixture.h"
+#include "tests/support/child_runner.h"
 #include "tests/support/error_of.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -257,7 +260,7 @@ TEST_CASE("a restore of another state begins a new history", "[loader][history][
     CHECK(loader->earliest_state() == 25);
     check_history(*loader, run);
     CHECK_THAT(error_of([&] { loader->state_at(24); }, ErrorCode::kInvalidArgument),
-               Catch::Contains("the earliest one is that after 25 batches, of 55 delivered"));
+               Catch::Contains("begins at batch 25, where it was restored"));
     loader->rewind(25);
     CHECK(take(*loader, 30) == run.labels);
   }
@@ -326,6 +329,99 @@ TEST_CASE("samples that were left out before an earlier state do not come back",
       const auto first = energon::testing::numbers(*other.next()).front();
       CHECK(first > batches[index - 1].back());
       CHECK(first <= batches[index].front());
+    }
+  }
+}
+
+namespace {
+
+// Two logical shards of seven samples each; of the second one most are left out, others in each
+// epoch, so that it often has several epochs in a row without a batch.
+class SparseStreams {
+ public:
+  explicit SparseStreams(std::int64_t seed) : seed_(seed) {}
+
+  std::unique_ptr<SavableDataLoader> loader(int workers, std::function<void()> in_call = {}) const {
+    energon::ValOptions options{.batch_size = 1};
+    options.task_encoder.encode_sample = energon::MapFunction(
+        [seed = seed_, in_call = std::move(in_call)](Sample sample, CallContext& context) {
+          if (in_call) {
+            in_call();
+          }
+          const std::int64_t number = energon::testing::numbers(sample).front();
+          if (number >= 7 && (number * 31 + context.call() * 17 + seed * 7) % 12 != 0) {
+            throw std::runtime_error("damaged");
+          }
+          return sample;
+        });
+    options.errors.standard = {.action = energon::FailureAction::kSkip, .tolerance = 0};
+    return std::make_unique<SavableDataLoader>(
+        energon::val_pipeline({data_.dataset()}, options),
+        LoaderOptions{.worker_config = {.num_workers = workers, .logical_shards = 2}});
+  }
+
+ private:
+  const LoaderFixture data_{{}, {7, 7}};
+  const std::int64_t seed_;
+};
+
+}  // namespace
+
+TEST_CASE("epochs in which a stream gives nothing hide no earlier state",
+          "[loader][history][fork]") {
+  for (const int workers : {0, 1, 2}) {
+    for (std::int64_t seed = 0; seed < 12; ++seed) {
+      CAPTURE(workers, seed);
+      const SparseStreams streams(seed);
+      const auto loader = streams.loader(workers);
+      Run run = run_of(*loader, 20 + 5 * static_cast<std::size_t>(seed));
+      for (const bool is_stopped : {false, true}) {
+        CAPTURE(is_stopped);
+        check_history(*loader, run);
+        for (std::int64_t index = loader->earliest_state(); index <= run.batches(); index += 3) {
+          CAPTURE(index);
+          const auto other = streams.loader(workers);
+          other->restore_state_rank(loader->state_at(index));
+          const Labels rest = after(run, index);
+          CHECK(take(*other, rest.size()) == rest);
+        }
+        loader->stop();
+      }
+      loader->rewind(run.batches());
+      run.labels.resize(run.labels_before.back());  // without an end of an epoch that comes again
+      go_on(*loader, run, 15);
+      const std::int64_t earliest = loader->earliest_state();
+      loader->rewind(earliest);
+      CHECK(take(*loader, after(run, earliest).size()) == after(run, earliest));
+    }
+  }
+}
+
+TEST_CASE("saves during an epoch after which nothing was delivered are positions, too",
+          "[loader][history]") {
+  for (std::int64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    const SparseStreams streams(seed);
+    SavableDataLoader* own = nullptr;
+    std::vector<SavableDataLoaderState> saved;
+    const auto loader = streams.loader(0, [&] {
+      if (own != nullptr) {
+        saved.push_back(own->save_state_rank());
+      }
+    });
+    own = loader.get();
+    const Run run = run_of(*loader, 60);
+    own = nullptr;
+    for (std::size_t i = 0; i < saved.size(); i += 5) {
+      CAPTURE(i, saved[i].batch_index);
+      const auto other = streams.loader(0);
+      other->restore_state_rank(saved[i]);
+      Labels found = take(*other, 20);
+      Labels expected = after(run, saved[i].batch_index);
+      std::erase(found, kEpochEnd);  // the end of an epoch may have been reported before the save
+      std::erase(expected, kEpochEnd);
+      const std::size_t common = std::min(found.size(), expected.size());
+      CHECK(tail(found, 0, common) == tail(expected, 0, common));
     }
   }
 }
@@ -633,4 +729,46 @@ TEST_CASE("a function that next() calls may save", "[loader][history][two_thread
   own = &loader;
   CHECK(take(loader, 3) == expected);
   CHECK(saved == std::vector<std::int64_t>{0, 0, 1, 1, 2, 2});
+}
+
+// Each call of a loader with workers ends at once in a child, whatever another thread held when it
+// was forked.
+TEST_CASE("a child that is forked while another thread saves hangs in no call",
+          "[loader][history][two_threads][fork]") {
+  if (ENERGON_ADDRESS_SANITIZER) {
+    return energon::testing::skip_case("what the thread holds at the fork is a leak in the child");
+  }
+  const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 100});
+  const auto loader = fixture.loader(2);
+  take(*loader, 5);
+  std::atomic<bool> is_over{false};
+  std::thread saver([&] {
+    while (!is_over) {
+      loader->save_state_rank();
+    }
+  });
+  const auto is_refused = [](auto&& call) {
+    return error_of(call, ErrorCode::kCancelled).find("fork") != std::string::npos;
+  };
+  int failed = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto child = energon::testing::run_in_child(
+        [&] {
+          const bool refused =
+              is_refused([&] { loader->next(); }) &&
+              is_refused([&] { loader->save_state_rank(); }) &&
+              is_refused([&] { loader->state_at(3); }) &&
+              is_refused([&] { loader->earliest_state(); }) &&
+              is_refused([&] { loader->stats(); }) && is_refused([&] { loader->epoch(); }) &&
+              is_refused([&] { loader->batches_left(); }) &&
+              is_refused([&] { loader->worker_pids(); }) && is_refused([&] { loader->close(); });
+          return refused ? 0 : 1;
+        },
+        std::chrono::seconds(20));
+    failed += child.exit_code == 0 ? 0 : 1;
+  }
+  is_over = true;
+  saver.join();
+  CHECK(failed == 0);
+  CHECK(take(*loader, 1).size() == 1);
 }

@@ -118,13 +118,13 @@ TEST_CASE_METHOD(ProcessFixture,
   static std::mutex mutex;  // functions in workers take it
   const LoaderFixture fixture(calling([](Sample&) { const std::lock_guard lock(mutex); }));
   const Labels expected = take(*fixture.loader(0), 1);
-  std::vector<std::jthread> threads;
   std::atomic<int> running{0};
+  std::vector<std::jthread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&running](const std::stop_token& stop) {
-      for (bool is_first = true; !stop.stop_requested(); is_first = false) {
+      ++running;
+      while (!stop.stop_requested()) {
         const std::lock_guard lock(mutex);
-        running += is_first ? 1 : 0;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
       }
     });

@@ -171,7 +171,7 @@ TEST_CASE("what the workers answer to get_checkpoint is what is read from their 
         const auto answers =
             group.ask_for_checkpoints(delivered, energon::deadline_after(std::chrono::minutes(1)));
         for (std::size_t i = 0; i < delivered.size(); ++i) {
-          const std::string found = group.newest_checkpoint(i, delivered[i], turns.of(i).epoch);
+          const std::string found = group.newest_checkpoint(i, {delivered[i], turns.of(i).epoch});
           energon::ByteReader reader(found, "a checkpoint");
           REQUIRE(answers[i] == energon::decode_checkpoint(reader).index);
           REQUIRE((interval != 1 || answers[i] == delivered[i]));

@@ -35,8 +35,9 @@ void run_in_thread_that_leaves_nothing(std::function<void()> body) {
     (*static_cast<std::function<void()>*>(argument))();
     return nullptr;
   };
-  REQUIRE(::pthread_create(&thread, &attributes, run, &body) == 0);
-  REQUIRE(::pthread_join(thread, nullptr) == 0);
+  const int created = ::pthread_create(&thread, &attributes, run, &body);
+  const int joined = created == 0 ? ::pthread_join(thread, nullptr) : created;
+  REQUIRE(joined == 0);  // only now: `body` has assertions, too
   ::pthread_attr_destroy(&attributes);
 }
 

@@ -275,7 +275,7 @@ TEST_CASE_METHOD(ProcessFixture, "handlers, dispositions and mask of the trainer
     }
     ::kill(loader->worker_pids().at(0), SIGKILL);
     try {
-      take(*loader, 20);
+      take(*loader, 2000);  // more than the worker has made in advance
       return 2;
     } catch (const energon::Error&) {
     }

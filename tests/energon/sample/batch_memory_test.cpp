@@ -12,6 +12,8 @@
 #include "energon/sample/new_tensor.h"
 #include "io/error.h"
 #include "tests/support/child_runner.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/skip.h"
 
 using energon::BatchMemory;
 using energon::Buffer;
@@ -177,6 +179,9 @@ TEST_CASE("a buffer that outlives its pool is freed, not kept", "[energon][batch
 
 TEST_CASE("pools of several threads and a child share their memory",
           "[energon][batch_memory][threads][fork]") {
+  if (ENERGON_ADDRESS_SANITIZER) {
+    return energon::testing::skip_case("what the threads hold at the fork is a leak in the child");
+  }
   std::atomic<bool> is_over = false;
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {

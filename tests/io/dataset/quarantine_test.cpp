@@ -11,6 +11,8 @@
 #include "io/dataset/dataset_folder.h"
 #include "io/file_source.h"
 #include "tests/io/shards.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using energon::BrokenShards;
@@ -262,14 +264,13 @@ TEST_CASE("what the system refuses is an error, not a broken shard", "[formats][
   OpenOptions options = fixture.options("");
   options.broken_shards = BrokenShards::kSkip;
   SECTION("too many open files") {
+    if (ENERGON_ADDRESS_SANITIZER) {
+      return energon::testing::skip_case("a sanitizer needs descriptors, too");
+    }
     rlimit limit{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
     const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
     options.progress = [&](const energon::OpenProgress&) { ::setrlimit(RLIMIT_NOFILE, &none); };
-    // The sanitizer checks an object's type when it first sees it, for which it needs descriptors.
-    const energon::TooManyOpenFiles seen(EMFILE, "a file");
-    const energon::Error& first = seen;
-    REQUIRE(first.code() == ErrorCode::kIo);
     const auto [code, message] = error_of([&] { open_split(fixture.data, options); });
     ::setrlimit(RLIMIT_NOFILE, &limit);
     CHECK(code == ErrorCode::kIo);

@@ -11,6 +11,7 @@
 #include "io/lint/lint.h"
 #include "tests/io/dataset/summarized_folder.h"
 #include "tests/support/count_system_calls.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/skip.h"
 
 using energon::CheckShards;
@@ -74,6 +75,9 @@ TEST_CASE("a prepared dataset is opened by its summary alone", "[io][formats][su
 }
 
 TEST_CASE("opening by a summary costs no system calls per shard", "[io][formats][summary][fork]") {
+  if (ENERGON_ADDRESS_SANITIZER) {
+    return energon::testing::skip_case("a sanitizer makes calls of its own");
+  }
   const auto calls_of = [](int shards, CheckShards check_shards) {
     const TempDir folder;
     for (int i = 0; i < shards; ++i) {

@@ -120,7 +120,8 @@ TEST_CASE("media metadata is read back", "[io][formats][media]") {
            {"image", R"({"mode":3})", "'mode' that is no text"},
            {"av", R"({"video_fps":"a"})", "'video_fps' that is no number"},
            {"av", R"({"video_fps":1e999})", ""}}) {
-    const auto [code, message] = error_of([&] { parse_media_json(type, json); });
+    const auto [code, message] =
+        error_of([&type = type, &json = json] { parse_media_json(type, json); });
     CAPTURE(json, message);
     CHECK(code == ErrorCode::kCorruptData);
     CHECK(contains(message, problem));

@@ -189,10 +189,12 @@ TEST_CASE("boxes of another form are refused", "[wrappers][types]") {
     return refused<energon::OcrSample>(
         {{"image", kImage}, {"text", "t"}, {"words_boxes", std::move(boxes)}});
   };
-  CHECK_THAT(with(List{List{1.0, 2.0, 3.0}}), Catch::Contains("got 3 numbers a box"));
+  // Not List{List{…}}, which is a copy of the inner one for some compilers.
+  CHECK_THAT(with(List(1, List{1.0, 2.0, 3.0})), Catch::Contains("got 3 numbers a box"));
   CHECK_THAT(with(List{List{1.0, 2.0, 3.0, 4.0}, List{1.0, 2.0, 3.0, 4.0, 5.0}}),
              Catch::Contains("all of one length"));
-  CHECK_THAT(with(List{List{1.0, 2.0, 3.0, "4"}}), Catch::Contains("a list of lists of numbers"));
+  CHECK_THAT(with(List(1, List{1.0, 2.0, 3.0, "4"})),
+             Catch::Contains("a list of lists of numbers"));
   CHECK_THAT(with(List{1.0}), Catch::Contains("it holds a list of 1, expected"));
   CHECK_THAT(with(std::string("1,2,3,4")), Catch::Contains("a text of 7 bytes"));
   CHECK_THAT(with(tensor<float>(DType::kFloat32, {4}, {1, 2, 3, 4})),
