@@ -27,7 +27,7 @@ if(ENERGON_SANITIZE)
   # -O1 -g1: half of the compile time of -O2 -g, and reports still name functions and lines. Test code, at -O0 and without UBSan, whose
   # checks are meant for the code under test, compiles five times as fast.
   string(REPLACE "," "$<COMMA>" sanitizers "${ENERGON_SANITIZE}")
-  string(REPLACE "address,undefined" "address" test_sanitizers "${ENERGON_SANITIZE}")
+  string(REPLACE "$<COMMA>undefined" "" test_sanitizers "${sanitizers}")
   target_compile_options(energon_flags INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
     "$<IF:$<BOOL:$<TARGET_PROPERTY:ENERGON_TEST_CODE>>,-fsanitize=${test_sanitizers};-O0,-fsanitize=${sanitizers};-O1>")
   target_link_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE})
