@@ -110,6 +110,10 @@ class Pages(unittest.TestCase):
         self.assertIn("### Text of 0.8 KB\n\n| samples/s | 0 w, batch 64 | 2 w, batch 64 |", page)
         self.assertIn("| megatron-energon, bytes | 7 (1 – 5,000) | 50 (1 – 5,000) |", page)
         self.assertIn("| energon_cpp | 2.50 s | 300 MB | 250 ms |", page)
+        self.assertIn("| megatron-energon, bytes | 2 workers, batch 64 | 50 | 80.00 times as fast |", page)
+        self.assertIn("| Python: samples of 0.8 KB, each loader in its best layout | 4.00 k samples/s (2 workers, batch 64) | the fastest other "
+                      "loader, megatron-energon, bytes (2 workers, batch 64): 50.0 samples/s | 80.00 |", contents[self.root / "README.md"])
+        self.assertNotIn("decoded, each loader", contents[self.root / "README.md"])
         self.assertIn("| loop | 1.00 s |", page)
         self.assertNotIn("| text: energon_cpp", page)
         self.assertIn(self.root / "docs/plots/peers_python_text.svg", contents)

@@ -1,5 +1,6 @@
 """The tables of README.md and docs/benchmarks.md."""
 
+from peer_tables import best_line
 from results import ResultsError, humanise, machine_text, result_of
 
 # The lines of README.md. Of several places for one line the first that was measured counts.
@@ -32,6 +33,9 @@ LINES = [
       "text: megatron-energon, bytes, 2 workers, batch 64", "Megatron-Energon")],
     [("peers_python", "Python: JPEGs of 110 KB as they are, 2 workers, batch 64", "image: energon_cpp, 2 workers, batch 64",
       "image: torch DataLoader, tensor, 2 workers, batch 64", "torch's DataLoader over offsets and `os.pread`")],
+    [("peers_python", "Python: samples of 0.8 KB, each loader in its best layout", "best of text", None, None)],
+    [("peers_python", "Python: JPEGs of 110 KB as they are, each loader in its best layout", "best of image", None, None)],
+    [("peers_python", "Python: JPEGs of 512 × 384, decoded, each loader in its best layout", "best of decoded", None, None)],
     [("media_video", "clips of 16 frames, 640 × 360, 2 workers, batch 2", "640 x 360: loader, 2 workers, batch 2",
       "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg with the same exact conversion")],
     [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
@@ -54,6 +58,8 @@ def target_of(report, name):
 
 
 def line_of(report, workload, name, other_name, other_text):
+    if name.startswith("best of "):
+        return best_line(report, name.removeprefix("best of "), workload)
     result = result_of(report, name)
     delivered = humanise(result["median"], result["unit"])
     if other_name is None:
@@ -70,12 +76,13 @@ def short_table(reports):
     lines, shown = ["| | measured | compared with | ratio |", "| --- | --- | --- | --- |"], []
     for places in LINES:
         for name, *rest in places:
-            if name in reports:
-                lines.append(line_of(reports[name], *rest))
+            line = line_of(reports[name], *rest) if name in reports else None
+            if line:
+                lines.append(line)
                 shown.append(reports[name])
                 break
     return lines + ["", f"Medians on {machine_text(shown)}; page cache warm. A ratio is "
-                       "the median of the rounds' own ratios where both ran in turn; in the two lines of Python, the ratio of the medians."]
+                       "the median of the rounds' own ratios where both ran in turn; in the lines of Python, the ratio of the medians."]
 
 
 def target_table(reports):

@@ -27,6 +27,8 @@ constexpr std::string_view kPartsOfShard =
     "p.content_byte_size, s.sample_key FROM sample_parts AS p CROSS JOIN samples AS s "
     "ON s.tar_file_id = p.tar_file_id AND s.sample_index = p.sample_index "
     "WHERE p.tar_file_id = ?1 ORDER BY p.sample_index, p.content_byte_offset";
+constexpr std::string_view kCountPartRows =
+    "SELECT count(*) FROM sample_parts WHERE tar_file_id = ?1";
 constexpr std::string_view kMediaOfShard =
     "SELECT p.sample_index, p.part_name, m.metadata_type, m.metadata_json, s.sample_key "
     "FROM sample_parts AS p CROSS JOIN samples AS s "
@@ -172,6 +174,15 @@ void SampleIndex::for_each_part_of(
       return;
     }
   }
+}
+
+std::int64_t SampleIndex::count_part_rows(std::int64_t tar_file_id) const {
+  Connection& open = connection();
+  require_parts();
+  Statement statement(open.db.get(), kCountPartRows, path_);
+  statement.bind(1, tar_file_id);
+  statement.step();
+  return statement.integer(0);
 }
 
 void SampleIndex::require_media() const {

@@ -70,6 +70,10 @@ class SampleIndex {
       std::int64_t tar_file_id,
       const std::function<bool(std::string_view key, const PartLocation&)>& visit) const;
 
+  /// Number of rows of parts of one shard, also of samples that have no row. Throws as
+  /// for_each_part_of().
+  std::int64_t count_part_rows(std::int64_t tar_file_id) const;
+
   /// False: energon prepare-media was never run on the dataset.
   bool has_media() const { return has_media_; }
 

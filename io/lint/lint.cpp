@@ -86,6 +86,11 @@ std::optional<LintProblem> part_rows_problem(const SampleIndex& index, std::int6
                            fmt::format("index.sqlite has {} part{} that the tar does not have",
                                        rows.cend() - row, rows.cend() - row == 1 ? "" : "s")};
   }
+  if (const std::int64_t more = index.count_part_rows(i) - std::ssize(rows); more != 0) {
+    return LintProblem{.message = fmt::format("index.sqlite has {} part{} of samples that it does "
+                                              "not have; prepare the dataset again",
+                                              more, more == 1 ? "" : "s")};
+  }
   return std::nullopt;
 }
 

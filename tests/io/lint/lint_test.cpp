@@ -134,6 +134,9 @@ TEST_CASE("lint compares every row of index.sqlite with the shards", "[io][forma
        {"INSERT INTO sample_parts (tar_file_id, sample_index, part_name, content_byte_offset, "
         "content_byte_size) VALUES (0, 3, 'x', 99999, 1)",
         "has 1 part that the tar does not have"},
+       {"INSERT INTO sample_parts (tar_file_id, sample_index, part_name, content_byte_offset, "
+        "content_byte_size) VALUES (0, 77, 'x', 99999, 1)",
+        "has 1 part of samples that it does not have"},
        {"UPDATE media_metadata SET metadata_json = 'no JSON'", "JSON"}}));
   CAPTURE(sql);
   sqlite3* db = nullptr;
