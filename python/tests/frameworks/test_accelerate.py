@@ -104,7 +104,9 @@ def main():
     with make_loader(sys.argv[2], worker_config=one) as loader:
         batches = accelerator.prepare(energon_cpp.torch.data_loader(loader))
         for batch in batches:
-            print(accelerator.process_index, *numbers(batch), flush=True)
+            line = " ".join(map(str, [accelerator.process_index, *numbers(batch)]))
+            sys.stdout.write(line + "\\n")  # at once: the other process writes there, too
+            sys.stdout.flush()
     accelerator.end_training()
 main()
 """
