@@ -80,9 +80,6 @@ TEST_CASE("datasets of a process share the descriptors that there are", "[energo
 
 TEST_CASE("where other files take the descriptors, tars are closed and read again",
           "[energon][tars][fork]") {
-  if (ENERGON_ADDRESS_SANITIZER) {
-    return skip_case("the sanitizer needs descriptors to check the types of objects");
-  }
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, std::vector<std::int64_t>(60, 3));
   const auto child = run_in_child([&] {
