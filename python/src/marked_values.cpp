@@ -88,6 +88,7 @@ void seal_mixed_classes(std::span<Mapping* const> mappings) {
       continue;  // listed by the batch function, or an error that names the field
     }
     std::vector<Mapping*> inner;
+    inner.reserve(values.size());
     for (Value* value : values) {
       inner.push_back(&std::get<Mapping>(value->base()));
     }
