@@ -52,7 +52,7 @@ class DeliveryLog {
   /// Forgets everything. The streams have delivered these numbers of batches, the rank all
   /// `batch_index`.
   void begin(std::vector<std::int64_t> delivered, std::int64_t batch_index);
-  /// `batch_index` of begin(): no position before it was ever known.
+  /// The `batch_index` given to begin(). Earlier positions are unknown.
   std::int64_t begin_index() const { return begin_index_; }
 
   /// A delivery that can no longer be undone.
@@ -69,14 +69,12 @@ class DeliveryLog {
   /// Records that the end of an epoch is reported. `place`: the one before.
   void add_end(EpochPlace place);
 
-  /// Number of batches that can be undone.
-  std::int64_t batches() const { return batches_; }
   /// Where `stream` was before all that can be undone. `now`: the place after all that was added.
   CheckpointPlace first(std::size_t stream, const EpochPlace& now) const;
 
   /// The position after `batch_index` batches, before the end of an epoch that may follow was
-  /// reported. `now`: the position after all that was added. Requires: `batch_index` is at most
-  /// batches() before it.
+  /// reported. `now`: the position after all that was added. Requires: all
+  /// batches since then can be undone.
   RankPosition position_at(std::int64_t batch_index, RankPosition now) const;
 
   /// Forgets what was added after `batch_index`; `now` as for position_at().

@@ -77,7 +77,7 @@ class RankStream {
   /// their condition. Throws as state_at(); then nothing has changed.
   void rewind(std::int64_t batch_index);
   /// Throws Error: kMismatch with all differences, kInvalidArgument while workers run; then nothing
-  /// has changed. The history begins anew, unless `state` is the position that the stream has.
+  /// has changed. Starts a new history, unless `state` is the current position.
   void restore_state(const SavableDataLoaderState& state);
   /// Ends the workers and keeps the position.
   void stop();

@@ -42,13 +42,13 @@ void RankStream::check_reach(std::int64_t batch_index) const {
   }
   if (batch_index > position_.batch_index) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no state after {} batches: {} were delivered", batch_index,
-                            position_.batch_index));
+                fmt::format("cannot go to batch {}: only {} batches have been delivered",
+                            batch_index, position_.batch_index));
   }
   if (batch_index < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("batch index {} is negative: give the number of batches that were "
-                            "delivered before",
+                fmt::format("batch index {} is negative; it is the number of batches delivered "
+                            "before the position",
                             batch_index));
   }
   if (batch_index < deliveries_.begin_index()) {

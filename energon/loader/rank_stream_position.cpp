@@ -24,8 +24,8 @@ void RankStream::forget_attempt() {
   }
 }
 
-// Before the workers or pipelines end: start_ becomes what was delivered, and the history takes
-// over the checkpoints before it. False: there is no history any more.
+// Called before the workers or pipelines end: moves start_ to the current position and copies the
+// checkpoints before it into the history. Returns false if the history is lost.
 bool RankStream::keep_position(Reads reads) {
   const MutexLock lock(mutex_);
   try {

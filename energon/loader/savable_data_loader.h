@@ -34,8 +34,9 @@ class SampleRestorer;
 /// Error (kInvalidArgument) and changes nothing. All other functions may be called at any time from
 /// any thread; they neither end nor disturb a next() that runs, and see what was delivered before
 /// it. If the process that made a loader with workers forks, then in the child the calls that
-/// deliver, save, count or close throw Error (kCancelled), and the destructor does nothing. A copy
-/// of a loader without workers goes on by itself, unless another thread called it at the fork.
+/// deliver, save, count or close throw Error (kCancelled), and the destructor does nothing. The
+/// child's copy of a loader without workers can be used, provided that no other thread was in a
+/// call of it during the fork.
 ///
 /// Signals sent to a whole job (SIGTERM, SIGHUP, SIGUSR1, …) do not end the workers, so that the
 /// trainer's signal handler can still save: docs/processes.md.
@@ -71,7 +72,7 @@ class SavableDataLoader final : public BatchSource {
   /// Error: kInvalidArgument if `batch_index` is not reached, with the earliest one that is, or was
   /// not delivered; kCorruptData if the memory of a worker was overwritten.
   SavableDataLoaderState state_at(std::int64_t batch_index);
-  /// The lowest batch index that state_at() and rewind() reach.
+  /// The lowest batch index that state_at() and rewind() can reach.
   std::int64_t earliest_state() const;
   /// Goes back to state_at(batch_index), also after next() has thrown; what lies before it stays in
   /// reach. Ends the workers; the next call of next() starts them again. Throws as state_at(), and

@@ -235,7 +235,7 @@ std::optional<Checkpoint> CheckpointReader::read_entry(std::uint32_t number) con
 }
 
 std::optional<Checkpoint> CheckpointReader::newest_not_after(std::uint64_t index) const {
-  std::vector<std::uint64_t> passed_over(entries());  // sequence at which an entry was no use
+  std::vector<std::uint64_t> passed_over(entries());  // sequence at which an entry was unusable
   // Each round returns a checkpoint or passes an entry over, which comes back only when it is
   // written again: more rounds than this need a writer that is faster than the reader.
   for (std::uint32_t rounds = entries() + kRoundsBesideWriter; rounds > 0; --rounds) {

@@ -69,6 +69,15 @@ TEST_CASE("a dump goes back and prints again what it printed", "[cli][dump][fork
                               Catch::Contains("--checkpoint-history (4 batches)"));
   CHECK_THAT(run_energon({"dump", folder.path(), "--rewind-after", "9"}).err,
              Catch::Contains("--rewind-after and --rewind-to belong together"));
+  for (const auto& [words, problem] : std::vector<std::pair<Words, std::string>>{
+           {{"--rewind-after", "3", "--rewind-to", "7"}, "can only go back"},
+           {{"--rewind-after", "3", "--rewind-to", "1", "--limit", "2"}, "is never reached"}}) {
+    CAPTURE(problem);
+    const auto wrong = run_energon(Words{"dump", folder.path()} + words);
+    CHECK(wrong.exit_code == 2);
+    CHECK(wrong.out.empty());
+    CHECK_THAT(wrong.err, Catch::Contains(problem));
+  }
 }
 
 TEST_CASE("a state saved after the end restores to the end", "[cli][dump][fork]") {

@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/certificate.h"
+#include "energon/loader/delivery_log.h"
+#include "energon/worker/checkpoint_history.h"
 #include "io/error.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/energon/loader/loader_fixture.h"
@@ -153,7 +155,9 @@ TEST_CASE("a state beyond the history is refused with the earliest one that is k
                  expected && Catch::Contains("checkpoint_history"));
       CHECK_THAT(error_of([&] { loader->rewind(0); }, ErrorCode::kInvalidArgument), expected);
       CHECK_THAT(error_of([&] { loader->state_at(41); }, ErrorCode::kInvalidArgument),
-                 Catch::Contains("there is no state after 41 batches: 40 were delivered"));
+                 Catch::Contains("cannot go to batch 41: only 40 batches have been delivered"));
+      CHECK_THAT(error_of([&] { loader->state_at(-1); }, ErrorCode::kInvalidArgument),
+                 Catch::Contains("batch index -1 is negative"));
       CHECK_THROWS_AS(loader->state_at(-1), Error);
       CHECK(take(*loader, 5) == tail(take(*fixture.loader(workers), 45), 40, 5));
     }
@@ -341,6 +345,8 @@ class SparseStreams {
  public:
   explicit SparseStreams(std::int64_t seed) : seed_(seed) {}
 
+  std::int64_t history() const { return seed_ % 2 == 0 ? 100 : 10; }
+
   std::unique_ptr<SavableDataLoader> loader(int workers, std::function<void()> in_call = {}) const {
     energon::ValOptions options{.batch_size = 1};
     options.task_encoder.encode_sample = energon::MapFunction(
@@ -357,7 +363,8 @@ class SparseStreams {
     options.errors.standard = {.action = energon::FailureAction::kSkip, .tolerance = 0};
     return std::make_unique<SavableDataLoader>(
         energon::val_pipeline({data_.dataset()}, options),
-        LoaderOptions{.worker_config = {.num_workers = workers, .logical_shards = 2}});
+        LoaderOptions{.worker_config = {.num_workers = workers, .logical_shards = 2},
+                      .checkpoint_history = history()});
   }
 
  private:
@@ -366,6 +373,40 @@ class SparseStreams {
 };
 
 }  // namespace
+
+TEST_CASE("the history of a stream without batches is given up with the epochs",
+          "[loader][history]") {
+  energon::CheckpointHistory history(1 << 20);
+  history.begin(std::vector<energon::SavableDatasetCheckpoint>(1));
+  for (std::int64_t epoch = 1; epoch < 100; ++epoch) {
+    energon::SavableDatasetCheckpoint checkpoint;
+    checkpoint.epoch = epoch;
+    history.add(0, checkpoint);
+  }
+  // As of a position in epoch 50, of which no batch was delivered: the checkpoints after it stay.
+  history.forget_before(0, {.index = 0, .epoch = 50});
+  CHECK(history.oldest(0) == energon::CheckpointPlace{.index = 0, .epoch = 50});
+  CHECK_FALSE(history.newest(0, {.index = 0, .epoch = 49}));
+  CHECK(history.newest(0, {.index = 3, .epoch = 70})->place.epoch == 70);
+
+  // Stream 0 delivers a batch in each epoch, stream 1 none.
+  energon::DeliveryLog log(3);
+  log.begin({0, 0}, 0);
+  energon::EpochPlace place{.turns = energon::Turns(std::vector<energon::Turn>(2), 0)};
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    CAPTURE(epoch);
+    energon::EpochPlace before = place;
+    place.turns.take(0);
+    const auto forgotten = log.add_batch(0, {}, std::move(before));
+    CHECK(forgotten.has_value() == (epoch >= 3));
+    CHECK((!forgotten || forgotten->is_place));
+    const energon::CheckpointPlace first{.index = 0, .epoch = std::max(epoch - 2, 0)};
+    CHECK(log.first(1, place) == first);
+    place.turns.end_epoch(0);
+    place.turns.end_epoch(1);
+    place.turns.start_epoch();
+  }
+}
 
 TEST_CASE("epochs in which a stream gives nothing hide no earlier state",
           "[loader][history][fork]") {
@@ -377,8 +418,10 @@ TEST_CASE("epochs in which a stream gives nothing hide no earlier state",
       Run run = run_of(*loader, 20 + 5 * static_cast<std::size_t>(seed));
       for (const bool is_stopped : {false, true}) {
         CAPTURE(is_stopped);
+        const std::int64_t first = std::max<std::int64_t>(run.batches() - streams.history(), 0);
+        CHECK(loader->earliest_state() == first);
         check_history(*loader, run);
-        for (std::int64_t index = loader->earliest_state(); index <= run.batches(); index += 3) {
+        for (std::int64_t index = first; index <= run.batches(); index += 3) {
           CAPTURE(index);
           const auto other = streams.loader(workers);
           other->restore_state_rank(loader->state_at(index));

@@ -73,7 +73,11 @@ TEST_CASE("older checkpoints stay as history, as far as their number and bytes a
       REQUIRE(reader.indexes().size() == writer.kept());
       REQUIRE(reader.newest_not_after(index)->index == index);
     }
-    CHECK(reader.oldest(0)->index == reader.indexes().front());
+    const auto oldest = reader.between(0, ~std::uint64_t{0}).front();
+    const auto begin = reader.oldest(16);
+    CHECK(begin->index == oldest.index);
+    CHECK(std::ranges::equal(begin->bytes, std::span(oldest.bytes).first(begin->bytes.size())));
+    CHECK(begin->bytes.size() == std::min<std::size_t>(16, size));
     for (const std::uint64_t index : reader.indexes()) {
       CHECK(reader.newest_not_after(index)->bytes ==
             std::vector<std::byte>(size, static_cast<std::byte>(index)));
