@@ -339,7 +339,7 @@ def test_going_back(texts: str, num_workers: int) -> None:
         assert state.batch_index == 35
         with pytest.raises(energon.InvalidArgumentError, match="after 20 batches, of 60 delivered"):
             loader.state_at(19)
-        with pytest.raises(energon.InvalidArgumentError, match="60 were delivered"):
+        with pytest.raises(energon.InvalidArgumentError, match="only 60 batches have been delivered"):
             loader.rewind(61)
         loader.rewind(50)
         assert keys(take(loader, 10)) == batches[50:]
