@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds preset fuzz and runs its targets, one for each core at a time: tools/fuzz.sh [--runs N | --seconds N] [TARGET...]
+# Builds preset fuzz and runs its targets, one for each core at a time: tools/fuzz.sh [--runs N | --seconds N] [--seed N] [TARGET...]
 #
-# Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. Prints a line for each target.
+# Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. With --seed, runs try the same inputs in the
+# same order each time, as far as the time reaches. Prints a line for each target.
 # Fails if an input breaks a target; libFuzzer writes it to build/fuzz. Inputs to start from are those in tests/fuzz/corpus.tar.xz, and
 # seeds that are made of files of the repository and, where it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
 # --pack writes tests/fuzz/corpus.tar.xz anew: of what is in build/fuzz/corpus and the repository's seeds, the small inputs that reach all
@@ -11,13 +12,15 @@ cd "$(dirname "$0")/.."
 runs=-1
 seconds=60
 pack=no
+seed=0
 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --runs) runs=$2 seconds=0 && shift 2 ;;
     --seconds) seconds=$2 && shift 2 ;;
+    --seed) seed=$2 && shift 2 ;;
     --pack) pack=yes && shift ;;
-    -*) echo "usage: tools/fuzz.sh [--runs N | --seconds N | --pack] [TARGET...]" >&2 && exit 2 ;;
+    -*) echo "usage: tools/fuzz.sh [--runs N | --seconds N | --pack] [--seed N] [TARGET...]" >&2 && exit 2 ;;
     *) targets+=("$1") && shift ;;
   esac
 done
@@ -75,7 +78,7 @@ run_target() {
   local target=$1 corpus=build/fuzz/corpus/$1 log=build/fuzz/$1.log folders longest
   inputs_of "$target"
   # What a hostile file may cost: ten seconds, two GiB of memory.
-  local options=(-timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/${target}_" -max_len="$longest")
+  local options=(-timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -seed="$seed" -artifact_prefix="build/fuzz/${target}_" -max_len="$longest")
   mkdir -p "$corpus"
   if [ -f "tests/fuzz/media/$target.dict" ]; then
     options+=(-dict="tests/fuzz/media/$target.dict")
@@ -100,7 +103,7 @@ pack_target() {
     "build/fuzz/packed/$target" "build/fuzz/corpus/$target" "${folders[@]}" >"build/fuzz/$target.log" 2>&1
 }
 
-export seeds committed runs seconds
+export seeds committed runs seconds seed
 export -f inputs_of run_target pack_target
 for_each_target() { printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -euo pipefail -c "$1 {}"; }
 if [ $pack = yes ]; then

@@ -1,8 +1,10 @@
 """Runs energon_cpp and other loaders of Python in turn, each run in a process of its own (a fork of one
 that has imported the loader), and writes a report of rates, CPU time, memory, first batch, save and resume.
 
-A round runs every setting once. In the first round the contents are compared with the tars before
-anything is timed; a loader that delivers something else ends the comparison.
+First every setting is run once, shortly; before it is timed, its contents are compared with the tars, and
+a loader that delivers something else ends the comparison. Then the settings that may be the fastest of
+their loader, over all layouts or in the layout that targets name, are measured in rounds, each of which
+runs all of them once.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class Bench:
     data: pathlib.Path
     samples: dict[str, int]
     seconds: float
+    first_seconds: float
     warmup: float
     verify: int
 
@@ -50,8 +53,10 @@ class Bench:
 
     def measure(self, setting: Setting, is_first: bool) -> dict[str, Any]:
         """A run that fails is said and repeated once: an hour of others is not lost to it."""
-        task = {"task": "time", "seconds": self.seconds, "warmup": self.warmup}
-        task |= {"verify": self.verify if is_first else 0}
+        task = {"task": "time", "seconds": self.seconds, "warmup": self.warmup, "verify": 0}
+        if is_first:
+            warmup = min(self.warmup, self.first_seconds / 2)
+            task |= {"seconds": self.first_seconds, "warmup": warmup, "verify": self.verify}
         try:
             return self.run(setting, task)
         except Failed as failure:
@@ -74,15 +79,24 @@ def found_loaders(bench: Bench, only: list[str]) -> tuple[dict[str, Any], dict[s
     return found, missing
 
 
-def run_rounds(bench: Bench, settings: list[Setting], rounds: int) -> python_report.Runs:
-    runs: python_report.Runs = {setting: [] for setting in settings}
-    for number in range(rounds):
-        for setting in settings:
-            run = bench.measure(setting, number == 0)
-            runs[setting].append(run)
-            verified = f", {run['verified_samples']} samples verified" if number == 0 else ""
-            print(f"{setting.name}: {run['samples_per_second']:,.0f} samples/s{verified}", flush=True)
+def run_round(bench: Bench, settings: list[Setting], is_first: bool) -> list[dict[str, Any]]:
+    runs = []
+    for setting in settings:
+        runs.append(bench.measure(setting, is_first))
+        verified = f", {runs[-1]['verified_samples']} samples verified" if is_first else ""
+        print(f"{setting.name}: {runs[-1]['samples_per_second']:,.0f} samples/s{verified}", flush=True)
     return runs
+
+
+def run_rounds(bench: Bench, settings: list[Setting], rounds: int) -> python_report.Runs:
+    """The runs of each setting: those of the rounds, or the first one where there were none."""
+    first = dict(zip(settings, run_round(bench, settings, True)))
+    rates = {setting: run["samples_per_second"] for setting, run in first.items()}
+    chosen = python_plan.worth_measuring(rates)
+    print(f"{len(chosen)} of {len(settings)} settings are measured in {rounds} rounds", flush=True)
+    measured = [run_round(bench, chosen, False) for _ in range(rounds)]
+    runs = {setting: [run] for setting, run in first.items()}
+    return runs | {setting: list(of_rounds) for setting, of_rounds in zip(chosen, zip(*measured))}
 
 
 def run_loops(bench: Bench, rounds: int) -> dict[str, list[float]]:
@@ -138,13 +152,14 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--works", nargs="+", default=list(python_plan.WORKS))
     parser.add_argument("--workers", nargs="+", type=int, default=list(python_plan.WORKERS))
     parser.add_argument("--batches", nargs="+", type=int, default=list(python_plan.BATCH_SIZES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2.0, help="that a run measures")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="that a run of a round measures")
+    parser.add_argument("--first-seconds", type=float, default=0.5, help="that the first run measures")
     parser.add_argument("--warmup", type=float, default=0.5, help="seconds before")
     parser.add_argument("--verify", type=int, default=1000, help="samples to compare; at most")
     parser.add_argument("--text-samples", type=int, default=200_000)
-    parser.add_argument("--images", type=int, default=4000)
-    parser.add_argument("--blobs", type=int, default=512)
+    parser.add_argument("--images", type=int, default=8000)
+    parser.add_argument("--blobs", type=int, default=2048)
     return parser.parse_args()
 
 
@@ -158,6 +173,7 @@ def bench_of(arguments: argparse.Namespace, processes: LoaderProcesses) -> Bench
         data=arguments.data,
         samples=samples,
         seconds=arguments.seconds,
+        first_seconds=arguments.first_seconds,
         warmup=arguments.warmup,
         verify=arguments.verify,
     )
@@ -185,11 +201,13 @@ def compare(arguments: argparse.Namespace, processes: LoaderProcesses) -> dict[s
     runs = run_rounds(bench, settings, arguments.rounds)
     loops = run_loops(bench, max(3, arguments.rounds))
     resumes = run_resumes(bench, found, arguments.rounds)
-    about = {"rounds": arguments.rounds, "seconds": arguments.seconds, **bench.samples}
+    about = {"rounds": arguments.rounds, "seconds": arguments.seconds}
+    about |= {"first seconds": arguments.first_seconds, **bench.samples}
     for loader in found:
         about |= {name.split(".")[0]: v for name, v in found[loader]["versions"].items()}
     about |= {f"without {who}": "not installed" for who in missing}
-    return python_report.report_of(machine, about, runs, loops, resumes)
+    report = python_report.report_of(machine, about, runs, loops, resumes)
+    return report | {"reads": {LOADERS[loader]: found[loader]["reads"] for loader in found}}
 
 
 def main() -> None:

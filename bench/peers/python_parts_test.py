@@ -85,6 +85,26 @@ class Ratios(unittest.TestCase):
         self.assertEqual([target["name"] for target in targets], ["Python, JPEGs of 110 KB, raw: ratio to torch DataLoader"])
         self.assertEqual((targets[0]["value"], targets[0]["target"], targets[0]["met"]), (3, 3, True))
 
+    def test_a_first_run_does_not_stand_for_rounds(self):
+        def setting(loader, variant):
+            return python_plan.Setting(loader, "image", variant, 2, 64)
+
+        def runs(*values):
+            return [{"samples_per_second": value} for value in values]
+
+        measured = {setting("energon_cpp", ""): runs(60, 60), setting("torch", "bytes"): runs(40), setting("torch", "tensor"): runs(30, 30)}
+        self.assertEqual(python_report.ratio_targets(measured)[0]["value"], 2)
+
+    def test_what_is_worth_measuring(self):
+        def setting(variant, workers, loader="torch", work="image"):
+            return python_plan.Setting(loader, work, variant, workers, 64)
+
+        # The fastest of all layouts; the fastest with two workers, and one that may be; those of other loaders and works by themselves.
+        rates = {setting("a", 0): 100, setting("a", 1): 89, setting("b", 0): 96, setting("a", 2): 50, setting("b", 2): 48,
+                 setting("a", 0, "grain"): 3, setting("a", 4, "grain"): 2, setting("a", 4, "torch", "text"): 1}
+        chosen = python_plan.worth_measuring(rates)
+        self.assertEqual([rates[one] for one in chosen], [100, 96, 50, 48, 3, 1])
+
     def test_what_targets_need(self):
         about = {"works": {"text": [""], "blob": ["", "b"]}, "many": True}
         settings = python_plan.settings_of({"energon_cpp": about, "torch": about, "grain": about}, ["text", "blob"], [0, 2], [1, 64])

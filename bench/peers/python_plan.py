@@ -102,6 +102,22 @@ def settings_of(
     return settings
 
 
+NEAR = 0.95  # of the highest rate of a first run: may be the fastest
+
+
+def worth_measuring(rates: dict[Setting, float]) -> list[Setting]:
+    """Of the rates of one short run each: the settings that are, or may be, the fastest of a loader for a
+    work, over all layouts and in the layout that targets name."""
+    chosen = []
+    for one, rate in rates.items():
+        of_loader = [other for other in rates if (other.loader, other.work) == (one.loader, one.work)]
+        asked = [other for other in of_loader if other.is_asked]
+        groups = [of_loader, asked] if one.is_asked else [of_loader]
+        if any(rate >= NEAR * max(rates[other] for other in group) for group in groups):
+            chosen.append(one)
+    return chosen
+
+
 LOADERS_OF_TARGETS = [OURS, *dict.fromkeys(ratio.loader for ratio in RATIOS)]
 
 

@@ -36,13 +36,18 @@ def rate_row(setting: Setting, runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def best(runs: Runs, loader: str, work: str) -> list[dict[str, Any]]:
-    """The runs of the fastest variant, at the workers and batch size that targets name."""
+    """The runs of the fastest variant, at the workers and batch size that targets name; of those that were
+    measured in rounds, if there are some."""
     of_loader = [
         measured
         for one, measured in runs.items()
         if one.is_asked and (one.loader, one.work) == (loader, work)
     ]
-    return max(of_loader, key=lambda measured: statistics.median(rates(measured)), default=[])
+
+    def rank(measured: list[dict[str, Any]]) -> tuple[int, float]:
+        return len(measured), statistics.median(rates(measured))
+
+    return max(of_loader, key=rank, default=[])
 
 
 def target(name: str, unit: str, value: float, asked: float, at: str) -> dict[str, Any]:

@@ -37,6 +37,10 @@ DISTRIBUTIONS = {
 }
 
 
+# What a run may fetch from a disk while it is timed; its data should be in the page cache.
+UNCACHED_BYTES = 1 << 20
+
+
 def module_of(name: str) -> Any:
     return importlib.import_module(f"loaders.{name}_loader")
 
@@ -61,7 +65,7 @@ def probe(name: str) -> dict[str, Any]:
     except Exception as error:  # whatever an import of others raises
         return {"why_not": f"{type(error).__name__}: {error}".splitlines()[0]}
     about = {"works": loader.WORKS, "resumes": loader.RESUMES, "many": loader.MANY_WORKERS}
-    return about | {"versions": versions}
+    return about | {"versions": versions, "reads": loader.READS}
 
 
 def measure(task: dict[str, Any], job: Job) -> dict[str, Any]:
@@ -78,9 +82,11 @@ def measure(task: dict[str, Any], job: Job) -> dict[str, Any]:
     touch(peer.columns(next(batches)))
     first = time.monotonic() - begin
     take(peer, batches, task["warmup"], 4 * max(job.workers, 1) + 4)
-    cpu = python_usage.cpu_seconds()
+    cpu, disk = python_usage.cpu_seconds(), python_usage.disk_bytes()
     seconds, samples = take(peer, batches, task["seconds"], 2)
-    cpu = python_usage.cpu_seconds() - cpu
+    cpu, disk = python_usage.cpu_seconds() - cpu, python_usage.disk_bytes() - disk
+    if disk > UNCACHED_BYTES:
+        raise python_checks.WrongData(f"{disk} bytes came from a disk while they were timed")
     result = {"samples_per_second": samples / seconds, "first_batch_seconds": first}
     result |= {"cpu_seconds_per_million": cpu / samples * 1e6, "pss_bytes": python_usage.pss_bytes()}
     return result | {"verified_samples": checked}

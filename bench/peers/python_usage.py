@@ -1,4 +1,4 @@
-"""CPU time and memory of this process and of all that it started, from /proc.
+"""CPU time, memory and reads from disks of this process and of all that it started, from /proc.
 
 This process is a fork of one that only imported modules and waits (python_run.py --serve)."""
 
@@ -32,6 +32,19 @@ def cpu_seconds() -> float:
         if fields:
             total += sum(int(value) for value in fields[11:15])
     return total * TICK
+
+
+def disk_bytes() -> int:
+    """That the processes, with children that ended, had to fetch from a disk: what was not cached."""
+    total = 0
+    for pid in [os.getpid(), *descendants()]:
+        try:
+            text = pathlib.Path(f"/proc/{pid}/io").read_text()
+        except OSError:
+            continue
+        lines = [line for line in text.splitlines() if line.startswith("read_bytes:")]
+        total += sum(int(line.split()[1]) for line in lines)
+    return total
 
 
 def pss_bytes() -> int:

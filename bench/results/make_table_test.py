@@ -102,15 +102,17 @@ class Pages(unittest.TestCase):
                              "repetitions": 3, "work": work, "loader": loader, "workers": workers, "batch_size": 64,
                              "cpu_seconds_per_million": 2.5, "pss_bytes": 3e8, "first_batch_seconds": 0.25})
         rows.append({"name": "loop", "unit": "s", "median": 1, "min": 1, "max": 1, "repetitions": 3})
-        report = {"name": "peers_python", "question": "peers?", "machine": machine, "settings": {}, "results": rows, "targets": []}
+        report = {"name": "peers_python", "question": "peers?", "machine": machine, "settings": {}, "results": rows, "targets": [],
+                  "reads": {"energon_cpp": "a thread"}}
         (self.root / "results/peers_python.json").write_text(json.dumps(report), encoding="utf-8")
         contents = self.contents()
-        self.assertIn("| Megatron-Energon: 50.0 samples/s | 80.00 |", contents[self.root / "README.md"])
+        self.assertIn("| megatron-energon, bytes: 50.0 samples/s | 80.00 |", contents[self.root / "README.md"])
         page = contents[self.root / "docs/benchmarks.md"]
         self.assertIn("### Text of 0.8 KB\n\n| samples/s | 0 w, batch 64 | 2 w, batch 64 |", page)
         self.assertIn("| megatron-energon, bytes | 7 (1 – 5,000) | 50 (1 – 5,000) |", page)
         self.assertIn("| energon_cpp | 2.50 s | 300 MB | 250 ms |", page)
-        self.assertIn("| megatron-energon, bytes | 2 workers, batch 64 | 50 | 80.00 times as fast |", page)
+        self.assertIn("| megatron-energon, bytes | 2 workers, batch 64 | 50 | 80.00 | 50 | 80.00 |", page)
+        self.assertIn("| what reads |\n| --- | --- |\n| energon_cpp | a thread |", page)
         self.assertIn("| Python: samples of 0.8 KB, each loader in its best layout | 4.00 k samples/s (2 workers, batch 64) | the fastest other "
                       "loader, megatron-energon, bytes (2 workers, batch 64): 50.0 samples/s | 80.00 |", contents[self.root / "README.md"])
         self.assertNotIn("decoded, each loader", contents[self.root / "README.md"])

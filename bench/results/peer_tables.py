@@ -8,9 +8,6 @@ TITLES = {"text": "Text of 0.8 KB", "image": "JPEGs of 110 KB, raw", "decoded": 
           "identity": "Text, `encode_sample` returns its input", "arrays": "Text, `encode_sample` makes two arrays"}
 OURS = "energon_cpp"
 ASKED = (2, 64)
-# Loaders that compare_python.sh does not run as they are fastest.
-NOT_AT_BEST = {"grain": "Without grain, which the rows above do not show at its best: over 20 files, with batches made at map level, it gave 64,100 samples/s "
-                        "of text when it was tried by hand."}
 
 
 def of_work(report, work):
@@ -24,7 +21,7 @@ def _unique(values):
 
 
 def rate_table(found):
-    """A line for each loader, a column for each layout; the range of the rounds in brackets."""
+    """A line for each loader, a column for each layout; in brackets the range of the rounds, where there were some."""
     layouts = _unique(sorted((batch, workers) for _, workers, batch in found))
     lines = ["| samples/s | " + " | ".join(f"{workers} w, batch {batch}" for batch, workers in layouts) + " |",
              "| --- |" + " --- |" * len(layouts)]
@@ -32,49 +29,65 @@ def rate_table(found):
         cells = []
         for batch, workers in layouts:
             result = found.get((loader, workers, batch))
-            cells.append("" if result is None else f"{result['median']:,.0f} ({result['min']:,.0f} – {result['max']:,.0f})")
+            cells.append("" if result is None else rate_text(result))
         lines.append(f"| {loader} | " + " | ".join(cells) + " |")
     return lines
 
 
-def best_layouts(found):
-    """(loader, workers, batch size, result) of each loader's fastest layout, the fastest loader first."""
+def rate_text(result):
+    text = f"{result['median']:,.0f}"
+    return text if result["repetitions"] == 1 else f"{text} ({result['min']:,.0f} – {result['max']:,.0f})"
+
+
+def fastest(found, layout=None):
+    """{loader: result} of each loader's fastest variant, in its fastest layout or in this one (workers, batch size), the fastest loader
+    first. Settings that were measured in rounds only, if there are some."""
+    rounds = max((result["repetitions"] for result in found.values()), default=0)
     best = {}
-    for (loader, workers, batch), result in found.items():
-        if loader not in best or result["median"] > best[loader][2]["median"]:
-            best[loader] = (workers, batch, result)
-    return sorted(((loader, *rest) for loader, rest in best.items()), key=lambda row: -row[3]["median"])
+    for (_, *of_result), result in found.items():
+        if result["repetitions"] == rounds and layout in (None, tuple(of_result)):
+            loader = result["loader"].split(", ")[0]
+            if loader not in best or result["median"] > best[loader]["median"]:
+                best[loader] = result
+    return dict(sorted(best.items(), key=lambda item: -item[1]["median"]))
 
 
-def layout_text(workers, batch):
-    return f"{workers or 'no'} worker{'' if workers == 1 else 's'}, batch {batch}"
+def layout_text(result):
+    workers = result["workers"]
+    return f"{workers or 'no'} worker{'' if workers == 1 else 's'}, batch {result['batch_size']}"
+
+
+def ratio_text(ours, other):
+    """How many times as fast ours is; nothing beside itself."""
+    return "" if ours["loader"] == other["loader"] else f"{ours['median'] / other['median']:.2f}"
 
 
 def best_table(found):
-    """Each loader in the layout in which it is fastest: what a user who tunes each one would compare."""
-    rows = [row for row in best_layouts(found) if row[0] not in NOT_AT_BEST]
-    ours = next((result for loader, _, _, result in rows if loader == OURS), None)
-    if ours is None or len(rows) == 1:
+    """Each loader in the layout in which it is fastest, as a user who tunes each one would compare, beside all in the same layout."""
+    best, same = fastest(found), fastest(found, ASKED)
+    if OURS not in best or OURS not in same or len(best) == 1:
         return []
-    lines = ["| each in its best layout | layout | samples/s | energon_cpp is |", "| --- | --- | --- | --- |"]
-    for loader, workers, batch, result in rows:
-        ratio = "" if loader == OURS else f"{ours['median'] / result['median']:.2f} times as fast"
-        lines.append(f"| {loader} | {layout_text(workers, batch)} | {result['median']:,.0f} | {ratio} |")
-    notes = [text for loader, text in NOT_AT_BEST.items() if any(loader == other for other, _, _ in found)]
-    return [*lines, "", *(line for note in notes for line in (note, ""))]
+    lines = ["| | its best layout | samples/s | energon_cpp is × | 2 workers, batch 64 | energon_cpp is × |",
+             "| --- | --- | --- | --- | --- | --- |"]
+    for loader, result in best.items():
+        at_asked = f"{same[loader]['median']:,.0f} | {ratio_text(same[OURS], same[loader])}" if loader in same else " | "
+        lines.append(f"| {result['loader']} | {layout_text(result)} | {result['median']:,.0f} | {ratio_text(best[OURS], result)} | {at_asked} |")
+    return lines
 
 
-def best_line(report, work, workload):
-    """The line of README.md of the best layouts of ours and of the fastest other loader; None if one of the two was not measured."""
-    rows = best_layouts(of_work(report, work))
-    ours = next((row for row in rows if row[0] == OURS), None)
-    other = next((row for row in rows if row[0] != OURS), None)
-    if ours is None or other is None:
+def peer_line(report, workload, work, other):
+    """A line of README.md: ours beside the loader `other` in the same layout, or, without one, beside the fastest other one, each in its
+    best layout. None if one of the two was not measured."""
+    found = of_work(report, work)
+    best = fastest(found, ASKED if other else None)
+    theirs = best.get(other) if other else next((result for loader, result in best.items() if loader != OURS), None)
+    if OURS not in best or theirs is None:
         return None
-    (_, *layout, result), (loader, *other_layout, other_result) = ours, other
-    return (f"| {workload} | {humanise(result['median'], result['unit'])} ({layout_text(*layout)}) | the fastest other loader, {loader} "
-            f"({layout_text(*other_layout)}): {humanise(other_result['median'], other_result['unit'])} | "
-            f"{result['median'] / other_result['median']:.2f} |")
+    ours = best[OURS]
+    where = "" if other else f" ({layout_text(ours)})"
+    who = theirs["loader"] if other else f"the fastest other loader, {theirs['loader']} ({layout_text(theirs)})"
+    return (f"| {workload} | {humanise(ours['median'], ours['unit'])}{where} | {who}: {humanise(theirs['median'], theirs['unit'])} | "
+            f"{ratio_text(ours, theirs)} |")
 
 
 def cost_table(found):
@@ -88,8 +101,9 @@ def cost_table(found):
 
 
 def peer_section(report):
-    """The tables of each work."""
-    lines = []
+    """Which threads read, and the tables of each work."""
+    reads = [f"| {loader} | {threads} |" for loader, threads in report.get("reads", {}).items()]
+    lines = ["| | what reads |", "| --- | --- |", *reads, ""] if reads else []
     for work, title in TITLES.items():
         found = of_work(report, work)
         if found:

@@ -1,6 +1,6 @@
 """The tables of README.md and docs/benchmarks.md."""
 
-from peer_tables import best_line
+from peer_tables import peer_line
 from results import ResultsError, humanise, machine_text, result_of
 
 # The lines of README.md. Of several places for one line the first that was measured counts.
@@ -29,13 +29,12 @@ LINES = [
     [("media_torch", "C++: JPEGs of 512 × 384 as random crops of 224, normalised, 2 workers, batch 64",
       "512 x 384: loader, 2 workers, batch 64, float32", "512 x 384: torch DataLoader, 2 workers, batch 64, float32",
       "torch's DataLoader with torchvision, in Python, 2 workers")],
-    [("peers_python", "Python: samples of 0.8 KB, 2 workers, batch 64", "text: energon_cpp, 2 workers, batch 64",
-      "text: megatron-energon, bytes, 2 workers, batch 64", "Megatron-Energon")],
-    [("peers_python", "Python: JPEGs of 110 KB as they are, 2 workers, batch 64", "image: energon_cpp, 2 workers, batch 64",
-      "image: torch DataLoader, tensor, 2 workers, batch 64", "torch's DataLoader over offsets and `os.pread`")],
-    [("peers_python", "Python: samples of 0.8 KB, each loader in its best layout", "best of text", None, None)],
-    [("peers_python", "Python: JPEGs of 110 KB as they are, each loader in its best layout", "best of image", None, None)],
-    [("peers_python", "Python: JPEGs of 512 × 384, decoded, each loader in its best layout", "best of decoded", None, None)],
+    [("peers_python", "Python: samples of 0.8 KB, 2 workers, batch 64", "peer: text", "megatron-energon", None)],
+    [("peers_python", "Python: JPEGs of 110 KB as they are, 2 workers, batch 64", "peer: image", "torch DataLoader", None)],
+    [("peers_python", "Python: samples of 0.8 KB, each loader in its best layout", "peer: text", None, None)],
+    [("peers_python", "Python: JPEGs of 110 KB as they are, each loader in its best layout", "peer: image", None, None)],
+    [("peers_python", "Python: JPEGs of 512 × 384, decoded, each loader in its best layout", "peer: decoded", None, None)],
+    [("peers_python", "Python: blobs of 1 MiB, each loader in its best layout", "peer: blob", None, None)],
     [("media_video", "clips of 16 frames, 640 × 360, 2 workers, batch 2", "640 x 360: loader, 2 workers, batch 2",
       "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg with the same exact conversion")],
     [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
@@ -58,8 +57,8 @@ def target_of(report, name):
 
 
 def line_of(report, workload, name, other_name, other_text):
-    if name.startswith("best of "):
-        return best_line(report, name.removeprefix("best of "), workload)
+    if name.startswith("peer: "):
+        return peer_line(report, workload, name.removeprefix("peer: "), other_name)
     result = result_of(report, name)
     delivered = humanise(result["median"], result["unit"])
     if other_name is None:

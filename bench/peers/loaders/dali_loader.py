@@ -16,6 +16,7 @@ from loaders.peer import Job, Peer
 class Loader(Peer):
     WORKS = {"text": ("",), "image": ("",), "blob": ("",), "decoded": ("",)}
     MODULES = ("nvidia.dali",)
+    READS = "one thread of its pipeline, which maps the tars; as many threads as workers copy or decode"
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)

@@ -43,6 +43,7 @@ ENCODERS = {"identity": Identity, "arrays": Arrays, "decoded": Pictures, "tensor
 class Loader(Peer):
     WORKS = {work: ("",) for work in ("text", "image", "blob", "decoded", "identity", "arrays")}
     MODULES = ("energon_cpp",)
+    READS = Peer.READS + "; a second one beside each worker where a batch has 4 MiB or more"
     RESUMES = True
 
     def __init__(self, job: Job) -> None:

@@ -1,5 +1,5 @@
 """litdata over its own chunks of 64 MB, made from the tars: StreamingDataset and StreamingDataLoader
-without shuffling, batches as lists of bytes, prefetch_factor 4."""
+without shuffling, prefetch_factor 4."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ import litdata
 from litdata.streaming.writer import BinaryWriter
 
 import python_data
-from loaders.peer import Job, Peer
+from loaders import offsets
+from loaders.peer import BYTES, Job, Joined
 
 
 def listed(samples: list[Any]) -> Any:
     return [[bytes(sample[name]) for sample in samples] for name in samples[0]]
 
 
-class Loader(Peer):
-    WORKS = {"text": ("",), "image": ("",), "blob": ("",)}
+def joined(samples: list[Any]) -> Any:
+    return offsets.joined([bytes(part) for sample in samples for part in sample.values()])
+
+
+COLLATE = {"bytes": listed, "tensor": joined}
+
+
+class Loader(Joined):
+    WORKS = {"text": BYTES, "image": BYTES, "blob": BYTES}
     MODULES = ("litdata",)
     FORMAT = "litdata"
 
@@ -28,7 +36,11 @@ class Loader(Peer):
         data = litdata.StreamingDataset(path, shuffle=False, drop_last=False)
         more = {"prefetch_factor": 4, "persistent_workers": True} if job.workers else {}
         self.loader: Any = litdata.StreamingDataLoader(
-            data, batch_size=job.batch_size, num_workers=job.workers, collate_fn=listed, **more
+            data,
+            batch_size=job.batch_size,
+            num_workers=job.workers,
+            collate_fn=COLLATE[job.variant],
+            **more,
         )
 
     def convert(self, path: pathlib.Path) -> None:
@@ -43,9 +55,3 @@ class Loader(Peer):
     def batches(self) -> Iterator[Any]:
         while True:
             yield from self.loader
-
-    def columns(self, batch: Any) -> list[Any]:
-        return list(batch)
-
-    def count(self, batch: Any) -> int:
-        return len(batch[0])

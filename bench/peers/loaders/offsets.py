@@ -11,7 +11,9 @@ import numpy as np
 import torch
 
 import python_data
-from loaders.peer import Job, split
+from loaders.peer import Job, Joined
+
+SMALL = 16384  # bytes
 
 
 class TarSamples(torch.utils.data.Dataset[Any]):
@@ -60,6 +62,8 @@ class TarSamples(torch.utils.data.Dataset[Any]):
 
     def joined(self, numbers: list[int]) -> Any:
         sizes = [size for number in numbers for size in self.sizes[number]]
+        if max(sizes) <= SMALL:
+            return joined([part for number in numbers for part in self.read(number)])
         data = empty(sum(sizes))
         view, place = memoryview(data.numpy()), 0
         for number in numbers:
@@ -87,6 +91,20 @@ def empty(size: int) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8).set_(storage, 0, (size,))
 
 
+def joined(parts: list[bytes]) -> Any:
+    """(One tensor with the bytes of all parts, in a worker in shared memory; their sizes)."""
+    sizes = [len(part) for part in parts]
+    data = empty(sum(sizes))
+    view, place = memoryview(data.numpy()), 0
+    if max(sizes) <= SMALL:  # one more copy costs less than a call for each part
+        view[:] = b"".join(parts)
+        return data, sizes
+    for part, size in zip(parts, sizes):
+        view[place : place + size] = part
+        place += size
+    return data, sizes
+
+
 class InOrder(torch.utils.data.Sampler[int]):
     """All samples in the order of the tars, again and again: the fastest order to read."""
 
@@ -98,30 +116,11 @@ class InOrder(torch.utils.data.Sampler[int]):
             yield from range(self.count)
 
 
-class OneEpoch(InOrder):
-    def __iter__(self) -> Any:
-        return iter(range(self.count))
+class OffsetPeer(Joined):
+    """What the loaders over TarSamples do with a batch."""
 
+    def columns(self, batch: Any) -> list[Any]:
+        return [np.asarray(batch)] if self.job.work == "decoded" else super().columns(batch)
 
-def samples_of(job: Job, batch: Any) -> list[list[Any]]:
-    if job.work == "decoded":
-        return [[picture.numpy().transpose(1, 2, 0)] for picture in batch]
-    if job.variant == "tensor":
-        parts = split(batch[0].numpy(), batch[1])
-        count = len(job.spec.parts)
-        return [parts[i : i + count] for i in range(0, len(parts), count)]
-    return [list(parts) for parts in zip(*batch)]
-
-
-def columns_of(job: Job, batch: Any) -> list[Any]:
-    if job.work == "decoded":
-        return [batch.numpy()]
-    return [batch[0].numpy()] if job.variant == "tensor" else list(batch)
-
-
-def count_of(job: Job, batch: Any) -> int:
-    if job.work == "decoded":
-        return len(batch)
-    if job.variant == "tensor":
-        return len(batch[1]) // len(job.spec.parts)
-    return len(batch[0])
+    def count(self, batch: Any) -> int:
+        return len(batch) if self.job.work == "decoded" else super().count(batch)

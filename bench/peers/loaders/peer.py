@@ -6,6 +6,8 @@ import dataclasses
 import pathlib
 from typing import Any, Iterator
 
+import numpy as np
+
 import python_data
 
 
@@ -45,9 +47,13 @@ class Peer:
     """A loader at its best settings, which the docstring of its file says.
 
     WORKS: {work: variants}; several variants are measured where it is not clear which is best.
+    "bytes": a batch has a list of bytes for each part. "tensor": one buffer with the bytes of all
+    parts, which a worker shares with the trainer instead of pickling it; see Joined.
+    READS: which threads read, for the report.
     """
 
     WORKS: dict[str, tuple[str, ...]] = {}
+    READS = "one thread for each worker; the trainer's where there is none"
     MODULES: tuple[str, ...] = ()  # those that it needs; the first one's version is reported
     FORMAT = ""  # that it converts the data to (python_data.converted); empty: it reads the tars
     RESUMES = False  # has save() and restore()
@@ -88,6 +94,31 @@ class Peer:
 
     def close(self) -> None:
         """Ends the workers."""
+
+
+BYTES = ("bytes", "tensor")
+
+
+class Joined(Peer):
+    """The "tensor" variant of a loader whose batches of it are (buffer, sizes of all parts)."""
+
+    def is_joined(self) -> bool:
+        return self.job.variant == "tensor"
+
+    def columns(self, batch: Any) -> list[Any]:
+        return [np.asarray(batch[0])] if self.is_joined() else list(batch)
+
+    def count(self, batch: Any) -> int:
+        if self.is_joined():
+            return len(batch[1]) // len(self.job.spec.parts)
+        return len(batch[0])
+
+    def samples(self, batch: Any) -> list[list[Any]]:
+        if not self.is_joined():
+            return super().samples(batch)
+        parts = split(np.asarray(batch[0]), batch[1])
+        count = len(self.job.spec.parts)
+        return [parts[i : i + count] for i in range(0, len(parts), count)]
 
 
 def split(buffer: Any, sizes: Any) -> list[bytes]:

@@ -11,7 +11,7 @@ import spdl.io
 from spdl.pipeline import PipelineBuilder
 
 from loaders import offsets
-from loaders.peer import Job, Peer
+from loaders.peer import BYTES, Job
 
 
 def can_decode() -> bool:
@@ -23,8 +23,9 @@ def can_decode() -> bool:
     return True
 
 
-class Loader(Peer):
-    WORKS = {"text": ("bytes",), "image": ("bytes",), "blob": ("bytes",)}
+class Loader(offsets.OffsetPeer):
+    WORKS = {"text": BYTES, "image": BYTES, "blob": BYTES}
+    READS = "as many threads as workers, at least one"
     if can_decode():
         WORKS["decoded"] = ("",)
     MODULES = ("spdl.io",)
@@ -60,12 +61,6 @@ class Loader(Peer):
 
     def batches(self) -> Iterator[Any]:
         return iter(self.pipeline)
-
-    def columns(self, batch: Any) -> list[Any]:
-        return [batch] if self.job.work == "decoded" else list(batch)
-
-    def count(self, batch: Any) -> int:
-        return len(batch) if self.job.work == "decoded" else len(batch[0])
 
     def samples(self, batch: Any) -> list[list[Any]]:
         if self.job.work == "decoded":

@@ -8,24 +8,23 @@ from typing import Any, Iterator
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from loaders import offsets, torch_loader
-from loaders.peer import Job, Peer
+from loaders.peer import BYTES, Job, Peer
 
 
 class Loader(torch_loader.Loader):
-    WORKS = {"text": ("bytes",), "image": ("tensor",), "blob": ("tensor",)}
+    WORKS = {"text": BYTES, "image": BYTES, "blob": BYTES}
     MODULES = ("torchdata",)
     RESUMES = True
 
     def __init__(self, job: Job) -> None:
         Peer.__init__(self, job)
         self.data = offsets.TarSamples(job)
-        sampler = offsets.OneEpoch(len(self.data))
+        sampler = offsets.InOrder(len(self.data))
         self.loader = StatefulDataLoader(self.data, sampler=sampler, **torch_loader.options(job))
         self.iterator = None
 
     def batches(self) -> Iterator[Any]:
-        while True:
-            yield from self.loader
+        return iter(self.loader)
 
     def save(self) -> Any:
         return self.loader.state_dict()

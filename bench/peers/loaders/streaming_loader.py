@@ -1,5 +1,5 @@
 """mosaicml-streaming over local MDS shards, made from the tars: StreamingDataset without shuffling in a
-DataLoader of torch, batches as lists of bytes, prefetch_factor 4."""
+DataLoader of torch, prefetch_factor 4."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import streaming
 import torch
 
 import python_data
-from loaders.peer import Job, Peer
+from loaders import offsets
+from loaders.peer import BYTES, Job, Joined
 
 
 class Listed:
@@ -21,8 +22,16 @@ class Listed:
         return [[sample[name] for sample in samples] for name in self.names]
 
 
-class Loader(Peer):
-    WORKS = {"text": ("",), "image": ("",), "blob": ("",)}
+class Flat(Listed):
+    def __call__(self, samples: list[Any]) -> Any:
+        return offsets.joined([sample[name] for sample in samples for name in self.names])
+
+
+COLLATE = {"bytes": Listed, "tensor": Flat}
+
+
+class Loader(Joined):
+    WORKS = {"text": BYTES, "image": BYTES, "blob": BYTES}
     MODULES = ("streaming",)
     FORMAT = "mds"
 
@@ -36,7 +45,7 @@ class Loader(Peer):
             data,
             batch_size=job.batch_size,
             num_workers=job.workers,
-            collate_fn=Listed(job.spec.parts),
+            collate_fn=COLLATE[job.variant](job.spec.parts),
             **more,
         )
 
@@ -49,9 +58,3 @@ class Loader(Peer):
     def batches(self) -> Iterator[Any]:
         while True:
             yield from self.loader
-
-    def columns(self, batch: Any) -> list[Any]:
-        return list(batch)
-
-    def count(self, batch: Any) -> int:
-        return len(batch[0])

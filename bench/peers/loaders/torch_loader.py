@@ -11,7 +11,7 @@ from typing import Any, Iterator
 import torch
 
 from loaders import offsets
-from loaders.peer import Job, Peer
+from loaders.peer import BYTES, Job, channels_last
 
 
 def kept(batch: Any) -> Any:
@@ -29,13 +29,8 @@ def options(job: Job) -> dict[str, Any]:
     }
 
 
-class Loader(Peer):
-    WORKS = {
-        "text": ("bytes",),
-        "image": ("bytes", "tensor"),
-        "blob": ("bytes", "tensor"),
-        "decoded": ("torchvision",),
-    }
+class Loader(offsets.OffsetPeer):
+    WORKS = {"text": BYTES, "image": BYTES, "blob": BYTES, "decoded": ("torchvision",)}
     MODULES = ("torch", "torchvision")
 
     def __init__(self, job: Job) -> None:
@@ -49,14 +44,10 @@ class Loader(Peer):
         self.iterator = iter(self.loader)
         return self.iterator  # type: ignore[no-any-return]
 
-    def columns(self, batch: Any) -> list[Any]:
-        return offsets.columns_of(self.job, batch)
-
-    def count(self, batch: Any) -> int:
-        return offsets.count_of(self.job, batch)
-
     def samples(self, batch: Any) -> list[list[Any]]:
-        return offsets.samples_of(self.job, batch)
+        if self.job.work == "decoded":
+            return channels_last(batch.numpy())
+        return super().samples(batch)
 
     def close(self) -> None:
         self.loader._iterator = None

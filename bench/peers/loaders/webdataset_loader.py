@@ -10,7 +10,8 @@ import torch
 import webdataset
 
 import python_data
-from loaders.peer import Job, Peer, channels_last
+from loaders import offsets
+from loaders.peer import BYTES, Job, Joined, channels_last
 
 warnings.filterwarnings("ignore")
 
@@ -19,12 +20,19 @@ def listed(samples: Any) -> Any:
     return [list(column) for column in zip(*samples)]
 
 
+def joined(samples: Any) -> Any:
+    return offsets.joined([part for sample in samples for part in sample])
+
+
 def stacked(samples: Any) -> Any:
     return torch.stack([sample[0] for sample in samples])
 
 
-class Loader(Peer):
-    WORKS = {"text": ("bytes",), "image": ("bytes",), "blob": ("bytes",), "decoded": ("",)}
+COLLATE = {"bytes": listed, "tensor": joined, "": stacked}
+
+
+class Loader(Joined):
+    WORKS = {"text": BYTES, "image": BYTES, "blob": BYTES, "decoded": ("",)}
     MODULES = ("webdataset",)
 
     def __init__(self, job: Job) -> None:
@@ -36,7 +44,7 @@ class Loader(Peer):
         is_decoded = job.work == "decoded"
         data = data.decode("torchrgb8") if is_decoded else data
         data = data.to_tuple(*(["jpg"] if is_decoded else job.spec.parts))
-        data = data.batched(job.batch_size, collation_fn=stacked if is_decoded else listed)
+        data = data.batched(job.batch_size, collation_fn=COLLATE[job.variant])
         more = {"prefetch_factor": 4} if job.workers else {}
         self.loader: Any = webdataset.WebLoader(
             data, batch_size=None, num_workers=job.workers, **more
@@ -48,10 +56,10 @@ class Loader(Peer):
         return self.iterator  # type: ignore[no-any-return]
 
     def columns(self, batch: Any) -> list[Any]:
-        return [batch.numpy()] if self.job.work == "decoded" else batch  # type: ignore[no-any-return]
+        return [batch.numpy()] if self.job.work == "decoded" else super().columns(batch)
 
     def count(self, batch: Any) -> int:
-        return len(batch) if self.job.work == "decoded" else len(batch[0])
+        return len(batch) if self.job.work == "decoded" else super().count(batch)
 
     def samples(self, batch: Any) -> list[list[Any]]:
         if self.job.work == "decoded":
