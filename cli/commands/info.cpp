@@ -27,7 +27,7 @@
 #include "io/index/tar_index.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/recipe.h"
-#include "io/tar/archive_tail.h"
+#include "io/tar/shard_scan.h"
 
 namespace energon::cli {
 namespace {

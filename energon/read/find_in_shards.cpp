@@ -22,8 +22,8 @@
 #include "io/index/index_cache.h"
 #include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
-#include "io/tar/archive_tail.h"
 #include "io/tar/member_name.h"
+#include "io/tar/shard_scan.h"
 #include "io/tar/tar_walker.h"
 
 namespace energon {

@@ -8,7 +8,7 @@
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
 #include "io/path_exists.h"
-#include "io/tar/archive_tail.h"
+#include "io/tar/shard_scan.h"
 
 namespace energon {
 namespace {

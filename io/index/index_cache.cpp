@@ -18,7 +18,6 @@
 #include "io/path_exists.h"
 #include "io/shared_folder.h"
 #include "io/tar/compression.h"
-#include "io/tar/expand.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {

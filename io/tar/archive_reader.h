@@ -11,7 +11,7 @@
 
 #include "io/file_source.h"
 #include "io/tar/compression.h"
-#include "io/tar/tar_member.h"
+#include "io/tar/tar_walker.h"
 
 struct archive;  // of libarchive
 

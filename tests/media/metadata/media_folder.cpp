@@ -10,7 +10,7 @@
 #include "io/index/read_bytes.h"
 #include "io/prepare/prepare.h"
 #include "io/shared_folder.h"
-#include "io/tar/expand.h"
+#include "io/tar/compression.h"
 #include "io/tar/tar_walker.h"
 #include "tests/support/tar_builder.h"
 
