@@ -29,7 +29,7 @@
 #include "bench/support/program.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "media/av/av_decoder.h"
 #include "wrappers/recipe/pipeline.h"
 

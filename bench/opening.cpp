@@ -22,7 +22,7 @@
 #include "io/dataset/shard_summary.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 #include "io/prepare/prepare.h"
 #include "wrappers/recipe/open_data.h"

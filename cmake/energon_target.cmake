@@ -5,7 +5,7 @@ target_compile_definitions(energon_flags INTERFACE _FILE_OFFSET_BITS=64)
 if(ENERGON_DEVELOPER_MODE)
   target_compile_options(energon_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    target_compile_options(energon_flags INTERFACE -Wthread-safety)  # what io/mutex.h declares
+    target_compile_options(energon_flags INTERFACE -Wthread-safety)  # what io/concurrency.h declares
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # What g++ 12 says of inlined std::string, std::function and std::optional in optimised code is false.

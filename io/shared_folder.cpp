@@ -15,11 +15,10 @@
 #include <set>
 #include <utility>
 
+#include "io/concurrency.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/hash.h"
-#include "io/mutex.h"
-#include "io/path_exists.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {

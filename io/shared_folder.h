@@ -23,8 +23,7 @@
 #include <string_view>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -9,7 +9,7 @@
 
 #include "bench/support/consumer.h"
 #include "energon/read/webdataset.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon::bench {

@@ -11,7 +11,7 @@
 #include "bench/support/bare_read.h"
 #include "bench/support/consumer.h"
 #include "energon/read/webdataset.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon::bench {
 

@@ -25,7 +25,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
-#include "io/output_target.h"
+#include "io/file.h"
 
 namespace energon::cli {
 namespace {

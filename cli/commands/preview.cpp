@@ -23,7 +23,7 @@
 #include "energon/sample/buffer_allocator.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/recipe/recipe.h"
 
 namespace energon::cli {

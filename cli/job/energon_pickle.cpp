@@ -18,7 +18,7 @@
 #include "cli/job/energon_pickle_script.h"
 #include "cli/job/interrupt.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 extern char** environ;
 

@@ -6,7 +6,7 @@
 
 #include "cli/show/output.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon::cli {
 namespace {

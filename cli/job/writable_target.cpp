@@ -11,8 +11,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/output_target.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon::cli {
 namespace {

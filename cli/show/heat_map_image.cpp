@@ -11,7 +11,7 @@
 
 #include "cli/show/outcome.h"
 #include "cli/show/png_file.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon::cli {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "cli/show/html_style.h"
 #include "cli/show/html_text.h"
-#include "io/base64.h"
 #include "io/bytes.h"
+#include "io/json.h"
 #include "io/sha.h"
 
 namespace energon::cli {

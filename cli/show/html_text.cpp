@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "io/base64.h"
 #include "io/error.h"
+#include "io/json.h"
 
 namespace energon::cli {
 namespace {

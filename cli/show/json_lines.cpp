@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon::cli {
 namespace {

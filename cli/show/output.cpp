@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/write_all.h"
+#include "io/file.h"
 
 namespace energon::cli {
 namespace {

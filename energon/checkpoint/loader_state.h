@@ -18,7 +18,7 @@
 #include "energon/state/byte_codec.h"
 #include "energon/state/savable.h"
 #include "energon/state/state.h"
-#include "io/boxed_json.h"
+#include "io/json.h"
 
 namespace energon {
 

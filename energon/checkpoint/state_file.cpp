@@ -18,7 +18,7 @@
 #include "energon/state/state_structures.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 
 namespace energon {

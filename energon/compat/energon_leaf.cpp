@@ -10,8 +10,8 @@
 
 #include "energon/compat/state_field.h"
 #include "energon/order/rng.h"
-#include "io/base64.h"
 #include "io/error.h"
+#include "io/json.h"
 
 namespace energon {
 namespace {

@@ -22,7 +22,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/order/worker_config.h"
 #include "energon/stage/pipeline.h"
-#include "io/boxed_json.h"
+#include "io/json.h"
 
 namespace energon {
 

@@ -7,7 +7,6 @@
 
 #include "energon/distributed/replies.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 namespace {

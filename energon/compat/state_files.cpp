@@ -9,7 +9,7 @@
 #include "energon/state/byte_codec.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 
 namespace energon {

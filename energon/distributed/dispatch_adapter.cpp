@@ -10,7 +10,6 @@
 #include "energon/distributed/batch_slices.h"
 #include "energon/distributed/dispatch_part.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 namespace {

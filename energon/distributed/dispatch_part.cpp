@@ -5,7 +5,7 @@
 
 #include "energon/distributed/sample_bytes.h"
 #include "energon/state/byte_codec.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

@@ -12,7 +12,6 @@
 #include "energon/distributed/rank_agreement.h"
 #include "energon/distributed/replies.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "energon/distributed/comm.h"
-#include "io/boxed_json.h"
+#include "io/json.h"
 
 namespace energon {
 

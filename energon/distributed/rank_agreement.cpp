@@ -11,7 +11,6 @@
 #include "energon/distributed/replies.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 #include "io/hash.h"
 
 namespace energon {

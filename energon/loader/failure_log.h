@@ -15,7 +15,7 @@
 #include "energon/loader/quarantine_writer.h"
 #include "energon/stage/failure.h"
 #include "energon/worker/statistics.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

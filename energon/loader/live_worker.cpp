@@ -14,7 +14,7 @@
 #include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/transport.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

@@ -14,7 +14,7 @@
 #include "energon/checkpoint/turns.h"
 #include "energon/stage/pipeline.h"
 #include "energon/worker/loader_options.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

@@ -11,8 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "io/mutex.h"
-#include "io/owner_process.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

@@ -14,10 +14,8 @@
 
 #include "energon/state/savable.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/hash.h"
-#include "io/output_target.h"
-#include "io/path_exists.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {

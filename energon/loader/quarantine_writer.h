@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "energon/stage/failure.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -9,7 +9,6 @@
 
 #include "energon/worker/channel_sizes.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 

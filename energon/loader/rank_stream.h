@@ -35,10 +35,9 @@
 #include "energon/worker/checkpoint_history.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
-#include "io/boxed_json.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
-#include "io/owner_process.h"
+#include "io/json.h"
 
 namespace energon {
 

@@ -8,7 +8,6 @@
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/rank_stream.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 // The position of a stream: what is kept, and how it is read. How it changes by deliveries is in
 // rank_stream.cpp, how by going back or elsewhere in rank_stream_history.cpp.

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 

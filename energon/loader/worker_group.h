@@ -24,9 +24,8 @@
 #include "energon/worker/arena_reserve.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
-#include "io/owner_process.h"
 
 namespace energon {
 

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -15,7 +15,7 @@
 
 #include <span>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

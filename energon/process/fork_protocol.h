@@ -8,7 +8,7 @@
 //                               ended the worker, if any (last_words.h)
 //   kStop                    ->             value: milliseconds until workers are killed
 //
-// n is the number of the request. Errors are encoded by io/error_transport.h. If the payload of a
+// n is the number of the request. Errors are encoded by io/error.h. If the payload of a
 // kSpawn is incomplete when the next kSpawn arrives, the earlier request is dropped. Both sides are
 // the same process image, so the layout is not a stable format.
 
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -15,7 +15,7 @@
 #include "energon/process/fork_server_loop.h"
 #include "energon/process/os_error.h"
 #include "energon/process/shared_memory.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

@@ -33,10 +33,9 @@
 #include "energon/process/wait.h"
 #include "energon/process/wait_check.h"
 #include "io/bytes.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
-#include "io/owner_process.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

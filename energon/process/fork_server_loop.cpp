@@ -13,7 +13,7 @@
 #include "energon/process/fail_point.h"
 #include "energon/process/fork.h"
 #include "energon/process/os_error.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

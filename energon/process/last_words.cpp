@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "energon/process/os_error.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 

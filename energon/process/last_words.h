@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

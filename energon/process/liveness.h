@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "energon/process/process_handle.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -36,7 +36,7 @@
 #include "energon/process/shared_memory.h"
 #include "energon/process/wait.h"
 #include "io/bytes.h"
-#include "io/owner_process.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "energon/process/wait.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

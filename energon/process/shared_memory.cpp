@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 
 #include "energon/process/os_error.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 namespace {

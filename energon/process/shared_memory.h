@@ -21,7 +21,7 @@
 #include <span>
 
 #include "io/bytes.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

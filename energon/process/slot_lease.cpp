@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "energon/process/arena.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 
 namespace energon {
 

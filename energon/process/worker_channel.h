@@ -31,7 +31,7 @@
 #include "energon/process/shared_memory.h"
 #include "energon/process/slot_lease.h"
 #include "energon/process/worker_status.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

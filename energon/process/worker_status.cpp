@@ -1,6 +1,6 @@
 #include "energon/process/worker_status.h"
 
-#include "io/relaxed.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

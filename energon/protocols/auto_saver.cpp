@@ -8,7 +8,7 @@
 #include "energon/checkpoint/state_config.h"
 #include "energon/protocols/job_file.h"
 #include "io/error.h"
-#include "io/path_exists.h"
+#include "io/file.h"
 
 namespace energon {
 void validate(const AutoSaveOptions& options) {

@@ -17,7 +17,6 @@
 #include "energon/protocols/checkpoint_start.h"
 #include "energon/protocols/job_file.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 namespace {

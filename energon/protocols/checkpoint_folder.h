@@ -25,7 +25,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/protocols/checkpoint_mark.h"
 #include "energon/protocols/checkpoint_names.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 

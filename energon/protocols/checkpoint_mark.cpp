@@ -14,7 +14,7 @@
 #include "energon/state/younger_members.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/shared_folder.h"
 

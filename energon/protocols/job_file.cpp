@@ -13,7 +13,7 @@
 #include "energon/state/json_reader.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/shared_folder.h"
 
 namespace energon {

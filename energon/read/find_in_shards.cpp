@@ -17,7 +17,7 @@
 #include "io/dataset/read_committed.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/sample_index.h"

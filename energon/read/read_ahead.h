@@ -19,7 +19,7 @@
 #include "energon/read/batch_layout.h"
 #include "energon/read/shared_budget.h"
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon {

@@ -9,7 +9,7 @@
 
 #include "energon/read/read_helper.h"
 #include "energon/read/shard_cache.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 

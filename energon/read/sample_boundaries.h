@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon {

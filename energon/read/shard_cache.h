@@ -16,7 +16,7 @@
 #include "energon/read/read_budgets.h"
 #include "energon/read/sample_boundaries.h"
 #include "io/dataset/dataset_folder.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/checksum_file.h"
 #include "io/index/tar_index.h"
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/concurrency.h"
+#include "io/file.h"
 #include "io/hash.h"
-#include "io/index/parallel_for.h"
 
 namespace energon {
 namespace {

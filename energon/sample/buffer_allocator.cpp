@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

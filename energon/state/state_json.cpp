@@ -9,8 +9,8 @@
 
 #include "energon/state/json_reader.h"
 #include "energon/state/state_depth.h"
-#include "io/base64.h"
 #include "io/error.h"
+#include "io/json.h"
 
 namespace energon {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "energon/read/leaf_readers.h"
 #include "energon/worker/statistics_block.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -8,7 +8,7 @@
 #include "energon/process/slot_reference.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/report_transport.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

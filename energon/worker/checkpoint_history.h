@@ -17,7 +17,7 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/state/byte_codec.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

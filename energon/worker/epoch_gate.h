@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 
 namespace energon {
 

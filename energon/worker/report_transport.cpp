@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "energon/state/byte_codec.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

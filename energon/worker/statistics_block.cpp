@@ -6,8 +6,8 @@
 #include <new>
 #include <string>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/relaxed.h"
 
 namespace energon {
 namespace {

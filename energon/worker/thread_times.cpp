@@ -6,7 +6,7 @@
 
 #include "energon/stage/thread_cpu_time.h"
 #include "energon/stage/thread_cpu_wait.h"
-#include "io/relaxed.h"
+#include "io/concurrency.h"
 
 namespace energon {
 namespace {

@@ -13,7 +13,7 @@
 #include "energon/process/checkpoint_ring.h"
 #include "energon/state/byte_codec.h"
 #include "energon/worker/checkpoint_interval.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

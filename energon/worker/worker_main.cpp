@@ -20,7 +20,6 @@
 #include "energon/worker/worker_beginning.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 namespace {

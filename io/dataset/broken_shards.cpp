@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/index/parallel_for.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {

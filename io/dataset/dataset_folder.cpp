@@ -20,8 +20,8 @@
 #include "io/dataset/shard_list.h"
 #include "io/dataset/shard_opening.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

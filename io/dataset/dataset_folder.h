@@ -17,7 +17,7 @@
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/media_condition.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 #include "io/tar/member_name.h"
 #include "io/tar/shard_scan.h"
 #include "io/tar/tar_walker.h"

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/index/parallel_for.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

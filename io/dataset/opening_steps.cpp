@@ -5,9 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/index/parallel_for.h"
-#include "io/mutex.h"
 
 namespace energon {
 namespace {

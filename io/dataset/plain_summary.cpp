@@ -9,7 +9,7 @@
 
 #include "io/dataset/shard_opening.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"

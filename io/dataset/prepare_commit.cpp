@@ -16,8 +16,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/path_exists.h"
+#include "io/file.h"
 #include "io/shared_folder.h"
 
 namespace energon {

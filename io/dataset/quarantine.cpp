@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {

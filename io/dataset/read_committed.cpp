@@ -6,7 +6,7 @@
 
 #include "io/dataset/prepare_commit.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {

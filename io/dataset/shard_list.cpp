@@ -11,9 +11,9 @@
 #include "io/dataset/brace_expansion.h"
 #include "io/dataset/linked_folders.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

@@ -3,11 +3,10 @@
 #include <utility>
 
 #include "io/dataset/expanded_copy.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {

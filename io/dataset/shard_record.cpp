@@ -9,9 +9,9 @@
 
 #include "io/dataset/record_bytes.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/index_cache.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

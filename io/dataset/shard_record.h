@@ -18,7 +18,7 @@
 
 #include "io/bytes.h"
 #include "io/dataset/dataset_info.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon {

@@ -5,7 +5,7 @@
 
 #include "io/dataset/record_bytes.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 
 namespace energon {

@@ -13,9 +13,7 @@
 
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/path_exists.h"
-#include "io/read_if_there.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {

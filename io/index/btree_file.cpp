@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/btree_format.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {

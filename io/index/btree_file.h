@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/btree_builder.h"
 #include "io/index/btree_file.h"
 

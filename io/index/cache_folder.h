@@ -10,8 +10,8 @@
 
 #include <string>
 
-#include "io/owner_process.h"
-#include "io/unique_fd.h"
+#include "io/concurrency.h"
+#include "io/file.h"
 
 namespace energon {
 

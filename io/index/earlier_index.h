@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/btree_reader.h"
 #include "io/index/index_schema.h"
 #include "io/index/sample_rows.h"

@@ -10,9 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "io/path_exists.h"
+#include "io/file.h"
 #include "io/shared_folder.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {

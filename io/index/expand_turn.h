@@ -11,7 +11,7 @@
 #include <chrono>
 #include <string>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/expand_turn.h"
 #include "io/index/old_index.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 #include "io/shared_folder.h"
 #include "io/tar/compression.h"
 #include "io/tar/shard_scan.h"

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/btree_file.h"
 #include "io/index/media_table.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/concurrency.h"
 #include "io/index/media_metadata.h"
-#include "io/owner_process.h"
 
 namespace energon {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -9,15 +9,15 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/dataset/read_committed.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/index_cache.h"
-#include "io/index/parallel_for.h"
 #include "io/index/sample_index.h"
 #include "io/lint/lint_files.h"
 #include "io/lint/lint_findings.h"
@@ -25,7 +25,6 @@
 #include "io/lint/lint_metadataset.h"
 #include "io/lint/lint_shard.h"
 #include "io/lint/lint_summary.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

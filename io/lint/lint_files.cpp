@@ -9,9 +9,8 @@
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/shard_list.h"
 #include "io/dataset/split_config.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/lint/lint_summary.h"
-#include "io/path_exists.h"
 #include "io/recipe/dataset_yaml.h"
 
 namespace energon {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/concurrency.h"
 #include "io/lint/lint.h"
-#include "io/mutex.h"
 
 namespace energon {
 

@@ -10,9 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/jsonl_index.h"
-#include "io/path_exists.h"
 #include "io/shared_folder.h"
 
 namespace energon {

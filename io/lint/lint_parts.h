@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/lint/lint.h"
 #include "io/tar/shard_scan.h"
 

@@ -11,13 +11,12 @@
 #include "io/bytes.h"
 #include "io/dataset/expanded_copy.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
 #include "io/lint/lint_parts.h"
-#include "io/path_exists.h"
 #include "io/tar/tar_walker.h"
 
 namespace energon {

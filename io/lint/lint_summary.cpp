@@ -8,11 +8,10 @@
 #include "io/bytes.h"
 #include "io/dataset/dataset_info.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

@@ -7,13 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
-#include "io/index/parallel_for.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 #include "io/tar/compression.h"
 
 namespace energon {

@@ -7,7 +7,7 @@
 
 #include "io/dataset/expanded_copy.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/index_cache.h"
 #include "io/prepare/choose_shards.h"
 #include "io/tar/member_name.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/prepare/folder_lock.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {

@@ -12,11 +12,10 @@
 #include <string>
 #include <string_view>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/media_metadata.h"
 #include "io/index/media_table.h"
 #include "io/shared_folder.h"
-#include "io/unique_fd.h"
 
 namespace energon {
 

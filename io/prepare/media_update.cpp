@@ -9,9 +9,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/path_exists.h"
-#include "io/read_if_there.h"
-#include "io/write_all.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {

@@ -11,21 +11,21 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_list.h"
 #include "io/dataset/shard_summary.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/media_table.h"
-#include "io/index/parallel_for.h"
 #include "io/index/sample_index.h"
 #include "io/index/sample_index_writer.h"
 #include "io/index/sample_rows.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 #include "io/prepare/choose_shards.h"
 #include "io/prepare/earlier_prepare.h"
 #include "io/prepare/first_samples.h"
@@ -33,10 +33,8 @@
 #include "io/prepare/row_numbers.h"
 #include "io/prepare/shard_preparation.h"
 #include "io/prepare/staging_folder.h"
-#include "io/read_if_there.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/typed_yaml.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {

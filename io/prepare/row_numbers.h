@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "io/concurrency.h"
 #include "io/index/sample_rows.h"
-#include "io/mutex.h"
 
 namespace energon {
 

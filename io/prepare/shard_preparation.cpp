@@ -10,7 +10,7 @@
 #include "io/dataset/expanded_copy.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"

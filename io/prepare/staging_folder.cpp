@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/prepare/folder_lock.h"
 #include "io/shared_folder.h"
 

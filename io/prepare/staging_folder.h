@@ -16,7 +16,7 @@
 
 #include "io/bytes.h"
 #include "io/dataset/prepare_commit.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -11,7 +11,7 @@
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
-#include "io/read_if_there.h"
+#include "io/file.h"
 #include "io/recipe/metadataset_fields.h"
 
 namespace energon {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/boxed_json.h"
 #include "io/dataset/sample_type.h"
+#include "io/json.h"
 #include "io/recipe/metadataset.h"
 
 namespace energon {

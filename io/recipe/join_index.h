@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 #include "io/recipe/metadataset.h"
 

@@ -13,9 +13,8 @@
 #include "io/dataset/read_committed.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

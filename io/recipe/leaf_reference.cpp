@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/path_exists.h"
+#include "io/file.h"
 #include "io/recipe/dataset_yaml.h"
 
 namespace energon {

@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
-#include "io/boxed_json.h"
 #include "io/dataset/media_condition.h"
+#include "io/json.h"
 #include "io/recipe/subset.h"
 
 namespace energon {

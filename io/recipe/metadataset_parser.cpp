@@ -8,7 +8,7 @@
 #include "io/dataset/dataset_kind.h"
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/recipe/metadataset.h"
 #include "io/recipe/metadataset_fields.h"
 

@@ -10,7 +10,7 @@
 
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/path_exists.h"
+#include "io/file.h"
 #include "io/recipe/leaf_reference.h"
 #include "io/recipe/metadataset_files.h"
 

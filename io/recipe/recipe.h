@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "io/boxed_json.h"
+#include "io/json.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/metadataset.h"
 #include "io/recipe/subset.h"

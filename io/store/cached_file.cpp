@@ -4,10 +4,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/index/read_bytes.h"
-#include "io/unique_fd.h"
-#include "io/write_all.h"
+#include "io/file.h"
 
 namespace energon {
 

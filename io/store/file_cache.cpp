@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 #include "io/store/file_cache_core.h"
 
 namespace energon {

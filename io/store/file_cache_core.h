@@ -25,9 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/concurrency.h"
 #include "io/index/cache_folder.h"
-#include "io/mutex.h"
-#include "io/owner_process.h"
 #include "io/store/file_cache.h"
 #include "io/store/file_store.h"
 #include "io/store/store_pool.h"

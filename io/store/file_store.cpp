@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/media_index.h"
-#include "io/index/read_bytes.h"
-#include "io/path_exists.h"
 
 namespace energon {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/jsonl_index.h"
 #include "io/index/media_metadata.h"
 #include "io/index/sample_index.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "io/mutex.h"
+#include "io/concurrency.h"
 #include "io/store/file_store.h"
 
 namespace energon {

@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/read_committed.h"
 #include "io/dataset/shard_list.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/index_cache.h"
 #include "io/index/part_place.h"
-#include "io/index/read_bytes.h"
 #include "io/index/tar_index.h"
-#include "io/owner_process.h"
-#include "io/path_exists.h"
 #include "io/store/file_store.h"
 #include "io/tar/member_name.h"
 #include "io/tar/tar_header.h"

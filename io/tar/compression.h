@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 

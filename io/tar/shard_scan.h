@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 

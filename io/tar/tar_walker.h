@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/tar/tar_header.h"
 
 namespace energon {

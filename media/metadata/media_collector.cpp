@@ -4,8 +4,8 @@
 #include <variant>
 #include <vector>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/index/parallel_for.h"
 #include "io/overloaded.h"
 
 namespace energon {

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/concurrency.h"
 #include "io/index/media_metadata.h"
-#include "io/mutex.h"
 #include "media/metadata/media_run.h"
 #include "media/metadata/part_media.h"
 

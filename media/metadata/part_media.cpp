@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/part_place.h"
-#include "io/index/read_bytes.h"
 #include "media/metadata/av_file_metadata.h"
 #include "media/metadata/image_metadata.h"
 

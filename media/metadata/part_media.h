@@ -8,7 +8,7 @@
 #include <string_view>
 #include <variant>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "media/metadata/media_filter.h"
 #include "media/metadata/media_run.h"

@@ -1,7 +1,7 @@
 #include "media/tokens/sentencepiece.h"
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "energon/sample/buffer_allocator.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 #include "media/av/av_decoder.h"
 #include "python/src/buffer_object.h"
 #include "python/src/gil.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "energon/sample/buffer_allocator.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 #include "python/src/buffer_object.h"
 #include "python/src/gil.h"
 #include "python/src/part_decoder.h"

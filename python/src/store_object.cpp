@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "energon/sample/sample.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 #include "io/store/file_store.h"
 #include "python/src/buffer_object.h"
 #include "python/src/gil.h"

@@ -28,7 +28,7 @@
 #include "energon/worker/shard_numbers.h"
 #include "energon/worker/transport.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_rows.h"
 #include "io/tar/shard_scan.h"
 #include "tests/guard/small_batches.h"

@@ -14,7 +14,7 @@
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/transport.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_folder.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "io/lint/lint.h"
 #include "io/shared_folder.h"

@@ -7,7 +7,6 @@
 
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/relaxed.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

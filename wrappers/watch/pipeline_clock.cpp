@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "io/relaxed.h"
+#include "io/concurrency.h"
 
 namespace energon {
 const PipelineClock::Stage& PipelineClock::add_stage(std::string_view name,

@@ -8,7 +8,6 @@
 
 #include "energon/stage/worker_exit.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 

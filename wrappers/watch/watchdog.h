@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "io/mutex.h"
+#include "io/concurrency.h"
 #include "wrappers/watch/pipeline_clock.h"
 #include "wrappers/watch/transparent.h"
 

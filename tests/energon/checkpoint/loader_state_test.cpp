@@ -5,7 +5,7 @@
 
 #include "energon/checkpoint/loader_state_json.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/error_of.h"
 

@@ -8,7 +8,7 @@
 
 #include "energon/order/rng.h"
 #include "energon/sample/sample_ref.h"
-#include "io/base64.h"
+#include "io/json.h"
 
 namespace energon::testing {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "energon/distributed/shard_adapter.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/energon/distributed/numbered_batches.h"
 #include "tests/support/temp_dir.h"

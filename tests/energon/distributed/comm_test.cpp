@@ -13,7 +13,7 @@
 #include "energon/compat/shared_seed.h"
 #include "energon/process/wait.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/distributed/forked_group.h"
 
 using energon::Comm;

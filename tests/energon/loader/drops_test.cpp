@@ -17,7 +17,7 @@
 #include "energon/loader/basic_data_loader.h"
 #include "energon/loader/quarantine_writer.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 

@@ -12,7 +12,7 @@
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state_json.h"
 #include "energon/checkpoint/rescale.h"
-#include "io/base64.h"
+#include "io/json.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/golden.h"

@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/error_of.h"
 #include "tests/support/scripted_dataset.h"

@@ -16,7 +16,7 @@
 
 #include "energon/protocols/checkpoint_folder.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/protocols/auto_saver_fixture.h"
 

@@ -14,7 +14,7 @@
 #include "energon/protocols/auto_saver.h"
 #include "energon/protocols/checkpoint_folder.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/protocols/auto_saver_fixture.h"
 #include "tests/support/error_of.h"

@@ -15,7 +15,7 @@
 #include "energon/protocols/checkpoint_folder.h"
 #include "energon/state/younger_members.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/protocols/auto_saver_fixture.h"

@@ -10,7 +10,7 @@
 #include "energon/protocols/auto_saver.h"
 #include "energon/protocols/checkpoint_folder.h"
 #include "energon/protocols/checkpoint_start.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/protocols/auto_saver_fixture.h"
 #include "tests/support/temp_dir.h"

@@ -15,7 +15,7 @@
 #include "energon/read/webdataset.h"
 #include "energon/read/webdataset_reader.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/tar_builder.h"
 #include "tests/support/temp_dir.h"

@@ -22,7 +22,7 @@
 #include "energon/loader/savable_data_loader.h"
 #include "energon/process/wait.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/energon/distributed/numbered_batches.h"
 #include "tests/support/dataset_builder.h"

@@ -24,7 +24,7 @@
 #include "energon/worker/protocol.h"
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/worker_beginning.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
 

@@ -11,7 +11,7 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/io/shards.h"
 #include "tests/support/count_system_calls.h"
 #include "tests/support/skip.h"

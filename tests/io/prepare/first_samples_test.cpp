@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/error_of.h"
 #include "tests/support/tar_builder.h"

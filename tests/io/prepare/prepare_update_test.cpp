@@ -13,7 +13,7 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "io/lint/lint.h"
 #include "io/prepare/prepare.h"

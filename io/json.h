@@ -1,13 +1,18 @@
-// A JSON value as a member of a struct whose header does not need the JSON library: including it
-// costs a second of compile time in each source file.
+// JSON values as members of structs, and bytes as text in JSON.
 
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace energon {
+
+// Including the JSON library costs a second of compile time in each source file. So a header whose
+// struct holds a JSON value does without it.
 
 /// A value type: copies are deep. Converts to and from the JSON value; code that does so includes
 /// <nlohmann/json.hpp>. A moved-from object can only be assigned to or destroyed.
@@ -36,5 +41,12 @@ class BoxedJson {
  private:
   std::unique_ptr<nlohmann::ordered_json> value_;
 };
+
+// Base64 (RFC 4648, section 4, with padding).
+
+std::string to_base64(std::string_view bytes);
+
+/// Decodes `text`. Returns nullopt if to_base64() cannot produce it.
+std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace energon

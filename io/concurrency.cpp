@@ -1,4 +1,6 @@
-#include "io/index/parallel_for.h"
+#include "io/concurrency.h"
+
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +12,8 @@
 #include "io/error.h"
 
 namespace energon {
+
+// --- One job per shard, on a few threads ---
 
 int thread_count(std::optional<int> wanted, std::int64_t jobs) {
   constexpr int kMaxDefault = 16;
@@ -67,6 +71,36 @@ void rethrow_first(const std::vector<std::exception_ptr>& errors) {
                 fmt::format("{} (and {} more shards have errors)", error.message(), more),
                 error.context());
   }
+}
+
+// --- Objects that belong to one process ---
+
+namespace {
+
+// Counts forks on the way from the first process to this one.
+std::atomic<std::uint64_t> generation{0};
+
+void count_fork() { generation.fetch_add(1, std::memory_order_relaxed); }  // child: one thread
+
+std::uint64_t current_generation() {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, count_fork);
+  static_cast<void>(registered);
+  return generation.load(std::memory_order_relaxed);  // changes only in a new process
+}
+
+}  // namespace
+
+OwnerProcess::OwnerProcess() : generation_(current_generation()) {}
+
+bool OwnerProcess::is_current() const noexcept {
+  return generation.load(std::memory_order_relaxed) == generation_;  // as above
+}
+
+void OwnerProcess::refuse(const char* what) {
+  throw Error(ErrorCode::kCancelled,
+              fmt::format("{} is used after fork: it belongs to the process that made it; make a "
+                          "new loader in the forked process",
+                          what));
 }
 
 }  // namespace energon

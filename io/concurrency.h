@@ -1,33 +1,20 @@
-// Mutexes and conditions whose use clang checks at compile time (-Wthread-safety).
-//
-// A member that a mutex guards says so; so does a function that may only be called with the mutex
-// held. Clang refuses an access without it. Other compilers see plain std::mutex code:
-//
-//   void add(int x) {
-//     const MutexLock lock(mutex_);
-//     sum_ += x;
-//     changed_.notify_all();
-//   }
-//   void wait_for(int x) {
-//     const MutexLock lock(mutex_);
-//     while (sum_ < x) {
-//       changed_.wait(mutex_);
-//     }
-//   }
-//   Mutex mutex_;
-//   Condition changed_;
-//   int sum_ ENERGON_GUARDED_BY(mutex_) = 0;
-//
-// Waits have no predicate, because the analysis does not know that the mutex is held in a lambda.
-// Constructors and destructors are not checked: nobody else has the object.
+// Threads and forks: locks that clang checks, counters, jobs on a few threads, and objects that
+// belong to one process.
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
+#include <vector>
 
 #if defined(__clang__)
 #define ENERGON_THREAD_ANNOTATION(x) __attribute__((x))
@@ -55,6 +42,30 @@
 #define ENERGON_NO_THREAD_SAFETY_ANALYSIS ENERGON_THREAD_ANNOTATION(no_thread_safety_analysis)
 
 namespace energon {
+
+// --- Mutexes and conditions ---
+//
+// Clang checks their use at compile time (-Wthread-safety). A member that a mutex guards says so;
+// so does a function that may only be called with the mutex held. Clang refuses an access without
+// it. Other compilers see plain std::mutex code:
+//
+//   void add(int x) {
+//     const MutexLock lock(mutex_);
+//     sum_ += x;
+//     changed_.notify_all();
+//   }
+//   void wait_for(int x) {
+//     const MutexLock lock(mutex_);
+//     while (sum_ < x) {
+//       changed_.wait(mutex_);
+//     }
+//   }
+//   Mutex mutex_;
+//   Condition changed_;
+//   int sum_ ENERGON_GUARDED_BY(mutex_) = 0;
+//
+// Waits have no predicate, because the analysis does not know that the mutex is held in a lambda.
+// Constructors and destructors are not checked: nobody else has the object.
 
 /// A std::mutex. Normally locked by a MutexLock.
 class ENERGON_CAPABILITY("mutex") Mutex {
@@ -147,6 +158,67 @@ class StoppableCondition {
 
  private:
   std::condition_variable_any condition_;
+};
+
+// --- Counters with one writer ---
+//
+// Anyone reads them at any time: a recent value is enough, and nothing is ordered by them. A load
+// and a store are cheaper than an atomic add.
+
+inline std::uint64_t load_relaxed(const std::atomic<std::uint64_t>& counter) {
+  return counter.load(std::memory_order_relaxed);
+}
+
+/// Requires: no other thread writes `counter`.
+inline void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
+  counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
+/// The same, in nanoseconds.
+inline void add_relaxed(std::atomic<std::uint64_t>& counter, std::chrono::nanoseconds time) {
+  add_relaxed(counter, static_cast<std::uint64_t>(time.count()));
+}
+
+// --- One job per shard, on a few threads ---
+
+/// The number of threads to use: `wanted`, else one per core and at most 16; never more than
+/// `jobs`, at least 1. Throws Error (kInvalidArgument) if `wanted` is below 1.
+int thread_count(std::optional<int> wanted, std::int64_t jobs);
+
+/// Calls body(i) for each i in [0, jobs), on up to `threads` threads, which end before this
+/// returns. Returns the exceptions of the jobs: one entry per job, null if it threw nothing.
+std::vector<std::exception_ptr> parallel_for(std::int64_t jobs, int threads,
+                                             const std::function<void(std::int64_t)>& body);
+
+/// Throws the first of `errors`, if there is one. If there are more, its message gives their
+/// number.
+void rethrow_first(const std::vector<std::exception_ptr>& errors);
+
+// --- Objects that belong to one process ---
+//
+// A user may fork (multiprocessing) while a loader lives. The child then has a copy of every object
+// of this library, over the same shared memory, and must not use it: it would steal samples and
+// return slots twice. Objects that write to shared memory or own processes hold an OwnerProcess.
+
+/// A check costs one relaxed load: a pthread_atfork handler counts forks in the child. Thread-safe.
+class OwnerProcess {
+ public:
+  OwnerProcess();
+
+  /// False in a forked child of the process that made this object.
+  bool is_current() const noexcept;
+
+  /// Throws Error (kCancelled, "`what` is used after fork …") in a forked child.
+  void check(const char* what) const {
+    if (!is_current()) {
+      refuse(what);
+    }
+  }
+
+ private:
+  [[noreturn]] static void refuse(const char* what);
+
+  std::uint64_t generation_;
 };
 
 }  // namespace energon
