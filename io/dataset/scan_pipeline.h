@@ -15,7 +15,7 @@
 
 #include "io/concurrency.h"
 #include "io/dataset/shard_summary.h"
-#include "io/index/sample_rows.h"
+#include "io/index/sample_index_writer.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {

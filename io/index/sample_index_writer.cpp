@@ -5,24 +5,288 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/index/btree_builder.h"
-#include "io/index/btree_file.h"
-#include "io/index/btree_reader.h"
-#include "io/index/earlier_index.h"
-#include "io/index/index_schema.h"
+#include "io/file.h"
 #include "io/index/key_sorter.h"
-#include "io/index/row_encoder.h"
-#include "io/index/sample_rows.h"
+#include "io/index/media_table.h"
+#include "io/index/sqlite_handle.h"
+#include "io/index/sqlite_pages.h"
 
 namespace energon {
+
+// --- The rows of one shard ---
+
+namespace {
+
+std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+// The columns are those of the tables in sample_index_writer.cpp; behind the columns of an index is
+// the number of the row.
+class ShardEncoder {
+ public:
+  ShardEncoder(std::int64_t tar_file_id, const RowCounts& before)
+      : rows_{.tar_file_id = tar_file_id}, before_(before) {}
+
+  void add(const ScannedSample& sample) {
+    const std::int64_t number = rows_.counts.samples++;
+    const std::int64_t row = before_.samples + rows_.counts.samples;  // SQLite counts from 1
+    put(rows_.tar_file_id, std::string_view(sample.key), number, as_signed(sample.offset),
+        as_signed(sample.size));
+    encoder_.finish_row(row, rows_.samples);
+    put(rows_.tar_file_id, number, row);
+    encoder_.finish_key(rows_.samples_by_place);
+    add_parts(number, sample.parts);
+  }
+
+  void add_keys(const std::vector<ScannedSample>& samples) {
+    std::vector<std::uint32_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
+      return samples[a].key < samples[b].key;
+    };
+    if (!std::is_sorted(order.begin(), order.end(), is_before)) {
+      std::sort(order.begin(), order.end(), is_before);
+    }
+    rows_.sorted_keys.reserve(order.size());
+    for (const std::uint32_t i : order) {
+      rows_.keys += samples[i].key;
+      rows_.sorted_keys.push_back(
+          {.size = static_cast<std::uint32_t>(samples[i].key.size()), .sample_index = i});
+    }
+  }
+
+  SampleRows take() { return std::move(rows_); }
+
+ private:
+  template <class... Columns>
+  void put(const Columns&... columns) {
+    (encoder_.add(columns), ...);
+  }
+
+  void add_parts(std::int64_t sample, const std::vector<ScannedPart>& parts) {
+    const std::int64_t first_row = before_.parts + rows_.counts.parts + 1;
+    rows_.counts.parts += static_cast<std::int64_t>(parts.size());
+    by_name_.clear();
+    for (const ScannedPart& part : parts) {
+      const std::int64_t row = first_row + static_cast<std::int64_t>(by_name_.size());
+      by_name_.push_back(by_name_.size());
+      put(rows_.tar_file_id, sample, std::string_view(part.name), as_signed(part.content_offset),
+          as_signed(part.size));
+      encoder_.finish_row(row, rows_.parts);
+      put(rows_.tar_file_id, sample, as_signed(part.content_offset), row);
+      encoder_.finish_key(rows_.parts_by_place);
+    }
+    std::sort(by_name_.begin(), by_name_.end(),
+              [&](std::size_t a, std::size_t b) { return parts[a].name < parts[b].name; });
+    for (const std::size_t i : by_name_) {
+      const ScannedPart& part = parts[i];
+      put(rows_.tar_file_id, sample, std::string_view(part.name), as_signed(part.content_offset),
+          as_signed(part.size), first_row + static_cast<std::int64_t>(i));
+      encoder_.finish_key(rows_.parts_by_name);
+    }
+  }
+
+  SampleRows rows_;
+  const RowCounts before_;
+  RowEncoder encoder_;
+  std::vector<std::size_t> by_name_;  // the parts of a sample
+};
+
+}  // namespace
+
+RowCounts count_rows(const ShardScan& scan) {
+  RowCounts counts{.samples = static_cast<std::int64_t>(scan.samples.size())};
+  for (const ScannedSample& sample : scan.samples) {
+    counts.parts += static_cast<std::int64_t>(sample.parts.size());
+  }
+  return counts;
+}
+
+SampleRows encode_rows(const ShardScan& scan, std::int64_t tar_file_id, const RowCounts& before) {
+  ShardEncoder encoder(tar_file_id, before);
+  for (const ScannedSample& sample : scan.samples) {
+    encoder.add(sample);
+  }
+  encoder.add_keys(scan.samples);
+  return encoder.take();
+}
+
+// --- The schema ---
+//
+// The tables and indices of `index.sqlite`.
+
+namespace {
+
+constexpr const char* kSettings =
+    "PRAGMA page_size = 4096; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+    "PRAGMA locking_mode = EXCLUSIVE";
+
+constexpr const char* kTables =
+    "CREATE TABLE samples (tar_file_id INTEGER NOT NULL, sample_key TEXT NOT NULL UNIQUE, "
+    "sample_index INTEGER NOT NULL, byte_offset INTEGER, byte_size INTEGER);"
+    "CREATE TABLE sample_parts (tar_file_id INTEGER, sample_index INTEGER, part_name TEXT, "
+    "content_byte_offset INTEGER, content_byte_size INTEGER)";
+
+constexpr const char* kIndices =
+    "CREATE INDEX idx_samples_by_tar_and_idx ON samples(tar_file_id, sample_index);"
+    "CREATE INDEX idx_sample_parts_seq "
+    "ON sample_parts(tar_file_id, sample_index, content_byte_offset);"
+    "CREATE INDEX idx_sample_parts_full ON sample_parts"
+    "(tar_file_id, sample_index, part_name, content_byte_offset, content_byte_size)";
+
+IndexRoots list_roots(sqlite3* db, const std::string& path) {
+  std::map<std::string, std::uint32_t, std::less<>> roots;
+  Statement list(db, "SELECT name, rootpage FROM sqlite_master", path);
+  while (list.step()) {
+    roots.emplace(list.text(0), static_cast<std::uint32_t>(list.integer(1)));
+  }
+  return {.samples = roots.at("samples"),
+          .samples_by_key = roots.at("sqlite_autoindex_samples_1"),
+          .samples_by_place = roots.at("idx_samples_by_tar_and_idx"),
+          .parts = roots.at("sample_parts"),
+          .parts_by_place = roots.at("idx_sample_parts_seq"),
+          .parts_by_name = roots.at("idx_sample_parts_full")};
+}
+
+std::int64_t setting(sqlite3* db, std::string_view name, const std::string& path) {
+  Statement statement(db, "PRAGMA " + std::string(name), path);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+// Those of media metadata may be there, too.
+constexpr std::string_view kIsOfMedia =
+    "tbl_name IN ('media_metadata', 'media_filters', 'sqlite_sequence')";
+
+bool has_objects_of_media(sqlite3* db, const std::string& path) {
+  Statement list(db, fmt::format("SELECT 1 FROM sqlite_master WHERE {}", kIsOfMedia), path);
+  return list.step();
+}
+
+// Whether only tables of media metadata may have left pages that are not in use.
+bool has_unexpected_pages(sqlite3* db, const std::string& path) {
+  return setting(db, "freelist_count", path) != 0 && !has_objects_of_media(db, path);
+}
+
+// Type, name and definition of each table and index but those of media metadata.
+std::vector<std::tuple<std::string, std::string, std::string>> definitions(
+    sqlite3* db, const std::string& path) {
+  std::vector<std::tuple<std::string, std::string, std::string>> found;
+  Statement list(
+      db,
+      fmt::format("SELECT type, name, sql FROM sqlite_master WHERE NOT {} ORDER BY type, name",
+                  kIsOfMedia),
+      path);
+  while (list.step()) {
+    found.emplace_back(list.text(0), list.text(1), list.text(2));
+  }
+  return found;
+}
+
+// Creates `path`, which must not exist, with the tables and indices, without rows. Throws Error
+// (kIo).
+IndexRoots create_index_schema(const std::string& path) {
+  if (path_exists(path)) {
+    throw Error(ErrorCode::kIo, "index database: exists already", {.path = path});
+  }
+  // Without locks, which some file systems don't have: nobody else knows the file.
+  const SqlitePtr db = open_sqlite(
+      sqlite_uri(path, "vfs=unix-none"),
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, path);
+  execute(db.get(), kSettings, path);
+  execute(db.get(), "BEGIN", path);
+  execute(db.get(), kTables, path);
+  execute(db.get(), kIndices, path);
+  execute(db.get(), "COMMIT", path);
+  return list_roots(db.get(), path);
+}
+
+// Throws Error (kCorruptData) unless the file has exactly the tables and indices that
+// create_index_schema() makes, and no page that is not in use; the tables of media metadata
+// (io/index/media_table.h) may be there, with what their changes leave.
+IndexRoots read_index_roots(sqlite3* db, const std::string& path) {
+  const SqlitePtr own = open_sqlite(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path);
+  execute(own.get(), kTables, path);
+  execute(own.get(), kIndices, path);
+  if (definitions(db, path) != definitions(own.get(), path) ||
+      setting(db, "page_size", path) != std::int64_t{kBtreePageBytes} ||
+      has_unexpected_pages(db, path) || setting(db, "auto_vacuum", path) != 0 ||
+      has_objects_of_media(db, path) != has_media_tables(db, path)) {
+    throw Error(ErrorCode::kCorruptData, "index database: its tables are not as prepare makes them",
+                {.path = path});
+  }
+  return list_roots(db, path);
+}
+
+// --- An earlier index ---
+
+SqlitePtr open_earlier(const std::string& path) {
+  return open_sqlite(sqlite_uri(path, "mode=ro&immutable=1"),
+                     SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path);
+}
+
+// Rows count from 1 without gaps.
+std::int64_t last_row(sqlite3* db, std::string_view table, const std::string& path) {
+  Statement statement(db, fmt::format("SELECT coalesce(max(rowid), 0) FROM {}", table), path);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+}  // namespace
+
+EarlierIndex::EarlierIndex(const std::string& path) : file_(path) {
+  const SqlitePtr db = open_earlier(path);
+  roots_ = read_index_roots(db.get(), path);
+  counts_ = {.samples = last_row(db.get(), "samples", path),
+             .parts = last_row(db.get(), "sample_parts", path)};
+}
+
+std::vector<std::string> EarlierIndex::part_names(std::size_t limit) const {
+  const SqlitePtr db = open_earlier(file_.path());
+  Statement list(db.get(),
+                 "SELECT DISTINCT part_name FROM (SELECT part_name FROM sample_parts LIMIT 100000)",
+                 file_.path());
+  std::vector<std::string> names;
+  while (names.size() < limit && list.step()) {
+    names.emplace_back(list.text(0));
+  }
+  return names;
+}
+
+EarlierKeys::EarlierKeys(const EarlierIndex& index)
+    : index_(index),
+      cells_(index.file(), BtreeBuilder::Kind::kIndex, index.roots().samples_by_key) {}
+
+std::optional<EarlierKeys::Key> EarlierKeys::next() {
+  const std::optional<ByteView> cell = cells_.next();
+  if (!cell) {
+    return std::nullopt;
+  }
+  const std::optional<TextAndNumber> columns = decode_key(*cell);
+  if (!columns || columns->number < 1 || columns->number > index_.counts().samples ||
+      (!is_first_ && columns->text <= last_)) {
+    throw Error(ErrorCode::kCorruptData, "index database: its keys are damaged or out of order",
+                {.path = index_.file().path()});
+  }
+  is_first_ = false;
+  last_ = columns->text;
+  return Key{.cell = *cell, .key = columns->text, .row = columns->number};
+}
+
+// --- The writer ---
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/shard_summary.h"
-#include "io/index/earlier_index.h"
+#include "io/index/sample_index_writer.h"
 
 namespace energon {
 

@@ -24,7 +24,6 @@
 #include "io/index/media_table.h"
 #include "io/index/sample_index.h"
 #include "io/index/sample_index_writer.h"
-#include "io/index/sample_rows.h"
 #include "io/index/tar_index.h"
 #include "io/prepare/choose_shards.h"
 #include "io/prepare/earlier_prepare.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "io/concurrency.h"
-#include "io/index/sample_rows.h"
+#include "io/index/sample_index_writer.h"
 
 namespace energon {
 

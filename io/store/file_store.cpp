@@ -8,7 +8,7 @@
 
 #include "io/error.h"
 #include "io/file.h"
-#include "io/index/media_index.h"
+#include "io/index/media_table.h"
 
 namespace energon {
 namespace {

@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "io/dataset/file_list.h"
-#include "io/index/media_index.h"
+#include "io/index/media_table.h"
 #include "io/prepare/folder_media_update.h"
 #include "media/metadata/media_collector.h"
 #include "media/metadata/part_media.h"

@@ -29,7 +29,7 @@
 #include "energon/worker/transport.h"
 #include "io/error.h"
 #include "io/file.h"
-#include "io/index/sample_rows.h"
+#include "io/index/sample_index_writer.h"
 #include "io/tar/shard_scan.h"
 #include "tests/guard/small_batches.h"
 #include "tests/guard/steady_new.h"

@@ -18,11 +18,8 @@
 
 #include "io/error.h"
 #include "io/file.h"
-#include "io/index/btree_builder.h"
-#include "io/index/btree_file.h"
-#include "io/index/earlier_index.h"
-#include "io/index/row_encoder.h"
 #include "io/index/sqlite_handle.h"
+#include "io/index/sqlite_pages.h"
 #include "tests/io/index/index_rows.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"

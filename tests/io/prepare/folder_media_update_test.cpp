@@ -17,7 +17,7 @@
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
 #include "io/file.h"
-#include "io/index/media_index.h"
+#include "io/index/media_table.h"
 #include "io/index/sqlite_handle.h"
 #include "tests/io/actors.h"
 #include "tests/io/shards.h"

@@ -9,7 +9,6 @@
 
 #include "io/file.h"
 #include "io/index/sample_index_writer.h"
-#include "io/index/sample_rows.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/skip.h"
