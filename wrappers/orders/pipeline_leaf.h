@@ -17,7 +17,7 @@
 #include "io/recipe/field_map.h"
 #include "io/recipe/metadataset.h"
 #include "io/recipe/subset.h"
-#include "io/store/store_pool.h"
+#include "io/store/file_store.h"
 
 namespace energon {
 
