@@ -19,7 +19,7 @@
 #include "bench/support/loader_runs.h"
 #include "bench/support/program.h"
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
 #include "io/file.h"

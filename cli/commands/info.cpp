@@ -20,7 +20,7 @@
 #include "cli/show/split_summary.h"
 #include "energon/read/jsonl_dataset.h"
 #include "io/dataset/dataset_kind.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/error.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"

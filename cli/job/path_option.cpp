@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "io/dataset/brace_collapse.h"
+#include "io/dataset/brace_pattern.h"
 #include "io/error.h"
 #include "io/index/index_cache.h"
 

@@ -14,7 +14,7 @@
 #include "energon/read/webdataset_reader.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
 #include "io/file.h"

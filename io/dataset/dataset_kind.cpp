@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "io/dataset/brace_expansion.h"
+#include "io/dataset/brace_pattern.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/shard_list.h"
 #include "io/error.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "io/concurrency.h"
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/index/sample_index_writer.h"
 #include "io/tar/shard_scan.h"
 

@@ -11,7 +11,7 @@
 
 #include "io/concurrency.h"
 #include "io/dataset/dataset_kind.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"

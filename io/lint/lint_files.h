@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "io/dataset/shard_record.h"
-#include "io/dataset/shard_summary.h"
 #include "io/error.h"
 #include "io/lint/lint.h"
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_kind.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
 #include "io/file.h"

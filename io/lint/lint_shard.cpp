@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "io/bytes.h"
-#include "io/dataset/expanded_copy.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/hash.h"

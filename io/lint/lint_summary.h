@@ -1,4 +1,4 @@
-// lint() for the summary of the shards (io/dataset/shard_summary.h): it must say what the other
+// lint() for the summary of the shards (io/dataset/shard_record.h): it must say what the other
 // files say. Private to io.
 
 #pragma once
@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/lint/lint_files.h"
 
 namespace energon {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/index/sample_index_writer.h"
 
 namespace energon {

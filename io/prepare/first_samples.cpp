@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "io/dataset/expanded_copy.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/index/index_cache.h"

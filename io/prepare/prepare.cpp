@@ -16,7 +16,7 @@
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_list.h"
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/index/checksum_file.h"

@@ -14,7 +14,7 @@
 
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/excluded_samples.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/index/jsonl_index.h"

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "io/dataset/expanded_copy.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"
 #include "io/file.h"

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "io/dataset/brace_expansion.h"
+#include "io/dataset/brace_pattern.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/excluded_samples.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/dataset/split_config.h"
 #include "io/error.h"
 #include "io/file.h"

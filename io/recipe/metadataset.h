@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "io/dataset/media_condition.h"
+#include "io/index/media_metadata.h"
 #include "io/json.h"
 #include "io/recipe/subset.h"
 

@@ -8,7 +8,7 @@
 
 #include "io/concurrency.h"
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/dataset/shard_list.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "io/dataset/file_list.h"
+#include "io/dataset/shard_list.h"
 #include "io/index/media_table.h"
 #include "io/prepare/folder_media_update.h"
 #include "media/metadata/media_collector.h"

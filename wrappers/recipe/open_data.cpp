@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/read/jsonl_dataset.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/error.h"
 #include "io/recipe/join_source.h"
 #include "io/recipe/recipe.h"

@@ -10,7 +10,7 @@
 
 #include "energon/read/webdataset.h"
 #include "energon/read/webdataset_reader.h"
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/prepare/prepare.h"

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,5 +32,10 @@ struct ExpandBracesOptions {
 /// `max_results` or above 4 GiB of text.
 std::vector<std::string> expand_braces(std::string_view pattern,
                                        const ExpandBracesOptions& options = {});
+
+/// Patterns for `names`, in order. Neighbours that differ only in one number, which grows by one
+/// and keeps its count of digits, become one pattern ("d-0" … "d-11" give "d-{0..9}",
+/// "d-{10..11}"). Expanding the result gives `names` again: special characters are escaped.
+std::vector<std::string> collapse_names(std::span<const std::string> names);
 
 }  // namespace energon
