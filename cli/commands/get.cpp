@@ -23,7 +23,7 @@
 #include "energon/read/find_sample.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/recipe/typed_yaml.h"
+#include "io/recipe/dataset_yaml.h"
 #include "io/tar/member_name.h"
 #include "media/decode/sample_decoder.h"
 #include "wrappers/held/combine.h"

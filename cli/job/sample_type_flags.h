@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "io/recipe/field_map.h"
+#include "io/recipe/typed_samples.h"
 
 namespace energon::cli {
 

@@ -6,7 +6,7 @@
 
 #include "cli/job/sample_type_flags.h"
 #include "io/prepare/first_samples.h"
-#include "io/recipe/field_map.h"
+#include "io/recipe/typed_samples.h"
 
 namespace energon::cli {
 

@@ -34,9 +34,7 @@ namespace energon {
 
 namespace fs = std::filesystem;
 
-// --- Shards that cannot be opened ---
-//
-// Shards of a split that cannot be opened, under BrokenShards::kSkip.
+// --- Shards that cannot be opened, under BrokenShards::kSkip ---
 
 namespace {
 
@@ -105,9 +103,7 @@ void exclude_broken(ShardSet& set) {
   }
 }
 
-// --- Steps that prepared datasets and plain tars have in common ---
-//
-// Steps of opening a set of shards that prepared datasets and plain tars have in common.
+// --- Steps of opening that prepared datasets and plain tars have in common ---
 
 // Counts opened shards and reports them to the user, from one thread at a time.
 class OpenCounter {
@@ -180,9 +176,7 @@ void check_not_empty(ShardSet& set) {
   }
 }
 
-// --- Prepared datasets ---
-//
-// Opens one split part of a prepared dataset.
+// --- One split part of a prepared dataset ---
 
 // Sample counts by shard; the names are those of a DatasetInfo.
 using ShardCounts = std::unordered_map<std::string_view, std::int64_t>;

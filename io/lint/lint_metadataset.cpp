@@ -19,7 +19,6 @@
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
 #include "io/recipe/join_index.h"
-#include "io/recipe/join_source.h"
 #include "io/recipe/recipe.h"
 
 namespace energon {

@@ -33,7 +33,6 @@
 #include "io/prepare/shard_preparation.h"
 #include "io/prepare/staging_folder.h"
 #include "io/recipe/dataset_yaml.h"
-#include "io/recipe/typed_yaml.h"
 
 namespace energon {
 namespace {

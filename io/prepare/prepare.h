@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "io/dataset/split_config.h"
-#include "io/recipe/field_map.h"
+#include "io/recipe/typed_samples.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {

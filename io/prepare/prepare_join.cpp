@@ -21,7 +21,6 @@
 #include "io/index/sample_index.h"
 #include "io/prepare/folder_lock.h"
 #include "io/recipe/join_index.h"
-#include "io/recipe/join_source.h"
 #include "io/shared_folder.h"
 
 namespace energon {

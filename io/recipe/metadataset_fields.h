@@ -12,7 +12,6 @@
 #include "io/dataset/yaml_value.h"
 #include "io/index/media_metadata.h"
 #include "io/recipe/metadataset.h"
-#include "io/recipe/subset.h"
 
 namespace energon {
 

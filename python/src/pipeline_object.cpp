@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "io/dataset/sample_type.h"
 #include "io/error.h"
+#include "io/recipe/typed_samples.h"
 #include "python/src/failure_handler.h"
 #include "python/src/gil.h"
 #include "python/src/option_reader.h"

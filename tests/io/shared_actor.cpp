@@ -26,7 +26,7 @@
 #include "io/prepare/media_update.h"
 #include "io/prepare/prepare.h"
 #include "io/prepare/prepare_join.h"
-#include "io/recipe/join_source.h"
+#include "io/recipe/join_index.h"
 #include "io/recipe/recipe.h"
 #include "io/store/file_cache.h"
 #include "io/store/file_store.h"

@@ -14,9 +14,8 @@
 
 #include "energon/order/slice_order.h"
 #include "energon/read/leaf_dataset.h"
-#include "io/recipe/field_map.h"
 #include "io/recipe/metadataset.h"
-#include "io/recipe/subset.h"
+#include "io/recipe/typed_samples.h"
 #include "io/store/file_store.h"
 
 namespace energon {

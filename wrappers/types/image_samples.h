@@ -1,7 +1,7 @@
 // Samples with one image: the image alone, with a caption, with a class.
 //
 // The structs of this folder are typed copies of a sample whose fields have the names of
-// io/dataset/sample_type.h; tensors, texts in lists and bytes are shared or copied, never decoded.
+// io/recipe/typed_samples.h; tensors, texts in lists and bytes are shared or copied, never decoded.
 // from() throws Error (kNotFound, kInvalidArgument) with the type, the field and the key.
 // to_sample() gives a sample with the fields that are set; its key and sources are those of the
 // sample that the function of the stage was called with, so an encode function may return it.

@@ -11,7 +11,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
-#include "io/dataset/sample_type.h"
+#include "io/recipe/typed_samples.h"
 
 namespace energon {
 

@@ -16,7 +16,6 @@
 #include "io/file.h"
 #include "io/index/tar_index.h"
 #include "io/recipe/join_index.h"
-#include "io/recipe/join_source.h"
 #include "io/recipe/recipe.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
