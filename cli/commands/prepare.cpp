@@ -29,7 +29,6 @@
 #include "cli/show/progress_line.h"
 #include "cli/show/split_summary.h"
 #include "io/error.h"
-#include "io/prepare/first_samples.h"
 
 namespace energon::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/job/sample_type_flags.h"
-#include "io/prepare/first_samples.h"
+#include "io/prepare/prepare.h"
 #include "io/recipe/typed_samples.h"
 
 namespace energon::cli {

@@ -19,7 +19,7 @@
 #include "io/file.h"
 #include "io/index/jsonl_index.h"
 #include "io/index/sample_index.h"
-#include "io/prepare/folder_lock.h"
+#include "io/prepare/staging_folder.h"
 #include "io/recipe/join_index.h"
 #include "io/shared_folder.h"
 

@@ -10,7 +10,7 @@
 
 #include "io/dataset/shard_list.h"
 #include "io/index/media_table.h"
-#include "io/prepare/folder_media_update.h"
+#include "io/prepare/media_update.h"
 #include "media/metadata/media_collector.h"
 #include "media/metadata/part_media.h"
 

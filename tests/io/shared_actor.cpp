@@ -22,7 +22,6 @@
 #include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
 #include "io/lint/lint.h"
-#include "io/prepare/folder_media_update.h"
 #include "io/prepare/media_update.h"
 #include "io/prepare/prepare.h"
 #include "io/prepare/prepare_join.h"

@@ -1,5 +1,3 @@
-#include "io/prepare/first_samples.h"
-
 #include <string>
 #include <vector>
 
