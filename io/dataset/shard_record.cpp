@@ -22,10 +22,9 @@
 
 namespace energon {
 
-// --- Bytes that both files have in common ---
+// --- What the bytes of both files have in common ---
 //
-// The bytes that our binary files of a dataset have in common: magic bytes, a version, integers and
-// texts, and a digest of it all. docs/formats/shard_record.md gives the layout.
+// Magic bytes, a version, integers and texts, and a digest of it all.
 
 namespace {
 
@@ -34,6 +33,31 @@ struct RecordFormat {
   std::uint64_t version;
   std::string_view what;  ///< for errors, such as "the record of the shards"
 };
+
+static_assert(std::endian::native == std::endian::little,
+              "records are little-endian and are read and written as they are");
+
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);  // of the version and of the digest
+
+void append_u64(std::string& out, std::uint64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), kWordBytes);
+}
+
+// Magic bytes and version.
+std::string begin_record(const RecordFormat& format) {
+  std::string out(format.magic);
+  append_u64(out, format.version);
+  return out;
+}
+
+// The length, then the bytes.
+void append_text(std::string& out, std::string_view text) {
+  append_u64(out, text.size());
+  out += text;
+}
+
+// Appends the digest of all bytes before.
+void seal_record(std::string& out) { append_u64(out, xxh3_64(as_bytes(out))); }
 
 // Reads what follows the version. `content` and `path`, which errors name, must outlive it.
 class RecordReader {
@@ -59,36 +83,11 @@ class RecordReader {
   const std::string& path_;
 };
 
-static_assert(std::endian::native == std::endian::little,
-              "records are little-endian and are read and written as they are");
-
-constexpr std::size_t kWordBytes = sizeof(std::uint64_t);  // of the version and of the digest
-
 std::uint64_t word_at(std::string_view bytes) {
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data(), kWordBytes);
   return value;
 }
-
-// Magic bytes and version.
-std::string begin_record(const RecordFormat& format) {
-  std::string out(format.magic);
-  append_u64(out, format.version);
-  return out;
-}
-
-void append_u64(std::string& out, std::uint64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), kWordBytes);
-}
-
-// The length, then the bytes.
-void append_text(std::string& out, std::string_view text) {
-  append_u64(out, text.size());
-  out += text;
-}
-
-// Appends the digest of all bytes before.
-void seal_record(std::string& out) { append_u64(out, xxh3_64(as_bytes(out))); }
 
 RecordReader::RecordReader(std::string_view content, const RecordFormat& format,
                            const std::string& path)

@@ -78,6 +78,8 @@ const SampleField* find_field(SampleType type, std::string_view name);
 
 // --- The field map ---
 //
+// From which parts the fields are made:
+//
 //   image: jpg,png                the part jpg or, where there is none, the part png
 //   caption: json[captions][0]    in the part json, the first of its "captions"
 //
