@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/order/worker_config.h"
-#include "energon/state/json_reader.h"
 #include "energon/state/state_json.h"
 #include "io/hash.h"
 

@@ -7,7 +7,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/state/byte_codec.h"
 #include "energon/state/savable.h"
-#include "energon/state/state_structures.h"
+#include "energon/state/state.h"
 
 namespace energon {
 

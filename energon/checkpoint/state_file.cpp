@@ -15,7 +15,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/position_codec.h"
 #include "energon/checkpoint/state_config.h"
-#include "energon/state/state_structures.h"
+#include "energon/state/state.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file_source.h"

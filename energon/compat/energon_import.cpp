@@ -12,7 +12,7 @@
 #include "energon/compat/energon_translation.h"
 #include "energon/compat/energon_tree.h"
 #include "energon/sample/buffer_allocator.h"
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/error.h"
 
 // The position of a rank from a state of Energon's loader.

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/json_reader.h"
 #include "io/base64.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
