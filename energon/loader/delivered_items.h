@@ -32,7 +32,6 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/turns.h"
 #include "energon/order/worker_config.h"
-#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/sample/sample_ref.h"

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "energon/order/worker_config.h"
-#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/stage/pipeline.h"

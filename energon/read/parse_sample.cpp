@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "energon/read/repeated_part.h"
-#include "energon/sample/spare_samples.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/tar/member_name.h"

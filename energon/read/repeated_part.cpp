@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "io/tar/member_name.h"
 #include "io/tar/tar_walker.h"

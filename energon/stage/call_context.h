@@ -34,8 +34,8 @@ class CallContext {
   CallRng& rng();
 
   /// Memory for tensors and bytes that the function makes: in a worker, shared memory that is sent
-  /// without a copy. What is allocated in turn lies side by side (energon/sample/batch_memory.h).
-  /// Values may keep their buffers longer than the call.
+  /// without a copy. What is allocated in turn lies side by side
+  /// (energon/sample/buffer_allocator.h). Values may keep their buffers longer than the call.
   BufferAllocator& memory() const;
 
   /// Number of calls of the function before this one, on this logical shard.

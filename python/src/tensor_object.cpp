@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "python/src/dlpack.h"
 #include "python/src/dlpack_export.h"
