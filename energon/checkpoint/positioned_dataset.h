@@ -11,8 +11,6 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/stage/dataset.h"
-#include "energon/stage/pipeline.h"
-#include "energon/stage/pipeline_monitor.h"
 
 namespace energon {
 

@@ -35,7 +35,7 @@
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/sample/sample_ref.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "energon/process/patience.h"
-#include "energon/stage/worker_exit.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"

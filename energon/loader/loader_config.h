@@ -12,7 +12,7 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/turns.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 #include "io/mutex.h"
 

@@ -17,7 +17,7 @@
 #include "energon/loader/failure_log.h"
 #include "energon/process/wait_check.h"
 #include "energon/sample/buffer_allocator.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/checkpoint_history.h"
 #include "energon/worker/kept_position.h"
 #include "energon/worker/loader_monitor.h"

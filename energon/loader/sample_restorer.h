@@ -8,7 +8,7 @@
 #include "energon/order/worker_config.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

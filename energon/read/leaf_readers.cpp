@@ -1,6 +1,6 @@
 #include "energon/read/leaf_readers.h"
 
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "energon/process/wait_check.h"
-#include "energon/stage/pipeline_monitor.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/statistics_block.h"
 
 namespace energon {

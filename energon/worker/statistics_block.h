@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "energon/stage/pipeline_monitor.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/statistics.h"
 #include "energon/worker/work_note.h"
 

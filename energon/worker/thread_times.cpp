@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "energon/stage/thread_cpu_time.h"
-#include "energon/stage/thread_cpu_wait.h"
 #include "io/relaxed.h"
 
 namespace energon {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "energon/process/fork_server.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 
 namespace energon {

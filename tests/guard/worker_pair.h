@@ -8,7 +8,7 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/process/worker_channel.h"
 #include "energon/sample/sample.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/batch_sender.h"
 #include "energon/worker/loader_monitor.h"
 #include "energon/worker/loader_options.h"

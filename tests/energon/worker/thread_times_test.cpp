@@ -11,7 +11,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/stage/thread_cpu_wait.h"
+#include "energon/stage/thread_cpu_time.h"
 #include "energon/worker/statistics_block.h"
 #include "tests/support/skip.h"
 
