@@ -182,8 +182,6 @@ bool SliceOrder::list_ranges(std::vector<LeafRange>& ranges) const {
 
 namespace {
 
-using Mode = ShuffleOverEpochs::Mode;
-
 std::string mode_name(const ShuffleOverEpochs& shuffle) {
   switch (shuffle.mode) {
     case Mode::kNone:
