@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/state_check.h"
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/compat/energon_epochs.h"
 #include "energon/compat/energon_leaf.h"

@@ -30,7 +30,6 @@
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/order/worker_config.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"

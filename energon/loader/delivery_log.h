@@ -12,7 +12,6 @@
 
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/turns.h"
 
 namespace energon {
 

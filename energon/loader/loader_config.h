@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 #include "io/mutex.h"

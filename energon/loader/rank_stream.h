@@ -1,10 +1,10 @@
 // The batches of one rank, in order, from its workers or from pipelines in the caller's process.
 //
 // Each logical shard of the rank is a stream. Streams give their batches in turn
-// (energon/checkpoint/turns.h); a stream at the end of its epoch is skipped until all have reached
-// theirs. The saved state covers only delivered batches. Batches that workers made ahead are not in
-// it and are made again after a restore. A failed next() does not change the state: it can be saved
-// after any error, and is then the position after the last delivered batch.
+// (energon/checkpoint/loader_state.h); a stream at the end of its epoch is skipped until all have
+// reached theirs. The saved state covers only delivered batches. Batches that workers made ahead
+// are not in it and are made again after a restore. A failed next() does not change the state: it
+// can be saved after any error, and is then the position after the last delivered batch.
 //
 // Note [Position]: a next() works on a place of its own (now_). What it delivers becomes part of
 // the position in one step, under a mutex that it never holds while it waits or makes a batch. So
@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/loader/delivery_log.h"
 #include "energon/loader/failure_log.h"
 #include "energon/loader/loader_config.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/checkpoint/state_check.h"
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/loader/rank_stream.h"
 #include "io/error.h"
 

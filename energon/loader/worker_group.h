@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/loader/failure_log.h"
 #include "energon/loader/live_worker.h"
 #include "energon/process/fork_server.h"

@@ -29,8 +29,6 @@ namespace {
 /// `fields` are the parts in `range`, the bytes of a sample, which begin at offset `range_offset`
 /// of their tar. Throws Error (kCorruptData) with the offset of the last part whose name occurred
 /// before.
-void check_parts_differ(const Mapping& fields, ByteView range, std::uint64_t range_offset);
-
 void check_parts_differ(const Mapping& fields, ByteView range, std::uint64_t range_offset) {
   const std::optional<std::string_view> name = find_twice(fields);
   if (!name) {

@@ -49,12 +49,6 @@ struct SplitPart {
   std::optional<std::string> config = std::nullopt;  ///< its split file; absent: the usual one
 };
 
-/// The samples with this key in the tars at `path`, at least one. `options.split` is not used.
-/// Throws Error as find_sample().
-std::vector<FoundSample> find_in_shards(const std::string& path, const std::string& key,
-                                        const SplitPart& part, KeyMatches matches,
-                                        const FindOptions& options);
-
 /// Throws Error (kNotFound).
 [[noreturn]] void fail_key_not_found(const std::string& path, const std::string& key);
 
@@ -283,6 +277,8 @@ FoundSample read_sample(const SampleInShard& place, const std::string& key) {
   }
 }
 
+/// The samples with this key in the tars at `path`, at least one. `options.split` is not used.
+/// Throws Error as find_sample().
 std::vector<FoundSample> find_in_shards(const std::string& path, const std::string& key,
                                         const SplitPart& part, KeyMatches matches,
                                         const FindOptions& options) {

@@ -33,15 +33,6 @@ constexpr char kInner = 0x01;
 constexpr char kList = 0x02;
 constexpr int kMaxDepth = 64;
 
-/// The stage with this name in the text form; nothing if there is none.
-std::optional<Stage> stage_named(std::string_view name);
-
-/// Appends the number of a stage and its integers. Throws Error (kInternal) if one is negative.
-void append_head(std::string& bytes, Stage stage, std::span<const std::int64_t> integers);
-
-/// Throws Error (kInvalidArgument) with the position in the text or the bytes of a key.
-[[noreturn]] void fail_at(std::size_t position, std::string_view what);
-
 /// Walks over the byte form of a key, one stage at a time. All members that read throw Error
 /// (kInvalidArgument) with the position of the first invalid byte.
 class ByteParser {
@@ -91,6 +82,7 @@ std::optional<Stage> stage_of(unsigned char number) {
   return std::nullopt;
 }
 
+/// The stage with this name in the text form; nothing if there is none.
 std::optional<Stage> stage_named(std::string_view name) {
   for (const Stage stage : kStages) {
     if (to_string(stage) == name) {
@@ -100,6 +92,7 @@ std::optional<Stage> stage_named(std::string_view name) {
   return std::nullopt;
 }
 
+/// Appends the number of a stage and its integers. Throws Error (kInternal) if one is negative.
 void append_head(std::string& bytes, Stage stage, std::span<const std::int64_t> integers) {
   bytes.push_back(static_cast<char>(stage));
   for (const std::int64_t integer : integers) {
@@ -116,7 +109,8 @@ void append_head(std::string& bytes, Stage stage, std::span<const std::int64_t> 
   }
 }
 
-void fail_at(std::size_t position, std::string_view what) {
+/// Throws Error (kInvalidArgument) with the position in the text or the bytes of a key.
+[[noreturn]] void fail_at(std::size_t position, std::string_view what) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("restore key breaks at position {}: {}", position, what));
 }

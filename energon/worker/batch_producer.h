@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/shared_memory.h"
 #include "energon/process/worker_channel.h"

@@ -1,6 +1,6 @@
 #include "energon/worker/worker_beginning.h"
 
-#include "energon/checkpoint/turns.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/state/byte_codec.h"
 
 namespace energon {

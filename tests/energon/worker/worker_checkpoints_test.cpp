@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/checkpoint/turns.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/worker/checkpoint_interval.h"
 #include "energon/worker/sent_batches.h"
 #include "tests/energon/loader/loader_fixture.h"
