@@ -11,7 +11,6 @@
 #include "energon/process/patience.h"
 #include "energon/stage/dataset.h"
 #include "energon/worker/channel_sizes.h"
-#include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/transport.h"
 #include "io/error_transport.h"

@@ -18,8 +18,8 @@
 #include "energon/sample/sample.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/protocol.h"
-#include "energon/worker/shard_numbers.h"
 #include "energon/worker/statistics.h"
+#include "energon/worker/transport.h"
 #include "io/error.h"
 
 namespace energon {

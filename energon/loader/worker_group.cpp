@@ -9,7 +9,6 @@
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/statistics_block.h"
-#include "energon/worker/worker_beginning.h"
 #include "energon/worker/worker_main.h"
 #include "io/error.h"
 

@@ -20,7 +20,7 @@
 #include "energon/process/wait_check.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/dataset.h"
-#include "energon/worker/arena_reserve.h"
+#include "energon/worker/channel_sizes.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 #include "io/error.h"

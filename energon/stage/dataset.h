@@ -45,7 +45,7 @@ class Dataset : public Savable {
   virtual std::int64_t skip(std::int64_t count) = 0;
 
   /// Whether skip() makes the items that it skips, so that a replay takes as long as the first run.
-  /// A worker then stores its state more often (energon/worker/checkpoint_interval.h).
+  /// A worker then stores its state more often (energon/worker/stream_checkpoints.h).
   virtual bool skip_makes_items() const { return true; }
 
   /// Skips up to `count` batches of `batch_size` samples each, regardless of the batch size of the

@@ -1,5 +1,3 @@
-#include "energon/worker/thread_times.h"
-
 #include <pthread.h>
 #include <sched.h>
 

@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/worker/checkpoint_interval.h"
-#include "energon/worker/sent_batches.h"
+#include "energon/worker/batch_sender.h"
+#include "energon/worker/stream_checkpoints.h"
 #include "tests/energon/loader/loader_fixture.h"
 
 using energon::CheckpointDue;

@@ -23,7 +23,6 @@
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/statistics_block.h"
-#include "energon/worker/worker_beginning.h"
 #include "io/error_transport.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
