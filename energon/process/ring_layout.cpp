@@ -15,8 +15,6 @@ namespace {
 constexpr std::uint64_t kMinCapacity = 4096;
 constexpr std::uint64_t kMaxCapacity = std::uint64_t{1} << 40;
 
-}  // namespace
-
 std::uint64_t unit_stride(std::uint64_t size_bytes) {
   return align_up(sizeof(UnitHeader) + size_bytes, kUnitAlignment);
 }
@@ -72,6 +70,8 @@ bool poll_doorbell(const Doorbell& doorbell, const Wait& wait, bool& timed_out) 
   }
   return false;
 }
+
+}  // namespace
 
 std::uint64_t ring_footprint(std::uint64_t capacity_bytes) {
   return sizeof(RingHeader) + capacity_bytes;
