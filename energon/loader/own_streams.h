@@ -15,7 +15,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/loader/failure_log.h"
-#include "energon/process/wait_check.h"
+#include "energon/process/wait.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"

@@ -31,7 +31,7 @@
 #include "energon/loader/loader_config.h"
 #include "energon/loader/own_streams.h"
 #include "energon/loader/worker_group.h"
-#include "energon/process/wait_check.h"
+#include "energon/process/wait.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/debug_log.h"
 #include "energon/worker/loader_options.h"

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/process/patience.h"
+#include "energon/process/wait.h"
 #include "energon/stage/dataset.h"
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"

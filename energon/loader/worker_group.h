@@ -20,7 +20,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/loader/failure_log.h"
 #include "energon/process/fork_server.h"
-#include "energon/process/wait_check.h"
+#include "energon/process/wait.h"
 #include "energon/process/worker_channel.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/dataset.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "energon/process/slot_reference.h"
+#include "energon/process/arena.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/transport.h"
 #include "io/error_transport.h"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "energon/process/address_space.h"
+#include "energon/process/shared_memory.h"
 #include "energon/process/worker_channel.h"
 #include "energon/worker/loader_options.h"
 

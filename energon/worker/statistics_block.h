@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "energon/process/arena.h"
-#include "energon/process/wait_check.h"
+#include "energon/process/wait.h"
 #include "energon/sample/sample.h"
 #include "energon/stage/dataset.h"
 #include "energon/worker/statistics.h"

@@ -18,7 +18,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/process/ring_layout.h"
+#include "energon/process/message_ring.h"
 #include "energon/process/worker_channel.h"
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"
