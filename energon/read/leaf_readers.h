@@ -249,7 +249,7 @@ class AheadMemory {
 // hard limit when a reader first needs more. If even more tars are read in rotation, the least
 // recently used ones are closed and later reopened.
 
-/// One for all readers of a process (energon/read/leaf_readers.h).
+/// One for all readers of a process (LeafReaders).
 struct ReadBudgets {
   /// Bytes of indexes and checksums in memory: those of 16 million samples or more.
   static constexpr std::uint64_t kIndexBytes = std::uint64_t{256} << 20;
@@ -264,8 +264,8 @@ struct ReadBudgets {
   ReadBudgets();
 };
 
-/// Used only by the thread that drives the pipelines. Made after the fork. Its readers have one
-/// limit on open files, and on other things that they keep (energon/read/leaf_readers.h).
+/// The readers of a process, one per leaf. Used only by the thread that drives the pipelines. Made
+/// after the fork. Its readers share the limits of one ReadBudgets.
 class LeafReaders {
  public:
   /// If `helper` is not null, readers share large reads with its thread. Only a worker may pass

@@ -59,7 +59,7 @@ struct WorkNote {
 /// A note that was read from shared memory; names are printable.
 struct NotedWork {
   std::size_t stage = 0;        ///< its number
-  std::string stage_name = {};  ///< filled by noted_work() (energon/worker/statistics_block.h)
+  std::string stage_name = {};  ///< filled by noted_work()
   std::uint64_t samples = 0;
   std::optional<std::uint64_t> index_in_shard = std::nullopt;
   std::string dataset = {};  ///< empty: not known
