@@ -1,4 +1,4 @@
-// Records the failures that a loader's error policies tolerate.
+// Records the failures that a loader's error policies tolerate, and writes the quarantine file.
 //
 // Counts all failures by stage and shard, and keeps the newest reports. If there is a quarantine
 // file, a sample goes into it when it is the only one in its report.

@@ -67,7 +67,8 @@ class EpochSizes {
   std::map<std::size_t, Started> started_ ENERGON_GUARDED_BY(mutex_);  // by stream
 };
 
-/// Not thread-safe. Keeps one pipeline for each logical shard requested so far.
+/// Rebuilds single batches or samples from their restore keys. Not thread-safe. Keeps one pipeline
+/// for each logical shard requested so far.
 class SampleRestorer {
  public:
   SampleRestorer(PipelineFactory make_pipeline, const WorkerConfig& config)

@@ -3,7 +3,8 @@
 // A fork server is forked when the group is made; workers are forked from it when the group starts.
 // If a worker dies, or makes no progress for the timeout, calls throw an Error that says which
 // worker it was, how it ended and what it was doing. A worker that has delivered all of its epoch
-// may die: nobody reads from it until the next epoch, for which the group is started again.
+// may die: nobody reads from it until the next epoch, for which the group is started again. A
+// LiveWorker is one of the running workers, a WorkerGroup all of them.
 
 #pragma once
 
@@ -35,8 +36,6 @@
 
 namespace energon {
 
-// The parent's view of one running worker: its messages, commands, and how it ended.
-
 /// What the workers of a group share. Each outlives the workers.
 struct WorkerSurroundings {
   const LoaderOptions& options;
@@ -45,7 +44,8 @@ struct WorkerSurroundings {
   FailureLog& failures;  ///< takes the failures that precede what the worker delivered
 };
 
-/// For one thread at a time. Calls that wait throw Error that says which worker it was and what it
+/// One running worker: its messages, commands, and how it ended. For one thread at a time. Calls
+/// that wait throw Error that says which worker it was and what it
 /// was doing: kWorkerDied if it or the fork server is dead, kTimeout if it made no progress for
 /// options.timeout (no batch, no call of a function, no byte read from a file); and what the check
 /// throws, after which the call may be repeated.

@@ -34,37 +34,6 @@
 
 namespace energon {
 
-// What a forked child does with the descriptors that it inherits but was not given.
-//
-// Closing them is wrong: the next file that the child opens gets such a number, and code of the
-// user that still knows the number reads or writes that file. Keeping them open is wrong, too: a
-// peer never sees the end of a pipe or a socket, a port stays in use, and a lifeline is held by the
-// process that watches it. So
-//   - regular files and directories stay as they are. They share their offset with the parent, and
-//     a lock of flock() is held until the last process has closed the file;
-//   - over everything else (sockets, pipes, devices, eventfds, pidfds, memfds, …) goes a
-//     placeholder, which is an O_PATH descriptor of "/": the number stays taken, the other side
-//     sees the end, and each use fails with EBADF.
-// 0, 1 and 2 stay.
-
-/// Made before the fork, which takes two descriptors until the object is destroyed. Move-only.
-class ForeignDescriptors {
- public:
-  /// Throws Error (kResourceExhausted) if no descriptor is left.
-  static ForeignDescriptors prepare();
-
-  /// In the child: puts placeholders over all descriptors that are not in `keep`. Never fails: a
-  /// number that cannot be replaced is closed. Requires: the process has one thread.
-  void replace(std::span<const int> keep);
-
- private:
-  ForeignDescriptors(UniqueFd placeholder, UniqueFd spare)
-      : placeholder_(std::move(placeholder)), spare_(std::move(spare)) {}
-
-  UniqueFd placeholder_;
-  UniqueFd spare_;  // so that a child at its limit can list its descriptors
-};
-
 // A process identified by its pidfd: it can be polled, and signals cannot reach another process
 // that reused the pid.
 
@@ -127,5 +96,36 @@ struct ForkOptions {
 /// system refuses another process or two descriptors for a moment, and those of
 /// ProcessHandle::open(). Throws what hooks.before and hooks.parent throw; then there is no child.
 ProcessHandle fork_child(const std::function<int()>& body, const ForkOptions& options);
+
+// What a forked child does with the descriptors that it inherits but was not given.
+//
+// Closing them is wrong: the next file that the child opens gets such a number, and code of the
+// user that still knows the number reads or writes that file. Keeping them open is wrong, too: a
+// peer never sees the end of a pipe or a socket, a port stays in use, and a lifeline is held by the
+// process that watches it. So
+//   - regular files and directories stay as they are. They share their offset with the parent, and
+//     a lock of flock() is held until the last process has closed the file;
+//   - over everything else (sockets, pipes, devices, eventfds, pidfds, memfds, …) goes a
+//     placeholder, which is an O_PATH descriptor of "/": the number stays taken, the other side
+//     sees the end, and each use fails with EBADF.
+// 0, 1 and 2 stay.
+
+/// Made before the fork, which takes two descriptors until the object is destroyed. Move-only.
+class ForeignDescriptors {
+ public:
+  /// Throws Error (kResourceExhausted) if no descriptor is left.
+  static ForeignDescriptors prepare();
+
+  /// In the child: puts placeholders over all descriptors that are not in `keep`. Never fails: a
+  /// number that cannot be replaced is closed. Requires: the process has one thread.
+  void replace(std::span<const int> keep);
+
+ private:
+  ForeignDescriptors(UniqueFd placeholder, UniqueFd spare)
+      : placeholder_(std::move(placeholder)), spare_(std::move(spare)) {}
+
+  UniqueFd placeholder_;
+  UniqueFd spare_;  // so that a child at its limit can list its descriptors
+};
 
 }  // namespace energon

@@ -2,6 +2,8 @@
 //
 // Time is CLOCK_MONOTONIC, so jumps of the wall clock have no effect. Every wait can end: a Wait
 // has a deadline, and descriptors that become readable when the other side is gone.
+// A WaitCheck also ends a wait of the trainer from outside, and Patience limits a wait for a
+// process that makes no progress.
 
 #pragma once
 

@@ -127,7 +127,8 @@ struct BatchLayout;
 struct PieceRun;
 struct SamplePiece;
 
-/// Not thread-safe. Shared by the pipelines of a process (energon/read/leaf_readers.h).
+/// Reads samples of a Webdataset by their position. Not thread-safe. Shared by the pipelines of a
+/// process (energon/read/leaf_readers.h).
 class WebdatasetReader final : public LeafReader {
  public:
   explicit WebdatasetReader(std::shared_ptr<const Webdataset> dataset);

@@ -25,7 +25,8 @@
 
 namespace energon {
 
-/// Counts in units of the sample ring, of which a batch is one. Not thread-safe.
+/// The batches that a worker has sent and the parent has not taken yet. Counts in units of the
+/// sample ring, of which a batch is one. Not thread-safe.
 class SentBatches {
  public:
   /// Records that unit number `unit` is batch `index` of `stream`. Both grow from call to call.

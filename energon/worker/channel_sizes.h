@@ -11,8 +11,6 @@
 
 namespace energon {
 
-// The sizes of the memory that a worker shares with the parent.
-
 /// Maximum number of batches that a worker may be ahead: LoaderOptions::prefetch_factor, or what
 /// limits small batches if it is absent.
 std::int64_t most_batches_ahead(const LoaderOptions& options);

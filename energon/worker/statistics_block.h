@@ -212,7 +212,8 @@ void count_batch(StatisticsBlock& block);
 /// thread that drives the pipeline.
 void count_helper(StatisticsBlock& block, std::chrono::nanoseconds cpu_time);
 
-/// Used only by the thread that drives the pipeline.
+/// The monitor of a pipeline that a loader runs: keeps counters in a statistics block, and reports
+/// until they are sent. Used only by the thread that drives the pipeline.
 class LoaderMonitor final : public PipelineMonitor {
  public:
   /// `block` must outlive the monitor. Counters of a block that was used before continue from their

@@ -39,7 +39,8 @@ enum class CheckpointDue : std::uint8_t {
   kYes,
 };
 
-/// Reads no clock: the caller measures. Not thread-safe.
+/// Decides how often the state of a stream is stored while its batches are made. Reads no clock:
+/// the caller measures. Not thread-safe.
 class CheckpointInterval {
  public:
   /// After this many batches a checkpoint is due even if they are small.
@@ -80,8 +81,9 @@ class CheckpointInterval {
   std::chrono::nanoseconds replay_time_{0};
 };
 
-/// due() and store() are called by the worker's main thread, newest_not_after() by its command
-/// thread.
+/// The checkpoints that a worker keeps for a stream: when one is stored, and which one answers
+/// get_checkpoint. due() and store() are called by the worker's main thread, newest_not_after() by
+/// its command thread.
 class WorkerCheckpoints {
  public:
   /// `ring` must outlive this object. `slots`: number of checkpoints that the ring always keeps; it
@@ -120,7 +122,8 @@ class WorkerCheckpoints {
   std::deque<std::uint64_t> indexes_ ENERGON_GUARDED_BY(mutex_);  // of the stored ones, ascending
 };
 
-/// By the stream's number in the rank. Thread rules as those of WorkerCheckpoints.
+/// The checkpoints of all streams of a worker, by the stream's number in the rank. Thread rules as
+/// those of WorkerCheckpoints.
 class StreamCheckpoints {
  public:
   /// `channel` must outlive this object.
