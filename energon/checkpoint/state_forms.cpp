@@ -20,6 +20,9 @@
 #include "io/hash.h"
 
 namespace energon {
+
+// --- Flat map ---
+
 namespace {
 
 constexpr const char* kConfigName = "energon/config";
@@ -146,6 +149,8 @@ SavableDataLoaderState unflatten_state(const FlatState& state, int rank) {
   return whole;
 }
 
+// --- JSON ---
+
 namespace {
 
 using nlohmann::ordered_json;
@@ -263,6 +268,8 @@ ordered_json describe_loader_state(const SavableDataLoaderState& state) {
   json.update(position_json(state, describe_state));
   return json;
 }
+
+// --- Tree ---
 
 namespace {
 

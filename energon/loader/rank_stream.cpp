@@ -403,6 +403,8 @@ std::vector<int> RankStream::worker_pids() const {
   return group_ ? group_->worker_pids() : std::vector<int>();
 }
 
+// --- OneCaller ---
+
 void OneCaller::begin(const char* what, bool is_brief) {
   running_ = what;
   is_brief_ = is_brief;

@@ -19,6 +19,8 @@
 
 namespace energon {
 
+// --- Keeping the position ---
+
 // A next() that failed changed nothing.
 void RankStream::forget_attempt() {
   if (is_place_changed_) {
@@ -211,6 +213,8 @@ constexpr std::chrono::milliseconds kAnswerTime{100};
 
 }  // namespace
 
+// --- Earlier positions ---
+
 std::int64_t RankStream::earliest() const {
   std::vector<CheckpointPlace> oldest;
   for (std::size_t i = 0; i < start_.size(); ++i) {
@@ -382,6 +386,8 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
     begin_history();
   }
 }
+
+// --- DeliveryLog ---
 
 void DeliveryLog::begin(std::vector<std::int64_t> delivered, std::int64_t batch_index) {
   entries_.clear();

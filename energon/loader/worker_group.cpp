@@ -20,6 +20,9 @@
 #include "io/error_transport.h"
 
 namespace energon {
+
+// --- LiveWorker ---
+
 namespace {
 
 // How long the report of a worker's end may take.
@@ -312,6 +315,8 @@ namespace {
 constexpr std::chrono::milliseconds kStopGrace{200};
 
 }  // namespace
+
+// --- WorkerGroup ---
 
 WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options,
                          FailureLog& failures, WaitCheck& check)

@@ -196,6 +196,8 @@ std::string mode_name(const ShuffleOverEpochs& shuffle) {
 
 }  // namespace
 
+// --- State and configuration ---
+
 std::int64_t SliceOrder::length(std::int64_t slice) const {
   return bounds_[static_cast<std::size_t>(slice) + 1] - bounds_[static_cast<std::size_t>(slice)];
 }

@@ -14,6 +14,9 @@
 #include "io/mutex.h"
 
 namespace energon {
+
+// --- Layout ---
+
 namespace {
 
 // The smallest slot is one page.
@@ -361,6 +364,8 @@ void ArenaWriter::refuse(std::uint64_t size_bytes, const char* reason) const {
                                             "which leaves {} bytes for it",
                                             options_.reserve_bytes)));
 }
+
+// --- ArenaReader ---
 
 /// One slot on loan. Links are guarded by the mutex of its Loans.
 struct ArenaReader::Lease {

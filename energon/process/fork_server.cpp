@@ -368,6 +368,8 @@ Error worker_died(const WorkerProcess& worker, const ProcessEnd& end, std::strin
   return Error(ErrorCode::kWorkerDied, std::move(text), {.worker = worker.worker_id});
 }
 
+// --- Lifeline and ParentWatch ---
+
 Lifeline Lifeline::open() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -412,6 +414,8 @@ void ParentWatch::start_exit_thread() const {
     throw os_error("cannot start the watchdog thread", failed);
   }
 }
+
+// --- OomKills ---
 
 namespace {
 

@@ -20,6 +20,9 @@
 #include "io/error_transport.h"
 
 namespace energon {
+
+// --- Frames ---
+
 namespace {
 
 constexpr std::size_t kControlBytes = CMSG_SPACE(kMaxFrameDescriptors * sizeof(int));
@@ -124,6 +127,8 @@ SocketStatus receive_frame(int socket, ReceivedFrame& received) {
   return SocketStatus::kDone;
 }
 
+// --- LastWords ---
+
 LastWords LastWords::open() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -156,6 +161,8 @@ namespace {
 constexpr std::chrono::seconds kKilledWorkersEndWithin{2};
 
 }  // namespace
+
+// --- ForkServerLoop ---
 
 ForkServerLoop::ForkServerLoop(const WorkerMain& main, int socket,
                                std::vector<int> parent_descriptors,

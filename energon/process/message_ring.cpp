@@ -138,6 +138,8 @@ void format_ring(const SharedRange& range, std::uint64_t capacity_bytes) {
   header->capacity_bytes = capacity_bytes;
 }
 
+// --- RingWriter ---
+
 namespace {
 
 // A full queue of this many units or more is refilled once it is half empty; a shorter one at once.
@@ -349,6 +351,8 @@ bool RingWriter::reader_waits() const {
          header_->released.load(std::memory_order_relaxed) ==
              header_->published.load(std::memory_order_relaxed);
 }
+
+// --- RingReader ---
 
 namespace {
 

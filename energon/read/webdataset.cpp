@@ -103,6 +103,8 @@ void ReadRound::finish() {
   shards_.begin_round();
 }
 
+// --- Webdataset ---
+
 namespace {
 
 // A state carries these, so they are bounded: with more shards than lines, a line stands for
@@ -185,6 +187,8 @@ Webdataset::Position Webdataset::position_of(std::int64_t index) const {
       std::upper_bound(shard_ends_.begin(), shard_ends_.end(), index) - shard_ends_.begin();
   return {shard, index - first_of_shard(shard)};
 }
+
+// --- WebdatasetReader ---
 
 WebdatasetReader::WebdatasetReader(std::shared_ptr<const Webdataset> dataset)
     : dataset_(std::move(dataset)), layout_(std::make_unique<BatchLayout>()) {
@@ -417,6 +421,8 @@ void WebdatasetReader::check_boundaries(std::span<const Sample> samples) {
     begin = end;
   }
 }
+
+// --- ShardFingerprint ---
 
 namespace {
 

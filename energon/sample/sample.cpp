@@ -242,6 +242,8 @@ const SampleSource& source_of(const Sample& sample, std::size_t position) {
   return *source;
 }
 
+// --- Digest and size ---
+
 namespace {
 
 void feed_number(Xxh3Stream& stream, const void* number) {
@@ -350,6 +352,8 @@ std::uint64_t payload_bytes(const Sample& sample) {
   return sum;
 }
 
+// --- Keys ---
+
 Keys::Keys(std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
     push_back(key);
@@ -399,6 +403,8 @@ std::vector<std::string> Keys::strings() const {
   return copies;
 }
 
+// --- Lazy bytes ---
+
 LazyBytes::LazyBytes(std::shared_ptr<LazySource> source) : source_(std::move(source)) {
   if (source_ == nullptr) {
     throw Error(ErrorCode::kInvalidArgument, "lazy bytes need a source");
@@ -415,6 +421,8 @@ SharedBytes LazyBytes::get() const {
 std::string LazyBytes::describe() const {
   return source_ == nullptr ? "lazy bytes that were moved away" : source_->describe();
 }
+
+// --- Names of fields ---
 
 namespace {
 
@@ -474,6 +482,8 @@ void check_made(const Sample& sample) {
     fail_twice(*name, owner());
   }
 }
+
+// --- Spare samples ---
 
 namespace {
 

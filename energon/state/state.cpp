@@ -286,6 +286,8 @@ nlohmann::ordered_json describe_state(const State& state) {
   return json;
 }
 
+// --- StructureWriter and StructureReader ---
+
 namespace {
 
 // What stands before the values of a state. Higher numbers: a structure.

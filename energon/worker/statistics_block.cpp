@@ -103,6 +103,8 @@ WorkerStatistics read_statistics(const StatisticsBlock& block) {
   return worker;
 }
 
+// --- WorkNote ---
+
 namespace {
 
 static_assert(sizeof(WorkNote) == 1064);
@@ -245,6 +247,8 @@ void WorkNoteWriter::end() {
   store(note_.stage, 0);
 }
 
+// --- Times of the thread ---
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -333,6 +337,8 @@ void count_batch(StatisticsBlock& block) { add_relaxed(block.batches, 1); }
 void count_helper(StatisticsBlock& block, std::chrono::nanoseconds cpu_time) {
   add_relaxed(block.helper_cpu_ns, cpu_time);
 }
+
+// --- LoaderMonitor ---
 
 // Reports that wait for the next message; each has at least one sample, mostly only one.
 static constexpr std::size_t kManyReports = 256;

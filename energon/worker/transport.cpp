@@ -81,6 +81,8 @@ constexpr std::size_t kLeastShardBytes = 12;  // three empty texts
 
 }  // namespace
 
+// --- ShardNumbers and NumberedShards ---
+
 std::uint32_t ShardNumbers::number(const std::shared_ptr<const SourceShard>& shard) {
   const auto [found, is_new] =
       numbers_.try_emplace(shard.get(), static_cast<std::uint32_t>(shards_.size()));
@@ -147,6 +149,8 @@ const std::shared_ptr<const SourceShard>& NumberedShards::at(std::uint32_t numbe
   }
   return shards_[number];
 }
+
+// --- Encoding samples ---
 
 namespace {
 
@@ -326,6 +330,8 @@ void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writ
   ShardNumbers shards;
   encode_sample(sample, placer, shards, writer);
 }
+
+// --- Decoding samples ---
 
 namespace {
 
@@ -516,6 +522,8 @@ Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slot
   NumberedShards shards;
   return decode_sample(encoded, slots, shards);
 }
+
+// --- Reports ---
 
 namespace {
 
