@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds preset fuzz and runs its targets, one for each core at a time: tools/fuzz.sh [--runs N | --seconds N] [--seed N] [TARGET...]
 #
-# Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. With --seed, runs try the same inputs in the
-# same order each time, as far as the time reaches. Prints a line for each target.
+# Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. With --seed, every run tries the
+# same inputs in the same order, for as long as it lasts. Prints a line for each target.
 # Fails if an input breaks a target; libFuzzer writes it to build/fuzz. Inputs to start from are those in tests/fuzz/corpus.tar.xz, and
 # seeds that are made of files of the repository and, where it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
 # --pack writes tests/fuzz/corpus.tar.xz anew: of what is in build/fuzz/corpus and the repository's seeds, the small inputs that reach all

@@ -1,7 +1,7 @@
 """Runs energon_cpp and other loaders of Python in turn, each run in a process of its own (a fork of one
 that has imported the loader), and writes a report of rates, CPU time, memory, first batch, save and resume.
 
-First every setting is run once, shortly; before it is timed, its contents are compared with the tars, and
+First every setting is run once, briefly; before it is timed, its contents are compared with the tars, and
 a loader that delivers something else ends the comparison. Then the settings that may be the fastest of
 their loader, over all layouts or in the layout that targets name, are measured in rounds, each of which
 runs all of them once.
