@@ -18,7 +18,7 @@
 #include "cli/job/delivered_job.h"
 #include "cli/job/order_log.h"
 #include "cli/show/output.h"
-#include "energon/checkpoint/global_batches.h"
+#include "energon/checkpoint/certificate.h"
 #include "io/error.h"
 #include "io/hash.h"
 

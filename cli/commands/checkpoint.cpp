@@ -17,7 +17,6 @@
 #include "cli/show/state_summary.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/own_position.h"
 #include "energon/checkpoint/rescale.h"
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"

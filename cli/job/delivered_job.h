@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/global_batches.h"
+#include "energon/checkpoint/certificate.h"
 
 namespace energon::cli {
 

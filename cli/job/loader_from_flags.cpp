@@ -10,7 +10,7 @@
 #include "cli/job/strict_tars.h"
 #include "cli/show/list_parts.h"
 #include "cli/show/outcome.h"
-#include "energon/loader/quarantine_writer.h"
+#include "energon/loader/failure_log.h"
 #include "energon/order/slice_order.h"
 #include "energon/stage/failure.h"
 #include "media/tokens/sentencepiece.h"

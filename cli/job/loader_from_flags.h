@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cli/job/loader_flags.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/savable.h"
 #include "energon/worker/loader_options.h"
 #include "io/dataset/dataset_folder.h"

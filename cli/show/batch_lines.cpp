@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "cli/show/output.h"
-#include "energon/sample/batch_place.h"
 #include "energon/sample/restore_key.h"
+#include "energon/sample/sample.h"
 #include "io/hash.h"
 
 namespace energon::cli {

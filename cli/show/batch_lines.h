@@ -11,7 +11,6 @@
 
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/order/worker_config.h"
 #include "energon/sample/sample.h"
 

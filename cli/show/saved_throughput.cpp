@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/error.h"
 #include "io/file.h"
 

@@ -11,7 +11,6 @@
 #include "cli/show/output.h"
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/own_position.h"
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 #include "io/hash.h"

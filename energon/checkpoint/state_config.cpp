@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/sample/buffer_allocator.h"
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/error.h"
 
 namespace energon {

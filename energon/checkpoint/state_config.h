@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "energon/order/worker_config.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/savable.h"
 
 namespace energon {

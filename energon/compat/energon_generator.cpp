@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/order/mt19937.h"
+#include "energon/order/rng.h"
 #include "io/error.h"
 
 namespace energon {

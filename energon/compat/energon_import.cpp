@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/state_check.h"
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/compat/energon_epochs.h"
 #include "energon/compat/energon_leaf.h"
@@ -12,7 +12,7 @@
 #include "energon/compat/energon_translation.h"
 #include "energon/compat/energon_tree.h"
 #include "energon/sample/buffer_allocator.h"
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/error.h"
 
 // The position of a rank from a state of Energon's loader.

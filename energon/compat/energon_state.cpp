@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/error.h"
 
 namespace energon {

@@ -21,7 +21,7 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/order/worker_config.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "io/json.h"
 
 namespace energon {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 
 namespace energon {
 

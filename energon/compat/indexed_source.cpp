@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/order/rng.h"
 #include "io/error.h"
 

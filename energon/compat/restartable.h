@@ -23,7 +23,7 @@
 
 #include "energon/compat/worker_progress.h"
 #include "energon/sample/sample.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

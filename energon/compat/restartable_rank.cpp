@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "energon/checkpoint/loader_state_json.h"
 #include "energon/checkpoint/state_config.h"
+#include "energon/checkpoint/state_forms.h"
 #include "energon/compat/settings_check.h"
 #include "io/error.h"
 

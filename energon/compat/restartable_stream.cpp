@@ -10,7 +10,6 @@
 #include "energon/distributed/rank_agreement.h"
 #include "energon/state/savable.h"
 #include "energon/state/state_json.h"
-#include "energon/state/younger_members.h"
 #include "io/error.h"
 
 namespace energon {

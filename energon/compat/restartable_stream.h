@@ -17,7 +17,6 @@
 
 #include "energon/compat/restartable.h"
 #include "energon/stage/dataset.h"
-#include "energon/stage/pipeline.h"
 
 namespace energon {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/checkpoint/source_tree.h"
+#include "energon/checkpoint/state_forms.h"
 #include "energon/state/byte_codec.h"
 #include "io/bytes.h"
 #include "io/error.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "io/error.h"
 
 namespace energon {

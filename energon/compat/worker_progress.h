@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/distributed/batch_slices.h"
 #include "energon/distributed/dispatch_part.h"
 #include "io/error.h"

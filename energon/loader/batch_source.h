@@ -86,7 +86,7 @@ class BatchSource {
   virtual Sample restore_sample(const RestoreKey& key);
 
  protected:
-  /// For sources that keep a position of their own, without logical shards (own_position.h):
+  /// For sources that keep a position of their own, without logical shards (own_state()):
   /// returns the position in `state`. Throws Error (kMismatch) if it is not of `type` or has
   /// adapters.
   static const State& own_position_in(const SavableDataLoaderState& state, std::string_view type);

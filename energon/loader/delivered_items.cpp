@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/start_rules.h"
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 

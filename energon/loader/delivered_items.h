@@ -30,13 +30,11 @@
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/order/worker_config.h"
-#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/sample/sample_ref.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

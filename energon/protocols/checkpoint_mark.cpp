@@ -10,8 +10,8 @@
 
 #include "energon/checkpoint/state_config.h"
 #include "energon/distributed/rank_agreement.h"
-#include "energon/state/json_reader.h"
-#include "energon/state/younger_members.h"
+#include "energon/state/savable.h"
+#include "energon/state/state_json.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/distributed/rank_agreement.h"
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file.h"

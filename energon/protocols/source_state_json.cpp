@@ -5,9 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/loader_state_json.h"
-#include "energon/checkpoint/source_tree.h"
-#include "energon/state/json_reader.h"
+#include "energon/checkpoint/state_forms.h"
 #include "energon/state/state_json.h"
 
 namespace energon {

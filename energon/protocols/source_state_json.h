@@ -1,6 +1,6 @@
-// The JSON form of the state of a batch source: that of its tree (energon/checkpoint/source_tree.h,
+// The JSON form of the state of a batch source: that of its tree (energon/checkpoint/state_forms.h,
 // energon/state/state_json.h), but the position of the loader in it is readable JSON as well
-// (energon/checkpoint/loader_state_json.h):
+// (energon/checkpoint/state_forms.h):
 //
 //   {"type": "Loader", "loader": {"batch_index": 11, …}}
 

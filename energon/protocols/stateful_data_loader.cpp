@@ -8,7 +8,7 @@
 
 #include "energon/loader/savable_data_loader.h"
 #include "energon/protocols/source_state_json.h"
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/error.h"
 
 namespace energon {

@@ -25,7 +25,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "energon/loader/batch_source.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 
 namespace energon {

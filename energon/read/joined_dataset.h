@@ -16,7 +16,6 @@
 
 #include "energon/read/leaf_dataset.h"
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/recipe/join_index.h"
 
 namespace energon {

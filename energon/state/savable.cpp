@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/younger_members.h"
 #include "io/error.h"
 
 namespace energon {
@@ -37,6 +36,19 @@ std::string brief(const Config& value) {
     --end;
   }
   return fmt::format("{}… ({} bytes)", text.substr(0, end), text.size());
+}
+
+void append_values(const Config& config, std::string_view name, Config& values) {
+  if (!config.is_structured()) {
+    return;
+  }
+  for (const auto& [key, value] : config.items()) {
+    if (config.is_object() && key == name) {
+      values.push_back(value);
+    } else {
+      append_values(value, name, values);
+    }
+  }
 }
 
 }  // namespace
@@ -107,6 +119,36 @@ void compare_configs(const Config& config, const Config& expected, const std::st
   } else if (config != expected) {
     differences.push_back(fmt::format("{}: {}, expected {}", here, brief(config), brief(expected)));
   }
+}
+
+bool is_younger_member(std::string_view name) {
+  return std::find(kYoungerMembers.begin(), kYoungerMembers.end(), name) != kYoungerMembers.end();
+}
+
+Config without_younger_members(const Config& config) {
+  if (config.is_object()) {
+    Config kept = Config::object();
+    for (const auto& [name, value] : config.items()) {
+      if (!is_younger_member(name)) {
+        kept[name] = without_younger_members(value);
+      }
+    }
+    return kept;
+  }
+  if (config.is_array()) {
+    Config kept = Config::array();
+    for (const Config& value : config) {
+      kept.push_back(without_younger_members(value));
+    }
+    return kept;
+  }
+  return config;
+}
+
+Config values_of_member(const Config& config, std::string_view name) {
+  Config values = Config::array();
+  append_values(config, name, values);
+  return values;
 }
 
 }  // namespace energon

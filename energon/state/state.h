@@ -3,19 +3,24 @@
 // A node has the type of its stage, named fields, and one child node per inner stage. Values are
 // integers, bytes and lists of integers. A state never contains samples. Stages declare the same
 // fields at all times, so a state fits a pipeline exactly when the shapes are equal.
-// docs/formats/checkpoint.md gives the byte form.
+// docs/formats/checkpoint.md gives the byte forms: a single state (encode_state()), and many that
+// share their structure (StructureWriter).
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
+
+#include "energon/state/byte_codec.h"
 
 namespace energon {
 
@@ -39,6 +44,9 @@ struct State {
 
 /// Upper bound of counters in a state, so that no stage overflows when it keeps counting.
 inline constexpr std::int64_t kMostInState = std::int64_t{1} << 60;
+
+/// How deep states may nest: the limit of both forms, binary and JSON.
+inline constexpr int kMaxStateDepth = 64;
 
 /// Whether `field` selects the rule by which a stage continues. States saved before a second rule
 /// existed lack the field; it then counts as 0, the only rule at that time.
@@ -66,5 +74,48 @@ State decode_state(std::string_view bytes);
 
 /// A description for people: bytes are shown as length and digest, short text as it is.
 nlohmann::ordered_json describe_state(const State& state);
+
+// States that share their structure: types, names and kinds once, for all of them.
+//
+// The logical shards of a job run the same pipeline, so their states differ only in values. A
+// structure is a state tree without values; the values of a state follow from it in order, as
+// numbers of variable length. docs/formats/checkpoint.md, version 4, has both.
+
+/// Writes states and collects their structures. Not thread-safe.
+class StructureWriter {
+ public:
+  /// Appends `state`: the number of its structure and its values.
+  void write(ByteWriter& writer, const State& state);
+
+  /// Appends the structures of all states so far, which a reader needs first.
+  void write_structures(ByteWriter& writer) const;
+
+ private:
+  std::uint64_t number_of_structure();
+
+  std::unordered_map<std::string, std::uint64_t> numbers_;
+  std::vector<const std::string*> structures_;  // keys of numbers_, by number
+  std::uint64_t last_ = 0;
+  ByteWriter structure_;  // of the last state; reused, as is the next
+  ByteWriter values_;
+};
+
+/// Reads what a StructureWriter wrote. Not thread-safe.
+class StructureReader {
+ public:
+  /// Reads the structures. This and read() throw Error (kCorruptData) with the position. Memory is
+  /// bounded by a multiple of the bytes read.
+  explicit StructureReader(ByteReader& reader);
+
+  State read(ByteReader& reader) const;
+
+ private:
+  struct Structure {
+    State state;  // all values 0 or empty
+    std::size_t size_bytes = 0;
+  };
+
+  std::vector<Structure> structures_;
+};
 
 }  // namespace energon

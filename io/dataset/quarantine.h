@@ -2,7 +2,7 @@
 // object per line. The next run leaves them out from the start.
 //
 // docs/formats/quarantine.md gives the format; loaders write it
-// (energon/loader/quarantine_writer.h).
+// (energon/loader/failure_log.h).
 
 #pragma once
 

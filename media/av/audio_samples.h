@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "media/decode_limits.h"
 
 struct AVFrame;

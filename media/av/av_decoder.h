@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
 #include "media/av/audio_access.h"
 #include "media/av/av_metadata.h"

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/data/byte_cursor.h"
 #include "media/data/stored_elements.h"

@@ -4,7 +4,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
-#include "energon/stage/call_rng.h"
+#include "energon/stage/call_context.h"
 #include "io/bytes.h"
 #include "media/decode_limits.h"
 #include "media/transform/image_transform.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/image/image_codecs.h"
 #include "media/image/image_memory.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "energon/stage/call_rng.h"
+#include "energon/stage/call_context.h"
 
 namespace energon {
 

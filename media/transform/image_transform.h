@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "energon/stage/call_rng.h"
+#include "energon/stage/call_context.h"
 #include "media/transform/affine_steps.h"
 #include "media/transform/image_steps.h"
 #include "media/transform/normalize.h"

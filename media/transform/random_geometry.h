@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "energon/stage/call_rng.h"
+#include "energon/stage/call_context.h"
 #include "media/transform/pixels.h"
 
 namespace energon {

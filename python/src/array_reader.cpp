@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "python/src/dlpack.h"
 #include "python/src/python_names.h"
 #include "python/src/tensor_object.h"

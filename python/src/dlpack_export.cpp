@@ -50,7 +50,7 @@ Managed* export_tensor(const Tensor& tensor) {
   }
   Managed& managed = exported->managed;
   managed.tensor = {
-      .data =  // It belongs to one batch, whose owner may write (energon/process/slot_lease.h).
+      .data =  // It belongs to one batch, whose owner may write (energon/process/arena.h).
       const_cast<std::byte*>(exported->tensor.data.view.data()),
       .device = {kDlCpu, 0},
       .ndim = static_cast<std::int32_t>(tensor.shape.size()),

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "python/src/item_maker.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/delivered_samples.h"

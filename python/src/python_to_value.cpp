@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "python/src/array_reader.h"
 #include "python/src/buffer_object.h"
 #include "python/src/class_path.h"

@@ -14,7 +14,6 @@
 #include <string_view>
 
 #include "energon/sample/buffer_allocator.h"
-#include "energon/sample/keys.h"
 #include "energon/sample/sample.h"
 #include "python/src/class_path.h"
 #include "python/src/field_path.h"

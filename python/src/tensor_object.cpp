@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "python/src/dlpack.h"
 #include "python/src/dlpack_export.h"
@@ -45,7 +45,7 @@ const char* format_of(DType dtype) {
   return nullptr;
 }
 
-// The memory belongs to one batch, whose owner may write it (energon/process/slot_lease.h).
+// The memory belongs to one batch, whose owner may write it (energon/process/arena.h).
 void* writable(const SharedBytes& bytes) { return const_cast<std::byte*>(bytes.view.data()); }
 
 int get_tensor_buffer(PyObject* self, Py_buffer* view, int /*flags*/) {

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <string>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "media/data/json.h"

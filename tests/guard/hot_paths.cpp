@@ -25,7 +25,6 @@
 #include "energon/order/sharder.h"
 #include "energon/order/slice_order.h"
 #include "energon/process/message_ring.h"
-#include "energon/worker/shard_numbers.h"
 #include "energon/worker/transport.h"
 #include "io/error.h"
 #include "io/file.h"

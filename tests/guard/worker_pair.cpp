@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "energon/process/slot_reference.h"
+#include "energon/process/arena.h"
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/statistics_block.h"

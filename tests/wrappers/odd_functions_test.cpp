@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "tests/support/call_function.h"
 #include "tests/support/dataset_builder.h"

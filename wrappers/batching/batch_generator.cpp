@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "wrappers/stages/iter_map.h"
 

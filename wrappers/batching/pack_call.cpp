@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "energon/stage/call_context.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"
 #include "wrappers/held/saved_samples.h"

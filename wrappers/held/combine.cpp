@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 
 namespace energon {
 

@@ -10,7 +10,6 @@
 
 #include "energon/stage/dataset.h"
 #include "energon/stage/failure.h"
-#include "energon/stage/pipeline.h"
 #include "energon/stage/stage_guard.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/orders/pipeline_leaf.h"

@@ -30,7 +30,7 @@
 #include "energon/read/find_sample.h"
 #include "energon/sample/restore_key.h"
 #include "energon/sample/sample_ref.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/savable.h"
 #include "wrappers/orders/pipeline_leaf.h"
 

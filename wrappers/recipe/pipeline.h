@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "energon/order/slice_order.h"
+#include "energon/stage/dataset.h"
 #include "energon/stage/failure.h"
-#include "energon/stage/pipeline.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/open_data.h"

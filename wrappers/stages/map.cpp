@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"
 

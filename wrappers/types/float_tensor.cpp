@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 
 namespace energon {
 namespace {

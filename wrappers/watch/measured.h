@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "energon/stage/pipeline_monitor.h"
+#include "energon/stage/dataset.h"
 #include "wrappers/watch/pipeline_clock.h"
 #include "wrappers/watch/transparent.h"
 

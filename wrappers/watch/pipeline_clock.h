@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "energon/stage/pipeline_monitor.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 

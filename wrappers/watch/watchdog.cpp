@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/stage/worker_exit.h"
+#include "energon/stage/dataset.h"
 #include "io/error.h"
 
 namespace energon {

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/loader_state_json.h"
+#include "energon/checkpoint/state_forms.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/loader_state_json.h"
+#include "energon/checkpoint/state_forms.h"
 #include "energon/compat/restartable_rank.h"
 #include "energon/protocols/auto_saver.h"
 #include "energon/protocols/checkpoint_folder.h"

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/order/mt19937.h"
+#include "energon/order/rng.h"
 #include "io/error.h"
 #include "tests/energon/compat/energon_trees.h"
 #include "tests/support/error_of.h"

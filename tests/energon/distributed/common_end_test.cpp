@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/compat/indexed_source.h"
 #include "energon/distributed/shard_adapter.h"
 #include "io/error.h"

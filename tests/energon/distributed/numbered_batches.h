@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/compat/indexed_source.h"
 #include "energon/distributed/adapter.h"
 #include "energon/distributed/comm.h"

@@ -11,7 +11,6 @@
 #include <catch2/catch.hpp>
 
 #include "energon/worker/statistics_block.h"
-#include "energon/worker/work_note.h"
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/loader/basic_data_loader.h"
-#include "energon/loader/quarantine_writer.h"
+#include "energon/loader/failure_log.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"

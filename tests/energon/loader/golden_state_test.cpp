@@ -8,10 +8,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/flat_state.h"
 #include "energon/checkpoint/job_state.h"
-#include "energon/checkpoint/loader_state_json.h"
 #include "energon/checkpoint/rescale.h"
+#include "energon/checkpoint/state_forms.h"
 #include "io/json.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/support/dataset_builder.h"

@@ -19,7 +19,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/worker/arena_reserve.h"
 #include "energon/worker/channel_sizes.h"
 #include "io/error.h"
 #include "io/file.h"

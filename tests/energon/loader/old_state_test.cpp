@@ -10,7 +10,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/loader_state_json.h"
+#include "energon/checkpoint/state_forms.h"
 #include "io/error.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/support/error_of.h"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/loader/failure_log.h"
-#include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"
+#include "energon/worker/transport.h"
 #include "io/error.h"
 
 using energon::Error;

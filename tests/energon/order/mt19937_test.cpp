@@ -1,5 +1,3 @@
-#include "energon/order/mt19937.h"
-
 #include <cstring>
 #include <random>
 #include <sstream>
@@ -7,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/order/rng.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 

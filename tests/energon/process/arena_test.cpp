@@ -10,7 +10,6 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "energon/process/slot_lease.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "tests/energon/process/process_fixture.h"

@@ -1,5 +1,3 @@
-#include "energon/process/foreign_descriptors.h"
-
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -9,9 +9,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/flat_state.h"
-#include "energon/checkpoint/loader_state_json.h"
-#include "energon/checkpoint/source_tree.h"
+#include "energon/checkpoint/state_forms.h"
 #include "energon/compat/indexed_source.h"
 #include "energon/compat/skip_first.h"
 #include "energon/compat/stateless_source.h"

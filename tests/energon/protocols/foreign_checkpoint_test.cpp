@@ -13,7 +13,7 @@
 #include "energon/checkpoint/job_state.h"
 #include "energon/protocols/auto_saver.h"
 #include "energon/protocols/checkpoint_folder.h"
-#include "energon/state/younger_members.h"
+#include "energon/state/savable.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "tests/energon/distributed/forked_group.h"

@@ -14,7 +14,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/order/rng.h"
 #include "tests/energon/compat/growing_dataset.h"
 #include "tests/energon/protocols/stateful_fixture.h"

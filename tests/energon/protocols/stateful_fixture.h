@@ -15,7 +15,7 @@
 
 #include "energon/compat/indexed_source.h"
 #include "energon/protocols/stateful_data_loader.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "io/error.h"
 
 namespace energon::testing {

@@ -13,7 +13,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/compat/skip_first.h"
 #include "energon/compat/stateless_source.h"
 #include "energon/distributed/dispatch_adapter.h"

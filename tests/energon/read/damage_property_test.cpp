@@ -13,7 +13,6 @@
 
 #include "energon/order/rng.h"
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/prepare/prepare.h"

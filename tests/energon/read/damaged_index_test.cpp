@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/index/index_cache.h"

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"
 #include "io/file.h"

@@ -12,7 +12,7 @@
 
 #include "energon/order/rng.h"
 #include "energon/read/leaf_readers.h"
-#include "energon/read/webdataset_reader.h"
+#include "energon/read/webdataset.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "tests/support/child_runner.h"

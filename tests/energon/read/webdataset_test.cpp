@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include "energon/order/rng.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/index/tar_index.h"

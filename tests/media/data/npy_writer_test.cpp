@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/data/numpy_array.h"
 #include "tests/support/error_of.h"

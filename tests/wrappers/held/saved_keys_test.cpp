@@ -10,7 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/sample/buffer_allocator.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"

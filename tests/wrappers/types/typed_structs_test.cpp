@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "tests/support/error_of.h"
 #include "wrappers/types/image_samples.h"
 #include "wrappers/types/interleaved_samples.h"
