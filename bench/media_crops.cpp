@@ -1,17 +1,23 @@
-// How much of what bare libjpeg-turbo and bare kernels make of JPEGs do two workers deliver as
+// How much of what bare libjpeg-turbo and libswscale make of JPEGs do two workers deliver as
 // normalised random crops?
 //
 // Pictures of 512 x 384 pixels (80 KB) and of 1024 x 768, most of which can be decoded at half of
 // their size. Of each, a random part (0.08 to 1 of its area) becomes a tensor (3, 224, 224):
 // decoded as small as that allows, only the blocks that are needed, resized with antialiasing,
-// normalised. The floor is as many threads as workers that call libjpeg-turbo and our kernels on
-// files in memory and write into a batch of their own. The loader reads tars and stacks batches of
-// 64 in shared memory. Both draw the same parts. Before anything is timed, each tensor of the
-// loader is compared with that of the floor.
+// normalised. The floor is as many threads as workers that call libjpeg-turbo and libswscale on
+// files in memory, normalise in a plain loop, and write into a batch of their own. "Bare kernels"
+// are such threads with our own resize and normalising: what the loader adds to these. The loader
+// reads tars and stacks batches of 64 in shared memory. All draw the same parts, whose edges the
+// floor rounds to whole pixels. Before anything is timed, each tensor of the loader must be that of
+// the kernels, and each one of the floor close to what the kernels make of the same whole pixels.
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,6 +40,7 @@ namespace {
 constexpr std::int64_t kSide = 224;
 constexpr std::int64_t kBatchSize = 64;
 constexpr double kTarget = 0.9;
+constexpr double kMostLevelsOff = 0.5;  // of 0 to 255, the mean of a tensor of the floor
 
 OutputFormat output_format(DType dtype) {
   return {.dtype = dtype, .mean = {0.485, 0.456, 0.406, 0}, .stddev = {0.229, 0.224, 0.225, 1}};
@@ -86,21 +93,28 @@ Pictures pictures_of(const std::string& data_folder, bool is_large, const CropSe
 /// Threads without a loader; each makes its part of the tensors, into its batch in turn.
 class BareCropRun {
  public:
-  BareCropRun(const Pictures& pictures, DType dtype)
+  BareCropRun(const Pictures& pictures, DType dtype, CropKernels kernels)
       : images_(pictures.files),
         tensor_bytes_(tensor_size(dtype)),
-        croppers_(kMediaWorkers, BareCrop(kSide, output_format(dtype))),
         batches_(kMediaWorkers, std::vector<std::byte>(kBatchSize * tensor_bytes_)) {
+    for (int i = 0; i < kMediaWorkers; ++i) {
+      croppers_.emplace_back(kSide, output_format(dtype), kernels);
+    }
     for (std::int64_t i = 0; i < images_.count(); ++i) {
       CallRng rng = rng_of(i);
-      crops_.push_back(random_resized_crop_box(rng, pictures.size.width, pictures.size.height));
+      const PixelBox crop = random_resized_crop_box(rng, pictures.size.width, pictures.size.height);
+      crops_.push_back(kernels == CropKernels::kForeign ? whole_pixels(crop, kSide) : crop);
     }
   }
 
-  /// The tensor of one image; valid until the next call.
-  ByteView tensor(std::int64_t number) {
+  const PixelBox& crop(std::int64_t number) const {
+    return crops_[static_cast<std::size_t>(number)];
+  }
+
+  /// The tensor of a part of one image; valid until the next call.
+  ByteView tensor(std::int64_t number, const PixelBox& crop) {
     const std::span<std::byte> to = std::span(batches_[0]).first(tensor_bytes_);
-    croppers_[0].run(images_.at(number), crops_[static_cast<std::size_t>(number)], to);
+    croppers_[0].run(images_.at(number), crop, to);
     return to;
   }
 
@@ -109,7 +123,7 @@ class BareCropRun {
       const auto own = static_cast<std::size_t>(thread);
       std::size_t place = 0;
       for (std::int64_t i = thread; i < images_.count(); i += kMediaWorkers) {
-        croppers_[own].run(images_.at(i), crops_[static_cast<std::size_t>(i)],
+        croppers_[own].run(images_.at(i), crop(i),
                            std::span(batches_[own]).subspan(place, tensor_bytes_));
         place = (place + tensor_bytes_) % batches_[own].size();
       }
@@ -121,21 +135,21 @@ class BareCropRun {
   const MediaFiles& images_;
   const std::size_t tensor_bytes_;
   std::vector<PixelBox> crops_;
-  std::vector<BareCrop> croppers_;
+  std::deque<BareCrop> croppers_;
   std::vector<std::vector<std::byte>> batches_;
 };
 
-// Throws Error unless the loader delivers each image once, with the numbers of the floor.
+// Throws Error unless the loader delivers each image once, with the numbers of the bare kernels.
 void verify(const Pictures& pictures, DType dtype) {
   const MediaFiles& images = pictures.files;
-  BareCropRun bare(pictures, dtype);
+  BareCropRun bare(pictures, dtype, CropKernels::kOwn);
   const auto loader = media_loader(cropping(images, dtype, false));
   std::vector<bool> seen(static_cast<std::size_t>(images.count()));
   while (const auto batch = loader->next()) {
     const ByteView tensors = batch->tensor("image").data.view;
     for (std::size_t i = 0; i < batch->keys.size(); ++i) {
       const std::int64_t number = sample_number(batch->keys[i]);
-      const ByteView expected = bare.tensor(number);
+      const ByteView expected = bare.tensor(number, bare.crop(number));
       if (!std::ranges::equal(tensors.subspan(i * expected.size(), expected.size()), expected)) {
         throw Error(ErrorCode::kInternal,
                     fmt::format("the {} tensor of image {} is not that of the bare kernels",
@@ -150,6 +164,52 @@ void verify(const Pictures& pictures, DType dtype) {
   }
 }
 
+float number_at(ByteView tensor, std::size_t index, DType dtype) {
+  if (dtype == DType::kFloat32) {
+    float number = 0;
+    std::memcpy(&number, tensor.data() + index * sizeof(number), sizeof(number));
+    return number;
+  }
+  std::uint16_t upper = 0;  // bfloat16: the upper bits of a float32
+  std::memcpy(&upper, tensor.data() + index * sizeof(upper), sizeof(upper));
+  return std::bit_cast<float>(std::uint32_t{upper} << 16);
+}
+
+// How many levels of 0 to 255 two tensors differ by, on average.
+double levels_between(ByteView a, ByteView b, DType dtype) {
+  constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
+  double levels = 0;
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    double sum = 0;
+    for (std::size_t i = channel * kPixels; i < (channel + 1) * kPixels; ++i) {
+      sum += std::abs(number_at(a, i, dtype) - number_at(b, i, dtype));
+    }
+    levels += sum * output_format(dtype).stddev[channel] * 255;
+  }
+  return levels / (3 * kPixels);
+}
+
+// Throws Error if a tensor of the floor is not what the bare kernels make of the same pixels: a
+// floor that does less would be no floor. Returns how far the tensors are off, on average.
+double verify_floor(const Pictures& pictures, DType dtype) {
+  BareCropRun floor(pictures, dtype, CropKernels::kForeign);
+  BareCropRun own(pictures, dtype, CropKernels::kOwn);
+  double sum = 0;
+  for (std::int64_t i = 0; i < pictures.files.count(); ++i) {
+    const double levels_off =
+        levels_between(floor.tensor(i, floor.crop(i)), own.tensor(i, floor.crop(i)), dtype);
+    if (!(levels_off <= kMostLevelsOff)) {
+      throw Error(
+          ErrorCode::kInternal,
+          fmt::format("the {} tensor of image {} by libswscale is {} levels off, at most {} "
+                      "are allowed",
+                      to_string(dtype), i, levels_off, kMostLevelsOff));
+    }
+    sum += levels_off;
+  }
+  return sum / static_cast<double>(pictures.files.count());
+}
+
 Variant loader_variant(const Pictures& pictures, DType dtype) {
   const auto run = std::make_shared<MediaRun>(cropping(pictures.files, dtype, true));
   return {fmt::format("{}: loader, {} workers, batch {}, {}", pictures.name(), kMediaWorkers,
@@ -159,17 +219,24 @@ Variant loader_variant(const Pictures& pictures, DType dtype) {
 
 void measure(const Pictures& pictures, DType dtype, int repetitions, Report& report) {
   verify(pictures, dtype);
-  BareCropRun bare(pictures, dtype);
+  const double levels_off = verify_floor(pictures, dtype);
+  const std::string kind = fmt::format("{} {}", pictures.name(), to_string(dtype));
+  report.setting(kind + ": levels off", std::round(levels_off * 100) / 100);
+  BareCropRun floor(pictures, dtype, CropKernels::kForeign);
+  BareCropRun own(pictures, dtype, CropKernels::kOwn);
+  const auto bare_name = [&](const char* what) {
+    return fmt::format("{}: {}, {} threads, {}", pictures.name(), what, kMediaWorkers,
+                       to_string(dtype));
+  };
   const std::vector<Variant> variants = {
-      {fmt::format("{}: bare kernels, {} threads, {}", pictures.name(), kMediaWorkers,
-                   to_string(dtype)),
-       [&] { return bare.images_per_second(); }},
-      loader_variant(pictures, dtype)};
-  report_rates(
-      measure_in_turn(variants, repetitions), "images/s",
-      {.name = fmt::format("{}, {}: ratio to the bare kernels", pictures.name(), to_string(dtype)),
-       .at_least = kTarget},
-      report);
+      {bare_name("libjpeg-turbo and libswscale"), [&] { return floor.images_per_second(); }},
+      loader_variant(pictures, dtype),
+      {bare_name("bare kernels"), [&] { return own.images_per_second(); }}};
+  report_rates(measure_in_turn(variants, repetitions), "images/s",
+               {.name = fmt::format("{}, {}: ratio to libjpeg-turbo and libswscale",
+                                    pictures.name(), to_string(dtype)),
+                .at_least = kTarget},
+               report);
 }
 
 // What the script that compares with another loader asks for.
@@ -204,7 +271,8 @@ int main(int argc, char** argv) {
   CropSettings settings;
   return run_program(
       argc, argv, "media_crops",
-      "How much of what bare kernels make of JPEGs do two workers deliver as random crops?",
+      "How much of what libjpeg-turbo and libswscale make of JPEGs do two workers deliver as "
+      "random crops?",
       [&](CLI::App& app) {
         app.add_option("--images", settings.images, "Images of 512 x 384; of 1024 x 768 a quarter")
             ->capture_default_str()

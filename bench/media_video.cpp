@@ -1,16 +1,20 @@
 // How much of what bare FFmpeg gives do two workers deliver as clips of video?
 //
 // Clips of 16 frames from random places of MP4s of 10 s, 640 x 360 pixels, a key frame every 2 s,
-// at that size and resized to 224 x 224. The floor is as many threads as workers, each of which
-// opens a file in memory, seeks, decodes and converts with FFmpeg's libraries alone, into buffers
-// of its own; it knows the times of all frames before. "Packed" is the same into interleaved pixels
-// by libswscale's fastest code, whose bytes depend on the processor. The loader reads tars, decodes
-// into shared memory and stacks batches of 2. Both take the same clips. Before anything is timed,
-// each frame of the loader is compared with that of the floor.
+// at that size and resized to 224 x 224. A floor is as many threads as workers, each of which opens
+// a file in memory, seeks, decodes and converts with FFmpeg's libraries alone, into buffers of its
+// own; it knows the times of all frames before. There are three: libswscale's exact conversion,
+// which the loader uses; the same without the flags for exactness; and one into interleaved pixels,
+// which gives neighbours the same chroma. The target takes the fastest floor whose levels of 0 to
+// 255 are at most 0.5 off, on average. The loader reads tars, decodes into shared memory and stacks
+// batches of 2. All take the same clips. Before anything is timed, each frame of the loader is
+// compared with that of the exact floor.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -39,6 +43,8 @@ namespace {
 constexpr int kClipFrames = 16;
 constexpr std::int64_t kBatchSize = 2;
 constexpr double kTarget = 0.95;
+constexpr double kMostLevelsOff = 0.5;       // on average, of a floor that counts
+constexpr std::int64_t kComparedClips = 32;  // of the floors that are not exact
 constexpr VideoSpec kVideo;
 constexpr FrameSize kSmall = {.width = 224, .height = 224};
 
@@ -106,11 +112,27 @@ PipelineFactory clipping(const MediaFiles& videos, std::optional<FrameSize> size
   return train_pipeline(videos.open(), std::move(train));
 }
 
+// The sum of what the levels of a clip are off.
+std::int64_t difference(ByteView clip, ByteView exact, bool is_packed) {
+  const std::size_t pixels = exact.size() / 3 / kClipFrames;
+  std::int64_t sum = 0;
+  for (std::size_t frame = 0; frame < kClipFrames; ++frame) {
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
+        const std::size_t planar = (frame * 3 + channel) * pixels + pixel;
+        const std::size_t place = is_packed ? (frame * pixels + pixel) * 3 + channel : planar;
+        sum += std::abs(std::to_integer<int>(clip[place]) - std::to_integer<int>(exact[planar]));
+      }
+    }
+  }
+  return sum;
+}
+
 /// Threads without a loader; each makes its part of the clips, into its batch in turn.
 class BareClipRun {
  public:
   BareClipRun(const MediaFiles& videos, std::optional<FrameSize> size, ClipPixels pixels)
-      : videos_(videos) {
+      : videos_(videos), pixels_(pixels) {
     const FrameSize shown = size.value_or(FrameSize{kVideo.width, kVideo.height});
     clip_bytes_ = std::size_t{3} * kClipFrames * static_cast<std::size_t>(shown.width) *
                   static_cast<std::size_t>(shown.height);
@@ -132,6 +154,17 @@ class BareClipRun {
     return to;
   }
 
+  /// How far levels are from those of `exact`, on average over some clips.
+  double levels_off(BareClipRun& exact) {
+    const std::int64_t clips = std::min(videos_.count(), kComparedClips);
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < clips; ++i) {
+      sum += difference(clip(i), exact.clip(i), pixels_ == ClipPixels::kPacked);
+    }
+    return static_cast<double>(sum) /
+           static_cast<double>(clips * static_cast<std::int64_t>(clip_bytes_));
+  }
+
   double clips_per_second() {
     const double seconds = seconds_in_threads(kMediaWorkers, [this](int thread) {
       const auto own = static_cast<std::size_t>(thread);
@@ -147,16 +180,17 @@ class BareClipRun {
 
  private:
   const MediaFiles& videos_;
+  const ClipPixels pixels_;
   std::size_t clip_bytes_ = 0;
   std::vector<std::int64_t> first_times_;
   std::deque<BareClip> clippers_;
   std::vector<Buffer> batches_;
 };
 
-// Throws Error unless the loader delivers each clip once, with the pixels of the floor.
+// Throws Error unless the loader delivers each clip once, with the pixels of the exact floor.
 void verify(const MediaFiles& videos, std::optional<FrameSize> size) {
   const auto loader = media_loader(clipping(videos, size, false));
-  BareClipRun bare(videos, size, ClipPixels::kPlanar);
+  BareClipRun bare(videos, size, ClipPixels::kExact);
   std::vector<bool> seen(static_cast<std::size_t>(videos.count()));
   while (const auto batch = loader->next()) {
     const ByteView clips = batch->tensor("frames").data.view;
@@ -182,20 +216,35 @@ void verify(const MediaFiles& videos, std::optional<FrameSize> size) {
 void measure(const MediaFiles& videos, std::optional<FrameSize> size, int repetitions,
              Report& report) {
   verify(videos, size);
-  BareClipRun bare(videos, size, ClipPixels::kPlanar);
-  BareClipRun packed(videos, size, ClipPixels::kPacked);
-  const auto run = std::make_shared<MediaRun>(clipping(videos, size, true));
   const FrameSize shown = size.value_or(FrameSize{kVideo.width, kVideo.height});
   const std::string kind = fmt::format("{} x {}", shown.width, shown.height);
+  BareClipRun exact(videos, size, ClipPixels::kExact);
+  BareClipRun planar(videos, size, ClipPixels::kPlanar);
+  BareClipRun packed(videos, size, ClipPixels::kPacked);
+  const double planar_off = planar.levels_off(exact);
+  const double packed_off = packed.levels_off(exact);
+  report.setting(kind + " inexact: levels off", std::round(planar_off * 100) / 100);
+  report.setting(kind + " packed: levels off", std::round(packed_off * 100) / 100);
+  const auto run = std::make_shared<MediaRun>(clipping(videos, size, true));
+  const std::string bare = fmt::format("{}: bare FFmpeg, {} threads", kind, kMediaWorkers);
   const std::vector<Variant> variants = {
-      {fmt::format("{}: bare FFmpeg, {} threads", kind, kMediaWorkers),
-       [&] { return bare.clips_per_second(); }},
+      {bare, [&] { return exact.clips_per_second(); }},
       {fmt::format("{}: loader, {} workers, batch {}", kind, kMediaWorkers, kBatchSize),
        [&] { return run->samples_per_second(videos.count()); }},
-      {fmt::format("{}: bare FFmpeg, {} threads, packed", kind, kMediaWorkers),
-       [&] { return packed.clips_per_second(); }}};
-  report_rates(measure_in_turn(variants, repetitions), "clips/s",
-               {.name = fmt::format("{}: ratio to bare FFmpeg", kind), .at_least = kTarget},
+      {bare + ", inexact", [&] { return planar.clips_per_second(); }},
+      {bare + ", packed, not split into planes", [&] { return packed.clips_per_second(); }}};
+  std::vector<Measurement> rates = measure_in_turn(variants, repetitions);
+  // report_rates() takes the first as the floor.
+  const auto offer_floor = [&rates](Measurement& rate, double off) {
+    if (off <= kMostLevelsOff && rate.median() > rates[0].median()) {
+      std::swap(rates[0], rate);
+    }
+  };
+  offer_floor(rates[2], planar_off);
+  offer_floor(rates[3], packed_off);
+  report_rates(rates, "clips/s",
+               {.name = fmt::format("{}: ratio to the fastest bare FFmpeg with these pixels", kind),
+                .at_least = kTarget},
                report);
 }
 

@@ -28,6 +28,9 @@ if(ENERGON_SANITIZE)
   # checks are meant for the code under test, compiles five times as fast.
   string(REPLACE "," "$<COMMA>" sanitizers "${ENERGON_SANITIZE}")
   string(REPLACE "$<COMMA>undefined" "" test_sanitizers "${sanitizers}")
+  if(ENERGON_FUZZ)
+    string(APPEND sanitizers "$<COMMA>fuzzer-no-link")  # libFuzzer's counters, which the tests' programs ignore
+  endif()
   target_compile_options(energon_flags INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
     "$<IF:$<BOOL:$<TARGET_PROPERTY:ENERGON_TEST_CODE>>,-fsanitize=${test_sanitizers};-O0,-fsanitize=${sanitizers};-O1>")
   target_link_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE})

@@ -1,7 +1,7 @@
 """Runs energon_cpp and other loaders of Python in turn, each run in a process of its own (a fork of one
 that has imported the loader), and writes a report of rates, CPU time, memory, first batch, save and resume.
 
-First every setting is run once, shortly; before it is timed, its contents are compared with the tars, and
+First every setting is run once, briefly; before it is timed, its contents are compared with the tars, and
 a loader that delivers something else ends the comparison. Then the settings that may be the fastest of
 their loader, over all layouts or in the layout that targets name, are measured in rounds, each of which
 runs all of them once.
@@ -22,7 +22,7 @@ from typing import Any
 import python_data
 import python_plan
 import python_report
-from python_plan import LOADERS, OURS, Setting
+from python_plan import FROM_DISK, LOADERS, OURS, Setting
 from python_process import Failed, LoaderProcesses
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -52,16 +52,21 @@ class Bench:
         return dataclasses.asdict(setting) | {"data": str(self.data), "samples": samples}
 
     def measure(self, setting: Setting, is_first: bool) -> dict[str, Any]:
-        """A run that fails is said and repeated once: an hour of others is not lost to it."""
+        """A run that fails is reported and repeated, so that an hour of other runs is not lost to it: once, or up
+        to five times if it read from a disk, as each run brings more of its files and libraries into memory."""
         task = {"task": "time", "seconds": self.seconds, "warmup": self.warmup, "verify": 0}
         if is_first:
             warmup = min(self.warmup, self.first_seconds / 2)
             task |= {"seconds": self.first_seconds, "warmup": warmup, "verify": self.verify}
-        try:
-            return self.run(setting, task)
-        except Failed as failure:
-            print(f"{setting.name}: is repeated: {failure}", flush=True)
-            return self.run(setting, task)
+        failures = 0
+        while True:
+            try:
+                return self.run(setting, task)
+            except Failed as failure:
+                failures += 1
+                if failures > (5 if FROM_DISK in str(failure) else 1):
+                    raise
+                print(f"{setting.name}: is repeated: {failure}", flush=True)
 
 
 def found_loaders(bench: Bench, only: list[str]) -> tuple[dict[str, Any], dict[str, str]]:

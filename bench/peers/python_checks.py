@@ -12,6 +12,7 @@ from loaders.peer import Job, Peer
 # Decoders of the same picture differ by rounding and by how they turn its colours into RGB (SPDL by 4):
 # means of blocks by less than this, of other pictures by much more.
 TOLERANCE = 6.0
+CHECKED_BYTES = 64 << 20
 
 
 class WrongData(Exception):
@@ -19,10 +20,12 @@ class WrongData(Exception):
 
 
 def check(peer: Peer, samples: int) -> int:
-    """Takes at least `samples` samples, at most half of an epoch, so that none may come twice. Returns
-    how many. Raises WrongData."""
+    """Takes at least `samples` samples, at most half of an epoch, so that none may come twice, and not
+    more than CHECKED_BYTES need. Returns how many. Raises WrongData."""
     job = peer.job
-    wanted = max(1, min(samples, job.samples // 2))
+    known = all(job.spec.size_bytes)
+    enough = -(-CHECKED_BYTES // sum(job.spec.size_bytes)) if known else samples
+    wanted = max(1, min(samples, enough, job.samples // 2))
     known = Known(job)
     taken = 0
     for batch in peer.batches():

@@ -1,5 +1,7 @@
 """The parts of compare_python.py that need NumPy only: checks, touching, ratios, what is run."""
 
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
@@ -7,11 +9,13 @@ import unittest
 
 import numpy as np
 
+import compare_python
 import python_checks
 import python_data
 import python_plan
 import python_report
 from loaders.peer import Job, Peer
+from python_process import Failed
 from python_touch import touch
 
 
@@ -39,6 +43,39 @@ class Contents(unittest.TestCase):
         for parts in ([text[:-1] + b"Z", json], [json, text], [text, self.samples[4][1]]):
             with self.assertRaisesRegex(python_checks.WrongData, "those of no sample"):
                 python_checks.Known(self.job).take(parts)
+
+
+class FailingProcesses:
+    """Each run fails for the next of these reasons, and works when none is left."""
+
+    def __init__(self, *reasons):
+        self.reasons = list(reasons)
+
+    def run(self, loader, task):
+        if self.reasons:
+            raise Failed(self.reasons.pop(0))
+        return {"samples_per_second": 1.0}
+
+
+class Repeating(unittest.TestCase):
+    SETTING = python_plan.Setting("torch", "text", "bytes", 2, 64)
+    FROM_DISK = f"2000000 {python_plan.FROM_DISK}"
+
+    def measure(self, *reasons):
+        processes = FailingProcesses(*reasons)
+        bench = compare_python.Bench("", processes, "", pathlib.Path("/data"), {"text": 1}, 3, 0.5, 1, 0)
+        with contextlib.redirect_stdout(io.StringIO()):
+            return bench.measure(self.SETTING, True)
+
+    def test_a_run_that_fails_is_repeated_once(self):
+        self.assertEqual(self.measure("no memory")["samples_per_second"], 1.0)
+        with self.assertRaisesRegex(Failed, "second"):
+            self.measure("first", "second")
+
+    def test_a_run_that_read_from_a_disk_is_repeated_five_times(self):
+        self.assertEqual(self.measure(*[self.FROM_DISK] * 5)["samples_per_second"], 1.0)
+        with self.assertRaisesRegex(Failed, "disk"):
+            self.measure(*[self.FROM_DISK] * 6)
 
 
 class ReadingAll(unittest.TestCase):

@@ -25,6 +25,7 @@ from typing import Any
 
 import python_checks
 import python_data
+import python_plan
 import python_usage
 from loaders.peer import Job, Peer
 from python_touch import touch
@@ -86,7 +87,7 @@ def measure(task: dict[str, Any], job: Job) -> dict[str, Any]:
     seconds, samples = take(peer, batches, task["seconds"], 2)
     cpu, disk = python_usage.cpu_seconds() - cpu, python_usage.disk_bytes() - disk
     if disk > UNCACHED_BYTES:
-        raise python_checks.WrongData(f"{disk} bytes came from a disk while they were timed")
+        raise python_checks.WrongData(f"{disk} {python_plan.FROM_DISK}")
     result = {"samples_per_second": samples / seconds, "first_batch_seconds": first}
     result |= {"cpu_seconds_per_million": cpu / samples * 1e6, "pss_bytes": python_usage.pss_bytes()}
     return result | {"verified_samples": checked}

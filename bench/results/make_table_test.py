@@ -18,7 +18,7 @@ EMPTY = "before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n"
 
 # The results that the tables and plots of the benchmarks of decoding show.
 MEDIA = {"media_decode": ["jpg: bare codec, 2 threads", "jpg: loader, 2 workers, batch 16, rgb8"],
-         "media_crops": ["512 x 384: bare kernels, 2 threads, float32", "512 x 384: loader, 2 workers, batch 64, float32"],
+         "media_crops": ["512 x 384: libjpeg-turbo and libswscale, 2 threads, float32", "512 x 384: loader, 2 workers, batch 64, float32"],
          "media_torch": ["512 x 384: loader, 2 workers, batch 64, float32",
                          "512 x 384: torch DataLoader, 2 workers, batch 64, float32"],
          "media_video": ["640 x 360: bare FFmpeg, 2 threads", "640 x 360: loader, 2 workers, batch 2"],

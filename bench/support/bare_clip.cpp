@@ -109,13 +109,13 @@ void BareClip::prepare(const AVFrame& frame, FrameSize size) {
   if (scaler_ != nullptr && prepared_for_ == FrameSize{frame.width, frame.height}) {
     return;
   }
-  const bool is_exact = pixels_ == ClipPixels::kPlanar;
-  const int flags = is_exact ? SWS_BILINEAR | SWS_ACCURATE_RND | SWS_BITEXACT : SWS_BILINEAR;
-  scaler_ = ffmpeg_owned(
-      sws_getContext(frame.width, frame.height, static_cast<AVPixelFormat>(frame.format),
-                     size.width, size.height, is_exact ? AV_PIX_FMT_GBRP : AV_PIX_FMT_RGB24, flags,
-                     nullptr, nullptr, nullptr),
-      "a converter");
+  const AVPixelFormat to = pixels_ == ClipPixels::kPacked ? AV_PIX_FMT_RGB24 : AV_PIX_FMT_GBRP;
+  const int exactness = pixels_ == ClipPixels::kExact ? SWS_ACCURATE_RND | SWS_BITEXACT : 0;
+  scaler_ =
+      ffmpeg_owned(sws_getContext(frame.width, frame.height,
+                                  static_cast<AVPixelFormat>(frame.format), size.width, size.height,
+                                  to, SWS_BILINEAR | exactness, nullptr, nullptr, nullptr),
+                   "a converter");
   const int matrix = frame.colorspace == AVCOL_SPC_BT709 ? SWS_CS_ITU709 : SWS_CS_ITU601;
   const int is_full = frame.color_range == AVCOL_RANGE_JPEG ? 1 : 0;
   sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(matrix), is_full,
@@ -126,7 +126,7 @@ void BareClip::prepare(const AVFrame& frame, FrameSize size) {
 void BareClip::convert(const AVFrame& frame, std::span<std::byte> to) {
   const FrameSize size = size_.value_or(FrameSize{frame.width, frame.height});
   prepare(frame, size);
-  const bool is_planar = pixels_ == ClipPixels::kPlanar;
+  const bool is_planar = pixels_ != ClipPixels::kPacked;
   const int row = is_planar ? size.width : size.width * 3;
   const int stride = (row + kAlignment - 1) / kAlignment * kAlignment;
   const int rows = is_planar ? size.height * 3 : size.height;

@@ -20,8 +20,9 @@ namespace energon::bench {
 std::vector<std::int64_t> frame_times(ByteView file);
 
 enum class ClipPixels {
-  kPlanar,  ///< uint8 (frames, 3, height, width), exact: the bytes of AvDecoder
-  kPacked,  ///< uint8 (frames, height, width, 3), by the fastest code of libswscale
+  kExact,   ///< uint8 (frames, 3, height, width): the bytes of AvDecoder, on every processor
+  kPlanar,  ///< the same shape, by the fastest bilinear code that libswscale has for it
+  kPacked,  ///< uint8 (frames, height, width, 3), by the fastest bilinear code for that
 };
 
 /// Keeps the converter from clip to clip. Not thread-safe: one per thread.

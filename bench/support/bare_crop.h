@@ -1,6 +1,6 @@
-// From a JPEG to the tensor of a crop with nothing but libjpeg-turbo and the kernels of
-// media/transform, as a loop of one's own would do it: what the benchmark of crops is compared
-// with.
+// From a JPEG to the tensor of a crop without a loader, as a loop of one's own would do it: what
+// the benchmark of crops is compared with. libjpeg-turbo decodes; what follows is either the code
+// of others or our own.
 
 #pragma once
 
@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "bench/support/ffmpeg_owners.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
 #include "media/image/pixel_box.h"
 #include "media/transform/normalize.h"
@@ -17,16 +19,23 @@
 
 namespace energon::bench {
 
+/// What makes a tensor of the decoded part.
+enum class CropKernels {
+  kForeign,  ///< libswscale (antialiased, bilinear), then a plain loop that normalises
+  kOwn,      ///< Resizer and Normalizer of media/transform
+};
+
 /// Keeps its memory from image to image. Not thread-safe: one per thread.
 class BareCrop {
  public:
-  /// Tensors of (3, side, side) in `format`. Throws Error as Normalizer.
-  BareCrop(std::int64_t side, const OutputFormat& format);
+  /// Tensors of (3, side, side) in `format`, which is float32 or bfloat16 for kForeign. Throws
+  /// Error as Normalizer.
+  BareCrop(std::int64_t side, const OutputFormat& format, CropKernels kernels);
 
   /// Decodes the rows of `crop` and the blocks of its columns, scaled by 1/8, 1/4 or 1/2 where the
   /// crop then still has side * side pixels; resizes with antialiasing and normalises into `to`.
-  /// Requires: a valid JPEG in colours, else the program ends; `crop` is inside of it. Throws Error
-  /// as Resizer and Normalizer.
+  /// Requires: a valid JPEG in colours, else the program ends; `crop` is inside of it, and for
+  /// kForeign what whole_pixels() returned. Throws Error as Resizer and Normalizer; kInternal.
   void run(ByteView encoded, const PixelBox& crop, std::span<std::byte> to);
 
  private:
@@ -35,12 +44,21 @@ class BareCrop {
     FractionalBox box;  // of the crop in the view
   };
   Decoded decode(ByteView encoded, const PixelBox& crop);
+  void run_own(const Decoded& image, std::span<std::byte> to);
+  void run_foreign(const Decoded& image, std::span<std::byte> to);
 
   const std::int64_t side_;
+  const OutputFormat format_;
+  const CropKernels kernels_;
   const Normalizer normalizer_;
+  const Buffer levels_;  // after the resize
   Resizer resizer_;
+  FfmpegPtr<SwsContext> scaler_;
   std::vector<std::byte> pixels_;
-  std::vector<std::byte> levels_;
 };
+
+/// `crop` with its edges at the nearest pixels of the image as BareCrop decodes it, because
+/// libswscale resizes whole pixels only. Requires: sides of the image are multiples of 8.
+PixelBox whole_pixels(const PixelBox& crop, std::int64_t side);
 
 }  // namespace energon::bench
