@@ -15,8 +15,8 @@
 
 #include "energon/state/savable.h"
 #include "io/error.h"
-#include "io/hash.h"
 #include "io/file.h"
+#include "io/hash.h"
 
 namespace energon {
 namespace {

@@ -37,9 +37,9 @@
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 #include "energon/worker/stream_checkpoints.h"
-#include "io/json.h"
-#include "io/error.h"
 #include "io/concurrency.h"
+#include "io/error.h"
+#include "io/json.h"
 
 namespace energon {
 

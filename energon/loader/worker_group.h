@@ -30,8 +30,8 @@
 #include "energon/worker/protocol.h"
 #include "energon/worker/statistics.h"
 #include "energon/worker/transport.h"
-#include "io/error.h"
 #include "io/concurrency.h"
+#include "io/error.h"
 
 namespace energon {
 

@@ -10,8 +10,8 @@
 
 #include "energon/process/fail_point.h"
 #include "energon/process/shared_memory.h"
-#include "io/error.h"
 #include "io/concurrency.h"
+#include "io/error.h"
 
 namespace energon {
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "io/error.h"
 #include "io/concurrency.h"
+#include "io/error.h"
 
 namespace energon {
 

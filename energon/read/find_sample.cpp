@@ -32,8 +32,8 @@
 #include "io/index/tar_index.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/recipe.h"
-#include "io/tar/shard_scan.h"
 #include "io/tar/member_name.h"
+#include "io/tar/shard_scan.h"
 #include "io/tar/tar_walker.h"
 
 namespace energon {

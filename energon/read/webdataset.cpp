@@ -19,10 +19,10 @@
 #include "energon/read/read_helper.h"
 #include "energon/read/shard_cache.h"
 #include "io/bytes.h"
+#include "io/concurrency.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "io/hash.h"
-#include "io/concurrency.h"
 
 namespace energon {
 

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "io/error.h"
 #include "io/concurrency.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

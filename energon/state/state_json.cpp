@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/state/state.h"
-#include "io/json.h"
 #include "io/error.h"
+#include "io/json.h"
 
 namespace energon {
 namespace {

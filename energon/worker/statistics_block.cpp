@@ -12,8 +12,8 @@
 #include <fmt/ranges.h>
 
 #include "energon/stage/thread_cpu_time.h"
-#include "io/error.h"
 #include "io/concurrency.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

@@ -35,9 +35,9 @@
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/stream_checkpoints.h"
 #include "io/bytes.h"
+#include "io/concurrency.h"
 #include "io/error.h"
 #include "io/file.h"
-#include "io/concurrency.h"
 
 namespace energon {
 namespace {

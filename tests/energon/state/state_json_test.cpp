@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "io/json.h"
 #include "io/error.h"
+#include "io/json.h"
 #include "tests/support/error_of.h"
 
 using energon::Error;
