@@ -75,7 +75,7 @@ inputs_of() {
       *) longest=4096 ;;
     esac
   else
-    folders+=(tests/golden/second)  # states and samples
+    folders+=(tests/golden/version_1)  # states and samples
   fi
 }
 

@@ -101,7 +101,7 @@ struct SavableDataLoaderState {
       false;  ///< the end of the epoch was reported; the next batch is of the next one
   std::int64_t batch_index = 0;  ///< batches delivered by this rank, in all epochs
   /// Steps of the job in this epoch. A step is one batch from every rank that had one. nullopt: not
-  /// known (files of version 1).
+  /// known.
   std::optional<std::int64_t> step_in_epoch = 0;
   std::optional<std::int64_t> micro_batch_size;  ///< samples per batch; nullopt: not batched
   /// The positions of the adapters over the loader, outermost first; none have children. The other

@@ -205,9 +205,6 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
     try {
       auto pipeline = make_pipeline(
           {.config = worker_config, .stream = number, .memory = memory, .readers = readers});
-      if (!stream.state) {
-        stream.state = start_under_rules_of(stream, state.config, *pipeline);
-      }
       if (saved_size && *saved_size != *size) {
         rebatch(stream, *saved_size, *size, std::move(pipeline));
       } else {
@@ -219,21 +216,6 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
     }
   }
   return fitted;
-}
-
-std::optional<State> start_under_rules_of(const SavableDatasetCheckpoint& stream,
-                                          const Config& config, const Dataset& pipeline) {
-  if (!stream.state && draws_as_today(config)) {
-    return std::nullopt;
-  }
-  const State start = pipeline.save_state();
-  State old = start;
-  if (stream.state) {
-    copy_rules(*stream.state, old);
-  } else {
-    clear_rules(old);
-  }
-  return old == start ? std::nullopt : std::optional(std::move(old));
 }
 
 }  // namespace energon

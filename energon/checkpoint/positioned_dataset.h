@@ -73,12 +73,4 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
                                  const PipelineFactory& make_pipeline,
                                  const WorkerConfig& worker_config);
 
-// The start state of a stream that uses older rules (is_rule()): a stream keeps the rules that it
-// began with.
-
-/// Returns the start state of `pipeline` under the rules of `stream`, which was saved with
-/// `config`; nullopt if these are the current rules. Requires: `pipeline` is at its start.
-std::optional<State> start_under_rules_of(const SavableDatasetCheckpoint& stream,
-                                          const Config& config, const Dataset& pipeline);
-
 }  // namespace energon

@@ -73,14 +73,8 @@ State rescale_shard(const SavableJobState& job, std::size_t adapter, const JobLa
   field(node, "batches") = batches;
   field(node, "source_ended") = std::int64_t{0};  // a loader without batches says so itself
   field(node, "first_batches") = first_batches_of(job, adapter, rank);
-  std::erase_if(node.fields, [](const auto& field) { return field.first == "repeated"; });
-  const bool has_settings =
-      std::any_of(node.fields.begin(), node.fields.end(),
-                  [](const auto& field) { return field.first == "settings"; });
-  Config settings;  // states of earlier versions have none
-  if (has_settings) {
-    settings = Config::parse(node.bytes("settings"), nullptr, false);
-  }
+  field(node, "repeated") = std::int64_t{0};
+  Config settings = Config::parse(node.bytes("settings"), nullptr, false);
   if (settings.is_object() && settings.contains("ranks") && !settings["ranks"].is_null()) {
     settings["ranks"] = layout.world_size;
     field(node, "settings") = settings.dump();

@@ -130,8 +130,6 @@ std::string dump_config(const Config& config) {
   }
 }
 
-bool draws_as_today(const Config& config) { return config.contains("draws"); }
-
 WorkerConfig layout_of(const Config& config, const std::string& path) {
   const JsonReader reader(config, path);
   WorkerConfig layout;

@@ -26,14 +26,10 @@
 namespace energon {
 namespace {
 
-// Versions of the file. Frozen: append, never renumber.
-constexpr std::uint32_t kFirstVersion = 1;     // one stream a worker, no turns, no certificates
-constexpr std::uint32_t kAdaptersVersion = 3;  // the first with adapters
-constexpr std::uint32_t kVersion = 4;  // structures once, numbers of variable length; written
+constexpr std::uint32_t kVersion = 1;
 
-// Least bytes of a worker's part: of the versions before 4, and of this one.
-constexpr std::size_t kShortestPart = 29;
-constexpr std::size_t kShortestPackedPart = 16;
+// Least bytes of the saved position of a logical shard.
+constexpr std::size_t kShortestPart = 16;
 // Least bytes of an adapter: the length of its state, and a state without type and fields.
 constexpr std::size_t kShortestAdapter = 16;
 
@@ -73,44 +69,7 @@ SavableDatasetCheckpoint decode_part(ByteReader& reader, const StructureReader& 
   return part;
 }
 
-SavableDatasetCheckpoint decode_unpacked_part(ByteReader& reader) {
-  const std::uint32_t logical_shard = reader.u32();
-  const Turn turn{.epoch = reader.i64(), .count = reader.i64()};
-  const Certificate certificate{.digest = reader.u64(), .samples = reader.i64()};
-  if (logical_shard >= static_cast<std::uint32_t>(kMaxLogicalShards)) {
-    reader.fail(fmt::format("there is no logical shard {}", logical_shard));
-  }
-  SavableDatasetCheckpoint part = decode_checkpoint(reader);
-  part.logical_shard = static_cast<int>(logical_shard);
-  part.turn = turn;
-  part.certificate = certificate;
-  return part;
-}
-
-// What a state of version 1 does not say: the logical shard of worker i is that of Energon, and
-// whose turn it is follows from next_worker_id.
-void complete_first_version(SavableDataLoaderState& state) {
-  const auto workers = static_cast<std::int64_t>(state.streams.size());
-  const std::int64_t first = layout_of(state.config).rank * workers;
-  for (std::int64_t i = 0; i < workers; ++i) {
-    SavableDatasetCheckpoint& worker = state.streams[static_cast<std::size_t>(i)];
-    worker.logical_shard = static_cast<int>(first + i);
-    worker.turn = {state.epoch + (state.epoch_finished ? 1 : 0), i < state.next_worker_id ? 1 : 0};
-  }
-  state.step_in_epoch = state.epoch == 0 ? std::optional(state.batch_index) : std::nullopt;
-}
-
-void decode_parts(ByteReader& reader, std::uint32_t version, const StructureReader* states,
-                  SavableDataLoaderState& state) {
-  state.streams.resize(reader.count(states != nullptr ? kShortestPackedPart : kShortestPart));
-  for (SavableDatasetCheckpoint& worker : state.streams) {
-    worker = states != nullptr         ? decode_part(reader, *states)
-             : version > kFirstVersion ? decode_unpacked_part(reader)
-                                       : decode_checkpoint(reader);
-  }
-}
-
-/// Appends all of `state` but its configuration, in the form of kVersion.
+/// Appends all of `state` except its configuration.
 void encode_position(ByteWriter& writer, StructureWriter& states,
                      const SavableDataLoaderState& state) {
   writer.i64(state.next_worker_id);
@@ -129,32 +88,28 @@ void encode_position(ByteWriter& writer, StructureWriter& states,
   }
 }
 
-/// Reads what a program of `version` wrote. `states`: null before kVersion. Throws Error
-/// (kCorruptData), also for what check_loader_state() refuses.
-SavableDataLoaderState decode_position(ByteReader& reader, Config config, std::uint32_t version,
-                                       const StructureReader* states) {
+/// Reads what encode_position() wrote. Throws Error (kCorruptData), also for what
+/// check_loader_state() refuses.
+SavableDataLoaderState decode_position(ByteReader& reader, Config config,
+                                       const StructureReader& states) {
   SavableDataLoaderState state;
   state.config = std::move(config);
   state.next_worker_id = reader.i64();
   state.epoch = reader.i64();
   state.epoch_finished = reader.u8() != 0;
   state.batch_index = reader.i64();
-  if (version > kFirstVersion) {
-    const std::int64_t step = reader.i64();
-    state.step_in_epoch = step == -1 ? std::nullopt : std::optional(step);
-  }
+  const std::int64_t step = reader.i64();
+  state.step_in_epoch = step == -1 ? std::nullopt : std::optional(step);
   if (const std::int64_t micro_batch_size = reader.i64(); micro_batch_size != 0) {
     state.micro_batch_size = micro_batch_size;
   }
-  decode_parts(reader, version, states, state);
-  if (version == kFirstVersion) {
-    complete_first_version(state);
+  state.streams.resize(reader.count(kShortestPart));
+  for (SavableDatasetCheckpoint& stream : state.streams) {
+    stream = decode_part(reader, states);
   }
-  if (version >= kAdaptersVersion) {
-    state.adapters.resize(reader.count(kShortestAdapter));
-    for (State& adapter : state.adapters) {
-      adapter = decode_state(reader.text());
-    }
+  state.adapters.resize(reader.count(kShortestAdapter));
+  for (State& adapter : state.adapters) {
+    adapter = decode_state(reader.text());
   }
   check_loader_state(state, "state");
   return state;
@@ -193,23 +148,19 @@ std::string encode_file(Kind kind, const Config& config,
   return file.take();
 }
 
-struct Envelope {
-  std::uint32_t version;
-  std::string_view body;
-};
-
-Envelope open_envelope(std::string_view bytes) {
+// Checks the frame of a file and returns its body.
+std::string_view open_envelope(std::string_view bytes) {
   ByteReader file(bytes, kWhat);
   if (bytes.size() < kMagic.size() || file.raw(kMagic.size()) != kMagic) {
     throw Error(ErrorCode::kCorruptData,
                 "this is not a saved loader state (it does not begin with ENRGNCKP)");
   }
   const std::uint32_t version = file.u32();
-  if (version < kFirstVersion || version > kVersion) {
+  if (version != kVersion) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the saved loader state has format version {}, this program reads "
-                            "versions {} to {}",
-                            version, kFirstVersion, kVersion));
+                            "version {}",
+                            version, kVersion));
   }
   const std::uint64_t size = file.u64();
   if (size > file.left()) {
@@ -224,7 +175,7 @@ Envelope open_envelope(std::string_view bytes) {
     throw Error(ErrorCode::kCorruptData,
                 "the saved loader state does not have its checksum; the file is damaged");
   }
-  return {version, body};
+  return body;
 }
 
 Config decode_config(ByteReader& body) {
@@ -258,15 +209,7 @@ std::string encode_job_state(const SavableJobState& job) {
 }
 
 SavedState decode_saved_state(std::string_view bytes) {
-  const Envelope envelope = open_envelope(bytes);
-  ByteReader body(envelope.body, kWhat);
-  if (envelope.version == kFirstVersion) {
-    Config config = decode_config(body);
-    SavableDataLoaderState state =
-        decode_position(body, std::move(config), envelope.version, nullptr);
-    body.finish();
-    return state;
-  }
+  ByteReader body(open_envelope(bytes), kWhat);
   const auto kind = static_cast<Kind>(body.u8());
   Config config = decode_config(body);
   const std::uint32_t count = body.count(kShortestPosition);
@@ -275,16 +218,13 @@ SavedState decode_saved_state(std::string_view bytes) {
     body.fail(
         fmt::format("it says that it is of kind {} with {} ranks", static_cast<int>(kind), count));
   }
-  std::optional<StructureReader> states;
-  if (envelope.version >= kVersion) {
-    states.emplace(body);
-  }
+  const StructureReader states(body);
   std::vector<SavableDataLoaderState> ranks;
   for (std::uint32_t rank = 0; rank < count; ++rank) {
     if (kind == Kind::kJob) {
       config["rank"] = rank;
     }
-    ranks.push_back(decode_position(body, config, envelope.version, states ? &*states : nullptr));
+    ranks.push_back(decode_position(body, config, states));
   }
   body.finish();
   if (kind == Kind::kRank) {

@@ -137,20 +137,9 @@ StateDict RestartableMap::deaggregate_state_dict(const StateDict& state,
 
 void RestartableMap::check_settings(const StateDict& state) const {
   std::vector<std::string> differences;
-  if (state.value("__version__", std::int64_t{0}) == 0) {
-    // These had only a seed, and it did not matter to an order by number.
-    if (options_.shuffle_seed) {
-      StateDict saved = StateDict::object();
-      if (state.contains("seed")) {
-        saved["seed"] = state.at("seed");
-      }
-      compare_settings(saved, {{"seed", *options_.shuffle_seed}}, {}, differences);
-    }
-  } else {
-    const StateDict saved = state.value("dataset", StateDict::object());
-    compare_settings(saved.is_object() ? saved : StateDict::object(), settings(),
-                     {"batch_size", "use_worker_cache"}, differences);
-  }
+  const StateDict saved = state.value("dataset", StateDict::object());
+  compare_settings(saved.is_object() ? saved : StateDict::object(), settings(),
+                   {"batch_size", "use_worker_cache"}, differences);
   if (!state.contains("samples_streamed")) {
     differences.push_back("samples_streamed: not in the state");
   }
@@ -162,10 +151,10 @@ void RestartableMap::load_state_dict(const StateDict& state, Strictness strictne
     throw Error(ErrorCode::kMismatch,
                 fmt::format("a state of a map is an object, not {}", state.type_name()));
   }
-  const StateDict version = state.value("__version__", StateDict(0));
-  if (version != 0 && version != kMapStateVersion) {
+  const StateDict version = state.value("__version__", StateDict());
+  if (version != kMapStateVersion) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("the state has version {}, this library reads 0 and {}",
+                fmt::format("the state has version {}, this library reads version {}",
                             to_text(version, "the version"), kMapStateVersion));
   }
   if (strictness == Strictness::kStrict) {

@@ -49,11 +49,10 @@ class RestartableMap {
   /// {"samples_streamed": by this worker in this run, "previous_samples_streamed": by all workers
   /// before this run}.
   StateDict state_dict() const;
-  /// Takes a state of version 1, from aggregate_state_dict(), or of version 0, {"samples_streamed",
-  /// "seed"}. Throws Error (kMismatch): for an unknown version; if strict, for a missing position
-  /// and for settings that are missing, unknown or different, listing all of them (a seed counts
-  /// only if the order is random). If not strict, a missing position means the start, with a
-  /// warning.
+  /// Takes a state from aggregate_state_dict(). Throws Error (kMismatch): for another version; if
+  /// strict, for a missing position and for settings that are missing, unknown or different,
+  /// listing all of them (a seed counts only if the order is random). If not strict, a missing
+  /// position means the start, with a warning.
   void load_state_dict(const StateDict& state, Strictness strictness);
   /// {"__version__": 1, "samples_streamed": by all workers over all runs, "dataset": settings}.
   /// Throws Error (kMismatch).

@@ -37,11 +37,11 @@ void require_keys(const StateDict& state, const std::vector<std::string>& keys) 
   refuse_differences(differences);
 }
 
-// What tells one configuration from another, small enough to stand in the state of every worker.
-// Younger members are apart, because states may lack them.
+// Identifies a configuration, and is small enough for the state of every worker. Side files are
+// apart, because the data may not have had them yet.
 StateDict digests_of(const Config& config) {
-  StateDict digests = {{"config", agreement_digest(without_younger_members(config))}};
-  for (const std::string_view name : kYoungerMembers) {
+  StateDict digests = {{"config", agreement_digest(without_side_files(config))}};
+  for (const std::string_view name : kSideFileDigests) {
     if (const Config values = values_of_member(config, name); !values.empty()) {
       digests[std::string(name)] = agreement_digest(values);
     }

@@ -17,20 +17,16 @@ namespace {
 constexpr const char* kShardType = "Shard";
 constexpr const char* kRepeated = "repeated";
 
-State shard_node(std::int64_t epoch, std::int64_t batches, bool source_ended,
+State shard_node(std::int64_t epoch, std::int64_t batches, std::int64_t repeated, bool source_ended,
                  std::string first_batches, std::pair<std::string, StateValue> settings) {
   return {kShardType,
           {{"epoch", epoch},
            {"batches", batches},
+           {kRepeated, repeated},
            {"source_ended", source_ended ? std::int64_t{1} : std::int64_t{0}},
            {"first_batches", std::move(first_batches)},
            std::move(settings)},
           {}};
-}
-
-bool has_repeated(const State& node) {
-  return std::any_of(node.fields.begin(), node.fields.end(),
-                     [](const auto& field) { return field.first == kRepeated; });
 }
 
 }  // namespace
@@ -56,10 +52,10 @@ void ShardAdapter::begin() {
 // Batches of the source in this epoch, including those already handed out.
 std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
   if (source_ended_) {
-    return repeated_ ? std::optional(handed_out_ - *repeated_) : source_->size();
+    return handed_out_ - repeated_;
   }
   if (const std::optional<std::int64_t> left = source_->batches_left()) {
-    return handed_out_ - repeated_.value_or(0) + ahead_.left(*left);
+    return handed_out_ - repeated_ + ahead_.left(*left);
   }
   return handed_out_ == 0 ? source_->size() : std::nullopt;
 }
@@ -194,29 +190,23 @@ SavableDataLoaderState ShardAdapter::save_state_rank() {
   // follow.
   if (end_of_dataloader()) {
     return put_over(
-        shard_node(epoch_ + 1, 0, false, FirstBatches().save(), settings_field(settings())),
+        shard_node(epoch_ + 1, 0, 0, false, FirstBatches().save(), settings_field(settings())),
         ahead_.state());
   }
-  State node = shard_node(epoch_, handed_out_, source_ended_ || ahead_.last(), first_.save(),
-                          settings_field(settings()));
-  if (repeated_.value_or(0) > 0) {
-    node.fields.emplace_back(kRepeated, *repeated_);
-  }
-  return put_over(std::move(node), ahead_.state());
+  return put_over(shard_node(epoch_, handed_out_, repeated_, source_ended_ || ahead_.last(),
+                             first_.save(), settings_field(settings())),
+                  ahead_.state());
 }
 
 void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
   const Parts parts = take_apart(state, kShardType);
-  State expected = shard_node(0, 0, false, {}, settings_field({}));
-  if (has_repeated(parts.node)) {
-    expected.fields.emplace_back(kRepeated, std::int64_t{0});
-  }
-  check_settings(parts.node, expected, settings());
-  if (has_repeated(parts.node) && (parts.node.integer(kRepeated) < 0 ||
-                                   parts.node.integer(kRepeated) > parts.node.integer("batches"))) {
+  check_settings(parts.node, shard_node(0, 0, 0, false, {}, settings_field({})), settings());
+  const std::int64_t batches = parts.node.integer("batches");
+  const std::int64_t repeated = parts.node.integer(kRepeated);
+  if (repeated < 0 || repeated > batches) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("the state of a {} has {} repetitions among {} batches", kShardType,
-                            parts.node.integer(kRepeated), parts.node.integer("batches")));
+                            repeated, batches));
   }
   FirstBatches first;
   first.restore(parts.node.bytes("first_batches"));
@@ -226,14 +216,9 @@ void ShardAdapter::restore_state_rank(const SavableDataLoaderState& state) {
   failure_ = nullptr;
   end_failure_ = nullptr;
   epoch_ = parts.node.integer("epoch");
-  handed_out_ = parts.node.integer("batches");
+  handed_out_ = batches;
   source_ended_ = parts.node.integer("source_ended") != 0;
-  repeated_ = 0;
-  if (has_repeated(parts.node)) {
-    repeated_ = parts.node.integer(kRepeated);
-  } else if (source_ended_) {
-    repeated_ = std::nullopt;  // earlier versions did not save it
-  }
+  repeated_ = repeated;
   first_ = std::move(first);
 }
 

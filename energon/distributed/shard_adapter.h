@@ -90,10 +90,10 @@ class ShardAdapter final : public ForwardingAdapter<BatchSource> {
 
   // Saved state.
   std::int64_t epoch_ = 0;
-  std::int64_t handed_out_ = 0;               // in this epoch
-  bool source_ended_ = false;                 // in this epoch; its position is the end
-  std::optional<std::int64_t> repeated_ = 0;  // of handed_out_; nothing: not known
-  FirstBatches first_;                        // if even_batches
+  std::int64_t handed_out_ = 0;  // in this epoch
+  bool source_ended_ = false;    // in this epoch; its position is the end
+  std::int64_t repeated_ = 0;    // of handed_out_
+  FirstBatches first_;           // if even_batches
 };
 
 }  // namespace energon

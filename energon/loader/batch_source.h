@@ -98,9 +98,8 @@ class BatchSource {
   static std::pair<std::string, StateValue> settings_field(const Config& settings);
   /// Throws Error: kMismatch with all differences unless `node` has the type and the fields of
   /// `expected`, one of which is the settings field, and was saved under `settings`; kCorruptData
-  /// if the field is not a JSON object. A state from an earlier version has no such field and skips
-  /// that check.
-  static void check_settings(const State& node, State expected, const Config& settings);
+  /// if the field is not a JSON object.
+  static void check_settings(const State& node, const State& expected, const Config& settings);
 };
 
 /// Ends the workers of `source`, whatever their end says, and continues from `state`, at any time.

@@ -151,13 +151,8 @@ CumulativeWeights::CumulativeWeights(std::span<const float> weights) {
   }
 }
 
-std::size_t CumulativeWeights::find(float value, TieRule ties) const {
-  // With kThisEntry a value of 0 (once in 2^24 draws) would select index 0 even if its weight is 0;
-  // Energon 7.4.0 asserts then. We take the first index that has a weight, which is the same index
-  // wherever it has an answer.
-  auto found = ties == TieRule::kThisEntry && value > 0
-                   ? std::lower_bound(sums_.begin(), sums_.end(), value)
-                   : std::upper_bound(sums_.begin(), sums_.end(), value);
+std::size_t CumulativeWeights::find(float value) const {
+  auto found = std::upper_bound(sums_.begin(), sums_.end(), value);
   if (found == sums_.end()) {
     // The total itself, which only weights near the least float give: the last one that counts.
     found = std::lower_bound(sums_.begin(), sums_.end(), total());
@@ -179,12 +174,12 @@ std::vector<std::int64_t> WorkerRng::permutation(std::int64_t n) {
   return order;
 }
 
-std::size_t WorkerRng::choice(const CumulativeWeights& weights, TieRule ties) {
+std::size_t WorkerRng::choice(const CumulativeWeights& weights) {
   if (weights.size() == 1) {
     return 0;
   }
   const float unit = static_cast<float>(generator_() & 0xFFFFFFU) * 0x1p-24F;
-  return weights.find(unit * weights.total(), ties);
+  return weights.find(unit * weights.total());
 }
 
 }  // namespace energon

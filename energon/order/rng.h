@@ -73,14 +73,6 @@ class Mt19937 {
   std::optional<Words> words_;
 };
 
-/// Which entry is chosen by a draw that is exactly equal to a cumulative sum of weights. With 16
-/// equal weights, about one draw in 1.1 million is. The numbers are stored in saved states.
-enum class TieRule : std::uint8_t {
-  kThisEntry =
-      0,  ///< the one whose weight ends at the sum: Energon 7.4.0, and states without a rule
-  kNextEntry = 1,  ///< the following one: Energon 7.4.1
-};
-
 /// Cumulative weights to draw from: summed in double, each sum rounded to float, like torch.cumsum.
 class CumulativeWeights {
  public:
@@ -89,9 +81,10 @@ class CumulativeWeights {
 
   std::size_t size() const { return sums_.size(); }
   float total() const { return sums_.empty() ? 0.0F : sums_.back(); }
-  /// The first index with a positive weight whose cumulative sum is above `value` (with kThisEntry:
-  /// at least `value`). Requires: 0 <= value <= total(), total() > 0.
-  std::size_t find(float value, TieRule ties) const;
+  /// The first index with a positive weight whose cumulative sum is above `value`, as in Energon
+  /// 7.4.1. (Energon 7.4.0 takes the entry before if `value` is exactly a sum: with 16 equal
+  /// weights, one draw in 1.1 million.) Requires: 0 <= value <= total(), total() > 0.
+  std::size_t find(float value) const;
 
  private:
   std::vector<float> sums_;
@@ -107,7 +100,7 @@ class WorkerRng {
   /// A random permutation of [0, n), like torch.randperm below 2^32 / 20 elements.
   std::vector<std::int64_t> permutation(std::int64_t n);
   /// An index drawn by weight. With a single weight, nothing is drawn from the generator.
-  std::size_t choice(const CumulativeWeights& weights, TieRule ties = TieRule::kNextEntry);
+  std::size_t choice(const CumulativeWeights& weights);
 
   std::string save() const { return generator_.save(); }
   void restore(std::string_view bytes) { generator_.restore(bytes); }

@@ -141,7 +141,7 @@ std::optional<SampleRef> SliceOrder::next() {
   }
   while (weights_.total() > 0) {
     const bool in_order = options_.shuffle_over_epochs.mode == Mode::kNone;
-    OpenSlice& place = open_[in_order ? 0 : rng_.choice(weights_, ties_)];
+    OpenSlice& place = open_[in_order ? 0 : rng_.choice(weights_)];
     const std::int64_t index = place.cursor++;
     if (place.cursor == bounds_[static_cast<std::size_t>(place.slice) + 1]) {
       refill(place);
@@ -216,8 +216,7 @@ State SliceOrder::save_state() const {
            {"open", std::move(open)},
            {"epoch", epoch_},
            {"sample_count", sample_count_},
-           {"epoch_sample_count", epoch_sample_count_},
-           {"ties", static_cast<std::int64_t>(ties_)}},
+           {"epoch_sample_count", epoch_sample_count_}},
           {}};
 }
 
@@ -270,10 +269,8 @@ void SliceOrder::check_state(const State& state, std::vector<std::string>& diffe
       offset < 0 || offset > most_pending()) {
     wrong(fmt::format("{} slices opened, there are {}", offset, most_pending()));
   }
-  for (const char* name : {"epoch_started", "ties"}) {
-    if (const std::int64_t value = state.rule(name); value != 0 && value != 1) {
-      wrong(fmt::format("{} is {}, it must be 0 or 1", name, value));
-    }
+  if (const std::int64_t started = state.integer("epoch_started"); started != 0 && started != 1) {
+    wrong(fmt::format("epoch_started is {}, it must be 0 or 1", started));
   }
   check_counts(state, {"epoch", "sample_count", "epoch_sample_count"}, differences);
   if (differences.size() == before) {
@@ -365,7 +362,6 @@ void SliceOrder::apply_state(const State& state) {
   epoch_ = state.integer("epoch");
   sample_count_ = state.integer("sample_count");
   epoch_sample_count_ = state.integer("epoch_sample_count");
-  ties_ = static_cast<TieRule>(state.rule("ties"));
   update_weights();
 }
 

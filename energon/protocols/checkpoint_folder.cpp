@@ -281,7 +281,7 @@ void remove_old_checkpoints(const std::string& folder, std::int64_t keep) {
     }
     std::optional<CheckpointMark> mark = read_mark(path);
     if (!mark) {
-      // Written by an earlier version, or still being written: only the former is decided here.
+      // Not judged yet, or still being written: only the former is decided here.
       mark = judge_checkpoint(path);
       if (mark->complete) {
         mark = publish_mark(path, *mark);

@@ -2,10 +2,10 @@
 // `rank_<r>.state` for each rank and a mark `COMPLETE` (energon/protocols/checkpoint_mark.h), which
 // says whether the checkpoint counts.
 //
-// No rank waits for another. Each file is written atomically. A folder has no mark if ranks are
-// still writing it, if they were killed while writing, or if an earlier version wrote it. It then
-// counts if the files of all ranks exist, can be read, and belong to one job at one step
-// (merge_states()). docs/formats/checkpoint.md gives the format of the files.
+// No rank waits for another. Each file is written atomically. A folder has no mark while ranks are
+// still writing it, and if they were killed while writing. It then counts if the files of all ranks
+// exist, can be read, and belong to one job at one step (merge_states()).
+// docs/formats/checkpoint.md gives the format of the files.
 //
 // Before its state file, each rank creates an empty file `position_<digits>`. The digits are
 // computed from its position, so ranks at the same step of the same job create the same name. A

@@ -41,10 +41,7 @@ std::string to_text(const CheckpointMark& mark) {
   if (mark.complete) {
     json["world_size"] = mark.world_size;
     json["digest"] = mark.digest;
-    if (!mark.core.empty()) {
-      json["core"] = mark.core;
-      json["younger"] = mark.younger;
-    }
+    json["side_files"] = mark.side_files;
     if (mark.epoch) {
       json["epoch"] = *mark.epoch;
       json["step_in_epoch"] = mark.step_in_epoch.value_or(0);
@@ -86,13 +83,10 @@ void read_complete(const JsonReader& reader, CheckpointMark& mark) {
   }
   mark.world_size = static_cast<int>(world_size.integer());
   mark.digest = reader.member("digest").text();
-  if (const auto core = reader.find("core")) {
-    mark.core = core->text();
-    const JsonReader younger = reader.member("younger");
-    for (const std::string_view name : kYoungerMembers) {
-      if (const auto digest = younger.find(name)) {
-        mark.younger.emplace(name, digest->text());
-      }
+  const JsonReader side_files = reader.member("side_files");
+  for (const std::string_view name : kSideFileDigests) {
+    if (const auto digest = side_files.find(name)) {
+      mark.side_files.emplace(name, digest->text());
     }
   }
   if (const auto epoch = reader.find("epoch")) {
@@ -122,18 +116,13 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
   }
 }
 
-// Whether both may be of one job: the members that both configurations have are equal.
+// Whether both may belong to one job: the configurations are equal, and so are the side files that
+// both have.
 bool may_be_one_job(const CheckpointMark& mark, const CheckpointMark& other) {
-  if (mark.digest == other.digest) {
-    return true;
-  }
-  if (mark.core.empty()) {
-    return mark.digest == other.core;
-  }
-  return mark.core == other.core &&
-         std::all_of(mark.younger.begin(), mark.younger.end(), [&other](const auto& member) {
-           const auto found = other.younger.find(member.first);
-           return found == other.younger.end() || found->second == member.second;
+  return mark.digest == other.digest &&
+         std::all_of(mark.side_files.begin(), mark.side_files.end(), [&other](const auto& kind) {
+           const auto found = other.side_files.find(kind.first);
+           return found == other.side_files.end() || found->second == kind.second;
          });
 }
 
@@ -143,12 +132,11 @@ CheckpointMark complete_mark(const SavableDataLoaderState& state) {
   const Config common = common_config(state.config);
   CheckpointMark mark{.complete = true,
                       .world_size = layout_of(state.config).world_size,
-                      .digest = agreement_digest(common),
-                      .core = agreement_digest(without_younger_members(common)),
+                      .digest = agreement_digest(without_side_files(common)),
                       .id = random_digits()};
-  for (const std::string_view name : kYoungerMembers) {
+  for (const std::string_view name : kSideFileDigests) {
     if (const Config values = values_of_member(common, name); !values.empty()) {
-      mark.younger.emplace(name, agreement_digest(values));
+      mark.side_files.emplace(name, agreement_digest(values));
     }
   }
   if (const std::optional<EpochStep> at = epoch_step(state)) {

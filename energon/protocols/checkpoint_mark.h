@@ -23,12 +23,11 @@ struct CheckpointMark {
 
   // Only if complete.
   int world_size = 1;
-  std::string digest = {};  ///< agreement_digest() of the configuration that all ranks share
-  /// The digest without the members that newer versions added, and one digest for each such member
-  /// present, by name, because rank files may come from different versions. Both are empty in marks
-  /// written by earlier versions.
-  std::string core = {};
-  std::map<std::string, std::string> younger = {};
+  /// agreement_digest() of the configuration that all ranks share, without_side_files().
+  std::string digest = {};
+  /// The digest of each kind of side files (kSideFileDigests), by name. Ranks that started at
+  /// different times may have found different kinds.
+  std::map<std::string, std::string> side_files = {};
   /// The position of the rank that wrote the mark, which is the position of all ranks. Nothing if
   /// it had ended its epoch or its step is not known.
   std::optional<std::int64_t> epoch = std::nullopt;
@@ -37,11 +36,10 @@ struct CheckpointMark {
   // Only if not complete.
   std::string reason = {};  ///< why it does not count
   /// True if the file of some rank was missing when the checkpoint was first judged: saving it was
-  /// cut off, so it never counted. False in marks written by earlier versions.
+  /// cut off, so it never counted.
   bool unfinished = false;
 
-  /// Unique to each mark, but marks that replace the same mark have the same id. Empty in a
-  /// complete mark from an earlier version.
+  /// Unique to each mark, but marks that replace the same mark have the same id.
   std::string id = {};
 
   bool operator==(const CheckpointMark&) const = default;

@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::size_t kLongestValue = 100;  // bytes of JSON in a message
 
+bool is_side_file_digest(std::string_view name) {
+  return std::find(kSideFileDigests.begin(), kSideFileDigests.end(), name) !=
+         kSideFileDigests.end();
+}
+
 std::string text_of(const Config& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -77,7 +82,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
                                       expected.value("type", "stage without type")));
   } else if (config.is_object() && expected.is_object()) {
     for (const auto& [name, value] : expected.items()) {
-      if (!config.contains(name) && is_younger_member(name)) {
+      if (!config.contains(name) && is_side_file_digest(name)) {
         continue;
       }
       if (config.contains(name)) {
@@ -87,7 +92,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
       }
     }
     for (const auto& [name, value] : config.items()) {
-      if (!expected.contains(name) && !is_younger_member(name)) {
+      if (!expected.contains(name) && !is_side_file_digest(name)) {
         differences.push_back(
             fmt::format("{}.{}: {}, expected not to be set", here, name, brief(value)));
       }
@@ -121,16 +126,12 @@ void compare_configs(const Config& config, const Config& expected, const std::st
   }
 }
 
-bool is_younger_member(std::string_view name) {
-  return std::find(kYoungerMembers.begin(), kYoungerMembers.end(), name) != kYoungerMembers.end();
-}
-
-Config without_younger_members(const Config& config) {
+Config without_side_files(const Config& config) {
   if (config.is_object()) {
     Config kept = Config::object();
     for (const auto& [name, value] : config.items()) {
-      if (!is_younger_member(name)) {
-        kept[name] = without_younger_members(value);
+      if (!is_side_file_digest(name)) {
+        kept[name] = without_side_files(value);
       }
     }
     return kept;
@@ -138,7 +139,7 @@ Config without_younger_members(const Config& config) {
   if (config.is_array()) {
     Config kept = Config::array();
     for (const Config& value : config) {
-      kept.push_back(without_younger_members(value));
+      kept.push_back(without_side_files(value));
     }
     return kept;
   }

@@ -167,36 +167,6 @@ const std::vector<std::int64_t>& State::integers(std::string_view name) const {
   return field<std::vector<std::int64_t>>(*this, name);
 }
 
-std::int64_t State::rule(std::string_view name) const {
-  const auto found = std::find_if(fields.begin(), fields.end(),
-                                  [name](const auto& field) { return field.first == name; });
-  return found == fields.end() ? 0 : integer(name);
-}
-
-bool is_rule(std::string_view field) { return field == "ties"; }
-
-void copy_rules(const State& from, State& to) {
-  for (auto& [name, value] : to.fields) {
-    if (is_rule(name)) {
-      value = from.rule(name);
-    }
-  }
-  for (std::size_t i = 0; i < std::min(from.children.size(), to.children.size()); ++i) {
-    copy_rules(from.children[i], to.children[i]);
-  }
-}
-
-void clear_rules(State& state) {
-  for (auto& [name, value] : state.fields) {
-    if (is_rule(name)) {
-      value = std::int64_t{0};
-    }
-  }
-  for (State& child : state.children) {
-    clear_rules(child);
-  }
-}
-
 void check_counts(const State& state, std::initializer_list<std::string_view> names,
                   std::vector<std::string>& differences) {
   for (const std::string_view name : names) {
@@ -219,9 +189,7 @@ void compare_shapes(const State& state, const State& expected, const std::string
         std::find_if(state.fields.begin(), state.fields.end(),
                      [&name = name](const auto& field) { return field.first == name; });
     if (found == state.fields.end()) {
-      if (!is_rule(name)) {
-        differences.push_back(fmt::format("{}: field '{}' is missing", here, name));
-      }
+      differences.push_back(fmt::format("{}: field '{}' is missing", here, name));
     } else if (found->second.index() != value.index()) {
       differences.push_back(fmt::format("{}: field '{}' is {}, expected {}", here, name,
                                         kind_name(found->second), kind_name(value)));

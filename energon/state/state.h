@@ -38,8 +38,6 @@ struct State {
   std::int64_t integer(std::string_view name) const;
   const std::string& bytes(std::string_view name) const;
   const std::vector<std::int64_t>& integers(std::string_view name) const;
-  /// The integer `name`, a field for which is_rule() is true; 0 if it is missing.
-  std::int64_t rule(std::string_view name) const;
 };
 
 /// Upper bound of counters in a state, so that no stage overflows when it keeps counting.
@@ -48,22 +46,13 @@ inline constexpr std::int64_t kMostInState = std::int64_t{1} << 60;
 /// How deep states may nest: the limit of both forms, binary and JSON.
 inline constexpr int kMaxStateDepth = 64;
 
-/// Whether `field` selects the rule by which a stage continues. States saved before a second rule
-/// existed lack the field; it then counts as 0, the only rule at that time.
-bool is_rule(std::string_view field);
-/// Copies the rules of each stage in `from` to the same stage in `to`. Both must have the same
-/// shape.
-void copy_rules(const State& from, State& to);
-/// Sets all rules to 0, the value that holds for states without the field.
-void clear_rules(State& state);
-
 /// Appends "<type>: <field> is <value>" for each integer field in `names` that is not in [0,
 /// kMostInState].
 void check_counts(const State& state, std::initializer_list<std::string_view> names,
                   std::vector<std::string>& differences);
 
 /// Appends every difference in shape between `state` and `expected` (types, fields, kinds, number
-/// of inner stages), each as "path: what is there, what was expected". Rule fields may be missing.
+/// of inner stages), each as "path: what is there, what was expected".
 void compare_shapes(const State& state, const State& expected, const std::string& path,
                     std::vector<std::string>& differences);
 

@@ -41,15 +41,13 @@ void make_old(const std::string& path, std::chrono::minutes age) {
 
 }  // namespace
 
-TEST_CASE("temporary names say what they are for, those of older versions too",
-          "[io][shared_folder]") {
+TEST_CASE("temporary names say what they are for", "[io][shared_folder]") {
   const std::string name = energon::temporary_name("/d/a.idx");
   CHECK(target_of_temporary(name) == "/d/a.idx");
   CHECK(name != energon::temporary_name("/d/a.idx"));
-  CHECK(target_of_temporary("rank_3.state.tmp.4711.0") == "rank_3.state");
   for (const char* other :
        {"a.idx", "a.tmp", "a.tmp.", "a.tmp.12", "a.tmp.12.", "a.tmp..1", "a.tmp.0123456789abcdeF",
-        "a.tmp.0123456789abcde", ".tmp.0123456789abcdef", "a.tmp.1.2.3"}) {
+        "a.tmp.0123456789abcde", ".tmp.0123456789abcdef", "a.tmp.4711.0"}) {
     CAPTURE(other);
     CHECK(target_of_temporary(other).empty());
   }

@@ -45,7 +45,7 @@ void Blend::update_weights() {
 
 std::optional<SampleRef> Blend::next() {
   while (weights_.total() > 0) {
-    const std::size_t chosen = rng_.choice(weights_, ties_);
+    const std::size_t chosen = rng_.choice(weights_);
     if (const auto ref = inners_[chosen].order->next()) {
       return ref;
     }
@@ -98,10 +98,7 @@ bool Blend::list_ranges(std::vector<LeafRange>& ranges) const {
 }
 
 State Blend::save_state() const {
-  State state{
-      "Blend",
-      {{"rng", rng_.save()}, {"exhausted", exhausted_}, {"ties", static_cast<std::int64_t>(ties_)}},
-      {}};
+  State state{"Blend", {{"rng", rng_.save()}, {"exhausted", exhausted_}}, {}};
   for (const WeightedOrder& inner : inners_) {
     state.children.push_back(inner.order->save_state());
   }
@@ -124,9 +121,6 @@ void Blend::check_state(const State& state, std::vector<std::string>& difference
       differences.push_back(fmt::format("Blend: exhausted is {}, it must be 0 or 1", ended));
     }
   }
-  if (const std::int64_t ties = state.rule("ties"); ties != 0 && ties != 1) {
-    differences.push_back(fmt::format("Blend: ties is {}, it must be 0 or 1", ties));
-  }
   for (std::size_t i = 0; i < inners_.size(); ++i) {
     check(*inners_[i].order, state.children[i], differences);
   }
@@ -135,7 +129,6 @@ void Blend::check_state(const State& state, std::vector<std::string>& difference
 void Blend::apply_state(const State& state) {
   rng_.restore(state.bytes("rng"));
   exhausted_ = state.integers("exhausted");
-  ties_ = static_cast<TieRule>(state.rule("ties"));
   for (std::size_t i = 0; i < inners_.size(); ++i) {
     apply(*inners_[i].order, state.children[i]);
   }

@@ -50,7 +50,6 @@ class Blend final : public Order, public Replacement {
   // Saved state.
   WorkerRng rng_;
   std::vector<std::int64_t> exhausted_;  // 1 for each order that has ended in this epoch
-  TieRule ties_ = TieRule::kNextEntry;
 };
 
 }  // namespace energon

@@ -56,7 +56,6 @@ void Limit::check_state(const State& state, std::vector<std::string>& difference
 
 void Limit::apply_state(const State& state) {
   offset_ = state.integer("offset");
-  copy_rules(state.children[0], start_);
   apply(*inner_, state.children[0]);
 }
 

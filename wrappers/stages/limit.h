@@ -32,7 +32,7 @@ class Limit final : public Dataset {
 
   const std::unique_ptr<Dataset> inner_;
   const std::int64_t length_;
-  State start_;  // of the inner stream
+  const State start_;  // of the inner stream
 
   // Saved state.
   std::int64_t offset_ = 0;  // emitted in this epoch

@@ -215,7 +215,7 @@ TEST_CASE("of a state cut anywhere or with any bit flipped nothing is accepted",
   REQUIRE_THROWS_AS(energon::decode_loader_state(bytes + "x"), Error);
 }
 
-TEST_CASE("a state of a newer version is refused with both versions", "[loader][state]") {
+TEST_CASE("a state of another version is refused with both versions", "[loader][state]") {
   std::string bytes = energon::encode_loader_state(example());
   bytes[8] = 9;
   try {
@@ -223,7 +223,7 @@ TEST_CASE("a state of a newer version is refused with both versions", "[loader][
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnsupported);
-    CHECK_THAT(error.what(), Catch::Contains("version 9") && Catch::Contains("versions 1 to 4"));
+    CHECK_THAT(error.what(), Catch::Contains("version 9") && Catch::Contains("reads version 1"));
   }
 }
 

@@ -58,10 +58,9 @@ TEST_CASE("a state of an indexed source is refused under other options, with all
              Catch::Contains("split_batches"));
   CHECK_THAT(changed([](auto& with) { with.shuffle_seed.reset(); }),
              Catch::Contains("shuffle_seed"));
-  // States of earlier versions have no settings.
-  SavableDataLoaderState old = state;
-  old.streams[0].state->fields.pop_back();
-  IndexedSource resumed(options, numbered_batch);
-  resumed.restore_state_rank(old);
-  CHECK(keys(resumed) == keys(source));
+  SavableDataLoaderState without = state;
+  without.streams[0].state->fields.pop_back();
+  CHECK_THAT(error_of([&] { IndexedSource(options, numbered_batch).restore_state_rank(without); },
+                      ErrorCode::kMismatch),
+             Catch::Contains("field 'settings' is missing"));
 }

@@ -282,28 +282,6 @@ TEST_CASE("CER-12 strict refuses with every difference, lenient takes the positi
   }
 }
 
-TEST_CASE("CER-13 states of version 0 have a seed alone", "[protocols][cer]") {
-  const RestartableMapOptions shuffled{.samples = 10, .batch_size = 2, .shuffle_seed = 1};
-  const RestartableMapOptions by_number{.samples = 10, .batch_size = 2};
-  const auto first = [](const RestartableMapOptions& options, const StateDict& state,
-                        Strictness strictness = Strictness::kStrict) {
-    MapJob job(options, 1, 0);
-    job.load(state, strictness);
-    return job.steps(1).front();
-  };
-  const StateDict same = {{"samples_streamed", 4}, {"seed", 1}};
-  const StateDict other = {{"samples_streamed", 4}, {"seed", 2}};
-  const StateDict none = {{"samples_streamed", 4}};
-  const std::string after_4 = stream(shuffled, 3).back();
-  CHECK(first(shuffled, same) == after_4);
-  CHECK_THAT(error_of([&] { first(shuffled, other); }, ErrorCode::kMismatch),
-             Contains("seed: 2 in the state, now 1"));
-  CHECK(first(by_number, other) == "4 5");
-  CHECK_THAT(error_of([&] { first(shuffled, none); }, ErrorCode::kMismatch),
-             Contains("seed: not in the state, now 1"));
-  CHECK(first(shuffled, none, Strictness::kLenient) == after_4);
-}
-
 TEST_CASE("CER-20 samples are skipped from the position that was loaded, or from the start",
           "[protocols][cer]") {
   const RestartableMapOptions options{.samples = 100, .batch_size = 2};

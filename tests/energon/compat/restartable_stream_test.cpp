@@ -298,7 +298,7 @@ TEST_CASE("A part of a stream is refused with other data, also without the state
                  },
                  ErrorCode::kMismatch),
              Contains("shard 0: dataset.config: ") && Contains("shard 1: dataset.config: "));
-  // Parts of earlier versions do not say.
+  // The parts of the state of a job do not say.
   StateDict old = part;
   old.erase("dataset");
   stream(numbers(600, 4, 0, "r")).load_state_dict(old, Strictness::kStrict);

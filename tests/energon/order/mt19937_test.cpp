@@ -88,7 +88,7 @@ TEST_CASE("after very many draws the words are saved", "[energon][rng]") {
   CHECK((resumed.save() == words_of(standard)));  // its seed is not known
 }
 
-TEST_CASE("the words that earlier programs saved go on", "[energon][rng]") {
+TEST_CASE("a generator goes on from its words", "[energon][rng]") {
   for (const int draws : {0, 1, 623, 624, 625, 5000}) {
     CAPTURE(draws);
     std::mt19937 standard(7);

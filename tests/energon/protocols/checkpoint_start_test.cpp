@@ -236,8 +236,7 @@ TEST_CASE("steps that no run takes are refused, not counted on from", "[protocol
              Catch::Contains("4398046511104 steps"));
 }
 
-TEST_CASE("a folder without marks, as earlier versions wrote it, is continued from",
-          "[protocols]") {
+TEST_CASE("a folder whose checkpoints have no marks yet is continued from", "[protocols]") {
   const LoaderFixture fixture(kSavedOptions);
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob whole(fixture, {.world_size = 2}, options);

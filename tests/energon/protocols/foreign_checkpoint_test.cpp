@@ -87,7 +87,7 @@ TEST_CASE(
   CHECK(begin(1) == 3);
 }
 
-TEST_CASE("files of ranks of different versions are of one job where what both have agrees",
+TEST_CASE("ranks belong to one job if the side files that both of them found are the same",
           "[protocols]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
@@ -100,32 +100,21 @@ TEST_CASE("files of ranks of different versions are of one job where what both h
     return loader.saver().step();
   };
   SavableDataLoaderState state = energon::read_loader_state(file);
-  REQUIRE(state.config->contains("draws"));
   REQUIRE(energon::values_of_member(state.config, "indexes").size() == 1);
-  SECTION("a file of an earlier version") {
-    state.config = energon::without_younger_members(state.config);
+  SECTION("only the mark has them") {
+    state.config = energon::without_side_files(state.config);
     energon::write_loader_state(file, state);
     CHECK(begin() == 3);
   }
-  SECTION("a mark of an earlier version") {
+  SECTION("only the file has them") {
     auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
-    mark["digest"] = mark["core"];
-    mark.erase("core");
-    mark.erase("younger");
+    mark["side_files"].erase("indexes");
     fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
     CHECK(begin() == 3);
   }
-  SECTION("what only the file has") {
+  SECTION("those of both are different") {
     auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
-    mark["digest"] = "0123456789abcdef";
-    mark["younger"].erase("indexes");
-    fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
-    CHECK(begin() == 3);
-  }
-  SECTION("what both have is different") {
-    auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
-    mark["digest"] = "0123456789abcdef";
-    mark["younger"]["indexes"] = "0123456789abcdef";
+    mark["side_files"]["indexes"] = "0123456789abcdef";
     fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
     CHECK_THAT(error_of(begin, ErrorCode::kCorruptData), Catch::Contains("of another job"));
   }

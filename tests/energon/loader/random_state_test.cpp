@@ -1,6 +1,4 @@
-// States of earlier programs and of this one continue in the same way, whatever the pipeline.
-
-#include "tests/energon/loader/old_state.h"
+// States go on from their binary and their JSON form, whatever the pipeline.
 
 #include <memory>
 #include <random>
@@ -10,7 +8,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/state_forms.h"
+#include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/support/error_of.h"
@@ -23,7 +23,6 @@ using energon::PipelineFactory;
 using energon::SavableDataLoader;
 using energon::SavableDataLoaderState;
 using energon::testing::describe_next;
-using energon::testing::encode_old_file;
 using energon::testing::error_of;
 using energon::testing::MemoryLeaf;
 
@@ -81,8 +80,7 @@ std::vector<std::string> go_on(const PipelineFactory& pipeline, const LoaderOpti
 
 }  // namespace
 
-TEST_CASE("states of earlier programs go on like those of today, in random pipelines",
-          "[loader][state]") {
+TEST_CASE("states go on from both of their forms, in random pipelines", "[loader][state]") {
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
     INFO("seed " << seed);
     Draw draw(seed);
@@ -97,19 +95,17 @@ TEST_CASE("states of earlier programs go on like those of today, in random pipel
     const std::string file = encode_loader_state(state);
     REQUIRE(energon::decode_loader_state(file) == state);
     REQUIRE(go_on(pipeline, options, energon::decode_loader_state(file)) == expected);
-    const SavableDataLoaderState old = energon::decode_loader_state(encode_old_file(state));
-    REQUIRE(go_on(pipeline, options, old) == expected);
-    const auto json = loader_state_to_json(old);
-    REQUIRE(energon::loader_state_from_json(json) == old);
+    const auto json = loader_state_to_json(state);
+    REQUIRE(go_on(pipeline, options, energon::loader_state_from_json(json)) == expected);
 
-    // A job that began with an earlier program keeps the words, and can be saved again.
+    // A loader that was restored can be saved again.
     SavableDataLoader later(pipeline, options);
-    later.restore_state_rank(old);
+    later.restore_state_rank(state);
     describe_next(later, 5);
     const SavableDataLoaderState again =
         energon::decode_loader_state(encode_loader_state(later.save_state_rank()));
     const std::vector<std::string> rest(expected.begin() + 5, expected.end());
-    REQUIRE(std::vector<std::string>(rest) == [&] {
+    REQUIRE(rest == [&] {
       auto lines = go_on(pipeline, options, again);
       lines.resize(rest.size());
       return lines;
