@@ -11,13 +11,11 @@
 
 #include <fmt/format.h>
 
-#include "cli/commands/command.h"
-#include "cli/job/open_dataset.h"
-#include "cli/job/path_option.h"
-#include "cli/job/strict_tars.h"
-#include "cli/show/output.h"
-#include "cli/show/recipe_summary.h"
-#include "cli/show/split_summary.h"
+#include "cli/command.h"
+#include "cli/data_summary.h"
+#include "cli/flags.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
 #include "energon/read/jsonl_dataset.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/dataset/prepare_commit.h"

@@ -14,13 +14,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/command.h"
-#include "cli/job/at_least.h"
-#include "cli/job/interrupt.h"
-#include "cli/job/loader_flags.h"
-#include "cli/job/loader_from_flags.h"
-#include "cli/job/open_dataset.h"
-#include "cli/show/output.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/loader_flags.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/delivered_items.h"
