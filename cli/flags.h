@@ -40,14 +40,13 @@ void add_path(CLI::App& command, std::string& path, PathCount count);
 /// Declares --strict-tars, an option of all commands that open or scan tars.
 void add_strict_tars(CLI::App& command, bool& is_given);
 
-/// What it says.
+/// What that flag says.
 ScanStrictness strictness(bool is_strict);
 
 /// Checks at the beginning of a long run that a file can be written at its end. Throws Error if
-/// `path`, the value of `option`, cannot be written: kNotFound if its folder does
-/// not exist; kIo if no file can be created in it, or if `path` is not a regular file and cannot be
-/// written to; kInvalidArgument if it can never be an output (check_output()). Leaves nothing
-/// behind.
+/// `path`, the value of `option`, cannot be written: kNotFound if its folder does not exist; kIo if
+/// no file can be created in it, or if `path` is not a regular file and cannot be written to;
+/// kInvalidArgument if it can never be an output (check_output()). Leaves nothing behind.
 void check_writable(const std::string& path, const std::string& option);
 
 }  // namespace energon::cli
