@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>

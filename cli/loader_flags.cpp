@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <map>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 

@@ -2,7 +2,6 @@
 // than another.
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -55,9 +54,9 @@ nlohmann::ordered_json value_of(const CLI::Option& option) {
 }
 
 /// The settings of a command line as JSON, for results that are compared later: the options of
-/// `command` in the order of --help but `except`, each with its value as on the
-/// command line: as a text, several as a list, a flag as true or false. An option that was not
-/// given has its default; null if --help shows none. Call it after the command line was parsed.
+/// `command` but `except`, in the order of --help, each with its value as on the command line: as a
+/// text, several as a list, a flag as true or false. An option that was not given has its default;
+/// null if --help shows none. Call it after the command line was parsed.
 nlohmann::ordered_json given_settings(const CLI::App& command,
                                       const std::vector<std::string>& except) {
   nlohmann::ordered_json settings = nlohmann::ordered_json::object();

@@ -1,6 +1,7 @@
 // energon checkpoint: shows, checks, compares, merges and rescales saved states
 // (checkpoint_import.cpp makes them of Energon's).
 
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>

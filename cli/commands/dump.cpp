@@ -4,6 +4,7 @@
 // equal. A dump that was saved and restored is also equal, from the line where it was saved.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>

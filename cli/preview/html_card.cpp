@@ -1,8 +1,11 @@
 #include "cli/preview/html_card.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
