@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/open_dataset.h"
 #include "cli/output.h"
 #include "io/error.h"
 
@@ -20,7 +21,8 @@ namespace energon::cli {
 namespace {
 
 std::int64_t samples_of(const PipelineLeaf& leaf) {
-  return leaf.range ? leaf.range->end - leaf.range->begin : leaf.dataset->sample_count();
+  const SampleRange range = range_of(leaf);
+  return range.end - range.begin;
 }
 
 // Samples of one epoch, over all ranks and workers, but for what is lost by rounding to shards.

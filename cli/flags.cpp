@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -25,10 +24,8 @@ namespace energon::cli {
 
 CLI::Validator at_least(std::int64_t least) {
   const auto check = [least](const std::string& text) {
-    std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && stopped == end && value >= least
+    const auto value = parse_number<std::int64_t>(text);
+    return value && *value >= least
                ? std::string()
                : fmt::format("'{}' is not a whole number of at least {}", text, least);
   };
@@ -37,10 +34,8 @@ CLI::Validator at_least(std::int64_t least) {
 
 CLI::Validator seconds() {
   const auto check = [](const std::string& text) {
-    double value = 0;
-    const char* end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && stopped == end && value >= 0.001 && value <= 1e9
+    const auto value = parse_number<double>(text);
+    return value && *value >= 0.001 && *value <= 1e9
                ? std::string()
                : fmt::format("'{}' is not a number of seconds from 0.001 to 1e9", text);
   };
@@ -121,7 +116,24 @@ void add_path(CLI::App& command, std::string& path, PathCount count) {
       ->required();
 }
 
-// --- Strict tars ---
+// --- Shards ---
+
+void add_threads(CLI::App& command, std::optional<int>& threads) {
+  command.add_option("--num-workers", threads, "Threads; default: one per core, at most 16")
+      ->check(at_least(1));
+}
+
+void add_cache_dir(CLI::App& command, std::optional<std::string>& cache_dir, ShardUse use) {
+  command.add_option(
+      "--cache-dir", cache_dir,
+      use == ShardUse::kScan
+          ? "Where compressed shards are expanded to"
+          : "Where indices and expanded shards go that cannot be kept beside the data");
+}
+
+void add_progress(CLI::App& command, bool& is_shown) {
+  command.add_flag("--progress,!--no-progress", is_shown, "Show a progress bar [on]");
+}
 
 void add_strict_tars(CLI::App& command, bool& is_given) {
   command.add_flag("--strict-tars", is_given,

@@ -2,9 +2,12 @@
 
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -16,6 +19,15 @@ namespace energon::cli {
 struct UsageError {
   std::string message;
 };
+
+/// The number that all of `text` is; nothing for another text.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
 
 /// Accepts whole numbers from `least` up; the error message gives the value and the bound.
 CLI::Validator at_least(std::int64_t least);
@@ -36,6 +48,18 @@ enum class PathCount : std::uint8_t {
 
 /// Adds the required argument PATH to `command`. Several tars become one brace pattern.
 void add_path(CLI::App& command, std::string& path, PathCount count);
+
+/// Declares --num-workers of commands that scan shards, in threads.
+void add_threads(CLI::App& command, std::optional<int>& threads);
+
+/// What a command does with shards: scans them all, or opens them as a loader does.
+enum class ShardUse : std::uint8_t { kScan, kRead };
+
+/// Declares --cache-dir.
+void add_cache_dir(CLI::App& command, std::optional<std::string>& cache_dir, ShardUse use);
+
+/// Declares --progress and --no-progress; `is_shown` begins as true.
+void add_progress(CLI::App& command, bool& is_shown);
 
 /// Declares --strict-tars, an option of all commands that open or scan tars.
 void add_strict_tars(CLI::App& command, bool& is_given);

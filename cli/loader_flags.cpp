@@ -1,11 +1,9 @@
 #include "cli/loader_flags.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -218,8 +216,7 @@ void add_reading_settings(CLI::App& command, LoaderFlags& flags) {
   command.add_option("--debug-log", flags.debug_log,
                      "Log what is delivered: a file each for the parent and the workers, such as "
                      "'log-{worker_id}.jsonl'");
-  command.add_option("--cache-dir", flags.cache_dir,
-                     "Where indices and expanded shards go that cannot be kept beside the data");
+  add_cache_dir(command, flags.cache_dir, ShardUse::kRead);
 }
 
 void add_failure_flags(CLI::App& command, LoaderFlags& flags) {
@@ -263,18 +260,16 @@ ShuffleOverEpochs parse_shuffle_over_epochs(const std::string& text) {
   if (text == "none") {
     return {.mode = ShuffleOverEpochs::Mode::kNone};
   }
-  std::int64_t epochs = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, epochs);
-  if (error == std::errc() && stop == end && epochs == -1) {
+  const auto epochs = parse_number<std::int64_t>(text);
+  if (epochs == -1) {
     return {.mode = ShuffleOverEpochs::Mode::kReplacement};
   }
-  if (error != std::errc() || stop != end || epochs < 1) {
+  if (!epochs || *epochs < 1) {
     throw UsageError{fmt::format(
         "--shuffle-over-epochs is '{}', expected none, -1 or a number of epochs of at least 1",
         text)};
   }
-  return {.mode = ShuffleOverEpochs::Mode::kEpochs, .epochs = epochs};
+  return {.mode = ShuffleOverEpochs::Mode::kEpochs, .epochs = *epochs};
 }
 
 // A validation stream is not shuffled, mixed or repeated, so flags for that are refused.

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/open_dataset.h"
 #include "cli/output.h"
 #include "wrappers/recipe/open_data.h"
 
@@ -99,12 +100,11 @@ struct SampleCounts {
 SampleCounts count_samples(const PipelineData& data) {
   SampleCounts counts;
   for (const PipelineLeaf& leaf : data.leaves) {
-    const std::int64_t all = leaf.dataset->sample_count();
-    const SampleRange range = leaf.range.value_or(SampleRange{.begin = 0, .end = all});
+    const SampleRange range = range_of(leaf);
     const std::vector<std::int64_t>& excluded = leaf.dataset->excluded();
     const auto first = std::lower_bound(excluded.begin(), excluded.end(), range.begin);
     const auto last = std::lower_bound(excluded.begin(), excluded.end(), range.end);
-    counts.all += all;
+    counts.all += leaf.dataset->sample_count();
     counts.in_subsets += range.end - range.begin;
     counts.usable += range.end - range.begin - (last - first);
   }

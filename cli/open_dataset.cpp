@@ -12,9 +12,7 @@ namespace {
 class OpenProgressLine {
  public:
   OpenProgressLine()
-      : line_(
-            "Opening", "shards",
-            ::isatty(STDERR_FILENO) == 1 ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide) {}
+      : line_("Opening", "shards", ProgressLine::mode(::isatty(STDERR_FILENO) == 1)) {}
 
   void watch(OpenOptions& options) {
     options.progress = [this](const OpenProgress& state) {
@@ -27,12 +25,6 @@ class OpenProgressLine {
  private:
   ProgressLine line_;
 };
-
-void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) {
-    print_warning(warning);
-  }
-}
 
 void watch_search(FindOptions& options, OpenProgressLine& progress) {
   progress.watch(options.open);
@@ -56,6 +48,10 @@ PipelineData open_pipeline_data(const std::string& path, DataOptions options) {
   PipelineData data = open_data(path, options);
   print_warnings(data.warnings);
   return data;
+}
+
+SampleRange range_of(const PipelineLeaf& leaf) {
+  return leaf.range.value_or(SampleRange{.begin = 0, .end = leaf.dataset->sample_count()});
 }
 
 FoundSample look_up_sample(const std::string& path, const std::string& key, FindOptions options) {

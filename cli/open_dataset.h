@@ -8,6 +8,8 @@
 
 #include "energon/read/find_sample.h"
 #include "io/dataset/dataset_folder.h"
+#include "io/recipe/metadataset.h"
+#include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/open_data.h"
 
 namespace energon::cli {
@@ -17,6 +19,9 @@ ShardSet open_shards(const std::string& path, OpenOptions options);
 
 /// The same for any kind of data at `path`. Throws Error as open_data().
 PipelineData open_pipeline_data(const std::string& path, DataOptions options);
+
+/// The samples of the dataset of `leaf` that the pipeline takes.
+SampleRange range_of(const PipelineLeaf& leaf);
 
 /// As find_sample() and find_samples(). Throws Error as those, and kCancelled if a signal arrives.
 FoundSample look_up_sample(const std::string& path, const std::string& key, FindOptions options);

@@ -63,8 +63,18 @@ Output& output() {
 void print_warning(std::string_view message) { print_line("warning", message); }
 void print_error(std::string_view message) { print_line("error", message); }
 
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    print_warning(warning);
+  }
+}
+
 std::string quoted_json(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string indented_json(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string with_separators(std::int64_t value) {
@@ -96,6 +106,10 @@ std::string human_bytes(std::uint64_t bytes) {
 
 std::string plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_separators(count), noun, count == 1 ? "" : "s");
+}
+
+std::string plural(std::int64_t count, std::string_view noun, std::string_view several) {
+  return fmt::format("{} {}", with_separators(count), count == 1 ? noun : several);
 }
 
 void save_bytes(const std::string& path, ByteView bytes) {

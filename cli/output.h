@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include "io/bytes.h"
 
@@ -62,13 +64,21 @@ Output& output();
 void print_warning(std::string_view message);
 void print_error(std::string_view message);
 
+void print_warnings(const std::vector<std::string>& warnings);
+
 /// Quotes untrusted text so that it is safe for a terminal and for JSON.
 std::string quoted_json(std::string_view text);
+
+/// `json` over several lines, without an end of line behind it. Bytes that are not UTF-8 are
+/// replaced.
+std::string indented_json(const nlohmann::ordered_json& json);
 
 // Human-readable numbers.
 std::string with_separators(std::int64_t value);                ///< 1,234,567
 std::string human_bytes(std::uint64_t bytes);                   ///< "1.20 GiB"
 std::string plural(std::int64_t count, std::string_view noun);  ///< "1 shard", "1,234 shards"
+std::string plural(std::int64_t count, std::string_view noun,
+                   std::string_view several);  ///< where an s is not all: "2 batches"
 
 /// Writes `bytes` to `path`, or to standard output if it is "-". Throws Error (kIo), ClosedOutput.
 void save_bytes(const std::string& path, ByteView bytes);
@@ -78,6 +88,7 @@ void save_bytes(const std::string& path, ByteView bytes);
 class ProgressLine {
  public:
   enum class Mode { kShow, kHide };
+  static Mode mode(bool is_shown) { return is_shown ? Mode::kShow : Mode::kHide; }
 
   /// `unit`: what is counted, such as "shards".
   ProgressLine(std::string title, std::string unit, Mode mode);

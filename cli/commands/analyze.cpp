@@ -383,15 +383,13 @@ void print_json(const OrderFigures& figures, std::size_t logs) {
                                        {"rank_correlation", figures.rank_correlation},
                                        {"neighbour_distance", figures.neighbour_distance},
                                        {"longest_run", figures.longest_run}};
-  output().print("{}\n", json.dump(2));
+  output().print("{}\n", indented_json(json));
 }
 
 int run_analyze(const AnalyzeFlags& flags) {
   const std::vector<std::string> files = expand_patterns(flags.logs, "log");
   const DeliveredOrder order = read_order(files);
-  for (const std::string& warning : order.warnings) {
-    print_warning(warning);
-  }
+  print_warnings(order.warnings);
   if (order.batches == 0) {
     throw Error(
         ErrorCode::kInvalidArgument,

@@ -87,7 +87,7 @@ nlohmann::ordered_json settings_of(const CLI::App& command, const BenchFlags& fl
 void show(const Throughput& result, const nlohmann::ordered_json& settings,
           const nlohmann::ordered_json& machine, const BenchFlags& flags) {
   if (!flags.json.empty()) {
-    const std::string json = to_json(result, settings, machine).dump(2) + "\n";
+    const std::string json = indented_json(to_json(result, settings, machine)) + "\n";
     save_bytes(flags.json, as_bytes(json));
   }
   if (flags.json != kStandardOutput) {
@@ -170,8 +170,7 @@ void add_measuring_flags(CLI::App& command, MeasuringFlags& flags) {
                   "none. Default: as many as a repetition takes")
       ->check(at_least(0));
   command.add_flag("--touch,!--no-touch", flags.is_touched, "Read every byte that is counted [on]");
-  command.add_flag("--progress,!--no-progress", flags.is_progress_shown,
-                   "Show a progress bar [on]");
+  add_progress(command, flags.is_progress_shown);
 }
 
 }  // namespace

@@ -47,10 +47,6 @@ void append(std::string& text, fmt::format_string<Args...> format, Args&&... arg
   fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
 }
 
-std::string describe_batches(std::int64_t count) {
-  return count == 1 ? "1 batch" : with_separators(count) + " batches";
-}
-
 std::string describe_batch_size(const SavableDataLoaderState& state) {
   if (!state.micro_batch_size) {
     return "not batched";
@@ -67,7 +63,7 @@ void append_shards(std::string& text, const SavableDataLoaderState& state) {
   }
   for (const SavableDatasetCheckpoint& shard : state.streams) {
     append(text, "  logical shard {}: {} delivered ({}), epoch {}\n", shard.logical_shard,
-           describe_batches(shard.index + shard.offset),
+           plural(shard.index + shard.offset, "batch", "batches"),
            shard.state ? fmt::format("state after {}, {} to skip", shard.index, shard.offset)
                        : fmt::format("from the start, {} to skip", shard.offset),
            shard.turn.epoch);
@@ -75,7 +71,7 @@ void append_shards(std::string& text, const SavableDataLoaderState& state) {
 }
 
 void append_rank(std::string& text, const SavableDataLoaderState& state) {
-  append(text, "delivered:   {} of this rank\n", describe_batches(state.batch_index));
+  append(text, "delivered:   {} of this rank\n", plural(state.batch_index, "batch", "batches"));
   append(text, "epoch:       {}{}\n", state.epoch, state.epoch_finished ? ", finished" : "");
   append(text, "next worker: {} of {}\n", state.next_worker_id, state.streams.size());
   append_shards(text, state);
@@ -120,8 +116,7 @@ int run_show(const ShowFlags& flags) {
     output().write(summarize_state(saved, flags.file));
     output().write("\n");
   }
-  output().write(describe(saved).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  output().write("\n");
+  output().print("{}\n", indented_json(describe(saved)));
   return kExitOk;
 }
 

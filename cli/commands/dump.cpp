@@ -310,7 +310,6 @@ int run_dump(const DumpFlags& flags) {
                     *position.rewind_after, *flags.limit)};
   }
   if (!position.save_to.empty()) {
-    check_output(position.save_to);
     check_writable(position.save_to, "--save-to");
   }
   if (!position.save_to.empty() || !position.auto_save.empty()) {

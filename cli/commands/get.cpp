@@ -193,9 +193,7 @@ struct GetFlags {
   bool is_json = false;
 };
 
-void print_json(const nlohmann::ordered_json& json) {
-  output().print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void print_json(const nlohmann::ordered_json& json) { output().print("{}\n", indented_json(json)); }
 
 // --- A sample or part by its key ---
 

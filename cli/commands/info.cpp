@@ -128,9 +128,7 @@ PreparedSummary summarize_prepared(const std::string& path, DatasetInfo info,
 }
 
 void print_prepared(const std::string& path, const PreparedSummary& summary) {
-  for (const std::string& warning : summary.warnings) {
-    print_warning(warning);
-  }
+  print_warnings(summary.warnings);
   const DatasetInfo& info = summary.info;
   const SplitConfig& split = summary.split;
   print_summary(path, "prepared dataset", total_samples(info), summary.bytes, info.shards.size());
@@ -241,8 +239,7 @@ void add_info(CLI::App& app, Run& run) {
       "--split-config", flags->split_config,
       "Split file in .nv-meta; default: as dataset.yaml says, else split.yaml, else "
       "split.json");
-  command->add_option("--cache-dir", flags->cache_dir,
-                      "Where indices and expanded shards go that cannot be kept beside the data");
+  add_cache_dir(*command, flags->cache_dir, ShardUse::kRead);
   add_strict_tars(*command, flags->has_strict_tars);
   command->callback([flags, &run] { run = [flags] { return run_info(*flags); }; });
 }

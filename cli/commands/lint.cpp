@@ -122,9 +122,7 @@ std::string describe(const LintProblem& problem) {
 }
 
 int print_report(const LintReport& report, const std::string& decoded) {
-  for (const std::string& warning : report.warnings) {
-    print_warning(warning);
-  }
+  print_warnings(report.warnings);
   for (const LintProblem& problem : report.problems) {
     output().print("{}\n", describe(problem));
   }
@@ -157,9 +155,8 @@ int run_lint(const LintFlags& flags) {
     options.progress = [&](const LintProgress& state) {
       if (!line || state.dataset != dataset) {
         dataset = state.dataset;
-        line.emplace(
-            dataset.empty() ? "Reading" : "Reading " + printable(dataset), "shards",
-            flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide);
+        line.emplace(dataset.empty() ? "Reading" : "Reading " + printable(dataset), "shards",
+                     ProgressLine::mode(flags.is_progress_shown));
       }
       line->update(state.shards_done, state.shards_total);
     };
@@ -177,16 +174,12 @@ void add_lint(CLI::App& app, Run& run) {
       "Read a whole dataset and report everything that is wrong; exit code 1 if anything is");
   const auto flags = std::make_shared<LintFlags>();
   add_path(*command, flags->path, PathCount::kSeveral);
-  command
-      ->add_option("--num-workers", flags->num_workers,
-                   "Threads; default: one per core, at most 16")
-      ->check(at_least(1));
-  command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
+  add_threads(*command, flags->num_workers);
+  add_cache_dir(*command, flags->cache_dir, ShardUse::kScan);
   add_strict_tars(*command, flags->has_strict_tars);
   command->add_flag("--decode", flags->is_decoding,
                     "Decode every part, to the last pixel, frame and sample");
-  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
-                    "Show a progress bar [on]");
+  add_progress(*command, flags->is_progress_shown);
   command->callback([flags, &run] { run = [flags] { return run_lint(*flags); }; });
 }
 

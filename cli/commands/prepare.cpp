@@ -242,9 +242,7 @@ class ProgressBar final : public ProgressSink {
 };
 
 void print_report(const PrepareReport& report, const std::string& path) {
-  for (const std::string& warning : report.warnings) {
-    print_warning(warning);
-  }
+  print_warnings(report.warnings);
   std::string names;
   for (std::size_t i = 0; i < report.part_names.size() && i < kShownPartNames; ++i) {
     names += (i == 0 ? "" : ", ") + printable(report.part_names[i]);
@@ -303,7 +301,7 @@ int run_prepare(const PrepareFlags& flags) {
   PrepareOptions options = choose_options(flags);
   const StopOnInterrupt interrupt;
   options.stop = interrupt.token();
-  const auto mode = flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide;
+  const auto mode = ProgressLine::mode(flags.is_progress_shown);
   PrepareReport report;
   {
     ProgressBar progress(mode);
@@ -349,10 +347,7 @@ void add_prepare(CLI::App& app, Run& run) {
   command
       ->add_option("--exclude", flags->exclude, "Leave out shards whose name contains this REGEX")
       ->allow_extra_args(false);
-  command
-      ->add_option("--num-workers", flags->num_workers,
-                   "Threads; default: one per core, at most 16")
-      ->check(at_least(1));
+  add_threads(*command, flags->num_workers);
   command->add_flag("--checksums", flags->has_checksums,
                     "Store a digest of every sample; reads all data once");
   add_strict_tars(*command, flags->has_strict_tars);
@@ -368,9 +363,8 @@ void add_prepare(CLI::App& app, Run& run) {
                  "Prepare again, but scan only shards that were added behind the others; all, if "
                  "any of the others changed")
       ->excludes(overwrite);
-  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
-                    "Show a progress bar [on]");
-  command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
+  add_progress(*command, flags->is_progress_shown);
+  add_cache_dir(*command, flags->cache_dir, ShardUse::kScan);
   command->callback([flags, &run] { run = [flags] { return run_prepare(*flags); }; });
 }
 

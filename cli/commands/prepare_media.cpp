@@ -67,7 +67,7 @@ void print_media_json(const MediaMetadataReport& report) {
                                 {"name", printable(part.name)},
                                 {"cause", printable(part.cause)}});
   }
-  output().print("{}\n", json.dump(2));
+  output().print("{}\n", indented_json(json));
 }
 
 void print_unreadable(const MediaMetadataReport& report) {
@@ -212,8 +212,7 @@ int run_prepare_media(PrepareMediaFlags& flags) {
   if (!std::filesystem::is_directory(flags.path, ignored)) {
     throw Error(ErrorCode::kNotFound, "no such folder", {.path = flags.path});
   }
-  flags.run.progress =
-      flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide;
+  flags.run.progress = ProgressLine::mode(flags.is_progress_shown);
   const StopOnInterrupt interrupt;
   return store_media_metadata(flags.path, *filter, flags.run, interrupt.token());
 }
@@ -233,14 +232,9 @@ void add_prepare_media(CLI::App& app, Run& run) {
   add_media_flags(*command, flags->media);
   command->add_flag("--update", flags->run.keeps_existing,
                     "Do not read parts or files again that have metadata, by their names");
-  command
-      ->add_option("--num-workers", flags->run.num_workers,
-                   "Threads; default: one per core, at most 16")
-      ->check(at_least(1));
-  command->add_option("--cache-dir", flags->run.cache_dir,
-                      "Where compressed shards are expanded to");
-  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
-                    "Show a progress bar [on]");
+  add_threads(*command, flags->run.num_workers);
+  add_cache_dir(*command, flags->run.cache_dir, ShardUse::kScan);
+  add_progress(*command, flags->is_progress_shown);
   command->add_flag("--json", flags->run.is_json, "Report as JSON");
   command->callback([flags, &run] { run = [flags] { return run_prepare_media(*flags); }; });
 }

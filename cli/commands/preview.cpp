@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,6 +19,7 @@
 #include "cli/interrupt.h"
 #include "cli/open_dataset.h"
 #include "cli/output.h"
+#include "cli/preview/html_text.h"
 #include "cli/preview/preview_page.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
@@ -53,34 +53,15 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
-// The first `size` bytes, or one to three fewer, so that no character is cut.
-std::string_view beginning_of(std::string_view text, std::size_t size) {
-  if (text.size() <= size) {
-    return text;
-  }
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) {
-    --size;
-  }
-  return text.substr(0, size);
-}
-
 // Shortened to what fits on a screen; control characters and broken bytes escaped.
 std::string shown_text(std::string_view text) {
-  const std::string_view beginning = beginning_of(text, kShownBytes);
+  const std::string_view beginning = whole_characters(text, kShownBytes);
   const std::vector<std::string_view> lines = split_lines(beginning);
   std::string shown;
   for (std::size_t i = 0; i < lines.size() && i < kShownLines; ++i) {
     shown += (lines.size() > 1 ? "\n      " : " ") + printable(lines[i]);
   }
   return shown + (beginning.size() < text.size() || lines.size() > kShownLines ? " …" : "");
-}
-
-// UTF-8 without control characters but white space.
-bool is_text(std::string_view text) {
-  std::string visible(text);
-  std::ranges::replace_if(
-      visible, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
-  return printable(visible) == visible;
 }
 
 std::string describe_media(const MediaHeader& header) {
@@ -100,12 +81,11 @@ std::string describe_content(std::string_view name, ByteView bytes) {
   if (extension(name) == "json" && text.size() <= kLongestJson) {
     const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
     if (!json.is_discarded()) {
-      return "json" +
-             shown_text(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+      return "json" + shown_text(indented_json(json));
     }
     return "not valid JSON:" + shown_text(text);
   }
-  if (is_text(beginning_of(text, kShownBytes / 2))) {
+  if (looks_like_text(whole_characters(text, kShownBytes / 2))) {
     return "text" + shown_text(text.substr(0, kShownBytes * 2));
   }
   return "binary";
@@ -142,8 +122,7 @@ void print_sample(const Sample& sample) {
 void print_samples(const PipelineLeaf& leaf, std::int64_t count) {
   const std::unique_ptr<LeafReader> reader = leaf.dataset->open_reader();
   const std::vector<std::int64_t>& excluded = leaf.dataset->excluded();
-  const SampleRange range =
-      leaf.range.value_or(SampleRange{.begin = 0, .end = leaf.dataset->sample_count()});
+  const SampleRange range = range_of(leaf);
   HeapBufferPool memory;
   for (std::int64_t i = range.begin; i < range.end && count > 0; ++i) {
     if (interrupt_signal() != 0) {
@@ -224,8 +203,7 @@ void add_preview(CLI::App& app, Run& run) {
                    "Samples to show as text; of a metadataset, of each of its datasets")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_option("--cache-dir", page.cache_dir,
-                      "Where indices and expanded shards go that cannot be kept beside the data");
+  add_cache_dir(*command, page.cache_dir, ShardUse::kRead);
   add_page_options(*command, *flags);
   command->callback([flags, &run] {
     run = [flags] { return flags->html.empty() ? print_text(*flags) : write_page(*flags); };

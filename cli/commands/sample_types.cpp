@@ -1,11 +1,9 @@
 #include "cli/commands/sample_types.h"
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -76,6 +74,14 @@ FieldMap field_map_of(const SampleTypeFlags& flags) {
   return map;
 }
 
+void refuse_unusable(const TypedSamples& samples) {
+  try {
+    validate(samples);
+  } catch (const Error& error) {
+    throw UsageError{fmt::format("--field-map: {}", error.message())};
+  }
+}
+
 }  // namespace
 
 void add_sample_type_flags(CLI::App& command, SampleTypeFlags& flags) {
@@ -114,11 +120,7 @@ std::optional<TypedSamples> samples_of_flags(const SampleTypeFlags& flags) {
     return std::nullopt;
   }
   TypedSamples samples{.type = sample_type_of_flag(flags.type), .field_map = field_map_of(flags)};
-  try {
-    validate(samples);
-  } catch (const Error& error) {
-    throw UsageError{fmt::format("--field-map: {}", error.message())};
-  }
+  refuse_unusable(samples);
   return samples;
 }
 
@@ -177,12 +179,10 @@ void show_types() {
 
 // By its number in the list, or its name.
 std::optional<SampleType> type_of_answer(const std::string& answer) {
-  std::size_t number = 0;
-  const char* const end = answer.data() + answer.size();
-  const auto [stop, error] = std::from_chars(answer.data(), end, number);
   const auto types = all_sample_types();
-  if (error == std::errc() && stop == end) {
-    return number >= 1 && number <= types.size() ? std::optional(types[number - 1]) : std::nullopt;
+  if (const auto number = parse_number<std::size_t>(answer)) {
+    return *number >= 1 && *number <= types.size() ? std::optional(types[*number - 1])
+                                                   : std::nullopt;
   }
   return sample_type_of_class(answer);
 }
@@ -249,11 +249,7 @@ TypedSamples ask_for_samples(const std::vector<FirstSample>& samples,
           {.name = std::string(field.name), .expression = std::move(*expression)});
     }
   }
-  try {
-    validate(result);
-  } catch (const Error& error) {
-    throw UsageError{fmt::format("--field-map: {}", error.message())};
-  }
+  refuse_unusable(result);
   return result;
 }
 

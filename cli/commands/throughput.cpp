@@ -60,10 +60,6 @@ std::string rate(double samples_per_second) {
   return with_separators(static_cast<std::int64_t>(samples_per_second));
 }
 
-std::string batches_text(std::int64_t count) {
-  return fmt::format("{} {}", with_separators(count), count == 1 ? "batch" : "batches");
-}
-
 // What was measured, in one line.
 std::string totals(const Throughput& result) {
   Repetition sum;
@@ -74,13 +70,13 @@ std::string totals(const Throughput& result) {
     sum.seconds += repetition.seconds;
   }
   std::string text =
-      fmt::format("{}, {}, {} in {:.2f} s", batches_text(sum.batches),
+      fmt::format("{}, {}, {} in {:.2f} s", plural(sum.batches, "batch", "batches"),
                   plural(sum.samples, "sample"), human_bytes(sum.payload_bytes), sum.seconds);
   if (result.repetitions.size() > 1) {
     text += fmt::format(", in {} repetitions", result.repetitions.size());
   }
   if (result.warmup_batches > 0) {
-    text += fmt::format(" after {} of warm-up", batches_text(result.warmup_batches));
+    text += fmt::format(" after {} of warm-up", plural(result.warmup_batches, "batch", "batches"));
   }
   return text + "\n";
 }
@@ -317,9 +313,7 @@ ThroughputRun::ThroughputRun(const LoaderFlags& loader, const MeasuringFlags& me
     : loader_flags_(loader),
       flags_(measuring),
       bounds_{measuring.seconds, measuring.limit, loader.epochs},
-      progress_(
-          "Loading", "batches",
-          measuring.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide),
+      progress_("Loading", "batches", ProgressLine::mode(measuring.is_progress_shown)),
       pipeline_(make_pipeline(loader)),
       made_at_(Clock::now()),
       loader_(pipeline_, loader_options(loader)),

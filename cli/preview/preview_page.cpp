@@ -114,10 +114,6 @@ namespace {
 constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kLargestSample = std::uint64_t{1} << 30;
 
-SampleRange range_of(const PipelineLeaf& leaf) {
-  return leaf.range.value_or(SampleRange{.begin = 0, .end = leaf.dataset->sample_count()});
-}
-
 /// Of the part that packs are made by.
 struct PartLength {
   std::string key;

@@ -28,8 +28,8 @@ struct PreviewPage {
 };
 
 /// What cannot be read or decoded becomes a card that says why. Throws Error: kInvalidArgument for
-/// an unknown mode, kCancelled if a signal arrives, kNotFound if no sample has the key, kUnsupported
-/// if only a join has it, or what the metadataset leaves out; else as open_data().
+/// an unknown mode, kCancelled if a signal arrives, kNotFound if no sample has the key,
+/// kUnsupported if only a join has it, or what the metadataset leaves out; else as open_data().
 PreviewPage preview_page(const PreviewPageOptions& options);
 
 }  // namespace energon::cli
