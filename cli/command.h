@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include <CLI/CLI.hpp>
 
@@ -22,6 +23,14 @@ inline constexpr int kExitSignal = 128;  ///< plus the number of the signal: 130
 /// What the chosen sub-command does; returns the exit code. May throw Error and UsageError
 /// (cli/flags.h).
 using Run = std::function<int()>;
+
+/// Sets `run` to call `function` with `flags` when `command` is chosen on the command line.
+template <class Flags>
+void on_run(CLI::App& command, const std::shared_ptr<Flags>& flags, Run& run,
+            int (*function)(const Flags&)) {
+  command.callback(
+      [flags, &run, function] { run = [flags, function] { return function(*flags); }; });
+}
 
 // Each adds one sub-command to `app`; when it is chosen on the command line, it sets `run`.
 void add_prepare(CLI::App& app, Run& run);

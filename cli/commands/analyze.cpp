@@ -436,7 +436,7 @@ void add_analyze(CLI::App& app, Run& run) {
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxPictureEdge));
   command->add_flag("--json", flags->is_json, "Result as JSON");
-  command->callback([flags, &run] { run = [flags] { return run_analyze(*flags); }; });
+  on_run(*command, flags, run, run_analyze);
 }
 
 }  // namespace energon::cli

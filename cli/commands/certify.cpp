@@ -245,7 +245,7 @@ void add_certify(CLI::App& app, Run& run) {
       ->add_option("--global-batch", flags->global_batch,
                    "Micro batches of a global batch; default: one of each logical shard")
       ->check(CLI::Range(std::int64_t{1}, kLargestGlobalBatch));
-  command->callback([flags, &run] { run = [flags] { return run_certify(*flags); }; });
+  on_run(*command, flags, run, run_certify);
 }
 
 }  // namespace energon::cli

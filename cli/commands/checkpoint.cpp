@@ -280,13 +280,6 @@ int run_verify(const VerifyFlags& flags) {
   return kExitOk;
 }
 
-template <class Flags>
-void on_run(CLI::App& command, const std::shared_ptr<Flags>& flags, Run& run,
-            int (*function)(const Flags&)) {
-  command.callback(
-      [flags, &run, function] { run = [flags, function] { return function(*flags); }; });
-}
-
 void add_show(CLI::App& checkpoint, Run& run) {
   CLI::App* const command =
       checkpoint.add_subcommand("show", "Say what a saved loader state contains");

@@ -333,7 +333,7 @@ void add_dump(CLI::App& app, Run& run) {
       "Add the logical shard and the certificate of all that it delivered so far; with "
       "--logical-shards also which micro batch of the job it is, and its own "
       "certificate (for energon certify)");
-  command->callback([flags, &run] { run = [flags] { return run_dump(*flags); }; });
+  on_run(*command, flags, run, run_dump);
 }
 
 }  // namespace energon::cli

@@ -241,7 +241,7 @@ void add_info(CLI::App& app, Run& run) {
       "split.json");
   add_cache_dir(*command, flags->cache_dir, ShardUse::kRead);
   add_strict_tars(*command, flags->has_strict_tars);
-  command->callback([flags, &run] { run = [flags] { return run_info(*flags); }; });
+  on_run(*command, flags, run, run_info);
 }
 
 }  // namespace energon::cli

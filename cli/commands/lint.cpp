@@ -180,7 +180,7 @@ void add_lint(CLI::App& app, Run& run) {
   command->add_flag("--decode", flags->is_decoding,
                     "Decode every part, to the last pixel, frame and sample");
   add_progress(*command, flags->is_progress_shown);
-  command->callback([flags, &run] { run = [flags] { return run_lint(*flags); }; });
+  on_run(*command, flags, run, run_lint);
 }
 
 }  // namespace energon::cli

@@ -365,7 +365,7 @@ void add_prepare(CLI::App& app, Run& run) {
       ->excludes(overwrite);
   add_progress(*command, flags->is_progress_shown);
   add_cache_dir(*command, flags->cache_dir, ShardUse::kScan);
-  command->callback([flags, &run] { run = [flags] { return run_prepare(*flags); }; });
+  on_run(*command, flags, run, run_prepare);
 }
 
 }  // namespace energon::cli

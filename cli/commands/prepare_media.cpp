@@ -201,7 +201,7 @@ struct PrepareMediaFlags {
   bool is_progress_shown = true;
 };
 
-int run_prepare_media(PrepareMediaFlags& flags) {
+int run_prepare_media(const PrepareMediaFlags& flags) {
   const std::optional<MediaFilter> filter = media_filter_of(flags.media);
   if (!filter) {
     throw UsageError{
@@ -212,9 +212,10 @@ int run_prepare_media(PrepareMediaFlags& flags) {
   if (!std::filesystem::is_directory(flags.path, ignored)) {
     throw Error(ErrorCode::kNotFound, "no such folder", {.path = flags.path});
   }
-  flags.run.progress = ProgressLine::mode(flags.is_progress_shown);
+  MediaRunFlags run = flags.run;
+  run.progress = ProgressLine::mode(flags.is_progress_shown);
   const StopOnInterrupt interrupt;
-  return store_media_metadata(flags.path, *filter, flags.run, interrupt.token());
+  return store_media_metadata(flags.path, *filter, run, interrupt.token());
 }
 
 }  // namespace
@@ -236,7 +237,7 @@ void add_prepare_media(CLI::App& app, Run& run) {
   add_cache_dir(*command, flags->run.cache_dir, ShardUse::kScan);
   add_progress(*command, flags->is_progress_shown);
   command->add_flag("--json", flags->run.is_json, "Report as JSON");
-  command->callback([flags, &run] { run = [flags] { return run_prepare_media(*flags); }; });
+  on_run(*command, flags, run, run_prepare_media);
 }
 
 }  // namespace energon::cli
