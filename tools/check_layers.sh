@@ -46,10 +46,9 @@ rooms=(
   "python/src"
   "bench/support"
   "bench"
-  "cli/show"
-  "cli/job"
-  "cli/commands"
   "cli"
+  "cli/preview"
+  "cli/commands"
 )
 # Third-party headers that only these folders may include.
 owners=(
