@@ -8,7 +8,7 @@
 #include "cli/show/html_text.h"
 #include "cli/show/output.h"
 #include "cli/show/thumbnail.h"
-#include "media/av/av_metadata.h"
+#include "media/av/av_decoder.h"
 #include "media/image/image_info.h"
 
 namespace energon::cli {
