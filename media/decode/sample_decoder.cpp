@@ -8,15 +8,10 @@
 
 #include "io/error.h"
 #include "media/av/av_decoder.h"
-#include "media/data/cbor.h"
+#include "media/data/documents.h"
 #include "media/data/gzip.h"
-#include "media/data/json.h"
-#include "media/data/msgpack.h"
-#include "media/data/numpy_array.h"
-#include "media/data/safetensors.h"
-#include "media/data/tenbin.h"
+#include "media/data/tensor_files.h"
 #include "media/data/text.h"
-#include "media/data/torch_file.h"
 #include "media/image/image_options.h"
 
 namespace energon {
