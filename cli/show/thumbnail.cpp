@@ -9,7 +9,7 @@
 #include "cli/show/png_file.h"
 #include "energon/sample/buffer_allocator.h"
 #include "media/av/av_decoder.h"
-#include "media/image/image_region.h"
+#include "media/image/image_decoder.h"
 #include "media/transform/resize.h"
 
 namespace energon::cli {

@@ -12,7 +12,7 @@
 #include "media/data/gzip.h"
 #include "media/data/tensor_files.h"
 #include "media/data/text.h"
-#include "media/image/image_options.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "io/error.h"
 #include "media/av/av_container.h"
-#include "media/image/image_format.h"
+#include "media/image/image_info.h"
 #include "media/metadata/name_pattern.h"
 
 namespace energon {
