@@ -6,7 +6,7 @@
 #include "cli/show/decoding_failure.h"
 #include "media/av/av_decoder.h"
 #include "media/data/gzip.h"
-#include "media/decode/content_kind.h"
+#include "media/decode/sample_decoder.h"
 
 namespace energon::cli {
 namespace {

@@ -1,4 +1,4 @@
-// One part of a sample as HTML, by its kind (media/decode/content_kind.h).
+// One part of a sample as HTML, by its kind (media/decode/sample_decoder.h).
 
 #pragma once
 

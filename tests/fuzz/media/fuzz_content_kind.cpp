@@ -5,7 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include "media/decode/content_kind.h"
 #include "media/decode/sample_decoder.h"
 #include "media/image/image_info.h"
 #include "tests/fuzz/media/checked_value.h"
