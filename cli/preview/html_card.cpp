@@ -18,7 +18,7 @@
 #include "io/lint/media_header.h"
 #include "media/data/gzip.h"
 #include "media/data/text.h"
-#include "media/decode/content_kind.h"
+#include "media/decode/sample_decoder.h"
 
 namespace energon::cli {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "energon/sample/restore_key.h"
-#include "media/decode/content_kind.h"
+#include "media/decode/sample_decoder.h"
 #include "python/src/buffer_object.h"
 #include "python/src/held_object.h"
 #include "python/src/marked_values.h"

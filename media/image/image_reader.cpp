@@ -1,7 +1,8 @@
-#include "media/image/image_codecs.h"
+#include "media/image/image_reader.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -97,13 +98,6 @@ ReadResult ImageReader::start(const ReadPlan& plan) {
                    .bits = image.bits},
           .box = {static_cast<double>(plan.crop.x), static_cast<double>(plan.crop.y),
                   static_cast<double>(plan.crop.width), static_cast<double>(plan.crop.height)}};
-}
-
-ImageInfo probe_image(ByteView encoded, const DecodeLimits& limits) {
-  const std::unique_ptr<ImageReader> reader = open_image(encoded, limits);
-  ImageInfo info = reader->info();
-  info.frames = reader->frames();
-  return info;
 }
 
 }  // namespace energon

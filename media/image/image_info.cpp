@@ -1,6 +1,10 @@
-#include "media/image/image_format.h"
+#include "media/image/image_info.h"
 
 #include <array>
+#include <cstddef>
+#include <memory>
+
+#include "media/image/image_reader.h"
 
 namespace energon {
 namespace {
@@ -73,6 +77,13 @@ std::string_view foreign_image_format(ByteView encoded) {
     }
   }
   return {};
+}
+
+ImageInfo probe_image(ByteView encoded, const DecodeLimits& limits) {
+  const std::unique_ptr<ImageReader> reader = open_image(encoded, limits);
+  ImageInfo info = reader->info();
+  info.frames = reader->frames();
+  return info;
 }
 
 }  // namespace energon
