@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "wrappers/held/saved_samples.h"
+#include "wrappers/held/combine.h"
 
 namespace energon {
 

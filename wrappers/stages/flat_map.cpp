@@ -9,7 +9,6 @@
 #include "energon/sample/sample.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"
-#include "wrappers/held/saved_samples.h"
 
 namespace energon {
 

@@ -1,9 +1,9 @@
-#include "wrappers/orders/indexed_list.h"
-
 #include <random>
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "wrappers/orders/shuffle_buffer.h"
 
 TEST_CASE("an indexed list behaves as a vector from which elements are erased",
           "[wrappers][indexed_list]") {

@@ -13,7 +13,6 @@
 #include "tests/support/conformance.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/orders/blend.h"
-#include "wrappers/orders/concat.h"
 #include "wrappers/orders/repeat.h"
 #include "wrappers/orders/shuffle_buffer.h"
 

@@ -1,4 +1,4 @@
-// Cuts a stream into epochs of a given length, independent of the epochs of the inner stream.
+// Decides where the epochs of a stream end.
 
 #pragma once
 
@@ -9,6 +9,7 @@
 
 namespace energon {
 
+/// Cuts a stream into epochs of a given length, independent of the epochs of the inner stream.
 class Epochize final : public Dataset {
  public:
   /// What happens if the inner stream ends before the epoch.
@@ -43,6 +44,36 @@ class Epochize final : public Dataset {
 
   // Saved state.
   std::int64_t offset_ = 0;  // emitted in this epoch; length_ when it is over
+};
+
+/// Yields the first samples of a stream; every epoch is the same. For validation: the inner stream
+/// starts over in each epoch. Nothing beyond the limit is read.
+class Limit final : public Dataset {
+ public:
+  /// Takes ownership of `inner`, which must be at its start. `length` is the number of samples (or
+  /// batches) in one epoch on this logical shard, not negative. Throws Error (kInvalidArgument).
+  Limit(std::unique_ptr<Dataset> inner, std::int64_t length);
+
+  std::optional<Sample> next() override;
+  void next_epoch() override;
+  std::optional<std::int64_t> size() const override;
+  std::int64_t skip(std::int64_t count) override;
+  bool skip_makes_items() const override { return inner_->skip_makes_items(); }
+  Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+
+  const std::unique_ptr<Dataset> inner_;
+  const std::int64_t length_;
+  State start_;  // of the inner stream
+
+  // Saved state.
+  std::int64_t offset_ = 0;  // emitted in this epoch
 };
 
 }  // namespace energon
