@@ -17,8 +17,8 @@
 #include "tests/wrappers/stream_fixture.h"
 #include "wrappers/batching/batch_functions.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/filter.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 using energon::BatchFunction;
 using energon::CallContext;

@@ -30,7 +30,7 @@
 #include "energon/stage/stage_guard.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/batching/pack_selection.h"
-#include "wrappers/held/sample_buffer.h"
+#include "wrappers/held/combine.h"
 #include "wrappers/stages/map.h"
 #include "wrappers/watch/measured.h"
 

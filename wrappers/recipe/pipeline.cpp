@@ -27,7 +27,6 @@
 #include "wrappers/recipe/task_encoder.h"
 #include "wrappers/stages/cook.h"
 #include "wrappers/stages/epochs.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/map.h"
 #include "wrappers/stages/read_samples.h"
 #include "wrappers/stages/typed_samples.h"

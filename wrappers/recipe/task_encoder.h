@@ -22,7 +22,6 @@
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
 #include "wrappers/stages/cook.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/map.h"
 #include "wrappers/stages/tokenize.h"
 

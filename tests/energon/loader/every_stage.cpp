@@ -18,8 +18,6 @@
 #include "wrappers/orders/repeat.h"
 #include "wrappers/orders/shuffle_buffer.h"
 #include "wrappers/stages/epochs.h"
-#include "wrappers/stages/filter.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/iter_map.h"
 #include "wrappers/stages/map.h"
 #include "wrappers/stages/read_samples.h"

@@ -1,5 +1,3 @@
-#include "wrappers/held/sample_buffer.h"
-
 #include <catch2/catch.hpp>
 
 #include "io/error.h"

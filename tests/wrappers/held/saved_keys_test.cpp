@@ -19,8 +19,8 @@
 #include "wrappers/batching/packing.h"
 #include "wrappers/held/combine.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 using energon::CallContext;
 using energon::Dataset;
