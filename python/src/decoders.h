@@ -1,4 +1,4 @@
-// The Python class PartDecoder: decodes bytes by the name of their part, as the pipeline does.
+// The native halves of the decoders: of parts by their names, and of sound and video over bytes.
 
 #pragma once
 
@@ -15,6 +15,7 @@
 
 namespace energon::python {
 
+/// The Python class PartDecoder: decodes bytes by the name of their part, as the pipeline does.
 /// Immutable.
 class PartDecoder {
  public:
@@ -36,7 +37,5 @@ std::optional<SampleDecoderOptions> take_decoder(OptionReader& options);
 
 /// "energon", "numpy" or "torch". Throws Error (kInvalidArgument).
 TensorKind tensor_kind_called(const std::string& name);
-
-void bind_part_decoder(nanobind::module_& module);
 
 }  // namespace energon::python

@@ -1,18 +1,57 @@
-#include "python/src/interpreter_hooks.h"
+#include "python/src/interpreter.h"
 
 #include <Python.h>
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <memory>
 #include <vector>
 
-#include "python/src/gil.h"
 #include "python/src/python_names.h"
 
 namespace nb = nanobind;
 
 namespace energon::python {
+
+// --- The GIL ---
+
+namespace {
+
+[[noreturn]] void sleep_for_ever() {
+  while (true) {
+    ::pause();
+  }
+}
+
+}  // namespace
+
+ReleaseGil::~ReleaseGil() noexcept(false) {
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (const abi::__forced_unwind&) {
+    sleep_for_ever();
+  }
+}
+
+HoldGil::HoldGil() {
+  try {
+    state_ = PyGILState_Ensure();
+  } catch (const abi::__forced_unwind&) {
+    sleep_for_ever();
+  }
+}
+
+OwnedObject::~OwnedObject() {
+  if (object_ != nullptr && Py_IsInitialized() != 0) {
+    const HoldGil gil;
+    Py_DECREF(object_);
+  }
+}
+
+// --- Forks and signals ---
+
 namespace {
 
 // Where the forks have come to. Each process has a copy.

@@ -1,4 +1,5 @@
-// Taking and giving back the lock of the interpreter (the GIL).
+// The interpreter: its lock (the GIL), and what it needs around the forks of a loader and while a
+// loader waits.
 //
 // When the interpreter ends, a thread that asks for the GIL is ended by Python before 3.14: its
 // stack is unwound, through C++ code that may not throw. Such a thread sleeps for ever instead, as
@@ -7,6 +8,10 @@
 #pragma once
 
 #include <Python.h>
+
+#include <functional>
+
+#include "energon/process/fork_hooks.h"
 
 namespace energon::python {
 
@@ -51,5 +56,13 @@ class OwnedObject {
  private:
   PyObject* object_ = nullptr;
 };
+
+/// CPython's fork hooks. In the fork server, memory is frozen for the collector. In a worker, its
+/// output is set up and the main thread gives the GIL up, so that stages of the core run without.
+ForkHooks interpreter_fork_hooks();
+
+/// Runs the handlers of pending signals. Throws nb::python_error for what they raise, such as
+/// KeyboardInterrupt. Takes the GIL.
+std::function<void()> signal_check();
 
 }  // namespace energon::python
