@@ -23,7 +23,7 @@
 #include "io/error.h"
 #include "media/av/av_decoder.h"
 #include "media/data/gzip.h"
-#include "media/decode/content_kind.h"
+#include "media/decode/sample_decoder.h"
 #include "media/decode/sample_decoder.h"
 
 namespace energon::cli {
