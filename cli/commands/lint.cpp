@@ -24,7 +24,6 @@
 #include "media/av/av_decoder.h"
 #include "media/data/gzip.h"
 #include "media/decode/sample_decoder.h"
-#include "media/decode/sample_decoder.h"
 
 namespace energon::cli {
 namespace {
