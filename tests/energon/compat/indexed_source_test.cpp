@@ -10,10 +10,13 @@
 #include "io/error.h"
 #include "tests/energon/distributed/adapter_fixture.h"
 #include "tests/energon/distributed/numbered_batches.h"
+#include "tests/support/error_of.h"
 
+using energon::ErrorCode;
 using energon::IndexedOptions;
 using energon::IndexedSource;
 using energon::SavableDataLoaderState;
+using energon::testing::error_of;
 using energon::testing::keys;
 using energon::testing::numbered_batch;
 
