@@ -163,7 +163,7 @@ std::string framed(std::string_view name, const std::string& facts, const std::s
                      is_failed ? " class=\"bad\"" : "", html_text(name), facts, content);
 }
 
-/// One part by its kind (media/decode/content_kind.h): images, sound, video, texts, numbers, JSON
+/// One part by its kind (media/decode/sample_decoder.h): images, sound, video, texts, numbers, JSON
 /// and arrays are shown as what they are, other bytes in hexadecimal. A part whose name says that
 /// it can be decoded, and that cannot, is_failed: it shows why. Does not throw for anything that
 /// `content` holds.

@@ -139,7 +139,7 @@ Config to_json(const FailureReport& report) {
 }  // namespace
 
 std::string_view to_string(Bottleneck bottleneck) {
-  switch (limit) {
+  switch (bottleneck) {
     case Bottleneck::kUnknown:
       return "unknown";
     case Bottleneck::kStorage:
