@@ -17,7 +17,7 @@
 #include "cli/show/output.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/compat/energon_state.h"
+#include "energon/megatron/energon_state.h"
 #include "io/error.h"
 
 namespace energon::cli {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "energon/compat/energon_state.h"
+#include "energon/megatron/energon_state.h"
 
 namespace energon::cli {
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/compat/energon_state.h"
+#include "energon/megatron/energon_state.h"
 #include "io/error.h"
 #include "python/src/gil.h"
 #include "python/src/interpreter_hooks.h"
