@@ -20,12 +20,12 @@
 
 #include <fmt/format.h>
 
-#include "bench/support/consumer.h"
 #include "bench/support/encoded_images.h"
 #include "bench/support/encoded_video.h"
+#include "bench/support/measure.h"
 #include "bench/support/media_files.h"
 #include "bench/support/media_run.h"
-#include "bench/support/memory_log.h"
+#include "bench/support/process_usage.h"
 #include "bench/support/program.h"
 #include "io/error.h"
 #include "media/av/av_decoder.h"

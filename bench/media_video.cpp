@@ -26,7 +26,7 @@
 #include <fmt/format.h>
 
 #include "bench/support/bare_clip.h"
-#include "bench/support/bare_threads.h"
+#include "bench/support/bare_read.h"
 #include "bench/support/encoded_video.h"
 #include "bench/support/media_files.h"
 #include "bench/support/media_run.h"

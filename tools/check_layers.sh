@@ -48,10 +48,9 @@ rooms=(
   "python/src"
   "bench/support"
   "bench"
-  "cli/show"
-  "cli/job"
-  "cli/commands"
   "cli"
+  "cli/preview"
+  "cli/commands"
   # Optional: nothing above includes it, and no system includes another.
   "protocols|$loaders"
   "protocols/accelerate|$loaders protocols"

@@ -107,7 +107,7 @@ def peer_section(report):
     for work, title in TITLES.items():
         found = of_work(report, work)
         if found:
-            lines += [f"### {title}", "", *rate_table(found), "", *best_table(found), *cost_table(found), ""]
+            lines += [f"### {title}", "", *rate_table(found), "", *best_table(found), "", *cost_table(found), ""]
     return lines
 
 

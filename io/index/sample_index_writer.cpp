@@ -149,6 +149,16 @@ constexpr const char* kIndices =
     "CREATE INDEX idx_sample_parts_full ON sample_parts"
     "(tar_file_id, sample_index, part_name, content_byte_offset, content_byte_size)";
 
+// The first page of each tree in the file.
+struct IndexRoots {
+  std::uint32_t samples = 0;
+  std::uint32_t samples_by_key = 0;
+  std::uint32_t samples_by_place = 0;
+  std::uint32_t parts = 0;
+  std::uint32_t parts_by_place = 0;
+  std::uint32_t parts_by_name = 0;
+};
+
 IndexRoots list_roots(sqlite3* db, const std::string& path) {
   std::map<std::string, std::uint32_t, std::less<>> roots;
   Statement list(db, "SELECT name, rootpage FROM sqlite_master", path);
@@ -161,40 +171,6 @@ IndexRoots list_roots(sqlite3* db, const std::string& path) {
           .parts = roots.at("sample_parts"),
           .parts_by_place = roots.at("idx_sample_parts_seq"),
           .parts_by_name = roots.at("idx_sample_parts_full")};
-}
-
-std::int64_t setting(sqlite3* db, std::string_view name, const std::string& path) {
-  Statement statement(db, "PRAGMA " + std::string(name), path);
-  return statement.step() ? statement.integer(0) : 0;
-}
-
-// Those of media metadata may be there, too.
-constexpr std::string_view kIsOfMedia =
-    "tbl_name IN ('media_metadata', 'media_filters', 'sqlite_sequence')";
-
-bool has_objects_of_media(sqlite3* db, const std::string& path) {
-  Statement list(db, fmt::format("SELECT 1 FROM sqlite_master WHERE {}", kIsOfMedia), path);
-  return list.step();
-}
-
-// Whether only tables of media metadata may have left pages that are not in use.
-bool has_unexpected_pages(sqlite3* db, const std::string& path) {
-  return setting(db, "freelist_count", path) != 0 && !has_objects_of_media(db, path);
-}
-
-// Type, name and definition of each table and index but those of media metadata.
-std::vector<std::tuple<std::string, std::string, std::string>> definitions(
-    sqlite3* db, const std::string& path) {
-  std::vector<std::tuple<std::string, std::string, std::string>> found;
-  Statement list(
-      db,
-      fmt::format("SELECT type, name, sql FROM sqlite_master WHERE NOT {} ORDER BY type, name",
-                  kIsOfMedia),
-      path);
-  while (list.step()) {
-    found.emplace_back(list.text(0), list.text(1), list.text(2));
-  }
-  return found;
 }
 
 // Creates `path`, which must not exist, with the tables and indices, without rows. Throws Error
@@ -215,86 +191,7 @@ IndexRoots create_index_schema(const std::string& path) {
   return list_roots(db.get(), path);
 }
 
-// Throws Error (kCorruptData) unless the file has exactly the tables and indices that
-// create_index_schema() makes, and no page that is not in use; the tables of media metadata
-// (io/index/media_table.h) may be there, with what their changes leave.
-IndexRoots read_index_roots(sqlite3* db, const std::string& path) {
-  const SqlitePtr own = open_sqlite(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path);
-  execute(own.get(), kTables, path);
-  execute(own.get(), kIndices, path);
-  if (definitions(db, path) != definitions(own.get(), path) ||
-      setting(db, "page_size", path) != std::int64_t{kBtreePageBytes} ||
-      has_unexpected_pages(db, path) || setting(db, "auto_vacuum", path) != 0 ||
-      has_objects_of_media(db, path) != has_media_tables(db, path)) {
-    throw Error(ErrorCode::kCorruptData, "index database: its tables are not as prepare makes them",
-                {.path = path});
-  }
-  return list_roots(db, path);
-}
-
-// --- An earlier index ---
-
-SqlitePtr open_earlier(const std::string& path) {
-  return open_sqlite(sqlite_uri(path, "mode=ro&immutable=1"),
-                     SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path);
-}
-
-// Rows count from 1 without gaps.
-std::int64_t last_row(sqlite3* db, std::string_view table, const std::string& path) {
-  Statement statement(db, fmt::format("SELECT coalesce(max(rowid), 0) FROM {}", table), path);
-  return statement.step() ? statement.integer(0) : 0;
-}
-
-}  // namespace
-
-EarlierIndex::EarlierIndex(const std::string& path) : file_(path) {
-  const SqlitePtr db = open_earlier(path);
-  roots_ = read_index_roots(db.get(), path);
-  counts_ = {.samples = last_row(db.get(), "samples", path),
-             .parts = last_row(db.get(), "sample_parts", path)};
-}
-
-std::vector<std::string> EarlierIndex::part_names(std::size_t limit) const {
-  const SqlitePtr db = open_earlier(file_.path());
-  Statement list(db.get(),
-                 "SELECT DISTINCT part_name FROM (SELECT part_name FROM sample_parts LIMIT 100000)",
-                 file_.path());
-  std::vector<std::string> names;
-  while (names.size() < limit && list.step()) {
-    names.emplace_back(list.text(0));
-  }
-  return names;
-}
-
-EarlierKeys::EarlierKeys(const EarlierIndex& index)
-    : index_(index),
-      cells_(index.file(), BtreeBuilder::Kind::kIndex, index.roots().samples_by_key) {}
-
-std::optional<EarlierKeys::Key> EarlierKeys::next() {
-  const std::optional<ByteView> cell = cells_.next();
-  if (!cell) {
-    return std::nullopt;
-  }
-  const std::optional<TextAndNumber> columns = decode_key(*cell);
-  if (!columns || columns->number < 1 || columns->number > index_.counts().samples ||
-      (!is_first_ && columns->text <= last_)) {
-    throw Error(ErrorCode::kCorruptData, "index database: its keys are damaged or out of order",
-                {.path = index_.file().path()});
-  }
-  is_first_ = false;
-  last_ = columns->text;
-  return Key{.cell = *cell, .key = columns->text, .row = columns->number};
-}
-
 // --- The writer ---
-
-namespace {
-
-Error other_count(const EarlierIndex& earlier, std::int64_t count, std::int64_t expected) {
-  return Error(ErrorCode::kCorruptData,
-               fmt::format("index database: {} rows where {} are expected", count, expected),
-               {.path = earlier.file().path()});
-}
 
 // Finds keys that come more than once among keys that come in order, equal ones by row.
 class KeyRepeats {
@@ -334,26 +231,6 @@ class KeyRepeats {
   std::optional<std::int64_t> first_row_;  // of last_key_
 };
 
-// The keys of an earlier index, one at a time, counted.
-class EarlierKeysInStep {
- public:
-  explicit EarlierKeysInStep(const EarlierIndex& index) : keys_(index) { step(); }
-
-  // Empty at the end.
-  const std::optional<EarlierKeys::Key>& key() const { return key_; }
-  std::int64_t count() const { return count_; }
-
-  void step() {
-    key_ = keys_.next();
-    count_ += key_ ? 1 : 0;
-  }
-
- private:
-  EarlierKeys keys_;
-  std::optional<EarlierKeys::Key> key_;
-  std::int64_t count_ = 0;
-};
-
 }  // namespace
 
 struct SampleIndexWriter::Trees {
@@ -384,35 +261,6 @@ SampleIndexWriter::SampleIndexWriter(std::string path, std::uint64_t sort_bytes)
     : path_(std::move(path)), trees_(std::make_unique<Trees>(path_, sort_bytes)) {}
 
 SampleIndexWriter::~SampleIndexWriter() = default;
-
-void SampleIndexWriter::add(const EarlierIndex& earlier,
-                            std::span<const std::int64_t> sample_counts) {
-  for (std::size_t i = 0; i < sample_counts.size(); ++i) {
-    starts_.push_back({.row = samples_ + 1, .tar_file_id = static_cast<std::int64_t>(i)});
-    samples_ += sample_counts[i];
-  }
-  const auto copy = [&](BtreeBuilder::Kind kind, std::uint32_t root, BtreeBuilder& tree,
-                        std::int64_t expected) {
-    BtreeReader cells(earlier.file(), kind, root);
-    std::int64_t count = 0;
-    while (const std::optional<ByteView> cell = cells.next()) {
-      tree.add(*cell);
-      ++count;
-    }
-    if (count != expected) {
-      throw other_count(earlier, count, expected);
-    }
-  };
-  using enum BtreeBuilder::Kind;
-  const IndexRoots& roots = earlier.roots();
-  const std::int64_t parts = earlier.counts().parts;
-  copy(kTable, roots.samples, trees_->samples, samples_);
-  copy(kIndex, roots.samples_by_place, trees_->samples_by_place, samples_);
-  copy(kTable, roots.parts, trees_->parts, parts);
-  copy(kIndex, roots.parts_by_place, trees_->parts_by_place, parts);
-  copy(kIndex, roots.parts_by_name, trees_->parts_by_name, parts);
-  earlier_ = &earlier;
-}
 
 void SampleIndexWriter::add(const SampleRows& rows) {
   const auto add_all = [](const EncodedCells& cells, BtreeBuilder& tree) {
@@ -446,27 +294,11 @@ RepeatedKeys SampleIndexWriter::finish(std::size_t most_named) {
   return repeated;
 }
 
-// Adds the keys to their index: those of the earlier index, which are in order, merged with the
-// sorted new ones.
 RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
   KeyRepeats repeats(most_named);
-  std::optional<EarlierKeysInStep> earlier;
-  if (earlier_ != nullptr) {
-    earlier.emplace(*earlier_);
-  }
-  // Of equal keys, the earlier one has the smaller row.
-  const auto add_earlier_up_to = [&](std::optional<std::string_view> key) {
-    while (earlier && earlier->key() && (!key || earlier->key()->key <= *key)) {
-      if (repeats.is_new(earlier->key()->key, earlier->key()->row)) {
-        trees_->samples_by_key.add(earlier->key()->cell);
-      }
-      earlier->step();
-    }
-  };
   RowEncoder encoder;
   EncodedCells cell;
   trees_->keys.visit_in_order([&](std::string_view key, std::int64_t row) {
-    add_earlier_up_to(key);
     if (repeats.is_new(key, row)) {
       encoder.add(key);
       encoder.add(row);
@@ -475,10 +307,6 @@ RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
       cell.for_each([this](ByteView bytes) { trees_->samples_by_key.add(bytes); });
     }
   });
-  add_earlier_up_to(std::nullopt);
-  if (earlier && earlier->count() != earlier_->counts().samples) {
-    throw other_count(*earlier_, earlier->count(), earlier_->counts().samples);
-  }
   RepeatedKeys repeated{.count = repeats.count()};
   for (auto& [row, other] : repeats.take_named()) {
     repeated.named.push_back({.key = std::move(other.key),

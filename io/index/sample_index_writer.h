@@ -4,9 +4,7 @@
 // order of every index but that of the keys, and those are sorted (key_sorter.h). So a row costs a
 // small part of what its insertion by SQLite costs. Encoding takes most of that time, and needs
 // nothing of other shards but how many rows they have: so shards are encoded in parallel, and
-// SampleIndexWriter only puts the cells into pages. The rows of shards that an earlier prepare
-// indexed are copied from its `index.sqlite`, tree to tree, without being decoded, because their
-// cells would be written again as they are.
+// SampleIndexWriter only puts the cells into pages.
 //
 // Write to a temporary name: a killed writer leaves an unusable file. After finish(), the caller
 // renames the file to its place.
@@ -16,14 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "io/bytes.h"
-#include "io/file.h"
 #include "io/index/sqlite_pages.h"
 #include "io/tar/shard_scan.h"
 
@@ -63,60 +57,6 @@ struct SampleRows {
 /// Encodes the rows of shard `tar_file_id`; the shards before it have `before` rows.
 SampleRows encode_rows(const ShardScan& scan, std::int64_t tar_file_id, const RowCounts& before);
 
-// --- An earlier index ---
-
-/// The first page of each tree in the file.
-struct IndexRoots {
-  std::uint32_t samples = 0;
-  std::uint32_t samples_by_key = 0;
-  std::uint32_t samples_by_place = 0;
-  std::uint32_t parts = 0;
-  std::uint32_t parts_by_place = 0;
-  std::uint32_t parts_by_name = 0;
-};
-
-/// Immutable after construction. Not for use across fork().
-class EarlierIndex {
- public:
-  /// Throws Error: kNotFound, kIo, kCorruptData if the file is not as SampleIndexWriter makes it.
-  explicit EarlierIndex(const std::string& path);
-
-  const FileSource& file() const { return file_; }
-  const IndexRoots& roots() const { return roots_; }
-  /// As the numbers of the last rows say.
-  const RowCounts& counts() const { return counts_; }
-  /// Distinct names of parts, of the first rows only, at most `limit`.
-  std::vector<std::string> part_names(std::size_t limit) const;
-
- private:
-  const FileSource file_;
-  IndexRoots roots_;
-  RowCounts counts_;
-};
-
-/// Reads the index of keys.
-class EarlierKeys {
- public:
-  /// `index` must outlive the reader.
-  explicit EarlierKeys(const EarlierIndex& index);
-
-  struct Key {
-    ByteView cell;
-    std::string_view key;
-    std::int64_t row = 0;
-  };
-
-  /// The next key, valid until the next call; empty at the end. Throws Error (kCorruptData, kIo),
-  /// also for keys that are out of order.
-  std::optional<Key> next();
-
- private:
-  const EarlierIndex& index_;
-  BtreeReader cells_;
-  std::string last_;
-  bool is_first_ = true;
-};
-
 // --- The writer ---
 
 /// Where a sample is: its shard and its number there.
@@ -150,11 +90,6 @@ class SampleIndexWriter {
   SampleIndexWriter(const SampleIndexWriter&) = delete;
   SampleIndexWriter& operator=(const SampleIndexWriter&) = delete;
 
-  /// Takes over all rows of an earlier index, whose shards have these counts of samples; before
-  /// anything else is added. `earlier` must live until finish() returns. Throws Error (kIo);
-  /// kCorruptData if `earlier` is damaged or has other counts.
-  void add(const EarlierIndex& earlier, std::span<const std::int64_t> sample_counts);
-
   /// Adds the rows of a shard (encode_rows()). Shards must come in order, and `rows` must be
   /// numbered behind those that were added before. Throws Error (kIo).
   void add(const SampleRows& rows);
@@ -177,7 +112,6 @@ class SampleIndexWriter {
 
   const std::string path_;
   std::unique_ptr<Trees> trees_;
-  const EarlierIndex* earlier_ = nullptr;
   std::int64_t samples_ = 0;
   std::vector<Start> starts_;  // of the shards
 };

@@ -1,10 +1,10 @@
-// Pages and rows of a SQLite file, written and read without SQLite
+// Pages and rows of a SQLite file, written without SQLite
 // (https://www.sqlite.org/fileformat2.html): rows are encoded as cells, and cells go into the pages
 // of B-trees.
 //
-// SQLite finds the place of each row anew and keeps every page ready for the next one. Here the
-// order of the rows is known, so each page is filled, written once and forgotten: the memory is a
-// few pages per level. A file that is read is untrusted: whatever is not a tree is an Error.
+// SQLite looks up the place of each row and keeps every page ready for the next one. Here the rows
+// come in order, so each page is filled, written once and forgotten: the memory is a few pages per
+// level.
 
 #pragma once
 
@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,9 +36,6 @@ std::size_t put_varint(std::byte* out, std::uint64_t value);
 
 /// The bytes of the integer that begins at `in`.
 std::size_t varint_size(const std::byte* in);
-
-/// The integer at `position` of `bytes`; moves `position` behind it. Empty if the bytes end before.
-std::optional<std::uint64_t> take_varint(ByteView bytes, std::size_t& position);
 
 /// Cells of one tree, one after another.
 class EncodedCells {
@@ -90,16 +86,6 @@ class RowEncoder {
   std::byte types_[kMaxColumns * kMaxVarintBytes] = {};
   std::size_t types_size_ = 0;
 };
-
-/// The columns of an index over one text: the text and the number of the table's row.
-struct TextAndNumber {
-  std::string_view text;
-  std::int64_t number = 0;
-};
-
-/// Decodes a cell of such an index; empty if it has other columns. The text is a view into the
-/// cell.
-std::optional<TextAndNumber> decode_key(ByteView cell);
 
 // --- Pages of a file ---
 //
@@ -179,35 +165,6 @@ class BtreeBuilder {
   const std::uint32_t root_;
   std::vector<std::byte> short_cell_;           // what stays in the page of a long one
   std::vector<std::unique_ptr<Level>> levels_;  // the leaves first
-};
-
-/// Not thread-safe.
-class BtreeReader {
- public:
-  /// `file` must outlive the reader and must not change.
-  BtreeReader(const FileSource& file, BtreeBuilder::Kind kind, std::uint32_t root);
-  ~BtreeReader();
-  BtreeReader(const BtreeReader&) = delete;
-  BtreeReader& operator=(const BtreeReader&) = delete;
-
-  /// The next cell, valid until the next call; empty at the end. Throws Error (kCorruptData, kIo).
-  std::optional<ByteView> next();
-
- private:
-  struct Step;
-
-  void descend(std::uint32_t page);
-  ByteView cell_at(const Step& step, std::size_t cell);
-  ByteView join(ByteView inside, std::uint32_t overflow, std::size_t size);
-  void read_page(std::uint32_t number, Page& page);
-  [[noreturn]] void fail() const;
-
-  const FileSource& file_;
-  const BtreeBuilder::Kind kind_;
-  std::uint64_t pages_left_;                  // each page is in a tree once
-  std::vector<std::unique_ptr<Step>> steps_;  // from the root to where the reader is
-  std::size_t depth_ = 0;                     // steps in use; the others keep their memory
-  std::vector<std::byte> long_cell_;
 };
 
 }  // namespace energon

@@ -87,9 +87,6 @@ FoundShards choose_shards(const std::string& folder,
 // Thread-safe.
 class RowNumbers {
  public:
-  /// `first` are the rows before those of shard 0.
-  explicit RowNumbers(const RowCounts& first = {}) : before_(first) {}
-
   /// Returns the number of rows before those of `shard`, which has `counts` rows, as soon as all
   /// earlier shards are counted. Requires: called once for each shard, also for one that failed;
   /// before a thread waits here for a shard, other threads have begun with all earlier ones.
@@ -414,20 +411,17 @@ class Preparation {
         staging_(path_, mode_of(path_) | 0700U),
         index_path_(staging_.meta_file("index.sqlite")),
         earlier_(choose_earlier()),
-        row_numbers_(earlier_.index != nullptr ? earlier_.index->counts() : RowCounts{}),
         writer_(std::make_unique<SampleIndexWriter>(index_path_)) {}
 
   PrepareReport run(ProgressSink& sink) {
     const WriteSignalsBlocked blocked;  // for SQLite
     const auto total = static_cast<std::int64_t>(names_.size());
     const std::int64_t kept = earlier_.count();
-    PrepareProgress progress{.shards_done = kept, .shards_total = total};
+    PrepareProgress progress{.shards_total = total};
     {
-      ScanPipeline pipeline(total - kept, thread_count(options_.threads, total - kept),
-                            options_.stop,
-                            [this, kept](std::int64_t i) { return scan_and_encode(kept + i); });
-      take_earlier();
-      for (std::int64_t i = kept; i < total; ++i) {
+      ScanPipeline pipeline(total, thread_count(options_.threads, total), options_.stop,
+                            [this](std::int64_t i) { return find_and_encode(i); });
+      for (std::int64_t i = 0; i < total; ++i) {
         take(i, pipeline.next());
         progress.shards_done = i + 1;
         progress.samples = report_.samples;
@@ -474,30 +468,10 @@ class Preparation {
     return std::move(choice.prepare);
   }
 
-  // Takes over the shards that are not scanned.
-  void take_earlier() {
-    if (earlier_.index == nullptr) {
-      return;
-    }
-    std::vector<std::int64_t> counts;
-    for (const ShardCount& shard : earlier_.shards) {
-      counts.push_back(shard.sample_count);
-    }
-    writer_->add(*earlier_.index, counts);
-    info_.shards = earlier_.shards;
-    summary_.shards = earlier_.summary;
-    report_.samples = earlier_.index->counts().samples;
-    report_.parts = earlier_.index->counts().parts;
-    report_.bytes = earlier_.bytes;
-    for (std::string& name : earlier_.index->part_names(kMaxPartNames)) {
-      part_names_.insert(std::move(name));
-    }
-  }
-
   // What is known of media in the shards that are taken over. False if no prepare had any.
   bool take_earlier_media() const {
-    if (earlier_.index != nullptr) {
-      return copy_media_tables(earlier_.index->file().path(), index_path_);
+    if (earlier_.count() > 0) {
+      return copy_media_tables(earlier_.index_path, index_path_);
     }
     try {
       return SampleIndex(path_ + "/.nv-meta/index.sqlite").has_media();
@@ -507,15 +481,17 @@ class Preparation {
   }
 
   // All work for one shard, on a pool thread.
-  ScannedShard scan_and_encode(std::int64_t i) {
+  ScannedShard find_and_encode(std::int64_t i) {
     ScannedShard shard;
     try {
-      shard = prepare_shard(shard_path(i), staging_.loose_file(i, ".idx"),
-                            staging_.loose_file(i, ".xxh3"), file_mode_, options_);
+      shard = i < earlier_.count()
+                  ? read_prepared_shard(earlier_, i)
+                  : prepare_shard(shard_path(i), staging_.loose_file(i, ".idx"),
+                                  staging_.loose_file(i, ".xxh3"), file_mode_, options_);
     } catch (...) {
       shard.error = std::current_exception();
     }
-    const RowCounts before = row_numbers_.take(i - earlier_.count(), count_rows(shard.scan));
+    const RowCounts before = row_numbers_.take(i, count_rows(shard.scan));
     shard.part_names = first_part_names(shard.scan);
     shard.rows = encode_rows(shard.scan, i, before);
     shard.scan.samples = {};
@@ -526,6 +502,9 @@ class Preparation {
   void take(std::int64_t i, const ScannedShard& shard) {
     const std::string& name = names_[static_cast<std::size_t>(i)];
     if (shard.error) {
+      if (i < earlier_.count()) {
+        std::rethrow_exception(shard.error);  // not a problem of the shard
+      }
       add_problem(i, shard.error);
       return;
     }

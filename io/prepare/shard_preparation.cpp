@@ -16,6 +16,7 @@
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
+#include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
 #include "io/tar/compression.h"
 
@@ -150,7 +151,6 @@ std::string find_change(const std::string& dataset_path, EarlierPrepare& earlier
     if (!changes[i].empty()) {
       return fmt::format("shard '{}' {}", printable(earlier.shards[i].name), changes[i]);
     }
-    earlier.bytes += earlier.summary[i].end_offset;
   }
   return "";
 }
@@ -186,12 +186,12 @@ EarlierChoice look(const std::string& dataset_path, std::span<const std::string>
       !change.empty()) {
     return none(std::move(change));
   }
-  earlier.index = std::make_unique<EarlierIndex>(meta + "/index.sqlite");
+  earlier.index_path = meta + "/index.sqlite";
   std::int64_t samples = 0;
   for (const ShardCount& shard : earlier.shards) {
     samples += shard.sample_count;
   }
-  if (earlier.index->counts().samples != samples) {
+  if (SampleIndex(earlier.index_path).sample_count() != samples) {
     return none("index.sqlite has another number of samples than .info.json");
   }
   // Where nothing can be locked, another prepare may have replaced files meanwhile.
@@ -211,6 +211,46 @@ EarlierChoice find_earlier_prepare(const std::string& dataset_path,
   } catch (const Error& error) {
     return {.why_none = fmt::format("the earlier prepare cannot be used: {}", error.what())};
   }
+}
+
+ScannedShard read_prepared_shard(const EarlierPrepare& earlier, std::int64_t tar_file_id) {
+  const auto shard = static_cast<std::size_t>(tar_file_id);
+  const SampleIndex index(earlier.index_path);  // of this thread
+  const auto fail = [&](std::string_view what) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("index database: {} of shard '{}'; prepare the dataset again with "
+                            "--force-overwrite",
+                            what, printable(earlier.shards[shard].name)),
+                {.path = earlier.index_path});
+  };
+  ScannedShard found{.tar_size = earlier.summary[shard].end_offset,
+                     .summary = earlier.summary[shard]};
+  std::vector<ScannedSample>& samples = found.scan.samples;
+  index.for_each_sample_of(tar_file_id, [&](std::string_view key, const SampleLocation& at) {
+    if (at.sample_index != std::ssize(samples)) {
+      fail("the samples are not numbered in order");
+    }
+    samples.push_back({.key = std::string(key), .offset = at.bytes.offset, .size = at.bytes.size});
+    return true;
+  });
+  if (std::ssize(samples) != earlier.shards[shard].sample_count) {
+    fail(fmt::format("{} samples instead of {}", samples.size(),
+                     earlier.shards[shard].sample_count));
+  }
+  std::int64_t parts = 0;
+  index.for_each_part_of(tar_file_id, [&](std::string_view, const PartLocation& part) {
+    if (part.sample_index >= std::ssize(samples)) {
+      fail("a part without a sample");
+    }
+    samples[static_cast<std::size_t>(part.sample_index)].parts.push_back(
+        {.name = part.part, .content_offset = part.content.offset, .size = part.content.size});
+    ++parts;
+    return true;
+  });
+  if (parts != index.count_part_rows(tar_file_id)) {
+    fail("a part without a sample");
+  }
+  return found;
 }
 
 }  // namespace energon

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_record.h"
-#include "io/index/sample_index_writer.h"
 #include "io/prepare/prepare.h"
 
 namespace energon {
@@ -31,12 +29,11 @@ ScannedShard prepare_shard(const std::string& path, const std::string& index_pat
 // --- Shards of an earlier prepare ---
 
 /// The first shards of a dataset, unchanged since they were prepared: their indices stay, and their
-/// rows are taken over.
+/// rows are read from `index.sqlite` instead of the tars.
 struct EarlierPrepare {
   std::vector<ShardCount> shards = {};
   std::vector<SummarizedShard> summary = {};  ///< of these shards
-  std::unique_ptr<EarlierIndex> index = {};   ///< has the rows of these shards and no others
-  std::uint64_t bytes = 0;                    ///< of the tars, as far as they have samples
+  std::string index_path = {};                ///< has the rows of these shards and no others
 
   std::int64_t count() const { return static_cast<std::int64_t>(shards.size()); }
 };
@@ -53,5 +50,9 @@ struct EarlierChoice {
 EarlierChoice find_earlier_prepare(const std::string& dataset_path,
                                    std::span<const std::string> names, bool needs_checksums,
                                    int threads);
+
+/// Reads shard `tar_file_id` of an earlier prepare back, as prepare_shard() found it. Thread-safe.
+/// Throws Error (kCorruptData) if the rows of the shard are damaged.
+ScannedShard read_prepared_shard(const EarlierPrepare& earlier, std::int64_t tar_file_id);
 
 }  // namespace energon

@@ -1,5 +1,3 @@
-#include "media/data/safetensors.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -17,8 +15,9 @@
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/data/byte_cursor.h"
-#include "media/data/json.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
+#include "media/data/tensor_files.h"
 
 namespace energon {
 namespace {

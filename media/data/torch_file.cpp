@@ -1,5 +1,3 @@
-#include "media/data/torch_file.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -15,6 +13,7 @@
 #include "io/error.h"
 #include "media/data/pickle_reader.h"
 #include "media/data/stored_elements.h"
+#include "media/data/tensor_files.h"
 #include "media/data/zip_members.h"
 
 namespace energon {

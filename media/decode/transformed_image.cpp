@@ -6,7 +6,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/image/image_region.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 namespace {

@@ -35,6 +35,4 @@ nanobind::object delivered(const PipelineObject& pipeline, Sample& item);
 /// `finish` of a delivered batch or sample, or itself if `finish` is None.
 nanobind::object finished(nanobind::object item, nanobind::handle finish);
 
-void bind_pipeline(nanobind::module_& module);
-
 }  // namespace energon::python

@@ -15,7 +15,8 @@
 #include "io/error.h"
 #include "io/store/file_store.h"
 #include "python/src/buffer_object.h"
-#include "python/src/gil.h"
+#include "python/src/interpreter.h"
+#include "python/src/module.h"
 
 namespace nb = nanobind;
 

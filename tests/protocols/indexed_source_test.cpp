@@ -11,11 +11,14 @@
 #include "tests/energon/distributed/forked_group.h"
 #include "tests/protocols/accelerate/adapter_fixture.h"
 #include "tests/protocols/numbered_batches.h"
+#include "tests/support/error_of.h"
 
 using energon::Comm;
+using energon::ErrorCode;
 using energon::IndexedOptions;
 using energon::IndexedSource;
 using energon::SavableDataLoaderState;
+using energon::testing::error_of;
 using energon::testing::keys;
 using energon::testing::numbered_batch;
 using energon::testing::run_group;

@@ -16,10 +16,9 @@
 #include "tests/support/error_of.h"
 #include "tests/wrappers/stream_fixture.h"
 #include "wrappers/batching/batch_functions.h"
-#include "wrappers/batching/mix_batch.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/filter.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 using energon::BatchFunction;
 using energon::CallContext;

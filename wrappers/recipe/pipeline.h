@@ -32,7 +32,7 @@ namespace energon {
 enum class BlendBy : std::uint8_t {
   kDraw,   ///< at random, like Energon
   kShare,  ///< the leaf whose share so far is furthest below its weight
-           ///< (wrappers/orders/share_blend.h)
+           ///< (wrappers/orders/blend.h)
 };
 
 struct TrainOptions {

@@ -10,8 +10,8 @@
 
 #include "energon/order/order.h"
 #include "energon/stage/dataset.h"
+#include "wrappers/orders/blend.h"
 #include "wrappers/orders/pipeline_leaf.h"
-#include "wrappers/orders/replacement.h"
 #include "wrappers/recipe/pipeline.h"
 
 namespace energon {

@@ -15,8 +15,7 @@
 #include <thread>
 
 #include "io/concurrency.h"
-#include "wrappers/watch/pipeline_clock.h"
-#include "wrappers/watch/transparent.h"
+#include "wrappers/watch/measured.h"
 
 namespace energon {
 

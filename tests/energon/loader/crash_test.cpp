@@ -14,8 +14,8 @@
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
-#include "wrappers/stages/filter.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 namespace {
 

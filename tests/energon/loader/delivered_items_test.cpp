@@ -79,6 +79,8 @@ void check_items(const PipelineFactory& pipeline, const WorkerConfig& config,
   CHECK(next->restore_key == batch->restore_key);
 }
 
+}  // namespace
+
 TEST_CASE("the items of a job with functions are computed without them", "[loader][items][fork]") {
   TrainOptions options = order();
   options.task_encoder = encoder();

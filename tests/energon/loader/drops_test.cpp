@@ -197,7 +197,7 @@ TEST_CASE("statistics add up over stops, and say what was delivered",
     CAPTURE(workers);
     const Picky picky;
     const auto loader = picky.loader(with_workers(workers));
-    CHECK(loader->stats().verdict().limit == energon::Limit::kUnknown);
+    CHECK(loader->stats().verdict().limit == energon::Bottleneck::kUnknown);
     CHECK(loader->stats().consumer.batches == 0);
     loader->next();
     loader->next();

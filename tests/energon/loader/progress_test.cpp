@@ -11,7 +11,7 @@
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/error_of.h"
 #include "tests/support/scripted_dataset.h"
-#include "wrappers/watch/transparent.h"
+#include "wrappers/watch/measured.h"
 
 namespace {
 

@@ -1,5 +1,3 @@
-#include "media/data/npy_writer.h"
-
 #include <cstring>
 #include <string>
 #include <vector>
@@ -8,7 +6,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/data/numpy_array.h"
+#include "media/data/tensor_files.h"
 #include "tests/support/error_of.h"
 
 using energon::DType;

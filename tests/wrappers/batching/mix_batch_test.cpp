@@ -1,5 +1,3 @@
-#include "wrappers/batching/mix_batch.h"
-
 #include <catch2/catch.hpp>
 
 #include "energon/sample/buffer_allocator.h"
@@ -8,6 +6,7 @@
 #include "tests/support/conformance.h"
 #include "tests/wrappers/stream_fixture.h"
 #include "wrappers/batching/batch.h"
+#include "wrappers/batching/batch_functions.h"
 
 using energon::Batch;
 using energon::CallContext;

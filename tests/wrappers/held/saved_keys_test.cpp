@@ -17,10 +17,10 @@
 #include "tests/support/memory_leaf.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
-#include "wrappers/held/saved_samples.h"
+#include "wrappers/held/combine.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 using energon::CallContext;
 using energon::Dataset;
