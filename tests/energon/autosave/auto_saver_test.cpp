@@ -36,7 +36,7 @@ static_assert(!std::is_move_constructible_v<AutoSaver>);
 static_assert(!std::is_copy_constructible_v<AutoSaver>);
 
 TEST_CASE("IBM-22 loaders that saved every 100 steps go on from their folder",
-          "[protocols][ibm][fork]") {
+          "[autosave][ibm][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const int workers = GENERATE(0, 2);
   const energon::WorkerConfig layout = {.world_size = 3, .num_workers = workers};
@@ -75,7 +75,7 @@ TEST_CASE("IBM-22 loaders that saved every 100 steps go on from their folder",
 }
 
 TEST_CASE("a start and a save open the rank's own file and the mark, whatever the number of ranks",
-          "[protocols]") {
+          "[autosave]") {
   const LoaderFixture fixture({.batch_size = 1});
   const std::string folder = fixture.folder().file("saved");
   const energon::WorkerConfig layout = {.world_size = 24};
@@ -124,7 +124,7 @@ TEST_CASE("a start and a save open the rank's own file and the mark, whatever th
   CHECK(energon::read_mark(folder + "/step_6")->complete);
 }
 
-TEST_CASE("the newest complete checkpoints are kept, and what others put there", "[protocols]") {
+TEST_CASE("the newest complete checkpoints are kept, and what others put there", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {
       .folder = fixture.folder().file("saved"), .every_batches = 1, .keep = 2};
@@ -167,7 +167,7 @@ TEST_CASE("the newest complete checkpoints are kept, and what others put there",
   CHECK(std::filesystem::exists(options.folder + "/step_7/rank_0.state"));
 }
 
-TEST_CASE("where ranks drift apart, nothing that can be continued from is removed", "[protocols]") {
+TEST_CASE("where ranks drift apart, nothing that can be continued from is removed", "[autosave]") {
   // 55 samples: an epoch has one more batch on rank 0 than on rank 1.
   const LoaderFixture fixture({.batch_size = 1, .repeat = false});
   const AutoSaveOptions options = {
@@ -203,8 +203,7 @@ TEST_CASE("where ranks drift apart, nothing that can be continued from is remove
   CHECK_THAT(resumed.saver().ignored().front(), Catch::Contains("different steps of epoch 1"));
 }
 
-TEST_CASE("a checkpoint of a smaller world is complete among files of a larger one",
-          "[protocols]") {
+TEST_CASE("a checkpoint of a smaller world is complete among files of a larger one", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 10};
   SavingJob(fixture, {.world_size = 3, .logical_shards = 6}, options).take(10);
@@ -227,7 +226,7 @@ TEST_CASE("a checkpoint of a smaller world is complete among files of a larger o
   CHECK(search.newest->job.ranks.size() == 2);
 }
 
-TEST_CASE("a save that failed is tried again, and no batch is lost", "[protocols]") {
+TEST_CASE("a save that failed is tried again, and no batch is lost", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 2};
   AutoSavingLoader reference(fixture.pipeline(), {},
@@ -244,7 +243,7 @@ TEST_CASE("a save that failed is tried again, and no batch is lost", "[protocols
   CHECK(label(*loader.next()) == label(*reference.next()));
 }
 
-TEST_CASE("the end of an epoch is no step", "[protocols]") {
+TEST_CASE("the end of an epoch is no step", "[autosave]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 14};
   AutoSavingLoader loader(fixture.pipeline(), {}, options);
@@ -261,7 +260,7 @@ TEST_CASE("the end of an epoch is no step", "[protocols]") {
   CHECK(label(*resumed.next()) == label(*loader.next()));
 }
 
-TEST_CASE("options of saving are checked", "[protocols]") {
+TEST_CASE("options of saving are checked", "[autosave]") {
   CHECK_THROWS_WITH(energon::validate(AutoSaveOptions{}), Catch::Contains("folder"));
   CHECK_THROWS_WITH(energon::validate(AutoSaveOptions{.folder = "x", .every_batches = 0}),
                     Catch::Contains("every_batches is 0"));

@@ -29,7 +29,7 @@ using energon::testing::names_in;
 using energon::testing::SavingJob;
 using energon::testing::tail;
 
-TEST_CASE("IBM-22 what is half written is passed over and named", "[protocols][ibm]") {
+TEST_CASE("IBM-22 what is half written is passed over and named", "[autosave][ibm]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 3};
   const std::string folder = fixture.folder().file("saved");
@@ -90,7 +90,7 @@ TEST_CASE("IBM-22 what is half written is passed over and named", "[protocols][i
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(3, 20));
 }
 
-TEST_CASE("what cannot be a checkpoint is passed over and named, and stays", "[protocols]") {
+TEST_CASE("what cannot be a checkpoint is passed over and named, and stays", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {
       .folder = fixture.folder().file("saved"), .every_batches = 10, .keep = 1};
@@ -115,7 +115,7 @@ TEST_CASE("what cannot be a checkpoint is passed over and named, and stays", "[p
 }
 
 TEST_CASE("checkpoints of which none can be used are an error, unless the run starts over",
-          "[protocols]") {
+          "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 5};
@@ -145,7 +145,7 @@ TEST_CASE("checkpoints of which none can be used are an error, unless the run st
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 5));
 }
 
-TEST_CASE("a run whose first save was cut off begins again where it began", "[protocols]") {
+TEST_CASE("a run whose first save was cut off begins again where it began", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 5};
@@ -173,7 +173,7 @@ TEST_CASE("a run whose first save was cut off begins again where it began", "[pr
 }
 
 TEST_CASE("a run that starts over writes over complete checkpoints, of other settings too",
-          "[protocols]") {
+          "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {10, 10, 10});
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 5};
@@ -192,7 +192,7 @@ TEST_CASE("a run that starts over writes over complete checkpoints, of other set
 }
 
 TEST_CASE("a run begins at the step that is asked for, and later checkpoints do not count",
-          "[protocols]") {
+          "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
@@ -216,7 +216,7 @@ TEST_CASE("a run begins at the step that is asked for, and later checkpoints do 
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 0));
 }
 
-TEST_CASE("steps that no run takes are refused, not counted on from", "[protocols]") {
+TEST_CASE("steps that no run takes are refused, not counted on from", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {}, options).take(3);
@@ -236,7 +236,7 @@ TEST_CASE("steps that no run takes are refused, not counted on from", "[protocol
              Catch::Contains("4398046511104 steps"));
 }
 
-TEST_CASE("a folder whose checkpoints have no marks yet is continued from", "[protocols]") {
+TEST_CASE("a folder whose checkpoints have no marks yet is continued from", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob whole(fixture, {.world_size = 2}, options);
@@ -254,7 +254,7 @@ TEST_CASE("a folder whose checkpoints have no marks yet is continued from", "[pr
 }
 
 TEST_CASE("a loader loads from a folder, a checkpoint, or a file of a rank or a job",
-          "[protocols]") {
+          "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   const std::string folder = fixture.folder().file("saved");
@@ -289,7 +289,7 @@ TEST_CASE("a loader loads from a folder, a checkpoint, or a file of a rank or a 
                                         Catch::Contains("step_10/rank_1.state"));
 }
 
-TEST_CASE("another layout goes on from the folder, rescaled", "[protocols][fork]") {
+TEST_CASE("another layout goes on from the folder, rescaled", "[autosave][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const std::string folder = fixture.folder().file("saved");
   const auto in_order = [](const std::vector<Labels>& ranks) {

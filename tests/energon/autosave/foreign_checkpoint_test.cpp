@@ -34,7 +34,7 @@ using energon::testing::SavingJob;
 
 TEST_CASE(
     "a rank whose file of a complete checkpoint is damaged does not begin elsewhere by itself",
-    "[protocols]") {
+    "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
@@ -88,7 +88,7 @@ TEST_CASE(
 }
 
 TEST_CASE("ranks belong to one job if the side files that both of them found are the same",
-          "[protocols]") {
+          "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {.world_size = 2}, options).take(3);
@@ -121,7 +121,7 @@ TEST_CASE("ranks belong to one job if the side files that both of them found are
 }
 
 TEST_CASE("ranks with other data or settings are found out before the first checkpoint",
-          "[protocols][fork]") {
+          "[autosave][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {2, 2, 3, 4, 10, 10, 10, 10, 3});
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
@@ -147,7 +147,7 @@ TEST_CASE("ranks with other data or settings are found out before the first chec
   CHECK_FALSE(std::filesystem::exists(options.folder + "/step_3/rank_0.state"));
 }
 
-TEST_CASE("checkpoints of other data are refused, not passed over", "[protocols]") {
+TEST_CASE("checkpoints of other data are refused, not passed over", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {10, 10});
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 1};
@@ -157,7 +157,7 @@ TEST_CASE("checkpoints of other data are refused, not passed over", "[protocols]
 }
 
 TEST_CASE("with a Comm rank 0 chooses, and all go back where one rank's file is damaged",
-          "[protocols][fork]") {
+          "[autosave][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {.world_size = 3}, options).take(9);
@@ -190,7 +190,7 @@ TEST_CASE("with a Comm rank 0 chooses, and all go back where one rank's file is 
   CHECK(begin(back) == Texts(3, "0"));
 }
 
-TEST_CASE("with a Comm ranks that differ are refused everywhere at once", "[protocols][fork]") {
+TEST_CASE("with a Comm ranks that differ are refused everywhere at once", "[autosave][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {2, 2, 3, 4, 10, 10, 10, 10, 3});
   const auto reports = energon::testing::run_group(3, [&](energon::Comm& comm) {

@@ -25,7 +25,7 @@ using energon::testing::LoaderFixture;
 using energon::testing::SavingJob;
 using energon::testing::TempDir;
 
-TEST_CASE("ranks that start one after the other begin at the same step", "[protocols]") {
+TEST_CASE("ranks that start one after the other begin at the same step", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   const auto rank = [&](int number) {
@@ -72,7 +72,7 @@ TEST_CASE("ranks that start one after the other begin at the same step", "[proto
 }
 
 TEST_CASE("a rank that begins late, after others have saved, begins at the start as they did",
-          "[protocols]") {
+          "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   const auto rank = [&](int number) {
@@ -92,7 +92,7 @@ TEST_CASE("a rank that begins late, after others have saved, begins at the start
   CHECK(rank(0)->saver().step() == 6);
 }
 
-TEST_CASE("a rank knows that another start has set its checkpoint aside", "[protocols]") {
+TEST_CASE("a rank knows that another start has set its checkpoint aside", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob job(fixture, {.world_size = 2}, options);
@@ -115,7 +115,7 @@ TEST_CASE("a rank knows that another start has set its checkpoint aside", "[prot
   CHECK(uncounted->step == 6);
 }
 
-TEST_CASE("ranks that set a checkpoint aside at the same time know it again", "[protocols]") {
+TEST_CASE("ranks that set a checkpoint aside at the same time know it again", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {.world_size = 2}, options).take(6);
@@ -144,7 +144,7 @@ TEST_CASE("ranks that set a checkpoint aside at the same time know it again", "[
   CHECK(energon::read_mark(options.folder + "/step_6")->id != set_aside->id);
 }
 
-TEST_CASE("a file of an earlier start is known by inode, size and time", "[protocols]") {
+TEST_CASE("a file of an earlier start is known by inode, size and time", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {.world_size = 2}, options).take(3);
@@ -161,7 +161,7 @@ TEST_CASE("a file of an earlier start is known by inode, size and time", "[proto
   CHECK(energon::has_all_files(path, files, stale, 2));
 }
 
-TEST_CASE("the reason of a mark keeps its lines, and no other control characters", "[protocols]") {
+TEST_CASE("the reason of a mark keeps its lines, and no other control characters", "[autosave]") {
   const TempDir folder;
   energon::publish_mark(folder.path(), energon::void_mark("two:\n  a\x1b[2J\n  b\xff"));
   CHECK(energon::read_mark(folder.path())->reason == "two:\n  a\\x1b[2J\n  b\\xff");

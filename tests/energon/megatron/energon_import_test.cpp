@@ -93,7 +93,7 @@ Json& leaf_of(Json& rank) { return holder_of(rank, "_active_slice_state"); }
 
 }  // namespace
 
-TEST_CASE("A state of Energon is ours at the same place, at every batch", "[compat]") {
+TEST_CASE("A state of Energon is ours at the same place, at every batch", "[megatron]") {
   TrainOptions options = shuffled();
   SECTION("endless") {}
   SECTION("without a shuffle buffer") { options.shuffle_buffer_size = 0; }
@@ -116,7 +116,7 @@ TEST_CASE("A state of Energon is ours at the same place, at every batch", "[comp
   }
 }
 
-TEST_CASE("Batches that Energon delivered after its state are skipped", "[compat]") {
+TEST_CASE("Batches that Energon delivered after its state are skipped", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   Json rank = saved_by_energon(fixture, 6);
   rank["workers"][0]["offset"] = 11;
@@ -126,7 +126,7 @@ TEST_CASE("Batches that Energon delivered after its state are skipped", "[compat
   CHECK(take(*loader, 13) == tail(labels, 17, 13));
 }
 
-TEST_CASE("A rank of which no worker had begun starts", "[compat]") {
+TEST_CASE("A rank of which no worker had begun starts", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   const SavableDataLoaderState found = imported(fixture, nullptr);
   CHECK(found.batch_index == 0);
@@ -135,7 +135,7 @@ TEST_CASE("A rank of which no worker had begun starts", "[compat]") {
   CHECK(take(*loader, 5) == take(*fixture.loader(0), 5));
 }
 
-TEST_CASE("Other settings of the job are refused, and which they may be", "[compat]") {
+TEST_CASE("Other settings of the job are refused, and which they may be", "[megatron]") {
   const LoaderFixture saved(shuffled());
   const Json rank = saved_by_energon(saved, 10);
   TrainOptions options = shuffled();
@@ -176,14 +176,14 @@ TEST_CASE("Other settings of the job are refused, and which they may be", "[comp
   CHECK_THAT(refused(other, rank), Contains(advice) && Contains("rank.pt") && !Contains("instead"));
 }
 
-TEST_CASE("Other data is refused", "[compat]") {
+TEST_CASE("Other data is refused", "[megatron]") {
   const LoaderFixture saved(shuffled());
   const LoaderFixture other(shuffled(), {2, 2, 3, 4, 10, 10});
   CHECK_THAT(refused(other, saved_by_energon(saved, 10)),
              !Contains("instead") && Contains("rank.pt"));
 }
 
-TEST_CASE("Another seed offset is refused", "[compat]") {
+TEST_CASE("Another seed offset is refused", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   const Json rank = saved_by_energon(fixture, 3);
   CHECK_THAT(
@@ -192,7 +192,7 @@ TEST_CASE("Another seed offset is refused", "[compat]") {
       Contains("look at the seed offset") && Contains("_worker_rng"));
 }
 
-TEST_CASE("A tree whose numbers contradict each other is refused with its place", "[compat]") {
+TEST_CASE("A tree whose numbers contradict each other is refused with its place", "[megatron]") {
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_sample_count"] = 35; }),
              Contains("Energon's generator is elsewhere"));
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_epoch_count"] = 1; }),
@@ -218,7 +218,7 @@ TEST_CASE("A tree whose numbers contradict each other is refused with its place"
       Contains("_restore_keys[0]") && Contains("no key of a sample"));
 }
 
-TEST_CASE("Every entry of a tree that is missing, or of another kind, is named", "[compat]") {
+TEST_CASE("Every entry of a tree that is missing, or of another kind, is named", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   const Json rank = saved_by_energon(fixture, 10);
   int count = 0;
@@ -241,7 +241,7 @@ TEST_CASE("Every entry of a tree that is missing, or of another kind, is named",
   CHECK(count == 60);
 }
 
-TEST_CASE("Counters that no job reaches are refused at once", "[compat]") {
+TEST_CASE("Counters that no job reaches are refused at once", "[megatron]") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   for (const std::string name : {"_epoch_count", "_sample_count"}) {
     CAPTURE(name);
@@ -260,7 +260,7 @@ TEST_CASE("Counters that no job reaches are refused at once", "[compat]") {
       Contains("slices after 1099511627776 epochs"));
 }
 
-TEST_CASE("A reference outside the data is refused", "[compat]") {
+TEST_CASE("A reference outside the data is refused", "[megatron]") {
   const auto renamed = [](const Json& key, ErrorCode code) {
     return refused_after(
         [&](Json& rank) {
@@ -274,7 +274,7 @@ TEST_CASE("A reference outside the data is refused", "[compat]") {
       Contains("there is no such dataset"));
 }
 
-TEST_CASE("Stages that other functions make are refused with what to use", "[compat]") {
+TEST_CASE("Stages that other functions make are refused with what to use", "[megatron]") {
   const auto renamed = [](const std::string& type) {
     return refused_after(
         [&](Json& rank) { holder_of(rank, "_active_buffer")["__class__"] = type; });
@@ -294,7 +294,7 @@ TEST_CASE("Stages that other functions make are refused with what to use", "[com
       Contains("generator function"));
 }
 
-TEST_CASE("More batches than there are is an error, not a search without end", "[compat]") {
+TEST_CASE("More batches than there are is an error, not a search without end", "[megatron]") {
   TrainOptions options = shuffled();
   options.repeat = false;
   const LoaderFixture fixture(options, {1});  // the second worker has no sample
@@ -309,7 +309,7 @@ TEST_CASE("More batches than there are is an error, not a search without end", "
       Contains("5 batches more than there are") && Contains("worker: 1"));
 }
 
-TEST_CASE("A long import ends when it is cancelled", "[compat]") {
+TEST_CASE("A long import ends when it is cancelled", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   Json rank = saved_by_energon(fixture, 6);
   SECTION("while batches are skipped") { rank["workers"][0]["offset"] = std::int64_t{1} << 42; }

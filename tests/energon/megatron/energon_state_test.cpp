@@ -40,7 +40,7 @@ std::string refused_layout(std::vector<Json> ranks, WorkerConfig layout,
 
 }  // namespace
 
-TEST_CASE("States of Energon are read with all of their numbers", "[compat]") {
+TEST_CASE("States of Energon are read with all of their numbers", "[megatron]") {
   const auto ranks = parse_energon_states(small_file().dump());
   REQUIRE(ranks.size() == 2);
   CHECK(ranks[0].path == "a.pt");
@@ -55,7 +55,7 @@ TEST_CASE("States of Energon are read with all of their numbers", "[compat]") {
   CHECK(ranks[1].is_start);
 }
 
-TEST_CASE("An entry that is missing, or of another kind, is named", "[compat]") {
+TEST_CASE("An entry that is missing, or of another kind, is named", "[megatron]") {
   const Json::json_pointer parents[] = {Json::json_pointer(""), Json::json_pointer("/files/0"),
                                         Json::json_pointer("/files/0/ranks/0"),
                                         Json::json_pointer("/files/0/ranks/0/workers/1")};
@@ -87,7 +87,7 @@ TEST_CASE("An entry that is missing, or of another kind, is named", "[compat]") 
   CHECK(count > 30);
 }
 
-TEST_CASE("Numbers that no job has are refused", "[compat]") {
+TEST_CASE("Numbers that no job has are refused", "[megatron]") {
   const auto with = [](const std::string& place, const Json& value) {
     Json json = small_file();
     json.at(Json::json_pointer(place)) = value;
@@ -104,7 +104,7 @@ TEST_CASE("Numbers that no job has are refused", "[compat]") {
   CHECK_THAT(with(rank + "/workers/0/offset", -1), Contains("must not be negative"));
 }
 
-TEST_CASE("Text that is no JSON, or nested too deeply, is refused", "[compat]") {
+TEST_CASE("Text that is no JSON, or nested too deeply, is refused", "[megatron]") {
   const auto parse = [](const std::string& text) {
     return error_of([&] { parse_energon_states(text); }, ErrorCode::kCorruptData);
   };
@@ -113,7 +113,7 @@ TEST_CASE("Text that is no JSON, or nested too deeply, is refused", "[compat]") 
   CHECK_THAT(parse(std::string(2000, '[') + std::string(2000, ']')), Contains("too deeply nested"));
 }
 
-TEST_CASE("The layout of a job is that of its states", "[compat]") {
+TEST_CASE("The layout of a job is that of its states", "[megatron]") {
   const auto states = parse_energon_states(energon_file("a.pt", {small_rank()}).dump());
   CHECK(energon_layout(states, {}).num_workers == 2);
   const WorkerConfig one = energon_layout(states, {.rank = 2, .world_size = 3});
@@ -123,7 +123,7 @@ TEST_CASE("The layout of a job is that of its states", "[compat]") {
   CHECK(energon_layout(start, {.num_workers = 5}).num_workers == 5);
 }
 
-TEST_CASE("States that make no job are refused with what to give", "[compat]") {
+TEST_CASE("States that make no job are refused with what to give", "[megatron]") {
   CHECK_THAT(refused_layout({small_rank(), small_rank()}, {.world_size = 3}),
              Contains("states of 2 ranks, the job has 3"));
   CHECK_THAT(refused_layout({small_rank()}, {.logical_shards = 4}, ErrorCode::kInvalidArgument),
