@@ -29,7 +29,7 @@
 #include "cli/output.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/compat/energon_state.h"
+#include "energon/megatron/energon_state.h"
 #include "io/error.h"
 #include "io/file.h"
 

@@ -8,9 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "energon/autosave/auto_saver.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/order/worker_config.h"
-#include "energon/protocols/auto_saver.h"
 
 namespace energon::cli {
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/distributed/comm.h"
 #include "energon/distributed/rank_agreement.h"
-#include "energon/distributed/replies.h"
 #include "io/error.h"
 
 namespace energon {

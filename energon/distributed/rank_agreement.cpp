@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/state_config.h"
-#include "energon/distributed/replies.h"
+#include "energon/distributed/comm.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/hash.h"

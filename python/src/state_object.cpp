@@ -20,7 +20,7 @@
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/rescale.h"
-#include "energon/compat/energon_state.h"
+#include "energon/megatron/energon_state.h"
 #include "io/error.h"
 #include "python/src/interpreter.h"
 #include "python/src/loader_object.h"
