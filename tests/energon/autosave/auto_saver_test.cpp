@@ -130,13 +130,14 @@ TEST_CASE("the newest complete checkpoints are kept, and what others put there",
       .folder = fixture.folder().file("saved"), .every_batches = 1, .keep = 2};
   SavingJob job(fixture, {.world_size = 2}, options);
   job.take(1);
-  for (const char* name : {"rank_0.state.tmp.7.0", "rank_0.state.tmp.0123456789abcdef",
-                           "COMPLETE.tmp.0123456789abcdef"}) {
+  for (const char* name : {"rank_0.state.tmp.0123456789abcdef", "COMPLETE.tmp.0123456789abcdef"}) {
     fixture.folder().write(std::string("saved/step_1/") + name, "killed while writing");
   }
   const std::vector<std::string> theirs = {
-      "model.bin",        "rank_0.state.bak",     "rank_0.state.tmp.", "rank_0.state.tmp.7.0.bak",
-      "rank_notes.state", "rank_notes.state.bak", "rank_.state",       "COMPLETE.txt"};
+      "model.bin",         "rank_0.state.bak",
+      "rank_0.state.tmp.", "rank_0.state.tmp.0123456789abcdef.bak",
+      "rank_notes.state",  "rank_notes.state.bak",
+      "rank_.state",       "COMPLETE.txt"};
   for (const std::string& name : theirs) {
     fixture.folder().write("saved/step_1/" + name, "theirs");
   }

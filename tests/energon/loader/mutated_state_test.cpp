@@ -285,7 +285,7 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
 TEST_CASE("each changed state of all stages is refused, or goes on", "[loader][state]") {
   const TempDir folder;
   Mutants mutants(energon::testing::every_stage(numbered_dataset(folder, kTens)), {}, 10);
-  check_all(mutants, 311);
+  check_all(mutants, 31);
 }
 
 TEST_CASE("each changed state of batches in order is refused, or goes on", "[loader][state]") {
@@ -294,7 +294,7 @@ TEST_CASE("each changed state of batches in order is refused, or goes on", "[loa
   Mutants mutants(energon::testing::batches_in_order(numbered_dataset(folder, kTens),
                                                      folder.file("lines.jsonl")),
                   {}, 4);
-  check_all(mutants, 311);
+  check_all(mutants, 31);
 }
 
 TEST_CASE("each changed state of all stages, every byte", "[.][soak][loader][state]") {
