@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -160,7 +159,7 @@ void report_all(const std::vector<Measurement>& measurements, Report& report) {
 int main(int argc, char** argv) {
   using namespace energon::bench;
   std::int64_t samples = 500'000;
-  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  int threads = usable_cpus();
   return run_program(
       argc, argv, "prepare", "How fast does energon prepare index tars, compared with GNU tar -t?",
       [&](CLI::App& app) {

@@ -1,6 +1,7 @@
 #include "io/concurrency.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +14,14 @@
 
 namespace energon {
 
+int usable_cpus() {
+  cpu_set_t cpus;
+  if (::sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
+    return std::max(CPU_COUNT(&cpus), 1);
+  }
+  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);  // above 1,024 CPUs
+}
+
 // --- One job per shard, on a few threads ---
 
 int thread_count(std::optional<int> wanted, std::int64_t jobs) {
@@ -21,8 +30,7 @@ int thread_count(std::optional<int> wanted, std::int64_t jobs) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("number of threads is {}, but must be at least 1", *wanted));
   }
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::int64_t threads = wanted.value_or(std::min(cores, kMaxDefault));
+  const std::int64_t threads = wanted.value_or(std::min(usable_cpus(), kMaxDefault));
   return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, threads));
 }
 

@@ -43,6 +43,10 @@
 
 namespace energon {
 
+/// Number of CPUs in the affinity mask of the calling thread, at least 1. Limits of CPU time (a
+/// container's quota) are not counted. Thread-safe.
+int usable_cpus();
+
 // --- Mutexes and conditions ---
 //
 // Clang checks their use at compile time (-Wthread-safety). A member that a mutex guards says so;

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <iterator>
-#include <limits>
-#include <sstream>
 #include <type_traits>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "bench/support/machine.h"
+#include "bench/support/measure.h"
 #include "cli/interrupt.h"
 #include "cli/loader_statistics.h"
 #include "energon/sample/sample.h"
@@ -24,26 +23,12 @@ namespace energon::cli {
 
 // --- Spread ---
 
-namespace {
-
-/// The value below which the fraction `quantile` of `values` lies, interpolated. Requires:
-/// 0 <= quantile <= 1; `values` is sorted and not empty.
-double quantile_of_sorted(const std::vector<double>& values, double quantile) {
-  const double place = quantile * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (place - static_cast<double>(below));
-}
-
-}  // namespace
-
 Spread spread_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {.median = quantile_of_sorted(values, 0.5),
-          .min = values.front(),
-          .max = values.back(),
-          .first_quartile = quantile_of_sorted(values, 0.25),
-          .third_quartile = quantile_of_sorted(values, 0.75)};
+  return {.median = bench::quantile(values, 0.5),
+          .min = bench::quantile(values, 0),
+          .max = bench::quantile(values, 1),
+          .first_quartile = bench::quantile(values, 0.25),
+          .third_quartile = bench::quantile(values, 0.75)};
 }
 
 bool overlap(const Spread& first, const Spread& second) {
@@ -178,60 +163,6 @@ nlohmann::ordered_json to_json(const Throughput& result, const nlohmann::ordered
   return json;
 }
 
-// --- CPU time and memory of running processes, from /proc ---
-
-namespace {
-
-struct ProcessUsage {
-  double cpu_seconds = 0;  ///< user and system, since the process started
-  /// Proportional set size: a page shared by n processes counts 1/n in each. Absent if the system
-  /// does not report it.
-  std::optional<std::uint64_t> pss_bytes;
-};
-
-std::optional<double> cpu_seconds_of(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  if (!std::getline(file, line)) {
-    return std::nullopt;
-  }
-  // The second field, the name in parentheses, may contain anything; utime and stime are the 12th
-  // and 13th after it.
-  std::istringstream fields(line.substr(line.rfind(')') + 1));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) {
-    fields >> skipped;
-  }
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-}
-
-std::optional<std::uint64_t> pss_of(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/smaps_rollup", pid));
-  for (std::string word; file >> word;) {
-    if (word == "Pss:") {
-      std::uint64_t kibibytes = 0;
-      file >> kibibytes;
-      return kibibytes * 1024;
-    }
-    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return std::nullopt;
-}
-
-/// Empty if there is no such process.
-std::optional<ProcessUsage> usage_of(int pid) {
-  const auto cpu = cpu_seconds_of(pid);
-  if (!cpu) {
-    return std::nullopt;
-  }
-  return ProcessUsage{.cpu_seconds = *cpu, .pss_bytes = pss_of(pid)};
-}
-
-}  // namespace
-
 // --- Reading the bytes of a batch, as a trainer that uses them does ---
 
 namespace {
@@ -364,9 +295,8 @@ Repetition ThroughputRun::measure(const Bounds& bounds) {
   }
   repetition.seconds = seconds_between(begin_, Clock::now());
   if (!latency_seconds_.empty()) {
-    std::sort(latency_seconds_.begin(), latency_seconds_.end());
-    repetition.latency_p50_seconds = quantile_of_sorted(latency_seconds_, 0.5);
-    repetition.latency_p99_seconds = quantile_of_sorted(latency_seconds_, 0.99);
+    repetition.latency_p50_seconds = bench::quantile(latency_seconds_, 0.5);
+    repetition.latency_p99_seconds = bench::quantile(latency_seconds_, 0.99);
   }
   return repetition;
 }
@@ -436,24 +366,23 @@ std::map<int, double> ThroughputRun::cpu_of_all() const {
   std::vector<int> pids = loader_.worker_pids();
   pids.push_back(::getpid());
   for (const int pid : pids) {
-    const auto usage = usage_of(pid);
-    seconds[pid] = usage ? usage->cpu_seconds : 0;
+    seconds[pid] = bench::cpu_seconds_of(pid).value_or(0);
   }
   return seconds;
 }
 
 void ThroughputRun::add_process(const std::string& name, int pid,
                                 const std::map<int, double>& cpu_before) {
-  const auto usage = usage_of(pid);
-  if (!usage) {
+  const auto cpu_seconds = bench::cpu_seconds_of(pid);
+  if (!cpu_seconds) {
     return;
   }
   const auto before = cpu_before.find(pid);
   result_.processes.push_back(
       {.name = name,
        .pid = pid,
-       .cpu_seconds = usage->cpu_seconds - (before == cpu_before.end() ? 0 : before->second),
-       .pss_bytes = usage->pss_bytes});
+       .cpu_seconds = *cpu_seconds - (before == cpu_before.end() ? 0 : before->second),
+       .pss_bytes = bench::memory_of(pid, "smaps_rollup", "Pss:")});
 }
 
 }  // namespace energon::cli

@@ -101,11 +101,6 @@ SharedRange shared_range(std::shared_ptr<SharedMemory> memory, std::uint64_t off
 /// layouts.
 std::uint64_t page_bytes();
 
-/// `value` rounded up to a multiple of `alignment` (a power of two). Requires: no overflow.
-constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) & ~(alignment - 1);
-}
-
 // How much address space a process may still map.
 //
 // Reservations are sparse, so memory does not limit them. Their limits are RLIMIT_AS (`ulimit -v`),

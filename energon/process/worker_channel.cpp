@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "io/bytes.h"
 #include "io/concurrency.h"
 #include "io/error.h"
 

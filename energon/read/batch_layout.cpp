@@ -59,10 +59,6 @@ constexpr std::size_t kPieceAlignment = 64;
 // the copy stays in the CPU's cache.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-std::size_t aligned(std::size_t size) {
-  return (size + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
-}
-
 void check_digest(const SamplePiece& piece, ByteView bytes) {
   if (piece.verify && xxh3_64(bytes) != piece.expected_digest) {
     throw Error(ErrorCode::kCorruptData,
@@ -170,7 +166,8 @@ void BatchLayout::place() {
     const bool follows = !runs.empty() && runs.back().shard == piece.shard &&
                          runs.back().range.end() == piece.range.offset;
     const bool fits =
-        buffer_sizes.back() == 0 || aligned(buffer_sizes.back()) + piece.range.size <= kBufferBytes;
+        buffer_sizes.back() == 0 ||
+        align_up(buffer_sizes.back(), kPieceAlignment) + piece.range.size <= kBufferBytes;
     if (!fits) {
       buffer_sizes.push_back(0);
     }
@@ -181,7 +178,7 @@ void BatchLayout::place() {
       run.end = piece.sample + 1;
       run.range.size += piece.range.size;
     } else {
-      piece.buffer_offset = aligned(buffer_sizes.back());
+      piece.buffer_offset = align_up(buffer_sizes.back(), kPieceAlignment);
       runs.push_back({.shard = piece.shard,
                       .first = piece.sample,
                       .end = piece.sample + 1,

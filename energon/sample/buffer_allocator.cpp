@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "io/bytes.h"
 #include "io/concurrency.h"
 #include "io/error.h"
 
@@ -146,7 +147,7 @@ Buffer BatchMemory::allocate(std::size_t size) {
   if (size > kLargestPart) {
     return buffers_.allocate(size);
   }
-  const std::size_t part = (size + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t part = align_up(size, kAlignment);
   if (rest_.owner == nullptr || rest_.bytes.size() < part) {
     const std::size_t wanted = expected_ > taken_ ? expected_ - taken_ : taken_;
     rest_ = buffers_.allocate(std::max(part, std::clamp(wanted, kSmallestBuffer, kLargestBuffer)));

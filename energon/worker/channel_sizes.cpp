@@ -1,27 +1,15 @@
 #include "energon/worker/channel_sizes.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "energon/worker/stream_checkpoints.h"
+#include "io/concurrency.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
-
-/// Number of CPUs in the affinity mask of the calling thread, at least 1. Limits of CPU time (a
-/// container's quota) are not counted. Thread-safe.
-int usable_cpus() {
-  cpu_set_t cpus;
-  if (::sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
-    return std::max(CPU_COUNT(&cpus), 1);
-  }
-  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);  // above 1,024 cores
-}
 
 // Enough that neither side sleeps for each batch, even if a batch is one small sample.
 constexpr std::int64_t kMostSmallBatches = 256;
