@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/support/bare_threads.h"
+#include "bench/support/bare_read.h"
 #include "bench/support/loader_runs.h"
 #include "bench/support/program.h"
 

@@ -18,10 +18,9 @@
 
 #include <fmt/format.h>
 
-#include "bench/support/bare_threads.h"
+#include "bench/support/bare_read.h"
 #include "bench/support/encoded_images.h"
 #include "bench/support/media_run.h"
-#include "bench/support/picture_files.h"
 #include "bench/support/program.h"
 #include "io/error.h"
 #include "wrappers/recipe/pipeline.h"

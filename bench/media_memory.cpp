@@ -13,19 +13,21 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "bench/support/consumer.h"
 #include "bench/support/encoded_images.h"
 #include "bench/support/encoded_video.h"
+#include "bench/support/machine.h"
+#include "bench/support/measure.h"
 #include "bench/support/media_files.h"
 #include "bench/support/media_run.h"
-#include "bench/support/memory_log.h"
 #include "bench/support/program.h"
 #include "io/error.h"
 #include "media/av/av_decoder.h"
@@ -44,6 +46,86 @@ constexpr VideoSpec kShortVideo = {
     .width = 320, .height = 180, .frames = 60, .frames_per_second = 30, .frames_per_key = 30};
 constexpr int kLooksInQuarter = 25;
 constexpr int kPauses = 10;
+
+// --- Memory of one process over time ---
+
+/// The medians of the first, second, third and last quarter of the values. Requires: at least four.
+std::vector<double> quarters_of(const std::vector<double>& values) {
+  std::vector<double> medians;
+  for (std::size_t quarter = 0; quarter < 4; ++quarter) {
+    const auto at = [&](std::size_t part) {
+      return values.begin() + static_cast<std::ptrdiff_t>(values.size() * part / 4);
+    };
+    medians.push_back(quantile({at(quarter), at(quarter + 1)}, 0.5));
+  }
+  return medians;
+}
+
+/// One process that is looked at repeatedly. Own memory is its heap and stacks, where pages that
+/// are the same as those of the process it was forked from count in part; shared memory is the
+/// pages that it has touched, such as arenas.
+class MemoryLog {
+ public:
+  MemoryLog(std::string name, int pid) : name_(std::move(name)), pid_(pid) {}
+
+  /// Looks at the process now. Throws Error (kNotFound) if it has ended.
+  void look();
+
+  /// Adds own memory, shared memory and descriptors over time, with the medians of the four
+  /// quarters; and as targets, that the last quarter has at most `growth` times the memory of the
+  /// second, and not more descriptors. Requires: look() was called at least four times.
+  void report(double growth, Report& report) const;
+
+ private:
+  const std::string name_;
+  const int pid_;
+  std::vector<double> own_bytes_;
+  std::vector<double> shared_bytes_;
+  std::vector<double> files_;
+};
+
+void MemoryLog::look() {
+  const auto own = memory_of(pid_, "smaps_rollup", "Pss_Anon:");
+  const auto shared = memory_of(pid_, "status", "RssShmem:");
+  std::error_code error;
+  const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid_), error);
+  if (!own || !shared || error) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("cannot read the memory and files of process {}: has it ended?", pid_));
+  }
+  own_bytes_.push_back(static_cast<double>(*own));
+  shared_bytes_.push_back(static_cast<double>(*shared));
+  files_.push_back(static_cast<double>(std::distance(begin(files), end(files))));
+}
+
+void MemoryLog::report(double growth, Report& report) const {
+  const std::vector<std::pair<const char*, const std::vector<double>*>> kinds = {
+      {"own memory", &own_bytes_}, {"shared memory", &shared_bytes_}};
+  for (const auto& [kind, values] : kinds) {
+    const std::vector<double> quarters = quarters_of(*values);
+    const std::string name = fmt::format("{}: {}", name_, kind);
+    report.add({.name = name,
+                .unit = "B",
+                .measurement = {name, *values},
+                .more = {{"quarters", quarters}}});
+    report.add({.name = fmt::format("{}, last quarter against second", name),
+                .unit = "",
+                .value = quarters[1] > 0 ? quarters[3] / quarters[1] : 1,
+                .target = growth,
+                .direction = Target::Direction::kAtMost});
+  }
+  const std::vector<double> quarters = quarters_of(files_);
+  const std::string name = fmt::format("{}: descriptors", name_);
+  report.add({.name = name,
+              .unit = "files",
+              .measurement = {name, files_},
+              .more = {{"quarters", quarters}}});
+  report.add({.name = fmt::format("{}, last quarter less second", name),
+              .unit = "",
+              .value = quarters[3] - quarters[1],
+              .target = 0,
+              .direction = Target::Direction::kAtMost});
+}
 
 struct SoakSettings {
   std::int64_t samples = 20'000;

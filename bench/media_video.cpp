@@ -26,14 +26,14 @@
 #include <fmt/format.h>
 
 #include "bench/support/bare_clip.h"
-#include "bench/support/bare_threads.h"
+#include "bench/support/bare_read.h"
 #include "bench/support/encoded_video.h"
 #include "bench/support/media_files.h"
 #include "bench/support/media_run.h"
 #include "bench/support/program.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "media/av/av_decoder.h"
 #include "wrappers/recipe/pipeline.h"
 

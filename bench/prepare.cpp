@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,6 +18,7 @@
 #include "bench/support/data_set.h"
 #include "bench/support/measure.h"
 #include "bench/support/program.h"
+#include "io/concurrency.h"
 #include "io/error.h"
 #include "io/index/sample_index.h"
 
@@ -160,7 +160,7 @@ void report_all(const std::vector<Measurement>& measurements, Report& report) {
 int main(int argc, char** argv) {
   using namespace energon::bench;
   std::int64_t samples = 500'000;
-  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  int threads = energon::usable_cpus();
   return run_program(
       argc, argv, "prepare", "How fast does energon prepare index tars, compared with GNU tar -t?",
       [&](CLI::App& app) {

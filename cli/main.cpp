@@ -1,21 +1,82 @@
 // The program `energon`: finds the sub-command, runs it, and says in one line what went wrong.
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/commands/command.h"
-#include "cli/job/flag_names.h"
-#include "cli/job/interrupt.h"
-#include "cli/show/output.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
 #include "io/dataset/dataset_info.h"
 #include "io/error.h"
 
 namespace energon::cli {
 namespace {
+
+// --- Names of flags ---
+//
+// Library messages name options of the library's interface; on the command line, these are flags.
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFlags = {{
+    {"num_workers", "--num-workers"},
+    {"world_size", "--world-size"},
+    {"logical_shards", "--logical-shards"},
+    {"allow_uneven", "--uneven"},
+    {"seed_offset", "--seed-offset"},
+    {"batch_size", "--batch-size"},
+    {"shuffle_buffer_size", "--shuffle-buffer-size"},
+    {"max_samples_per_sequence", "--max-samples-per-sequence"},
+    {"parallel_slices", "--parallel-slices"},
+    {"shuffle_over_epochs", "--shuffle-over-epochs"},
+    {"virtual_epoch_length", "--virtual-epoch-length"},
+    {"prefetch_factor", "--prefetch-factor"},
+    {"checkpoint_every_batches", "--checkpoint-every-batches"},
+    {"checkpoint_history", "--checkpoint-history"},
+    {"checkpoint_history_bytes", "--checkpoint-history-mib"},
+    {"cache_dir", "--cache-dir"},
+}};
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// What stands beside a name in a path, a key or a member of a configuration.
+bool joins(char c) { return is_word(c) || c == '/' || c == '-' || c == '.' || c == '"'; }
+
+/// `message` with the names of options (num_workers) replaced by the flags (--num-workers) that set
+/// them. A name inside a longer word or a path stays.
+std::string with_flag_names(std::string_view message) {
+  std::string result;
+  std::size_t i = 0;
+  while (i < message.size()) {
+    const auto end = static_cast<std::size_t>(
+        std::find_if_not(message.begin() + static_cast<std::ptrdiff_t>(i), message.end(), is_word) -
+        message.begin());
+    if (end == i) {
+      result += message[i++];
+      continue;
+    }
+    const std::string_view word = message.substr(i, end - i);
+    const auto* const flag = std::find_if(kFlags.begin(), kFlags.end(),
+                                          [&](const auto& entry) { return entry.first == word; });
+    const bool is_part = (i > 0 && joins(message[i - 1])) ||
+                         (end + 1 < message.size() && joins(message[end]) &&
+                          joins(message[end + 1]));  // not the full stop of a sentence
+    result += flag == kFlags.end() || is_part ? word : flag->second;
+    i = end;
+  }
+  return result;
+}
+
+// --- The command line ---
 
 void add_commands(CLI::App& app, Run& run) {
   app.set_version_flag("-V,--version", std::string(writer_version()), "Print the version");

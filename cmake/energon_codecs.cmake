@@ -27,7 +27,7 @@ endfunction()
 energon_find_codec(FFMPEG libavformat libavcodec libavutil libswscale)
 energon_find_codec(JPEG libjpeg)
 energon_find_codec(LIBPNG libpng)
-# Only its headers: media/tokens/sentencepiece_calls.h says why the library is loaded and not linked.
+# Only its headers: media/tokens/sentencepiece.cpp says why the library is loaded and not linked.
 if(NOT "SENTENCEPIECE" IN_LIST ENERGON_WITHOUT AND NOT "ALL" IN_LIST ENERGON_WITHOUT)
   pkg_check_modules(SENTENCEPIECE sentencepiece)
 endif()

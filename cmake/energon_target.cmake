@@ -5,7 +5,7 @@ target_compile_definitions(energon_flags INTERFACE _FILE_OFFSET_BITS=64)
 if(ENERGON_DEVELOPER_MODE)
   target_compile_options(energon_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    target_compile_options(energon_flags INTERFACE -Wthread-safety)  # what io/mutex.h declares
+    target_compile_options(energon_flags INTERFACE -Wthread-safety)  # what io/concurrency.h declares
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # What g++ 12 says of inlined std::string, std::function and std::optional in optimised code is false.
@@ -28,6 +28,9 @@ if(ENERGON_SANITIZE)
   # checks are meant for the code under test, compiles five times as fast.
   string(REPLACE "," "$<COMMA>" sanitizers "${ENERGON_SANITIZE}")
   string(REPLACE "$<COMMA>undefined" "" test_sanitizers "${sanitizers}")
+  if(ENERGON_FUZZ)
+    string(APPEND sanitizers "$<COMMA>fuzzer-no-link")  # libFuzzer's counters, which the tests' programs ignore
+  endif()
   target_compile_options(energon_flags INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
     "$<IF:$<BOOL:$<TARGET_PROPERTY:ENERGON_TEST_CODE>>,-fsanitize=${test_sanitizers};-O0,-fsanitize=${sanitizers};-O1>")
   target_link_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE})

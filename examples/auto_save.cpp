@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "energon/autosave/auto_saver.h"
 #include "energon/energon.h"
-#include "energon/protocols/auto_saver.h"
 #include "examples/forked_ranks.h"
 
 using namespace energon;

@@ -9,11 +9,11 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "energon/distributed/dispatch_adapter.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/read/webdataset.h"
 #include "energon/torch/c10d_comm.h"
 #include "io/error.h"
+#include "protocols/accelerate/dispatch_adapter.h"
 #include "wrappers/recipe/pipeline.h"
 
 using namespace energon;

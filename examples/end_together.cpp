@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "energon/distributed/shard_adapter.h"
 #include "energon/energon.h"
 #include "examples/forked_ranks.h"
+#include "protocols/accelerate/shard_adapter.h"
 
 using namespace energon;
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "energon/read/webdataset_reader.h"
+#include "energon/read/webdataset.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "energon/compat/restartable_data_loader.h"
-#include "energon/compat/restartable_map.h"
+#include "protocols/cerebras/restartable_data_loader.h"
+#include "protocols/cerebras/restartable_map.h"
 
 using namespace energon;
 

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/protocols/stateful_data_loader.h"
 #include "energon/read/webdataset.h"
 #include "io/error.h"
+#include "protocols/torchdata/stateful_data_loader.h"
 #include "wrappers/recipe/pipeline.h"
 
 using namespace energon;

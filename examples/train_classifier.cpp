@@ -16,7 +16,7 @@
 
 #include "energon/energon.h"
 #include "energon/torch/tensor.h"
-#include "media/data/json.h"
+#include "media/data/documents.h"
 #include "media/decode/transformed_image.h"
 
 using namespace energon;

@@ -29,6 +29,11 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
+/// `value` rounded up to a multiple of `alignment`, a power of two. Requires: no overflow.
+constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
+
 /// Read-only bytes and the object that keeps them alive. Cheap to copy; safe to pass to other
 /// threads.
 struct SharedBytes {

@@ -1,6 +1,9 @@
 #include "io/error.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -141,6 +144,170 @@ std::string printable(std::string_view text) {
     }
   }
   return result;
+}
+
+// --- Across threads, processes and ranks ---
+
+namespace {
+
+constexpr std::size_t kLongestText = std::size_t{64} << 10;
+
+enum Present : std::uint8_t {
+  kPath = 1,
+  kByteOffset = 2,
+  kSampleKey = 4,
+  kWorker = 8,
+  kAll = 15,
+};
+
+/// Followed by the message, path, sample key and detail.
+struct EncodedHead {
+  std::uint64_t byte_offset = 0;
+  std::int32_t worker = 0;
+  std::uint32_t message_bytes = 0;
+  std::uint32_t path_bytes = 0;
+  std::uint32_t sample_key_bytes = 0;
+  std::uint32_t detail_bytes = 0;
+  std::uint8_t code = 0;
+  std::uint8_t present = 0;  // of Present
+  std::uint16_t reserved = 0;
+};
+static_assert(sizeof(EncodedHead) == 32);
+static_assert(kMaxEncodedErrorBytes ==
+              3 * kLongestText + kMaxErrorDetailBytes + sizeof(EncodedHead));
+
+/// The beginning of `text`, without a part of a UTF-8 sequence at its end.
+std::string_view cut(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) {
+    return text;
+  }
+  constexpr int kLongestSequence = 4;
+  for (int i = 1; i < kLongestSequence && most_bytes > 0; ++i) {
+    if ((static_cast<unsigned char>(text[most_bytes]) & 0xC0) != 0x80) {
+      break;
+    }
+    --most_bytes;
+  }
+  return text.substr(0, most_bytes);
+}
+
+[[noreturn]] void throw_damaged(std::string_view reason) {
+  throw Error(ErrorCode::kCorruptData,
+              fmt::format("the failure that another process reported is damaged: {}", reason));
+}
+
+EncodedHead checked_head(std::string_view encoded) {
+  EncodedHead head;
+  if (encoded.size() < sizeof(head)) {
+    throw_damaged(
+        fmt::format("it has {} bytes, expected at least {}", encoded.size(), sizeof(head)));
+  }
+  std::memcpy(&head, encoded.data(), sizeof(head));
+  if (!error_code(head.code)) {
+    throw_damaged(fmt::format("its error code is {}, which does not exist", head.code));
+  }
+  if (head.present > kAll || head.reserved != 0) {
+    throw_damaged(fmt::format("its flags are {} and {}", head.present, head.reserved));
+  }
+  const std::uint64_t announced = std::uint64_t{head.message_bytes} + head.path_bytes +
+                                  head.sample_key_bytes + head.detail_bytes;
+  if (announced != encoded.size() - sizeof(head)) {
+    throw_damaged(fmt::format("it announces {} bytes of text, found {}", announced,
+                              encoded.size() - sizeof(head)));
+  }
+  return head;
+}
+
+}  // namespace
+
+Error to_error(const std::exception_ptr& thrown, std::string_view source, ErrorCode code) {
+  const auto message = [source](std::string_view cause) {
+    return source.empty() ? std::string(cause) : fmt::format("{} failed: {}", source, cause);
+  };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::kResourceExhausted, message("out of memory"));
+  } catch (const std::exception& error) {
+    return Error(code, message(error.what()));
+  } catch (...) {
+    return Error(code, fmt::format("{} threw something that is not a std::exception",
+                                   source.empty() ? "a function" : source));
+  }
+}
+
+std::optional<ErrorCode> error_code(std::uint8_t number) {
+  const auto code = static_cast<ErrorCode>(number);
+  return to_string(code) == "unknown" ? std::nullopt : std::optional(code);
+}
+
+std::string encode_error(const Error& error, std::size_t most_bytes) {
+  const ErrorContext& context = error.context();
+  EncodedHead head;
+  std::size_t room = most_bytes - sizeof(head);
+  const std::size_t longest_place = std::min(kLongestText, room / 4);
+  const auto place = [&](const std::optional<std::string>& text, Present flag) {
+    if (!text || text->size() > longest_place) {
+      return std::string_view();
+    }
+    head.present |= flag;
+    room -= text->size();
+    return std::string_view(*text);
+  };
+  const std::string_view path = place(context.path, kPath);
+  const std::string_view sample_key = place(context.sample_key, kSampleKey);
+  const std::string_view message = cut(error.message(), std::min(kLongestText, room));
+  room -= message.size();
+  const std::string_view detail =
+      error.detail().size() <= room ? error.detail() : std::string_view();
+  head.byte_offset = context.byte_offset.value_or(0);
+  head.worker = context.worker.value_or(0);
+  head.message_bytes = static_cast<std::uint32_t>(message.size());
+  head.path_bytes = static_cast<std::uint32_t>(path.size());
+  head.sample_key_bytes = static_cast<std::uint32_t>(sample_key.size());
+  head.detail_bytes = static_cast<std::uint32_t>(detail.size());
+  head.code = static_cast<std::uint8_t>(error.code());
+  if (context.byte_offset) {
+    head.present |= kByteOffset;
+  }
+  if (context.worker) {
+    head.present |= kWorker;
+  }
+  std::string encoded(reinterpret_cast<const char*>(&head), sizeof(head));
+  for (const std::string_view text : {message, path, sample_key, detail}) {
+    encoded += text;
+  }
+  return encoded;
+}
+
+Error decode_error(std::string_view encoded) {
+  const EncodedHead head = checked_head(encoded);
+  encoded.remove_prefix(sizeof(head));
+  const auto take = [&encoded](std::size_t size) {
+    std::string text(encoded.substr(0, size));
+    encoded.remove_prefix(size);
+    return text;
+  };
+  std::string message = take(head.message_bytes);
+  std::string path = take(head.path_bytes);
+  std::string sample_key = take(head.sample_key_bytes);
+  ErrorContext context;
+  if ((head.present & kPath) != 0) {
+    context.path = std::move(path);
+  }
+  if ((head.present & kByteOffset) != 0) {
+    context.byte_offset = head.byte_offset;
+  }
+  if ((head.present & kSampleKey) != 0) {
+    context.sample_key = std::move(sample_key);
+  }
+  if ((head.present & kWorker) != 0) {
+    context.worker = head.worker;
+  }
+  return Error(*error_code(head.code), std::move(message), std::move(context))
+      .with_detail(take(head.detail_bytes));
 }
 
 }  // namespace energon

@@ -15,18 +15,16 @@
 #include <set>
 #include <utility>
 
+#include "io/concurrency.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/hash.h"
-#include "io/mutex.h"
-#include "io/path_exists.h"
-#include "io/write_all.h"
 
 namespace energon {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::string_view kTemporaryMark = ".tmp.";
-constexpr std::string_view kDecimal = "0123456789";
 constexpr std::string_view kHexadecimal = "0123456789abcdef";
 constexpr std::size_t kRandomDigits = 16;
 constexpr std::string_view kClockName = ".energon-clock";  // made to ask a folder for the time
@@ -102,12 +100,8 @@ std::string_view target_of_temporary(std::string_view name) {
     return {};
   }
   const std::string_view digits = name.substr(mark + kTemporaryMark.size());
-  const std::size_t dot = digits.find('.');
-  const bool is_old = dot != std::string_view::npos &&
-                      consists_of(digits.substr(0, dot), kDecimal) &&
-                      consists_of(digits.substr(dot + 1), kDecimal);
-  const bool is_new = digits.size() == kRandomDigits && consists_of(digits, kHexadecimal);
-  return is_old || is_new ? name.substr(0, mark) : std::string_view();
+  const bool is_temporary = digits.size() == kRandomDigits && consists_of(digits, kHexadecimal);
+  return is_temporary ? name.substr(0, mark) : std::string_view();
 }
 
 NewFile::NewFile(std::string path, unsigned mode) : path_(std::move(path)) {

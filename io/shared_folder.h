@@ -23,8 +23,7 @@
 #include <string_view>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 
@@ -34,8 +33,8 @@ std::string random_digits();
 /// "<path>.tmp.<random digits>"
 std::string temporary_name(const std::string& path);
 
-/// The target of a temporary name: "a.idx" for "a.idx.tmp.0123456789abcdef" (or for
-/// ".tmp.<pid>.<number>", the form of older versions). Empty if `name` is not a temporary name.
+/// The target of a temporary name: "a.idx" for "a.idx.tmp.0123456789abcdef". Empty if `name` is not
+/// a temporary name.
 std::string_view target_of_temporary(std::string_view name);
 
 /// A file that appears at its path only when it is complete. The destructor removes a file that was

@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "io/bytes.h"
 
@@ -37,7 +38,12 @@ class TensorDecoder {
   virtual void decode_into(ByteView encoded, std::span<std::byte> to) const = 0;
 
   /// Both, into new memory.
-  Tensor decode(ByteView encoded, BufferAllocator& memory) const;
+  Tensor decode(ByteView encoded, BufferAllocator& memory) const {
+    TensorSpec spec = probe(encoded);
+    NewTensor result = new_tensor(spec.dtype, std::move(spec.shape), memory);
+    decode_into(encoded, result.bytes);
+    return std::move(result.tensor);
+  }
 };
 
 }  // namespace energon

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def installed_headers():
     headers = {"energon/energon.h"}
     for lists in ROOT.glob("*/**/CMakeLists.txt"):
-        if lists.relative_to(ROOT).parts[0] not in ("io", "energon", "media", "wrappers"):
+        if lists.relative_to(ROOT).parts[0] not in ("io", "energon", "media", "wrappers", "protocols"):
             continue
         for names in re.findall(r"^energon_library\(NAME \w+\s+HEADERS(.*?)\s(?:INTERNAL|SOURCES)\s", lists.read_text(), re.M | re.S):
             headers |= {str((lists.parent / name).resolve().relative_to(ROOT)) for name in names.split()}

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("io", "energon", "media", "wrappers", "cli")
+FOLDERS = ("io", "energon", "media", "wrappers", "protocols", "cli")
 
 
 def counts_of(data_file):

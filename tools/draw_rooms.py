@@ -14,9 +14,10 @@ PICTURE = ROOT / "docs" / "rooms.svg"
 # From the top of the picture to its bottom: what a row is called, and which rooms stand in it.
 ROWS = (
     ("programs", r"cli(/.*)?|python/src"),
+    ("other systems", r"protocols(/.*)?"),
     ("stages", r"wrappers/.*"),
     ("decoding", r"media(/.*)?"),
-    ("interfaces", r"energon/(distributed|protocols|compat|torch)"),
+    ("interfaces", r"energon/(distributed|autosave|megatron|torch)"),
     ("processes", r"energon/(process|worker|loader|checkpoint)"),
     ("samples and order", r"energon/(state|sample|order|stage|read)"),
     ("files", r"io(/.*)?"),

@@ -10,5 +10,5 @@ if ! command -v clang-format-14 >/dev/null; then
   echo "SKIPPED: clang-format-14 is missing" >&2
   exit 77
 fi
-find io energon media wrappers cli python tests bench examples \( -name '*.h' -o -name '*.cpp' \) -print0 |
+find io energon media wrappers protocols cli python tests bench examples \( -name '*.h' -o -name '*.cpp' \) -print0 |
   xargs -0 clang-format-14 "${mode[@]}"

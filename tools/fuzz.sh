@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Builds preset fuzz and runs its targets, one for each core at a time: tools/fuzz.sh [--runs N | --seconds N] [--seed N] [TARGET...]
+# Builds the fuzz targets and runs them, one for each core at a time:
+#   tools/fuzz.sh [--runs N | --seconds N] [--seed N] [--preset asan] [TARGET...]
 #
 # Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. With --seed, every run tries the
-# same inputs in the same order, for as long as it lasts. Prints a line for each target.
+# same inputs in the same order, for as long as it lasts. Prints a line for each target. --preset asan: in build/asan, where most of the
+# libraries may be built already.
 # Fails if an input breaks a target; libFuzzer writes it to build/fuzz. Inputs to start from are those in tests/fuzz/corpus.tar.xz, and
 # seeds that are made of files of the repository and, where it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
 # --pack writes tests/fuzz/corpus.tar.xz anew: of what is in build/fuzz/corpus and the repository's seeds, the small inputs that reach all
@@ -13,28 +15,31 @@ runs=-1
 seconds=60
 pack=no
 seed=0
+preset=fuzz
 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --runs) runs=$2 seconds=0 && shift 2 ;;
     --seconds) seconds=$2 && shift 2 ;;
     --seed) seed=$2 && shift 2 ;;
+    --preset) preset=$2 && shift 2 ;;
     --pack) pack=yes && shift ;;
-    -*) echo "usage: tools/fuzz.sh [--runs N | --seconds N | --pack] [--seed N] [TARGET...]" >&2 && exit 2 ;;
+    -*) echo "usage: tools/fuzz.sh [--runs N | --seconds N | --pack] [--seed N] [--preset NAME] [TARGET...]" >&2 && exit 2 ;;
     *) targets+=("$1") && shift ;;
   esac
 done
 
-cmake --preset fuzz >/dev/null
+cmake --preset "$preset" -D ENERGON_FUZZ=ON >/dev/null
+programs=build/$preset/tests/fuzz
 if [ ${#targets[@]} = 0 ]; then
-  cmake --build --preset fuzz
-  for program in build/fuzz/tests/fuzz/fuzz_*; do
+  cmake --build --preset "$preset" --target fuzz_targets
+  for program in "$programs"/fuzz_*; do
     if [ -f "$program" ] && [ -x "$program" ]; then
       targets+=("$(basename "$program" | sed 's/^fuzz_//')")
     fi
   done
 else
-  cmake --build --preset fuzz --target "${targets[@]/#/fuzz_}"
+  cmake --build --preset "$preset" --target "${targets[@]/#/fuzz_}"
 fi
 seeds=build/fuzz/seeds
 shared=../shared/data
@@ -70,7 +75,7 @@ inputs_of() {
       *) longest=4096 ;;
     esac
   else
-    folders+=(tests/golden/second)  # states and samples
+    folders+=(tests/golden/version_1)  # states and samples
   fi
 }
 
@@ -83,7 +88,7 @@ run_target() {
   if [ -f "tests/fuzz/media/$target.dict" ]; then
     options+=(-dict="tests/fuzz/media/$target.dict")
   fi
-  if ! "build/fuzz/tests/fuzz/fuzz_$target" "${options[@]}" -runs="$runs" -max_total_time="$seconds" "$corpus" "${folders[@]}" >"$log" 2>&1; then
+  if ! "$programs/fuzz_$target" "${options[@]}" -runs="$runs" -max_total_time="$seconds" "$corpus" "${folders[@]}" >"$log" 2>&1; then
     tail -60 "$log"
     return 1
   fi
@@ -99,11 +104,11 @@ pack_target() {
   local target=$1 folders longest
   inputs_of "$target"
   mkdir -p "build/fuzz/corpus/$target" "build/fuzz/packed/$target"
-  "build/fuzz/tests/fuzz/fuzz_$target" -merge=1 -timeout=10 -rss_limit_mb=2048 -max_len="$((longest < 65536 ? longest : 65536))" \
+  "$programs/fuzz_$target" -merge=1 -timeout=10 -rss_limit_mb=2048 -max_len="$((longest < 65536 ? longest : 65536))" \
     "build/fuzz/packed/$target" "build/fuzz/corpus/$target" "${folders[@]}" >"build/fuzz/$target.log" 2>&1
 }
 
-export seeds committed runs seconds seed
+export programs seeds committed runs seconds seed
 export -f inputs_of run_target pack_target
 for_each_target() { printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -euo pipefail -c "$1 {}"; }
 if [ $pack = yes ]; then

@@ -16,7 +16,7 @@ for codec in JPEG PNG WEBP GIF TIFF; do
   flags+=("-DENERGON_HAS_$codec=1")
 done
 python=build/python_environment/bin/python
-folders=(io energon media wrappers cli)
+folders=(io energon media wrappers protocols cli)
 if [ -x $python ]; then
   folders+=(python/src)
   flags+=("-isystem$($python -m nanobind --include_dir)" "-isystem$($python -c 'import sysconfig; print(sysconfig.get_path("include"))')")

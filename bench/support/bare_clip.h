@@ -11,7 +11,7 @@
 
 #include "bench/support/ffmpeg_owners.h"
 #include "io/bytes.h"
-#include "media/av/frame_size.h"
+#include "media/av/av_decoder.h"
 
 namespace energon::bench {
 

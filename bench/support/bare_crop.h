@@ -14,7 +14,6 @@
 #include "io/bytes.h"
 #include "media/image/pixel_box.h"
 #include "media/transform/normalize.h"
-#include "media/transform/output_format.h"
 #include "media/transform/resize.h"
 
 namespace energon::bench {

@@ -1,15 +1,17 @@
-// The baseline for loader benchmarks: a loop of pread() calls and nothing else.
+// The baselines for loader benchmarks: loops of pread() calls and nothing else, in one thread, or
+// in several for loaders with as many workers.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
-#include "bench/support/consumer.h"
+#include "bench/support/measure.h"
 #include "energon/read/webdataset.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon::bench {
@@ -40,6 +42,47 @@ class BareReader {
   std::vector<FileSource> files_;
   std::vector<Read> reads_;
   std::size_t largest_ = 0;
+};
+
+/// Runs body(0) to body(threads - 1) at the same time and returns the seconds until all are done.
+/// No thread is left then, so loaders may be made afterwards. `body` may throw: the first error is
+/// thrown here.
+double seconds_in_threads(int threads, const std::function<void(int)>& body);
+
+/// Each thread reads its part of the samples, in the given order, with one pread() per sample, and
+/// consumes it.
+class BareSampleThreads {
+ public:
+  /// Thread i takes the i-th part of `order`, the positions of samples in the data set. Its buffer
+  /// has `buffer_bytes`, but at least room for each sample: with 0, it stays in the CPU's cache.
+  /// Throws Error.
+  BareSampleThreads(const Webdataset& dataset, std::span<const std::int64_t> order, int threads,
+                    Consumer consumer, std::size_t buffer_bytes = 0);
+
+  /// Reads all samples `passes` times. Returns samples/s. Throws Error (kIo).
+  double samples_per_second(int passes);
+
+ private:
+  const Consumer consumer_;
+  std::vector<BareReader> readers_;
+  std::vector<std::vector<std::byte>> buffers_;
+};
+
+/// Each thread reads every `threads`-th shard from its begin to its end, in blocks, and reads each
+/// cache line of them. It knows nothing of samples: no loader can be faster.
+class BareBlockThreads {
+ public:
+  BareBlockThreads(const Webdataset& dataset, int threads);
+
+  /// Reads all shards once. Returns samples/s. Throws Error (kIo).
+  double samples_per_second() const;
+
+ private:
+  void read_shards(int thread) const;
+
+  const int threads_;
+  const std::int64_t samples_;
+  std::vector<FileSource> files_;
 };
 
 }  // namespace energon::bench

@@ -1,4 +1,5 @@
-// Images that the benchmarks of decoding read, and bare loops over the codecs that decode them.
+// Images that the benchmarks of decoding read, in memory and as files, and bare loops over the
+// codecs that decode them.
 
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/media_files.h"
 #include "io/bytes.h"
 
 namespace energon::bench {
@@ -24,5 +26,17 @@ std::string encode_webp(std::span<const std::byte> rgb, int width, int height, f
 void bare_jpeg(ByteView encoded, std::span<std::byte> to);
 void bare_png(ByteView encoded, std::span<std::byte> to);
 void bare_webp(ByteView encoded, std::span<std::byte> to);
+
+/// In pixels.
+struct PictureSize {
+  int width = 512;
+  int height = 384;
+};
+
+/// `count` pictures of a size as "jpg" (quality 92; 80 KB of 512 x 384), "png" or "webp" (quality
+/// 90), in a folder below `data_folder`. Throws Error as MediaFiles; kInvalidArgument for another
+/// format.
+MediaFiles picture_files(const std::string& data_folder, const std::string& format,
+                         PictureSize size, std::int64_t count);
 
 }  // namespace energon::bench

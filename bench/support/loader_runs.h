@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "bench/support/consumer.h"
 #include "bench/support/data_set.h"
+#include "bench/support/measure.h"
 #include "energon/loader/savable_data_loader.h"
 #include "wrappers/orders/pipeline_leaf.h"
 

@@ -5,6 +5,8 @@
 
 #include <ctime>
 #include <fstream>
+#include <limits>
+#include <sstream>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -78,6 +80,37 @@ std::string build_warning() {
     return fmt::format("built as {} with assertions on; use the preset release", kBuildType);
   }
   return {};
+}
+
+std::optional<double> cpu_seconds_of(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  if (!std::getline(file, line)) {
+    return std::nullopt;
+  }
+  // The second field, the name in parentheses, may contain anything; utime and stime are the 12th
+  // and 13th after it.
+  std::istringstream fields(line.substr(line.rfind(')') + 1));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) {
+    fields >> skipped;
+  }
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+std::optional<std::uint64_t> memory_of(int pid, std::string_view file, std::string_view field) {
+  std::ifstream lines(fmt::format("/proc/{}/{}", pid, file));
+  for (std::string word; lines >> word;) {
+    std::uint64_t kibibytes = 0;
+    if (word == field && lines >> kibibytes) {
+      return kibibytes * 1024;
+    }
+    lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return std::nullopt;
 }
 
 }  // namespace energon::bench

@@ -1,8 +1,12 @@
-// Describes the machine and the build of a measurement, without which a result means nothing.
+// Describes the machine and the build of a measurement, without which a result means nothing, and
+// what its processes use.
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -13,5 +17,12 @@ nlohmann::ordered_json describe_machine();
 
 /// Why results of this build must not be published; empty if they may.
 std::string build_warning();
+
+/// User and system time of a process since it started; nullopt if there is no such process.
+std::optional<double> cpu_seconds_of(int pid);
+
+/// The line `field` of /proc/`pid`/`file`, in bytes: for example "Pss:" of "smaps_rollup", where a
+/// page shared by n processes counts 1/n in each. nullopt if there is no such process or line.
+std::optional<std::uint64_t> memory_of(int pid, std::string_view file, std::string_view field);
 
 }  // namespace energon::bench

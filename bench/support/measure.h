@@ -1,10 +1,14 @@
-// Measures compared variants in turn.
+// Measures compared variants in turn, and consumes the bytes that they give.
 
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace energon::bench {
@@ -39,5 +43,21 @@ Measurement ratio(std::string name, const Measurement& of, const Measurement& to
 
 /// The `p`-quantile of `values`. Requires: 0 <= p <= 1, `values` not empty.
 double quantile(std::vector<double> values, double p);
+
+/// What the consumer of a benchmark does with the bytes that it gets.
+enum class Consumer {
+  kDrops,    ///< nothing: the bytes stay in memory, ready to be read
+  kTouches,  ///< reads one word of each cache line
+  kHashes,   ///< hashes every byte with XXH3
+};
+
+/// ", touched" and so on, for the name of a variant.
+std::string_view suffix(Consumer consumer);
+
+/// Consumes `bytes`. The result depends on all that was read, so that no compiler leaves it out.
+std::uint64_t consume(Consumer consumer, std::span<const std::byte> bytes);
+
+/// Prevents the compiler from optimising away an otherwise unused value.
+void keep(std::uint64_t value);
 
 }  // namespace energon::bench

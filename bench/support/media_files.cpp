@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/support/ustar_writer.h"
+#include "bench/support/data_set.h"
 #include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
 #include "io/prepare/prepare.h"

@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "bench/support/process_usage.h"
+#include "bench/support/machine.h"
 #include "io/error.h"
 
 namespace energon::bench {
@@ -23,11 +23,11 @@ std::unique_ptr<SavableDataLoader> media_loader(PipelineFactory pipeline) {
 }
 
 void wait_until_idle(const SavableDataLoader& loader) {
-  std::int64_t before = -1;
+  double before = -1;
   for (int i = 0; i < kMostWaits; ++i) {
-    std::int64_t now = 0;
+    double now = 0;
     for (const int pid : loader.worker_pids()) {
-      now += cpu_ticks_of(pid);
+      now += cpu_seconds_of(pid).value_or(0);
     }
     if (now == before) {
       return;

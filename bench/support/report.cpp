@@ -9,7 +9,7 @@
 
 #include "bench/support/machine.h"
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon::bench {
 

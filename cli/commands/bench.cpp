@@ -2,30 +2,25 @@
 // than another.
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "bench/support/machine.h"
-#include "cli/commands/command.h"
-#include "cli/job/at_least.h"
-#include "cli/job/batch_limit.h"
-#include "cli/job/given_settings.h"
-#include "cli/job/interrupt.h"
-#include "cli/job/loader_flags.h"
-#include "cli/job/save_parts.h"
-#include "cli/job/seconds.h"
-#include "cli/job/throughput_run.h"
-#include "cli/job/writable_target.h"
-#include "cli/show/output.h"
-#include "cli/show/saved_throughput.h"
-#include "cli/show/throughput.h"
-#include "cli/show/throughput_comparison.h"
+#include "cli/command.h"
+#include "cli/commands/throughput.h"
+#include "cli/commands/throughput_comparison.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/loader_flags.h"
+#include "cli/output.h"
 #include "io/error.h"
 
 namespace energon::cli {
@@ -42,6 +37,39 @@ struct BenchFlags {
   bool has_any_settings = false;
 };
 
+// --- Settings ---
+
+nlohmann::ordered_json value_of(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) {
+    return option.count() > 0;
+  }
+  if (option.count() > 1) {
+    return option.results();
+  }
+  if (option.count() == 1) {
+    return option.results().front();
+  }
+  const std::string standard = option.get_default_str();
+  return standard.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(standard);
+}
+
+/// The settings of a command line as JSON, for results that are compared later: the options of
+/// `command` but `except`, in the order of --help, each with its value as on the command line: as a
+/// text, several as a list, a flag as true or false. An option that was not given has its default;
+/// null if --help shows none. Call it after the command line was parsed.
+nlohmann::ordered_json given_settings(const CLI::App& command,
+                                      const std::vector<std::string>& except) {
+  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+  for (const CLI::Option* const option : command.get_options()) {
+    const std::string name = option->get_name();
+    const std::string last = name.substr(name.rfind(',') + 1);  // of "-h,--help"
+    if (std::find(except.begin(), except.end(), last) == except.end()) {
+      settings[last] = value_of(*option);
+    }
+  }
+  return settings;
+}
+
 nlohmann::ordered_json settings_of(const CLI::App& command, const BenchFlags& flags) {
   auto settings = given_settings(
       command, {"--help", "--json", "--compare", "--any-settings", "--progress", "PATH"});
@@ -54,10 +82,12 @@ nlohmann::ordered_json settings_of(const CLI::App& command, const BenchFlags& fl
   return settings;
 }
 
+// --- Measuring ---
+
 void show(const Throughput& result, const nlohmann::ordered_json& settings,
           const nlohmann::ordered_json& machine, const BenchFlags& flags) {
   if (!flags.json.empty()) {
-    const std::string json = to_json(result, settings, machine).dump(2) + "\n";
+    const std::string json = indented_json(to_json(result, settings, machine)) + "\n";
     save_bytes(flags.json, as_bytes(json));
   }
   if (flags.json != kStandardOutput) {
@@ -95,6 +125,8 @@ int measure(const CLI::App& command, BenchFlags& flags) {
   return signal != 0 ? kExitSignal + signal : kExitOk;
 }
 
+// --- Comparing ---
+
 // Refuses options that only a measurement has, because they would do nothing.
 void check_alone(const CLI::App& command) {
   for (const CLI::Option* const option : command.get_options()) {
@@ -121,6 +153,8 @@ int compare(const CLI::App& command, const BenchFlags& flags) {
   return kExitOk;
 }
 
+// --- Options ---
+
 void add_measuring_flags(CLI::App& command, MeasuringFlags& flags) {
   command
       .add_option("--seconds", flags.seconds,
@@ -136,8 +170,7 @@ void add_measuring_flags(CLI::App& command, MeasuringFlags& flags) {
                   "none. Default: as many as a repetition takes")
       ->check(at_least(0));
   command.add_flag("--touch,!--no-touch", flags.is_touched, "Read every byte that is counted [on]");
-  command.add_flag("--progress,!--no-progress", flags.is_progress_shown,
-                   "Show a progress bar [on]");
+  add_progress(command, flags.is_progress_shown);
 }
 
 }  // namespace

@@ -4,8 +4,12 @@
 // it was made on. So the dumps of all ranks, also of several layouts one after the other, make up
 // the stream of the job, and two jobs that read the same data give the same output.
 
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,17 +17,141 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include "cli/commands/command.h"
-#include "cli/job/delivered_job.h"
-#include "cli/job/order_log.h"
-#include "cli/show/output.h"
-#include "energon/checkpoint/global_batches.h"
+#include "cli/command.h"
+#include "cli/json_lines.h"
+#include "cli/output.h"
+#include "energon/checkpoint/certificate.h"
 #include "io/error.h"
 #include "io/hash.h"
 
 namespace energon::cli {
 namespace {
+
+// --- DeliveredJob ---
+
+/// What a job delivered, read from the dumps of its ranks (energon dump --certificate
+/// --logical-shards). All numbers are at most kLargestNumber (cli/json_lines.h), including the
+/// numbers of later micro batches.
+class DeliveredJob {
+ public:
+  /// Adds the content of the dump at `path`; warns of an incomplete last line. Throws Error: kIo,
+  /// kNotFound, kInvalidArgument if it is not such a dump, kMismatch if it is from another job; the
+  /// last two name the line.
+  void read(const std::string& path);
+
+  std::int64_t logical_shards() const { return logical_shards_.value_or(1); }
+  const std::map<std::int64_t, DeliveredEpoch>& epochs() const { return epochs_; }
+
+ private:
+  void add(const nlohmann::json& line);
+  DeliveredEpoch& epoch_of(std::int64_t epoch);
+  void add_end_of_epoch(const nlohmann::json& line);
+
+  std::optional<std::int64_t> logical_shards_;
+  std::map<std::int64_t, DeliveredEpoch> epochs_;
+};
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kMostShards = std::numeric_limits<std::int32_t>::max();
+
+std::vector<std::int64_t> numbers_in(const Json& line, const char* name) {
+  const Json& list = field(line, name);
+  if (!list.is_array()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' must be a list of numbers, got {}", name, list.type_name()));
+  }
+  std::vector<std::int64_t> numbers;
+  for (const Json& value : list) {
+    numbers.push_back(to_number(value, name));
+  }
+  return numbers;
+}
+
+std::uint64_t digest_in(const Json& line, const char* name) {
+  const std::string text = text_in(line, name);
+  const char* const end = text.data() + text.size();
+  std::uint64_t digest = 0;
+  if (text.size() != 16 || std::from_chars(text.data(), end, digest, 16).ptr != end) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' must be 16 hexadecimal digits, got '{}'", name, printable(text)));
+  }
+  return digest;
+}
+
+void DeliveredJob::read(const std::string& path) {
+  const LastLine last = read_json_lines(path, "a dump with --certificate and --logical-shards",
+                                        [this](const Json& line) { add(line); });
+  if (last == LastLine::kCut) {
+    print_warning(cut_line_warning(path));
+  }
+}
+
+void DeliveredJob::add(const Json& line) {
+  const std::int64_t shards = number_in(line, "logical_shards");
+  if (shards == 0 || shards > kMostShards) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("there is no job of {} logical shards", shards));
+  }
+  if (logical_shards_.value_or(shards) != shards) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("it is of a job of {} logical shards, the lines before of one of {}",
+                            shards, logical_shards()));
+  }
+  logical_shards_ = shards;
+  if (line.contains("end_of_epoch")) {
+    add_end_of_epoch(line);
+    return;
+  }
+  const std::int64_t epoch = number_in(line, "epoch");
+  const std::int64_t number = number_in(line, "micro_batch");
+  const Certificate certificate{.digest = digest_in(line, "batch_certificate"),
+                                .samples = std::ssize(keys_in(line))};
+  const auto [place, is_new] = epoch_of(epoch).micro_batches.try_emplace(number, certificate);
+  if (!is_new && place->second != certificate) {
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("micro batch {} of epoch {} was there before, with other samples: these "
+                    "are not dumps of one job",
+                    number, epoch));
+  }
+}
+
+DeliveredEpoch& DeliveredJob::epoch_of(std::int64_t epoch) {
+  return epochs_
+      .try_emplace(epoch, DeliveredEpoch{.epoch = epoch, .logical_shards = logical_shards()})
+      .first->second;
+}
+
+void DeliveredJob::add_end_of_epoch(const Json& line) {
+  const std::int64_t epoch = number_in(line, "end_of_epoch");
+  const std::vector<std::int64_t> shards = numbers_in(line, "of_logical_shards");
+  const std::vector<std::int64_t> counts = numbers_in(line, "micro_batches");
+  if (shards.size() != counts.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("there are {} numbers in 'micro_batches' for {} logical shards",
+                            counts.size(), shards.size()));
+  }
+  DeliveredEpoch& delivered = epoch_of(epoch);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i] >= logical_shards() || counts[i] > kLargestNumber / logical_shards()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("there is no logical shard {} of {} with {} micro batches", shards[i],
+                              logical_shards(), counts[i]));
+    }
+    const std::int64_t before = delivered.ended.try_emplace(shards[i], counts[i]).first->second;
+    if (before != counts[i]) {
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("epoch {} of logical shard {} ended after {} micro batches before, "
+                              "now after {}: these are not dumps of one job",
+                              epoch, shards[i], before, counts[i]));
+    }
+  }
+}
+
+// --- The command ---
 
 constexpr std::int64_t kLargestGlobalBatch = std::numeric_limits<std::int32_t>::max();
 
@@ -117,7 +245,7 @@ void add_certify(CLI::App& app, Run& run) {
       ->add_option("--global-batch", flags->global_batch,
                    "Micro batches of a global batch; default: one of each logical shard")
       ->check(CLI::Range(std::int64_t{1}, kLargestGlobalBatch));
-  command->callback([flags, &run] { run = [flags] { return run_certify(*flags); }; });
+  on_run(*command, flags, run, run_certify);
 }
 
 }  // namespace energon::cli

@@ -1,37 +1,38 @@
 // energon checkpoint: shows, checks, compares, merges and rescales saved states
 // (checkpoint_import.cpp makes them of Energon's).
 
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/command.h"
-#include "cli/job/at_least.h"
-#include "cli/job/open_dataset.h"
-#include "cli/show/output.h"
-#include "cli/show/state_diff.h"
-#include "cli/show/state_summary.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
+#include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/own_position.h"
 #include "energon/checkpoint/rescale.h"
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 #include "io/hash.h"
+#include "wrappers/recipe/pipeline.h"
 
 namespace energon::cli {
 namespace {
 
-// --- show ---
-
-struct ShowFlags {
-  std::string file;
-  bool is_json = false;
-};
+/// Whether a loader alone saved the state, without adapters and not a source of the user's.
+bool is_state_of_loader(const SavableDataLoaderState& state) {
+  return state.adapters.empty() && !has_own_position(state.config);
+}
 
 nlohmann::ordered_json describe(const SavedState& saved) {
   const auto* job = std::get_if<SavableJobState>(&saved);
@@ -39,14 +40,83 @@ nlohmann::ordered_json describe(const SavedState& saved) {
                         : describe_loader_state(std::get<SavableDataLoaderState>(saved));
 }
 
+// --- show ---
+
+template <class... Args>
+void append(std::string& text, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+}
+
+std::string describe_batch_size(const SavableDataLoaderState& state) {
+  if (!state.micro_batch_size) {
+    return "not batched";
+  }
+  const auto wanted = micro_batch_size(state.config).value_or(*state.micro_batch_size);
+  return wanted == *state.micro_batch_size
+             ? std::to_string(wanted)
+             : fmt::format("{}, from now on {}", *state.micro_batch_size, wanted);
+}
+
+void append_shards(std::string& text, const SavableDataLoaderState& state) {
+  if (has_own_position(state.config)) {
+    return;  // its batches are not counted by logical shard
+  }
+  for (const SavableDatasetCheckpoint& shard : state.streams) {
+    append(text, "  logical shard {}: {} delivered ({}), epoch {}\n", shard.logical_shard,
+           plural(shard.index + shard.offset, "batch", "batches"),
+           shard.state ? fmt::format("state after {}, {} to skip", shard.index, shard.offset)
+                       : fmt::format("from the start, {} to skip", shard.offset),
+           shard.turn.epoch);
+  }
+}
+
+void append_rank(std::string& text, const SavableDataLoaderState& state) {
+  append(text, "delivered:   {} of this rank\n", plural(state.batch_index, "batch", "batches"));
+  append(text, "epoch:       {}{}\n", state.epoch, state.epoch_finished ? ", finished" : "");
+  append(text, "next worker: {} of {}\n", state.next_worker_id, state.streams.size());
+  append_shards(text, state);
+}
+
+void append_source(std::string& text, const SavableDataLoaderState& state,
+                   const Certificate& certificate) {
+  if (!is_state_of_loader(state)) {
+    append(text, "state of:    {}\n", source_kind(state));
+  }
+  append(text, "batch size:  {}\n", describe_batch_size(state));
+  append(text, "certificate: {}\n", to_hex(certificate.digest));
+}
+
+/// Several lines, each ended by a newline. `file` is the file that the state was read from.
+std::string summarize_state(const SavedState& saved, const std::string& file) {
+  std::string text;
+  if (const auto* rank = std::get_if<SavableDataLoaderState>(&saved)) {
+    append(text, "saved loader state: {}\n", printable(file));
+    append_source(text, *rank, certificate_of(*rank));
+    append_rank(text, *rank);
+    return text;
+  }
+  const auto& job = std::get<SavableJobState>(saved);
+  append(text, "saved state of a job of {} ranks: {}\n", job.ranks.size(), printable(file));
+  append_source(text, job.ranks.front(), certificate_of(job));
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    append(text, "rank {}\n", rank);
+    append_rank(text, job.ranks[rank]);
+  }
+  return text;
+}
+
+struct ShowFlags {
+  std::string file;
+  bool is_json = false;
+};
+
 int run_show(const ShowFlags& flags) {
   const SavedState saved = read_saved_state(flags.file);
   if (!flags.is_json) {
     output().write(summarize_state(saved, flags.file));
     output().write("\n");
   }
-  output().write(describe(saved).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  output().write("\n");
+  output().print("{}\n", indented_json(describe(saved)));
   return kExitOk;
 }
 
@@ -127,6 +197,46 @@ int run_rescale(const RescaleFlags& flags) {
 
 // --- diff, verify ---
 
+// The configurations of the leaves, wherever the stage that reads them stands.
+const Config* find_leaves(const Config& node) {
+  if (!node.is_structured()) {
+    return nullptr;
+  }
+  if (node.is_object() && node.contains("leaves")) {
+    return &node.at("leaves");
+  }
+  for (const auto& child : node) {
+    if (const Config* found = find_leaves(child)) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+/// Every difference as "path: first, expected second"; empty for equal states.
+std::vector<std::string> state_differences(const SavedState& first, const SavedState& second) {
+  std::vector<std::string> differences;
+  if (first.index() != second.index()) {
+    differences.emplace_back(first.index() == 0 ? "the first is of a rank, the second of a job"
+                                                : "the first is of a job, the second of a rank");
+    return differences;
+  }
+  compare_configs(describe(first), describe(second), "state", differences);
+  return differences;
+}
+
+/// How the data that a state's configuration names differs from `data`: shards, counts, indexes.
+std::vector<std::string> data_differences(const Config& config, const PipelineData& data) {
+  const Config* const saved = find_leaves(config);
+  Config current = Config::array();
+  for (const PipelineLeaf& leaf : data.leaves) {
+    current.push_back(leaf.dataset->config());
+  }
+  std::vector<std::string> differences;
+  compare_configs(saved != nullptr ? *saved : Config::array(), current, "data", differences);
+  return differences;
+}
+
 struct DiffFlags {
   std::string first;
   std::string second;
@@ -168,13 +278,6 @@ int run_verify(const VerifyFlags& flags) {
                                               layout_of(rank.config).world_size),
                  flags.path.empty() ? "" : ", and of this data");
   return kExitOk;
-}
-
-template <class Flags>
-void on_run(CLI::App& command, const std::shared_ptr<Flags>& flags, Run& run,
-            int (*function)(const Flags&)) {
-  command.callback(
-      [flags, &run, function] { run = [flags, function] { return function(*flags); }; });
 }
 
 void add_show(CLI::App& checkpoint, Run& run) {

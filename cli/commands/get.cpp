@@ -1,38 +1,188 @@
 // energon get: one sample by its key, one of its parts, or a batch by its restore key.
 
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/command.h"
-#include "cli/job/loader_flags.h"
-#include "cli/job/loader_from_flags.h"
-#include "cli/job/open_dataset.h"
-#include "cli/job/save_parts.h"
-#include "cli/show/batch_samples.h"
-#include "cli/show/decoded_file.h"
-#include "cli/show/found_sample.h"
-#include "cli/show/list_parts.h"
-#include "cli/show/output.h"
+#include "cli/command.h"
+#include "cli/decoded_file.h"
+#include "cli/flags.h"
+#include "cli/loader_flags.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
 #include "energon/loader/basic_data_loader.h"
 #include "energon/read/find_sample.h"
+#include "energon/sample/sample.h"
+#include "io/bytes.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/recipe/typed_yaml.h"
+#include "io/file.h"
+#include "io/hash.h"
+#include "io/recipe/dataset_yaml.h"
 #include "io/tar/member_name.h"
 #include "media/decode/sample_decoder.h"
 #include "wrappers/held/combine.h"
-#include "wrappers/recipe/referenced_samples.h"
+#include "wrappers/recipe/delivered_samples.h"
 #include "wrappers/stages/tokenize.h"
 #include "wrappers/stages/typed_samples.h"
 
 namespace energon::cli {
 namespace {
+
+// --- Files of parts ---
+
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--output must name a folder for a whole sample; for one part ask for KEY.part",
+                {.path = folder});
+  }
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw io_error("cannot make the folder", error.value(), {.path = folder});
+  }
+}
+
+/// Writes a part to the file `folder`/`part`; creates the folder if it does not exist. A name from
+/// a shard cannot lead out of the folder. Throws Error: kInvalidArgument if the part's name is not
+/// a file name, kIo.
+void save_part(const std::string& folder, std::string_view part, ByteView bytes) {
+  if (!is_file_name(part)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "the part '{}' has no name for a file; get it alone: KEY.part with --output FILE",
+            printable(part)));
+  }
+  std::filesystem::path path(folder);
+  if (!path.has_filename()) {
+    path = path.parent_path();
+  }
+  make_folder(path.string());
+  write_file_atomically((path / std::string(part)).string(), bytes);
+}
+
+// --- What is said of a sample that was found by its key ---
+
+using OrderedJson = nlohmann::ordered_json;
+
+/// {"shard", "index"}: where a sample lies in its dataset.
+OrderedJson source_json(const SampleSource& source) {
+  return {{"shard", source.shard->shard_name}, {"index", source.index_in_shard}};
+}
+
+/// Key, place, parts with their bytes and media metadata, and the digest of the sample.
+OrderedJson found_json(const FoundSample& found) {
+  OrderedJson json = {{"key", found.sample.keys.at(0)}};
+  json["dataset"] = source_of(found.sample, 0).shard->dataset_path;
+  json.update(source_json(source_of(found.sample, 0)));
+  json["bytes"] = {{"offset", found.bytes.offset}, {"size", found.bytes.size}};
+  json["parts"] = OrderedJson::array();
+  for (const FoundPart& part : found.parts) {
+    json["parts"].push_back(
+        {{"name", part.name}, {"offset", part.content.offset}, {"size", part.content.size}});
+    if (part.media) {
+      json["parts"].back()["media"] = OrderedJson::parse(to_media_json(*part.media));
+    }
+  }
+  json["digest"] = to_hex(digest(found.sample));
+  return json;
+}
+
+/// The same for people, on standard output; names the dataset if it `is_of_several`. Throws
+/// ClosedOutput, Error (kIo).
+void print_found(const FoundSample& found, bool is_of_several) {
+  const SampleSource& source = source_of(found.sample, 0);
+  output().print("key:    {}\n", printable(found.sample.keys.at(0)));
+  if (is_of_several) {
+    output().print("data:   {}\n", printable(source.shard->dataset_path));
+  }
+  output().print("shard:  {} (sample {})\n", printable(source.shard->shard_name),
+                 source.index_in_shard);
+  output().print("bytes:  [{}, {})\n", found.bytes.offset, found.bytes.end());
+  output().print("digest: {}\n", to_hex(digest(found.sample)));
+  output().write("parts:\n");
+  for (const FoundPart& part : found.parts) {
+    output().print("  {}: {} at byte {}{}\n", printable(part.name),
+                   plural(static_cast<std::int64_t>(part.content.size), "byte"),
+                   part.content.offset,
+                   part.media ? "  " + printable(to_media_json(*part.media)) : "");
+  }
+}
+
+// --- What is said of the samples of a batch ---
+
+std::string describe_part(const Value& part) {
+  const auto* const bytes = std::get_if<SharedBytes>(&part.base());
+  return bytes != nullptr ? plural(static_cast<std::int64_t>(bytes->size()), "byte")
+                          : describe(part);
+}
+
+/// Of sample `i` of a batch that list_parts() made, the part that `field` has; null if that sample
+/// lacks it. Borrows from `field`.
+const Value* part_of_sample(const Value& field, std::size_t i) {
+  const Value& part = std::get<List>(field.base()).at(i);
+  const auto* const list = std::get_if<List>(&part.base());
+  return list != nullptr && list->empty() ? nullptr : &part;  // as list_parts() says that
+}
+
+/// Keys, restore key, digest, and of each sample its place and parts.
+OrderedJson batch_json(const Sample& batch) {
+  OrderedJson json = {{"keys", batch.keys.strings()},
+                      {"restore_key", batch.restore_key.text()},
+                      {"digest", to_hex(digest(batch))},
+                      {"samples", OrderedJson::array()}};
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    OrderedJson sample = {{"key", batch.keys[i]}};
+    sample.update(source_json(source_of(batch, i)));
+    sample["parts"] = OrderedJson::array();
+    for (const auto& [name, field] : batch.fields) {
+      if (const Value* const part = part_of_sample(field, i)) {
+        const auto* const bytes = std::get_if<SharedBytes>(&part->base());
+        sample["parts"].push_back(bytes != nullptr
+                                      ? OrderedJson{{"name", name}, {"size", bytes->size()}}
+                                      : OrderedJson{{"name", name}, {"value", describe(*part)}});
+      }
+    }
+    json["samples"].push_back(std::move(sample));
+  }
+  return json;
+}
+
+/// The same for people, on standard output. Throws ClosedOutput, Error (kIo).
+void print_batch(const Sample& batch) {
+  output().print("restore key: {}\n", batch.restore_key.text());
+  output().print("digest:      {}\n", to_hex(digest(batch)));
+  for (std::size_t i = 0; i < batch.keys.size(); ++i) {
+    output().print("sample {}: {} ({}, sample {})\n", i, printable(batch.keys[i]),
+                   printable(source_of(batch, i).shard->shard_name),
+                   source_of(batch, i).index_in_shard);
+    for (const auto& [name, field] : batch.fields) {
+      if (const Value* const part = part_of_sample(field, i)) {
+        output().print("  {}: {}\n", printable(name), describe_part(*part));
+      }
+    }
+  }
+}
+
+// --- The command ---
 
 struct GetFlags {
   LoaderFlags loader;  // PATH, --split and --cache-dir; the rest for --restore-key
@@ -43,9 +193,7 @@ struct GetFlags {
   bool is_json = false;
 };
 
-void print_json(const nlohmann::ordered_json& json) {
-  output().print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void print_json(const nlohmann::ordered_json& json) { output().print("{}\n", indented_json(json)); }
 
 // --- A sample or part by its key ---
 

@@ -1,33 +1,33 @@
 // energon info: what a dataset contains.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "cli/commands/command.h"
-#include "cli/job/open_dataset.h"
-#include "cli/job/path_option.h"
-#include "cli/job/strict_tars.h"
-#include "cli/show/output.h"
-#include "cli/show/recipe_summary.h"
-#include "cli/show/split_summary.h"
+#include "cli/command.h"
+#include "cli/data_summary.h"
+#include "cli/flags.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
 #include "energon/read/jsonl_dataset.h"
 #include "io/dataset/dataset_kind.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/error.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/recipe.h"
-#include "io/tar/archive_tail.h"
+#include "io/tar/shard_scan.h"
 
 namespace energon::cli {
 namespace {
@@ -128,9 +128,7 @@ PreparedSummary summarize_prepared(const std::string& path, DatasetInfo info,
 }
 
 void print_prepared(const std::string& path, const PreparedSummary& summary) {
-  for (const std::string& warning : summary.warnings) {
-    print_warning(warning);
-  }
+  print_warnings(summary.warnings);
   const DatasetInfo& info = summary.info;
   const SplitConfig& split = summary.split;
   print_summary(path, "prepared dataset", total_samples(info), summary.bytes, info.shards.size());
@@ -241,10 +239,9 @@ void add_info(CLI::App& app, Run& run) {
       "--split-config", flags->split_config,
       "Split file in .nv-meta; default: as dataset.yaml says, else split.yaml, else "
       "split.json");
-  command->add_option("--cache-dir", flags->cache_dir,
-                      "Where indices and expanded shards go that cannot be kept beside the data");
+  add_cache_dir(*command, flags->cache_dir, ShardUse::kRead);
   add_strict_tars(*command, flags->has_strict_tars);
-  command->callback([flags, &run] { run = [flags] { return run_info(*flags); }; });
+  on_run(*command, flags, run, run_info);
 }
 
 }  // namespace energon::cli

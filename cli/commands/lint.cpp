@@ -2,6 +2,10 @@
 
 #include "io/lint/lint.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,18 +13,88 @@
 
 #include <fmt/format.h>
 
-#include "cli/commands/command.h"
-#include "cli/job/at_least.h"
-#include "cli/job/interrupt.h"
-#include "cli/job/part_check.h"
-#include "cli/job/path_option.h"
-#include "cli/job/strict_tars.h"
-#include "cli/show/output.h"
-#include "cli/show/progress_line.h"
+#include "cli/command.h"
+#include "cli/decoded_file.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "energon/sample/buffer_allocator.h"
+#include "io/bytes.h"
 #include "io/error.h"
+#include "media/av/av_decoder.h"
+#include "media/data/gzip.h"
+#include "media/decode/sample_decoder.h"
 
 namespace energon::cli {
 namespace {
+
+// --- Decoding parts ---
+
+/// Decodes parts to find out whether they can be decoded: --decode. Thread-safe.
+class PartCheck {
+ public:
+  PartCheck();
+
+  /// Reads and decodes the part, if its name is one that SampleDecoder decodes: images to their
+  /// last pixel, sound and video to their end. Returns "cannot be decoded: …"; nothing if it can be
+  /// or stays bytes. Throws what `read` throws.
+  std::optional<std::string> check(std::string_view part, const ReadPart& read);
+
+  /// Parts that were decoded, or could not be.
+  std::int64_t count() const { return count_; }
+
+ private:
+  void decode(std::string_view part, const SharedBytes& content);
+
+  const SampleDecoder decoder_;
+  HeapBufferPool memory_;
+  std::atomic<std::int64_t> count_ = 0;
+};
+
+constexpr std::int64_t kFramesAtOnce = 256;
+constexpr FrameSize kTinyFrame = {.width = 16, .height = 16};  // saves time; all is decoded anyway
+
+// All frames and samples, some frames at a time, so that long videos need little memory.
+void decode_to_the_end(const SharedBytes& file, BufferAllocator& memory) {
+  AvDecoder decoder(file);
+  const std::int64_t frames = decoder.has_video() ? decoder.video_frame_count() : 0;
+  for (std::int64_t first = 0; first < frames; first += kFramesAtOnce) {
+    const std::int64_t last = std::min(first + kFramesAtOnce, frames) - 1;
+    const ClipRange range = {static_cast<double>(first), static_cast<double>(last)};
+    decoder.video_clips({&range, 1}, VideoUnit::kFrames, kTinyFrame, memory);
+  }
+  if (decoder.has_audio()) {
+    decoder.audio_sample_count();
+  }
+}
+
+PartCheck::PartCheck() : decoder_({.image = "rgb8", .av = AvMode::kTensors}) {}
+
+std::optional<std::string> PartCheck::check(std::string_view part, const ReadPart& read) {
+  if (!content_kind_of_name(part) && !name_inside_gzip(part)) {
+    return std::nullopt;
+  }
+  const SharedBytes content = read();
+  ++count_;
+  try {
+    decode(part, content);
+    return std::nullopt;
+  } catch (const std::exception& error) {
+    return "cannot be decoded: " + reason_of_failure(error);
+  }
+}
+
+void PartCheck::decode(std::string_view part, const SharedBytes& content) {
+  if (const auto inside = name_inside_gzip(part)) {
+    decode(*inside, expand_gzip(content.view, {}, memory_));
+  } else if (content_kind_of_name(part) == ContentKind::kAv) {
+    decode_to_the_end(content, memory_);
+  } else {
+    decoder_.decode_part(part, content, memory_);
+  }
+}
+
+// --- The command ---
 
 struct LintFlags {
   std::string path;
@@ -47,9 +121,7 @@ std::string describe(const LintProblem& problem) {
 }
 
 int print_report(const LintReport& report, const std::string& decoded) {
-  for (const std::string& warning : report.warnings) {
-    print_warning(warning);
-  }
+  print_warnings(report.warnings);
   for (const LintProblem& problem : report.problems) {
     output().print("{}\n", describe(problem));
   }
@@ -82,9 +154,8 @@ int run_lint(const LintFlags& flags) {
     options.progress = [&](const LintProgress& state) {
       if (!line || state.dataset != dataset) {
         dataset = state.dataset;
-        line.emplace(
-            dataset.empty() ? "Reading" : "Reading " + printable(dataset), "shards",
-            flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide);
+        line.emplace(dataset.empty() ? "Reading" : "Reading " + printable(dataset), "shards",
+                     ProgressLine::mode(flags.is_progress_shown));
       }
       line->update(state.shards_done, state.shards_total);
     };
@@ -102,17 +173,13 @@ void add_lint(CLI::App& app, Run& run) {
       "Read a whole dataset and report everything that is wrong; exit code 1 if anything is");
   const auto flags = std::make_shared<LintFlags>();
   add_path(*command, flags->path, PathCount::kSeveral);
-  command
-      ->add_option("--num-workers", flags->num_workers,
-                   "Threads; default: one per core, at most 16")
-      ->check(at_least(1));
-  command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
+  add_threads(*command, flags->num_workers);
+  add_cache_dir(*command, flags->cache_dir, ShardUse::kScan);
   add_strict_tars(*command, flags->has_strict_tars);
   command->add_flag("--decode", flags->is_decoding,
                     "Decode every part, to the last pixel, frame and sample");
-  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
-                    "Show a progress bar [on]");
-  command->callback([flags, &run] { run = [flags] { return run_lint(*flags); }; });
+  add_progress(*command, flags->is_progress_shown);
+  on_run(*command, flags, run, run_lint);
 }
 
 }  // namespace energon::cli

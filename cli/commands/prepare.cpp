@@ -1,38 +1,109 @@
-// energon prepare: makes a folder of shards a dataset; other kinds are in cli/job/prepare_kinds.h.
+// energon prepare: makes a folder of shards a dataset; indexes a JSONL file; joins what a
+// metadataset joins.
 
 #include "io/prepare/prepare.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "cli/commands/command.h"
-#include "cli/job/ask.h"
-#include "cli/job/at_least.h"
-#include "cli/job/interrupt.h"
-#include "cli/job/media_flags.h"
-#include "cli/job/prepare_kinds.h"
-#include "cli/job/sample_type_flags.h"
-#include "cli/job/sample_type_wizard.h"
-#include "cli/job/strict_tars.h"
-#include "cli/show/output.h"
-#include "cli/show/progress_line.h"
-#include "cli/show/split_summary.h"
+#include "cli/command.h"
+#include "cli/commands/prepare_media.h"
+#include "cli/commands/sample_types.h"
+#include "cli/data_summary.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/prepare/first_samples.h"
+#include "io/prepare/prepare_join.h"
 
 namespace energon::cli {
 namespace {
+
+// --- JSONL files and metadatasets ---
+
+void print_jsonl(const std::string& path) {
+  output().write("Preparing jsonl dataset…\n");
+  output().flush();
+  const StopOnInterrupt interrupt;
+  const JsonlReport report = prepare_jsonl(path, interrupt.token());
+  for (const std::string& warning : report.warnings) {
+    print_warning(fmt::format("{}: {}", printable(path), warning));
+  }
+  output().print("Done. Found {} samples.\n", report.samples);
+}
+
+void print_join(const JoinReport& join) {
+  if (join.rows == join.primary_samples) {
+    output().print("Joined all {} samples\n", join.rows);
+  } else {
+    output().print("Joined {}/{} samples, skipped {} samples due to join\n", join.rows,
+                   join.primary_samples, join.primary_samples - join.rows);
+  }
+  for (const std::int64_t missing : join.missing) {
+    if (missing > 0) {
+      output().print("Non-matching samples left empty, by dataset: {}\n",
+                     fmt::join(join.missing, ", "));
+      break;
+    }
+  }
+}
+
+void print_metadataset(const std::string& path) {
+  output().write("Preparing metadataset…\n");
+  output().flush();
+  const StopOnInterrupt interrupt;
+  const MetadatasetReport report = prepare_metadataset(path, interrupt.token());
+  for (const JoinReport& join : report.joins) {
+    print_join(join);
+  }
+  for (const std::string& file : report.removed) {
+    output().print("Removed the unused index {}\n", file);
+  }
+  output().write(report.joins.empty() ? "Done. It has no joins, so it needs no index.\n"
+                                      : "Done\n");
+}
+
+/// Prepares `path` if it is a JSONL file or a metadataset and returns the exit code; empty if it is
+/// neither. `shard_flags` are the given options that apply to shards only. Throws UsageError if
+/// there are any, Error as prepare_jsonl() and prepare_metadataset().
+std::optional<int> prepare_other_kind(const std::string& path,
+                                      const std::vector<std::string>& shard_flags) {
+  std::error_code ignored;
+  const bool is_jsonl = path.ends_with(".jsonl");
+  if (!std::filesystem::is_regular_file(path, ignored) || (!is_jsonl && !is_metadataset(path))) {
+    return std::nullopt;
+  }
+  if (!shard_flags.empty()) {
+    throw UsageError{
+        fmt::format("{} {} for folders of shards, not for a {}", fmt::join(shard_flags, ", "),
+                    shard_flags.size() == 1 ? "is" : "are", to_string(detect_dataset_kind(path)))};
+  }
+  if (is_jsonl) {
+    print_jsonl(path);
+  } else {
+    print_metadataset(path);
+  }
+  return kExitOk;
+}
+
+// --- Folders of shards ---
 
 constexpr std::size_t kShownPartNames = 10;
 
@@ -171,9 +242,7 @@ class ProgressBar final : public ProgressSink {
 };
 
 void print_report(const PrepareReport& report, const std::string& path) {
-  for (const std::string& warning : report.warnings) {
-    print_warning(warning);
-  }
+  print_warnings(report.warnings);
   std::string names;
   for (std::size_t i = 0; i < report.part_names.size() && i < kShownPartNames; ++i) {
     names += (i == 0 ? "" : ", ") + printable(report.part_names[i]);
@@ -232,7 +301,7 @@ int run_prepare(const PrepareFlags& flags) {
   PrepareOptions options = choose_options(flags);
   const StopOnInterrupt interrupt;
   options.stop = interrupt.token();
-  const auto mode = flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide;
+  const auto mode = ProgressLine::mode(flags.is_progress_shown);
   PrepareReport report;
   {
     ProgressBar progress(mode);
@@ -278,10 +347,7 @@ void add_prepare(CLI::App& app, Run& run) {
   command
       ->add_option("--exclude", flags->exclude, "Leave out shards whose name contains this REGEX")
       ->allow_extra_args(false);
-  command
-      ->add_option("--num-workers", flags->num_workers,
-                   "Threads; default: one per core, at most 16")
-      ->check(at_least(1));
+  add_threads(*command, flags->num_workers);
   command->add_flag("--checksums", flags->has_checksums,
                     "Store a digest of every sample; reads all data once");
   add_strict_tars(*command, flags->has_strict_tars);
@@ -297,10 +363,9 @@ void add_prepare(CLI::App& app, Run& run) {
                  "Prepare again, but scan only shards that were added behind the others; all, if "
                  "any of the others changed")
       ->excludes(overwrite);
-  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
-                    "Show a progress bar [on]");
-  command->add_option("--cache-dir", flags->cache_dir, "Where compressed shards are expanded to");
-  command->callback([flags, &run] { run = [flags] { return run_prepare(*flags); }; });
+  add_progress(*command, flags->is_progress_shown);
+  add_cache_dir(*command, flags->cache_dir, ShardUse::kScan);
+  on_run(*command, flags, run, run_prepare);
 }
 
 }  // namespace energon::cli

@@ -1,19 +1,197 @@
 // energon prepare-media: stores what the images, sounds and videos of a prepared dataset, or a
 // folder of files, are like.
 
+#include "cli/commands/prepare_media.h"
+
+#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string>
+#include <string_view>
 #include <system_error>
 
-#include "cli/commands/command.h"
-#include "cli/job/at_least.h"
-#include "cli/job/interrupt.h"
-#include "cli/job/media_flags.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "io/error.h"
+#include "media/metadata/add_media_metadata.h"
 
 namespace energon::cli {
+
+// --- Options, and the run ---
+
+namespace {
+
+std::string describe_filter(const MediaFilter& filter) {
+  switch (filter.strategy) {
+    case MediaStrategy::kExtension:
+      return "has an extension of images, sound or video";
+    case MediaStrategy::kHeader:
+      return "begins as images, sound or video do";
+    case MediaStrategy::kGlob:
+      return fmt::format("fits {}", printable(fmt::format("{}", fmt::join(filter.patterns, ","))));
+  }
+  return "";
+}
+
+// Of a folder of files; a prepared dataset has shards.
+bool is_of_files(const MediaMetadataReport& report) { return report.shards == 0; }
+
+std::string describe_no_media(const MediaMetadataReport& report, const MediaFilter& filter) {
+  const std::string names = printable(fmt::format("{}", fmt::join(report.part_names, ", ")));
+  if (!is_of_files(report)) {
+    return fmt::format("no part {}: the parts are {}; nothing was stored", describe_filter(filter),
+                       names);
+  }
+  return report.files == 0
+             ? "there are no files in the folder; nothing was stored"
+             : fmt::format("no file {}: {} with the extensions '{}'; nothing was stored",
+                           describe_filter(filter), plural(report.files, "file"), names);
+}
+
+void print_media_json(const MediaMetadataReport& report) {
+  nlohmann::ordered_json json = {{"shards", report.shards},
+                                 {"parts", report.parts},
+                                 {"files", report.files},
+                                 {"images", report.images},
+                                 {"av", report.av},
+                                 {"kept", report.kept},
+                                 {"unreadable", report.unreadable},
+                                 {"bytes", report.bytes},
+                                 {"not_read", nlohmann::ordered_json::array()}};
+  for (const UnreadableMedia& part : report.unreadable_named) {
+    json["not_read"].push_back({{"shard", printable(part.shard)},
+                                {"name", printable(part.name)},
+                                {"cause", printable(part.cause)}});
+  }
+  output().print("{}\n", indented_json(json));
+}
+
+void print_unreadable(const MediaMetadataReport& report) {
+  for (const UnreadableMedia& part : report.unreadable_named) {
+    const std::string shard = part.shard.empty() ? "" : printable(part.shard) + ": ";
+    print_warning(
+        fmt::format("{}no metadata of '{}': {}", shard, printable(part.name), part.cause));
+  }
+  const auto named = static_cast<std::int64_t>(report.unreadable_named.size());
+  if (report.unreadable > named) {
+    print_warning(fmt::format("no metadata of {} more", report.unreadable - named));
+  }
+}
+
+void print_media_report(const MediaMetadataReport& report) {
+  const std::string_view noun = is_of_files(report) ? "file" : "part";
+  print_unreadable(report);
+  output().print("Stored media metadata of {}: {}, {} of sound or video ({} read).\n",
+                 plural(report.images + report.av, noun), plural(report.images, "image"),
+                 with_separators(report.av), human_bytes(report.bytes));
+  if (report.kept > 0) {
+    output().print("{} had metadata before.\n", plural(report.kept, fmt::format("more {}", noun)));
+  }
+  output().write("Done\n");
+}
+
+// Counts shards or files, whichever the run has.
+class MediaProgressLine {
+ public:
+  explicit MediaProgressLine(ProgressLine::Mode mode) : mode_(mode) {}
+
+  void update(const MediaMetadataProgress& state) {
+    const bool is_of_files = state.shards_total == 0;
+    if (!line_) {
+      line_.emplace("Reading media", is_of_files ? "files" : "shards", mode_);
+    }
+    const std::int64_t done = is_of_files ? state.files_done : state.shards_done;
+    const std::int64_t total = is_of_files ? state.files_total : state.shards_total;
+    if (line_->is_due() || done == total) {
+      line_->update(done, total, fmt::format("{} media", with_separators(state.media)));
+    }
+  }
+
+ private:
+  const ProgressLine::Mode mode_;
+  std::optional<ProgressLine> line_;
+};
+
+}  // namespace
+
+void add_media_flags(CLI::App& command, MediaFlags& flags) {
+  command.add_flag("--media-metadata-by-extension", flags.is_by_extension,
+                   "Store size, format, duration and so on of parts with extensions of images, "
+                   "sound and video");
+  command.add_flag("--media-metadata-by-header", flags.is_by_header,
+                   "The same for parts that begin as such files do, whatever their names");
+  command.add_option("--media-metadata-by-glob", flags.patterns,
+                     "The same for parts whose names fit one of these patterns: '*.jpg,*.mp4'");
+}
+
+std::vector<std::string> given_media_flags(const MediaFlags& flags) {
+  std::vector<std::string> given;
+  if (flags.is_by_extension) {
+    given.emplace_back("--media-metadata-by-extension");
+  }
+  if (flags.is_by_header) {
+    given.emplace_back("--media-metadata-by-header");
+  }
+  if (!flags.patterns.empty()) {
+    given.emplace_back("--media-metadata-by-glob");
+  }
+  return given;
+}
+
+std::optional<MediaFilter> media_filter_of(const MediaFlags& flags) {
+  const std::vector<std::string> given = given_media_flags(flags);
+  if (given.size() > 1) {
+    throw UsageError{fmt::format("{} exclude each other: give one", fmt::join(given, " and "))};
+  }
+  if (given.empty()) {
+    return std::nullopt;
+  }
+  MediaFilter filter{.strategy =
+                         flags.is_by_header ? MediaStrategy::kHeader : MediaStrategy::kExtension};
+  if (!flags.patterns.empty()) {
+    filter = glob_filter(flags.patterns);
+  }
+  try {
+    validate(filter);
+  } catch (const Error& error) {
+    throw UsageError{fmt::format("--media-metadata-by-glob: {}", error.message())};
+  }
+  return filter;
+}
+
+int store_media_metadata(const std::string& path, const MediaFilter& filter,
+                         const MediaRunFlags& flags, const std::stop_token& stop) {
+  MediaMetadataReport report;
+  {
+    MediaProgressLine line(flags.progress);
+    report = add_media_metadata(
+        path, filter,
+        {.keep_existing = flags.keeps_existing,
+         .threads = flags.num_workers,
+         .cache_dir = flags.cache_dir,
+         .stop = stop,
+         .progress = [&line](const MediaMetadataProgress& state) { line.update(state); }});
+  }
+  if (flags.is_json) {
+    print_media_json(report);
+  }
+  if (report.media() == 0) {
+    output().flush();
+    print_error(describe_no_media(report, filter));
+    return kExitFailure;
+  }
+  if (!flags.is_json) {
+    print_media_report(report);
+  }
+  return kExitOk;
+}
+
+// --- The command ---
+
 namespace {
 
 struct PrepareMediaFlags {
@@ -23,7 +201,7 @@ struct PrepareMediaFlags {
   bool is_progress_shown = true;
 };
 
-int run_prepare_media(PrepareMediaFlags& flags) {
+int run_prepare_media(const PrepareMediaFlags& flags) {
   const std::optional<MediaFilter> filter = media_filter_of(flags.media);
   if (!filter) {
     throw UsageError{
@@ -34,10 +212,10 @@ int run_prepare_media(PrepareMediaFlags& flags) {
   if (!std::filesystem::is_directory(flags.path, ignored)) {
     throw Error(ErrorCode::kNotFound, "no such folder", {.path = flags.path});
   }
-  flags.run.progress =
-      flags.is_progress_shown ? ProgressLine::Mode::kShow : ProgressLine::Mode::kHide;
+  MediaRunFlags run = flags.run;
+  run.progress = ProgressLine::mode(flags.is_progress_shown);
   const StopOnInterrupt interrupt;
-  return store_media_metadata(flags.path, *filter, flags.run, interrupt.token());
+  return store_media_metadata(flags.path, *filter, run, interrupt.token());
 }
 
 }  // namespace
@@ -55,16 +233,11 @@ void add_prepare_media(CLI::App& app, Run& run) {
   add_media_flags(*command, flags->media);
   command->add_flag("--update", flags->run.keeps_existing,
                     "Do not read parts or files again that have metadata, by their names");
-  command
-      ->add_option("--num-workers", flags->run.num_workers,
-                   "Threads; default: one per core, at most 16")
-      ->check(at_least(1));
-  command->add_option("--cache-dir", flags->run.cache_dir,
-                      "Where compressed shards are expanded to");
-  command->add_flag("--progress,!--no-progress", flags->is_progress_shown,
-                    "Show a progress bar [on]");
+  add_threads(*command, flags->run.num_workers);
+  add_cache_dir(*command, flags->run.cache_dir, ShardUse::kScan);
+  add_progress(*command, flags->is_progress_shown);
   command->add_flag("--json", flags->run.is_json, "Report as JSON");
-  command->callback([flags, &run] { run = [flags] { return run_prepare_media(*flags); }; });
+  on_run(*command, flags, run, run_prepare_media);
 }
 
 }  // namespace energon::cli

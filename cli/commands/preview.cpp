@@ -2,32 +2,104 @@
 // their images, sounds and videos as an HTML page.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include "cli/commands/command.h"
-#include "cli/job/at_least.h"
-#include "cli/job/interrupt.h"
-#include "cli/job/open_dataset.h"
-#include "cli/job/path_option.h"
-#include "cli/job/preview_page.h"
-#include "cli/job/writable_target.h"
-#include "cli/show/output.h"
-#include "cli/show/part_preview.h"
-#include "cli/show/recipe_summary.h"
+#include "cli/command.h"
+#include "cli/data_summary.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
+#include "cli/preview/html_text.h"
+#include "cli/preview/preview_page.h"
 #include "energon/sample/buffer_allocator.h"
+#include "io/bytes.h"
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
+#include "io/lint/media_header.h"
 #include "io/recipe/recipe.h"
 
 namespace energon::cli {
 namespace {
+
+// --- Parts as text ---
+
+constexpr std::size_t kShownBytes = 400;
+constexpr std::size_t kShownLines = 20;
+constexpr std::size_t kLongestJson = 1 << 16;
+
+std::string_view extension(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+// Shortened to what fits on a screen; control characters and broken bytes escaped.
+std::string shown_text(std::string_view text) {
+  const std::string_view beginning = whole_characters(text, kShownBytes);
+  const std::vector<std::string_view> lines = split_lines(beginning);
+  std::string shown;
+  for (std::size_t i = 0; i < lines.size() && i < kShownLines; ++i) {
+    shown += (lines.size() > 1 ? "\n      " : " ") + printable(lines[i]);
+  }
+  return shown + (beginning.size() < text.size() || lines.size() > kShownLines ? " …" : "");
+}
+
+std::string describe_media(const MediaHeader& header) {
+  const std::string channels = header.channels > 0 ? ", " + plural(header.channels, "channel") : "";
+  if (header.width == 0) {
+    return fmt::format("{}, {} Hz{}, {:.2f} s", header.format, header.sample_rate, channels,
+                       header.seconds);
+  }
+  return fmt::format("{}, {} x {}{}", header.format, header.width, header.height, channels);
+}
+
+std::string describe_content(std::string_view name, ByteView bytes) {
+  if (const auto header = read_media_header(bytes)) {
+    return describe_media(*header);
+  }
+  const std::string_view text = as_text(bytes);
+  if (extension(name) == "json" && text.size() <= kLongestJson) {
+    const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+    if (!json.is_discarded()) {
+      return "json" + shown_text(indented_json(json));
+    }
+    return "not valid JSON:" + shown_text(text);
+  }
+  if (looks_like_text(whole_characters(text, kShownBytes / 2))) {
+    return "text" + shown_text(text.substr(0, kShownBytes * 2));
+  }
+  return "binary";
+}
+
+/// Size and kind, then the beginning of text, numbers and JSON, or what the header of media says.
+/// Lines after the first are indented. Safe for a terminal.
+std::string preview_part(std::string_view name, ByteView bytes) {
+  return fmt::format("  {}: {}, {}", printable(name),
+                     plural(static_cast<std::int64_t>(bytes.size()), "byte"),
+                     bytes.empty() ? "empty" : describe_content(name, bytes));
+}
+
+// --- The command ---
 
 struct PreviewFlags {
   PreviewPageOptions page;  // PATH, --split and --cache-dir; the rest for --html
@@ -50,8 +122,7 @@ void print_sample(const Sample& sample) {
 void print_samples(const PipelineLeaf& leaf, std::int64_t count) {
   const std::unique_ptr<LeafReader> reader = leaf.dataset->open_reader();
   const std::vector<std::int64_t>& excluded = leaf.dataset->excluded();
-  const SampleRange range =
-      leaf.range.value_or(SampleRange{.begin = 0, .end = leaf.dataset->sample_count()});
+  const SampleRange range = range_of(leaf);
   HeapBufferPool memory;
   for (std::int64_t i = range.begin; i < range.end && count > 0; ++i) {
     if (interrupt_signal() != 0) {
@@ -132,8 +203,7 @@ void add_preview(CLI::App& app, Run& run) {
                    "Samples to show as text; of a metadataset, of each of its datasets")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_option("--cache-dir", page.cache_dir,
-                      "Where indices and expanded shards go that cannot be kept beside the data");
+  add_cache_dir(*command, page.cache_dir, ShardUse::kRead);
   add_page_options(*command, *flags);
   command->callback([flags, &run] {
     run = [flags] { return flags->html.empty() ? print_text(*flags) : write_page(*flags); };

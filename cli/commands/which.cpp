@@ -14,13 +14,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/command.h"
-#include "cli/job/at_least.h"
-#include "cli/job/interrupt.h"
-#include "cli/job/loader_flags.h"
-#include "cli/job/loader_from_flags.h"
-#include "cli/job/open_dataset.h"
-#include "cli/show/output.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/loader_flags.h"
+#include "cli/open_dataset.h"
+#include "cli/output.h"
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/delivered_items.h"
@@ -181,8 +180,7 @@ void add_which(CLI::App& app, Run& run) {
   add_loader_flags(*step, step_flags->loader, PathCount::kOne);
   step->add_option("STATE", step_flags->state, "State of a rank or a job")->required();
   step->add_option("KEY", step_flags->key, "Key of the sample")->required();
-  step->callback(
-      [step_flags, &run] { run = [step_flags] { return run_which_step(*step_flags); }; });
+  on_run(*step, step_flags, run, run_which_step);
 
   CLI::App* const keys =
       app.add_subcommand("which-keys", "The keys that a step of a saved job delivered");
@@ -193,8 +191,7 @@ void add_which(CLI::App& app, Run& run) {
                    "Step, counted from 0: step 0 is the first batch of each rank")
       ->required()
       ->check(at_least(0));
-  keys->callback(
-      [keys_flags, &run] { run = [keys_flags] { return run_which_keys(*keys_flags); }; });
+  on_run(*keys, keys_flags, run, run_which_keys);
 }
 
 }  // namespace energon::cli

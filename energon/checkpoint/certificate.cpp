@@ -1,12 +1,68 @@
 #include "energon/checkpoint/certificate.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "energon/state/byte_codec.h"
+#include "io/error.h"
 #include "io/hash.h"
 
 namespace energon {
+namespace {
+
+constexpr std::size_t kMostNamed = 20;  // micro batches or logical shards in an error
+
+// Whether no micro batch `number` came or will come: its logical shard has ended the epoch.
+bool is_after_end(const DeliveredEpoch& epoch, std::int64_t number) {
+  const auto ended = epoch.ended.find(number % epoch.logical_shards);
+  return ended != epoch.ended.end() && number / epoch.logical_shards >= ended->second;
+}
+
+// Whether one of the micro batches [begin, end) may still come. All logical shards have a number
+// among the first `logical_shards` of them.
+bool has_more(const DeliveredEpoch& epoch, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t number = begin; number < std::min(end, begin + epoch.logical_shards);
+       ++number) {
+    if (!is_after_end(epoch, number)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The last micro batch that came or must have come; -1: none.
+std::int64_t last_micro_batch(const DeliveredEpoch& epoch) {
+  std::int64_t last = epoch.micro_batches.empty() ? -1 : epoch.micro_batches.rbegin()->first;
+  for (const auto& [shard, count] : epoch.ended) {
+    last = std::max(last, count == 0 ? -1 : (count - 1) * epoch.logical_shards + shard);
+  }
+  return last;
+}
+
+// How many of the micro batches from `first` on should have come and did not.
+std::int64_t count_missing(const DeliveredEpoch& epoch, std::int64_t first) {
+  const std::int64_t shards = epoch.logical_shards;
+  const std::int64_t last = last_micro_batch(epoch);
+  std::int64_t count = last - first + 1 - std::ssize(epoch.micro_batches);
+  for (const auto& [shard, turns] : epoch.ended) {
+    const std::int64_t first_turn = first > shard ? (first - shard - 1) / shards + 1 : 0;
+    const std::int64_t turns_to_last = last < shard ? 0 : (last - shard) / shards + 1;
+    count -= std::max<std::int64_t>(0, turns_to_last - std::max(turns, first_turn));
+  }
+  return count;
+}
+
+std::string list_first(const std::vector<std::int64_t>& numbers, std::int64_t count) {
+  return fmt::format("{}{}", fmt::join(numbers, ", "), std::ssize(numbers) < count ? ", …" : "");
+}
+
+}  // namespace
 
 void extend(Certificate& certificate, const Sample& batch) {
   ByteWriter link;
@@ -56,6 +112,74 @@ Certificate combine(std::span<const CertificatePart> parts) {
   }
   sum.digest = xxh3_64(as_bytes(bytes.bytes()));
   return sum;
+}
+
+std::optional<std::int64_t> after_end(const DeliveredEpoch& epoch) {
+  for (const auto& [number, certificate] : epoch.micro_batches) {
+    if (is_after_end(epoch, number)) {
+      return number;
+    }
+  }
+  return std::nullopt;
+}
+
+GlobalBatches global_batches(const DeliveredEpoch& epoch, std::int64_t size, std::int64_t first) {
+  if (const auto number = after_end(epoch)) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("micro batch {} of epoch {} came, though its logical shard had ended "
+                            "the epoch before it: these are not records of one job",
+                            *number, epoch.epoch));
+  }
+  GlobalBatches batches{.epoch = epoch.epoch};
+  const std::int64_t last = last_micro_batch(epoch);
+  std::vector<Certificate> parts;  // of the global batch
+  auto next = epoch.micro_batches.begin();
+  for (std::int64_t number = first; number <= last && batches.missing.size() < kMostNamed;
+       ++number) {
+    if (next != epoch.micro_batches.end() && next->first == number) {
+      parts.push_back(next->second);
+      ++next;
+    } else if (!is_after_end(epoch, number)) {
+      batches.missing.push_back(number);
+    }
+    const std::int64_t end = (number / size + 1) * size;
+    if (!batches.missing.empty() || (number != last && number + 1 != end)) {
+      continue;
+    }
+    if (has_more(epoch, number + 1, end)) {
+      batches.left_out = number / size;
+    } else {
+      batches.whole.push_back(
+          {number / size, std::ssize(parts), certificate_of_global_batch(parts)});
+    }
+    parts.clear();
+  }
+  batches.missing_count = batches.missing.empty() ? 0 : count_missing(epoch, first);
+  return batches;
+}
+
+void check_none_missing(const GlobalBatches& batches) {
+  if (!batches.missing.empty()) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("{} micro batches of epoch {} are missing: {}", batches.missing_count,
+                            batches.epoch, list_first(batches.missing, batches.missing_count)));
+  }
+}
+
+void check_ended(const DeliveredEpoch& epoch) {
+  const std::int64_t count = epoch.logical_shards - std::ssize(epoch.ended);
+  if (count == 0) {
+    return;
+  }
+  std::vector<std::int64_t> open;  // the first ones
+  for (std::int64_t shard = 0; shard < epoch.logical_shards && open.size() < kMostNamed; ++shard) {
+    if (!epoch.ended.contains(shard)) {
+      open.push_back(shard);
+    }
+  }
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("the end of epoch {} is missing, of {} logical shards: {}", epoch.epoch,
+                          count, list_first(open, count)));
 }
 
 }  // namespace energon

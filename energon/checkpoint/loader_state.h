@@ -3,9 +3,13 @@
 // The position of each logical shard is a pair (state, offset): the state of its pipeline after
 // some batch, and how many batches were delivered after that one. docs/formats/checkpoint.md gives
 // the file format.
+//
+// Also here: the rule by which logical shards take turns (Turns), and the same form of state for a
+// source of batches without logical shards (own_state()).
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,13 +18,57 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "energon/checkpoint/certificate.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/state/byte_codec.h"
 #include "energon/state/savable.h"
 #include "energon/state/state.h"
-#include "io/boxed_json.h"
+#include "io/json.h"
 
 namespace energon {
+
+// Turns: the order in which the logical shards of a rank (or of one worker) deliver their batches.
+//
+// The next batch comes from the logical shard with the fewest epochs, then the fewest turns in that
+// epoch, then the lowest number. While all have batches, this is round robin, like Energon's
+// next_worker_id. A logical shard that reached the end of its epoch is skipped until all have
+// reached it. The rule depends only on (epoch, turn, logical shard), so any subset of the logical
+// shards has the same relative order as the whole. A worker that runs some of a rank's streams
+// therefore makes batches in the order in which the parent takes them, and a job can continue with
+// the streams on other ranks.
+
+/// A logical shard's place in that order.
+struct Turn {
+  std::int64_t epoch = 0;  ///< epoch of its next batch, after those it has ended
+  std::int64_t count = 0;  ///< turns it had in that epoch
+
+  bool operator==(const Turn&) const = default;
+};
+
+/// For streams 0 … n - 1, in the order of their logical shards. Not thread-safe.
+class Turns {
+ public:
+  Turns() = default;
+  /// Starts at `epoch`. Streams that are in a later epoch have no more batches in it.
+  Turns(std::vector<Turn> turns, std::int64_t epoch) : turns_(std::move(turns)), epoch_(epoch) {}
+
+  /// The stream whose turn is next; nullopt once all have reached the end of the epoch.
+  std::optional<std::size_t> next() const;
+
+  /// Records that `stream` delivered a batch.
+  void take(std::size_t stream) { ++turns_[stream].count; }
+  /// Undoes take().
+  void give_back(std::size_t stream) { --turns_[stream].count; }
+  /// Records that `stream` reached the end of its epoch.
+  void end_epoch(std::size_t stream) { turns_[stream] = {turns_[stream].epoch + 1, 0}; }
+  /// Begins the next epoch. Requires: next() returns nullopt.
+  void start_epoch() { ++epoch_; }
+
+  std::int64_t epoch() const { return epoch_; }
+  const Turn& of(std::size_t stream) const { return turns_[stream]; }
+
+ private:
+  std::vector<Turn> turns_;
+  std::int64_t epoch_ = 0;
+};
 
 /// The position of one logical shard.
 struct SavableDatasetCheckpoint {
@@ -53,7 +101,7 @@ struct SavableDataLoaderState {
       false;  ///< the end of the epoch was reported; the next batch is of the next one
   std::int64_t batch_index = 0;  ///< batches delivered by this rank, in all epochs
   /// Steps of the job in this epoch. A step is one batch from every rank that had one. nullopt: not
-  /// known (files of version 1).
+  /// known.
   std::optional<std::int64_t> step_in_epoch = 0;
   std::optional<std::int64_t> micro_batch_size;  ///< samples per batch; nullopt: not batched
   /// The positions of the adapters over the loader, outermost first; none have children. The other
@@ -125,5 +173,32 @@ SavableDataLoaderState read_loader_state(const std::string& path);
 
 /// A description for people.
 nlohmann::ordered_json describe_loader_state(const SavableDataLoaderState& state);
+
+// The state of a source of batches that keeps a position of its own, without logical shards.
+//
+// It has the form of a loader's state, so files, adapters and protocols treat it like one: a single
+// stream whose pipeline state is the position. Its configuration has a member `source`, the type of
+// that position. It cannot be rescaled.
+
+/// Whose position it is.
+struct OwnPlace {
+  int rank = 0;
+  int world_size = 1;
+  /// What the sources of all ranks must have in common, an object; null: nothing.
+  BoxedJson common_settings = {};
+};
+
+/// Makes a state from the position of a source, which stands at `at`; batches are counted in this
+/// epoch only. `position` has no children. Throws Error (kInvalidArgument).
+SavableDataLoaderState own_state(State position, const EpochStep& at, const OwnPlace& place = {});
+
+/// Whether `config` is the configuration of such a state.
+bool has_own_position(const Config& config);
+
+/// The position in such a state; null if `state` is one of a loader.
+const State* own_position(const SavableDataLoaderState& state);
+
+/// What the state is of: the types of its adapters and its source, such as "Shard over Loader".
+std::string source_kind(const SavableDataLoaderState& state);
 
 }  // namespace energon

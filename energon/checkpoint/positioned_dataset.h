@@ -2,6 +2,9 @@
 //
 // This class drives pipelines both in a worker and in the caller's process, so both save and
 // restore in the same way.
+//
+// fit_state() checks that a saved state belongs to the pipelines of a loader before any of it is
+// applied.
 
 #pragma once
 
@@ -10,9 +13,9 @@
 #include <optional>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/order/worker_config.h"
 #include "energon/stage/dataset.h"
-#include "energon/stage/pipeline.h"
-#include "energon/stage/pipeline_monitor.h"
+#include "energon/state/savable.h"
 
 namespace energon {
 
@@ -60,5 +63,14 @@ std::unique_ptr<PositionedDataset> restored_pipeline(const PipelineFactory& make
                                                      const PipelineContext& context,
                                                      const SavableDatasetCheckpoint& checkpoint,
                                                      std::int64_t epoch);
+
+/// Returns `state`, adapted to the loader whose state_config() is `expected`. The micro batch size
+/// may change only if batching is the last stage. By default the new size must divide the old one
+/// and the loader must have workers, as in Energon; with logical shards set by the user any size
+/// fits. Throws Error (kMismatch) that lists all differences and tells what would fit. Does not
+/// change `state`.
+SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Config& expected,
+                                 const PipelineFactory& make_pipeline,
+                                 const WorkerConfig& worker_config);
 
 }  // namespace energon

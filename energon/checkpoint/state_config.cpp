@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/sample/buffer_allocator.h"
-#include "energon/state/json_reader.h"
+#include "energon/state/state_json.h"
 #include "io/error.h"
 
 namespace energon {
@@ -129,8 +129,6 @@ std::string dump_config(const Config& config) {
                             printable(error.what())));
   }
 }
-
-bool draws_as_today(const Config& config) { return config.contains("draws"); }
 
 WorkerConfig layout_of(const Config& config, const std::string& path) {
   const JsonReader reader(config, path);

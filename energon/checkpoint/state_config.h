@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "energon/order/worker_config.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/savable.h"
 
 namespace energon {
@@ -38,10 +38,6 @@ Config common_config(Config state_config);
 /// Returns the configuration in the form stored in files. Throws Error (kUnsupported) if a string
 /// in it, such as the name of a stage, is not UTF-8.
 std::string dump_config(const Config& config);
-
-/// Whether the loader that saved `config` used the current draw rule (TieRule::kNextEntry). If not,
-/// logical shards without a state start with the older rules.
-bool draws_as_today(const Config& config);
 
 /// Batch size of the outermost Batch stage in a configuration; nullopt if there is none.
 std::optional<std::int64_t> micro_batch_size(const Config& config);

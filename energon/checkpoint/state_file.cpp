@@ -13,16 +13,107 @@
 
 #include "energon/checkpoint/job_state.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/position_codec.h"
 #include "energon/checkpoint/state_config.h"
-#include "energon/state/state_structures.h"
+#include "energon/order/worker_config.h"
+#include "energon/state/byte_codec.h"
+#include "energon/state/savable.h"
+#include "energon/state/state.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 
 namespace energon {
 namespace {
+
+constexpr std::uint32_t kVersion = 1;
+
+// Least bytes of the saved position of a logical shard.
+constexpr std::size_t kShortestPart = 16;
+// Least bytes of an adapter: the length of its state, and a state without type and fields.
+constexpr std::size_t kShortestAdapter = 16;
+
+void encode_part(ByteWriter& writer, StructureWriter& states,
+                 const SavableDatasetCheckpoint& part) {
+  writer.signed_varint(part.logical_shard);
+  writer.signed_varint(part.turn.epoch);
+  writer.signed_varint(part.turn.count);
+  writer.u64(part.certificate.digest);
+  writer.signed_varint(part.certificate.samples);
+  writer.signed_varint(part.index);
+  writer.signed_varint(part.epoch);
+  writer.signed_varint(part.offset);
+  writer.u8(part.state ? 1 : 0);
+  if (part.state) {
+    states.write(writer, *part.state);
+  }
+}
+
+SavableDatasetCheckpoint decode_part(ByteReader& reader, const StructureReader& states) {
+  SavableDatasetCheckpoint part;
+  const std::int64_t logical_shard = reader.signed_varint();
+  if (logical_shard < 0 || logical_shard >= kMaxLogicalShards) {
+    reader.fail(fmt::format("there is no logical shard {}", logical_shard));
+  }
+  part.logical_shard = static_cast<int>(logical_shard);
+  part.turn.epoch = reader.signed_varint();
+  part.turn.count = reader.signed_varint();
+  part.certificate.digest = reader.u64();
+  part.certificate.samples = reader.signed_varint();
+  part.index = reader.signed_varint();
+  part.epoch = reader.signed_varint();
+  part.offset = reader.signed_varint();
+  if (reader.u8() != 0) {
+    part.state = states.read(reader);
+  }
+  return part;
+}
+
+/// Appends all of `state` except its configuration.
+void encode_position(ByteWriter& writer, StructureWriter& states,
+                     const SavableDataLoaderState& state) {
+  writer.i64(state.next_worker_id);
+  writer.i64(state.epoch);
+  writer.u8(state.epoch_finished ? 1 : 0);
+  writer.i64(state.batch_index);
+  writer.i64(state.step_in_epoch.value_or(-1));
+  writer.i64(state.micro_batch_size.value_or(0));
+  writer.u32(static_cast<std::uint32_t>(state.streams.size()));
+  for (const SavableDatasetCheckpoint& worker : state.streams) {
+    encode_part(writer, states, worker);
+  }
+  writer.u32(static_cast<std::uint32_t>(state.adapters.size()));
+  for (const State& adapter : state.adapters) {
+    writer.text(encode_state(adapter));
+  }
+}
+
+/// Reads what encode_position() wrote. Throws Error (kCorruptData), also for what
+/// check_loader_state() refuses.
+SavableDataLoaderState decode_position(ByteReader& reader, Config config,
+                                       const StructureReader& states) {
+  SavableDataLoaderState state;
+  state.config = std::move(config);
+  state.next_worker_id = reader.i64();
+  state.epoch = reader.i64();
+  state.epoch_finished = reader.u8() != 0;
+  state.batch_index = reader.i64();
+  const std::int64_t step = reader.i64();
+  state.step_in_epoch = step == -1 ? std::nullopt : std::optional(step);
+  if (const std::int64_t micro_batch_size = reader.i64(); micro_batch_size != 0) {
+    state.micro_batch_size = micro_batch_size;
+  }
+  state.streams.resize(reader.count(kShortestPart));
+  for (SavableDatasetCheckpoint& stream : state.streams) {
+    stream = decode_part(reader, states);
+  }
+  state.adapters.resize(reader.count(kShortestAdapter));
+  for (State& adapter : state.adapters) {
+    adapter = decode_state(reader.text());
+  }
+  check_loader_state(state, "state");
+  return state;
+}
 
 enum class Kind : std::uint8_t { kRank = 1, kJob = 2 };
 
@@ -57,23 +148,19 @@ std::string encode_file(Kind kind, const Config& config,
   return file.take();
 }
 
-struct Envelope {
-  std::uint32_t version;
-  std::string_view body;
-};
-
-Envelope open_envelope(std::string_view bytes) {
+// Checks the frame of a file and returns its body.
+std::string_view open_envelope(std::string_view bytes) {
   ByteReader file(bytes, kWhat);
   if (bytes.size() < kMagic.size() || file.raw(kMagic.size()) != kMagic) {
     throw Error(ErrorCode::kCorruptData,
                 "this is not a saved loader state (it does not begin with ENRGNCKP)");
   }
   const std::uint32_t version = file.u32();
-  if (version < kFirstVersion || version > kVersion) {
+  if (version != kVersion) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the saved loader state has format version {}, this program reads "
-                            "versions {} to {}",
-                            version, kFirstVersion, kVersion));
+                            "version {}",
+                            version, kVersion));
   }
   const std::uint64_t size = file.u64();
   if (size > file.left()) {
@@ -88,7 +175,7 @@ Envelope open_envelope(std::string_view bytes) {
     throw Error(ErrorCode::kCorruptData,
                 "the saved loader state does not have its checksum; the file is damaged");
   }
-  return {version, body};
+  return body;
 }
 
 Config decode_config(ByteReader& body) {
@@ -122,15 +209,7 @@ std::string encode_job_state(const SavableJobState& job) {
 }
 
 SavedState decode_saved_state(std::string_view bytes) {
-  const Envelope envelope = open_envelope(bytes);
-  ByteReader body(envelope.body, kWhat);
-  if (envelope.version == kFirstVersion) {
-    Config config = decode_config(body);
-    SavableDataLoaderState state =
-        decode_position(body, std::move(config), envelope.version, nullptr);
-    body.finish();
-    return state;
-  }
+  ByteReader body(open_envelope(bytes), kWhat);
   const auto kind = static_cast<Kind>(body.u8());
   Config config = decode_config(body);
   const std::uint32_t count = body.count(kShortestPosition);
@@ -139,16 +218,13 @@ SavedState decode_saved_state(std::string_view bytes) {
     body.fail(
         fmt::format("it says that it is of kind {} with {} ranks", static_cast<int>(kind), count));
   }
-  std::optional<StructureReader> states;
-  if (envelope.version >= kVersion) {
-    states.emplace(body);
-  }
+  const StructureReader states(body);
   std::vector<SavableDataLoaderState> ranks;
   for (std::uint32_t rank = 0; rank < count; ++rank) {
     if (kind == Kind::kJob) {
       config["rank"] = rank;
     }
-    ranks.push_back(decode_position(body, config, envelope.version, states ? &*states : nullptr));
+    ranks.push_back(decode_position(body, config, states));
   }
   body.finish();
   if (kind == Kind::kRank) {

@@ -7,10 +7,9 @@
 #include <fmt/format.h>
 
 #include "energon/checkpoint/loader_state.h"
+#include "energon/distributed/comm.h"
 #include "energon/distributed/rank_agreement.h"
-#include "energon/distributed/replies.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 

@@ -8,10 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/state_config.h"
-#include "energon/distributed/replies.h"
+#include "energon/distributed/comm.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 #include "io/hash.h"
 
 namespace energon {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "energon/distributed/message_comm.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -7,7 +7,6 @@
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/loader_config.h"
 #include "energon/loader/rank_stream.h"
-#include "energon/loader/sample_restorer.h"
 #include "io/error.h"
 
 namespace energon {

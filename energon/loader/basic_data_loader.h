@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "energon/sample/sample.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 

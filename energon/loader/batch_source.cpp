@@ -1,23 +1,16 @@
 #include "energon/loader/batch_source.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
 
 constexpr const char* kSettings = "settings";
-
-bool has_settings(const State& state) {
-  return std::any_of(state.fields.begin(), state.fields.end(),
-                     [](const auto& field) { return field.first == kSettings; });
-}
 
 [[noreturn]] void refuse(std::string_view type, const std::string& difference) {
   throw Error(ErrorCode::kMismatch,
@@ -80,12 +73,7 @@ std::pair<std::string, StateValue> BatchSource::settings_field(const Config& set
   return {kSettings, settings.dump()};
 }
 
-void BatchSource::check_settings(const State& node, State expected, const Config& settings) {
-  if (!has_settings(node)) {
-    std::erase_if(expected.fields, [](const auto& field) { return field.first == kSettings; });
-    check_node(node, expected);
-    return;
-  }
+void BatchSource::check_settings(const State& node, const State& expected, const Config& settings) {
   check_node(node, expected);
   const Config saved = Config::parse(node.bytes(kSettings), nullptr, false);
   if (!saved.is_object()) {

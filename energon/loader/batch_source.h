@@ -86,7 +86,7 @@ class BatchSource {
   virtual Sample restore_sample(const RestoreKey& key);
 
  protected:
-  /// For sources that keep a position of their own, without logical shards (own_position.h):
+  /// For sources that keep a position of their own, without logical shards (own_state()):
   /// returns the position in `state`. Throws Error (kMismatch) if it is not of `type` or has
   /// adapters.
   static const State& own_position_in(const SavableDataLoaderState& state, std::string_view type);
@@ -98,9 +98,8 @@ class BatchSource {
   static std::pair<std::string, StateValue> settings_field(const Config& settings);
   /// Throws Error: kMismatch with all differences unless `node` has the type and the fields of
   /// `expected`, one of which is the settings field, and was saved under `settings`; kCorruptData
-  /// if the field is not a JSON object. A state from an earlier version has no such field and skips
-  /// that check.
-  static void check_settings(const State& node, State expected, const Config& settings);
+  /// if the field is not a JSON object.
+  static void check_settings(const State& node, const State& expected, const Config& settings);
 };
 
 /// Ends the workers of `source`, whatever their end says, and continues from `state`, at any time.

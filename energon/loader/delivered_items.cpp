@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/start_rules.h"
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/state_config.h"
 #include "io/error.h"
 
@@ -149,15 +149,7 @@ void DeliveredItems::add_stream(const SavableDataLoaderState& rank, From from) {
   const std::size_t number = streams_.size();
   Stream& stream = streams_.emplace_back();
   stream.saved = saved_stream(rank, layout_.logical_shard(static_cast<int>(number)));
-  auto dataset = make_pipeline_(context(number));
-  const std::optional<State> start = start_under_rules_of(stream.saved, rank.config, *dataset);
-  if (!stream.saved.state) {
-    stream.saved.state = start;
-  }
-  if (start && from == From::kFirst) {
-    dataset->restore_state(*start);
-  }
-  stream.dataset = std::make_unique<PositionedDataset>(std::move(dataset));
+  stream.dataset = std::make_unique<PositionedDataset>(make_pipeline_(context(number)));
   if (from == From::kState) {
     stream.dataset->restore(stream.saved, stream.saved.turn.epoch);
   } else if (stream.delivered() > 0) {

@@ -14,9 +14,9 @@
 // order, and the number and digest of its samples (energon/checkpoint/certificate.h). So once the
 // items before the state are made, they are compared with it, and next() refuses to go on if they
 // are not those that the job delivered. Items are proven only then: read on to delivered() before
-// you rely on any of them. A job that was continued from a state without certificates (of
-// megatron-energon, or of file version 1) is proven only if its data repeats without end and its
-// functions make one item from one.
+// you rely on any of them. A job that was continued from a state of megatron-energon, which has no
+// certificates, is proven only if its data repeats without end and its functions make one item from
+// one.
 
 #pragma once
 
@@ -30,13 +30,11 @@
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
-#include "energon/checkpoint/turns.h"
 #include "energon/order/worker_config.h"
-#include "energon/sample/batch_memory.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
 #include "energon/sample/sample_ref.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon {
 
@@ -50,9 +48,9 @@ struct DeliveredItem {
 /// How many items the rank had delivered when its state was saved: those of its logical shards.
 std::int64_t delivered_items(const SavableDataLoaderState& rank);
 
-/// The items of one rank. Each stream follows the rules in its saved state (is_rule()). A rescaled
-/// rank counts as if it had always had its present layout. If the user set the number of logical
-/// shards, the items are the same, whichever ranks received them. Not thread-safe.
+/// The items of one rank. A rescaled rank counts as if it had always had its present layout. If the
+/// user set the number of logical shards, the items are the same, whichever ranks received them.
+/// Not thread-safe.
 class DeliveredItems {
  public:
   /// The first item: that of the job, or the first one after the state.

@@ -1,20 +1,25 @@
-// The configuration and epoch size that loaders report.
+// What loaders find out from a pipeline of their own in the caller's process, which delivers
+// nothing: the configuration, the size of an epoch, and single batches or samples, rebuilt from
+// their restore keys.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/turns.h"
-#include "energon/stage/pipeline.h"
+#include "energon/order/worker_config.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/sample/restore_key.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 
@@ -60,6 +65,25 @@ class EpochSizes {
   /// The size of each stream; empty until it is first needed.
   std::vector<std::optional<std::int64_t>> sizes_ ENERGON_GUARDED_BY(mutex_);
   std::map<std::size_t, Started> started_ ENERGON_GUARDED_BY(mutex_);  // by stream
+};
+
+/// Rebuilds single batches or samples from their restore keys. Not thread-safe. Keeps one pipeline
+/// for each logical shard requested so far.
+class SampleRestorer {
+ public:
+  SampleRestorer(PipelineFactory make_pipeline, const WorkerConfig& config)
+      : make_pipeline_(std::move(make_pipeline)), config_(config) {}
+
+  /// The item that a loader on any rank of this job delivered with `key`. Throws Error
+  /// (kInvalidArgument) if the key does not belong to this job.
+  Sample restore(const RestoreKey& key);
+
+ private:
+  const PipelineFactory make_pipeline_;
+  const WorkerConfig config_;
+  HeapBufferPool memory_;
+  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
+  std::map<std::int64_t, std::unique_ptr<Dataset>> pipelines_;  // by logical shard
 };
 
 }  // namespace energon

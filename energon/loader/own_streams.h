@@ -15,15 +15,13 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/loader/failure_log.h"
-#include "energon/process/wait_check.h"
+#include "energon/process/wait.h"
 #include "energon/sample/buffer_allocator.h"
-#include "energon/stage/pipeline.h"
-#include "energon/worker/checkpoint_history.h"
-#include "energon/worker/kept_position.h"
-#include "energon/worker/loader_monitor.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
-#include "energon/worker/thread_times.h"
+#include "energon/worker/statistics_block.h"
+#include "energon/worker/stream_checkpoints.h"
 
 namespace energon {
 

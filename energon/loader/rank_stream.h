@@ -1,10 +1,10 @@
 // The batches of one rank, in order, from its workers or from pipelines in the caller's process.
 //
 // Each logical shard of the rank is a stream. Streams give their batches in turn
-// (energon/checkpoint/turns.h); a stream at the end of its epoch is skipped until all have reached
-// theirs. The saved state covers only delivered batches. Batches that workers made ahead are not in
-// it and are made again after a restore. A failed next() does not change the state: it can be saved
-// after any error, and is then the position after the last delivered batch.
+// (energon/checkpoint/loader_state.h); a stream at the end of its epoch is skipped until all have
+// reached theirs. The saved state covers only delivered batches. Batches that workers made ahead
+// are not in it and are made again after a restore. A failed next() does not change the state: it
+// can be saved after any error, and is then the position after the last delivered batch.
 //
 // Note [Position]: a next() works on a place of its own (now_). What it delivers becomes part of
 // the position in one step, under a mutex that it never holds while it waits or makes a batch. So
@@ -15,32 +15,183 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
-#include "energon/checkpoint/turns.h"
-#include "energon/loader/delivery_log.h"
 #include "energon/loader/failure_log.h"
 #include "energon/loader/loader_config.h"
-#include "energon/loader/one_caller.h"
 #include "energon/loader/own_streams.h"
 #include "energon/loader/worker_group.h"
-#include "energon/process/wait_check.h"
+#include "energon/process/wait.h"
+#include "energon/stage/dataset.h"
 #include "energon/stage/debug_log.h"
-#include "energon/stage/pipeline.h"
-#include "energon/worker/checkpoint_history.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
-#include "io/boxed_json.h"
+#include "energon/worker/stream_checkpoints.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
-#include "io/owner_process.h"
+#include "io/json.h"
 
 namespace energon {
+
+// Lets one call of a loader run at a time, and lets short calls of other threads in beside it.
+//
+// A loader is for one thread at a time. That two threads take batches at once is a mistake of the
+// program, which would otherwise be seen as damaged batches or a crash. What only looks at the
+// loader, such as a save, is welcome from any thread: if no call runs, it is the one that runs, and
+// the next call waits for it; else it must do with what is safe beside another call.
+
+/// Thread-safe. In a forked child of the process that made it, every call is let in, because the
+/// thread that was in a call does not exist there.
+class OneCaller {
+ public:
+  /// One call, until it is destroyed. Move-only.
+  class Call {
+   public:
+    explicit Call(OneCaller* caller) : caller_(caller) {}
+    Call(Call&& other) noexcept : caller_(std::exchange(other.caller_, nullptr)) {}
+    Call& operator=(Call&&) = delete;
+    ~Call() {
+      if (caller_ != nullptr) {
+        caller_->leave();
+      }
+    }
+
+   private:
+    OneCaller* caller_;
+  };
+
+  /// `what` names the call, such as "next()"; it must be a literal. Waits while a brief call of
+  /// another thread runs. Throws Error (kInvalidArgument) with the names of both calls if any other
+  /// call runs.
+  [[nodiscard]] Call enter(const char* what);
+
+  /// For a call that takes a moment and that must not end others. Nothing if a call runs that is
+  /// not brief, or waits to: then the caller must not touch what that call uses.
+  [[nodiscard]] std::optional<Call> enter_briefly(const char* what);
+
+  /// As enter(), but waits until the call of another thread has ended. Nothing if the calling
+  /// thread itself is in a call.
+  [[nodiscard]] std::optional<Call> enter_after_others(const char* what);
+
+ private:
+  bool is_in_call() const ENERGON_REQUIRES(mutex_) {
+    return running_ != nullptr && thread_ == std::this_thread::get_id();
+  }
+  void begin(const char* what, bool is_brief) ENERGON_REQUIRES(mutex_);
+  void wait() ENERGON_REQUIRES(mutex_);
+  void leave();
+
+  const OwnerProcess owner_;
+  Mutex mutex_;
+  Condition ended_;
+  const char* running_ ENERGON_GUARDED_BY(mutex_) = nullptr;
+  bool is_brief_ ENERGON_GUARDED_BY(mutex_) = false;
+  std::thread::id thread_ ENERGON_GUARDED_BY(mutex_);
+  int waiting_ ENERGON_GUARDED_BY(mutex_) = 0;  // calls that are not brief
+};
+
+// Where a rank stands after what it delivered, and the way back: what each of the last batches
+// changed.
+
+/// Counters at the start of an epoch. An epoch without one usable batch is an error.
+struct EpochStart {
+  std::int64_t batches;
+  std::uint64_t failures;
+};
+
+/// The place of a rank in its epochs.
+struct EpochPlace {
+  Turns turns = {};
+  bool epoch_finished = false;
+  std::optional<std::int64_t> step_in_epoch = 0;
+  std::optional<EpochStart> epoch_start = {};  // if it started in this object
+};
+
+/// The position of a rank, without the states of its pipelines. A value type.
+struct RankPosition {
+  EpochPlace place;
+  std::vector<std::int64_t> delivered;    // batches of each stream, over all epochs
+  std::vector<Certificate> certificates;  // of each stream
+  std::int64_t batch_index = 0;
+
+  CheckpointPlace of(std::size_t stream) const {
+    return {delivered[stream], place.turns.of(stream).epoch};
+  }
+};
+
+/// Undoes deliveries. A batch takes 32 bytes; only where a stream or the rank ended an epoch is the
+/// whole place kept. Not thread-safe.
+class DeliveryLog {
+ public:
+  /// Keeps the last `batches` deliveries.
+  explicit DeliveryLog(std::int64_t batches) : most_(batches) {}
+
+  /// Forgets everything. The streams have delivered these numbers of batches, the rank all
+  /// `batch_index`.
+  void begin(std::vector<std::int64_t> delivered, std::int64_t batch_index);
+  /// The `batch_index` given to begin(). Earlier positions are unknown.
+  std::int64_t begin_index() const { return begin_index_; }
+
+  /// A delivery that can no longer be undone.
+  struct Forgotten {
+    std::size_t stream;
+    bool is_place;  ///< first() may have changed for other streams, too
+  };
+
+  /// Records that the next batch of `stream` is delivered. `certificate`: of the stream, before it.
+  /// `place`: the one before, if more than the turn of the stream changes. Returns what was
+  /// forgotten for it.
+  std::optional<Forgotten> add_batch(std::size_t stream, const Certificate& certificate,
+                                     std::optional<EpochPlace> place);
+  /// Records that the end of an epoch is reported. `place`: the one before.
+  void add_end(EpochPlace place);
+
+  /// Where `stream` was before all that can be undone. `now`: the place after all that was added.
+  CheckpointPlace first(std::size_t stream, const EpochPlace& now) const;
+
+  /// The position after `batch_index` batches, before the end of an epoch that may follow was
+  /// reported. `now`: the position after all that was added. Requires: all
+  /// batches since then can be undone.
+  RankPosition position_at(std::int64_t batch_index, RankPosition now) const;
+
+  /// Forgets what was added after `batch_index`; `now` as for position_at().
+  void go_back(std::int64_t batch_index, const RankPosition& now);
+
+  /// The number of the last batches that can be undone with checkpoints from `oldest[stream]` on.
+  std::int64_t batches_after(std::span<const CheckpointPlace> oldest,
+                             const RankPosition& now) const;
+
+ private:
+  static constexpr std::uint32_t kNoStream = ~std::uint32_t{0};
+
+  struct Entry {
+    std::uint32_t stream;  // kNoStream: the end of an epoch
+    Certificate certificate;
+    std::unique_ptr<const EpochPlace> place;  // null: only the stream's turn changed
+  };
+
+  void push(Entry entry);
+  bool pop_oldest();
+  static void undo(const Entry& entry, RankPosition& position);
+  std::size_t entries_after(std::int64_t batch_index, std::int64_t now) const;
+
+  const std::int64_t most_;
+  std::deque<Entry> entries_;             // newest last
+  std::deque<const EpochPlace*> places_;  // of those that have one
+  std::int64_t batches_ = 0;
+  std::int64_t begin_index_ = 0;
+  std::vector<std::int64_t> first_counts_;
+};
 
 /// How a call reads the position.
 enum class Access : std::uint8_t {

@@ -1,19 +1,24 @@
+// The position of a rank: what is kept of it and how it is read, earlier positions, and how the
+// rank goes on from one of them or from another state. How deliveries change it is in
+// rank_stream.cpp.
+
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/rank_stream.h"
 #include "io/error.h"
-#include "io/error_transport.h"
-
-// The position of a stream: what is kept, and how it is read. How it changes by deliveries is in
-// rank_stream.cpp, how by going back or elsewhere in rank_stream_history.cpp.
 
 namespace energon {
+
+// --- Keeping the position ---
 
 // A next() that failed changed nothing.
 void RankStream::forget_attempt() {
@@ -198,6 +203,314 @@ std::optional<std::int64_t> RankStream::batches_left() const {
     starts = start_;
   }
   return sizes_.left(starts, place.turns, place.turns.epoch() + (place.epoch_finished ? 1 : 0));
+}
+
+namespace {
+
+// How long the command threads of the workers have to say which checkpoints to take.
+constexpr std::chrono::milliseconds kAnswerTime{100};
+
+}  // namespace
+
+// --- Earlier positions ---
+
+std::int64_t RankStream::earliest() const {
+  std::vector<CheckpointPlace> oldest;
+  for (std::size_t i = 0; i < start_.size(); ++i) {
+    oldest.push_back(history_.oldest(i).value_or(position_.of(i)));
+    const auto in_ring = running() ? group_->oldest_checkpoint(i) : std::nullopt;
+    if (in_ring && *in_ring > place_of(start_[i])) {
+      oldest.back() = *in_ring;  // the worker has given up the first ones of this run
+    }
+  }
+  return position_.batch_index - deliveries_.batches_after(oldest, position_);
+}
+
+std::int64_t RankStream::earliest_state() const {
+  check_process();
+  const MutexLock lock(mutex_);
+  return earliest();
+}
+
+void RankStream::check_reach(std::int64_t batch_index) const {
+  if (lost_position_) {
+    throw *lost_position_;
+  }
+  if (batch_index > position_.batch_index) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("cannot go to batch {}: only {} batches have been delivered",
+                            batch_index, position_.batch_index));
+  }
+  if (batch_index < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("batch index {} is negative; it is the number of batches delivered "
+                            "before the position",
+                            batch_index));
+  }
+  if (batch_index < deliveries_.begin_index()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the state after {} batches is not known: the history of this loader "
+                            "begins at batch {}, where it was restored; restore an earlier "
+                            "checkpoint instead",
+                            batch_index, deliveries_.begin_index()));
+  }
+  if (const std::int64_t first = earliest(); batch_index < first) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the state after {} batches is not kept: the earliest one is that "
+                    "after {} batches, of {} delivered. To reach back farther, raise "
+                    "checkpoint_history ({} batches) or checkpoint_history_bytes (now {} bytes)",
+                    batch_index, first, position_.batch_index, options_.checkpoint_history,
+                    options_.checkpoint_history_bytes));
+  }
+}
+
+RankStream::Indexes RankStream::ask_workers(std::int64_t batch_index) {
+  if (!running()) {
+    return {};
+  }
+  const auto delivered = [&] {
+    const MutexLock lock(mutex_);
+    check_reach(batch_index);
+    return deliveries_.position_at(batch_index, position_).delivered;
+  }();
+  check_.begin();
+  try {
+    return group_->ask_for_checkpoints(delivered, deadline_after(kAnswerTime));
+  } catch (const Error&) {
+    if (!check_.is_closed()) {
+      throw;
+    }
+    return {};  // close() waits for this call, which needs no answers
+  }
+}
+
+RankStream::Snapshot RankStream::snapshot_at(std::int64_t batch_index,
+                                             const Indexes& answers) const {
+  check_reach(batch_index);
+  Snapshot result{deliveries_.position_at(batch_index, position_), {}};
+  for (std::size_t i = 0; i < start_.size(); ++i) {
+    result.streams.push_back(
+        found_at(i, result.position, answers.empty() ? std::nullopt : answers[i]));
+  }
+  return result;
+}
+
+SavableDataLoaderState RankStream::state_at(std::int64_t batch_index, Access access) {
+  check_process();
+  const Indexes answers = access == Access::kAlone ? ask_workers(batch_index) : Indexes();
+  const auto copied = [&] {
+    const MutexLock lock(mutex_);
+    return snapshot_at(batch_index, answers);
+  }();
+  return state_of(copied);
+}
+
+void RankStream::rewind(std::int64_t batch_index) {
+  refuse_if_closed();
+  check_process();
+  const Indexes answers = ask_workers(batch_index);
+  Snapshot target = [&] {
+    const MutexLock lock(mutex_);
+    return snapshot_at(batch_index, answers);
+  }();
+  std::vector<SavableDatasetCheckpoint> start = positions(target);
+  forget_attempt();
+  const bool is_running = running() || own_.running();
+  const bool has_history = !is_running || keep_position(Reads::kSucceeded);
+  own_.stop();
+  if (group_) {
+    group_->stop();
+  }
+  const MutexLock lock(mutex_);
+  deliveries_.go_back(batch_index, position_);
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    history_.forget_after(i, target.position.of(i));
+  }
+  go_on_from(std::move(start), std::move(target.position));
+  if (!has_history) {
+    begin_history();
+  }
+}
+
+void RankStream::go_on_from(std::vector<SavableDatasetCheckpoint> start, RankPosition position) {
+  failure_.reset();
+  lost_position_.reset();
+  start_ = std::move(start);
+  position_ = std::move(position);
+  position_.place.epoch_start.reset();
+  now_ = position_.place;
+  is_place_changed_ = false;
+}
+
+bool RankStream::has_position(const SavableDataLoaderState& state) const {
+  const EpochPlace& place = position_.place;
+  return !lost_position_ && state.batch_index == position_.batch_index &&
+         state.epoch == place.turns.epoch() && state.epoch_finished == place.epoch_finished &&
+         state.step_in_epoch == place.step_in_epoch &&
+         state.streams == positions(snapshot(Access::kAlone));
+}
+
+void RankStream::restore_state(const SavableDataLoaderState& state) {
+  refuse_if_closed();
+  if (running()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("cannot restore while the {} workers of this loader run; restore "
+                            "before the first next(), or "
+                            "call stop() first",
+                            options_.worker_config.num_workers));
+  }
+  SavableDataLoaderState fitted =
+      fit_state(state, config(), make_pipeline_, options_.worker_config);
+  const MutexLock lock(mutex_);
+  const bool keeps_history = has_position(fitted);
+  RankPosition position;
+  std::vector<Turn> turns;
+  for (const SavableDatasetCheckpoint& stream : fitted.streams) {
+    position.delivered.push_back(stream.index + stream.offset);
+    position.certificates.push_back(stream.certificate);
+    turns.push_back(stream.turn);
+  }
+  position.place = {Turns(std::move(turns), fitted.epoch), fitted.epoch_finished,
+                    fitted.step_in_epoch};
+  position.batch_index = fitted.batch_index;
+  static_assert(std::is_nothrow_move_assignable_v<RankPosition>);
+  static_assert(std::is_nothrow_move_assignable_v<decltype(start_)>);
+  // Nothing below throws but for the history, which only state_at() needs: the state was tried on
+  // fresh pipelines, and all memory is there.
+  own_.stop();
+  go_on_from(std::move(fitted.streams), std::move(position));
+  if (!keeps_history) {
+    sizes_.forget_started();
+    begin_history();
+  }
+}
+
+// --- DeliveryLog ---
+
+void DeliveryLog::begin(std::vector<std::int64_t> delivered, std::int64_t batch_index) {
+  entries_.clear();
+  places_.clear();
+  batches_ = 0;
+  begin_index_ = batch_index;
+  first_counts_ = std::move(delivered);
+}
+
+void DeliveryLog::push(Entry entry) {
+  entries_.push_back(std::move(entry));
+  if (const EpochPlace* place = entries_.back().place.get()) {
+    places_.push_back(place);
+  }
+}
+
+// Returns whether the entry had a place.
+bool DeliveryLog::pop_oldest() {
+  const bool is_place = entries_.front().place != nullptr;
+  if (is_place) {
+    places_.pop_front();
+  }
+  entries_.pop_front();
+  return is_place;
+}
+
+std::optional<DeliveryLog::Forgotten> DeliveryLog::add_batch(std::size_t stream,
+                                                             const Certificate& certificate,
+                                                             std::optional<EpochPlace> place) {
+  push({static_cast<std::uint32_t>(stream), certificate,
+        place ? std::make_unique<const EpochPlace>(std::move(*place)) : nullptr});
+  if (batches_ < most_) {
+    ++batches_;
+    return std::nullopt;
+  }
+  bool is_place = false;
+  while (entries_.front().stream == kNoStream) {
+    is_place = pop_oldest() || is_place;
+  }
+  const std::size_t oldest = entries_.front().stream;
+  is_place = pop_oldest() || is_place;
+  ++first_counts_[oldest];
+  return Forgotten{oldest, is_place};
+}
+
+void DeliveryLog::add_end(EpochPlace place) {
+  if (!entries_.empty() && entries_.back().stream == kNoStream) {
+    return;  // an epoch without a batch: both ends are undone together
+  }
+  push({kNoStream, {}, std::make_unique<const EpochPlace>(std::move(place))});
+}
+
+CheckpointPlace DeliveryLog::first(std::size_t stream, const EpochPlace& now) const {
+  const EpochPlace& place = places_.empty() ? now : *places_.front();
+  return {first_counts_[stream], place.turns.of(stream).epoch};
+}
+
+void DeliveryLog::undo(const Entry& entry, RankPosition& position) {
+  if (entry.stream != kNoStream) {
+    position.certificates[entry.stream] = entry.certificate;
+    --position.delivered[entry.stream];
+    --position.batch_index;
+    if (!entry.place) {
+      position.place.turns.give_back(entry.stream);
+      if (position.place.step_in_epoch) {
+        --*position.place.step_in_epoch;
+      }
+    }
+  }
+  if (entry.place) {
+    position.place = *entry.place;
+  }
+}
+
+// The ends of epochs after that batch are counted, too.
+std::size_t DeliveryLog::entries_after(std::int64_t batch_index, std::int64_t now) const {
+  std::size_t entries = 0;
+  while (entries < entries_.size()) {
+    const bool is_batch = entries_[entries_.size() - 1 - entries].stream != kNoStream;
+    if (is_batch && now == batch_index) {
+      break;
+    }
+    now -= is_batch ? 1 : 0;
+    ++entries;
+  }
+  return entries;
+}
+
+RankPosition DeliveryLog::position_at(std::int64_t batch_index, RankPosition now) const {
+  const std::size_t last = entries_after(batch_index, now.batch_index);
+  for (std::size_t i = 0; i < last; ++i) {
+    undo(entries_[entries_.size() - 1 - i], now);
+  }
+  return now;
+}
+
+void DeliveryLog::go_back(std::int64_t batch_index, const RankPosition& now) {
+  for (std::size_t left = entries_after(batch_index, now.batch_index); left > 0; --left) {
+    batches_ -= entries_.back().stream != kNoStream ? 1 : 0;
+    if (entries_.back().place) {
+      places_.pop_back();
+    }
+    entries_.pop_back();
+  }
+}
+
+std::int64_t DeliveryLog::batches_after(std::span<const CheckpointPlace> oldest,
+                                        const RankPosition& now) const {
+  std::vector<std::int64_t> delivered = now.delivered;
+  bool is_in_reach = true;
+  std::int64_t batches = 0;
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+    if (entry->stream != kNoStream) {
+      if (!is_in_reach) {  // after the ends of epochs that are undone with the batch before
+        break;
+      }
+      ++batches;
+      is_in_reach = --delivered[entry->stream] >= oldest[entry->stream].index;
+    }
+    for (std::size_t i = 0; entry->place && i < oldest.size(); ++i) {
+      is_in_reach = is_in_reach && entry->place->turns.of(i).epoch >= oldest[i].epoch;
+    }
+  }
+  return is_in_reach || batches == 0 ? batches : batches - 1;
 }
 
 }  // namespace energon

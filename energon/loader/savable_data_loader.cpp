@@ -5,11 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/own_position.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/loader_config.h"
 #include "energon/loader/rank_stream.h"
-#include "energon/loader/sample_restorer.h"
 #include "io/error.h"
 
 namespace energon {

@@ -20,7 +20,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/loader/batch_source.h"
 #include "energon/sample/sample.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
 

@@ -1,9 +1,146 @@
 #include "energon/order/rng.h"
 
 #include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include "io/error.h"
+
 namespace energon {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "saved generator states are little-endian");
+
+constexpr std::size_t kShift = 397;
+constexpr std::size_t kLongestShown = 40;  // bytes of a state in a message
+
+std::uint32_t twist(std::uint32_t high, std::uint32_t low) {
+  const std::uint32_t mixed = (high & 0x80000000U) | (low & 0x7FFFFFFFU);
+  return (mixed >> 1) ^ ((0U - (low & 1U)) & 0x9908B0DFU);
+}
+
+// The next words. Loops without branches, which the compiler makes vectors of: whole blocks are
+// repeated after a restore.
+template <std::size_t kWords>
+void next_block(std::array<std::uint32_t, kWords>& words) {
+  for (std::size_t i = 0; i < kWords - kShift; ++i) {
+    words[i] = words[i + kShift] ^ twist(words[i], words[i + 1]);
+  }
+  for (std::size_t i = kWords - kShift; i < kWords - 1; ++i) {
+    words[i] = words[i + kShift - kWords] ^ twist(words[i], words[i + 1]);
+  }
+  words[kWords - 1] = words[kShift - 1] ^ twist(words[kWords - 1], words[0]);
+}
+
+struct SeedAndDraws {
+  std::uint32_t seed = 0;
+  std::uint64_t draws = 0;
+};
+
+// Two decimal numbers and a space between them, nothing else.
+std::optional<SeedAndDraws> parse_numbers(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  SeedAndDraws numbers;
+  const auto [space, no_seed] = std::from_chars(text.data(), end, numbers.seed);
+  if (no_seed != std::errc() || space == end || *space != ' ') {
+    return std::nullopt;
+  }
+  const auto [rest, no_draws] = std::from_chars(space + 1, end, numbers.draws);
+  return no_draws == std::errc() && rest == end ? std::optional(numbers) : std::nullopt;
+}
+
+}  // namespace
+
+// The seed's words give no numbers themselves: the first draw makes the first block of them.
+void Mt19937::make_words() {
+  Words& words = words_.emplace();
+  words[0] = seed_;
+  for (std::uint32_t i = 1; i < kWords; ++i) {
+    words[i] = 1812433253U * (words[i - 1] ^ (words[i - 1] >> 30)) + i;
+  }
+  const std::uint64_t draws = before_;
+  for (before_ = 0; before_ + kWords <= draws; before_ += kWords) {
+    next_block(words);
+  }
+  if (draws > before_) {
+    next_block(words);
+    position_ = draws - before_;
+  }
+}
+
+void Mt19937::refill() {
+  if (!words_) {
+    make_words();
+    if (position_ != kWords) {
+      return;
+    }
+  } else {
+    before_ += kWords;
+  }
+  next_block(*words_);
+  position_ = 0;
+}
+
+std::uint64_t Mt19937::draws() const { return words_ ? before_ + position_ : before_; }
+
+Mt19937 Mt19937::position() const {
+  if (!has_seed_ || draws() > kMostRepeated) {
+    return *this;
+  }
+  Mt19937 copy(seed_);
+  copy.before_ = draws();
+  return copy;
+}
+
+std::string Mt19937::save() const {
+  if (has_seed_ && draws() <= kMostRepeated) {
+    return fmt::format("{} {}", seed_, draws());
+  }
+  std::string bytes(4 + 4 * kWords, '\0');
+  const auto position = static_cast<std::uint32_t>(position_);
+  std::memcpy(bytes.data(), &position, 4);
+  std::memcpy(bytes.data() + 4, words_->data(), 4 * kWords);
+  return bytes;
+}
+
+void Mt19937::restore(std::string_view bytes) {
+  if (bytes.size() == 4 + 4 * kWords) {
+    std::uint32_t position = 0;
+    std::memcpy(&position, bytes.data(), 4);
+    if (position > kWords) {
+      throw Error(ErrorCode::kMismatch, fmt::format("generator state has position {}; expected at "
+                                                    "most {}",
+                                                    position, kWords));
+    }
+    has_seed_ = false;
+    position_ = position;
+    std::memcpy(words_.emplace().data(), bytes.data() + 4, 4 * kWords);
+    return;
+  }
+  const std::optional<SeedAndDraws> numbers = parse_numbers(bytes);
+  if (!numbers) {
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("generator state '{}' of {} bytes: expected \"<seed> <draws>\" or {} "
+                    "bytes",
+                    printable(bytes.substr(0, kLongestShown)), bytes.size(), 4 + 4 * kWords));
+  }
+  if (numbers->draws > kMostRepeated) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("generator state has {} draws to repeat; expected at most {}",
+                            numbers->draws, kMostRepeated));
+  }
+  seed_ = numbers->seed;
+  has_seed_ = true;
+  before_ = numbers->draws;
+  position_ = kWords;
+  words_.reset();
+}
 
 CumulativeWeights::CumulativeWeights(std::span<const float> weights) {
   sums_.reserve(weights.size());
@@ -14,13 +151,8 @@ CumulativeWeights::CumulativeWeights(std::span<const float> weights) {
   }
 }
 
-std::size_t CumulativeWeights::find(float value, TieRule ties) const {
-  // With kThisEntry a value of 0 (once in 2^24 draws) would select index 0 even if its weight is 0;
-  // Energon 7.4.0 asserts then. We take the first index that has a weight, which is the same index
-  // wherever it has an answer.
-  auto found = ties == TieRule::kThisEntry && value > 0
-                   ? std::lower_bound(sums_.begin(), sums_.end(), value)
-                   : std::upper_bound(sums_.begin(), sums_.end(), value);
+std::size_t CumulativeWeights::find(float value) const {
+  auto found = std::upper_bound(sums_.begin(), sums_.end(), value);
   if (found == sums_.end()) {
     // The total itself, which only weights near the least float give: the last one that counts.
     found = std::lower_bound(sums_.begin(), sums_.end(), total());
@@ -42,12 +174,12 @@ std::vector<std::int64_t> WorkerRng::permutation(std::int64_t n) {
   return order;
 }
 
-std::size_t WorkerRng::choice(const CumulativeWeights& weights, TieRule ties) {
+std::size_t WorkerRng::choice(const CumulativeWeights& weights) {
   if (weights.size() == 1) {
     return 0;
   }
   const float unit = static_cast<float>(generator_() & 0xFFFFFFU) * 0x1p-24F;
-  return weights.find(unit * weights.total(), ties);
+  return weights.find(unit * weights.total());
 }
 
 }  // namespace energon

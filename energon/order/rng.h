@@ -8,22 +8,69 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "energon/order/mt19937.h"
-
 namespace energon {
 
-/// Which entry is chosen by a draw that is exactly equal to a cumulative sum of weights. With 16
-/// equal weights, about one draw in 1.1 million is. The numbers are stored in saved states.
-enum class TieRule : std::uint8_t {
-  kThisEntry =
-      0,  ///< the one whose weight ends at the sum: Energon 7.4.0, and states without a rule
-  kNextEntry = 1,  ///< the following one: Energon 7.4.1
+// The generator of all sample orders: MT19937, bit-identical to torch's CPU generator and
+// std::mt19937.
+//
+// The words of a generator are made when the first number is drawn, so generators that are not used
+// cost nothing. Its state is its seed and the number of draws, as long as repeating them is cheap;
+// only then is it the words. docs/formats/checkpoint.md has both forms.
+
+/// A value type. Seeded like torch's generator and std::mt19937: 1812433253 recurrence over the low
+/// 32 bits of the seed.
+class Mt19937 {
+ public:
+  /// A state with at most this many draws is saved as a number. To repeat them takes at most about
+  /// half a millisecond, once, at the first draw after a restore.
+  static constexpr std::uint64_t kMostRepeated = std::uint64_t{1} << 20;
+
+  explicit Mt19937(std::uint32_t seed) : seed_(seed) {}
+
+  std::uint32_t operator()() {
+    if (position_ == kWords) {
+      refill();
+    }
+    std::uint32_t value = (*words_)[position_++];
+    value ^= value >> 11;
+    value ^= (value << 7) & 0x9D2C5680U;
+    value ^= (value << 15) & 0xEFC60000U;
+    value ^= value >> 18;
+    return value;
+  }
+
+  /// "<seed> <draws>" in decimal; after more than kMostRepeated draws, and after the restore of
+  /// such a state, 625 little-endian words: the position in [0, 624], then the 624 words.
+  std::string save() const;
+  /// Takes either form. Costs nothing: draws are repeated at the next draw. Throws Error
+  /// (kMismatch) if `bytes` is no state; the generator is then unchanged.
+  void restore(std::string_view bytes);
+
+  /// A generator at the same position, without its words where they can be made again. For a
+  /// position that is kept but seldom drawn from.
+  Mt19937 position() const;
+
+ private:
+  static constexpr std::size_t kWords = 624;
+  using Words = std::array<std::uint32_t, kWords>;
+
+  void refill();
+  void make_words();
+  std::uint64_t draws() const;
+
+  std::uint32_t seed_;
+  bool has_seed_ = true;           // the words follow from the seed and the draws
+  std::uint64_t before_ = 0;       // draws before the words at hand; without words: all draws
+  std::size_t position_ = kWords;  // of the next draw in the words; kWords: none is left
+  std::optional<Words> words_;
 };
 
 /// Cumulative weights to draw from: summed in double, each sum rounded to float, like torch.cumsum.
@@ -34,9 +81,10 @@ class CumulativeWeights {
 
   std::size_t size() const { return sums_.size(); }
   float total() const { return sums_.empty() ? 0.0F : sums_.back(); }
-  /// The first index with a positive weight whose cumulative sum is above `value` (with kThisEntry:
-  /// at least `value`). Requires: 0 <= value <= total(), total() > 0.
-  std::size_t find(float value, TieRule ties) const;
+  /// The first index with a positive weight whose cumulative sum is above `value`, as in Energon
+  /// 7.4.1. (Energon 7.4.0 takes the entry before if `value` is exactly a sum: with 16 equal
+  /// weights, one draw in 1.1 million.) Requires: 0 <= value <= total(), total() > 0.
+  std::size_t find(float value) const;
 
  private:
   std::vector<float> sums_;
@@ -52,7 +100,7 @@ class WorkerRng {
   /// A random permutation of [0, n), like torch.randperm below 2^32 / 20 elements.
   std::vector<std::int64_t> permutation(std::int64_t n);
   /// An index drawn by weight. With a single weight, nothing is drawn from the generator.
-  std::size_t choice(const CumulativeWeights& weights, TieRule ties = TieRule::kNextEntry);
+  std::size_t choice(const CumulativeWeights& weights);
 
   std::string save() const { return generator_.save(); }
   void restore(std::string_view bytes) { generator_.restore(bytes); }

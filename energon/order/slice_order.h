@@ -98,7 +98,6 @@ class SliceOrder final : public Order {
   std::int64_t epoch_ = 0;
   std::int64_t sample_count_ = 0;        // emitted in all epochs
   std::int64_t epoch_sample_count_ = 0;  // emitted in this epoch
-  TieRule ties_ = TieRule::kNextEntry;
 };
 
 }  // namespace energon

@@ -1,4 +1,5 @@
-// The worker's half of the arena: slots for payloads in a large sparse reservation.
+// The arena of a worker: slots for payloads in a large sparse reservation. The worker's half is
+// ArenaWriter, the parent's half ArenaReader with leases on published slots.
 //
 //     free ──acquire──> writing ──publish──> held by the parent ──lease dies──> returned ──> free
 //       ^                  │ (destroyed)                                                       │
@@ -6,12 +7,13 @@
 //
 // A batch is built in its final place. All bookkeeping is in the worker's private memory, so a
 // worker that dies leaves no shared bookkeeping to repair; its successor gets a fresh arena. Slot
-// sizes are powers of two, and each size has its own part of the reservation (arena_layout.h). The
-// most recently used slot is handed out first, so a steady state touches no new pages.
-// `limit_bytes` bounds the memory touched by slots in use and by free slots that are kept. Free
-// slots beyond `keep_free_bytes` give their pages back, the longest unused first.
+// sizes are powers of two, and each size has its own part of the reservation
+// (size_class_layouts()). The most recently used slot is handed out first, so a steady state
+// touches no new pages. `limit_bytes` bounds the memory touched by slots in use and by free slots
+// that are kept. Free slots beyond `keep_free_bytes` give their pages back, the longest unused
+// first.
 //
-// The parent's half is in slot_lease.h. Layout: docs/formats/shared_memory.md.
+// Layout: docs/formats/shared_memory.md.
 
 #pragma once
 
@@ -22,16 +24,72 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "energon/process/arena_layout.h"
 #include "energon/process/message_ring.h"
 #include "energon/process/shared_memory.h"
-#include "energon/process/slot_reference.h"
 #include "energon/process/wait.h"
+#include "io/bytes.h"
 
 namespace energon {
+
+// The address space of an arena, divided into slots.
+//
+// Slot sizes are powers of two, one page or more. Each size has a part of its own, and the parts
+// lie one after the other. Worker and parent compute the same layout from the same options.
+// docs/formats/shared_memory.md describes it.
+
+/// Maximum `limit_bytes` of an arena.
+inline constexpr std::uint64_t kMaxArenaLimitBytes = std::uint64_t{1} << 40;
+
+/// Maximum number of slots outside the worker at one time. The return ring has room for all of
+/// them, so returning a slot never waits.
+inline constexpr std::uint64_t kMaxSlotsHeld = std::uint64_t{1} << 15;
+/// Capacity of the return ring.
+inline constexpr std::uint64_t kReturnRingBytes = std::uint64_t{2} << 20;
+
+/// Address space of an arena with this limit, in bytes: a multiple of the limit, because each slot
+/// size has its own part. At most `reserve_bytes`, unless that is 0. Throws Error
+/// (kInvalidArgument) for a limit below one page or above 2^40, or a reserve below
+/// least_arena_footprint().
+std::uint64_t arena_footprint(std::uint64_t limit_bytes, std::uint64_t reserve_bytes = 0);
+
+/// Minimum address space of an arena with this limit, in bytes: one slot of each size, two to four
+/// times the limit.
+std::uint64_t least_arena_footprint(std::uint64_t limit_bytes);
+
+/// The part of an arena for the slots of one size.
+struct SizeClassLayout {
+  std::uint64_t base = 0;  ///< first byte in the arena
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t slot_limit = 0;  ///< number of slots
+};
+
+/// The parts of an arena, smallest slots first. Throws like arena_footprint().
+std::vector<SizeClassLayout> size_class_layouts(std::uint64_t limit_bytes,
+                                                std::uint64_t reserve_bytes);
+
+/// Position in size_class_layouts() of the smallest slots that hold `size_bytes`; past its end if
+/// there are none.
+std::size_t size_class_of(std::uint64_t size_bytes);
+
+// The reference to a slot of the arena in a ring unit: docs/formats/shared_memory.md, "Slot
+// reference".
+
+/// Trivially copyable; copied into and out of ring units by memcpy. The parent checks it against
+/// the bounds of the arena before use.
+struct SlotReference {
+  std::uint64_t offset = 0;      ///< of the first byte, within the arena; page-aligned
+  std::uint64_t size_bytes = 0;  ///< of the payload
+  std::uint32_t slot = 0;        ///< slot number in the worker's arena
+  std::uint32_t tag = 0;         ///< number of the publication of that slot
+
+  bool operator==(const SlotReference&) const = default;
+};
+
+static_assert(sizeof(SlotReference) == 24 && std::is_trivially_copyable_v<SlotReference>);
 
 struct ArenaOptions {
   /// Maximum number of bytes that the arena may touch (option `arena_limit_bytes`). At least one
@@ -177,6 +235,57 @@ class ArenaWriter {
   std::uint64_t held_bytes_ = 0;
   std::uint64_t frees_ = 0;
   std::chrono::nanoseconds waited_{0};
+};
+
+// The parent's half of the arena: leases on published slots.
+//
+// Every object that views the bytes of a slot holds its lease; a tensor holds it in its deleter.
+// When the last copy of the lease is destroyed, in any thread, the slot returns to the worker. In a
+// forked child of the parent, destroying a lease has no effect.
+//
+// A lease keeps its bytes alive and may outlive the loader, the channel and the worker. It then
+// keeps only its own pages: when the parent leaves the arena, everything that no lease views goes
+// back to the system, memory and address space, and each lease gives its pages back at its end.
+
+/// The bytes of one slot, and the object that keeps them alive. Cheap to copy. The parent may write
+/// the bytes.
+struct SlotLease {
+  std::span<std::byte> bytes;
+  std::shared_ptr<const void> owner;
+
+  SharedBytes shared_bytes() const { return {bytes, owner}; }
+};
+
+/// Parent side. Only one thread at a time may call lease(). Leases may be destroyed in any thread,
+/// at any time.
+class ArenaReader {
+ public:
+  /// `returns` writes to the ring that the ArenaWriter reads.
+  ArenaReader(SharedRange range, std::unique_ptr<RingWriter> returns);
+  ~ArenaReader();
+  ArenaReader(const ArenaReader&) = delete;
+  ArenaReader& operator=(const ArenaReader&) = delete;
+
+  /// Takes the slot named in a unit from the worker. Call it once per reference, because each lease
+  /// returns the slot. Throws Error: kCorruptData if the reference is not inside the arena,
+  /// kCancelled in a forked child.
+  SlotLease lease(const SlotReference& reference);
+
+  /// Tells the worker that no more slots are needed. Leases stay valid. May be called from any
+  /// thread.
+  void close();
+
+  /// For good: from here on the memory that the arena lies in, all of it, is used by live leases
+  /// only. What they do not view is unmapped and its descriptors are closed. If the worker has
+  /// ended, the pages go back to the system, too; else it could still write to them. Requires: no
+  /// further call but the destructor.
+  void leave(bool worker_has_ended);
+
+ private:
+  struct Loans;
+  struct Lease;
+
+  const std::shared_ptr<Loans> loans_;
 };
 
 }  // namespace energon

@@ -18,7 +18,7 @@
 
 #include "energon/process/shared_memory.h"
 #include "io/bytes.h"
-#include "io/owner_process.h"
+#include "io/concurrency.h"
 
 namespace energon {
 

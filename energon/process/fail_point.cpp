@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 
 namespace energon {
 namespace fail_point_detail {

@@ -34,7 +34,7 @@ struct ForkHooks {
   std::function<void()> child = nullptr;
 
   /// Descriptors that the fork server and the workers keep as they are, beside regular files and
-  /// directories (energon/process/foreign_descriptors.h). Not owned. Those that are not open are
+  /// directories (energon/process/fork.h). Not owned. Those that are not open are
   /// passed over.
   std::vector<int> keep_descriptors = {};
 };

@@ -1,21 +1,30 @@
 #include "energon/process/fork_server.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <fstream>
 #include <limits>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "energon/process/fork.h"
-#include "energon/process/fork_protocol.h"
 #include "energon/process/fork_server_loop.h"
 #include "energon/process/os_error.h"
 #include "energon/process/shared_memory.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {
@@ -357,6 +366,122 @@ Error worker_died(const WorkerProcess& worker, const ProcessEnd& end, std::strin
     text += fmt::format("; {}", detail);
   }
   return Error(ErrorCode::kWorkerDied, std::move(text), {.worker = worker.worker_id});
+}
+
+// --- Lifeline and ParentWatch ---
+
+Lifeline Lifeline::open() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw os_error("cannot make a pipe", errno);
+  }
+  Lifeline lifeline{UniqueFd(), UniqueFd(ends[0]), UniqueFd(ends[1])};
+  UniqueFd pidfd(::fcntl(ProcessHandle::open(::getpid()).fd(), F_DUPFD_CLOEXEC, 0));
+  if (!pidfd.valid()) {
+    throw os_error("cannot duplicate a pidfd", errno);
+  }
+  lifeline.parent_pidfd = std::move(pidfd);
+  return lifeline;
+}
+
+bool ParentWatch::gone() const { return any_ready(descriptors_); }
+
+void ParentWatch::exit_when_gone() const {
+  try {
+    std::vector<Waitable> waitables;
+    for (const int fd : descriptors_) {
+      waitables.push_back({fd});
+    }
+    wait_any(waitables, kNever);
+  } catch (...) {  // user code closed our descriptors: nobody would notice a dead parent
+  }
+  ::_exit(kExitParentGone);
+}
+
+void ParentWatch::start_exit_thread() const {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the thread
+  int failed = 0;
+  try {
+    std::thread([this] { exit_when_gone(); }).detach();
+  } catch (const std::system_error& error) {
+    failed = error.code().value();
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed != 0) {
+    throw os_error("cannot start the watchdog thread", failed);
+  }
+}
+
+// --- OomKills ---
+
+namespace {
+
+/// The value of `oom_kill` in a file of lines "name value".
+std::optional<std::uint64_t> count_in(const std::string& file) {
+  std::ifstream lines(file);
+  std::string name;
+  for (std::uint64_t value = 0; lines >> name >> value;) {
+    if (name == "oom_kill") {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Where the count may be. In a container the group's path may be that of the host, while its files
+/// lie at the mount point.
+std::vector<std::string> candidates(const std::string& root) {
+  const std::string mounts = root + "/sys/fs/cgroup";
+  std::vector<std::string> files;
+  std::ifstream groups(root + "/proc/self/cgroup");  // lines "number:controllers:path"
+  for (std::string line; std::getline(groups, line);) {
+    std::istringstream fields(line);
+    std::string number;
+    std::string controllers;
+    std::string path;
+    std::getline(fields, number, ':');
+    std::getline(fields, controllers, ':');
+    std::getline(fields, path);
+    if (path == "/") {
+      path.clear();
+    }
+    if (("," + controllers + ",").find(",memory,") != std::string::npos) {
+      for (const std::string& group : {path, std::string()}) {
+        files.push_back(mounts + "/memory" + group + "/memory.oom_control");
+      }
+    } else if (number == "0" && controllers.empty()) {
+      for (const std::string& group : {path, "/unified" + path, std::string()}) {
+        files.push_back(mounts + group + "/memory.events");
+      }
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+OomKills::OomKills(const std::string& root) {
+  for (const std::string& file : candidates(root == "/" ? "" : root)) {
+    if (count_in(file)) {
+      file_ = file;
+      break;
+    }
+  }
+  mark();
+}
+
+void OomKills::mark() {
+  if (!file_.empty()) {
+    marked_ = count_in(file_).value_or(marked_);
+  }
+}
+
+std::uint64_t OomKills::since_mark() const {
+  const std::uint64_t now = file_.empty() ? marked_ : count_in(file_).value_or(marked_);
+  return now > marked_ ? now - marked_ : 0;
 }
 
 }  // namespace energon

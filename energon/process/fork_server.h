@@ -1,7 +1,7 @@
 // A small single-threaded child, forked when the loader is made, that forks the workers.
 //
 //   parent ──fork──> fork server ──fork──> worker 0 … N-1
-//     │  kSpawn, kChunk…, kStop  ->  │          (SEQPACKET socket pair, fork_protocol.h)
+//     │  kSpawn, kChunk…, kStop  ->  │          (SEQPACKET socket pair, fork_server_loop.h)
 //     │  <-  kSpawned, kSpawnFailed, kExited
 //
 // A worker, including a replacement for a dead one, is therefore never forked from a process that
@@ -22,23 +22,87 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "energon/process/fork.h"
 #include "energon/process/fork_hooks.h"
-#include "energon/process/liveness.h"
-#include "energon/process/oom_kills.h"
-#include "energon/process/process_handle.h"
 #include "energon/process/wait.h"
-#include "energon/process/wait_check.h"
 #include "io/bytes.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
-#include "io/owner_process.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
+
+// How children learn that the parent is gone.
+//
+// The parent makes two descriptors before the first fork: a pidfd of itself, which fires when it
+// ends, and the reading end of a close-on-exec pipe, which also fires when it calls exec. Workers
+// watch the fork server's pidfd as well. PR_SET_PDEATHSIG is not used: it fires when the *thread*
+// that forked ends.
+
+/// Exit code of a worker or fork server whose parent is gone.
+inline constexpr int kExitParentGone = 113;
+
+/// Made in the parent, before the fork. The writing end stays in the parent.
+struct Lifeline {
+  /// Throws Error (kResourceExhausted, kUnsupported).
+  static Lifeline open();
+
+  UniqueFd parent_pidfd;
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+/// In a child: watches the processes that must be alive. Thread-safe after construction.
+class ParentWatch {
+ public:
+  explicit ParentWatch(std::vector<int> descriptors) : descriptors_(std::move(descriptors)) {}
+
+  /// For Wait::peer_gone.
+  std::span<const int> descriptors() const { return descriptors_; }
+  /// Whether the parent or the fork server is gone.
+  bool gone() const;
+
+  /// Blocks until the parent is gone, then leaves the process by _exit(kExitParentGone).
+  [[noreturn]] void exit_when_gone() const;
+  /// Runs exit_when_gone() in a detached thread with all signals blocked, so that the process ends
+  /// even while user code hangs. Throws Error (kResourceExhausted) if no thread can be started.
+  /// Requires: the process ends by _exit, and this object lives until then.
+  void start_exit_thread() const;
+
+ private:
+  std::vector<int> descriptors_;
+};
+
+// Counts kills by the out-of-memory killer in the control group of this process.
+//
+// A process ended by it looks like any process killed by SIGKILL, but the control group counts
+// these kills: `oom_kill` in memory.events (cgroup v2) or memory.oom_control (v1).
+
+/// Not thread-safe.
+class OomKills {
+ public:
+  /// Finds the control group of this process and calls mark(). `root` is the directory of `proc`
+  /// and `sys`: "/", or another one in tests.
+  explicit OomKills(const std::string& root = "/");
+
+  /// Restarts the count.
+  void mark();
+  /// Number of kills since the last mark(); 0 if no count is available.
+  std::uint64_t since_mark() const;
+
+  /// The file with the count; empty if there is none.
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
+  std::uint64_t marked_ = 0;
+};
 
 struct ReceivedFrame;
 enum class SocketStatus : std::uint8_t;

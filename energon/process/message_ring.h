@@ -25,23 +25,96 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
-#include "energon/process/doorbell.h"
 #include "energon/process/shared_memory.h"
 #include "energon/process/wait.h"
 #include "io/bytes.h"
-#include "io/owner_process.h"
+#include "io/concurrency.h"
+#include "io/file.h"
 
 namespace energon {
 
-struct RingHeader;
-struct UnitHeader;
+// Layout of a message ring in shared memory: docs/formats/shared_memory.md, "Ring".
+//
+// Not a stable format: both sides are the same build. Contains no pointers.
+
+inline constexpr std::uint64_t kRingMagic = 0x31474E49524E4745;  // "EGNRING1"
+inline constexpr std::uint32_t kRingVersion = 1;
+inline constexpr std::uint64_t kUnitAlignment = 16;
+inline constexpr std::uint32_t kUnitMagic = 0x54494E55;     // "UNIT"
+inline constexpr std::uint32_t kPaddingMagic = 0x44444150;  // "PADD"
+
+/// The value of a `closed` word after closing; 0 before. Any other value means damage.
+inline constexpr std::uint32_t kClosedMark = 0x534F4C43;  // "CLOS"
+
+/// Cursors are absolute: bytes since the ring was made, never wrapped. The words of each side are
+/// in separate cache lines, because each side writes them for every unit.
+struct RingHeader {
+  alignas(64) std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t reserved;
+  std::uint64_t capacity_bytes;  // a power of two
+
+  alignas(64) std::atomic<std::uint64_t> published;  // writer: end of the last committed unit
+  std::atomic<std::uint32_t> writer_closed;
+
+  alignas(64) std::atomic<std::uint64_t> released;  // reader: end of the last released unit
+  std::atomic<std::uint32_t> reader_closed;
+
+  alignas(64) std::atomic<std::uint32_t> reader_sleeps;  // reader sets, either side clears
+
+  alignas(
+      64) std::atomic<std::uint64_t> writer_wants;  // `released` the sleeping writer needs; or 0
+};
+
+/// Precedes each unit. A padding unit fills the bytes up to the end of the ring.
+struct UnitHeader {
+  std::uint32_t magic;     // kUnitMagic or kPaddingMagic
+  std::uint32_t sequence;  // low bits of the number of units before this one
+  std::uint64_t size_bytes;
+};
+
+static_assert(sizeof(RingHeader) == 320 && alignof(RingHeader) == 64);
+static_assert(offsetof(RingHeader, published) == 64 && offsetof(RingHeader, released) == 128);
+static_assert(offsetof(RingHeader, reader_sleeps) == 192);
+static_assert(offsetof(RingHeader, writer_wants) == 256);
+static_assert(sizeof(UnitHeader) == kUnitAlignment);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+// A wake-up that survives the death of either side: an eventfd.
+//
+// A doorbell carries no information. A waiting side sets its flag in the shared ring, checks the
+// ring once more, and only then polls. A publishing side rings only if that flag is set. One
+// doorbell belongs to one waiting thread and may serve several rings.
+
+/// Thread-safe.
+class Doorbell {
+ public:
+  /// Throws Error (kResourceExhausted) if no descriptor is left.
+  Doorbell();
+  /// Takes ownership of an eventfd, such as one received over a socket.
+  explicit Doorbell(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  /// Wakes the thread that polls fd(), now or at its next poll. Never blocks.
+  void ring() const noexcept;
+  /// Clears all rings so far.
+  void clear() const noexcept;
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  UniqueFd fd_;
+};
 
 /// The result of a call on a ring.
 enum class RingStatus : std::uint8_t {

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <limits>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,7 +20,7 @@
 #include <fmt/format.h>
 
 #include "energon/process/os_error.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
 
 namespace energon {
 namespace {
@@ -295,6 +297,42 @@ SharedRange shared_range(std::shared_ptr<SharedMemory> memory, std::uint64_t off
                             memory->size()));
   }
   return {std::move(memory), offset, size};
+}
+
+namespace {
+
+// Half of what 48-bit addresses leave to a process; the rest is for everything else.
+constexpr std::uint64_t kAddressable = std::uint64_t{1} << 46;
+
+std::uint64_t mapped_bytes() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * page_bytes();
+}
+
+std::uint64_t limit_of(int resource) {
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY) {
+    return std::numeric_limits<std::uint64_t>::max();
+  }
+  return limit.rlim_cur;
+}
+
+}  // namespace
+
+AddressSpace AddressSpace::now() {
+  const std::uint64_t limit = limit_of(RLIMIT_AS);
+  const std::uint64_t file_limit = limit_of(RLIMIT_FSIZE);
+  const std::uint64_t mapped = mapped_bytes();
+  return {.left_bytes = std::min(limit > mapped ? limit - mapped : 0, kAddressable),
+          .largest_file_bytes = std::min(file_limit, kAddressable)};
+}
+
+std::uint64_t physical_memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  return pages > 0 ? static_cast<std::uint64_t>(pages) * page_bytes()
+                   : std::numeric_limits<std::uint64_t>::max();
 }
 
 }  // namespace energon

@@ -7,7 +7,7 @@
 //
 // Whoever needs only parts of the memory any longer says so with keep_only(): the rest is unmapped,
 // and the descriptor closed. That is how a batch outlives the arena of its worker without holding
-// the arena's address space (energon/process/slot_lease.h).
+// the arena's address space (energon/process/arena.h).
 //
 // A forked child inherits the mappings, as it must: it may read batches that its parent holds. A
 // fork server never does, and would keep the pages of closed loaders, so it gives the mappings up
@@ -21,7 +21,7 @@
 #include <span>
 
 #include "io/bytes.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 
@@ -101,9 +101,20 @@ SharedRange shared_range(std::shared_ptr<SharedMemory> memory, std::uint64_t off
 /// layouts.
 std::uint64_t page_bytes();
 
-/// `value` rounded up to a multiple of `alignment` (a power of two). Requires: no overflow.
-constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) & ~(alignment - 1);
-}
+// How much address space a process may still map.
+//
+// Reservations are sparse, so memory does not limit them. Their limits are RLIMIT_AS (`ulimit -v`),
+// RLIMIT_FSIZE (`ulimit -f`, because shared memory is a file) and the address range of the
+// processor.
+
+struct AddressSpace {
+  std::uint64_t left_bytes = 0;          ///< total that can still be mapped
+  std::uint64_t largest_file_bytes = 0;  ///< of one shared memory file
+
+  static AddressSpace now();
+};
+
+/// Physical memory of this machine.
+std::uint64_t physical_memory_bytes();
 
 }  // namespace energon

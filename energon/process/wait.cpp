@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <vector>
 
 #include "energon/process/os_error.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {
@@ -45,6 +47,12 @@ bool poll_until(std::span<pollfd> entries, Deadline deadline) {
   }
 }
 
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr milliseconds kLongestTimeout = std::chrono::hours(24 * 365 * 100);  // in nanoseconds
+constexpr nanoseconds kLongestLook = std::chrono::seconds(1);
+
 }  // namespace
 
 bool wait_any(std::span<Waitable> descriptors, Deadline deadline) {
@@ -76,6 +84,73 @@ bool any_ready(std::span<const int> descriptors) {
     waitables.push_back({fd});
   }
   return wait_any(waitables, kNow);
+}
+
+Deadline WaitCheck::step(Deadline deadline) {
+  return std::min(deadline, deadline_after(kCheckInterval));
+}
+
+void WaitCheck::look() { look_if(check_ && std::chrono::steady_clock::now() >= next_); }
+
+void WaitCheck::look_after_wait() { look_if(true); }
+
+void WaitCheck::look_if(bool is_due) {
+  try {
+    if (is_closed()) {
+      throw Error(ErrorCode::kCancelled,
+                  "the loader was closed: close() was called while this call waited; make a new "
+                  "loader and restore its state");
+    }
+    if (check_ && is_due) {
+      next_ = deadline_after(kCheckInterval);
+      check_();
+    }
+  } catch (...) {
+    has_ended_wait_ = true;
+    thrown_ = std::current_exception();
+    throw;
+  }
+}
+
+void WaitCheck::rethrow() const {
+  if (thrown_) {
+    std::rethrow_exception(thrown_);
+  }
+  throw;
+}
+
+bool wait_any(std::span<Waitable> descriptors, Deadline deadline, WaitCheck* check) {
+  if (check == nullptr) {
+    return wait_any(descriptors, deadline);
+  }
+  Patience patience(std::chrono::ceil<std::chrono::milliseconds>(
+      std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration::zero())));
+  while (true) {
+    check->look();
+    if (wait_any(descriptors, WaitCheck::step(patience.look()))) {
+      return true;
+    }
+    if (patience.is_over()) {
+      return false;
+    }
+  }
+}
+
+Patience::Patience(milliseconds timeout)
+    : timeout_(std::clamp(timeout, milliseconds(0), kLongestTimeout)),
+      longest_look_(std::min<nanoseconds>(timeout_ / 8, kLongestLook)),
+      left_(timeout_) {}
+
+Deadline Patience::look() {
+  begin_ = std::chrono::steady_clock::now();
+  length_ = std::min(left_, longest_look_);
+  return begin_ + length_;
+}
+
+bool Patience::is_over() {
+  const nanoseconds waited = std::chrono::steady_clock::now() - begin_;
+  left_ -= std::min(waited, 2 * length_);
+  return left_ <= nanoseconds::zero();
 }
 
 }  // namespace energon

@@ -20,8 +20,10 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,11 +31,42 @@
 #include "energon/process/checkpoint_ring.h"
 #include "energon/process/message_ring.h"
 #include "energon/process/shared_memory.h"
-#include "energon/process/slot_lease.h"
-#include "energon/process/worker_status.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
+
+// What a worker is doing, in a few words of shared memory that can be read after its death.
+//
+// Used in messages about hangs and deaths: the worker's progress and its current item. Layout:
+// docs/formats/shared_memory.md.
+
+/// The item that a worker is working on. The loader defines its encoding.
+struct WorkItem {
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+
+  bool operator==(const WorkItem&) const = default;
+};
+
+/// In shared memory, initially zero. Written by the worker's main thread, except for `bytes_read`;
+/// read by any process.
+struct WorkerStatus {
+  alignas(64) std::atomic<std::uint64_t> progress;  // the loader defines what is counted
+  std::atomic<std::uint64_t> item_sequence;         // odd while the item changes; 0: no item yet
+  std::atomic<std::uint64_t> item_first;
+  std::atomic<std::uint64_t> item_second;
+  std::atomic<std::uint64_t> bytes_read;  // from files, added by any thread of the worker
+
+  void advance();
+  void set_item(WorkItem item);
+
+  std::uint64_t progress_count() const;
+  std::uint64_t bytes_read_count() const;
+  /// nullopt if no item was set, or if the worker is changing it now (or died while changing it).
+  std::optional<WorkItem> item() const;
+};
+
+static_assert(sizeof(WorkerStatus) == 64);
 
 struct ChannelHeader;
 

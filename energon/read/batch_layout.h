@@ -1,4 +1,5 @@
-// Where the samples of a batch lie in their tars, and where their bytes go.
+// Where the samples of a batch lie in their tars, where their bytes go, and how a sample is made of
+// its bytes.
 
 #pragma once
 
@@ -6,6 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "energon/read/webdataset.h"
+#include "energon/sample/buffer_allocator.h"
+#include "energon/sample/sample.h"
 #include "io/bytes.h"
 
 namespace energon {
@@ -58,5 +62,12 @@ struct BatchLayout {
 
   std::vector<Place> places_ = {};
 };
+
+/// The sample of `piece`, whose bytes are `bytes`. Its parts share `buffer`: if `bytes` are not the
+/// piece's place in it, the parts are copied there, and the rest of the place stays as it is.
+/// Memory for `usual_parts` fields is taken at once. Throws Error (kCorruptData, kUnsupported) with
+/// tar, byte and key.
+Sample parse_sample(const Webdataset& dataset, const SamplePiece& piece, ByteView bytes,
+                    const Buffer& buffer, std::size_t usual_parts);
 
 }  // namespace energon

@@ -16,8 +16,7 @@
 
 #include "energon/read/leaf_dataset.h"
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
-#include "io/recipe/join_source.h"
+#include "io/recipe/join_index.h"
 
 namespace energon {
 

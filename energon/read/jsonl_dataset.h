@@ -15,7 +15,7 @@
 
 #include "energon/read/leaf_dataset.h"
 #include "io/dataset/quarantine.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/jsonl_index.h"
 
 namespace energon {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "energon/sample/lazy_bytes.h"
+#include "energon/sample/sample.h"
 #include "io/store/file_cache.h"
 
 namespace energon {

@@ -1,19 +1,271 @@
-// The readers of one process, one per leaf, shared by the pipelines of its logical shards.
+// The readers of one process, one per leaf, shared by the pipelines of its logical shards, and what
+// they may hold together: open tars, indexes, bytes read ahead.
 
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "energon/read/leaf_dataset.h"
-#include "energon/read/read_budgets.h"
 #include "energon/read/read_helper.h"
 
 namespace energon {
 
-/// Used only by the thread that drives the pipelines. Made after the fork. Its readers have one
-/// limit on open files, and on other things that they keep (energon/read/read_budgets.h).
+// A limit on what all readers of a process hold together: open tars, indexes, bytes read ahead.
+//
+// Each holder keeps its own things with the time of their last use. When the limit is reached, the
+// least recently used things of all holders are dropped, some at a time, so that finding them costs
+// little for each.
+
+/// Used by the thread that drives the pipelines.
+class SharedBudget {
+ public:
+  struct Held {
+    std::uint64_t last_use = 0;
+    std::uint64_t cost = 0;
+  };
+
+  class Holder {
+   public:
+    /// Appends all that is held.
+    virtual void list(std::vector<Held>& held) const = 0;
+    /// Drops what was last used before `time`.
+    virtual void drop_before(std::uint64_t time) = 0;
+
+   protected:
+    ~Holder() = default;
+  };
+
+  /// `grow` is asked once for a larger limit, before anything is dropped; absent: the limit is
+  /// fixed.
+  explicit SharedBudget(std::uint64_t limit, std::function<std::uint64_t()> grow = nullptr)
+      : limit_(limit), full_limit_(limit), grow_(std::move(grow)) {}
+  SharedBudget(const SharedBudget&) = delete;
+  SharedBudget& operator=(const SharedBudget&) = delete;
+
+  /// `holder` must leave before it is destroyed.
+  void join(Holder& holder) { holders_.push_back(&holder); }
+  void leave(Holder& holder) { std::erase(holders_, &holder); }
+
+  std::uint64_t limit() const { return limit_; }
+  /// The sum of the costs of all that is held, and the number of these things.
+  std::uint64_t held() const { return held_; }
+  std::uint64_t count() const { return count_; }
+  /// How often something was dropped because the limit was reached.
+  std::uint64_t drops() const { return drops_; }
+
+  /// The time for Held::last_use.
+  std::uint64_t now() const { return now_; }
+  /// What was used before may be dropped from here on; what is used at this time is kept.
+  void advance() { ++now_; }
+
+  /// Drops what must go before `cost` can be added. Nothing that is used at this time is dropped;
+  /// so the limit does not hold if that alone exceeds it.
+  void make_room(std::uint64_t cost);
+  void add(std::uint64_t cost) {
+    held_ += cost;
+    added_ += cost;
+    ++count_;
+  }
+  /// A holder has dropped something.
+  void remove(std::uint64_t cost) {
+    held_ -= cost;
+    --count_;
+  }
+
+  /// The system grants less than the limit now: lowers it below what is held. From then on the
+  /// limit rises again by an eighth each time that this much was added without a refusal. Returns
+  /// false if nothing can be dropped.
+  bool shrink();
+
+ private:
+  void drop(std::uint64_t cost);
+
+  std::uint64_t limit_;
+  std::uint64_t full_limit_;             // without what shrink() took off
+  std::uint64_t added_ = 0;              // since the limit last changed
+  std::function<std::uint64_t()> grow_;  // empty once it was asked
+  std::uint64_t held_ = 0;
+  std::uint64_t count_ = 0;
+  std::uint64_t drops_ = 0;
+  std::uint64_t now_ = 1;
+  std::vector<Holder*> holders_;
+};
+
+// Values by number that a reader keeps within a SharedBudget, such as the open tars of a dataset.
+
+/// Not thread-safe. A value that is found or kept is valid until the budget's time has advanced and
+/// another value is kept.
+template <class Value>
+class KeptValues final : private SharedBudget::Holder {
+ public:
+  /// For the numbers 0 … count - 1. `most`: so many at a time, whatever the budget allows.
+  KeptValues(std::shared_ptr<SharedBudget> budget, std::size_t count,
+             std::optional<std::size_t> most = std::nullopt)
+      : budget_(std::move(budget)), most_(most), entries_(count) {
+    budget_->join(*this);
+  }
+  KeptValues(const KeptValues&) = delete;
+  KeptValues& operator=(const KeptValues&) = delete;
+  ~KeptValues() {
+    drop_before(budget_->now() + 1);
+    budget_->leave(*this);
+  }
+
+  SharedBudget& budget() const { return *budget_; }
+  /// How many can be kept at one time of the budget; at least 1.
+  std::size_t capacity() const {
+    const std::size_t capacity =
+        std::min<std::uint64_t>(budget_->limit(), most_.value_or(budget_->limit()));
+    return std::max<std::size_t>(capacity, 1);
+  }
+
+  /// Begins to load a value into the CPU's cache, so that find() need not wait for it.
+  void prefetch(std::size_t number) const {
+    constexpr std::size_t kCacheLine = 64;
+    const auto* const entry = reinterpret_cast<const std::byte*>(entries_[number].get());
+    for (std::size_t at = 0; entry != nullptr && at < sizeof(Entry); at += kCacheLine) {
+      __builtin_prefetch(entry + at, 1);
+    }
+  }
+
+  /// Null if no such value is kept. Counts as no use.
+  const Value* peek(std::size_t number) const {
+    const Entry* const entry = entries_[number].get();
+    return entry == nullptr ? nullptr : &entry->value;
+  }
+
+  /// Null if no such value is kept.
+  Value* find(std::size_t number) {
+    Entry* const entry = entries_[number].get();
+    if (entry == nullptr) {
+      return nullptr;
+    }
+    entry->last_use = budget_->now();
+    return &entry->value;
+  }
+
+  /// Makes room for a value; call it before the value is made.
+  void make_room(std::uint64_t cost) {
+    if (most_ && !kept_.empty() && kept_.size() >= *most_) {
+      drop_oldest();
+    }
+    budget_->make_room(cost);
+  }
+
+  /// Requires: no value of this number is kept.
+  Value& keep(std::size_t number, std::uint64_t cost, Value value) {
+    budget_->add(cost);
+    entries_[number] = std::make_unique<Entry>(Entry{budget_->now(), cost, std::move(value)});
+    kept_.push_back(number);
+    return entries_[number]->value;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t last_use;
+    std::uint64_t cost;
+    Value value;
+  };
+
+  void list(std::vector<SharedBudget::Held>& held) const override {
+    for (const std::size_t number : kept_) {
+      held.push_back({entries_[number]->last_use, entries_[number]->cost});
+    }
+  }
+
+  void drop_before(std::uint64_t time) override {
+    std::erase_if(kept_, [&](std::size_t number) {
+      if (entries_[number]->last_use >= time) {
+        return false;
+      }
+      budget_->remove(entries_[number]->cost);
+      entries_[number].reset();
+      return true;
+    });
+  }
+
+  // Not one that is used at this time.
+  void drop_oldest() {
+    const auto oldest = std::min_element(kept_.begin(), kept_.end(), [&](auto a, auto b) {
+      return entries_[a]->last_use < entries_[b]->last_use;
+    });
+    drop_before(std::min(entries_[*oldest]->last_use + 1, budget_->now()));
+  }
+
+  const std::shared_ptr<SharedBudget> budget_;
+  const std::optional<std::size_t> most_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // null: not kept
+  std::vector<std::size_t> kept_;                // the numbers of the others
+};
+
+// Memory of what readers have read ahead, for all readers of a process together.
+
+/// Not thread-safe.
+class AheadMemory {
+ public:
+  static constexpr std::uint64_t kSmallestBlock = std::uint64_t{4} << 10;
+  static constexpr std::uint64_t kLargestBlock = std::uint64_t{64} << 10;
+
+  struct Block {
+    std::unique_ptr<std::byte[]> bytes = nullptr;
+    std::uint64_t size = 0;
+  };
+
+  /// At most `limit` bytes are in blocks at a time, or one block.
+  explicit AheadMemory(std::uint64_t limit) : budget_(limit) {}
+
+  /// Its holders drop blocks when others need the memory.
+  SharedBudget& budget() { return budget_; }
+
+  /// The size of blocks while as many are in use as now: a power of two.
+  std::uint64_t block_size() const;
+  /// Room for it was made.
+  Block take(std::uint64_t size);
+  void give(Block block) {
+    budget_.remove(block.size);
+    keep(std::move(block));
+  }
+  /// The second part of give(), for a block that was removed from the budget.
+  void keep(Block block);
+
+ private:
+  SharedBudget budget_;
+  std::map<std::uint64_t, std::vector<Block>> spare_;  // by size; not in the budget
+};
+
+// What the readers of one process may hold together.
+//
+// Descriptors: a tar that is read again soon should still be open. So readers keep as many tars
+// open as the limit of the process allows, up to 65,536. A quarter of the limit, at most 1,024
+// descriptors, is left to the rest of the program. The soft limit (`ulimit -n`) is raised to the
+// hard limit when a reader first needs more. If even more tars are read in rotation, the least
+// recently used ones are closed and later reopened.
+
+/// One for all readers of a process (LeafReaders).
+struct ReadBudgets {
+  /// Bytes of indexes and checksums in memory: those of 16 million samples or more.
+  static constexpr std::uint64_t kIndexBytes = std::uint64_t{256} << 20;
+  /// Bytes that were read ahead.
+  static constexpr std::uint64_t kAheadBytes = std::uint64_t{64} << 20;
+
+  /// Open tars, by number.
+  std::shared_ptr<SharedBudget> tars;
+  std::shared_ptr<SharedBudget> indexes;
+  std::shared_ptr<AheadMemory> ahead;
+
+  ReadBudgets();
+};
+
+/// The readers of a process, one per leaf. Used only by the thread that drives the pipelines. Made
+/// after the fork. Its readers share the limits of one ReadBudgets.
 class LeafReaders {
  public:
   /// If `helper` is not null, readers share large reads with its thread. Only a worker may pass

@@ -15,11 +15,10 @@
 #include <span>
 #include <vector>
 
-#include "energon/read/ahead_memory.h"
 #include "energon/read/batch_layout.h"
-#include "energon/read/shared_budget.h"
+#include "energon/read/leaf_readers.h"
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon {

@@ -1,7 +1,5 @@
 #include "energon/read/read_helper.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -23,12 +21,7 @@ void read_alone(std::span<const FileRead> reads) {
   }
 }
 
-bool ReadHelper::can_help() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  // It fails where there are more cores than the set has room for.
-  return ::sched_getaffinity(0, sizeof(cores), &cores) != 0 || CPU_COUNT(&cores) > 1;
-}
+bool ReadHelper::can_help() { return usable_cpus() > 1; }
 
 void ReadHelper::read(std::span<const FileRead> reads) {
   std::size_t bytes = 0;

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
+#include "io/file.h"
 
 namespace energon {
 

@@ -1,24 +1,50 @@
 // A leaf dataset: the samples of one split of tars, addressed by their position.
 //
-// Positions number the samples of all tars of the split, one tar after another.
-// energon/read/webdataset_reader.h reads them.
+// Positions number the samples of all tars of the split, one tar after another. A WebdatasetReader
+// reads a sample with one pread of its byte range; its tar headers are then parsed in memory.
+// Adjacent samples that are requested together are read together (energon/read/batch_layout.h).
+// Small samples of a slice are read ahead (energon/read/read_ahead.h).
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "energon/order/sharder.h"
 #include "energon/read/leaf_dataset.h"
-#include "energon/read/shard_fingerprint.h"
+#include "energon/read/read_helper.h"
+#include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "io/dataset/dataset_folder.h"
 
 namespace energon {
+
+// Distinguishes the shards of two datasets whose names, counts and sizes are equal. Sizes are often
+// equal because tars are padded to 10 KiB.
+
+/// Thread-safe.
+class ShardFingerprint {
+ public:
+  using Members = std::vector<std::pair<std::string, std::string>>;
+
+  /// Returns "indexes", the digest of the index files, and, if all shards have checksum files,
+  /// "checksums", the digest of those. Requires: `shards` is the same in each call. The first call
+  /// reads these files, 8 bytes per sample each, except those whose digest is known.
+  /// Broken shards contribute no digest. Throws Error if a file cannot be read; the next call tries
+  /// again.
+  const Members& of(std::span<const ShardFile> shards) const;
+
+ private:
+  mutable std::once_flag once_;
+  mutable Members members_;
+};
 
 /// Which samples of a shard with checksums are verified on reading.
 enum class VerifyChecksums : std::uint8_t {
@@ -33,7 +59,7 @@ struct WebdatasetOptions {
   /// Maximum number of shards of this dataset that a process keeps open. If it is less than the
   /// number of shards in rotation (parallel slices times logical shards of a worker), files are
   /// reopened every few samples. Absent: as many as the limit on open files allows for all datasets
-  /// together (energon/read/read_budgets.h).
+  /// together (energon/read/leaf_readers.h).
   std::optional<std::size_t> open_shards = std::nullopt;
   /// A sample with more bytes than this (headers included) is an error instead of a huge
   /// allocation.
@@ -91,6 +117,63 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   std::vector<std::int64_t> excluded_;
   std::vector<std::shared_ptr<const SourceShard>> sources_;
   ShardFingerprint fingerprint_;
+};
+
+class FileSource;
+class ReadAhead;
+class ShardCache;
+class ReadRound;
+struct BatchLayout;
+struct PieceRun;
+struct SamplePiece;
+
+/// Reads samples of a Webdataset by their position. Not thread-safe. Shared by the pipelines of a
+/// process (energon/read/leaf_readers.h).
+class WebdatasetReader final : public LeafReader {
+ public:
+  explicit WebdatasetReader(std::shared_ptr<const Webdataset> dataset);
+  WebdatasetReader(WebdatasetReader&&) noexcept;
+  ~WebdatasetReader() override;
+
+  void share_reads(const std::shared_ptr<ReadHelper>& helper) override { helper_ = helper; }
+  void share_budgets(const ReadBudgets& budgets) override;
+  void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
+            std::vector<Sample>& samples) override;
+  void read_in_share(std::span<const std::int64_t> indexes, const LeafShare& share,
+                     BufferAllocator& allocator, std::vector<Sample>& samples) override;
+  FailedSample describe(std::int64_t index) override;
+  /// A file is a tar; its number is the position of the tar.
+  std::optional<std::int64_t> broken_file(std::int64_t index) override;
+  bool needs_file(std::int64_t index, std::int64_t file) const override {
+    return dataset_->position_of(index).shard == file;
+  }
+
+  /// Whether the tar at this position can be opened. Throws Error (kIo) if opening fails for a
+  /// reason other than the shard.
+  bool can_open_shard(std::int64_t shard);
+  /// The index of the sample whose range in the tar is `bytes`. Throws Error (kCorruptData) if
+  /// there is none.
+  std::int64_t index_at(std::int64_t shard, const ByteRange& bytes);
+
+ private:
+  void read(std::span<const std::int64_t> indexes, const LeafShare* share,
+            BufferAllocator& allocator, std::vector<Sample>& samples);
+  void locate(std::span<const std::int64_t> indexes);
+  void locate(SamplePiece& piece, bool verify);
+  void read_runs(const LeafShare* share, BufferAllocator& allocator, std::span<Sample> samples);
+  ByteView read_ahead(const PieceRun& run, const LeafShare& share, ReadRound& round);
+  void parse_ahead(const PieceRun& run, ByteView bytes, std::span<Sample> samples);
+  Sample parse(const SamplePiece& piece, ByteView bytes);
+  void check_boundaries(std::span<const Sample> samples);
+
+  const std::shared_ptr<const Webdataset> dataset_;
+  std::unique_ptr<ShardCache> shards_;
+  std::unique_ptr<ReadAhead> ahead_;
+  std::shared_ptr<ReadHelper> helper_;  // null: reads alone
+  // Of the batch that is read; kept to save allocations.
+  std::unique_ptr<BatchLayout> layout_;
+  std::vector<Buffer> buffers_;
+  std::size_t usual_parts_ = 0;  // fields of the last sample
 };
 
 }  // namespace energon

@@ -7,9 +7,15 @@
 #include <cstdint>
 #include <map>
 #include <new>
+#include <utility>
 #include <vector>
 
-#include "io/mutex.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/bytes.h"
+#include "io/concurrency.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {
@@ -21,6 +27,10 @@ struct AlignedDelete {
   void operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
 };
 using Memory = std::unique_ptr<std::byte[], AlignedDelete>;
+
+#ifndef NDEBUG
+constexpr std::byte kPoison{0xFF};  // floating point: not a number
+#endif
 
 }  // namespace
 
@@ -131,6 +141,49 @@ Buffer HeapBufferPool::allocate(std::size_t size) {
 BufferAllocator& heap_memory() {
   static HeapBufferPool memory;
   return memory;
+}
+
+Buffer BatchMemory::allocate(std::size_t size) {
+  if (size > kLargestPart) {
+    return buffers_.allocate(size);
+  }
+  const std::size_t part = align_up(size, kAlignment);
+  if (rest_.owner == nullptr || rest_.bytes.size() < part) {
+    const std::size_t wanted = expected_ > taken_ ? expected_ - taken_ : taken_;
+    rest_ = buffers_.allocate(std::max(part, std::clamp(wanted, kSmallestBuffer, kLargestBuffer)));
+  }
+  taken_ += part;
+  Buffer buffer{.bytes = rest_.bytes.first(size), .owner = rest_.owner};
+  rest_.bytes = rest_.bytes.subspan(part);
+  return buffer;
+}
+
+// A batch that takes less than others lowers what the next are expected to take by an eighth.
+void BatchMemory::end_batch() {
+  expected_ = std::max(taken_, expected_ - expected_ / 8);
+  taken_ = 0;
+  rest_ = {};
+}
+
+std::size_t tensor_bytes(DType dtype, std::span<const std::int64_t> shape) {
+  std::size_t bytes = size_of(dtype);
+  for (const std::int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("no tensor has the shape ({})", fmt::join(shape.begin(), shape.end(), ", ")));
+    }
+  }
+  return bytes;
+}
+
+NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape, BufferAllocator& memory) {
+  const std::size_t size = tensor_bytes(dtype, shape);
+  Buffer buffer = memory.allocate(size);
+#ifndef NDEBUG
+  std::ranges::fill(buffer.bytes, kPoison);
+#endif
+  return {{dtype, std::move(shape), {buffer.bytes, std::move(buffer.owner)}}, buffer.bytes};
 }
 
 }  // namespace energon

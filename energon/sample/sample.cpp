@@ -1,12 +1,23 @@
 #include "energon/sample/sample.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "io/error.h"
+#include "io/hash.h"
 #include "io/overloaded.h"
 
 namespace energon {
@@ -229,6 +240,288 @@ const SampleSource& source_of(const Sample& sample, std::size_t position) {
                 fmt::format("no source is known of sample {} of {}", position, sample.keys.size()));
   }
   return *source;
+}
+
+// --- Digest and size ---
+
+namespace {
+
+void feed_number(Xxh3Stream& stream, const void* number) {
+  stream.update({static_cast<const std::byte*>(number), 8});
+}
+
+// Each value is fed as its kind, then its content; collections as their size, then their elements.
+void feed(Xxh3Stream& stream, const Value& value);
+
+void feed_size(Xxh3Stream& stream, std::uint64_t size) { feed_number(stream, &size); }
+
+void feed_content(Xxh3Stream& stream, const Tensor& tensor) {
+  const auto dtype = static_cast<std::byte>(tensor.dtype);
+  stream.update({&dtype, 1});
+  stream.update_field(std::as_bytes(std::span(tensor.shape)));
+  stream.update_field(tensor.data.view);
+}
+
+void feed_content(Xxh3Stream& stream, const List& list) {
+  feed_size(stream, list.size());
+  for (const Value& element : list) {
+    feed(stream, element);
+  }
+}
+
+void feed_content(Xxh3Stream& stream, const Mapping& mapping) {
+  feed_size(stream, mapping.size());
+  for (const auto& [name, element] : mapping) {
+    stream.update_field(as_bytes(name));
+    feed(stream, element);
+  }
+}
+
+void feed(Xxh3Stream& stream, const Value& value) {
+  if (const auto* lazy = std::get_if<LazyBytes>(&value.base())) {
+    feed(stream, lazy->get());
+    return;
+  }
+  const auto kind = static_cast<std::byte>(value.base().index());
+  stream.update({&kind, 1});
+  std::visit(
+      Overloaded{
+          [&](const SharedBytes& bytes) { stream.update_field(bytes.view); },
+          [&](const std::string& text) { stream.update_field(as_bytes(text)); },
+          [&](const std::int64_t& integer) { feed_number(stream, &integer); },
+          [&](const double& number) { feed_number(stream, &number); },
+          [&](const Tensor& tensor) { feed_content(stream, tensor); },
+          [&](const List& list) { feed_content(stream, list); },
+          [&](const Mapping& mapping) { feed_content(stream, mapping); },
+          [](const LazyBytes&) {},  // fetched above
+          [](Null) {},
+          [&](bool truth) {
+            const auto byte = static_cast<std::byte>(truth);
+            stream.update({&byte, 1});
+          },
+          [&](const Tuple& tuple) { feed_content(stream, tuple.items); },
+          [&](const BigInteger& integer) { stream.update_field(as_bytes(integer.digits())); },
+      },
+      value.base());
+}
+
+std::uint64_t payload_bytes(const Value& value) {
+  const auto sum_of = [](const auto& elements, const auto& value_of) {
+    std::uint64_t sum = 0;
+    for (const auto& element : elements) {
+      sum += payload_bytes(value_of(element));
+    }
+    return sum;
+  };
+  return std::visit(
+      Overloaded{
+          [](const SharedBytes& bytes) -> std::uint64_t { return bytes.size(); },
+          [](const std::string& text) -> std::uint64_t { return text.size(); },
+          [](std::int64_t) -> std::uint64_t { return 8; },
+          [](double) -> std::uint64_t { return 8; },
+          [](const Tensor& tensor) -> std::uint64_t { return tensor.data.size(); },
+          [&](const List& list) { return sum_of(list, std::identity()); },
+          [&](const Mapping& mapping) {
+            return sum_of(mapping, [](const auto& field) -> const Value& { return field.second; });
+          },
+          [](const LazyBytes&) -> std::uint64_t { return 0; },
+          [](Null) -> std::uint64_t { return 0; },
+          [](bool) -> std::uint64_t { return 1; },
+          [&](const Tuple& tuple) { return sum_of(tuple.items, std::identity()); },
+          [](const BigInteger& integer) -> std::uint64_t { return integer.digits().size(); },
+      },
+      value.base());
+}
+
+}  // namespace
+
+std::uint64_t digest(const Sample& sample) {
+  Xxh3Stream stream;
+  for (const auto& [name, value] : sample.fields) {
+    stream.update_field(as_bytes(name));
+    feed(stream, value);
+  }
+  return stream.digest();
+}
+
+std::uint64_t payload_bytes(const Sample& sample) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, value] : sample.fields) {
+    sum += payload_bytes(value);
+  }
+  return sum;
+}
+
+// --- Keys ---
+
+Keys::Keys(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    push_back(key);
+  }
+}
+
+Keys::Keys(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    push_back(key);
+  }
+}
+
+std::string_view Keys::at(std::size_t index) const {
+  if (index >= size()) {
+    throw std::out_of_range(fmt::format("key {} of {}", index, size()));
+  }
+  return (*this)[index];
+}
+
+void Keys::push_back(std::string_view key) {
+  characters_.append(key);
+  ends_.push_back(characters_.size());
+}
+
+void Keys::append(const Keys& other, std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
+    push_back(other[i]);
+  }
+}
+
+void Keys::clear() {
+  characters_.clear();
+  ends_.clear();
+}
+
+void Keys::reserve(std::size_t count, std::size_t characters) {
+  ends_.reserve(count);
+  characters_.reserve(characters);
+}
+
+std::vector<std::string> Keys::strings() const {
+  std::vector<std::string> copies;
+  copies.reserve(size());
+  for (const std::string_view key : *this) {
+    copies.emplace_back(key);
+  }
+  return copies;
+}
+
+// --- Lazy bytes ---
+
+LazyBytes::LazyBytes(std::shared_ptr<LazySource> source) : source_(std::move(source)) {
+  if (source_ == nullptr) {
+    throw Error(ErrorCode::kInvalidArgument, "lazy bytes need a source");
+  }
+}
+
+SharedBytes LazyBytes::get() const {
+  if (source_ == nullptr) {
+    throw Error(ErrorCode::kInvalidArgument, "lazy bytes were moved away and are used afterwards");
+  }
+  return source_->get();
+}
+
+std::string LazyBytes::describe() const {
+  return source_ == nullptr ? "lazy bytes that were moved away" : source_->describe();
+}
+
+// --- Names of fields ---
+
+namespace {
+
+[[noreturn]] void fail_twice(std::string_view name, std::string_view owner) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("field '{}' comes twice in {}: give each field a name of its own",
+                          printable(name), owner));
+}
+
+}  // namespace
+
+std::optional<std::string_view> find_twice(const Mapping& fields) {
+  constexpr std::size_t kFew = 16;  // then comparing all with all costs less than sorting
+  if (fields.size() <= kFew) {
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        if (fields[i].first == fields[k].first) {
+          return fields[i].first;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+  std::vector<std::string_view> names;
+  names.reserve(fields.size());
+  for (const auto& [name, value] : fields) {
+    names.push_back(name);
+  }
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  return twice == names.end() ? std::nullopt : std::optional(*twice);
+}
+
+void check_field_names(const Mapping& fields, std::string_view owner) {
+  if (const auto name = find_twice(fields)) {
+    fail_twice(*name, owner);
+  }
+}
+
+void check_made(const Sample& sample) {
+  const auto owner = [&sample] {
+    if (sample.keys.empty()) {
+      return std::string("a sample without a key");
+    }
+    return fmt::format("{} '{}'", sample.keys.size() == 1 ? "sample" : "the batch of",
+                       printable(sample.keys.front()));
+  };
+  for (const SampleSource& source : sample.sources) {
+    if (!source.shard) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("a source of {} has no shard: keep the sources of the sample, or "
+                              "leave them empty",
+                              owner()));
+    }
+  }
+  if (const auto name = find_twice(sample.fields)) {
+    fail_twice(*name, owner());
+  }
+}
+
+// --- Spare samples ---
+
+namespace {
+
+constexpr std::size_t kManyFields = 64;
+
+std::vector<Sample>& spare_samples() {
+  thread_local std::vector<Sample> spare;
+  return spare;
+}
+
+}  // namespace
+
+Sample take_spare_sample() {
+  std::vector<Sample>& spare = spare_samples();
+  if (spare.empty()) {
+    return {};
+  }
+  Sample sample = std::move(spare.back());
+  spare.pop_back();
+  return sample;
+}
+
+void keep_spare_samples(std::vector<Sample>& samples) {
+  std::vector<Sample>& spare = spare_samples();
+  for (Sample& sample : samples) {
+    if (spare.size() >= kMostSpareSamples) {
+      break;
+    }
+    if (sample.fields.capacity() <= kManyFields && sample.keys.size() <= 1) {
+      sample.keys.clear();
+      sample.restore_key = RestoreKey();
+      sample.fields.clear();
+      sample.sources.clear();
+      sample.place.reset();
+      spare.push_back(std::move(sample));
+    }
+  }
+  samples.clear();
 }
 
 }  // namespace energon

@@ -4,25 +4,188 @@
 // user functions may store any other value. Because the type describes itself, a sample can be
 // written into shared memory, displayed, hashed and restored by code that does not know which stage
 // made it.
+//
+// Here, too, is what a sample consists of (its keys, its place in the job, bytes that are fetched
+// on demand), and what stages do with any sample: check the names of its fields, and reuse its
+// memory.
 
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "energon/sample/batch_place.h"
-#include "energon/sample/keys.h"
-#include "energon/sample/lazy_bytes.h"
 #include "energon/sample/restore_key.h"
 #include "io/bytes.h"
 
 namespace energon {
+
+// The place of a batch within the job.
+
+/// A value type. The logical shards of a job take turns; each turn is one batch.
+struct BatchPlace {
+  int logical_shard = 0;   ///< logical shard that made the batch
+  std::int64_t epoch = 0;  ///< epoch of the batch
+  std::int64_t turn = 0;   ///< batches of the logical shard before it in that epoch
+
+  /// The number of this micro batch in its epoch, in a job of `logical_shards` logical shards. It
+  /// counts over the whole job as if all logical shards took turns until the end, so it is the same
+  /// on any layout with as many logical shards. Numbers of logical shards that have ended are left
+  /// out.
+  std::int64_t micro_batch(int logical_shards) const {
+    return turn * logical_shards + logical_shard;
+  }
+
+  bool operator==(const BatchPlace&) const = default;
+};
+
+// The keys of a sample or of the samples of a batch, in one flat array of characters.
+
+/// A list of keys. A key that is read is a view, valid until the list is changed or destroyed. Once
+/// it has grown, a list is cleared and filled again without an allocation.
+class Keys {
+ public:
+  class const_iterator;
+  using value_type = std::string_view;
+  using iterator = const_iterator;
+  using size_type = std::size_t;
+
+  Keys() = default;
+  Keys(std::initializer_list<std::string_view> keys);
+  /// The type that keys had before; converts, so that code which sets a vector still works.
+  Keys(const std::vector<std::string>& keys);
+
+  std::size_t size() const { return ends_.size(); }
+  bool empty() const { return ends_.empty(); }
+
+  /// Requires: index < size().
+  std::string_view operator[](std::size_t index) const {
+    const std::size_t begin = index == 0 ? 0 : ends_[index - 1];
+    return {characters_.data() + begin, ends_[index] - begin};
+  }
+  /// Throws std::out_of_range.
+  std::string_view at(std::size_t index) const;
+  /// Both require: !empty().
+  std::string_view front() const { return (*this)[0]; }
+  std::string_view back() const { return (*this)[size() - 1]; }
+
+  const_iterator begin() const;
+  const_iterator end() const;
+
+  void push_back(std::string_view key);
+  /// Appends the keys [begin, end) of `other`, which may be this list. Requires: they exist.
+  void append(const Keys& other, std::size_t begin, std::size_t end);
+  void append(const Keys& other) { append(other, 0, other.size()); }
+  /// Keeps the memory.
+  void clear();
+  void reserve(std::size_t count, std::size_t characters);
+
+  /// The characters of all keys, one after the other.
+  std::string_view characters() const { return characters_; }
+
+  /// A copy of each key.
+  std::vector<std::string> strings() const;
+
+  bool operator==(const Keys&) const = default;
+
+ private:
+  std::string characters_;
+  std::vector<std::size_t> ends_;  // where each key ends in `characters_`
+};
+
+class Keys::const_iterator {
+ public:
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = std::string_view;
+  using difference_type = std::ptrdiff_t;
+  using reference = std::string_view;
+  using pointer = void;
+
+  const_iterator() = default;
+  const_iterator(const Keys& keys, std::size_t index)
+      : keys_(&keys), index_(static_cast<std::ptrdiff_t>(index)) {}
+
+  std::string_view operator*() const { return (*keys_)[static_cast<std::size_t>(index_)]; }
+  std::string_view operator[](std::ptrdiff_t count) const { return *(*this + count); }
+  const_iterator& operator++() { return *this += 1; }
+  const_iterator& operator--() { return *this += -1; }
+  const_iterator operator++(int) {
+    const const_iterator before = *this;
+    ++*this;
+    return before;
+  }
+  const_iterator operator--(int) {
+    const const_iterator before = *this;
+    --*this;
+    return before;
+  }
+  const_iterator& operator+=(std::ptrdiff_t count) {
+    index_ += count;
+    return *this;
+  }
+  const_iterator& operator-=(std::ptrdiff_t count) { return *this += -count; }
+  friend const_iterator operator+(const_iterator it, std::ptrdiff_t count) { return it += count; }
+  friend const_iterator operator+(std::ptrdiff_t count, const_iterator it) { return it += count; }
+  friend const_iterator operator-(const_iterator it, std::ptrdiff_t count) { return it -= count; }
+  friend std::ptrdiff_t operator-(const const_iterator& a, const const_iterator& b) {
+    return a.index_ - b.index_;
+  }
+  // Requires: both are of one list.
+  friend bool operator==(const const_iterator& a, const const_iterator& b) {
+    return a.index_ == b.index_;
+  }
+  friend auto operator<=>(const const_iterator& a, const const_iterator& b) {
+    return a.index_ <=> b.index_;
+  }
+
+ private:
+  const Keys* keys_ = nullptr;
+  std::ptrdiff_t index_ = 0;
+};
+
+inline Keys::const_iterator Keys::begin() const { return {*this, 0}; }
+inline Keys::const_iterator Keys::end() const { return {*this, size()}; }
+
+// Bytes of a sample that are fetched on demand, such as a large file that is needed only by samples
+// selected for a pack.
+//
+// Lazy bytes live in the process that made them. A batch that contains them is rejected with an
+// error that names the field, so call get() earlier, in postencode_sample or encode_sample.
+
+class LazySource {
+ public:
+  virtual ~LazySource() = default;
+
+  /// Returns the same bytes on every call. May be called any number of times, from any thread.
+  /// Throws Error.
+  virtual SharedBytes get() = 0;
+  /// Describes the bytes for messages: "file '000123.jpg' of /data/images".
+  virtual std::string describe() const = 0;
+};
+
+/// Cheap to copy: copies share the source. Thread-safe.
+class LazyBytes {
+ public:
+  /// Throws Error (kInvalidArgument) if `source` is null.
+  explicit LazyBytes(std::shared_ptr<LazySource> source);
+
+  /// Throws what the source throws, or Error (kInvalidArgument) if this object was moved from.
+  SharedBytes get() const;
+  std::string describe() const;
+
+ private:
+  std::shared_ptr<LazySource> source_;
+};
 
 /// Element types of tensors. The numbers are sent between processes and stored in files: append,
 /// never renumber.
@@ -173,5 +336,36 @@ std::uint64_t digest(const Sample& sample);
 
 /// Total bytes of all payloads in memory (parts, tensors, texts). Lazy bytes count as 0.
 std::uint64_t payload_bytes(const Sample& sample);
+
+// Checks that field names are unique within a sample, a batch or a mapping.
+//
+// A sample is an ordered list of named values, so only this check rejects duplicate names. It runs
+// on fields that a user function returned, and before samples are batched.
+
+/// Returns a name that occurs twice, or nullopt if all names are unique. The result views `fields`.
+std::optional<std::string_view> find_twice(const Mapping& fields);
+
+/// Throws Error (kInvalidArgument) that names the field and `owner` ("sample '0001'") if a name
+/// occurs twice. Does not check nested mappings.
+void check_field_names(const Mapping& fields, std::string_view owner);
+
+/// Checks a sample or batch that a user function made, in the same way. Also throws if one of its
+/// sources has no shard.
+void check_made(const Sample& sample);
+
+// Samples that were consumed: empty ones, whose memory the next samples use.
+//
+// A stage that takes the content out of samples, as batching does, gives what is left of them here;
+// a reader takes its samples from here. So once a pipeline runs, the lists of a sample cost no
+// allocation.
+
+/// An empty sample. Each thread has spare samples of its own.
+Sample take_spare_sample();
+
+/// Empties `samples`, whose content is dropped, and keeps their memory. At most kMostSpareSamples
+/// are kept, and none with many fields.
+void keep_spare_samples(std::vector<Sample>& samples);
+
+inline constexpr std::size_t kMostSpareSamples = 4096;
 
 }  // namespace energon

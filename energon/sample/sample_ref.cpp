@@ -12,10 +12,8 @@
 namespace energon {
 namespace {
 
-// The first byte of a list in bits. A list in bytes, as earlier programs wrote it, begins with the
-// width of an index, at most 8.
-constexpr std::uint8_t kInBits = 16;
-constexpr std::size_t kHeadBytes = 36;  // of a list in bits
+constexpr std::uint8_t kForm = 16;  // the first byte of a list
+constexpr std::size_t kHeadBytes = 36;
 
 constexpr unsigned kMostBitsAtOnce = 63;
 constexpr unsigned kMostIndexBits = 63;
@@ -74,13 +72,6 @@ class BitReader {
   std::uint64_t word_ = 0;
   unsigned used_ = 0;
 };
-
-std::uint64_t get(const char*& from, std::size_t width) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, from, width);
-  from += width;
-  return value;
-}
 
 void check_count(const ByteReader& reader, std::uint64_t count, std::size_t most) {
   if (count > most) {
@@ -151,34 +142,6 @@ std::vector<SampleRef> unpack_bits(ByteReader& reader, std::size_t most) {
   return refs;
 }
 
-// What programs wrote until version 3 of states.
-std::vector<SampleRef> unpack_bytes(ByteReader& reader, std::size_t index_width, std::size_t most) {
-  const std::size_t leaf_width = reader.u8();
-  const std::size_t repetition_width = reader.u8();
-  const std::uint64_t count = reader.u64();
-  if (index_width > 8 || leaf_width > 4 || repetition_width > 4) {
-    reader.fail(
-        fmt::format("numbers of {}, {} and {} bytes", index_width, leaf_width, repetition_width));
-  }
-  check_count(reader, count, most);
-  const std::size_t sum = index_width + leaf_width + repetition_width;
-  if (sum == 0 ? reader.left() != 0 : count != reader.left() / sum || reader.left() % sum != 0) {
-    reader.fail(
-        fmt::format("{} references of {} bytes do not fill {} bytes", count, sum, reader.left()));
-  }
-  std::vector<SampleRef> refs(count);
-  const char* from = reader.raw(reader.left()).data();
-  for (SampleRef& ref : refs) {
-    ref.index = static_cast<std::int64_t>(get(from, index_width));
-    ref.leaf = static_cast<std::uint32_t>(get(from, leaf_width));
-    ref.repetition = static_cast<std::uint32_t>(get(from, repetition_width));
-    if (ref.index < 0) {
-      reader.fail("a negative sample index");
-    }
-  }
-  return refs;
-}
-
 }  // namespace
 
 void SampleRefPacker::measure(std::span<const SampleRef> refs) {
@@ -198,7 +161,7 @@ void SampleRefPacker::begin() {
   const Widths widths = widths_of(least_, most_);
   ByteWriter head;
   head.reserve(kHeadBytes + 8 * word_count(count_, widths));
-  head.u8(kInBits);
+  head.u8(kForm);
   head.u8(static_cast<std::uint8_t>(widths.index));
   head.u8(static_cast<std::uint8_t>(widths.leaf));
   head.u8(static_cast<std::uint8_t>(widths.repetition));
@@ -255,8 +218,10 @@ std::string SampleRefPacker::take() {
 
 std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most) {
   ByteReader reader(bytes, "a saved list of references");
-  const std::uint8_t first = reader.u8();
-  return first == kInBits ? unpack_bits(reader, most) : unpack_bytes(reader, first, most);
+  if (const std::uint8_t form = reader.u8(); form != kForm) {
+    reader.fail(fmt::format("form {}, expected {}", form, kForm));
+  }
+  return unpack_bits(reader, most);
 }
 
 }  // namespace energon

@@ -49,9 +49,9 @@ class SampleRefPacker {
   unsigned filled_ = 0;     // bits of it
 };
 
-/// Decodes the output of a SampleRefPacker, also of earlier versions. Throws Error (kCorruptData)
-/// for other bytes, or for more than `most` references. The limit is needed because references to
-/// sample 0 of leaf 0 take no bytes, so the size of `bytes` does not bound their number.
+/// Decodes the output of a SampleRefPacker. Throws Error (kCorruptData) for other bytes, or for
+/// more than `most` references. The limit is needed because references to sample 0 of leaf 0 take
+/// no bytes, so the size of `bytes` does not bound their number.
 std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most);
 
 static_assert(sizeof(SampleRef) == 16 && std::is_trivially_copyable_v<SampleRef>);

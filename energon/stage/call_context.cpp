@@ -1,8 +1,12 @@
 #include "energon/stage/call_context.h"
 
+#include <cmath>
 #include <span>
 
+#include <fmt/format.h>
+
 #include "io/bytes.h"
+#include "io/error.h"
 #include "io/hash.h"
 
 namespace energon {
@@ -20,5 +24,46 @@ CallRng& CallContext::rng() {
 BufferAllocator& CallContext::memory() const {
   return resources_.memory ? *resources_.memory : heap_memory();
 }
+
+std::uint64_t CallRng::next_64() {
+  const std::uint64_t high = generator_();
+  return high << 32U | generator_();
+}
+
+double CallRng::uniform() { return static_cast<double>(next_64() >> 11U) * 0x1p-53; }
+
+double CallRng::uniform(double low, double high) {
+  if (!std::isfinite(low) || !std::isfinite(high) || !(low < high)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("uniform({}, {}): give two finite numbers, the lower one first", low, high));
+  }
+  const double drawn = low + (high - low) * uniform();
+  return drawn < high ? drawn : low;  // rounding can reach `high`
+}
+
+std::int64_t CallRng::integer(std::int64_t n) {
+  if (n <= 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("integer({}): there is no number in [0, {})", n, n));
+  }
+  const auto count = static_cast<std::uint64_t>(n);
+  const std::uint64_t uneven = -count % count;  // 2^64 mod n: as many draws would be too many
+  std::uint64_t drawn = next_64();
+  while (drawn < uneven) {
+    drawn = next_64();
+  }
+  return static_cast<std::int64_t>(drawn % count);
+}
+
+bool CallRng::chance(double p) {
+  if (!(p >= 0 && p <= 1)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("chance({}): a probability is in [0, 1]", p));
+  }
+  return uniform() < p;
+}
+
+std::int64_t CallRng::seed() { return static_cast<std::int64_t>(next_64() >> 1U); }
 
 }  // namespace energon

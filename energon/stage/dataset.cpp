@@ -5,6 +5,18 @@
 #include "io/error.h"
 
 namespace energon {
+namespace {
+
+class Unobserved final : public PipelineMonitor {
+ public:
+  StageCounters& stage(std::string_view /*name*/) override { return counters_; }
+  void report(const FailureReport& /*report*/) override {}
+
+ private:
+  StageCounters counters_;
+};
+
+}  // namespace
 
 void Dataset::next_many(std::int64_t count, std::vector<Sample>& samples) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -28,6 +40,11 @@ std::int64_t Dataset::skip_by_running(std::int64_t count) {
     ++skipped;
   }
   return skipped;
+}
+
+PipelineMonitor& no_monitor() {
+  static Unobserved monitor;
+  return monitor;
 }
 
 }  // namespace energon

@@ -8,9 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/output_target.h"
-#include "io/path_exists.h"
-#include "io/write_all.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {

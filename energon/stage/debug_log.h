@@ -14,7 +14,7 @@
 
 #include "energon/order/worker_config.h"
 #include "energon/state/savable.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

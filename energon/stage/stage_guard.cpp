@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "io/error_transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "energon/stage/call_context.h"
+#include "energon/stage/dataset.h"
 #include "energon/stage/failure.h"
-#include "energon/stage/pipeline_monitor.h"
 
 namespace energon {
 

@@ -7,13 +7,17 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/younger_members.h"
 #include "io/error.h"
 
 namespace energon {
 namespace {
 
 constexpr std::size_t kLongestValue = 100;  // bytes of JSON in a message
+
+bool is_side_file_digest(std::string_view name) {
+  return std::find(kSideFileDigests.begin(), kSideFileDigests.end(), name) !=
+         kSideFileDigests.end();
+}
 
 std::string text_of(const Config& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -37,6 +41,19 @@ std::string brief(const Config& value) {
     --end;
   }
   return fmt::format("{}… ({} bytes)", text.substr(0, end), text.size());
+}
+
+void append_values(const Config& config, std::string_view name, Config& values) {
+  if (!config.is_structured()) {
+    return;
+  }
+  for (const auto& [key, value] : config.items()) {
+    if (config.is_object() && key == name) {
+      values.push_back(value);
+    } else {
+      append_values(value, name, values);
+    }
+  }
 }
 
 }  // namespace
@@ -65,7 +82,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
                                       expected.value("type", "stage without type")));
   } else if (config.is_object() && expected.is_object()) {
     for (const auto& [name, value] : expected.items()) {
-      if (!config.contains(name) && is_younger_member(name)) {
+      if (!config.contains(name) && is_side_file_digest(name)) {
         continue;
       }
       if (config.contains(name)) {
@@ -75,7 +92,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
       }
     }
     for (const auto& [name, value] : config.items()) {
-      if (!expected.contains(name) && !is_younger_member(name)) {
+      if (!expected.contains(name) && !is_side_file_digest(name)) {
         differences.push_back(
             fmt::format("{}.{}: {}, expected not to be set", here, name, brief(value)));
       }
@@ -107,6 +124,32 @@ void compare_configs(const Config& config, const Config& expected, const std::st
   } else if (config != expected) {
     differences.push_back(fmt::format("{}: {}, expected {}", here, brief(config), brief(expected)));
   }
+}
+
+Config without_side_files(const Config& config) {
+  if (config.is_object()) {
+    Config kept = Config::object();
+    for (const auto& [name, value] : config.items()) {
+      if (!is_side_file_digest(name)) {
+        kept[name] = without_side_files(value);
+      }
+    }
+    return kept;
+  }
+  if (config.is_array()) {
+    Config kept = Config::array();
+    for (const Config& value : config) {
+      kept.push_back(without_side_files(value));
+    }
+    return kept;
+  }
+  return config;
+}
+
+Config values_of_member(const Config& config, std::string_view name) {
+  Config values = Config::array();
+  append_values(config, name, values);
+  return values;
 }
 
 }  // namespace energon

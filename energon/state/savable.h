@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -48,10 +50,22 @@ class Savable {
   static void apply(Savable& stage, const State& state) { stage.apply_state(state); }
 };
 
-/// Appends "path: <a>, expected <b>" for every leaf in which the configs differ. Members that
-/// configs of earlier versions, or of data with other side files, may lack ("draws" of a loader,
-/// "indexes" and "checksums" of a dataset) are compared only if both configs have them.
+// The digests of side files in the configuration of a dataset. A configuration has them only where
+// the data has the files: checksums, for example, can be written later. docs/formats/checkpoint.md
+// defines them.
+
+inline constexpr std::array<std::string_view, 2> kSideFileDigests = {"indexes", "checksums"};
+
+/// A copy of `config` without these members, at any depth.
+Config without_side_files(const Config& config);
+
+/// Appends "path: <a>, expected <b>" for every leaf in which the configs differ. Digests of side
+/// files are compared only where both configs have them.
 void compare_configs(const Config& config, const Config& expected, const std::string& path,
                      std::vector<std::string>& differences);
+
+/// The values of all members called `name` in `config`, at any depth and in order; empty if there
+/// are none.
+Config values_of_member(const Config& config, std::string_view name);
 
 }  // namespace energon

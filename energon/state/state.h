@@ -3,19 +3,24 @@
 // A node has the type of its stage, named fields, and one child node per inner stage. Values are
 // integers, bytes and lists of integers. A state never contains samples. Stages declare the same
 // fields at all times, so a state fits a pipeline exactly when the shapes are equal.
-// docs/formats/checkpoint.md gives the byte form.
+// docs/formats/checkpoint.md gives the byte forms: a single state (encode_state()), and many that
+// share their structure (StructureWriter).
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
+
+#include "energon/state/byte_codec.h"
 
 namespace energon {
 
@@ -33,21 +38,13 @@ struct State {
   std::int64_t integer(std::string_view name) const;
   const std::string& bytes(std::string_view name) const;
   const std::vector<std::int64_t>& integers(std::string_view name) const;
-  /// The integer `name`, a field for which is_rule() is true; 0 if it is missing.
-  std::int64_t rule(std::string_view name) const;
 };
 
 /// Upper bound of counters in a state, so that no stage overflows when it keeps counting.
 inline constexpr std::int64_t kMostInState = std::int64_t{1} << 60;
 
-/// Whether `field` selects the rule by which a stage continues. States saved before a second rule
-/// existed lack the field; it then counts as 0, the only rule at that time.
-bool is_rule(std::string_view field);
-/// Copies the rules of each stage in `from` to the same stage in `to`. Both must have the same
-/// shape.
-void copy_rules(const State& from, State& to);
-/// Sets all rules to 0, the value that holds for states without the field.
-void clear_rules(State& state);
+/// How deep states may nest: the limit of both forms, binary and JSON.
+inline constexpr int kMaxStateDepth = 64;
 
 /// Appends "<type>: <field> is <value>" for each integer field in `names` that is not in [0,
 /// kMostInState].
@@ -55,7 +52,7 @@ void check_counts(const State& state, std::initializer_list<std::string_view> na
                   std::vector<std::string>& differences);
 
 /// Appends every difference in shape between `state` and `expected` (types, fields, kinds, number
-/// of inner stages), each as "path: what is there, what was expected". Rule fields may be missing.
+/// of inner stages), each as "path: what is there, what was expected".
 void compare_shapes(const State& state, const State& expected, const std::string& path,
                     std::vector<std::string>& differences);
 
@@ -66,5 +63,48 @@ State decode_state(std::string_view bytes);
 
 /// A description for people: bytes are shown as length and digest, short text as it is.
 nlohmann::ordered_json describe_state(const State& state);
+
+// States that share their structure: types, names and kinds once, for all of them.
+//
+// The logical shards of a job run the same pipeline, so their states differ only in values. A
+// structure is a state tree without values; the values of a state follow from it in order, as
+// numbers of variable length. docs/formats/checkpoint.md, version 4, has both.
+
+/// Writes states and collects their structures. Not thread-safe.
+class StructureWriter {
+ public:
+  /// Appends `state`: the number of its structure and its values.
+  void write(ByteWriter& writer, const State& state);
+
+  /// Appends the structures of all states so far, which a reader needs first.
+  void write_structures(ByteWriter& writer) const;
+
+ private:
+  std::uint64_t number_of_structure();
+
+  std::unordered_map<std::string, std::uint64_t> numbers_;
+  std::vector<const std::string*> structures_;  // keys of numbers_, by number
+  std::uint64_t last_ = 0;
+  ByteWriter structure_;  // of the last state; reused, as is the next
+  ByteWriter values_;
+};
+
+/// Reads what a StructureWriter wrote. Not thread-safe.
+class StructureReader {
+ public:
+  /// Reads the structures. This and read() throw Error (kCorruptData) with the position. Memory is
+  /// bounded by a multiple of the bytes read.
+  explicit StructureReader(ByteReader& reader);
+
+  State read(ByteReader& reader) const;
+
+ private:
+  struct Structure {
+    State state;  // all values 0 or empty
+    std::size_t size_bytes = 0;
+  };
+
+  std::vector<Structure> structures_;
+};
 
 }  // namespace energon

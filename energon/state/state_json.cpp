@@ -7,13 +7,41 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/json_reader.h"
-#include "energon/state/state_depth.h"
-#include "io/base64.h"
+#include "energon/state/state.h"
 #include "io/error.h"
+#include "io/json.h"
 
 namespace energon {
 namespace {
+
+constexpr std::size_t kShownLength = 80;
+constexpr int kMaxJsonDepth = 512;
+
+// The value as an integer; nothing if it is none or does not fit.
+std::optional<std::int64_t> as_integer(const nlohmann::ordered_json& json) {
+  const bool fits = json.is_number_integer() &&
+                    (!json.is_number_unsigned() ||
+                     json.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX));
+  return fits ? std::optional(json.get<std::int64_t>()) : std::nullopt;
+}
+
+// The value in a few words.
+std::string shown(const nlohmann::ordered_json& json) {
+  if (json.is_object()) {
+    return fmt::format("an object with {} members", json.size());
+  }
+  if (json.is_array()) {
+    return fmt::format("a list of {}", json.size());
+  }
+  if (!json.is_string()) {
+    return json.dump();
+  }
+  const std::string& text = json.get_ref<const std::string&>();
+  const bool cut = text.size() > kShownLength;
+  return nlohmann::ordered_json(text.substr(0, kShownLength))
+             .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
+         (cut ? " …" : "");
+}
 
 using nlohmann::ordered_json;
 
@@ -87,6 +115,119 @@ State state_from(const JsonReader& json, int depth) {
 }
 
 }  // namespace
+
+void check_depth(const nlohmann::ordered_json& json, const std::string& path) {
+  std::vector<std::pair<const nlohmann::ordered_json*, int>> open = {{&json, 1}};
+  while (!open.empty()) {
+    const auto [value, depth] = open.back();
+    open.pop_back();
+    if (depth > kMaxJsonDepth) {
+      throw Error(ErrorCode::kCorruptData, fmt::format("{}: too deeply nested", path));
+    }
+    for (const auto& element : *value) {
+      if (element.is_structured()) {
+        open.emplace_back(&element, depth + 1);
+      }
+    }
+  }
+}
+
+JsonReader::JsonReader(const nlohmann::ordered_json& json, std::string path)
+    : json_(&json), path_(std::move(path)) {}
+
+bool JsonReader::is_null() const { return json_->is_null(); }
+
+std::int64_t JsonReader::integer() const {
+  const std::optional<std::int64_t> value = as_integer(*json_);
+  if (!value) {
+    fail("an integer of 64 bits is expected");
+  }
+  return *value;
+}
+
+std::int64_t JsonReader::count() const {
+  const std::int64_t value = integer();
+  if (value < 0) {
+    fail("it must not be negative");
+  }
+  return value;
+}
+
+bool JsonReader::boolean() const {
+  if (!json_->is_boolean()) {
+    fail("true or false is expected");
+  }
+  return json_->get<bool>();
+}
+
+const std::string& JsonReader::text() const {
+  if (!json_->is_string()) {
+    fail("a text is expected");
+  }
+  return json_->get_ref<const std::string&>();
+}
+
+std::vector<std::int64_t> JsonReader::integers() const {
+  if (!json_->is_array()) {
+    fail("a list of integers is expected");
+  }
+  std::vector<std::int64_t> integers;
+  integers.reserve(json_->size());
+  for (const auto& element : *json_) {
+    const std::optional<std::int64_t> value = as_integer(element);
+    if (!value) {
+      JsonReader(element, fmt::format("{}[{}]", path_, integers.size()))
+          .fail("an integer of 64 bits is expected");
+    }
+    integers.push_back(*value);
+  }
+  return integers;
+}
+
+std::vector<JsonReader> JsonReader::elements() const {
+  if (!json_->is_array()) {
+    fail("a list is expected");
+  }
+  std::vector<JsonReader> elements;
+  for (const auto& element : *json_) {
+    elements.emplace_back(element, fmt::format("{}[{}]", path_, elements.size()));
+  }
+  return elements;
+}
+
+JsonReader JsonReader::member(std::string_view name) const {
+  std::optional<JsonReader> found = find(name);
+  if (!found) {
+    fail(fmt::format("'{}' is missing", name));
+  }
+  return *std::move(found);
+}
+
+std::optional<JsonReader> JsonReader::find(std::string_view name) const {
+  if (!json_->is_object()) {
+    fail("an object is expected");
+  }
+  const auto found = json_->find(std::string(name));
+  return found == json_->end()
+             ? std::nullopt
+             : std::optional(JsonReader(*found, fmt::format("{}.{}", path_, printable(name))));
+}
+
+void JsonReader::require_only(std::initializer_list<std::string_view> known) const {
+  if (!json_->is_object()) {
+    fail("an object is expected");
+  }
+  for (const auto& [name, value] : json_->items()) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      fail(fmt::format("'{}' is not known", printable(name)));
+    }
+  }
+}
+
+void JsonReader::fail(std::string_view reason) const {
+  throw Error(ErrorCode::kCorruptData,
+              fmt::format("{}: {}; it is {}", path_, reason, shown(*json_)));
+}
 
 ordered_json state_to_json(const State& state) {
   ordered_json json = {{"type", plain_name(state.type)}, {"fields", ordered_json::object()}};

@@ -1,14 +1,21 @@
-// The JSON form of a state, for state dictionaries that people read and programs store.
+// The JSON form of a state, for state dictionaries that people read and programs store, and the
+// reader of JSON that this library wrote and that may have been edited by hand.
 //
 //   {"type": "ShuffleBuffer",
 //    "fields": {"drawn": 3, "open": [1, 2], "rng": {"base64": "AAEC"}, "name": {"text": "a"}},
 //    "inner": [{"type": "Slices", "fields": {…}}]}
 //
 // The conversion is lossless: a round trip gives an equal state. See docs/formats/checkpoint.md.
+// Anything unexpected is an Error that names its path, such as "state.inner[0].fields.rng".
 
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -22,5 +29,45 @@ nlohmann::ordered_json state_to_json(const State& state);
 
 /// Throws Error (kCorruptData) with the path of the invalid element, which begins with `path`.
 State state_from_json(const nlohmann::ordered_json& json, const std::string& path = "state");
+
+/// Throws Error (kCorruptData) with `path` if lists and objects are nested more than 512 deep. Call
+/// it before any recursive operation on JSON from outside, even a copy.
+void check_depth(const nlohmann::ordered_json& json, const std::string& path);
+
+/// A value and its path. All members throw Error (kCorruptData) with the path. A copy costs only
+/// the copy of the path.
+class JsonReader {
+ public:
+  /// Borrows `json`, which must outlive this reader and all readers made from it. `path` names
+  /// `json` in errors.
+  JsonReader(const nlohmann::ordered_json& json, std::string path);
+
+  const nlohmann::ordered_json& json() const { return *json_; }
+  const std::string& path() const { return path_; }
+  bool is_null() const;
+
+  std::int64_t integer() const;
+  /// An integer that is not negative.
+  std::int64_t count() const;
+  bool boolean() const;
+  const std::string& text() const;
+  std::vector<std::int64_t> integers() const;
+
+  /// The elements of an array.
+  std::vector<JsonReader> elements() const;
+  /// The member `name` of an object. If it is missing, member() throws and find() returns nullopt.
+  JsonReader member(std::string_view name) const;
+  std::optional<JsonReader> find(std::string_view name) const;
+  /// Throws unless this is an object whose members are all listed in `known`.
+  void require_only(std::initializer_list<std::string_view> known) const;
+
+  /// The message also shows the value: a number or the start of a text; for lists and objects only
+  /// their size.
+  [[noreturn]] void fail(std::string_view reason) const;
+
+ private:
+  const nlohmann::ordered_json* json_;
+  std::string path_;
+};
 
 }  // namespace energon

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "energon/process/slot_reference.h"
+#include "energon/process/arena.h"
 #include "energon/worker/protocol.h"
-#include "energon/worker/report_transport.h"
-#include "io/error_transport.h"
+#include "energon/worker/transport.h"
+#include "io/error.h"
 
 namespace energon {
 namespace {
@@ -156,6 +156,30 @@ bool BatchSender::send_epoch_end(std::size_t stream, const PositionedDataset& pi
   std::memcpy(space->data(), &head, sizeof(head));
   channel_.samples().commit();
   return true;
+}
+
+void SentBatches::add(std::uint64_t unit, std::size_t stream, std::uint64_t index) {
+  sent_.push_back({unit, stream, index});
+}
+
+void SentBatches::taken(std::uint64_t count) {
+  while (!sent_.empty() && sent_.front().unit < count) {
+    sent_.pop_front();
+  }
+}
+
+std::uint64_t SentBatches::units_until(std::size_t stream, std::uint64_t count) const {
+  std::uint64_t units = 0;
+  for (const Sent& sent : sent_) {
+    if (sent.stream != stream) {
+      continue;
+    }
+    if (sent.index >= count) {
+      break;
+    }
+    units = sent.unit + 1;
+  }
+  return units;
 }
 
 }  // namespace energon

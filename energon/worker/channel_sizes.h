@@ -1,9 +1,11 @@
-// The sizes of the memory that a worker shares with the parent.
+// The sizes of the memory that a worker shares with the parent, and whether the address space has
+// room for it.
 
 #pragma once
 
 #include <cstdint>
 
+#include "energon/process/shared_memory.h"
 #include "energon/process/worker_channel.h"
 #include "energon/worker/loader_options.h"
 
@@ -21,5 +23,19 @@ std::uint64_t history_bytes_of_stream(const LoaderOptions& options);
 
 /// The sizes of the channel of worker `worker`, equal on both sides.
 ChannelOptions channel_options(const LoaderOptions& options, int worker);
+
+// Address space for the arenas of workers.
+//
+// An arena reserves a multiple of its limit (energon/process/arena.h), such as 72 GiB for 2 GiB,
+// and the loader's process maps the arenas of all its workers. Reservations take no memory, but
+// they count against a limit of address space (`ulimit -v`), which many login nodes set.
+
+/// Returns `channel`, the options of each of `workers` channels, with an arena that fits into
+/// `space`. Options that fit are kept. Otherwise the workers share half of `space`: at most 3
+/// checkpoints of a stream are kept, the arena gets fewer slots of each size and, if that is not
+/// enough, a lower limit. The limit is never above the
+/// machine's memory. Throws Error (kResourceExhausted), with advice, if not even an arena of 1 MiB
+/// fits.
+ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int workers);
 
 }  // namespace energon

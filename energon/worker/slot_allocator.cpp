@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "energon/worker/transport.h"
+#include "io/bytes.h"
 #include "io/overloaded.h"
 
 namespace energon {
@@ -20,10 +21,6 @@ constexpr std::size_t kPayloadAlignment = 64;
 
 // An encoded sample of up to this size goes through the ring instead of a slot of its own.
 constexpr std::size_t kMostInlined = 2048;
-
-std::size_t aligned(std::size_t size) {
-  return (size + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment;
-}
 
 // Calls `visit` for every payload of a value.
 template <class Visitor>
@@ -195,7 +192,7 @@ class SlotAllocator::Placer final : public PayloadPlacer {
       const std::byte* begin = owner.loan->slot.bytes().data();
       return {owner.number, static_cast<std::uint64_t>(payload.view.data() - begin)};
     }
-    const std::size_t offset = aligned(copied_bytes_);
+    const std::size_t offset = align_up(copied_bytes_, kPayloadAlignment);
     copied_bytes_ = offset + payload.size();
     copies_.push_back(payload.view);
     return {0, offset};
@@ -207,7 +204,7 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   void copy_into(std::span<std::byte> slot) const {
     std::size_t offset = 0;
     for (const ByteView copy : copies_) {
-      offset = aligned(offset);
+      offset = align_up(offset, kPayloadAlignment);
       if (!copy.empty()) {
         std::memcpy(slot.data() + offset, copy.data(), copy.size());
       }
@@ -269,7 +266,7 @@ PackedSample SlotAllocator::pack(Sample sample) {
   if (placer.copied_bytes() == 0 && encoded_.bytes().size() <= kMostInlined) {
     packed.inlined = encoded_.bytes();
   } else {
-    packed.encoded_offset = aligned(placer.copied_bytes());
+    packed.encoded_offset = align_up(placer.copied_bytes(), kPayloadAlignment);
     packed.encoded_bytes = encoded_.bytes().size();
     packed.slots.push_back(arena_.acquire(packed.encoded_offset + packed.encoded_bytes, wait_));
     const std::span<std::byte> first = packed.slots.front().bytes();

@@ -17,7 +17,7 @@
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "energon/state/byte_codec.h"
-#include "energon/worker/shard_numbers.h"
+#include "energon/worker/transport.h"
 
 namespace energon {
 

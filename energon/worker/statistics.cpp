@@ -62,7 +62,7 @@ Totals totals_of(const LoaderStatistics& statistics) {
 Verdict judge_stages(const Totals& totals) {
   const double cpu_share = share(totals.cpu, totals.busy);
   if (const double waits = share(totals.cpu_wait, totals.busy); waits >= kCpuWaitShare) {
-    return {.limit = Limit::kCpuShortage,
+    return {.limit = Bottleneck::kCpuShortage,
             .text = fmt::format("not getting CPU: what makes batches is ready to run and waits for "
                                 "a core for {:.0f} % of its busy time (the CPU share is {:.0f} %): "
                                 "use fewer workers or threads, or give the job more cores",
@@ -73,7 +73,7 @@ Verdict judge_stages(const Totals& totals) {
                        [](const auto& a, const auto& b) { return a.second.busy < b.second.busy; });
   if (longest == totals.stages.end() || longest->second.busy.count() == 0) {
     const bool is_cpu = cpu_share >= kStorageCpuShare;
-    return {.limit = is_cpu ? Limit::kCpu : Limit::kStorage,
+    return {.limit = is_cpu ? Bottleneck::kCpu : Bottleneck::kStorage,
             .text = fmt::format("{}: the pipeline is busy for {:.1f} s, of which {:.0f} % are CPU "
                                 "time; its stages are not measured",
                                 is_cpu ? "CPU" : "storage", seconds(totals.busy), cpu_share * 100)};
@@ -81,14 +81,14 @@ Verdict judge_stages(const Totals& totals) {
   const auto& [name, stage] = *longest;
   const double stage_share = share(stage.busy, totals.busy);
   if (stage.bytes > 0 && cpu_share < kStorageCpuShare) {
-    return {.limit = Limit::kStorage,
+    return {.limit = Bottleneck::kStorage,
             .stage = name,
             .text = fmt::format("storage: stage '{}' takes {:.0f} % of the busy time and the "
                                 "CPU share is {:.0f} %; {:.1f} MB/s are read for each worker",
                                 name, stage_share * 100, cpu_share * 100,
                                 static_cast<double>(stage.bytes) / 1e6 / seconds(stage.busy))};
   }
-  return {.limit = Limit::kCpu,
+  return {.limit = Bottleneck::kCpu,
           .stage = name,
           .text = fmt::format("CPU in stage '{}': it takes {:.0f} % of the busy time, and the CPU "
                               "share is {:.0f} %",
@@ -138,17 +138,17 @@ Config to_json(const FailureReport& report) {
 
 }  // namespace
 
-std::string_view to_string(Limit limit) {
-  switch (limit) {
-    case Limit::kUnknown:
+std::string_view to_string(Bottleneck bottleneck) {
+  switch (bottleneck) {
+    case Bottleneck::kUnknown:
       return "unknown";
-    case Limit::kStorage:
+    case Bottleneck::kStorage:
       return "storage";
-    case Limit::kCpu:
+    case Bottleneck::kCpu:
       return "cpu";
-    case Limit::kConsumer:
+    case Bottleneck::kConsumer:
       return "consumer";
-    case Limit::kCpuShortage:
+    case Bottleneck::kCpuShortage:
       return "cpu_shortage";
   }
   return "unknown";
@@ -164,7 +164,7 @@ Verdict LoaderStatistics::verdict() const {
   const double waits = share(totals.consumer_wait, time);
   // Both may wait: batches are taken in turn, so a fast worker waits for a slow one.
   if (waits >= kConsumerShare && consumer.own_time >= consumer.worker_wait) {
-    return {.limit = Limit::kConsumer,
+    return {.limit = Bottleneck::kConsumer,
             .text = fmt::format("consumer: the {} for {:.0f} % of the time until batches are "
                                 "taken or given back; the consumer waits {:.1f} s for batches",
                                 num_workers > 0 ? "workers wait" : "pipeline waits", waits * 100,

@@ -67,7 +67,7 @@ struct FailureCount {
 };
 
 /// What limits the speed of a loader.
-enum class Limit : std::uint8_t {
+enum class Bottleneck : std::uint8_t {
   kUnknown = 1,  ///< not enough data yet
   kStorage,      ///< reading, while the CPU is idle
   kCpu,          ///< the CPU time of a stage
@@ -75,10 +75,10 @@ enum class Limit : std::uint8_t {
   kCpuShortage,  ///< workers are ready to run but get no core
 };
 
-std::string_view to_string(Limit limit);
+std::string_view to_string(Bottleneck bottleneck);
 
 struct Verdict {
-  Limit limit = Limit::kUnknown;
+  Bottleneck limit = Bottleneck::kUnknown;
   std::string stage = {};  ///< for kStorage and kCpu: the slowest stage; empty: unknown
   std::string text = {};   ///< one sentence, with the numbers that led to it
 };

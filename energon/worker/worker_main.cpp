@@ -1,9 +1,12 @@
 #include "energon/worker/worker_main.h"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -11,19 +14,307 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/positioned_dataset.h"
+#include "energon/process/fork_server.h"
 #include "energon/process/os_error.h"
-#include "energon/worker/batch_producer.h"
-#include "energon/worker/epoch_gate.h"
+#include "energon/process/shared_memory.h"
+#include "energon/process/worker_channel.h"
+#include "energon/read/leaf_readers.h"
+#include "energon/read/read_helper.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/dataset.h"
+#include "energon/stage/debug_log.h"
+#include "energon/state/byte_codec.h"
+#include "energon/worker/batch_sender.h"
+#include "energon/worker/loader_options.h"
 #include "energon/worker/protocol.h"
+#include "energon/worker/slot_allocator.h"
+#include "energon/worker/statistics_block.h"
 #include "energon/worker/stream_checkpoints.h"
-#include "energon/worker/worker_beginning.h"
 #include "io/bytes.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/error_transport.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {
+
+// What the command thread of a worker tells its main thread: the epoch that may start, why it can
+// serve no more commands, and the end.
+
+/// start_epoch() and fail() are called by the command thread, check() and the waits by the main
+/// thread, close() and is_closed() by both.
+class EpochGate {
+ public:
+  void start_epoch(std::int64_t epoch) {
+    const MutexLock lock(mutex_);
+    epoch_ = epoch;
+    changed_.notify_all();
+  }
+  /// Makes check() and wait_for_epoch() throw `error` from now on.
+  void fail(Error error) {
+    const MutexLock lock(mutex_);
+    failure_ = std::move(error);
+    changed_.notify_all();
+  }
+  void close() {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+  bool is_closed() {
+    const MutexLock lock(mutex_);
+    return closed_;
+  }
+
+  /// Throws the Error of the command thread, if it has failed.
+  void check() {
+    const MutexLock lock(mutex_);
+    throw_if_failed();
+  }
+  /// Waits until epoch `epoch` may start. Returns false if the channel was closed. Throws as
+  /// check().
+  bool wait_for_epoch(std::int64_t epoch) {
+    const MutexLock lock(mutex_);
+    while (!closed_ && !failure_ && epoch_ < epoch) {
+      changed_.wait(mutex_);
+    }
+    throw_if_failed();
+    return !closed_;
+  }
+  /// Waits until the channel is closed.
+  void wait_for_close() {
+    const MutexLock lock(mutex_);
+    while (!closed_) {
+      changed_.wait(mutex_);
+    }
+  }
+
+ private:
+  void throw_if_failed() const ENERGON_REQUIRES(mutex_) {
+    if (failure_) {
+      throw *failure_;
+    }
+  }
+
+  Mutex mutex_;
+  Condition changed_;
+  std::int64_t epoch_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> failure_ ENERGON_GUARDED_BY(mutex_);
+  bool closed_ ENERGON_GUARDED_BY(mutex_) = false;
+};
+
+// The main thread of a worker: makes the batches of its streams in turn and sends them.
+
+/// Used by the worker's main thread.
+class BatchProducer {
+ public:
+  /// All arguments must outlive the producer.
+  BatchProducer(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
+                EpochGate& gate, const PipelineFactory& make_pipeline,
+                const LoaderOptions& options);
+
+  /// Makes and sends batches until the channel is closed. Throws what the pipelines throw.
+  void run(const WorkerBeginning& beginning);
+
+  /// See BatchSender::send_failure().
+  void send_failure(const Error& error) { sender_.send_failure(error); }
+
+ private:
+  struct Stream {
+    std::size_t number;  // in the rank
+    int logical_shard;
+    SavableDatasetCheckpoint begin;               // where it begins
+    std::unique_ptr<PositionedDataset> pipeline;  // null: not yet needed
+
+    std::int64_t index() const { return pipeline ? pipeline->index() : begin.index + begin.offset; }
+  };
+
+  PipelineContext context_of(std::size_t stream);
+  std::vector<Stream> begin_streams(const WorkerBeginning& beginning);
+  void restore(Stream& stream);
+  bool take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log);
+  std::optional<PackedSample> make_batch(Stream& stream, std::int64_t epoch, DebugLog& log);
+  void log_yield(DebugLog& log, const Sample& batch) const;
+
+  const int worker_;
+  const PipelineFactory& make_pipeline_;
+  const LoaderOptions& options_;
+  WorkerEndpoint& channel_;
+  StreamCheckpoints& checkpoints_;
+  EpochGate& gate_;
+  const Wait wait_;
+  SlotAllocator allocator_;
+  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(allocator_);
+  const std::shared_ptr<ReadHelper> read_helper_;  // null: one core
+  LoaderMonitor monitor_;
+  const std::shared_ptr<LeafReaders> readers_;  // of all streams
+  CpuShare making_;
+  BatchSender sender_;
+  std::int64_t batches_ = 0;  // made in this run
+};
+
+BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
+                             StreamCheckpoints& checkpoints, EpochGate& gate,
+                             const PipelineFactory& make_pipeline, const LoaderOptions& options)
+    : worker_(start.worker_id),
+      make_pipeline_(make_pipeline),
+      options_(options),
+      channel_(channel),
+      checkpoints_(checkpoints),
+      gate_(gate),
+      wait_{.deadline = kNever, .peer_gone = start.watch->descriptors()},
+      allocator_(channel.arena(), wait_),
+      read_helper_(ReadHelper::can_help() ? std::make_shared<ReadHelper>() : nullptr),
+      monitor_(statistics_in(channel.statistics())),
+      readers_(std::make_shared<LeafReaders>(read_helper_)),
+      sender_(channel, checkpoints, monitor_, wait_) {
+  monitor_.set_on_replayed([this] { channel_.status().advance(); });
+  // Threads of file caches read until the process ends, so the counter stays mapped until then.
+  static std::shared_ptr<SharedMemory> kept;
+  kept = channel.memory();
+  count_reads_in(channel.status().bytes_read);
+  monitor_.set_on_many_reports([this] {
+    if (!sender_.send_reports()) {
+      throw Error(ErrorCode::kCancelled, "the loader was closed");
+    }
+  });
+}
+
+void BatchProducer::run(const WorkerBeginning& beginning) {
+  DebugLog log(options_.debug_log_path, options_.worker_config, worker_);
+  std::vector<Stream> streams = begin_streams(beginning);
+  std::vector<Turn> places;
+  for (const SavableDatasetCheckpoint& stream : beginning.streams) {
+    places.push_back(stream.turn);
+  }
+  Turns turns(std::move(places), beginning.epoch);
+  std::int64_t batches_before = 0;  // at the start of the epoch
+  while (true) {
+    gate_.check();
+    if (const std::optional<std::size_t> turn = turns.next()) {
+      if (!take_turn(streams[*turn], turns, *turn, log)) {
+        return;
+      }
+      continue;
+    }
+    // A loop over data that gives nothing waits for the parent, which sees that.
+    const bool may_go_on = options_.epoch_policy == EpochPolicy::kLoop && batches_ > batches_before;
+    if (!may_go_on && !gate_.wait_for_epoch(turns.epoch() + 1)) {
+      return;
+    }
+    channel_.status().advance();  // LiveWorker::died_before_epoch()
+    turns.start_epoch();
+    batches_before = batches_;
+  }
+}
+
+// Makes and sends the next batch of `stream`, or says that its epoch ended. False: the channel was
+// closed.
+bool BatchProducer::take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log) {
+  const Turn turn = turns.of(number);
+  std::optional<PackedSample> batch = make_batch(stream, turn.epoch, log);
+  if (!sender_.send_reports()) {
+    return false;
+  }
+  if (!batch) {
+    turns.end_epoch(number);
+    return sender_.send_epoch_end(stream.number, *stream.pipeline);
+  }
+  turns.take(number);
+  ++batches_;
+  const bool replay_makes_it = stream.pipeline->dataset().skip_makes_items();
+  return sender_.send_batch(
+      std::move(*batch), stream.number, *stream.pipeline,
+      {.is_first_of_epoch = turn.count == 0,
+       .replay_time = replay_makes_it ? making_.last_call() : std::chrono::nanoseconds(0)});
+}
+
+PipelineContext BatchProducer::context_of(std::size_t stream) {
+  return {.config = options_.worker_config,
+          .stream = static_cast<int>(stream),
+          .memory = allocator_,
+          .made = made_,
+          .monitor = monitor_,
+          .readers = readers_};
+}
+
+// A stream that begins at a saved state gets its pipeline at its first turn.
+std::vector<BatchProducer::Stream> BatchProducer::begin_streams(const WorkerBeginning& beginning) {
+  const auto workers = static_cast<std::size_t>(options_.worker_config.workers_per_rank());
+  std::vector<Stream> streams;
+  streams.reserve(beginning.streams.size());
+  for (const SavableDatasetCheckpoint& begin : beginning.streams) {
+    const std::size_t number = static_cast<std::size_t>(worker_) + streams.size() * workers;
+    const PipelineContext context = context_of(number);
+    Stream& stream = streams.emplace_back(Stream{number, context.logical_shard(), begin, nullptr});
+    SavableDatasetCheckpoint first = begin;
+    first.offset = 0;
+    if (!begin.state) {
+      stream.pipeline = std::make_unique<PositionedDataset>(make_pipeline_(context));
+      first.state = stream.pipeline->dataset().save_state();
+    }
+    checkpoints_.of(number).store(first);
+    if (stream.pipeline) {
+      restore(stream);
+    }
+    channel_.status().advance();
+  }
+  return streams;
+}
+
+// Stores a checkpoint after a replay. Otherwise each of several short runs would replay what the
+// runs before it replayed, and more.
+void BatchProducer::restore(Stream& stream) {
+  if (stream.pipeline) {
+    stream.pipeline->restore(stream.begin, stream.begin.turn.epoch, std::nullopt, monitor_);
+  } else {
+    stream.pipeline = restored_pipeline(make_pipeline_, context_of(stream.number), stream.begin,
+                                        stream.begin.turn.epoch);
+  }
+  if (stream.begin.offset > 0) {
+    // The ring holds only the checkpoint that the stream began at, so there is room.
+    checkpoints_.of(stream.number).store(*stream.pipeline);
+  }
+  stream.begin = {};
+}
+
+std::optional<PackedSample> BatchProducer::make_batch(Stream& stream, std::int64_t epoch,
+                                                      DebugLog& log) {
+  channel_.status().set_item({static_cast<std::uint64_t>(stream.logical_shard),
+                              static_cast<std::uint64_t>(stream.index())});
+  std::optional<PackedSample> packed;
+  {
+    const BusyTime busy(monitor_.block(), making_, channel_.arena());
+    if (!stream.pipeline) {
+      restore(stream);
+    }
+    if (std::optional<Sample> batch = stream.pipeline->next(stream.logical_shard, epoch)) {
+      made_->end_batch();
+      log_yield(log, *batch);
+      packed = allocator_.pack(std::move(*batch));
+    }
+  }
+  if (read_helper_) {
+    count_helper(monitor_.block(), read_helper_->take_cpu_time());
+  }
+  channel_.status().advance();
+  return packed;
+}
+
+void BatchProducer::log_yield(DebugLog& log, const Sample& batch) const {
+  if (log.enabled()) {
+    log.write({{"t", "yield_batch"},
+               {"r", options_.worker_config.rank},
+               {"w", worker_},
+               {"idx", batches_},
+               {"keys", batch.keys.strings()}});
+  }
+}
 
 std::jthread start_thread(std::function<void()> body) {
   try {
@@ -144,6 +435,38 @@ int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
     throw;
   }
   return 0;
+}
+
+namespace {
+
+constexpr std::size_t kLeastStreamBytes = 45;  // of a stream's beginning
+
+}  // namespace
+
+std::string encode_beginning(const WorkerBeginning& beginning) {
+  ByteWriter writer;
+  writer.i64(beginning.epoch);
+  writer.u32(static_cast<std::uint32_t>(beginning.streams.size()));
+  for (const SavableDatasetCheckpoint& stream : beginning.streams) {
+    writer.i64(stream.turn.epoch);
+    writer.i64(stream.turn.count);
+    encode_checkpoint(writer, stream);
+  }
+  return writer.take();
+}
+
+WorkerBeginning decode_beginning(std::string_view bytes) {
+  ByteReader reader(bytes, "the beginning of a worker");
+  WorkerBeginning beginning;
+  beginning.epoch = reader.i64();
+  beginning.streams.resize(reader.count(kLeastStreamBytes));
+  for (SavableDatasetCheckpoint& stream : beginning.streams) {
+    const Turn turn{.epoch = reader.i64(), .count = reader.i64()};
+    stream = decode_checkpoint(reader);
+    stream.turn = turn;
+  }
+  reader.finish();
+  return beginning;
 }
 
 }  // namespace energon

@@ -9,8 +9,14 @@
 
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "energon/checkpoint/loader_state.h"
 #include "energon/process/fork_server.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/loader_options.h"
 
 namespace energon {
@@ -20,5 +26,18 @@ namespace energon {
 /// parent gets these from ForkServer::death_of().
 int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options);
+
+// Where a worker begins: the payload of the request that spawns it.
+
+/// The start position of a worker.
+struct WorkerBeginning {
+  std::vector<SavableDatasetCheckpoint> streams;  ///< streams of the worker, in order
+  std::int64_t epoch = 0;                         ///< the epoch to start in
+};
+
+/// Not a stable format: both sides are the same build.
+std::string encode_beginning(const WorkerBeginning& beginning);
+/// Throws Error (kCorruptData).
+WorkerBeginning decode_beginning(std::string_view bytes);
 
 }  // namespace energon

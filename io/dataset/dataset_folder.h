@@ -2,7 +2,7 @@
 //
 // Opening checks everything that can be checked without reading samples: every shard and index
 // exists, the counts agree, no shard is shorter than its index says. If asked for, and if there is
-// a summary of the shards (io/dataset/shard_summary.h), each shard is checked before it is read for
+// a summary of the shards (io/dataset/shard_record.h), each shard is checked before it is read for
 // the first time instead. Opening also resolves excluded samples to positions, so that later stages
 // use numbers only. docs/formats/energon_files.md lists the files that are read.
 
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/media_condition.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
+#include "io/index/media_metadata.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -33,7 +33,7 @@ struct ShardFile {
   std::optional<std::uint64_t> index_digest = std::nullopt;
   /// XXH3-64 of the index file of a plain tar, if it was noted in a summary.
   std::optional<std::uint64_t> noted_index_digest = std::nullopt;
-  /// XXH3-64 of the checksum file, if a summary has it (io/dataset/shard_summary.h).
+  /// XXH3-64 of the checksum file, if a summary has it (io/dataset/shard_record.h).
   std::optional<std::uint64_t> checksum_digest = std::nullopt;
   std::int64_t sample_count = 0;
   std::uint64_t tar_size = 0;

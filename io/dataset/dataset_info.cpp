@@ -9,8 +9,7 @@
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/yaml_value.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/read_if_there.h"
+#include "io/file.h"
 #include "io/shared_folder.h"
 
 namespace energon {

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "io/dataset/brace_expansion.h"
+#include "io/dataset/brace_pattern.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/shard_list.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/index_cache.h"
-#include "io/path_exists.h"
 #include "io/shared_folder.h"
 
 namespace energon {

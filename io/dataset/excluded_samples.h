@@ -1,4 +1,5 @@
-// Resolves `shard/key` entries of a split file to positions. Private to io.
+// Finds the positions of samples that are left out: those that a split file names, and those whose
+// media do not fulfil a condition.
 
 #pragma once
 
@@ -28,6 +29,13 @@ std::optional<ExcludeEntry> split_exclude_entry(
 /// `index_path` or, if that file does not exist, by scanning the named shards. An entry that names
 /// nothing becomes a warning. Throws Error as SampleIndex and scan_shard().
 void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
+                      const std::string& index_path, ShardSet& set);
+
+/// Adds to set.excludes, unsorted, each sample of the shards of `set` that does not fulfil
+/// options.media_filter, or of whose media nothing is known. Reads `index_path` in parallel. Broken
+/// shards are passed over. Throws Error as SampleIndex; kInvalidArgument, which says what to
+/// prepare, if there is no media metadata, and if no sample is left.
+void exclude_by_media(const OpenOptions& options, const DatasetInfo& info,
                       const std::string& index_path, ShardSet& set);
 
 }  // namespace energon

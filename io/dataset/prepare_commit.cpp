@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -16,14 +17,123 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/path_exists.h"
+#include "io/file.h"
 #include "io/shared_folder.h"
 
 namespace energon {
-namespace {
 
 namespace fs = std::filesystem;
+
+// --- The journal ---
+
+namespace {
+
+constexpr std::string_view kJournalMagic = "energon prepare commit 1";
+constexpr std::string_view kEnd = "end";
+constexpr std::string_view kRemove = "remove";
+constexpr std::string_view kMove = "move";
+constexpr std::string_view kMoveTemporary = "move-temporary";
+
+// A dataset may come from anyone, and its journal is carried out. So it may name only files that
+// prepare writes.
+void check_target(const std::string& path, const std::string& journal) {
+  const fs::path target(path);
+  const bool is_inside =
+      target.is_relative() && std::none_of(target.begin(), target.end(), [](const fs::path& name) {
+        return name == ".." || name == ".";
+      });
+  const bool is_ours = path.ends_with(".idx") || path.ends_with(".xxh3") ||
+                       (path.starts_with(".nv-meta/") && path.find('/') == path.rfind('/'));
+  if (!is_inside || !is_ours) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the journal of a prepare names '{}', which prepare does not write; "
+                            "remove the folder .nv-meta.commit and prepare the dataset again",
+                            printable(path)),
+                {.path = journal});
+  }
+}
+
+bool has_possible_source(const CommitStep& step) {
+  switch (step.kind) {
+    case CommitStep::Kind::kMove:
+      return step.from.find('/') == std::string::npos && step.from != "..";
+    case CommitStep::Kind::kMoveTemporary:
+      return target_of_temporary(step.from) == step.to;
+    case CommitStep::Kind::kRemove:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string encode_journal(const std::vector<CommitStep>& steps) {
+  std::string text;
+  const auto add = [&](std::string_view token) { text.append(token).push_back('\0'); };
+  add(kJournalMagic);
+  for (const CommitStep& step : steps) {
+    switch (step.kind) {
+      case CommitStep::Kind::kMove:
+        add(kMove);
+        add(step.from);
+        break;
+      case CommitStep::Kind::kMoveTemporary:
+        add(kMoveTemporary);
+        add(step.from);
+        break;
+      case CommitStep::Kind::kRemove:
+        add(kRemove);
+        break;
+    }
+    add(step.to);
+  }
+  add(kEnd);
+  return text;
+}
+
+std::vector<CommitStep> decode_journal(std::string_view text, const std::string& journal) {
+  const auto fail = [&](std::string_view problem) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("not the journal of a prepare: {}; remove the folder .nv-meta.commit "
+                            "and prepare the dataset again",
+                            problem),
+                {.path = journal});
+  };
+  const auto next = [&] {
+    const std::size_t end = text.find('\0');
+    if (end == std::string_view::npos) {
+      fail("it is cut off");
+    }
+    std::string token(text.substr(0, end));
+    text.remove_prefix(end + 1);
+    return token;
+  };
+  if (next() != kJournalMagic) {
+    fail("it does not begin as one");
+  }
+  std::vector<CommitStep> steps;
+  for (std::string verb = next(); verb != kEnd; verb = next()) {
+    CommitStep& step = steps.emplace_back();
+    if (verb == kRemove) {
+      step.kind = CommitStep::Kind::kRemove;
+    } else if (verb == kMove || verb == kMoveTemporary) {
+      step.kind = verb == kMove ? CommitStep::Kind::kMove : CommitStep::Kind::kMoveTemporary;
+      step.from = next();
+    } else {
+      fail(fmt::format("it has '{}'", printable(verb)));
+    }
+    step.to = next();
+    check_target(step.to, journal);
+    if (!has_possible_source(step)) {
+      fail(fmt::format("it moves '{}'", printable(step.from)));
+    }
+  }
+  return steps;
+}
+
+// --- Committing ---
+
+namespace {
 
 // Another process has done the step, or the whole commit: nothing is left to do.
 bool is_done_by_others(int error) { return error == ENOENT || error == ENOTDIR; }
@@ -217,6 +327,61 @@ void complete_commit(const std::string& dataset_path) {
       // Another process has finished it meanwhile.
     }
   }
+}
+
+// --- Reading ---
+
+namespace {
+
+// Of what an open dataset is made, as far as a prepare changes it.
+std::string version_of(const std::string& dataset_path) {
+  const std::string meta = dataset_path + "/.nv-meta";
+  std::string version;
+  struct stat status {};
+  if (::stat((meta + "/.info.json").c_str(), &status) == 0) {
+    version += fmt::format("|{}|{}|{}|{}", status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                           status.st_mtim.tv_nsec);
+  }
+  try {
+    version += "|" + read_file(meta + "/index.uuid");
+  } catch (const Error&) {  // older datasets have none
+  }
+  return version;
+}
+
+bool is_unchanged(const std::string& dataset_path, const std::string& version) {
+  return published_commit(dataset_path).empty() && version_of(dataset_path) == version;
+}
+
+}  // namespace
+
+void read_committed(const std::string& dataset_path, const std::function<void()>& read) {
+  constexpr int kAttempts = 10;
+  for (int i = 0; i < kAttempts; ++i) {
+    complete_commit(dataset_path);
+    const std::string before = version_of(dataset_path);
+    try {
+      read();
+      if (is_unchanged(dataset_path, before)) {
+        return;
+      }
+    } catch (const Error&) {
+      if (is_unchanged(dataset_path, before)) {
+        throw;
+      }
+    }
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              "the dataset is prepared again and again while it is read; wait until that ends",
+              {.path = dataset_path});
+}
+
+void read_committed(std::span<const std::string> dataset_paths, const std::function<void()>& read) {
+  if (dataset_paths.empty()) {
+    read();
+    return;
+  }
+  read_committed(dataset_paths.front(), [&] { read_committed(dataset_paths.subspan(1), read); });
 }
 
 }  // namespace energon

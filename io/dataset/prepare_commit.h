@@ -1,4 +1,4 @@
-// Replaces the files of a prepared dataset with new ones: all or none. Private to io.
+// Replaces the files of a prepared dataset with new ones: all or none.
 //
 // Energon's file names are fixed, so the files cannot all change in one step. Instead, a list of
 // the moves is published first, in one step. From then on, every process that opens or prepares the
@@ -17,15 +17,58 @@
 // commit. The first step replaces .info.json with a note, the last one with the new .info.json:
 // readers that do not know about commits, such as Energon, fail in between and never see a mixture.
 // docs/formats/energon_files.md gives the journal.
+//
+// A reader of more than one of these files, such as .info.json and index.sqlite, must get all from
+// the old set or all from the new one. So everything that reads a prepared folder does so inside
+// read_committed().
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
-
-#include "io/dataset/commit_journal.h"
+#include <vector>
 
 namespace energon {
+
+// --- Reading ---
+
+/// Completes a prepare that was stopped while it replaced the files in the folder `dataset_path`,
+/// then calls `read`, and repeats this until no file was replaced during the call. So `read` may be
+/// called several times, and the last call counts. An Error of `read` is passed on if no file was
+/// replaced during the call. Fast for folders that were never prepared. Throws Error:
+/// kInvalidArgument if the folder keeps being prepared, or with who must complete a prepare;
+/// kCorruptData for an invalid journal; kIo.
+void read_committed(const std::string& dataset_path, const std::function<void()>& read);
+
+/// The same for a read of several datasets.
+void read_committed(std::span<const std::string> dataset_paths, const std::function<void()>& read);
+
+// --- The journal ---
+//
+// The steps of a commit.
+
+struct CommitStep {
+  enum class Kind : std::uint8_t {
+    kMove,           ///< `from` is the name of a file in <id>/
+    kMoveTemporary,  ///< `from` is a temporary file of `to`, beside it (io/shared_folder.h)
+    kRemove,         ///< `to` need not exist
+  };
+  Kind kind = Kind::kMove;
+  std::string from = {};
+  std::string to = {};  ///< relative to the dataset's folder, like a temporary `from`
+};
+
+/// The bytes of <id>/journal.
+std::string encode_journal(const std::vector<CommitStep>& steps);
+
+/// The steps in the content of the file `journal`. Throws Error (kCorruptData) if it is damaged, or
+/// if a step names a file that prepare does not write.
+std::vector<CommitStep> decode_journal(std::string_view text, const std::string& journal);
+
+// --- Committing ---
 
 /// The content of .info.json while a commit is carried out.
 std::string_view unfinished_note();

@@ -2,7 +2,7 @@
 // object per line. The next run leaves them out from the start.
 //
 // docs/formats/quarantine.md gives the format; loaders write it
-// (energon/loader/quarantine_writer.h).
+// (energon/loader/failure_log.h).
 
 #pragma once
 
@@ -14,7 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "io/dataset/dataset_folder.h"
+
 namespace energon {
+
+// --- The file ---
 
 /// One line. With neither index nor key it names the whole shard.
 struct QuarantineEntry {
@@ -64,5 +68,27 @@ struct QuarantinedLines {
 /// read_quarantine(); kInvalidArgument if the whole file is in quarantine.
 QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
                                         const std::string& path, std::int64_t sample_count);
+
+// --- The shards of a dataset ---
+//
+// Leaves out the samples and shards that quarantine files name.
+
+/// Samples that quarantine files name.
+struct QuarantinedSamples {
+  std::vector<std::pair<std::string, std::int64_t>> places;  ///< shard name, index in the shard
+  std::vector<std::pair<std::string, std::string>> keys;     ///< shard name, key
+
+  /// The keys as "shard/key", for resolve_excludes().
+  std::vector<std::string> entries() const;
+};
+
+/// Reads `files` and removes the whole shards that they name from `set`, whose shards need not be
+/// open. Returns the single samples that they name. Throws Error as read_quarantine();
+/// kInvalidArgument if no shard is left.
+QuarantinedSamples take_quarantined(const std::vector<std::string>& files, ShardSet& set);
+
+/// Adds the samples that are named by index to set.excludes; one that does not exist becomes a
+/// warning.
+void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set);
 
 }  // namespace energon

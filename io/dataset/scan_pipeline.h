@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "io/dataset/shard_summary.h"
-#include "io/index/sample_rows.h"
-#include "io/mutex.h"
+#include "io/concurrency.h"
+#include "io/dataset/shard_record.h"
+#include "io/index/sample_index_writer.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {

@@ -1,24 +1,76 @@
 #include "io/dataset/shard_list.h"
 
+#include <sys/stat.h>
+#include <sys/types.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "io/dataset/brace_expansion.h"
-#include "io/dataset/linked_folders.h"
+#include "io/dataset/brace_pattern.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
 
 namespace energon {
-namespace {
 
 namespace fs = std::filesystem;
+
+// --- Links to folders ---
+//
+// Keeps a walk that follows links to folders from going on for ever.
+
+namespace {
+
+// The folders that a walk is in, from the first one to the one that it lists. Not thread-safe.
+class LinkedFolders {
+ public:
+  /// Begins with `folder`; false, and leave() must not be called, if the walk is in it already,
+  /// because a link leads back. `is_below_link`: the path from where the walk began has a link in
+  /// it. Throws Error: kNotFound, kIo; kInvalidArgument for more than 100,000 folders below links.
+  bool enter(const std::string& folder, bool is_below_link);
+
+  /// Ends with the folder that was entered last.
+  void leave() { open_.pop_back(); }
+
+ private:
+  std::int64_t below_links_ = 0;
+  std::vector<std::pair<dev_t, ino_t>> open_;
+};
+
+bool LinkedFolders::enter(const std::string& folder, bool is_below_link) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    throw io_error("cannot list folder", errno, {.path = folder});
+  }
+  const std::pair<dev_t, ino_t> identity(status.st_dev, status.st_ino);
+  if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
+    return false;
+  }
+  // Folders with links to each other are entered once for each order of them.
+  constexpr std::int64_t kMostBelowLinks = 100'000;
+  if (is_below_link && ++below_links_ > kMostBelowLinks) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("links to folders lead to more than {} folders, the same ones again "
+                            "and again perhaps: remove links between folders, or name a folder "
+                            "without them",
+                            kMostBelowLinks),
+                {.path = folder});
+  }
+  open_.push_back(identity);
+  return true;
+}
+
+// --- Shards ---
 
 // Longest folder that all of the absolute, normal `paths` are in.
 fs::path common_folder(const std::vector<fs::path>& paths) {
@@ -211,6 +263,58 @@ void check_shard_name(const std::string& name, const std::string& path) {
         fmt::format("the shard name '{}' leads out of the dataset's folder", printable(name)),
         {.path = path});
   }
+}
+
+// --- Files of any kind ---
+
+namespace {
+
+class FileSearch {
+ public:
+  /// `prefix` is that of the names found: empty, or it ends with a slash.
+  void enter(const std::string& folder, const std::string& prefix, bool is_below_link) {
+    if (!folders_.enter(folder, is_below_link)) {
+      return;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      visit(entry, prefix, is_below_link);
+    }
+    folders_.leave();
+  }
+
+  std::vector<std::string> found;
+
+ private:
+  void visit(const std::filesystem::directory_entry& entry, const std::string& prefix,
+             bool is_below_link) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;  // of a link that leads nowhere
+    if (entry.is_directory(ignored)) {
+      // The second is what a prepare fills at this moment, or left when it was killed.
+      if (name == ".nv-meta" || name.starts_with(".nv-meta.")) {
+        return;
+      }
+      enter(entry.path().string(), prefix + name + "/", is_below_link || entry.is_symlink());
+    } else if (entry.is_regular_file(ignored) ||
+               (entry.is_symlink(ignored) && !entry.exists(ignored))) {
+      found.push_back(prefix + name);
+    }
+  }
+
+  LinkedFolders folders_;
+};
+
+}  // namespace
+
+std::vector<std::string> list_files(const std::string& folder) {
+  FileSearch search;
+  try {
+    search.enter(folder, "", false);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw io_error("cannot list folder", error.code().value(), {.path = folder});
+  }
+  std::sort(search.found.begin(), search.found.end());
+  return std::move(search.found);
 }
 
 }  // namespace energon

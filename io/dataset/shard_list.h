@@ -1,4 +1,5 @@
-// Lists the shards at a path, without opening them. Private to io.
+// Lists the shards at a path, or the files of a folder whose files are looked up by name, without
+// opening them.
 
 #pragma once
 
@@ -43,5 +44,13 @@ ShardList list_shards(const std::vector<std::string>& paths);
 /// Throws Error (kInvalidArgument) if `name` leads out of the dataset's folder: names in files are
 /// untrusted. `path`, the file with the name, is named in the error.
 void check_shard_name(const std::string& name, const std::string& path);
+
+// --- Files of any kind ---
+
+/// The files in `folder` and below it, relative to it, sorted by their bytes. Follows links to
+/// folders, except to a folder that already contains the link; links that lead nowhere are listed,
+/// pipes, sockets and devices are not. Leaves out the folders .nv-meta and .nv-meta.* at any depth.
+/// Throws Error: kNotFound, kIo; kInvalidArgument for more than 100,000 folders below links.
+std::vector<std::string> list_files(const std::string& folder);
 
 }  // namespace energon

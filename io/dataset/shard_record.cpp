@@ -2,19 +2,137 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "io/dataset/record_bytes.h"
+#include "io/bytes.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/index_cache.h"
-#include "io/path_exists.h"
 
 namespace energon {
+
+// --- What the bytes of both files have in common ---
+//
+// Magic bytes, a version, integers and texts, and a digest of it all.
+
 namespace {
+
+struct RecordFormat {
+  std::string_view magic;  ///< 8 bytes
+  std::uint64_t version;
+  std::string_view what;  ///< for errors, such as "the record of the shards"
+};
+
+static_assert(std::endian::native == std::endian::little,
+              "records are little-endian and are read and written as they are");
+
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);  // of the version and of the digest
+
+void append_u64(std::string& out, std::uint64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), kWordBytes);
+}
+
+// Magic bytes and version.
+std::string begin_record(const RecordFormat& format) {
+  std::string out(format.magic);
+  append_u64(out, format.version);
+  return out;
+}
+
+// The length, then the bytes.
+void append_text(std::string& out, std::string_view text) {
+  append_u64(out, text.size());
+  out += text;
+}
+
+// Appends the digest of all bytes before.
+void seal_record(std::string& out) { append_u64(out, xxh3_64(as_bytes(out))); }
+
+// Reads what follows the version. `content` and `path`, which errors name, must outlive it.
+class RecordReader {
+ public:
+  /// Throws Error: kCorruptData if magic bytes or digest are wrong, kUnsupported for another
+  /// version.
+  RecordReader(std::string_view content, const RecordFormat& format, const std::string& path);
+
+  /// Throw Error (kCorruptData) at the end.
+  std::uint64_t u64();
+  std::string_view text();  ///< in `content`
+
+  /// Bytes before the digest that were not read yet.
+  std::size_t left() const { return rest_.size(); }
+  /// Throws Error (kCorruptData) that says what is damaged, and then `problem`.
+  [[noreturn]] void fail(std::string_view problem) const;
+
+ private:
+  std::string_view take(std::uint64_t size);
+
+  std::string_view rest_;
+  const RecordFormat format_;
+  const std::string& path_;
+};
+
+std::uint64_t word_at(std::string_view bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data(), kWordBytes);
+  return value;
+}
+
+RecordReader::RecordReader(std::string_view content, const RecordFormat& format,
+                           const std::string& path)
+    : rest_(content), format_(format), path_(path) {
+  if (content.size() < format.magic.size() + 2 * kWordBytes || !content.starts_with(format.magic)) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("not {}: it is too short or begins with other bytes; prepare the "
+                            "dataset again",
+                            format.what),
+                {.path = path});
+  }
+  rest_.remove_suffix(kWordBytes);
+  if (word_at(content.substr(rest_.size())) != xxh3_64(as_bytes(rest_))) {
+    fail("its own digest does not match");
+  }
+  rest_.remove_prefix(format.magic.size());
+  if (const std::uint64_t version = u64(); version != format.version) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{} has version {}, this library reads version {}; prepare the dataset "
+                            "again",
+                            format.what, version, format.version),
+                {.path = path});
+  }
+}
+
+std::uint64_t RecordReader::u64() { return word_at(take(kWordBytes)); }
+
+std::string_view RecordReader::text() { return take(u64()); }
+
+void RecordReader::fail(std::string_view problem) const {
+  throw Error(ErrorCode::kCorruptData,
+              fmt::format("{} is damaged: {}; prepare the dataset again", format_.what, problem),
+              {.path = path_});
+}
+
+std::string_view RecordReader::take(std::uint64_t size) {
+  if (size > rest_.size()) {
+    fail("it ends in the middle of an entry");
+  }
+  const std::string_view taken = rest_.substr(0, size);
+  rest_.remove_prefix(size);
+  return taken;
+}
+
+// --- The record ---
 
 constexpr RecordFormat kFormat{
     .magic = "EGNSHRD\n", .version = 1, .what = "the record of the shards"};
@@ -174,6 +292,117 @@ void check_recorded_index(std::uint64_t recorded_digest, const TarIndex& index,
                 "the index is not the one that was prepared: it is damaged, or another shard's; "
                 "run energon prepare --force-overwrite again",
                 {.path = index_path});
+  }
+}
+
+// --- The summary ---
+
+namespace {
+
+constexpr RecordFormat kSummaryFormat{
+    .magic = "EGNSUMM\n", .version = 1, .what = "the summary of the shards"};
+constexpr std::uint64_t kChecksummed = 1;  // bits of a shard's flags
+constexpr std::uint64_t kIndexInCache = 2;
+constexpr std::size_t kLeastEntryBytes = std::size_t{9} * 8;
+
+// Nothing if there is no such file.
+std::optional<std::string> content_of(const std::string& path) {
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+  try {
+    return read_file(path, kLimitBytes);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string ShardSummary::encode() const {
+  std::string out = begin_record(kSummaryFormat);
+  append_u64(out, set_digest);
+  append_u64(out, shards.size());
+  for (const SummarizedShard& shard : shards) {
+    append_u64(out, (shard.has_checksums ? kChecksummed : 0) |
+                        (shard.is_index_in_cache ? kIndexInCache : 0));
+    append_u64(out, shard.record.size_bytes);
+    append_u64(out, static_cast<std::uint64_t>(shard.record.mtime_ns));
+    append_u64(out, static_cast<std::uint64_t>(shard.sample_count));
+    append_u64(out, shard.end_offset);
+    append_u64(out, shard.record.header_digest);
+    append_u64(out, shard.record.index_digest);
+    append_u64(out, shard.checksum_digest);
+    append_text(out, shard.record.name);
+  }
+  seal_record(out);
+  return out;
+}
+
+ShardSummary ShardSummary::parse(std::string_view content, const std::string& path) {
+  RecordReader reader(content, kSummaryFormat, path);
+  ShardSummary summary{.set_digest = reader.u64()};
+  const std::uint64_t count = reader.u64();
+  if (count > reader.left() / kLeastEntryBytes) {
+    reader.fail("it counts more shards than it holds");
+  }
+  summary.shards.resize(count);
+  for (SummarizedShard& shard : summary.shards) {
+    const std::uint64_t flags = reader.u64();
+    shard.has_checksums = (flags & kChecksummed) != 0;
+    shard.is_index_in_cache = (flags & kIndexInCache) != 0;
+    shard.record.size_bytes = reader.u64();
+    shard.record.mtime_ns = static_cast<std::int64_t>(reader.u64());
+    shard.sample_count = static_cast<std::int64_t>(reader.u64());
+    shard.end_offset = reader.u64();
+    shard.record.header_digest = reader.u64();
+    shard.record.index_digest = reader.u64();
+    shard.checksum_digest = reader.u64();
+    shard.record.name = reader.text();
+    if (shard.sample_count < 0 || shard.sample_count > kMostSamplesOfShard) {
+      reader.fail("it has a count that no shard can have");
+    }
+  }
+  if (reader.left() != 0) {
+    reader.fail("it goes on behind its last shard");
+  }
+  return summary;
+}
+
+std::uint64_t prepared_set_digest(std::string_view info_text, std::string_view uuid,
+                                  std::string_view shard_record) {
+  Xxh3Stream stream;
+  for (const std::string_view content : {info_text, uuid, shard_record}) {
+    stream.update_field(as_bytes(content));
+  }
+  return stream.digest();
+}
+
+std::string shard_summary_path(const std::string& meta_folder) {
+  return meta_folder + "/shard_summary.bin";
+}
+
+std::shared_ptr<const ShardSummary> load_shard_summary(const std::string& meta_folder,
+                                                       std::string_view info_text) {
+  const std::string path = shard_summary_path(meta_folder);
+  const std::optional<std::string> content = content_of(path);
+  if (!content) {
+    return nullptr;
+  }
+  const std::optional<std::string> uuid = content_of(meta_folder + "/index.uuid");
+  const std::optional<std::string> record = content_of(shard_record_path(meta_folder));
+  if (!uuid || !record) {
+    return nullptr;
+  }
+  try {
+    ShardSummary summary = ShardSummary::parse(*content, path);
+    if (summary.set_digest != prepared_set_digest(info_text, *uuid, *record)) {
+      return nullptr;
+    }
+    return std::make_shared<const ShardSummary>(std::move(summary));
+  } catch (const Error&) {
+    return nullptr;  // lint reports the damage
   }
 }
 

@@ -8,7 +8,7 @@
 //     - shard-{090..099}.tar
 //   exclude: []
 //
-// The lists hold brace patterns of shard names (io/dataset/brace_expansion.h). An entry of
+// The lists hold brace patterns of shard names (io/dataset/brace_pattern.h). An entry of
 // `exclude` is a shard's name, or `shard/key` for one sample. Reading is strict: an unknown key is
 // an error.
 

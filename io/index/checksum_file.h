@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon {

@@ -16,6 +16,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,7 +24,10 @@
 #include <string_view>
 #include <vector>
 
-#include "io/file_source.h"
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/file.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -53,7 +57,7 @@ bool is_shard_name(std::string_view name);
 
 /// The uncompressed tar of a shard: the shard itself or, if it is compressed, its copy under
 /// `cache_dir`, which is created if it does not exist. Processes that see each other's locks wait
-/// for the one that creates it (io/index/expand_turn.h). Others create it as well, and the first
+/// for the one that creates it (ExpandTurn). Others create it as well, and the first
 /// published copy stays. Throws Error: kIo, kCorruptData if the shard is damaged.
 std::string ensure_expanded(const FileSource& shard, const std::optional<std::string>& cache_dir);
 std::string ensure_expanded(const std::string& shard_path,
@@ -92,5 +96,59 @@ void mark_index_fresh(const std::string& index_path, const FileIdentity& shard);
 /// Throws Error (kCorruptData) unless the archive in `tar` ends at `end_offset`, where its index
 /// says that the samples end: with the end of the file or a zero block.
 void check_archive_end(const FileSource& tar, std::uint64_t end_offset);
+
+// --- One process at a time expands a shard ---
+//
+// So several processes do not all do the same work. The turn is the lock of the file
+// `<copy>.tmp.0000000000000000` beside the copy to be made. The lock ends with its holder; if the
+// holder is killed, the file is removed with the other temporary files. The turn only saves work:
+// where locks do not reach the other processes, several have the turn, and each publishes its own
+// copy.
+
+/// How long the holder of a turn may write nothing before others stop waiting for it.
+inline constexpr std::chrono::minutes kExpandStallLimit{5};
+
+class ExpandTurn {
+ public:
+  /// Waits while another process has the turn for `copy_path` and makes progress. Returns when the
+  /// copy exists, this object has the turn, or waiting is useless (locks do not work here, or the
+  /// other process stalls). Throws Error as path_exists().
+  explicit ExpandTurn(const std::string& copy_path);
+  /// Removes the lock file, if this object has the turn.
+  ~ExpandTurn();
+  ExpandTurn(const ExpandTurn&) = delete;
+  ExpandTurn& operator=(const ExpandTurn&) = delete;
+
+  /// Announces the file that will grow: waiting processes watch its size for progress.
+  void announce(const std::string& temporary_path);
+
+ private:
+  bool is_in_place() const;
+
+  const std::string path_;
+  UniqueFd lock_;  // not valid without the turn
+};
+
+// --- Errors of expanded copies ---
+//
+// The copies lie in the cache folder and not where the shard is.
+
+/// Calls `read`, which reads `tar_path`: the shard `shard_path` itself or its expanded copy. An
+/// Error (kCorruptData) of a copy then says of what it is one, and what to do.
+template <class Read>
+auto read_copy(const std::string& shard_path, const std::string& tar_path, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (tar_path == shard_path || error.code() != ErrorCode::kCorruptData) {
+      throw;
+    }
+    throw Error(error.code(),
+                fmt::format("{}; read from '{}', the expanded copy of '{}': if the shard is whole, "
+                            "remove the copy, and it is made again",
+                            error.message(), printable(tar_path), printable(shard_path)),
+                error.context());
+  }
+}
 
 }  // namespace energon

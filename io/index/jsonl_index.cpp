@@ -10,7 +10,7 @@
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/index/index_cache.h"
-#include "io/index/old_index.h"
+#include "io/index/tar_index.h"
 #include "io/shared_folder.h"
 
 namespace energon {

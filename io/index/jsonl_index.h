@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 
 namespace energon {

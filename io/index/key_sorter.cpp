@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "io/error.h"
-#include "io/write_all.h"
+#include "io/file.h"
 
 namespace energon {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "io/bytes.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 

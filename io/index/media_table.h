@@ -1,17 +1,19 @@
-// The tables of media metadata in `index.sqlite`, as Energon 7.4 has them. Beside the samples of a
-// prepared dataset SampleIndex reads them; those of a folder of files are alone in the database,
-// and io/index/media_index.h reads them. Private to io. docs/formats/energon_files.md gives the
-// tables.
+// The tables of media metadata in `index.sqlite`, as Energon 7.4 has them
+// (docs/formats/energon_files.md). Beside the samples of a prepared dataset SampleIndex reads them;
+// in the `.nv-meta/index.sqlite` of a folder of files they are alone, the entry_key of a row is the
+// path of its file, relative to the folder, and MediaIndex reads them.
 //
 // The file is changed by SQLite itself: unlike the samples, rows come in no order, and some are
 // replaced.
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "io/concurrency.h"
 #include "io/index/media_metadata.h"
 #include "io/index/sqlite_handle.h"
 
@@ -78,5 +80,33 @@ class MediaTableWriter {
 /// else has open. False, and nothing is done, if `from` has no such tables. Throws Error (kIo,
 /// kCorruptData).
 bool copy_media_tables(const std::string& from, const std::string& to);
+
+// --- The media of a folder of files ---
+
+/// The file is opened read-only and immutable; nothing that its schema may contain is run. Not
+/// thread-safe. Open it after fork(): find() throws Error (kCancelled) in a process other than the
+/// constructor's.
+class MediaIndex {
+ public:
+  /// Throws Error: kNotFound, kIo, kCorruptData if it is no database, kUnsupported if it has no
+  /// media metadata.
+  explicit MediaIndex(std::string path);
+  ~MediaIndex();
+  MediaIndex(const MediaIndex&) = delete;
+  MediaIndex& operator=(const MediaIndex&) = delete;
+
+  /// What is known of a file; nothing if it has no row. Throws Error (kCorruptData, kIo).
+  std::optional<MediaMetadata> find(std::string_view entry_key) const;
+
+  /// False in a forked child of the process that opened it.
+  bool is_of_this_process() const { return owner_.is_current(); }
+
+ private:
+  struct Connection;
+
+  const std::string path_;
+  const OwnerProcess owner_;
+  std::unique_ptr<Connection> connection_;
+};
 
 }  // namespace energon

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "io/tar/tar_header.h"
 

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "io/concurrency.h"
 #include "io/index/media_metadata.h"
 #include "io/index/tar_index.h"
-#include "io/owner_process.h"
 
 namespace energon {
 

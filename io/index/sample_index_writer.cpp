@@ -5,32 +5,193 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/index/btree_builder.h"
-#include "io/index/btree_file.h"
-#include "io/index/btree_reader.h"
-#include "io/index/earlier_index.h"
-#include "io/index/index_schema.h"
+#include "io/file.h"
 #include "io/index/key_sorter.h"
-#include "io/index/row_encoder.h"
-#include "io/index/sample_rows.h"
+#include "io/index/media_table.h"
+#include "io/index/sqlite_handle.h"
+#include "io/index/sqlite_pages.h"
 
 namespace energon {
 
+// --- The rows of one shard ---
+
 namespace {
 
-Error other_count(const EarlierIndex& earlier, std::int64_t count, std::int64_t expected) {
-  return Error(ErrorCode::kCorruptData,
-               fmt::format("index database: {} rows where {} are expected", count, expected),
-               {.path = earlier.file().path()});
+std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+// The columns are those of the tables in sample_index_writer.cpp; behind the columns of an index is
+// the number of the row.
+class ShardEncoder {
+ public:
+  ShardEncoder(std::int64_t tar_file_id, const RowCounts& before)
+      : rows_{.tar_file_id = tar_file_id}, before_(before) {}
+
+  void add(const ScannedSample& sample) {
+    const std::int64_t number = rows_.counts.samples++;
+    const std::int64_t row = before_.samples + rows_.counts.samples;  // SQLite counts from 1
+    put(rows_.tar_file_id, std::string_view(sample.key), number, as_signed(sample.offset),
+        as_signed(sample.size));
+    encoder_.finish_row(row, rows_.samples);
+    put(rows_.tar_file_id, number, row);
+    encoder_.finish_key(rows_.samples_by_place);
+    add_parts(number, sample.parts);
+  }
+
+  void add_keys(const std::vector<ScannedSample>& samples) {
+    std::vector<std::uint32_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
+      return samples[a].key < samples[b].key;
+    };
+    if (!std::is_sorted(order.begin(), order.end(), is_before)) {
+      std::sort(order.begin(), order.end(), is_before);
+    }
+    rows_.sorted_keys.reserve(order.size());
+    for (const std::uint32_t i : order) {
+      rows_.keys += samples[i].key;
+      rows_.sorted_keys.push_back(
+          {.size = static_cast<std::uint32_t>(samples[i].key.size()), .sample_index = i});
+    }
+  }
+
+  SampleRows take() { return std::move(rows_); }
+
+ private:
+  template <class... Columns>
+  void put(const Columns&... columns) {
+    (encoder_.add(columns), ...);
+  }
+
+  void add_parts(std::int64_t sample, const std::vector<ScannedPart>& parts) {
+    const std::int64_t first_row = before_.parts + rows_.counts.parts + 1;
+    rows_.counts.parts += static_cast<std::int64_t>(parts.size());
+    by_name_.clear();
+    for (const ScannedPart& part : parts) {
+      const std::int64_t row = first_row + static_cast<std::int64_t>(by_name_.size());
+      by_name_.push_back(by_name_.size());
+      put(rows_.tar_file_id, sample, std::string_view(part.name), as_signed(part.content_offset),
+          as_signed(part.size));
+      encoder_.finish_row(row, rows_.parts);
+      put(rows_.tar_file_id, sample, as_signed(part.content_offset), row);
+      encoder_.finish_key(rows_.parts_by_place);
+    }
+    std::sort(by_name_.begin(), by_name_.end(),
+              [&](std::size_t a, std::size_t b) { return parts[a].name < parts[b].name; });
+    for (const std::size_t i : by_name_) {
+      const ScannedPart& part = parts[i];
+      put(rows_.tar_file_id, sample, std::string_view(part.name), as_signed(part.content_offset),
+          as_signed(part.size), first_row + static_cast<std::int64_t>(i));
+      encoder_.finish_key(rows_.parts_by_name);
+    }
+  }
+
+  SampleRows rows_;
+  const RowCounts before_;
+  RowEncoder encoder_;
+  std::vector<std::size_t> by_name_;  // the parts of a sample
+};
+
+}  // namespace
+
+RowCounts count_rows(const ShardScan& scan) {
+  RowCounts counts{.samples = static_cast<std::int64_t>(scan.samples.size())};
+  for (const ScannedSample& sample : scan.samples) {
+    counts.parts += static_cast<std::int64_t>(sample.parts.size());
+  }
+  return counts;
 }
+
+SampleRows encode_rows(const ShardScan& scan, std::int64_t tar_file_id, const RowCounts& before) {
+  ShardEncoder encoder(tar_file_id, before);
+  for (const ScannedSample& sample : scan.samples) {
+    encoder.add(sample);
+  }
+  encoder.add_keys(scan.samples);
+  return encoder.take();
+}
+
+// --- The schema ---
+//
+// The tables and indices of `index.sqlite`.
+
+namespace {
+
+constexpr const char* kSettings =
+    "PRAGMA page_size = 4096; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+    "PRAGMA locking_mode = EXCLUSIVE";
+
+constexpr const char* kTables =
+    "CREATE TABLE samples (tar_file_id INTEGER NOT NULL, sample_key TEXT NOT NULL UNIQUE, "
+    "sample_index INTEGER NOT NULL, byte_offset INTEGER, byte_size INTEGER);"
+    "CREATE TABLE sample_parts (tar_file_id INTEGER, sample_index INTEGER, part_name TEXT, "
+    "content_byte_offset INTEGER, content_byte_size INTEGER)";
+
+constexpr const char* kIndices =
+    "CREATE INDEX idx_samples_by_tar_and_idx ON samples(tar_file_id, sample_index);"
+    "CREATE INDEX idx_sample_parts_seq "
+    "ON sample_parts(tar_file_id, sample_index, content_byte_offset);"
+    "CREATE INDEX idx_sample_parts_full ON sample_parts"
+    "(tar_file_id, sample_index, part_name, content_byte_offset, content_byte_size)";
+
+// The first page of each tree in the file.
+struct IndexRoots {
+  std::uint32_t samples = 0;
+  std::uint32_t samples_by_key = 0;
+  std::uint32_t samples_by_place = 0;
+  std::uint32_t parts = 0;
+  std::uint32_t parts_by_place = 0;
+  std::uint32_t parts_by_name = 0;
+};
+
+IndexRoots list_roots(sqlite3* db, const std::string& path) {
+  std::map<std::string, std::uint32_t, std::less<>> roots;
+  Statement list(db, "SELECT name, rootpage FROM sqlite_master", path);
+  while (list.step()) {
+    roots.emplace(list.text(0), static_cast<std::uint32_t>(list.integer(1)));
+  }
+  return {.samples = roots.at("samples"),
+          .samples_by_key = roots.at("sqlite_autoindex_samples_1"),
+          .samples_by_place = roots.at("idx_samples_by_tar_and_idx"),
+          .parts = roots.at("sample_parts"),
+          .parts_by_place = roots.at("idx_sample_parts_seq"),
+          .parts_by_name = roots.at("idx_sample_parts_full")};
+}
+
+// Creates `path`, which must not exist, with the tables and indices, without rows. Throws Error
+// (kIo).
+IndexRoots create_index_schema(const std::string& path) {
+  if (path_exists(path)) {
+    throw Error(ErrorCode::kIo, "index database: exists already", {.path = path});
+  }
+  // Without locks, which some file systems don't have: nobody else knows the file.
+  const SqlitePtr db = open_sqlite(
+      sqlite_uri(path, "vfs=unix-none"),
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, path);
+  execute(db.get(), kSettings, path);
+  execute(db.get(), "BEGIN", path);
+  execute(db.get(), kTables, path);
+  execute(db.get(), kIndices, path);
+  execute(db.get(), "COMMIT", path);
+  return list_roots(db.get(), path);
+}
+
+// --- The writer ---
 
 // Finds keys that come more than once among keys that come in order, equal ones by row.
 class KeyRepeats {
@@ -70,26 +231,6 @@ class KeyRepeats {
   std::optional<std::int64_t> first_row_;  // of last_key_
 };
 
-// The keys of an earlier index, one at a time, counted.
-class EarlierKeysInStep {
- public:
-  explicit EarlierKeysInStep(const EarlierIndex& index) : keys_(index) { step(); }
-
-  // Empty at the end.
-  const std::optional<EarlierKeys::Key>& key() const { return key_; }
-  std::int64_t count() const { return count_; }
-
-  void step() {
-    key_ = keys_.next();
-    count_ += key_ ? 1 : 0;
-  }
-
- private:
-  EarlierKeys keys_;
-  std::optional<EarlierKeys::Key> key_;
-  std::int64_t count_ = 0;
-};
-
 }  // namespace
 
 struct SampleIndexWriter::Trees {
@@ -120,35 +261,6 @@ SampleIndexWriter::SampleIndexWriter(std::string path, std::uint64_t sort_bytes)
     : path_(std::move(path)), trees_(std::make_unique<Trees>(path_, sort_bytes)) {}
 
 SampleIndexWriter::~SampleIndexWriter() = default;
-
-void SampleIndexWriter::add(const EarlierIndex& earlier,
-                            std::span<const std::int64_t> sample_counts) {
-  for (std::size_t i = 0; i < sample_counts.size(); ++i) {
-    starts_.push_back({.row = samples_ + 1, .tar_file_id = static_cast<std::int64_t>(i)});
-    samples_ += sample_counts[i];
-  }
-  const auto copy = [&](BtreeBuilder::Kind kind, std::uint32_t root, BtreeBuilder& tree,
-                        std::int64_t expected) {
-    BtreeReader cells(earlier.file(), kind, root);
-    std::int64_t count = 0;
-    while (const std::optional<ByteView> cell = cells.next()) {
-      tree.add(*cell);
-      ++count;
-    }
-    if (count != expected) {
-      throw other_count(earlier, count, expected);
-    }
-  };
-  using enum BtreeBuilder::Kind;
-  const IndexRoots& roots = earlier.roots();
-  const std::int64_t parts = earlier.counts().parts;
-  copy(kTable, roots.samples, trees_->samples, samples_);
-  copy(kIndex, roots.samples_by_place, trees_->samples_by_place, samples_);
-  copy(kTable, roots.parts, trees_->parts, parts);
-  copy(kIndex, roots.parts_by_place, trees_->parts_by_place, parts);
-  copy(kIndex, roots.parts_by_name, trees_->parts_by_name, parts);
-  earlier_ = &earlier;
-}
 
 void SampleIndexWriter::add(const SampleRows& rows) {
   const auto add_all = [](const EncodedCells& cells, BtreeBuilder& tree) {
@@ -182,27 +294,11 @@ RepeatedKeys SampleIndexWriter::finish(std::size_t most_named) {
   return repeated;
 }
 
-// Adds the keys to their index: those of the earlier index, which are in order, merged with the
-// sorted new ones.
 RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
   KeyRepeats repeats(most_named);
-  std::optional<EarlierKeysInStep> earlier;
-  if (earlier_ != nullptr) {
-    earlier.emplace(*earlier_);
-  }
-  // Of equal keys, the earlier one has the smaller row.
-  const auto add_earlier_up_to = [&](std::optional<std::string_view> key) {
-    while (earlier && earlier->key() && (!key || earlier->key()->key <= *key)) {
-      if (repeats.is_new(earlier->key()->key, earlier->key()->row)) {
-        trees_->samples_by_key.add(earlier->key()->cell);
-      }
-      earlier->step();
-    }
-  };
   RowEncoder encoder;
   EncodedCells cell;
   trees_->keys.visit_in_order([&](std::string_view key, std::int64_t row) {
-    add_earlier_up_to(key);
     if (repeats.is_new(key, row)) {
       encoder.add(key);
       encoder.add(row);
@@ -211,10 +307,6 @@ RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
       cell.for_each([this](ByteView bytes) { trees_->samples_by_key.add(bytes); });
     }
   });
-  add_earlier_up_to(std::nullopt);
-  if (earlier && earlier->count() != earlier_->counts().samples) {
-    throw other_count(*earlier_, earlier->count(), earlier_->counts().samples);
-  }
   RepeatedKeys repeated{.count = repeats.count()};
   for (auto& [row, other] : repeats.take_named()) {
     repeated.named.push_back({.key = std::move(other.key),

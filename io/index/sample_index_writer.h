@@ -1,25 +1,63 @@
 // Writes `index.sqlite` (io/index/sample_index.h) and `index.uuid` of a dataset being prepared.
 //
-// SQLite makes the schema; the rows are put into pages by btree_builder.h, because they come in the
+// SQLite makes the schema; the rows are put into pages by sqlite_pages.h, because they come in the
 // order of every index but that of the keys, and those are sorted (key_sorter.h). So a row costs a
-// small part of what its insertion by SQLite costs.
+// small part of what its insertion by SQLite costs. Encoding takes most of that time, and needs
+// nothing of other shards but how many rows they have: so shards are encoded in parallel, and
+// SampleIndexWriter only puts the cells into pages.
 //
 // Write to a temporary name: a killed writer leaves an unusable file. After finish(), the caller
 // renames the file to its place.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/index/sqlite_pages.h"
+#include "io/tar/shard_scan.h"
+
 namespace energon {
 
-class EarlierIndex;
-struct SampleRows;
+// --- The rows of one shard ---
+
+/// Rows of both tables, counted.
+struct RowCounts {
+  std::int64_t samples = 0;
+  std::int64_t parts = 0;
+
+  bool operator==(const RowCounts&) const = default;
+};
+
+RowCounts count_rows(const ShardScan& scan);
+
+/// A key in the order of keys.
+struct SortedKey {
+  std::uint32_t size = 0;
+  std::uint32_t sample_index = 0;
+};
+
+/// The cells of each table and index, and the keys, which are merged with those of other shards.
+struct SampleRows {
+  std::int64_t tar_file_id = 0;
+  RowCounts counts = {};
+  EncodedCells samples = {};
+  EncodedCells samples_by_place = {};
+  EncodedCells parts = {};
+  EncodedCells parts_by_place = {};
+  EncodedCells parts_by_name = {};
+  std::string keys = {};  ///< sorted, one after another
+  std::vector<SortedKey> sorted_keys = {};
+};
+
+/// Encodes the rows of shard `tar_file_id`; the shards before it have `before` rows.
+SampleRows encode_rows(const ShardScan& scan, std::int64_t tar_file_id, const RowCounts& before);
+
+// --- The writer ---
 
 /// Where a sample is: its shard and its number there.
 struct SamplePosition {
@@ -52,12 +90,7 @@ class SampleIndexWriter {
   SampleIndexWriter(const SampleIndexWriter&) = delete;
   SampleIndexWriter& operator=(const SampleIndexWriter&) = delete;
 
-  /// Takes over all rows of an earlier index, whose shards have these counts of samples; before
-  /// anything else is added. `earlier` must live until finish() returns. Throws Error (kIo);
-  /// kCorruptData if `earlier` is damaged or has other counts.
-  void add(const EarlierIndex& earlier, std::span<const std::int64_t> sample_counts);
-
-  /// Adds the rows of a shard (sample_rows.h). Shards must come in order, and `rows` must be
+  /// Adds the rows of a shard (encode_rows()). Shards must come in order, and `rows` must be
   /// numbered behind those that were added before. Throws Error (kIo).
   void add(const SampleRows& rows);
 
@@ -79,7 +112,6 @@ class SampleIndexWriter {
 
   const std::string path_;
   std::unique_ptr<Trees> trees_;
-  const EarlierIndex* earlier_ = nullptr;
   std::int64_t samples_ = 0;
   std::vector<Start> starts_;  // of the shards
 };

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/mutex.h"
+#include "io/file.h"
 
 namespace energon {
 

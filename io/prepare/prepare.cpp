@@ -3,45 +3,290 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <regex>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "io/concurrency.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
 #include "io/dataset/shard_list.h"
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
 #include "io/index/media_table.h"
-#include "io/index/parallel_for.h"
 #include "io/index/sample_index.h"
 #include "io/index/sample_index_writer.h"
-#include "io/index/sample_rows.h"
 #include "io/index/tar_index.h"
-#include "io/path_exists.h"
-#include "io/prepare/choose_shards.h"
-#include "io/prepare/earlier_prepare.h"
-#include "io/prepare/first_samples.h"
-#include "io/prepare/prepare_problems.h"
-#include "io/prepare/row_numbers.h"
 #include "io/prepare/shard_preparation.h"
 #include "io/prepare/staging_folder.h"
-#include "io/read_if_there.h"
 #include "io/recipe/dataset_yaml.h"
-#include "io/recipe/typed_yaml.h"
-#include "io/write_all.h"
+#include "io/tar/member_name.h"
+#include "io/tar/tar_walker.h"
 
 namespace energon {
-namespace {
 
 namespace fs = std::filesystem;
+
+// --- Which files of a folder are prepared ---
+
+namespace {
+
+// The shards in `folder`, without those whose name contains a match of one of the regular
+// expressions. At least one. Throws Error: kNotFound if there is none, kInvalidArgument for what
+// is no regular expression and for two shards with one index name; those of find_shards().
+FoundShards choose_shards(const std::string& folder,
+                          const std::vector<std::string>& exclude_regexes) {
+  FoundShards found = find_shards(folder);
+  std::vector<std::string>& names = found.names;
+  if (names.empty()) {
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("no shards to prepare: no .tar, .tgz, .tar.gz or .tar.zst; for media in "
+                    "a folder of files: energon prepare-media {} "
+                    "--media-metadata-by-extension",
+                    printable(folder)),
+        {.path = folder});
+  }
+  for (const std::string& text : exclude_regexes) {
+    try {
+      const std::regex regex(text);
+      std::erase_if(names, [&](const std::string& name) { return std::regex_search(name, regex); });
+    } catch (const std::regex_error& error) {
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a regular expression: {}",
+                                                           printable(text), error.what()));
+    }
+  }
+  if (names.empty()) {
+    throw Error(ErrorCode::kNotFound,
+                "no shards to prepare: no .tar, .tgz, .tar.gz or .tar.zst that is not excluded",
+                {.path = folder});
+  }
+  check_index_paths_differ(names);
+  return found;
+}
+
+// --- The numbers of rows of shards that are scanned in any order ---
+
+// Thread-safe.
+class RowNumbers {
+ public:
+  /// Returns the number of rows before those of `shard`, which has `counts` rows, as soon as all
+  /// earlier shards are counted. Requires: called once for each shard, also for one that failed;
+  /// before a thread waits here for a shard, other threads have begun with all earlier ones.
+  RowCounts take(std::int64_t shard, const RowCounts& counts);
+
+ private:
+  Mutex mutex_;
+  Condition changed_;
+  std::int64_t next_ ENERGON_GUARDED_BY(mutex_) = 0;
+  RowCounts before_ ENERGON_GUARDED_BY(mutex_);
+};
+
+RowCounts RowNumbers::take(std::int64_t shard, const RowCounts& counts) {
+  RowCounts before;
+  {
+    const MutexLock lock(mutex_);
+    while (next_ != shard) {
+      changed_.wait(mutex_);
+    }
+    ++next_;
+    before = before_;
+    before_ = {.samples = before.samples + counts.samples, .parts = before.parts + counts.parts};
+  }
+  changed_.notify_all();
+  return before;
+}
+
+// --- The problems of all scanned shards, for one error ---
+
+// Not thread-safe.
+class PrepareProblems {
+ public:
+  /// How many problems the error names; of the others it says the number.
+  static constexpr std::size_t kMostNamed = 50;
+
+  /// A problem of a whole shard, called `name`. Requires: shards come in order.
+  void add(std::int64_t shard, std::string_view name, std::string_view text);
+  /// What made a shard unreadable. Rethrows errors that are not the shard's fault: no space, no
+  /// permission.
+  void add(std::int64_t shard, std::string_view name, const Error& error);
+  /// Keys that occur twice; `names[i]` is the shard with tar_file_id i.
+  void add(const RepeatedKeys& keys, const std::vector<std::string>& names);
+
+  bool any() const { return count_ > 0; }
+  /// Throws Error (kCorruptData) that lists the problems in the order of the samples. Requires:
+  /// any().
+  [[noreturn]] void raise(const std::string& path) const;
+
+ private:
+  struct Earlier {
+    bool operator()(const SamplePosition& a, const SamplePosition& b) const {
+      return std::pair(a.tar_file_id, a.sample_index) < std::pair(b.tar_file_id, b.sample_index);
+    }
+  };
+
+  std::size_t count_ = 0;
+  std::map<SamplePosition, std::string, Earlier> named_;
+};
+
+void PrepareProblems::add(std::int64_t shard, std::string_view name, std::string_view text) {
+  ++count_;
+  if (named_.size() < kMostNamed) {
+    named_.emplace(SamplePosition{.tar_file_id = shard},
+                   fmt::format("{}: {}", printable(name), text));
+  }
+}
+
+void PrepareProblems::add(std::int64_t shard, std::string_view name, const Error& error) {
+  if (error.code() == ErrorCode::kIo || error.code() == ErrorCode::kInternal) {
+    throw error;
+  }
+  const ErrorContext& where = error.context();
+  add(shard, name,
+      fmt::format(
+          "{}{}{}", error.message(),
+          where.byte_offset ? fmt::format(" [byte {}]", *where.byte_offset) : "",
+          where.sample_key ? fmt::format(" [sample {}]", printable(*where.sample_key)) : ""));
+}
+
+void PrepareProblems::add(const RepeatedKeys& keys, const std::vector<std::string>& names) {
+  count_ += static_cast<std::size_t>(keys.count);
+  for (const RepeatedKey& repeated : keys.named) {
+    named_.emplace(
+        repeated.again,
+        fmt::format("the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys "
+                    "must differ in a whole dataset",
+                    printable(repeated.key),
+                    printable(names[static_cast<std::size_t>(repeated.first.tar_file_id)]),
+                    repeated.first.sample_index,
+                    printable(names[static_cast<std::size_t>(repeated.again.tar_file_id)]),
+                    repeated.again.sample_index));
+  }
+}
+
+void PrepareProblems::raise(const std::string& path) const {
+  std::string text;
+  std::size_t left = kMostNamed;
+  for (auto problem = named_.begin(); problem != named_.end() && left > 0; ++problem, --left) {
+    text += fmt::format("\n  {}", problem->second);
+  }
+  const std::string more =
+      count_ > kMostNamed ? fmt::format("\n  and {} more", count_ - kMostNamed) : "";
+  throw Error(ErrorCode::kCorruptData,
+              fmt::format("nothing was prepared, because of {} problem{}:{}{}\n", count_,
+                          count_ == 1 ? "" : "s", text, more),
+              {.path = path});
+}
+
+// --- Before a prepare ---
+
+bool contains_name(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<FirstSample> walk_samples(const FileSource& tar, const std::string& shard,
+                                      std::size_t max_samples) {
+  std::vector<FirstSample> samples;
+  TarFileWalker walker(tar);
+  while (const auto member = walker.next()) {
+    const auto name =
+        member->type == MemberType::kRegular ? split_member_name(member->name) : std::nullopt;
+    if (!name) {
+      continue;
+    }
+    if (samples.empty() || samples.back().key != name->key) {
+      if (samples.size() == max_samples) {
+        break;
+      }
+      samples.push_back({.shard = shard, .key = std::string(name->key)});
+    }
+    samples.back().parts.push_back({.name = std::string(name->part), .size_bytes = member->size});
+  }
+  return samples;
+}
+
+std::string listed_names(const std::vector<std::string>& names) {
+  std::vector<std::string> texts;
+  std::transform(names.begin(), names.end(), std::back_inserter(texts),
+                 [](const std::string& name) { return printable(name); });
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+std::vector<FirstSample> first_samples(const std::string& folder,
+                                       const FirstSamplesOptions& options) {
+  const std::string shard = choose_shards(folder, options.exclude_regexes).names.front();
+  const std::string path = folder + "/" + shard;
+  const FileSource tar(ensure_expanded(path, options.cache_dir));
+  try {
+    return read_copy(path, tar.path(),
+                     [&] { return walk_samples(tar, shard, options.max_samples); });
+  } catch (Error& error) {
+    error.with({.path = path});
+    throw;
+  }
+}
+
+std::vector<std::string> part_names_of(const std::vector<FirstSample>& samples) {
+  std::vector<std::string> names;
+  for (const FirstSample& sample : samples) {
+    for (const FirstPart& part : sample.parts) {
+      if (!contains_name(names, part.name)) {
+        names.push_back(part.name);
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> check_parts_occur(const FieldMap& map,
+                                           const std::vector<std::string>& part_names) {
+  std::vector<std::string> warnings;
+  for (const FieldMap::Field& field : map.fields) {
+    std::vector<std::string> missing;
+    for (const FieldPath& path : field.expression.alternatives) {
+      if (!contains_name(part_names, path.part) && !contains_name(missing, path.part)) {
+        missing.push_back(path.part);
+      }
+    }
+    const auto& alternatives = field.expression.alternatives;
+    if (std::all_of(alternatives.begin(), alternatives.end(),
+                    [&](const FieldPath& path) { return contains_name(missing, path.part); })) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the field '{}' is to be made of '{}', but the first samples have no "
+                              "such part; their parts are: {}",
+                              printable(field.name), printable(to_text(field.expression)),
+                              listed_names(part_names)));
+    }
+    if (!missing.empty()) {
+      warnings.push_back(fmt::format("of the parts for the field '{}', the first samples lack: {}",
+                                     printable(field.name), listed_names(missing)));
+    }
+  }
+  return warnings;
+}
+
+// --- The prepare ---
+
+namespace {
 
 constexpr std::size_t kMaxPartNames = 50;
 
@@ -166,20 +411,17 @@ class Preparation {
         staging_(path_, mode_of(path_) | 0700U),
         index_path_(staging_.meta_file("index.sqlite")),
         earlier_(choose_earlier()),
-        row_numbers_(earlier_.index != nullptr ? earlier_.index->counts() : RowCounts{}),
         writer_(std::make_unique<SampleIndexWriter>(index_path_)) {}
 
   PrepareReport run(ProgressSink& sink) {
     const WriteSignalsBlocked blocked;  // for SQLite
     const auto total = static_cast<std::int64_t>(names_.size());
     const std::int64_t kept = earlier_.count();
-    PrepareProgress progress{.shards_done = kept, .shards_total = total};
+    PrepareProgress progress{.shards_total = total};
     {
-      ScanPipeline pipeline(total - kept, thread_count(options_.threads, total - kept),
-                            options_.stop,
-                            [this, kept](std::int64_t i) { return scan_and_encode(kept + i); });
-      take_earlier();
-      for (std::int64_t i = kept; i < total; ++i) {
+      ScanPipeline pipeline(total, thread_count(options_.threads, total), options_.stop,
+                            [this](std::int64_t i) { return find_and_encode(i); });
+      for (std::int64_t i = 0; i < total; ++i) {
         take(i, pipeline.next());
         progress.shards_done = i + 1;
         progress.samples = report_.samples;
@@ -226,30 +468,10 @@ class Preparation {
     return std::move(choice.prepare);
   }
 
-  // Takes over the shards that are not scanned.
-  void take_earlier() {
-    if (earlier_.index == nullptr) {
-      return;
-    }
-    std::vector<std::int64_t> counts;
-    for (const ShardCount& shard : earlier_.shards) {
-      counts.push_back(shard.sample_count);
-    }
-    writer_->add(*earlier_.index, counts);
-    info_.shards = earlier_.shards;
-    summary_.shards = earlier_.summary;
-    report_.samples = earlier_.index->counts().samples;
-    report_.parts = earlier_.index->counts().parts;
-    report_.bytes = earlier_.bytes;
-    for (std::string& name : earlier_.index->part_names(kMaxPartNames)) {
-      part_names_.insert(std::move(name));
-    }
-  }
-
   // What is known of media in the shards that are taken over. False if no prepare had any.
   bool take_earlier_media() const {
-    if (earlier_.index != nullptr) {
-      return copy_media_tables(earlier_.index->file().path(), index_path_);
+    if (earlier_.count() > 0) {
+      return copy_media_tables(earlier_.index_path, index_path_);
     }
     try {
       return SampleIndex(path_ + "/.nv-meta/index.sqlite").has_media();
@@ -259,15 +481,17 @@ class Preparation {
   }
 
   // All work for one shard, on a pool thread.
-  ScannedShard scan_and_encode(std::int64_t i) {
+  ScannedShard find_and_encode(std::int64_t i) {
     ScannedShard shard;
     try {
-      shard = prepare_shard(shard_path(i), staging_.loose_file(i, ".idx"),
-                            staging_.loose_file(i, ".xxh3"), file_mode_, options_);
+      shard = i < earlier_.count()
+                  ? read_prepared_shard(earlier_, i)
+                  : prepare_shard(shard_path(i), staging_.loose_file(i, ".idx"),
+                                  staging_.loose_file(i, ".xxh3"), file_mode_, options_);
     } catch (...) {
       shard.error = std::current_exception();
     }
-    const RowCounts before = row_numbers_.take(i - earlier_.count(), count_rows(shard.scan));
+    const RowCounts before = row_numbers_.take(i, count_rows(shard.scan));
     shard.part_names = first_part_names(shard.scan);
     shard.rows = encode_rows(shard.scan, i, before);
     shard.scan.samples = {};
@@ -278,6 +502,9 @@ class Preparation {
   void take(std::int64_t i, const ScannedShard& shard) {
     const std::string& name = names_[static_cast<std::size_t>(i)];
     if (shard.error) {
+      if (i < earlier_.count()) {
+        std::rethrow_exception(shard.error);  // not a problem of the shard
+      }
       add_problem(i, shard.error);
       return;
     }

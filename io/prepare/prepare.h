@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -16,7 +17,7 @@
 #include <vector>
 
 #include "io/dataset/split_config.h"
-#include "io/recipe/field_map.h"
+#include "io/recipe/typed_samples.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -109,5 +110,41 @@ struct PrepareReport {
 ///   kIo               the folder cannot be written
 PrepareReport prepare(const std::string& path, const PrepareOptions& options,
                       ProgressSink& progress);
+
+// --- Before a prepare ---
+//
+// What the first samples of a folder of shards have: to ask how typed samples are made of them, and
+// to check the answer.
+
+struct FirstPart {
+  std::string name = {};
+  std::uint64_t size_bytes = 0;
+};
+
+struct FirstSample {
+  std::string shard = {};  ///< relative to the folder
+  std::string key = {};
+  std::vector<FirstPart> parts = {};  ///< in the order of the tar
+};
+
+struct FirstSamplesOptions {
+  std::vector<std::string> exclude_regexes = {};        ///< as PrepareOptions
+  std::optional<std::string> cache_dir = std::nullopt;  ///< as PrepareOptions
+  std::size_t max_samples = 1000;
+};
+
+/// The samples at the beginning of the first shard of `folder`; reads headers only. Throws Error:
+/// kNotFound without shards, kCorruptData with shard and byte, kIo.
+std::vector<FirstSample> first_samples(const std::string& folder,
+                                       const FirstSamplesOptions& options = {});
+
+/// The distinct names of the parts of `samples`, in order of first appearance.
+std::vector<std::string> part_names_of(const std::vector<FirstSample>& samples);
+
+/// Compares a field map with these names. Returns a warning for each part that does not occur.
+/// Throws Error (kInvalidArgument), naming the field and the parts that do occur, if none of the
+/// parts of an expression does.
+std::vector<std::string> check_parts_occur(const FieldMap& map,
+                                           const std::vector<std::string>& part_names);
 
 }  // namespace energon

@@ -14,17 +14,14 @@
 
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/excluded_samples.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/jsonl_index.h"
 #include "io/index/sample_index.h"
-#include "io/path_exists.h"
-#include "io/prepare/folder_lock.h"
+#include "io/prepare/staging_folder.h"
 #include "io/recipe/join_index.h"
-#include "io/recipe/join_source.h"
 #include "io/shared_folder.h"
-#include "io/unique_fd.h"
 
 namespace energon {
 namespace {

@@ -1,22 +1,29 @@
 #include "io/prepare/shard_preparation.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "io/dataset/expanded_copy.h"
+#include "io/concurrency.h"
 #include "io/dataset/shard_record.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/index/checksum_file.h"
 #include "io/index/index_cache.h"
+#include "io/index/sample_index.h"
 #include "io/index/tar_index.h"
+#include "io/tar/compression.h"
 
 namespace energon {
+
+// --- One shard ---
+
 namespace {
 
 // Where each sample begins, and where the last one ends.
@@ -89,6 +96,161 @@ ScannedShard prepare_shard(const std::string& path, const std::string& index_pat
     throw Error(ErrorCode::kCorruptData, "the shard was changed while it was read");
   }
   return shard;
+}
+
+// --- Shards of an earlier prepare ---
+
+namespace {
+
+constexpr std::uint64_t kNoSizeLimit = UINT64_MAX;
+
+// The first of what keeps the shard, whose record and count are known, from being taken over; empty
+// if there is nothing. Then fills in the rest.
+std::string changed_in(const std::string& shard_path, bool needs_checksums,
+                       SummarizedShard& shard) {
+  const ShardRecord& record = shard.record;
+  const FileSource file(shard_path);
+  if (file.size() != record.size_bytes || file.identity().mtime_ns != record.mtime_ns) {
+    return "has another size or modification time";
+  }
+  const std::string index_path = tar_index_path(shard_path);
+  // Offsets of a compressed shard are those of its expanded copy, which is not needed here.
+  const bool is_compressed = compression_of_name(shard_path) != Compression::kNone;
+  const TarIndex index = TarIndex::load(index_path, is_compressed ? kNoSizeLimit : file.size());
+  if (index.digest() != record.index_digest || index.sample_count() != shard.sample_count) {
+    return "has another index";
+  }
+  if (!is_compressed && header_digest(file, index) != record.header_digest) {
+    return "has other headers";
+  }
+  if (needs_checksums) {
+    const std::string checksums = checksum_path(index_path);
+    if (!path_exists(checksums)) {
+      return "has no file of checksums";
+    }
+    shard.has_checksums = true;
+    shard.checksum_digest = xxh3_64(as_bytes(read_file(checksums, kNoSizeLimit)));
+  }
+  shard.end_offset = index.entries().back();
+  return "";
+}
+
+// Empty: all shards are unchanged.
+std::string find_change(const std::string& dataset_path, EarlierPrepare& earlier,
+                        bool needs_checksums, int threads) {
+  std::vector<std::string> changes(earlier.shards.size());
+  const auto errors = parallel_for(earlier.count(), threads, [&](std::int64_t job) {
+    const auto i = static_cast<std::size_t>(job);
+    changes[i] = changed_in(dataset_path + "/" + earlier.shards[i].name, needs_checksums,
+                            earlier.summary[i]);
+  });
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (errors[i] != nullptr) {
+      changes[i] = "cannot be compared with its record";
+    }
+    if (!changes[i].empty()) {
+      return fmt::format("shard '{}' {}", printable(earlier.shards[i].name), changes[i]);
+    }
+  }
+  return "";
+}
+
+// Throws Error for files that cannot be read.
+EarlierChoice look(const std::string& dataset_path, std::span<const std::string> names,
+                   bool needs_checksums, int threads) {
+  const std::string meta = dataset_path + "/.nv-meta";
+  const std::optional<DatasetInfo> info = read_dataset_info(meta);
+  if (!info) {
+    return {};
+  }
+  const auto none = [](std::string reason) { return EarlierChoice{.why_none = std::move(reason)}; };
+  const std::optional<ShardRecords> records = ShardRecords::load(meta, *info);
+  if (!records) {
+    return none("the earlier prepare left no record of its shards");
+  }
+  EarlierPrepare earlier;
+  for (const ShardCount& shard : info->shards) {
+    const auto position = static_cast<std::size_t>(earlier.count());
+    const ShardRecord* const record = records->find(shard.name);
+    if (position >= names.size() || names[position] != shard.name || record == nullptr) {
+      return none(fmt::format("shard '{}' is gone, or another one now stands before it",
+                              printable(shard.name)));
+    }
+    earlier.shards.push_back(shard);
+    earlier.summary.push_back({.record = *record, .sample_count = shard.sample_count});
+  }
+  if (needs_checksums && !records->has_checksums()) {
+    return none("the earlier prepare wrote no checksums");
+  }
+  if (std::string change = find_change(dataset_path, earlier, needs_checksums, threads);
+      !change.empty()) {
+    return none(std::move(change));
+  }
+  earlier.index_path = meta + "/index.sqlite";
+  std::int64_t samples = 0;
+  for (const ShardCount& shard : earlier.shards) {
+    samples += shard.sample_count;
+  }
+  if (SampleIndex(earlier.index_path).sample_count() != samples) {
+    return none("index.sqlite has another number of samples than .info.json");
+  }
+  // Where nothing can be locked, another prepare may have replaced files meanwhile.
+  if (read_file(meta + "/index.uuid") != records->uuid()) {
+    return none("another process prepared the dataset meanwhile");
+  }
+  return {.prepare = std::move(earlier)};
+}
+
+}  // namespace
+
+EarlierChoice find_earlier_prepare(const std::string& dataset_path,
+                                   std::span<const std::string> names, bool needs_checksums,
+                                   int threads) {
+  try {
+    return look(dataset_path, names, needs_checksums, threads);
+  } catch (const Error& error) {
+    return {.why_none = fmt::format("the earlier prepare cannot be used: {}", error.what())};
+  }
+}
+
+ScannedShard read_prepared_shard(const EarlierPrepare& earlier, std::int64_t tar_file_id) {
+  const auto shard = static_cast<std::size_t>(tar_file_id);
+  const SampleIndex index(earlier.index_path);  // of this thread
+  const auto fail = [&](std::string_view what) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("index database: {} of shard '{}'; prepare the dataset again with "
+                            "--force-overwrite",
+                            what, printable(earlier.shards[shard].name)),
+                {.path = earlier.index_path});
+  };
+  ScannedShard found{.tar_size = earlier.summary[shard].end_offset,
+                     .summary = earlier.summary[shard]};
+  std::vector<ScannedSample>& samples = found.scan.samples;
+  index.for_each_sample_of(tar_file_id, [&](std::string_view key, const SampleLocation& at) {
+    if (at.sample_index != std::ssize(samples)) {
+      fail("the samples are not numbered in order");
+    }
+    samples.push_back({.key = std::string(key), .offset = at.bytes.offset, .size = at.bytes.size});
+    return true;
+  });
+  if (std::ssize(samples) != earlier.shards[shard].sample_count) {
+    fail(fmt::format("{} samples instead of {}", samples.size(),
+                     earlier.shards[shard].sample_count));
+  }
+  std::int64_t parts = 0;
+  index.for_each_part_of(tar_file_id, [&](std::string_view, const PartLocation& part) {
+    if (part.sample_index >= std::ssize(samples)) {
+      fail("a part without a sample");
+    }
+    samples[static_cast<std::size_t>(part.sample_index)].parts.push_back(
+        {.name = part.part, .content_offset = part.content.offset, .size = part.content.size});
+    ++parts;
+    return true;
+  });
+  if (parts != index.count_part_rows(tar_file_id)) {
+    fail("a part without a sample");
+  }
+  return found;
 }
 
 }  // namespace energon

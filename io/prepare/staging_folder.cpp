@@ -1,5 +1,6 @@
 #include "io/prepare/staging_folder.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +15,14 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/prepare/folder_lock.h"
+#include "io/file.h"
 #include "io/shared_folder.h"
 
 namespace energon {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 constexpr std::string_view kStagingPrefix = ".nv-meta.prepare";
 
@@ -182,6 +183,19 @@ void StagingFolder::commit() {
   is_committed_ = true;  // from here on the journal needs what was staged
   sync_folder(dataset_path_);
   complete_commit(dataset_path_);
+}
+
+UniqueFd lock_folder(const std::string& path, std::string_view what) {
+  UniqueFd lock(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock.valid()) {
+    throw io_error("cannot open folder", errno, {.path = path});
+  }
+  if (try_lock(lock.get()) == Locked::kNo) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("another process prepares this {} at the moment", what),
+                {.path = path});
+  }
+  return lock;
 }
 
 }  // namespace energon

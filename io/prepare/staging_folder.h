@@ -1,5 +1,4 @@
 // The folder in which prepare() builds `.nv-meta` and the indices, to publish all of them or none.
-// Private to io.
 //
 // The folder is `.nv-meta.prepare.<id>` beside the future .nv-meta, so a move is a rename. The id
 // is random, so two prepares never write into the same folder. Where locks work, the lock of the
@@ -16,7 +15,7 @@
 
 #include "io/bytes.h"
 #include "io/dataset/prepare_commit.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon {
 
@@ -62,5 +61,11 @@ class StagingFolder {
   std::vector<std::string> temporary_;  // beside their targets; removed unless committed
   bool is_committed_ = false;
 };
+
+/// Takes the advisory lock of the folder `path`, which closing the descriptor releases. Where locks
+/// do not work, another process may hold it, too (io/shared_folder.h). `what` is prepared:
+/// "folder", "metadataset". Throws Error: kInvalidArgument if another process has the lock;
+/// kNotFound, kIo.
+UniqueFd lock_folder(const std::string& path, std::string_view what);
 
 }  // namespace energon

@@ -2,7 +2,7 @@
 //
 // In Energon the file names the class that makes samples, and any of its constructor arguments. As
 // in Energon, values in the file override the loader's options. Samples are plain parts unless
-// typed ones are asked for (io/recipe/typed_yaml.h), so settings that make typed samples are kept
+// typed ones are asked for (typed_samples_of()), so settings that make typed samples are kept
 // as written, and a warning says that they are not applied. An unknown key is an error.
 
 #pragma once
@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "io/boxed_json.h"
-#include "io/dataset/sample_type.h"
+#include "io/json.h"
 #include "io/recipe/metadataset.h"
+#include "io/recipe/typed_samples.h"
 
 namespace energon {
 
@@ -64,5 +64,16 @@ std::string_view crude_dataset_yaml();
 /// be missing. Throws Error: kNotFound if a named file is missing, kInvalidArgument with place and
 /// line, kIo.
 DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std::string>& name);
+
+// --- Typed samples ---
+
+/// The samples that `yaml` asks for; crude ones if it names no type. Throws Error that names the
+/// file: kInvalidArgument for a type that is none of ours, unknown and missing fields, and a wrong
+/// expression; kUnsupported for a sample_loader, which is a Python function.
+TypedSamples typed_samples_of(const DatasetYaml& yaml);
+
+/// A dataset.yaml for these samples, as the prepare of Energon 7.4.1 writes it. Throws as
+/// validate().
+std::string dataset_yaml_of(const TypedSamples& samples);
 
 }  // namespace energon

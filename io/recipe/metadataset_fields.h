@@ -9,10 +9,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "io/dataset/media_condition.h"
 #include "io/dataset/yaml_value.h"
+#include "io/index/media_metadata.h"
 #include "io/recipe/metadataset.h"
-#include "io/recipe/subset.h"
 
 namespace energon {
 

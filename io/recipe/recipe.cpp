@@ -2,22 +2,237 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/path_exists.h"
-#include "io/recipe/leaf_reference.h"
-#include "io/recipe/metadataset_files.h"
+#include "io/file.h"
+#include "io/recipe/dataset_yaml.h"
+#include "io/recipe/metadataset.h"
 
 namespace energon {
-namespace {
 
 namespace fs = std::filesystem;
+
+// --- The metadatasets of one hierarchy, each read once ---
+
+namespace {
+
+// The depth to which metadatasets may be nested.
+constexpr std::size_t kMaxMetadatasetDepth = 32;
+// The number of datasets that a hierarchy may name, counted as often as they are referred to.
+constexpr std::size_t kMaxRecipeLeaves = 100'000;
+
+class MetadatasetFiles {
+ public:
+  /// The metadataset in the file `path`, an absolute path. The reference stays valid. Throws Error
+  /// as read_metadataset().
+  const Metadataset& read(const std::string& path);
+
+  /// Throws Error (kResourceExhausted) if the split of the metadataset names more than
+  /// kMaxRecipeLeaves datasets. A few files can name any number of datasets, because each reference
+  /// to a file is followed again; so they are counted, each file once, before anything is loaded.
+  void check_leaf_count(const std::string& path, const std::string& split_part);
+
+ private:
+  std::size_t count_leaves(const std::string& reference, const std::string& split_part,
+                           std::size_t depth);
+
+  std::map<std::string, Metadataset> files_;                                // by path
+  std::map<std::pair<std::string, std::string>, std::size_t> leaf_counts_;  // by path and split
+};
+
+const Metadataset& MetadatasetFiles::read(const std::string& path) {
+  auto file = files_.find(path);
+  if (file == files_.end()) {
+    file = files_.emplace(path, read_metadataset(path)).first;
+  }
+  return file->second;
+}
+
+void MetadatasetFiles::check_leaf_count(const std::string& path, const std::string& split_part) {
+  if (count_leaves(path, split_part, 0) > kMaxRecipeLeaves) {
+    throw Error(ErrorCode::kResourceExhausted,
+                fmt::format("the metadatasets name more than {} datasets, counted as often as "
+                            "they are referred to; do they multiply each other?",
+                            kMaxRecipeLeaves),
+                {.path = path});
+  }
+}
+
+// At most kMaxRecipeLeaves + 1. A file that cannot be used counts nothing: loading reports it.
+std::size_t MetadatasetFiles::count_leaves(const std::string& reference,
+                                           const std::string& split_part, std::size_t depth) {
+  if (!is_metadataset(reference)) {
+    return 1;
+  }
+  const std::string path = std::filesystem::absolute(reference).lexically_normal().string();
+  const auto [known, is_new] = leaf_counts_.try_emplace({path, split_part}, 0);
+  if (!is_new || depth == kMaxMetadatasetDepth) {  // counted before, or in a circle
+    return known->second;
+  }
+  std::size_t count = 0;
+  try {
+    const Metadataset& file = read(path);
+    const MetadatasetSplit& split = file.split(split_part);
+    for (const MetadatasetEntry& entry : split.entries) {
+      const auto* const inner = std::get_if<MetadatasetPath>(&entry.source);
+      count += inner == nullptr
+                   ? 1
+                   : count_leaves(inner->path, entry.split_part.value_or(split.name), depth + 1);
+      if (count > kMaxRecipeLeaves) {
+        count = kMaxRecipeLeaves + 1;
+        break;
+      }
+    }
+  } catch (const Error&) {
+    count = 0;
+  }
+  return known->second = count;
+}
+
+// --- Leaves ---
+//
+// Makes one leaf of a recipe from what a metadataset or the user refers to.
+
+// Whether Energon would give the indices of two joins one name although their rows differ.
+bool differ_in_split_only(const MetadatasetJoin& a, const std::string& split_a,
+                          const MetadatasetJoin& b, const std::string& split_b) {
+  if (a.columns.size() != b.columns.size()) {
+    return false;
+  }
+  bool differ = false;
+  for (std::size_t i = 0; i < a.columns.size(); ++i) {
+    const JoinColumn& x = a.columns[i];
+    const JoinColumn& y = b.columns[i];
+    if (x.path != y.path || x.nonmatch != y.nonmatch) {
+      return false;
+    }
+    differ = differ || x.split_config != y.split_config ||
+             (x.split_part.empty() ? split_a : x.split_part) !=
+                 (y.split_part.empty() ? split_b : y.split_part);
+  }
+  return differ;
+}
+
+// Whether the file joins the same datasets elsewhere with other splits.
+bool is_ambiguous(const Metadataset& file, const MetadatasetJoin& join,
+                  const std::string& split_part) {
+  for (const MetadatasetSplit& split : file.splits) {
+    for (const MetadatasetEntry& entry : split.entries) {
+      const auto* const other = std::get_if<MetadatasetJoin>(&entry.source);
+      if (other != nullptr &&
+          differ_in_split_only(join, split_part, *other, entry.split_part.value_or(split.name))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// As in Energon, the split file of dataset.yaml takes precedence over the metadataset's.
+void prefer_split_config(DatasetYaml& yaml, std::optional<std::string>& split_config) {
+  if (!yaml.split_config) {
+    return;
+  }
+  if (split_config && split_config != yaml.split_config) {
+    yaml.warnings.push_back(fmt::format(
+        "the split file '{}' of dataset.yaml is taken, not '{}', which the metadataset names",
+        printable(*yaml.split_config), printable(*split_config)));
+  }
+  split_config = yaml.split_config;
+}
+
+void check_aux(const std::vector<AuxReference>& aux, const std::string& place) {
+  for (const AuxReference& reference : aux) {
+    const auto fail = [&](ErrorCode code, std::string_view problem) {
+      throw Error(code, fmt::format("{}: aux '{}': {}", place, printable(reference.name), problem),
+                  {.path = reference.path});
+    };
+    if (!path_exists(reference.path)) {
+      fail(ErrorCode::kNotFound, "no such file or folder");
+    }
+    if (reference.kind == AuxReference::Kind::kWebdataset &&
+        !path_exists(reference.path + "/.nv-meta/index.sqlite")) {
+      fail(ErrorCode::kInvalidArgument,
+           "not a prepared dataset; run energon prepare on it, or name a plain folder as "
+           "filesystem://…");
+    }
+  }
+}
+
+// Both objects in one; `outer` overrides `inner`.
+nlohmann::ordered_json merged_subflavors(nlohmann::ordered_json inner,
+                                         const nlohmann::ordered_json& outer) {
+  inner.update(outer);
+  return inner;
+}
+
+// A dataset of kind kPrepared, kPlainTars or kJsonl at the absolute `path`. `place` says in errors
+// where the reference is. Reads the dataset.yaml of a prepared dataset. Throws Error as
+// load_recipe().
+LeafReference leaf_of_dataset(const MetadatasetPath& reference, DatasetKind kind,
+                              const std::string& path, const std::string& split_part,
+                              const std::string& place) {
+  check_aux(reference.aux, place);
+  LeafReference leaf{.kind = kind == DatasetKind::kJsonl ? LeafReference::Kind::kJsonl
+                                                         : LeafReference::Kind::kWebdataset,
+                     .path = path,
+                     .split_part = split_part,
+                     .split_config = reference.split_config,
+                     .dataset_config = reference.dataset_config,
+                     .aux = reference.aux,
+                     .media_filter = reference.media_filter};
+  if (kind == DatasetKind::kPrepared) {
+    leaf.yaml = read_dataset_yaml(path, reference.dataset_config);
+    leaf.subflavors = leaf.yaml.subflavors;
+    prefer_split_config(leaf.yaml, leaf.split_config);
+  }
+  return leaf;
+}
+
+// A join in `file`. Reads the dataset.yaml of each column. Throws Error as load_recipe().
+LeafReference leaf_of_join(const Metadataset& file, const MetadatasetJoin& join,
+                           const std::string& split_part, const std::string& place) {
+  LeafReference leaf{.kind = LeafReference::Kind::kJoin,
+                     .path = file.path,
+                     .split_part = split_part,
+                     .columns = join.columns,
+                     .joiner = join.joiner};
+  for (JoinColumn& column : leaf.columns) {
+    if (!path_exists(column.path)) {
+      throw Error(ErrorCode::kNotFound, fmt::format("{}: no such dataset", place),
+                  {.path = column.path});
+    }
+    if (detect_dataset_kind(column.path) != DatasetKind::kPrepared) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: only prepared datasets can be joined, this is none: {}", place,
+                              to_string(detect_dataset_kind(column.path))),
+                  {.path = column.path});
+    }
+    column.split_part = column.split_part.empty() ? split_part : column.split_part;
+    DatasetYaml yaml = read_dataset_yaml(column.path, column.dataset_config);
+    column.subflavors = merged_subflavors(yaml.subflavors, column.subflavors);
+    prefer_split_config(yaml, column.split_config);
+    leaf.column_yaml.push_back(std::move(yaml));
+  }
+  leaf.is_split_in_index_name = is_ambiguous(file, join, split_part);
+  return leaf;
+}
+
+// --- The hierarchy ---
 
 // Leaves are drawn with floats, and passes are counted in 64 bits.
 constexpr double kLeastShare = 1e-37;

@@ -13,10 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "io/boxed_json.h"
+#include "io/json.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/metadataset.h"
-#include "io/recipe/subset.h"
 
 namespace energon {
 
@@ -25,7 +24,7 @@ struct LeafReference {
   enum class Kind : std::uint8_t {
     kWebdataset,  ///< prepared or plain tars: open_split()
     kJsonl,       ///< io/index/jsonl_index.h; has no split parts
-    kJoin,        ///< io/recipe/join_source.h
+    kJoin,        ///< io/recipe/join_index.h
   };
   Kind kind = Kind::kWebdataset;
   std::string path = {};  ///< absolute; for a join, the metadataset that contains it

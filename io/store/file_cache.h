@@ -19,7 +19,6 @@
 #include <string_view>
 
 #include "io/store/file_store.h"
-#include "io/store/store_pool.h"
 
 namespace energon {
 

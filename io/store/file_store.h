@@ -3,18 +3,24 @@
 // A store is created before workers are forked. It opens its files at the first get(), so each
 // process opens its own: a database connection must not cross a fork. Stores are not thread-safe:
 // use one object per thread.
+//
+// A StorePool keeps open stores for many threads.
 
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "io/bytes.h"
-#include "io/file_source.h"
+#include "io/concurrency.h"
+#include "io/file.h"
 #include "io/index/jsonl_index.h"
 #include "io/index/media_metadata.h"
 #include "io/index/sample_index.h"
@@ -116,5 +122,27 @@ class JsonlFileStore final : public FileStore {
 /// The store that `reference` names; nothing is opened yet.
 std::unique_ptr<FileStore> make_file_store(
     const AuxReference& reference, const std::optional<std::string>& cache_dir = std::nullopt);
+
+// --- Open stores for many threads ---
+
+/// Opens a new store on each call. Called in any thread.
+using StoreFactory = std::function<std::unique_ptr<FileStore>()>;
+
+/// One thread at a time uses a store. The pool keeps as many stores per `store_id` as were ever in
+/// use at once. Thread-safe.
+class StorePool {
+ public:
+  /// Calls get(`name`) on a store `store_id`: an idle one, or else a new one. Throws what the store
+  /// or the factory throws, and Error (kInvalidArgument) if the factory returns null.
+  FileStoreItem get(const std::string& store_id, const StoreFactory& open_store,
+                    std::string_view name);
+
+ private:
+  class Lease;
+  using Stores = std::list<std::unique_ptr<FileStore>>;
+
+  Mutex mutex_;
+  std::unordered_map<std::string, Stores> idle_ ENERGON_GUARDED_BY(mutex_);
+};
 
 }  // namespace energon

@@ -9,9 +9,9 @@
 #include <memory>
 #include <optional>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/tar/compression.h"
-#include "io/tar/tar_member.h"
+#include "io/tar/tar_walker.h"
 
 struct archive;  // of libarchive
 

@@ -1,13 +1,24 @@
 #include "io/tar/compression.h"
 
+#include <zstd_errors.h>
+
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <new>
+#include <vector>
 
 #include <fmt/format.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include "io/error.h"
+#include "io/file.h"
 
 namespace energon {
+
+// --- Detection ---
+
 namespace {
 
 using std::string_view_literals::operator""sv;
@@ -97,6 +108,232 @@ std::string describe_first_bytes(ByteView first_bytes) {
     result += fmt::format(", which looks like {}", hint->text);
   }
   return result;
+}
+
+// --- Expanding ---
+
+namespace {
+
+constexpr std::size_t kWriteBytes = std::size_t{256} << 10;
+
+// The compressed file, chunk by chunk.
+class Input {
+ public:
+  explicit Input(const FileSource& file) : file_(file), chunk_(kWriteBytes) {}
+
+  /// The bytes not consumed yet; empty only at the end of the file.
+  ByteView pending() {
+    if (begin_ == end_) {
+      begin_ = 0;
+      end_ = std::min<std::uint64_t>(chunk_.size(), file_.size() - read_);
+      file_.read_at(read_, std::span(chunk_).first(end_));
+      read_ += end_;
+    }
+    return ByteView(chunk_).subspan(begin_, end_ - begin_);
+  }
+  void consume(std::size_t count) { begin_ += count; }
+  std::uint64_t position() const { return read_ - (end_ - begin_); }
+
+ private:
+  const FileSource& file_;
+  std::vector<std::byte> chunk_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t read_ = 0;
+};
+
+// The output file, with the limits.
+class Output {
+ public:
+  Output(const FileSource& file, int fd, const ExpandLimits& limits)
+      : file_(file), limits_(limits), fd_(fd), chunk_(kWriteBytes) {}
+
+  std::span<std::byte> chunk() { return chunk_; }
+  std::uint64_t written() const { return written_; }
+
+  void write(std::size_t count, std::uint64_t consumed) {
+    check_limits(written_ + count, consumed);
+    write_all(fd_, ByteView(chunk_).first(count), "cannot write the expanded shard",
+              {.path = file_.path(), .byte_offset = written_});
+    written_ += count;
+  }
+
+  Error corrupt(std::uint64_t consumed, std::string_view reason) const {
+    return Error(
+        ErrorCode::kCorruptData,
+        fmt::format("compressed shard, at byte {} of {}: {}", consumed, file_.size(), reason),
+        {.path = file_.path(), .byte_offset = written_});
+  }
+
+ private:
+  void check_limits(std::uint64_t total, std::uint64_t consumed) const {
+    const ErrorContext where{.path = file_.path(), .byte_offset = written_};
+    if (total > limits_.max_output_bytes) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("the shard expands to more than {} bytes "
+                              "(ExpandLimits::max_output_bytes)",
+                              limits_.max_output_bytes),
+                  where);
+    }
+    if (total > limits_.free_output_bytes && total / limits_.max_ratio > consumed) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("{} bytes of the shard expand to {}, more than {} times as many "
+                              "(ExpandLimits::max_ratio)",
+                              consumed, total, limits_.max_ratio),
+                  where);
+    }
+  }
+
+  const FileSource& file_;
+  const ExpandLimits limits_;
+  const int fd_;
+  std::vector<std::byte> chunk_;
+  std::uint64_t written_ = 0;
+};
+
+struct InflateEnd {
+  void operator()(z_stream* stream) const {
+    inflateEnd(stream);
+    delete stream;
+  }
+};
+
+// gzip(1) takes zeros behind the last member, with which tapes are filled up. Nothing may follow.
+void skip_padding(Input& input, const Output& output) {
+  for (ByteView pending; !(pending = input.pending()).empty();) {
+    const auto other =
+        std::find_if(pending.begin(), pending.end(), [](std::byte b) { return b != std::byte{0}; });
+    input.consume(static_cast<std::size_t>(other - pending.begin()));
+    if (other != pending.end()) {
+      throw output.corrupt(input.position(), "data behind the zeros that fill up the gzip stream");
+    }
+  }
+}
+
+// zlib compares CRC-32 and length of each member itself when it reads the gzip wrapper.
+void expand_gzip(Input& input, Output& output) {
+  const std::unique_ptr<z_stream, InflateEnd> stream(new z_stream{});
+  constexpr int kGzipOnly = 16;
+  if (inflateInit2(stream.get(), MAX_WBITS + kGzipOnly) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  bool inside_member = true;
+  for (ByteView pending; !(pending = input.pending()).empty();) {
+    if (!inside_member) {
+      if (pending.front() == std::byte{0}) {
+        skip_padding(input, output);
+        return;
+      }
+      inflateReset(stream.get());
+      inside_member = true;
+    }
+    stream->next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(pending.data()));
+    stream->avail_in = static_cast<uInt>(pending.size());
+    stream->next_out = reinterpret_cast<Bytef*>(output.chunk().data());
+    stream->avail_out = static_cast<uInt>(output.chunk().size());
+    const int code = inflate(stream.get(), Z_NO_FLUSH);
+    if (code == Z_MEM_ERROR) {
+      throw std::bad_alloc();
+    }
+    if (code != Z_OK && code != Z_STREAM_END) {
+      throw output.corrupt(input.position(),
+                           stream->msg != nullptr ? stream->msg : "not a gzip stream");
+    }
+    input.consume(pending.size() - stream->avail_in);
+    output.write(output.chunk().size() - stream->avail_out, input.position());
+    inside_member = code != Z_STREAM_END;
+  }
+  if (inside_member) {
+    throw output.corrupt(input.position(), "the gzip stream is truncated");
+  }
+}
+
+struct ZstdEnd {
+  void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
+};
+
+class ZstdDecoder {
+ public:
+  explicit ZstdDecoder(const ExpandLimits& limits)
+      : limits_(limits), stream_(ZSTD_createDStream()) {
+    if (stream_ == nullptr) {
+      throw std::bad_alloc();
+    }
+    if (ZSTD_isError(ZSTD_DCtx_setParameter(stream_.get(), ZSTD_d_windowLogMax,
+                                            limits.max_zstd_window_log)) != 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("ExpandLimits::max_zstd_window_log is {}, which zstd does not take",
+                              limits.max_zstd_window_log));
+    }
+  }
+
+  // False between frames. Throws Error; `position` in the input and `output` are for its text.
+  bool step(ZSTD_inBuffer& in, ZSTD_outBuffer& out, std::uint64_t position, const Output& output) {
+    const std::size_t missing = ZSTD_decompressStream(stream_.get(), &out, &in);
+    if (ZSTD_isError(missing) == 0) {
+      return missing != 0;
+    }
+    if (ZSTD_getErrorCode(missing) == ZSTD_error_frameParameter_windowTooLarge) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("the zstd frame needs a window of more than 2^{} bytes "
+                              "(ExpandLimits::max_zstd_window_log)",
+                              limits_.max_zstd_window_log),
+                  {.byte_offset = output.written()});
+    }
+    throw output.corrupt(position, ZSTD_getErrorName(missing));
+  }
+
+ private:
+  const ExpandLimits& limits_;
+  const std::unique_ptr<ZSTD_DStream, ZstdEnd> stream_;
+};
+
+void expand_zstd(Input& input, Output& output, const ExpandLimits& limits) {
+  ZstdDecoder decoder(limits);
+  bool is_in_frame = true;
+  for (ByteView pending; !(pending = input.pending()).empty();) {
+    ZSTD_inBuffer in{pending.data(), pending.size(), 0};
+    ZSTD_outBuffer out{output.chunk().data(), output.chunk().size(), 0};
+    is_in_frame = decoder.step(in, out, input.position(), output);
+    input.consume(in.pos);
+    output.write(out.pos, input.position());
+    // Input may be used up while the decoder still holds output of it.
+    while (is_in_frame && out.pos == out.size) {
+      in = {nullptr, 0, 0};
+      out.pos = 0;
+      is_in_frame = decoder.step(in, out, input.position(), output);
+      output.write(out.pos, input.position());
+    }
+  }
+  if (is_in_frame) {
+    throw output.corrupt(input.position(), "the zstd stream is truncated");
+  }
+}
+
+}  // namespace
+
+std::uint64_t expand(const FileSource& file, int output_fd, const ExpandLimits& limits) {
+  if (limits.max_output_bytes == 0 || limits.max_ratio == 0) {
+    throw Error(ErrorCode::kInvalidArgument, "ExpandLimits must be at least 1");
+  }
+  Input input(file);
+  Output output(file, output_fd, limits);
+  try {
+    switch (compression_of(file)) {
+      case Compression::kGzip:
+        expand_gzip(input, output);
+        break;
+      case Compression::kZstd:
+        expand_zstd(input, output, limits);
+        break;
+      case Compression::kNone:
+        throw Error(ErrorCode::kInvalidArgument, "the shard is not compressed: read it as it is");
+    }
+  } catch (Error& error) {
+    error.with({.path = file.path()});
+    throw;
+  }
+  return output.written();
 }
 
 }  // namespace energon

@@ -1,4 +1,5 @@
-// Finds the samples of a shard: which members belong together, and where their bytes are.
+// Finds the samples of a shard: which members belong together, where their bytes are, and whether
+// the archive ends as it should.
 //
 // Every index is built from this scan. A shard whose headers are all plain (tar_header.h) can be
 // read in one way only, and TarFileWalker reads it alone. Of any other shard, the headers are read
@@ -18,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon {
 
@@ -78,5 +79,23 @@ struct ShardScan {
 /// Scans an uncompressed shard. Throws Error with path, byte offset and key: kCorruptData;
 /// kUnsupported for sparse members and the like; kResourceExhausted naming the option; kIo.
 ShardScan scan_shard(const FileSource& file, const ShardScanOptions& options = {});
+
+// --- The end of the archive ---
+//
+// Readers stop at the first zero block. So a tar with one zero block in the middle, or two tars in
+// one file, silently loses its second half. Here that is an error.
+
+enum class ArchiveTail : std::uint8_t {
+  kComplete,  ///< at least one zero block, then only zeros
+  kNoEnd,     ///< the file ends with the last member: complete, or truncated there
+  kGarbage,   ///< two or more zero blocks, then bytes that are not a tar header
+};
+
+/// Checks [end_offset, end of file), where `end_offset` is the end of the last member. Throws Error
+/// (kCorruptData) with the offset of data that other readers would lose.
+ArchiveTail check_archive_tail(const FileSource& file, std::uint64_t end_offset);
+
+/// Describes the problem with such a tail for the user. Requires: `tail` is not kComplete.
+std::string describe(ArchiveTail tail, std::uint64_t end_offset);
 
 }  // namespace energon

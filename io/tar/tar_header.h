@@ -1,8 +1,10 @@
-// Strict parsing of one 512-byte tar header block.
+// Strict parsing of the headers of a tar: one 512-byte block, and the records of a pax extended
+// header.
 //
 // A block is a header only if its checksum and magic are right and its numbers are well formed: a
 // reader that guesses turns a flipped bit into a missing part. The layout is POSIX.1-1988 ustar,
-// its GNU variant, or v7 (https://www.gnu.org/software/tar/manual/html_node/Standard.html).
+// its GNU variant, or v7 (https://www.gnu.org/software/tar/manual/html_node/Standard.html); that of
+// the records is POSIX.1-2001, pax, "pax Extended Header".
 
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/bytes.h"
 #include "io/error.h"
 
 namespace energon {
@@ -55,5 +58,33 @@ Error corrupt_tar(std::uint64_t offset, std::string reason);
 constexpr std::uint64_t padded_to_blocks(std::uint64_t size) {
   return (size + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }
+
+// --- Pax records ---
+//
+// The records of a pax extended header are "<length> <key>=<value>\n", one after another. A length
+// that is off by one would shift every later record and silently change names, so it is an error.
+
+/// Key and value are views into the header's body.
+struct PaxRecord {
+  std::string_view key;
+  std::string_view value;
+  std::uint64_t offset = 0;  ///< of the record in the archive
+};
+
+class PaxRecords {
+ public:
+  /// `body` starts at `offset` of the archive and must outlive the records.
+  PaxRecords(ByteView body, std::uint64_t offset) : rest_(as_text(body)), offset_(offset) {}
+
+  /// The next record; empty at the end. Throws Error (kCorruptData) with the record's offset.
+  std::optional<PaxRecord> next();
+
+ private:
+  std::string_view rest_;
+  std::uint64_t offset_;
+};
+
+/// The value of a "size" record: decimal, below 2^63. Throws Error (kCorruptData).
+std::uint64_t parse_pax_size(const PaxRecord& record);
 
 }  // namespace energon

@@ -1,13 +1,291 @@
 #include "media/av/audio_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "io/error.h"
+
+extern "C" {
+#include <libavcodec/vorbis_parser.h>
+#include <libavutil/frame.h>
+#include <libavutil/samplefmt.h>
+}
+
 namespace energon {
+
+// --- Samples ---
+
+namespace {
+
+DType sample_dtype(AVSampleFormat format) {
+  switch (av_get_packed_sample_fmt(format)) {
+    case AV_SAMPLE_FMT_U8:
+      return DType::kUInt8;
+    case AV_SAMPLE_FMT_S16:
+      return DType::kInt16;
+    case AV_SAMPLE_FMT_S32:
+      return DType::kInt32;
+    case AV_SAMPLE_FMT_S64:
+      return DType::kInt64;
+    case AV_SAMPLE_FMT_FLT:
+      return DType::kFloat32;
+    case AV_SAMPLE_FMT_DBL:
+      return DType::kFloat64;
+    default:
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("sound in sample format {} has no dtype", static_cast<int>(format)));
+  }
+}
+
+// Samples [begin, end) of one of `step` interleaved channels.
+void append_interleaved(const std::uint8_t* from, std::size_t element, std::size_t step,
+                        std::size_t count, std::byte* to) {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(to + i * element, from + i * element * step, element);
+  }
+}
+
+}  // namespace
+
+std::int64_t AudioSamples::size() const {
+  return channels.empty() ? 0 : static_cast<std::int64_t>(channels.front().size() / size_of(dtype));
+}
+
+void AudioSamples::append(const AVFrame& frame, std::int64_t begin, std::int64_t end,
+                          const DecodeLimits& limits) {
+  const auto format = static_cast<AVSampleFormat>(frame.format);
+  const DType frame_dtype = sample_dtype(format);
+  const auto frame_channels = static_cast<std::size_t>(std::max(frame.ch_layout.nb_channels, 0));
+  if (channels.empty()) {
+    dtype = frame_dtype;
+    sample_rate = frame.sample_rate;
+    channels.resize(frame_channels);
+  }
+  if (channels.size() != frame_channels || dtype != frame_dtype ||
+      sample_rate != frame.sample_rate) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("the sound changes from {} channels of {} at {} Hz to {} channels of {} "
+                    "at {} Hz after sample {}",
+                    channels.size(), to_string(dtype), sample_rate, frame_channels,
+                    to_string(frame_dtype), frame.sample_rate, first + size()));
+  }
+  const std::size_t element = size_of(dtype);
+  const auto count = static_cast<std::size_t>(end - begin);
+  const bool is_planar = av_sample_fmt_is_planar(format) != 0;
+  const std::size_t old_bytes = channels.empty() ? 0 : channels.front().size();
+  check_decoded_bytes("the sound", (old_bytes + count * element) * frame_channels, limits);
+  for (std::size_t i = 0; i < frame_channels; ++i) {
+    const std::size_t step = is_planar ? 1 : frame_channels;
+    const std::uint8_t* plane = is_planar ? frame.extended_data[i] : frame.extended_data[0];
+    const std::uint8_t* from =
+        plane + (static_cast<std::size_t>(begin) * step + (is_planar ? 0 : i)) * element;
+    channels[i].resize(old_bytes + count * element);
+    std::byte* to = channels[i].data() + old_bytes;
+    if (step == 1) {
+      std::memcpy(to, from, count * element);
+    } else {
+      append_interleaved(from, element, step, count, to);
+    }
+  }
+}
+
+Tensor AudioSamples::tensor(BufferAllocator& memory) const {
+  NewTensor result =
+      new_tensor(dtype, {static_cast<std::int64_t>(channels.size()), size()}, memory);
+  std::byte* to = result.bytes.data();
+  for (const std::vector<std::byte>& channel : channels) {
+    if (!channel.empty()) {
+      std::memcpy(to, channel.data(), channel.size());
+      to += channel.size();
+    }
+  }
+  return std::move(result.tensor);
+}
+
+// --- Samples of packets ---
+
+namespace {
+
+/// True for PCM, whose packets are samples.
+constexpr bool is_pcm(AVCodecID codec) {
+  return codec >= AV_CODEC_ID_FIRST_AUDIO && codec < AV_CODEC_ID_ADPCM_IMA_QT;
+}
+
+struct FreeVorbis {
+  void operator()(AVVorbisParseContext* parser) const { av_vorbis_parse_free(&parser); }
+};
+
+// From the mode in the first byte of each packet and the setup header.
+std::vector<std::int64_t> vorbis_samples(const AVCodecParameters& parameters,
+                                         const AvStreamPackets& packets) {
+  const AvLogScope silent;
+  const std::unique_ptr<AVVorbisParseContext, FreeVorbis> parser(
+      av_vorbis_parse_init(parameters.extradata, parameters.extradata_size));
+  std::vector<std::int64_t> samples;
+  for (std::size_t i = 0; parser && i < packets.size(); ++i) {
+    const ByteView data = packets[i].data;
+    samples.push_back(av_vorbis_parse_frame(parser.get(),
+                                            reinterpret_cast<const std::uint8_t*>(data.data()),
+                                            static_cast<int>(data.size())));
+  }
+  return samples;
+}
+
+// RFC 6716, 3.1: the first byte tells mode, duration and number of frames. At 48 kHz.
+std::int64_t opus_samples(ByteView data) {
+  constexpr std::array<std::int64_t, 4> kSilk = {480, 960, 1920, 2880};
+  constexpr std::array<std::int64_t, 4> kCelt = {120, 240, 480, 960};
+  const auto first = data.empty() ? 0U : std::to_integer<unsigned>(data[0]);
+  const unsigned mode = first >> 3;
+  const std::int64_t frame = mode < 12   ? kSilk[mode % 4]
+                             : mode < 16 ? kSilk[mode % 2]
+                                         : kCelt[mode % 4];
+  switch (first & 3U) {
+    case 0:
+      return frame;
+    case 3:
+      return data.size() < 2 ? 0 : frame * (std::to_integer<unsigned>(data[1]) & 0x3FU);
+    default:
+      return 2 * frame;
+  }
+}
+
+// True if times are sample numbers, without a gap.
+bool are_times_samples(const AVStream& stream, const AvStreamPackets& packets) {
+  if (stream.time_base.num != 1 || stream.time_base.den != stream.codecpar->sample_rate) {
+    return false;
+  }
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const AvStoredPacket& packet = packets[i];
+    const bool is_told =
+        packet.pts != AV_NOPTS_VALUE && packet.duration > 0 && packet.duration < INT32_MAX;
+    std::int64_t end = 0;  // of the packet before
+    const bool follows =
+        i == 0 || (!__builtin_add_overflow(packets[i - 1].pts, packets[i - 1].duration, &end) &&
+                   end == packet.pts);
+    if (!is_told || !follows) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// How many samples the packets of a codec stand for, where the packets tell without decoding. For
+/// each packet the samples that it gives or, at the start, would give if the one before it were
+/// there. Empty if the packets do not tell.
+std::vector<std::int64_t> audio_packet_samples(const AVStream& stream,
+                                               const AvStreamPackets& packets) {
+  AVCodecParameters& parameters = *stream.codecpar;
+  const AVCodecID codec = parameters.codec_id;
+  std::vector<std::int64_t> samples;
+  if (codec == AV_CODEC_ID_VORBIS) {
+    samples = vorbis_samples(parameters, packets);
+  } else {
+    const bool by_frames = is_pcm(codec) || codec == AV_CODEC_ID_MP2 || codec == AV_CODEC_ID_MP3;
+    const bool by_time = !by_frames && are_times_samples(stream, packets);
+    for (const AvStoredPacket& packet : packets.packets) {
+      const int size = static_cast<int>(packet.data.size());
+      samples.push_back(by_frames ? av_get_audio_frame_duration2(&parameters, size)
+                        : codec == AV_CODEC_ID_OPUS ? opus_samples(packet.data)
+                        : by_time                   ? packet.duration
+                        : codec == AV_CODEC_ID_AAC  ? parameters.frame_size
+                                                    : 0);
+    }
+  }
+  if (std::ranges::any_of(samples, [](std::int64_t count) { return count <= 0; })) {
+    samples.clear();
+  }
+  return samples;
+}
+
+}  // namespace
+
+// --- Positions of packets ---
+
+namespace {
+
+// Decoders that forget: nothing before these packets changes a sample.
+std::optional<std::size_t> finite_preroll(AVCodecID codec) {
+  if (is_pcm(codec)) {
+    return 0;
+  }
+  switch (codec) {
+    case AV_CODEC_ID_FLAC:
+    case AV_CODEC_ID_ALAC:
+      return 0;
+    case AV_CODEC_ID_VORBIS:
+      return 3;
+    case AV_CODEC_ID_MP2:
+    case AV_CODEC_ID_MP3:
+      return 40;  // the bit reservoir reaches back 511 bytes, a frame has 24 or more
+    default:
+      return std::nullopt;
+  }
+}
+
+// Opus converges in 80 ms, AAC (with its extensions) in a few packets of 20 ms and more.
+constexpr std::size_t kFastPreroll = 12;
+
+// Hidden packets only at the ends, dropped samples only at the start and the end: what is played is
+// in one piece.
+bool is_played_in_one_piece(const AvStreamPackets& packets) {
+  bool was_played = false;
+  bool has_ended = false;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const AvStoredPacket& packet = packets[i];
+    const bool skips = packet.packet && av_skipped_samples(*packet.packet) > 0;
+    if ((skips && was_played) || (has_ended && !packet.is_hidden())) {
+      return false;
+    }
+    has_ended = was_played && packet.is_hidden();
+    was_played = was_played || !packet.is_hidden();
+  }
+  return was_played;
+}
+
+/// Samples at the start that are decoded and not played.
+std::int64_t audio_priming(const AvInput& input, const AvStreamPackets& packets) {
+  const bool has_told = packets.size() > 0 && packets[0].packet;
+  const std::int64_t told = has_told ? av_skipped_samples(*packets[0].packet) : 0;
+  const AVCodecParameters& parameters = *input.audio()->codecpar;
+  // The decoder of Opus knows it from the header of the stream.
+  return told == 0 && parameters.codec_id == AV_CODEC_ID_OPUS ? parameters.initial_padding : told;
+}
+
+AudioPositions audio_positions(const AvInput& input, const AvStreamPackets& packets,
+                               AudioAccess access) {
+  const AVStream& stream = *input.audio();
+  const std::optional<std::size_t> preroll = finite_preroll(stream.codecpar->codec_id);
+  AudioPositions result;
+  if ((!preroll && access == AudioAccess::kExact) || !is_played_in_one_piece(packets)) {
+    return result;
+  }
+  std::int64_t position = -audio_priming(input, packets);
+  for (const std::int64_t samples : audio_packet_samples(stream, packets)) {
+    result.first_samples.push_back(position);
+    position += samples;
+  }
+  result.preroll_packets = preroll.value_or(kFastPreroll);
+  result.must_be_checked = result.preroll_packets > 0;
+  result.always_restarts = !preroll && !result.first_samples.empty();
+  return result;
+}
+
+}  // namespace
+
+// --- Decoding ---
+
 namespace {
 
 AvCodecOptions audio_codec_options(const DecodeLimits& limits) {

@@ -5,14 +5,51 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
-#include "media/av/audio_positions.h"
-#include "media/av/audio_samples.h"
+#include "energon/sample/buffer_allocator.h"
 #include "media/av/av_codec.h"
+#include "media/av/av_decoder.h"
+#include "media/decode_limits.h"
 
 namespace energon {
+
+/// Decoded samples, channel by channel, in the format of the decoder. Grows while sound is decoded.
+struct AudioSamples {
+  DType dtype = DType::kUInt8;
+  int sample_rate = 0;
+  std::int64_t first = 0;  ///< number of the first sample
+  std::vector<std::vector<std::byte>> channels;
+
+  /// Samples per channel.
+  std::int64_t size() const;
+
+  /// Appends samples [begin, end) of `frame`. Throws Error: kUnsupported if the frame has another
+  /// format, rate or number of channels than those before it, or a format without a dtype;
+  /// kResourceExhausted above limits.max_bytes.
+  void append(const AVFrame& frame, std::int64_t begin, std::int64_t end,
+              const DecodeLimits& limits);
+
+  /// (channels, samples).
+  Tensor tensor(BufferAllocator& memory) const;
+};
+
+/// Where decoding may begin: sample numbers of packets, where a decoder can begin at a packet and
+/// give the same samples as one that began at the start.
+struct AudioPositions {
+  /// By packet: the number of its first sample, priming not counted, hence negative in it. Empty if
+  /// decoding must begin at the start.
+  std::vector<std::int64_t> first_samples;
+  /// Packets to decode before the one that has the sample.
+  std::size_t preroll_packets = 0;
+  /// The positions are right up to a constant, which decoding the first packets shows.
+  bool must_be_checked = false;
+  /// Restart for each clip, so that clips do not depend on those before.
+  bool always_restarts = false;
+};
 
 /// Not thread-safe. `input` and `packets` must outlive it.
 class AudioReader {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "media/av/av_packets.h"
+#include "media/av/av_input.h"
 
 namespace energon {
 

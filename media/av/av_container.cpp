@@ -1,7 +1,12 @@
 #include "media/av/av_container.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -9,6 +14,286 @@
 #include "io/error.h"
 
 namespace energon {
+
+// --- MP4 ---
+
+namespace {
+
+struct Mp4Box {
+  std::string_view type;
+  std::uint64_t offset = 0;  // in the file
+  ByteView body = {};
+};
+
+// Boxes of one level, one after another.
+class Mp4Boxes {
+ public:
+  Mp4Boxes(ByteView bytes, std::uint64_t offset) : bytes_(bytes), offset_(offset) {}
+
+  std::optional<Mp4Box> next();
+
+ private:
+  [[noreturn]] void throw_incomplete(std::string_view type, std::uint64_t size) const {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the box '{}' says that it has {} bytes, {} are left: the file is "
+                            "truncated or damaged",
+                            printable(type), size, bytes_.size()),
+                {.byte_offset = offset_});
+  }
+
+  ByteView bytes_;
+  std::uint64_t offset_;
+};
+
+std::optional<Mp4Box> Mp4Boxes::next() {
+  if (bytes_.empty()) {
+    return std::nullopt;
+  }
+  if (bytes_.size() < 8) {
+    // QuickTime ends lists of boxes with four zero bytes.
+    if (std::ranges::all_of(bytes_, [](std::byte byte) { return byte == std::byte{0}; })) {
+      return std::nullopt;
+    }
+    throw_incomplete("?", 8);
+  }
+  const std::string_view type = as_text(bytes_.subspan(4, 4));
+  std::uint64_t size = big_endian_at(bytes_, 0, 4);
+  std::uint64_t header = 8;
+  if (size == 1) {
+    header = 16;
+    size = bytes_.size() < header ? header : big_endian_at(bytes_, 8, 8);
+  } else if (size == 0) {
+    size = bytes_.size();  // up to the end
+  }
+  if (size < header || size > bytes_.size()) {
+    throw_incomplete(type, size);
+  }
+  const Mp4Box box = {type, offset_, bytes_.subspan(header, size - header)};
+  bytes_ = bytes_.subspan(size);
+  offset_ += size;
+  return box;
+}
+
+// What the tables of a track say about the number of its samples.
+struct TrackTables {
+  std::uint64_t samples = 0;  // stsz
+  std::uint64_t chunks = 0;   // stco, co64
+  std::uint64_t edits = 1;    // elst
+  ByteView chunk_runs = {};   // stsc: 12 bytes each
+};
+
+std::uint64_t capped_product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+// At most: as if every chunk had as many samples as the largest.
+std::uint64_t samples_in_chunks(const TrackTables& tables) {
+  std::uint64_t largest = 0;
+  for (std::uint64_t run = 0; run < tables.chunk_runs.size() / 12; ++run) {
+    largest = std::max(largest, big_endian_at(tables.chunk_runs, 12 * run + 4, 4));
+  }
+  return capped_product(tables.chunks, largest);
+}
+
+void check_track(const TrackTables& tables, std::uint64_t offset, std::uint64_t file_size) {
+  const std::uint64_t limit = 16 * file_size + 65536;
+  const std::uint64_t samples =
+      capped_product(std::max(tables.samples, samples_in_chunks(tables)), tables.edits);
+  if (samples > limit) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the track says that it has {} samples, a file of {} bytes may have {}",
+                            samples, file_size, limit),
+                {.byte_offset = offset});
+  }
+}
+
+bool has_boxes(std::string_view type) {
+  return type == "moov" || type == "trak" || type == "mdia" || type == "minf" || type == "stbl" ||
+         type == "edts";
+}
+
+void read_table(const Mp4Box& box, TrackTables& tables) {
+  const std::uint64_t count = box.body.size() < 8 ? 0 : big_endian_at(box.body, 4, 4);
+  if (box.type == "stsz" && box.body.size() >= 12) {
+    tables.samples = std::max(tables.samples, big_endian_at(box.body, 8, 4));
+  } else if (box.type == "stco" || box.type == "co64") {
+    tables.chunks = std::max(tables.chunks, count);
+  } else if (box.type == "elst") {
+    tables.edits = std::max(tables.edits, count);
+  } else if (box.type == "stsc" && box.body.size() >= 8) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(12 * count, box.body.size() - 8);
+    tables.chunk_runs = box.body.subspan(8, bytes);
+  }
+}
+
+// Recursion ends: only the six types of has_boxes() are entered, at most `depth` levels.
+void read_track_boxes(const Mp4Box& parent, int depth, std::uint64_t file_size,
+                      TrackTables& tables) {
+  Mp4Boxes boxes(parent.body, parent.offset);
+  while (const std::optional<Mp4Box> box = boxes.next()) {
+    if (box->type == "cmov") {
+      throw Error(ErrorCode::kUnsupported, "the moov box is compressed: remux the file",
+                  {.byte_offset = box->offset});
+    }
+    if (box->type == "trak") {
+      TrackTables track;
+      read_track_boxes(*box, depth - 1, file_size, track);
+      check_track(track, box->offset, file_size);
+    } else if (has_boxes(box->type) && depth > 0) {
+      read_track_boxes(*box, depth - 1, file_size, tables);
+    } else {
+      read_table(*box, tables);
+    }
+  }
+}
+
+/// The part for MP4: boxes are complete, there is a moov box, and no table stands for more samples
+/// than 16 per byte of the file. Throws Error: kCorruptData; kUnsupported for a compressed moov
+/// box.
+void check_mp4_boxes(ByteView file) {
+  bool has_moov = false;
+  Mp4Boxes boxes(file, 0);
+  while (const std::optional<Mp4Box> box = boxes.next()) {
+    if (box->type == "moov") {
+      has_moov = true;
+      TrackTables tables;
+      read_track_boxes(*box, 8, file.size(), tables);
+    }
+  }
+  if (!has_moov) {
+    throw Error(ErrorCode::kCorruptData,
+                "there is no moov box: the recording was not finished, or the file is damaged");
+  }
+}
+
+}  // namespace
+
+// --- Ogg ---
+
+namespace {
+
+constexpr std::uint64_t kOggHeaderBytes = 27;
+constexpr std::uint64_t kOggChecksumOffset = 22;
+
+constexpr std::array<std::uint32_t, 256> ogg_checksum_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t value = i << 24;
+    for (int bit = 0; bit < 8; ++bit) {
+      value = value << 1 ^ ((value >> 31) != 0 ? 0x04c11db7U : 0U);
+    }
+    table[i] = value;
+  }
+  return table;
+}
+
+// CRC-32 of RFC 3533, with the checksum's own bytes taken as 0.
+std::uint32_t ogg_checksum(ByteView page) {
+  static constexpr std::array<std::uint32_t, 256> kTable = ogg_checksum_table();
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < page.size(); ++i) {
+    const bool own = i >= kOggChecksumOffset && i < kOggChecksumOffset + 4;
+    value = value << 8 ^ kTable[value >> 24 ^ (own ? 0U : std::to_integer<std::uint32_t>(page[i]))];
+  }
+  return value;
+}
+
+std::uint32_t little_endian_of(ByteView four) {
+  std::uint32_t value = 0;
+  for (int i = 3; i >= 0; --i) {
+    value = value << 8 | std::to_integer<std::uint32_t>(four[i]);
+  }
+  return value;
+}
+
+// Bytes of the page that begins `rest`; 0 if it is not complete.
+std::uint64_t ogg_page_bytes(ByteView rest) {
+  if (rest.size() < kOggHeaderBytes) {
+    return 0;
+  }
+  const auto segments = std::to_integer<std::uint64_t>(rest[kOggHeaderBytes - 1]);
+  std::uint64_t size = kOggHeaderBytes + segments;
+  for (std::uint64_t i = 0; i < segments && size <= rest.size(); ++i) {
+    size += std::to_integer<std::uint64_t>(rest[kOggHeaderBytes + i]);
+  }
+  return size <= rest.size() ? size : 0;
+}
+
+/// The part for Ogg: pages follow one another, have the right checksums, and every stream ends with
+/// its last page. Throws Error (kCorruptData).
+void check_ogg_pages(ByteView file) {
+  const auto fail = [](std::uint64_t offset, std::string message) {
+    throw Error(ErrorCode::kCorruptData, std::move(message), {.byte_offset = offset});
+  };
+  std::map<std::uint32_t, bool> stream_ended;  // by serial number
+  std::uint64_t offset = 0;
+  while (offset < file.size()) {
+    const ByteView rest = file.subspan(offset);
+    const std::uint64_t size = ogg_page_bytes(rest);
+    if (size == 0) {
+      fail(offset, "the last Ogg page is not complete: the file is truncated or damaged");
+    }
+    const ByteView page = rest.first(size);
+    if (as_text(page.first(4)) != "OggS" ||
+        ogg_checksum(page) != little_endian_of(page.subspan(kOggChecksumOffset, 4))) {
+      fail(offset, fmt::format("the Ogg page of {} bytes has not the checksum {:#010x} it should "
+                               "have: it is damaged",
+                               size, little_endian_of(page.subspan(kOggChecksumOffset, 4))));
+    }
+    stream_ended[little_endian_of(page.subspan(14, 4))] =
+        (std::to_integer<unsigned>(page[5]) & 4U) != 0;
+    offset += size;
+  }
+  for (const auto& [serial, ended] : stream_ended) {
+    if (!ended) {
+      fail(offset, fmt::format("the Ogg stream {:#x} has no last page: the file is truncated, or "
+                               "its writer did not finish",
+                               serial));
+    }
+  }
+}
+
+}  // namespace
+
+// --- ADTS ---
+
+namespace {
+
+constexpr std::uint64_t kAdtsHeaderBytes = 7;
+constexpr std::uint64_t kId3TagBytes = 128;  // ID3v1, behind the frames
+
+/// True if `file` begins with the header of an ADTS frame.
+bool is_adts(ByteView file) {
+  return file.size() >= 2 && (big_endian_at(file, 0, 2) & 0xFFF6) == 0xFFF0;
+}
+
+/// The part for ADTS: frames follow one another up to the end. Throws Error (kCorruptData).
+void check_adts_frames(ByteView file) {
+  std::uint64_t offset = 0;
+  while (offset < file.size()) {
+    const ByteView rest = file.subspan(offset);
+    if (rest.size() == kId3TagBytes && as_text(rest.first(3)) == "TAG") {
+      return;
+    }
+    const bool has_sync = rest.size() >= kAdtsHeaderBytes && is_adts(rest);
+    const std::uint64_t size =
+        has_sync ? (big_endian_at(rest, 3, 3) >> 5) & 0x1FFF : kAdtsHeaderBytes;
+    if (!has_sync || size < kAdtsHeaderBytes || size > rest.size()) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("there is no complete ADTS frame at byte {} of {}: the file is "
+                              "truncated or damaged",
+                              offset, file.size()),
+                  {.byte_offset = offset});
+    }
+    offset += size;
+  }
+}
+
+}  // namespace
+
+// --- Matroska, RIFF and FLV ---
+
 namespace {
 
 std::uint64_t little_endian_32_at(ByteView bytes, std::uint64_t offset) {
@@ -149,6 +434,8 @@ void check_flv(ByteView file) {
 }
 
 }  // namespace
+
+// --- All containers ---
 
 std::uint64_t big_endian_at(ByteView bytes, std::uint64_t offset, int size) {
   std::uint64_t value = 0;

@@ -23,21 +23,6 @@ AvContainer recognise_av_container(ByteView file);
 /// Matroska or WAV, MP3) passes.
 void check_av_container(AvContainer container, ByteView file);
 
-/// The part for MP4: boxes are complete, there is a moov box, and no table stands for more samples
-/// than 16 per byte of the file. Throws Error: kCorruptData; kUnsupported for a compressed moov
-/// box.
-void check_mp4_boxes(ByteView file);
-
-/// The part for Ogg: pages follow one another, have the right checksums, and every stream ends with
-/// its last page. Throws Error (kCorruptData).
-void check_ogg_pages(ByteView file);
-
-/// The part for ADTS: frames follow one another up to the end. Throws Error (kCorruptData).
-void check_adts_frames(ByteView file);
-
-/// True if `file` begins with the header of an ADTS frame.
-bool is_adts(ByteView file);
-
 /// Big-endian number of `size` bytes at `offset`, which must lie in `bytes`.
 std::uint64_t big_endian_at(ByteView bytes, std::uint64_t offset, int size);
 

@@ -16,20 +16,47 @@
 #include <span>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
-#include "media/av/audio_access.h"
-#include "media/av/av_metadata.h"
-#include "media/av/clip_range.h"
-#include "media/av/frame_size.h"
+#include "media/decode_limits.h"
 #include "media/tensor_decoder.h"
 
 namespace energon {
+
+/// How sound is reached that is not at the beginning.
+enum class AudioAccess : std::uint8_t {
+  /// Bit-exact: every clip is what decoding the whole sound would give. Codecs whose decoders carry
+  /// state without end (AAC, Opus) are decoded from the start of the file, or on from the last
+  /// clip.
+  kExact,
+  /// Those are decoded from a little before the clip, too: at exactly the right place, but noise
+  /// that the decoder makes up differs a little. The samples depend on the clip alone, not on the
+  /// clips before it.
+  kFast,
+};
 
 struct AvDecoderOptions {
   /// max_pixels is for a frame, coded and after resizing; max_bytes for each clip.
   DecodeLimits limits = {};
   AudioAccess audio_access = AudioAccess::kExact;
+};
+
+enum class VideoUnit : std::uint8_t { kSeconds, kFrames };
+enum class AudioUnit : std::uint8_t { kSeconds, kSamples };
+
+/// The range of a clip, with the meaning that Energon gives it: from `begin` to `end`, both
+/// included. Frames and samples are whole numbers from 0. `end` may be infinite.
+struct ClipRange {
+  double begin = 0;
+  double end = 0;
+};
+
+/// The size of video frames: width and height in pixels.
+struct FrameSize {
+  int width = 0;
+  int height = 0;
+
+  bool operator==(const FrameSize&) const = default;
 };
 
 /// Consecutive frames.
@@ -53,6 +80,30 @@ struct AudioClip {
 struct VideoWithAudio {
   std::optional<VideoClip> video = std::nullopt;
   std::optional<AudioClip> audio = std::nullopt;
+};
+
+/// What a file of sound or video says about itself. Absent: there is no such stream, or the file
+/// does not tell.
+struct AvMetadata {
+  /// As the container says or, with count_frames, when the last frame ends.
+  std::optional<double> video_duration_seconds = std::nullopt;
+  std::optional<std::int64_t> video_frames = std::nullopt;  ///< only with count_frames
+  std::optional<double> video_fps = std::nullopt;           ///< average
+  /// Pixels of a frame as it is coded and decoded: a rotation that the container asks for is not
+  /// applied.
+  std::optional<int> width = std::nullopt;
+  std::optional<int> height = std::nullopt;
+  /// As the container says or, with count_samples, exactly.
+  std::optional<double> audio_duration_seconds = std::nullopt;
+  std::optional<int> audio_channels = std::nullopt;
+  std::optional<int> audio_sample_rate = std::nullopt;       ///< samples per second
+  std::optional<std::int64_t> audio_samples = std::nullopt;  ///< per channel; with count_samples
+};
+
+/// What to find out exactly, which costs time.
+struct AvMetadataOptions {
+  bool count_frames = false;   ///< reads all packets; decodes the video where they do not tell
+  bool count_samples = false;  ///< decodes the sound
 };
 
 /// Opens the file with the first call and reads all packets with the first call that needs frames
@@ -90,7 +141,7 @@ class AvDecoder {
   double audio_duration_seconds();
 
   /// A clip for each range, in the order of the ranges, which is free; empty for ranges that begin
-  /// behind the end. clip_range.h tells which frames a range has. Frames are resized to `size`;
+  /// behind the end. ClipRange tells which frames a range has. Frames are resized to `size`;
   /// without it a frame must not change its size within a clip.
   std::vector<std::optional<VideoClip>> video_clips(std::span<const ClipRange> ranges,
                                                     VideoUnit unit, std::optional<FrameSize> size,
@@ -128,5 +179,9 @@ class AvDecoder {
   AvDecoderOptions options_;
   std::unique_ptr<File> file_;  // null before the first call
 };
+
+/// Throws Error as AvDecoder. Thread-safe.
+AvMetadata read_av_metadata(ByteView file, const AvMetadataOptions& options = {},
+                            const DecodeLimits& limits = {});
 
 }  // namespace energon

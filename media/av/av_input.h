@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "io/bytes.h"
+#include "io/error.h"
 #include "media/av/av_container.h"
-#include "media/av/av_log.h"
 #include "media/decode_limits.h"
 
 extern "C" {
@@ -20,6 +23,39 @@ extern "C" {
 }
 
 namespace energon {
+
+// --- Messages of FFmpeg ---
+
+/// FFmpeg's messages as causes of our errors. While it lives, messages of FFmpeg on this thread are
+/// kept, not printed. Scopes may nest; the innermost gets the messages. Must end on the thread that
+/// it began on.
+///
+/// FFmpeg prints its messages through one callback of the process. The first scope of the process
+/// installs one that keeps the messages of threads that are inside a scope and hands all others to
+/// FFmpeg's default callback.
+class AvLogScope {
+ public:
+  AvLogScope();
+  ~AvLogScope();
+  AvLogScope(const AvLogScope&) = delete;
+  AvLogScope& operator=(const AvLogScope&) = delete;
+
+  /// The last message at FFmpeg's level "error" or worse, printable; empty if there was none.
+  const std::string& last_error() const { return last_error_; }
+  void clear() { last_error_.clear(); }
+  /// Called by the callback.
+  void keep(std::string line) { last_error_ = std::move(line); }
+
+ private:
+  AvLogScope* const outer_;
+  std::string last_error_;
+};
+
+/// "what: last message of FFmpeg (text of the code)"; kResourceExhausted if FFmpeg had no memory or
+/// refused a frame above max_pixels, kUnsupported for what FFmpeg cannot read, else kCorruptData.
+Error av_error(std::string what, int code, const AvLogScope& log);
+
+// --- The file ---
 
 /// Frees an object of FFmpeg.
 struct AvDelete {
@@ -99,5 +135,43 @@ inline double av_seconds(std::int64_t timestamp, AVRational time_base) {
 
 /// Samples that a decoder drops at the start of the sound, as the packet says; 0 if it does not.
 std::int64_t av_skipped_samples(const AVPacket& packet);
+
+// --- Packets ---
+
+/// Encoded data of one or more frames.
+struct AvStoredPacket {
+  ByteView data;
+  std::int64_t pts = AV_NOPTS_VALUE;  ///< in units of the stream's time base
+  std::int64_t dts = AV_NOPTS_VALUE;
+  std::int64_t duration = 0;
+  int flags = 0;           ///< AV_PKT_FLAG_KEY, AV_PKT_FLAG_DISCARD
+  AvPtr<AVPacket> packet;  ///< where it has side data or is not in one piece in the file, else null
+
+  bool is_key() const { return (flags & AV_PKT_FLAG_KEY) != 0; }
+  /// Decoded, but not shown: outside of the edit list.
+  bool is_hidden() const { return (flags & AV_PKT_FLAG_DISCARD) != 0; }
+};
+
+/// The packets of one stream.
+struct AvStreamPackets {
+  std::vector<AvStoredPacket> packets;
+
+  std::size_t size() const { return packets.size(); }
+  const AvStoredPacket& operator[](std::size_t index) const { return packets[index]; }
+};
+
+/// All packets of the video and the sound of a file, in memory, in the order of decoding.
+///
+/// With them every seek is exact in every container: decoding restarts at any packet. A packet is a
+/// view into the file where the container stores it in one piece; others are copies, so that little
+/// memory is used besides the file.
+struct AvPackets {
+  AvStreamPackets video;
+  AvStreamPackets audio;
+};
+
+/// Reads `input` to its end. Views refer to its file. Throws Error (kCorruptData) where the
+/// container is damaged, ends before it should, or its packets add up to much more than the file.
+AvPackets read_av_packets(AvInput& input);
 
 }  // namespace energon

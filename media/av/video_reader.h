@@ -1,17 +1,57 @@
-// Decodes any frame of a video, exactly the same in every order of access.
+// Frames of a video: their order, any of them decoded, and their pixels as planar RGB.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "media/av/video_order.h"
+#include "media/av/av_codec.h"
+#include "media/av/av_decoder.h"
+#include "media/decode_limits.h"
+
+struct SwsContext;
 
 namespace energon {
 
-/// Not thread-safe. `input`, `packets` and `order` must outlive it.
+/// Frame numbers: which packet is which frame, in the order of presentation. Immutable; frames are
+/// those that are shown, numbered from 0.
+///
+/// Where packets tell their times, one packet is one frame and the sorted times are the order. AVI
+/// with B-frames, streams that begin in the middle of a group of pictures, field pictures and
+/// packets without a picture do not tell: then the stream is decoded once to learn the order.
+struct VideoOrder {
+  std::vector<std::size_t> packet_of_frame;
+  /// By packet; kNoFrame for packets that show none.
+  std::vector<std::int64_t> frame_of_packet;
+  std::vector<double> times_seconds;  ///< by frame: when it begins to show; never descending
+  double end_seconds = 0;             ///< when the last frame ends
+  std::vector<std::size_t> key_packets;
+  /// Frames that wait for others in the decoder, as the packets tell; 0 if they do not.
+  int reorder_frames = 0;
+
+  static constexpr std::int64_t kNoFrame = -1;
+
+  std::int64_t frames() const { return static_cast<std::int64_t>(packet_of_frame.size()); }
+  double end_of_frame(std::int64_t frame) const {
+    return frame + 1 < frames() ? times_seconds[static_cast<std::size_t>(frame) + 1] : end_seconds;
+  }
+};
+
+/// Throws Error (kCorruptData) if there is no frame, or if the stream must be decoded and is
+/// damaged; and what AvCodec throws.
+VideoOrder video_order(const AvInput& input, const AvStreamPackets& packets,
+                       const DecodeLimits& limits);
+
+/// Average frames per second; 0 if the container does not tell.
+double av_frame_rate(const AVStream& video);
+
+/// Decodes any frame of a video, exactly the same in every order of access. Not thread-safe.
+/// `input`, `packets` and `order` must outlive it.
 class VideoReader {
  public:
   VideoReader(const AvInput& input, const AvStreamPackets& packets, const VideoOrder& order,
@@ -40,6 +80,31 @@ class VideoReader {
   std::int64_t position_ = -1;     // of the frame in codec_; -1 if there is none
   bool must_restart_ = true;       // damage was met behind position_
   std::string damage_;             // the last one
+};
+
+/// Converts decoded frames to planar RGB, with libswscale. Not thread-safe.
+///
+/// The conversion honours the colour matrix and the range that the stream names (without one: ITU-R
+/// BT.601, limited range), interpolates colour and size bilinearly, and rounds exactly: its bytes
+/// do not depend on the processor.
+class FramePlanes {
+ public:
+  /// Writes `frame` as uint8 (3, size.height, size.width), RGB, to `to`, which must have exactly
+  /// that many bytes. Throws Error: kResourceExhausted above limits.max_pixels; kUnsupported if
+  /// libswscale cannot convert the pixel format.
+  void write(const AVFrame& frame, FrameSize size, const DecodeLimits& limits,
+             std::span<std::byte> to);
+
+ private:
+  struct Free {
+    void operator()(SwsContext* context) const;
+  };
+
+  void prepare(const AVFrame& frame, FrameSize size);
+
+  std::unique_ptr<SwsContext, Free> context_;
+  std::vector<int> prepared_for_;
+  std::vector<std::byte> scratch_;
 };
 
 }  // namespace energon

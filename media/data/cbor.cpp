@@ -1,5 +1,3 @@
-#include "media/data/cbor.h"
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -14,7 +12,8 @@
 
 #include "io/error.h"
 #include "media/data/byte_cursor.h"
-#include "media/data/utf8.h"
+#include "media/data/documents.h"
+#include "media/data/text.h"
 #include "media/data/value_builder.h"
 
 namespace energon {

@@ -1,5 +1,3 @@
-#include "media/data/json.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -12,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
+#include "media/data/documents.h"
 #include "media/data/value_builder.h"
 
 namespace energon {

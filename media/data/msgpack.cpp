@@ -1,5 +1,3 @@
-#include "media/data/msgpack.h"
-
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -11,7 +9,8 @@
 
 #include "io/error.h"
 #include "media/data/byte_cursor.h"
-#include "media/data/utf8.h"
+#include "media/data/documents.h"
+#include "media/data/text.h"
 #include "media/data/value_builder.h"
 
 namespace energon {

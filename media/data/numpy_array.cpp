@@ -1,15 +1,289 @@
-#include "media/data/numpy_array.h"
-
+#include <bit>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "io/bytes.h"
 #include "io/error.h"
-#include "media/data/npy_header.h"
+#include "media/data/byte_cursor.h"
+#include "media/data/stored_elements.h"
+#include "media/data/tensor_files.h"
 #include "media/data/zip_members.h"
 
 namespace energon {
+
+// --- The header of .npy files ---
+
+namespace {
+
+/// What the header says.
+struct NpyHeader {
+  StoredType type;
+  bool is_byte_swapped = false;
+  bool is_column_major = false;
+  std::vector<std::int64_t> shape;
+  std::size_t data_offset = 0;  ///< of the first element
+  std::size_t data_bytes = 0;   ///< which are there, exactly
+};
+
+constexpr std::size_t kShownDescription = 60;
+constexpr std::size_t kMaxDimensions = 64;  // of NumPy 2
+
+// Reads the literal of a Python dict with exactly the entries descr, fortran_order and shape.
+class NpyDictionary {
+ public:
+  // `offset`: of `text` in the file.
+  NpyDictionary(std::string_view text, std::size_t offset) : text_(text), offset_(offset) {}
+
+  void read() {
+    expect('{');
+    while (!skip('}')) {
+      read_entry();
+      if (!skip(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_spaces();
+    if (at_ != text_.size()) {
+      fail("the end of the header");
+    }
+    if (!description_ || !is_column_major_ || !shape_) {
+      throw Error(ErrorCode::kCorruptData,
+                  "the header of the npy must have descr, fortran_order and shape");
+    }
+  }
+
+  const std::string& description() const { return *description_; }
+  bool is_column_major() const { return *is_column_major_; }
+  const std::vector<std::int64_t>& shape() const { return *shape_; }
+
+ private:
+  void read_entry() {
+    const std::string name = string();
+    expect(':');
+    if (name == "descr" && !description_) {
+      skip_spaces();
+      if (rest().starts_with('[')) {
+        throw Error(ErrorCode::kUnsupported,
+                    fmt::format("a structured array, of the type {}; store its fields as arrays "
+                                "of their own",
+                                printable(rest().substr(0, kShownDescription))));
+      }
+      description_ = string();
+    } else if (name == "fortran_order" && !is_column_major_) {
+      is_column_major_ = truth();
+    } else if (name == "shape" && !shape_) {
+      shape_ = tuple();
+    } else {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("the header of the npy has the entry '{}' {}",
+                              printable(name.substr(0, kShownDescription)),
+                              name == "descr" || name == "fortran_order" || name == "shape"
+                                  ? "twice"
+                                  : "; expected are descr, fortran_order and shape"));
+    }
+  }
+
+  std::string string() {
+    skip_spaces();
+    const char quote = rest().empty() ? '\0' : rest().front();
+    const std::size_t end = text_.find(quote, at_ + 1);
+    if ((quote != '\'' && quote != '"') || end == std::string_view::npos) {
+      fail("a string");
+    }
+    std::string result(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return result;
+  }
+
+  bool truth() {
+    skip_spaces();
+    for (const std::string_view word : {"False", "True"}) {
+      if (rest().starts_with(word)) {
+        at_ += word.size();
+        return word == "True";
+      }
+    }
+    fail("True or False");
+  }
+
+  std::vector<std::int64_t> tuple() {
+    std::vector<std::int64_t> result;
+    expect('(');
+    while (!skip(')')) {
+      if (result.size() == kMaxDimensions) {
+        fail("at most 64 dimensions");
+      }
+      result.push_back(dimension());
+      if (!skip(',')) {
+        if (result.size() == 1) {  // (3) is no tuple in Python
+          fail("','");
+        }
+        expect(')');
+        break;
+      }
+    }
+    return result;
+  }
+
+  std::int64_t dimension() {
+    skip_spaces();
+    std::int64_t result = 0;
+    const std::string_view digits = rest();
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), result);
+    if (parsed.ec != std::errc() || result < 0) {
+      fail("a dimension in [0, 2^63)");
+    }
+    at_ += static_cast<std::size_t>(parsed.ptr - digits.data());
+    if (rest().starts_with('L')) {  // a long of Python 2
+      ++at_;
+    }
+    return result;
+  }
+
+  std::string_view rest() const { return text_.substr(at_); }
+
+  void skip_spaces() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) {
+      ++at_;
+    }
+  }
+
+  bool skip(char character) {
+    skip_spaces();
+    if (!rest().starts_with(character)) {
+      return false;
+    }
+    ++at_;
+    return true;
+  }
+
+  void expect(char character) {
+    if (!skip(character)) {
+      fail(fmt::format("'{}'", character));
+    }
+  }
+
+  [[noreturn]] void fail(std::string_view expected) const {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the header of the npy has '{}' at byte {}, expected is {}",
+                            printable(rest().substr(0, 10)), offset_ + at_, expected));
+  }
+
+  const std::string_view text_;
+  const std::size_t offset_;
+  std::size_t at_ = 0;
+  std::optional<std::string> description_;
+  std::optional<bool> is_column_major_;
+  std::optional<std::vector<std::int64_t>> shape_;
+};
+
+std::string_view advice_on(char kind) {
+  switch (kind) {
+    case 'O':
+      return "arrays of objects hold pickles, which are never read, for they may run code";
+    case 'c':
+      return "complex numbers; store real and imaginary parts as arrays of their own";
+    case 'u':
+      return "no tensor has 64-bit unsigned integers; store int64";
+    case 'S':
+    case 'U':
+    case 'T':
+      return "texts; store them as JSON";
+    case 'M':
+    case 'm':
+      return "times; store them as int64";
+    case 'V':
+      return "untyped bytes or structures, also bfloat16; store float32 or use safetensors";
+    default:
+      return "readable are bool, int8 to int64, uint8 to uint32, float16, float32 and float64";
+  }
+}
+
+// Such as "<f4".
+void parse_description(const std::string& text, NpyHeader& header) {
+  const std::size_t kind = text.find_first_not_of("<>|=");
+  if (kind > 1 || text.empty()) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the npy is of the type '{}', expected is one such as '<f4'",
+                            printable(text.substr(0, kShownDescription))));
+  }
+  std::uint64_t size = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + kind + 1, end, size);
+  const std::optional<StoredType> type =
+      parsed.ec == std::errc() && parsed.ptr == end ? numpy_type(text[kind], size) : std::nullopt;
+  if (!type || (size > 1 && text.front() == '|')) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the npy is of the type '{}': {}",
+                            printable(text.substr(0, kShownDescription)), advice_on(text[kind])));
+  }
+  header.type = *type;
+  header.is_byte_swapped = text.front() == '>';
+}
+
+// Of the text behind it.
+std::size_t header_bytes(ByteCursor& cursor) {
+  constexpr std::string_view kMagic = "\x93NUMPY";
+  if (as_text(cursor.take(kMagic.size(), "the magic number")) != kMagic) {
+    throw Error(ErrorCode::kCorruptData, "not an npy: it must begin with \\x93NUMPY");
+  }
+  const auto major = cursor.number<std::uint8_t, std::endian::little>("the version");
+  const auto minor = cursor.number<std::uint8_t, std::endian::little>("the version");
+  if (major < 1 || major > 3 || minor != 0) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("the npy is of version {}.{}; readable are 1.0, 2.0 and 3.0", major, minor));
+  }
+  return major == 1 ? cursor.number<std::uint16_t, std::endian::little>("the header's length")
+                    : cursor.number<std::uint32_t, std::endian::little>("the header's length");
+}
+
+/// Thread-safe. Throws Error: kCorruptData for a damaged header and if not exactly the bytes of the
+/// elements follow, kUnsupported for other versions and types.
+NpyHeader parse_npy_header(ByteView encoded) {
+  ByteCursor cursor(encoded, "the npy");
+  const std::size_t length = header_bytes(cursor);
+  const std::size_t offset = cursor.position();
+  NpyDictionary dictionary(as_text(cursor.take(length, "the header")), offset);
+  dictionary.read();
+  NpyHeader header;
+  parse_description(dictionary.description(), header);
+  header.is_column_major = dictionary.is_column_major();
+  header.shape = dictionary.shape();
+  header.data_offset = cursor.position();
+  header.data_bytes = cursor.left();
+  const std::optional<std::int64_t> count = element_count(header.shape);
+  if (!count) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the npy has the shape ({}), which no memory can hold",
+                            fmt::join(header.shape, ", ")));
+  }
+  const std::uint64_t expected = static_cast<std::uint64_t>(*count) * header.type.stored_size;
+  if (expected != header.data_bytes) {
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("the npy has {} bytes of elements, but ({}) elements of {} bytes take {}",
+                    header.data_bytes, fmt::join(header.shape, ", "), header.type.stored_size,
+                    expected));
+  }
+  return header;
+}
+
+}  // namespace
+
+// --- Reading .npy and .npz ---
+
 namespace {
 
 constexpr std::string_view kNpySuffix = ".npy";
@@ -66,6 +340,59 @@ Mapping decode_npz(ByteView encoded, const DecodeLimits& limits, BufferAllocator
     }
   }
   return result;
+}
+
+// --- Writing .npy ---
+
+namespace {
+
+// The header ends with a line break at a multiple of this many bytes.
+constexpr std::size_t kHeaderAlignment = 64;
+constexpr std::size_t kPreambleBytes = 10;  // magic, version, length of the header
+
+std::string_view descr_of(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return "|u1";
+    case DType::kInt8:
+      return "|i1";
+    case DType::kInt16:
+      return "<i2";
+    case DType::kInt32:
+      return "<i4";
+    case DType::kInt64:
+      return "<i8";
+    case DType::kFloat16:
+      return "<f2";
+    case DType::kFloat32:
+      return "<f4";
+    case DType::kFloat64:
+      return "<f8";
+    case DType::kBool:
+      return "|b1";
+    case DType::kBFloat16:
+      break;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("a file of NumPy cannot have {}; choose a mode that gives float32",
+                          to_string(dtype)));
+}
+
+}  // namespace
+
+std::string encode_npy(const Tensor& tensor) {
+  const std::string_view comma = tensor.shape.size() == 1 ? "," : "";
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                                   descr_of(tensor.dtype), fmt::join(tensor.shape, ", "), comma);
+  const std::size_t unpadded = kPreambleBytes + header.size() + 1;
+  const std::size_t padded =
+      (unpadded + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment;
+  header.append(padded - unpadded, ' ');
+  header.push_back('\n');
+  std::string file("\x93NUMPY\x01\x00", 8);
+  file.push_back(static_cast<char>(header.size() & 0xFF));
+  file.push_back(static_cast<char>(header.size() >> 8));
+  return file + header + std::string(tensor.data.text());
 }
 
 }  // namespace energon

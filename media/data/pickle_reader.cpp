@@ -1,6 +1,8 @@
 #include "media/data/pickle_reader.h"
 
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,13 +12,181 @@
 
 #include "io/error.h"
 #include "media/data/byte_cursor.h"
-#include "media/data/pickle_ops.h"
-#include "media/data/pickle_stack.h"
+#include "media/data/text.h"
 #include "media/data/torch_calls.h"
-#include "media/data/utf8.h"
 #include "media/data/value_builder.h"
 
 namespace energon {
+
+// --- Opcodes ---
+
+namespace {
+
+enum class PickleOp : std::uint8_t {
+  kMark = '(',
+  kStop = '.',
+  kBinFloat = 'G',
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kNone = 'N',
+  kBinPersistentId = 'Q',
+  kReduce = 'R',
+  kBinUnicode = 'X',
+  kAppend = 'a',
+  kBuild = 'b',
+  kGlobal = 'c',
+  kAppends = 'e',
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kSetItem = 's',
+  kTuple = 't',
+  kSetItems = 'u',
+  kEmptyDict = '}',
+  kEmptyList = ']',
+  kEmptyTuple = ')',
+  kBinBytes = 'B',
+  kShortBinBytes = 'C',
+  kProtocol = 0x80,
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kLong1 = 0x8A,
+  kShortBinUnicode = 0x8C,
+  kBinUnicode8 = 0x8D,
+  kBinBytes8 = 0x8E,
+  kStackGlobal = 0x93,
+  kMemoize = 0x94,
+  kFrame = 0x95,
+};
+
+/// The argument of kLong1: a length and that many bytes of two's complement, lowest first. Throws
+/// Error: kCorruptData if it is cut, kUnsupported above 8 bytes.
+std::int64_t read_pickle_long(ByteCursor& cursor) {
+  const std::size_t size = cursor.number<std::uint8_t, std::endian::little>("a length");
+  const ByteView bytes = cursor.take(size, "a number");
+  if (size > sizeof(std::int64_t)) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("a number of {} bytes is outside of int64 [-2^63, 2^63)", size));
+  }
+  const bool is_negative = size > 0 && (bytes[size - 1] & std::byte{0x80}) != std::byte{0};
+  std::uint64_t bits = is_negative ? ~std::uint64_t{0} : 0;
+  for (std::size_t i = size; i > 0; --i) {
+    bits = bits << 8 | std::to_integer<std::uint64_t>(bytes[i - 1]);
+  }
+  return static_cast<std::int64_t>(bits);
+}
+
+/// One of the two arguments of kGlobal: up to a line feed, which is left out. Throws Error
+/// (kCorruptData) if there is none.
+std::string read_pickle_line(ByteCursor& cursor) {
+  std::string result;
+  while (true) {
+    const auto byte = cursor.number<std::uint8_t, std::endian::little>("a name");
+    if (byte == '\n') {
+      return result;
+    }
+    result += static_cast<char>(byte);
+  }
+}
+
+}  // namespace
+
+// --- The stack ---
+
+namespace {
+
+/// The stack and the memo of the machine that Python's pickles are programs of. Holds objects by
+/// their number. All functions throw Error (kCorruptData) where the pickle takes what is not there.
+/// Not thread-safe.
+class PickleStack {
+ public:
+  void push(PickleId id) { stack_.push_back(id); }
+  PickleId top() const;
+  PickleId pop() { return pop_last(1).front(); }
+  /// In the order in which they were pushed.
+  std::vector<PickleId> pop_last(std::size_t count);
+
+  /// Marks the top. Nothing below is taken until pop_marked().
+  void mark() { marks_.push_back(stack_.size()); }
+  /// All above the last mark, and the mark.
+  std::vector<PickleId> pop_marked();
+
+  std::size_t memo_size() const { return memo_.size(); }
+  /// Stores the top, which stays, as `entry` of the memo. New entries come one by one.
+  void put(std::size_t entry);
+  /// Pushes `entry` of the memo.
+  void get(std::size_t entry);
+
+ private:
+  std::vector<PickleId> pop_from(std::size_t begin);
+  std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+
+  std::vector<PickleId> stack_;
+  std::vector<std::size_t> marks_;  // sizes of the stack
+  std::vector<PickleId> memo_;
+};
+
+[[noreturn]] void fail_stack(std::string message) {
+  throw Error(ErrorCode::kCorruptData, std::move(message));
+}
+
+PickleId PickleStack::top() const {
+  if (stack_.size() <= floor()) {
+    fail_stack("the pickle takes more from its stack than there is");
+  }
+  return stack_.back();
+}
+
+std::vector<PickleId> PickleStack::pop_last(std::size_t count) {
+  if (stack_.size() - floor() < count) {
+    fail_stack("the pickle takes more from its stack than there is");
+  }
+  return pop_from(stack_.size() - count);
+}
+
+std::vector<PickleId> PickleStack::pop_marked() {
+  if (marks_.empty()) {
+    fail_stack("the pickle goes back to a mark that is not there");
+  }
+  const std::size_t begin = marks_.back();
+  marks_.pop_back();
+  return pop_from(begin);
+}
+
+void PickleStack::put(std::size_t entry) {
+  if (entry > memo_.size()) {
+    fail_stack(fmt::format("memo entry {} is written when there are {}", entry, memo_.size()));
+  }
+  if (entry == memo_.size()) {
+    memo_.push_back(top());
+  } else {
+    memo_[entry] = top();
+  }
+}
+
+void PickleStack::get(std::size_t entry) {
+  if (entry >= memo_.size()) {
+    fail_stack(fmt::format("memo entry {} is read when there are {}", entry, memo_.size()));
+  }
+  stack_.push_back(memo_[entry]);
+}
+
+std::vector<PickleId> PickleStack::pop_from(std::size_t begin) {
+  const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(begin);
+  std::vector<PickleId> result(first, stack_.end());
+  stack_.erase(first, stack_.end());
+  return result;
+}
+
+}  // namespace
+
+// --- The machine ---
+
 namespace {
 
 class PickleMachine {

@@ -1,5 +1,3 @@
-#include "media/data/safetensors.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -14,11 +12,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/data/byte_cursor.h"
-#include "media/data/json.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
+#include "media/data/tensor_files.h"
 
 namespace energon {
 namespace {

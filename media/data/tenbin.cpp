@@ -1,4 +1,11 @@
-#include "media/data/tenbin.h"
+// The layout of tenbin:
+//
+//   chunk   "~TenBin~", length (int64), that many bytes, filled up to a multiple of 64
+//   array   a header chunk and a data chunk
+//   header  8 bytes each: NumPy's code of the type ("f4"), a text, the number of dimensions, each
+//           dimension (int64)
+//
+// Numbers are little-endian.
 
 #include <bit>
 #include <optional>
@@ -9,10 +16,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/data/byte_cursor.h"
 #include "media/data/stored_elements.h"
+#include "media/data/tensor_files.h"
 
 namespace energon {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-#include "media/data/pickle_graph.h"
+#include "media/data/pickle_reader.h"
 
 namespace energon {
 

@@ -1,5 +1,3 @@
-#include "media/data/torch_file.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -11,10 +9,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/data/pickle_reader.h"
 #include "media/data/stored_elements.h"
+#include "media/data/tensor_files.h"
 #include "media/data/zip_members.h"
 
 namespace energon {

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "media/data/utf8.h"
+#include "media/data/text.h"
 
 namespace energon {
 namespace {

@@ -1,6 +1,8 @@
 #include "media/decode/sample_decoder.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,18 +10,140 @@
 
 #include "io/error.h"
 #include "media/av/av_decoder.h"
-#include "media/data/cbor.h"
+#include "media/data/documents.h"
 #include "media/data/gzip.h"
-#include "media/data/json.h"
-#include "media/data/msgpack.h"
-#include "media/data/numpy_array.h"
-#include "media/data/safetensors.h"
-#include "media/data/tenbin.h"
+#include "media/data/tensor_files.h"
 #include "media/data/text.h"
-#include "media/data/torch_file.h"
-#include "media/image/image_options.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
+
+// --- Kinds of content ---
+
+namespace {
+
+using Named = std::pair<std::string_view, ContentKind>;
+
+constexpr std::array kNames = {
+    Named{"jpg", ContentKind::kImage},
+    Named{"jpeg", ContentKind::kImage},
+    Named{"png", ContentKind::kImage},
+    Named{"webp", ContentKind::kImage},
+    Named{"gif", ContentKind::kImage},
+    Named{"tif", ContentKind::kImage},
+    Named{"tiff", ContentKind::kImage},
+    Named{"mp4", ContentKind::kAv},
+    Named{"m4v", ContentKind::kAv},
+    Named{"m4a", ContentKind::kAv},
+    Named{"mov", ContentKind::kAv},
+    Named{"mkv", ContentKind::kAv},
+    Named{"webm", ContentKind::kAv},
+    Named{"avi", ContentKind::kAv},
+    Named{"flv", ContentKind::kAv},
+    Named{"wav", ContentKind::kAv},
+    Named{"flac", ContentKind::kAv},
+    Named{"mp3", ContentKind::kAv},
+    Named{"ogg", ContentKind::kAv},
+    Named{"aac", ContentKind::kAv},
+    Named{"txt", ContentKind::kText},
+    Named{"text", ContentKind::kText},
+    Named{"transcript", ContentKind::kText},
+    Named{"cls", ContentKind::kInteger},
+    Named{"cls2", ContentKind::kInteger},
+    Named{"index", ContentKind::kInteger},
+    Named{"inx", ContentKind::kInteger},
+    Named{"id", ContentKind::kInteger},
+    Named{"json", ContentKind::kJson},
+    Named{"jsn", ContentKind::kJson},
+    Named{"mp", ContentKind::kMessagePack},
+    Named{"msg", ContentKind::kMessagePack},
+    Named{"msgpack", ContentKind::kMessagePack},
+    Named{"cbor", ContentKind::kCbor},
+    Named{"npy", ContentKind::kNpy},
+    Named{"npz", ContentKind::kNpz},
+    Named{"safetensors", ContentKind::kSafetensors},
+    Named{"ten", ContentKind::kTenbin},
+    Named{"tb", ContentKind::kTenbin},
+    Named{"pth", ContentKind::kTorchFile},
+    Named{"pt", ContentKind::kTorchFile},
+};
+
+using namespace std::string_view_literals;
+
+struct Signature {
+  std::size_t offset;
+  std::string_view bytes;
+  ContentKind kind;
+};
+
+// The offset of what says of which kind a RIFF file is.
+constexpr std::size_t kInRiff = 8;
+
+// Those of the formats' specifications.
+constexpr std::array kSignatures = {
+    Signature{0, "\xFF\xD8\xFF"sv, ContentKind::kImage},       // JPEG
+    Signature{0, "\x89PNG\r\n\x1A\n"sv, ContentKind::kImage},  // PNG
+    Signature{kInRiff, "WEBP"sv, ContentKind::kImage},
+    Signature{0, "GIF87a"sv, ContentKind::kImage},
+    Signature{0, "GIF89a"sv, ContentKind::kImage},
+    Signature{0, "II*\0"sv, ContentKind::kImage},  // TIFF, little-endian
+    Signature{0, "MM\0*"sv, ContentKind::kImage},  // TIFF, big-endian
+    Signature{0, "II+\0"sv, ContentKind::kImage},  // BigTIFF
+    Signature{0, "MM\0+"sv, ContentKind::kImage},
+    Signature{4, "ftyp"sv, ContentKind::kAv},              // MP4, MOV
+    Signature{0, "\x1A\x45\xDF\xA3"sv, ContentKind::kAv},  // Matroska, WebM
+    Signature{kInRiff, "AVI "sv, ContentKind::kAv},
+    Signature{kInRiff, "WAVE"sv, ContentKind::kAv},
+    Signature{0, "FLV\x01"sv, ContentKind::kAv},
+    Signature{0, "fLaC"sv, ContentKind::kAv},
+    Signature{0, "ID3"sv, ContentKind::kAv},  // MP3 with tags
+    Signature{0, "OggS"sv, ContentKind::kAv},
+    Signature{0, "\x93NUMPY"sv, ContentKind::kNpy},
+    Signature{0, "~TenBin~"sv, ContentKind::kTenbin},
+};
+
+bool has(ByteView content, const Signature& signature) {
+  const std::string_view text = as_text(content);
+  return text.size() >= signature.offset + signature.bytes.size() &&
+         text.substr(signature.offset, signature.bytes.size()) == signature.bytes &&
+         (signature.offset != kInRiff || text.starts_with("RIFF"));
+}
+
+char lower(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+}  // namespace
+
+std::string_view to_string(ContentKind kind) {
+  constexpr std::array<std::string_view, 12> kKinds = {
+      "image", "av",  "text", "integer",     "json",   "msgpack",
+      "cbor",  "npy", "npz",  "safetensors", "tenbin", "torch file"};
+  return kKinds.at(static_cast<std::size_t>(kind));
+}
+
+std::optional<ContentKind> content_kind_of_name(std::string_view part) {
+  std::string suffix(part.substr(part.rfind('.') + 1));
+  std::ranges::transform(suffix, suffix.begin(), lower);
+  const auto* const found = std::ranges::find(kNames, suffix, &Named::first);
+  return found == kNames.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<ContentKind> content_kind_of_bytes(ByteView content) {
+  const auto* const found = std::ranges::find_if(
+      kSignatures, [content](const Signature& signature) { return has(content, signature); });
+  return found == kSignatures.end() ? std::nullopt : std::optional(found->kind);
+}
+
+std::optional<std::string_view> name_inside_gzip(std::string_view part) {
+  if (!part.ends_with(".gz")) {
+    return std::nullopt;
+  }
+  return part.substr(0, part.size() - 3);
+}
+
+// --- The decoder ---
+
 namespace {
 
 std::optional<ImageDecoder> image_decoder(const SampleDecoderOptions& options) {

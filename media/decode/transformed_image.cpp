@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/image/image_region.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
-#include "energon/stage/call_rng.h"
+#include "energon/stage/call_context.h"
 #include "io/bytes.h"
 #include "media/decode_limits.h"
 #include "media/transform/image_transform.h"
@@ -18,9 +18,9 @@ struct TransformedImageOptions {
 };
 
 /// Draws what `transform` needs for the image, decodes the part of it that is needed, no larger
-/// than needed where the format can be scaled while it is decoded (media/image/image_region.h), and
-/// runs the transform into new memory of `memory`. The transform must be for 1, 3 or 4 channels.
-/// Throws Error as EncodedImage and ImageTransform.
+/// than needed where the format can be scaled while it is decoded (media/image/image_decoder.h),
+/// and runs the transform into new memory of `memory`. The transform must be for 1, 3 or 4
+/// channels. Throws Error as EncodedImage and ImageTransform.
 Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& rng,
                           BufferAllocator& memory, const TransformedImageOptions& options = {});
 

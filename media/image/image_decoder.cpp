@@ -1,18 +1,85 @@
 #include "media/image/image_decoder.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 
 #include <fmt/format.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/image/image_codecs.h"
-#include "media/image/image_memory.h"
-#include "media/image/output_channels.h"
+#include "media/image/image_reader.h"
+#include "media/image/orientation.h"
 #include "media/image/row_writer.h"
 
 namespace energon {
+
+// --- Names of modes ---
+
 namespace {
+
+constexpr std::array<std::string_view, 17> kModeNames = {
+    "l8",        "rgb8",      "rgba8",      "l",      "rgb",      "rgba",
+    "torchl8",   "torchrgb8", "torchrgba8", "torchl", "torchrgb", "torch",
+    "torchrgba", "pill",      "pil",        "pilrgb", "pilrgba"};
+
+// Removes `word` from the begin or the end of `text` and says whether it was there.
+bool take_prefix(std::string_view& text, std::string_view word) {
+  const bool found = text.starts_with(word);
+  text.remove_prefix(found ? word.size() : 0);
+  return found;
+}
+
+bool take_suffix(std::string_view& text, std::string_view word) {
+  const bool found = text.ends_with(word);
+  text.remove_suffix(found ? word.size() : 0);
+  return found;
+}
+
+}  // namespace
+
+std::optional<ImageOptions> image_options_of_mode(std::string_view mode) {
+  if (std::find(kModeNames.begin(), kModeNames.end(), mode) == kModeNames.end()) {
+    return std::nullopt;
+  }
+  const bool torch = take_prefix(mode, "torch");
+  const bool pil = !torch && take_prefix(mode, "pil");
+  const bool eight_bit = take_suffix(mode, "8") || pil;
+  ImageOptions options;
+  options.layout = torch ? PixelLayout::kChannelsFirst : PixelLayout::kChannelsLast;
+  options.dtype = eight_bit ? DType::kUInt8 : DType::kFloat32;
+  if (mode == "l") {
+    options.channels = ImageChannels::kGray;
+  } else if (mode == "rgba") {
+    options.channels = ImageChannels::kRgba;
+  } else if (mode.empty() && pil) {
+    options.channels = ImageChannels::kAsStored;
+  }
+  return options;
+}
+
+std::span<const std::string_view> image_mode_names() { return kModeNames; }
+
+// --- Whole images ---
+
+namespace {
+
+/// Channels of the result for an image that has `stored` ones.
+constexpr int output_channels(ImageChannels wanted, int stored) {
+  switch (wanted) {
+    case ImageChannels::kGray:
+      return 1;
+    case ImageChannels::kRgb:
+      return 3;
+    case ImageChannels::kRgba:
+      return 4;
+    case ImageChannels::kAsStored:
+      break;
+  }
+  return stored;
+}
 
 TensorSpec spec_of(const ImageInfo& info, const ImageOptions& options) {
   const std::int64_t channels = output_channels(options.channels, info.channels);
@@ -75,6 +142,85 @@ void ImageDecoder::decode_into(ByteView encoded, std::span<std::byte> to) const 
                   .channels = channels,
                   .orientation = applied_orientation(info, options_.apply_orientation)});
   reader->read(rows);
+}
+
+// --- Parts of images ---
+
+namespace {
+
+void check_crop(const PixelBox& crop, std::int64_t width, std::int64_t height) {
+  // Written so that no sum can overflow.
+  const bool inside = crop.x >= 0 && crop.y >= 0 && crop.width >= 1 && crop.height >= 1 &&
+                      crop.x < width && crop.y < height && crop.width <= width - crop.x &&
+                      crop.height <= height - crop.y;
+  if (!inside) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the crop of {} x {} pixels at ({}, {}) is not inside the image of {} "
+                            "x {} pixels",
+                            crop.width, crop.height, crop.x, crop.y, width, height));
+  }
+}
+
+// At most `size`; 0 and less mean all of it.
+std::int64_t least_size(std::int64_t wanted, std::int64_t size) {
+  return wanted <= 0 ? size : std::min(wanted, size);
+}
+
+ReadPlan plan_of(const RegionRequest& request, const ImageInfo& info, int orientation) {
+  const bool transposed = transposes(orientation);
+  check_crop(request.crop, transposed ? info.height : info.width,
+             transposed ? info.width : info.height);
+  ReadPlan plan;
+  plan.crop = stored_box(request.crop, orientation, info.width, info.height);
+  plan.least_width =
+      least_size(transposed ? request.least_height : request.least_width, plan.crop.width);
+  plan.least_height =
+      least_size(transposed ? request.least_width : request.least_height, plan.crop.height);
+  return plan;
+}
+
+}  // namespace
+
+EncodedImage::EncodedImage(ByteView encoded, const DecodeLimits& limits)
+    : reader_(open_image(encoded, limits)), limits_(limits) {}
+EncodedImage::EncodedImage(EncodedImage&&) noexcept = default;
+EncodedImage& EncodedImage::operator=(EncodedImage&&) noexcept = default;
+EncodedImage::~EncodedImage() = default;
+
+const ImageInfo& EncodedImage::info() const { return reader_->info(); }
+
+DecodedRegion EncodedImage::decode(const RegionRequest& request, ImageChannels channels,
+                                   bool apply_orientation, BufferAllocator& memory) {
+  const ImageInfo& info = reader_->info();
+  const int orientation = applied_orientation(info, apply_orientation);
+  ReadPlan plan = plan_of(request, info, orientation);
+  plan.channels = output_channels(channels, info.channels);
+  const ReadResult image = reader_->start(plan);
+
+  const RowFormat& from = image.rows;
+  check_image_bytes("the decoded part of the image", from.width, from.height, plan.channels,
+                    limits_);
+  DecodedRegion region;
+  region.pixels = memory.allocate(image_bytes(from.width, from.height, plan.channels));
+  const bool transposed = transposes(orientation);
+  region.width = static_cast<int>(transposed ? from.height : from.width);
+  region.height = static_cast<int>(transposed ? from.width : from.height);
+  region.channels = plan.channels;
+  region.box = oriented_box(image.box, orientation, static_cast<double>(from.width),
+                            static_cast<double>(from.height));
+  RowWriter rows(from, {.data = region.pixels.bytes.data(),
+                        .dtype = DType::kUInt8,
+                        .layout = PixelLayout::kChannelsLast,
+                        .channels = plan.channels,
+                        .orientation = orientation});
+  reader_->read(rows);
+  return region;
+}
+
+DecodedRegion decode_region(ByteView encoded, const RegionRequest& request, ImageChannels channels,
+                            bool apply_orientation, const DecodeLimits& limits,
+                            BufferAllocator& memory) {
+  return EncodedImage(encoded, limits).decode(request, channels, apply_orientation, memory);
 }
 
 }  // namespace energon

@@ -1,15 +1,63 @@
-// Decodes images into tensors.
+// Decodes images into tensors, and parts of images for transforms that crop and resize.
 
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 
+#include "energon/sample/buffer_allocator.h"
+#include "energon/sample/sample.h"
 #include "io/bytes.h"
-#include "media/image/image_options.h"
+#include "media/decode_limits.h"
+#include "media/image/image_info.h"
+#include "media/image/pixel_box.h"
 #include "media/tensor_decoder.h"
 
 namespace energon {
+
+// --- How decoded images are laid out, and the names that Energon has for common choices ---
+
+/// Conversions: gray to RGB repeats the value. RGB to gray is Pillow's
+/// (19595 R + 38470 G + 7471 B + 32768) >> 16; of a YCbCr JPEG it is the stored luma instead, as
+/// libjpeg does it. Alpha is dropped without blending; where there is none it is opaque. CMYK
+/// becomes RGB as in Pillow, without a colour profile.
+enum class ImageChannels : std::uint8_t {
+  kAsStored,  ///< ImageInfo::channels
+  kGray,
+  kRgb,
+  kRgba
+};
+
+enum class PixelLayout : std::uint8_t {
+  kChannelsLast,  ///< (H, W, C); (H, W) if there is one channel
+  kChannelsFirst  ///< (C, H, W); (1, H, W) if there is one channel
+};
+
+struct ImageOptions {
+  ImageChannels channels = ImageChannels::kRgb;
+  PixelLayout layout = PixelLayout::kChannelsFirst;
+  /// kUInt8: 0..255; 16-bit images are rounded: (v * 255 + 32767) / 65535. kFloat32: 0..1, v / 255
+  /// or v / 65535, correctly rounded.
+  DType dtype = DType::kFloat32;
+  /// Turns and mirrors the image by its EXIF orientation. Off: as stored, which is what Energon and
+  /// torchvision do. TIFFs are turned in both cases, as in Pillow and Energon.
+  bool apply_orientation = false;
+  DecodeLimits limits = {};
+};
+
+/// The options of one of Energon's 17 names; nothing if `mode` is none of them. With 8: uint8 of
+/// 0..255, else float32 of 0..1. With torch: channels first, else last. "torch" is "torchrgb".
+/// Names with pil give uint8, channels last; "pil" keeps the channels as stored.
+std::optional<ImageOptions> image_options_of_mode(std::string_view mode);
+
+/// The names, in the order of Energon's documentation.
+std::span<const std::string_view> image_mode_names();
+
+// --- Whole images ---
 
 /// Gives the first image of a file as uint8 or float32, in the shape that ImageOptions::layout
 /// says. A damaged image is an error even if its damage would leave most pixels whole; nothing is
@@ -27,5 +75,64 @@ class ImageDecoder final : public TensorDecoder {
  private:
   ImageOptions options_;
 };
+
+// --- A part of an image, no larger than needed ---
+
+struct RegionRequest {
+  /// In pixels of the whole image as it is decoded, after applied_orientation() (image_info.h).
+  PixelBox crop;
+  /// The crop may be decoded smaller as long as it keeps at least this many pixels. 0 or more than
+  /// the crop has: it is decoded at full size.
+  std::int64_t least_width = 0;
+  std::int64_t least_height = 0;
+};
+
+struct DecodedRegion {
+  Buffer pixels;  ///< uint8, rows from the top, channels interleaved, no padding:
+                  ///< height*width*channels
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  /// Where the crop lies in these pixels. The pixels around it are the image's too, but those at
+  /// the edge of the region may differ by a few levels from those of the whole image.
+  FractionalBox box;
+};
+
+class ImageReader;
+
+/// An encoded image whose header is read once, for requests that depend on its size. Borrows the
+/// bytes. Not thread-safe.
+class EncodedImage {
+ public:
+  /// Throws Error as probe_image().
+  EncodedImage(ByteView encoded, const DecodeLimits& limits);
+  EncodedImage(EncodedImage&&) noexcept;
+  EncodedImage& operator=(EncodedImage&&) noexcept;
+  ~EncodedImage();
+
+  /// All but `frames`, which stays 1: images behind the first are not counted.
+  const ImageInfo& info() const;
+
+  /// Decodes `request`. A JPEG is scaled while it is decoded, to 1/8, 1/4 or 1/2, and only the
+  /// blocks of the crop are computed; damage behind the last row of the crop is not seen. A WebP is
+  /// decoded down to the last row of the crop. Others are decoded whole. At full size the pixels of
+  /// the crop are those of ImageDecoder; 16-bit images become 8-bit.
+  ///
+  /// Requires: it was not called before. Throws Error: kInvalidArgument if the crop is empty or not
+  /// inside the image; else as ImageDecoder. limits.max_pixels is for the whole image, max_bytes
+  /// for what is decoded. The result owns its memory, from `memory`.
+  DecodedRegion decode(const RegionRequest& request, ImageChannels channels, bool apply_orientation,
+                       BufferAllocator& memory);
+
+ private:
+  std::unique_ptr<ImageReader> reader_;
+  DecodeLimits limits_;
+};
+
+/// EncodedImage::decode() of an image that is opened for this one request. Throws as both.
+/// Thread-safe if `memory` is.
+DecodedRegion decode_region(ByteView encoded, const RegionRequest& request, ImageChannels channels,
+                            bool apply_orientation, const DecodeLimits& limits,
+                            BufferAllocator& memory);
 
 }  // namespace energon

@@ -2,11 +2,14 @@
 // RowWriter. Internal to media/image.
 //
 // A new codec is a class with this interface in its own file, an open_…() below, and a line in
-// image_codecs.cpp.
+// image_reader.cpp.
 
 #pragma once
 
+#include <csetjmp>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <memory>
 
 #include "io/bytes.h"
@@ -56,5 +59,42 @@ std::unique_ptr<ImageReader> open_png(ByteView encoded, const DecodeLimits& limi
 std::unique_ptr<ImageReader> open_webp(ByteView encoded, const DecodeLimits& limits);
 std::unique_ptr<ImageReader> open_gif(ByteView encoded, const DecodeLimits& limits);
 std::unique_ptr<ImageReader> open_tiff(ByteView encoded, const DecodeLimits& limits);
+
+/// Opens `encoded` with the codec of its format. Throws Error as probe_image(); kUnsupported that
+/// names the package if this build lacks the codec.
+std::unique_ptr<ImageReader> open_image(ByteView encoded, const DecodeLimits& limits);
+
+// --- For codecs ---
+
+/// width * height * pixel_bytes, or the greatest number where that is more: sizes of images in
+/// memory cannot overflow. None is negative.
+constexpr std::uint64_t image_bytes(std::int64_t width, std::int64_t height,
+                                    std::int64_t pixel_bytes) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t bytes = 1;
+  for (const std::int64_t factor : {width, height, pixel_bytes}) {
+    const auto next = static_cast<std::uint64_t>(factor);
+    bytes = next != 0 && bytes > kMost / next ? kMost : bytes * next;
+  }
+  return bytes;
+}
+
+/// check_decoded_bytes() of that.
+inline void check_image_bytes(const char* what, std::int64_t width, std::int64_t height,
+                              std::int64_t pixel_bytes, const DecodeLimits& limits) {
+  check_decoded_bytes(what, image_bytes(width, height, pixel_bytes), limits);
+}
+
+/// Runs `body`, which calls a C library that leaves by longjmp(); false if it left by
+/// longjmp(jump). Requires: `body` and what it calls have no object with a destructor, for those
+/// would not be destroyed.
+template <class Body>
+bool runs_to_end(std::jmp_buf& jump, const Body& body) {
+  if (setjmp(jump) != 0) {
+    return false;
+  }
+  body();
+  return true;
+}
 
 }  // namespace energon

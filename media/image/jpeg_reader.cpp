@@ -1,20 +1,240 @@
 // JPEG through libjpeg-turbo: scanlines are written where RowWriter says, parts are decoded alone.
 
 #include <algorithm>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>  // which jpeglib.h needs and does not include
+#include <functional>
 #include <memory>
+#include <string>
 
 #include <fmt/format.h>
 
+// The first tells the second which messages this version has.
+// clang-format off
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
+
+#include "io/bytes.h"
 #include "io/error.h"
-#include "media/image/image_memory.h"
 #include "media/image/image_reader.h"
-#include "media/image/jpeg_orientation.h"
-#include "media/image/jpeg_session.h"
-#include "media/image/pixel_channels.h"
+#include "media/image/orientation.h"
+#include "media/image/pixel_rows.h"
 
 namespace energon {
+
+// --- The orientation in the Exif segment (APP1) ---
+
+namespace {
+
+constexpr unsigned kApp1 = 0xE1;
+constexpr unsigned kStartOfScan = 0xDA;
+constexpr unsigned kEndOfImage = 0xD9;
+
+// TEM, RSTn and SOI have no length behind them.
+bool stands_alone(unsigned marker) { return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8); }
+
+/// Walks the segments in front of the pixels. 1 if none tells an orientation or they are damaged.
+int jpeg_orientation(ByteView encoded) {
+  const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(encoded[at]); };
+  std::size_t at = 2;  // behind SOI
+  while (at + 4 <= encoded.size() && byte(at) == 0xFF) {
+    const unsigned marker = byte(at + 1);
+    if (marker == 0xFF) {  // a fill byte
+      ++at;
+      continue;
+    }
+    if (marker == kStartOfScan || marker == kEndOfImage) {
+      break;
+    }
+    if (stands_alone(marker)) {
+      at += 2;
+      continue;
+    }
+    const std::size_t length = byte(at + 2) << 8U | byte(at + 3);  // includes itself
+    if (length < 2 || length > encoded.size() - at - 2) {
+      break;
+    }
+    const ByteView content = encoded.subspan(at + 4, length - 2);
+    if (marker == kApp1 && as_text(content).starts_with("Exif")) {
+      return exif_orientation(content);
+    }
+    at += 2 + length;
+  }
+  return 1;
+}
+
+}  // namespace
+
+// --- libjpeg-turbo ---
+
+namespace {
+
+/// One decompression by libjpeg-turbo whose errors and warnings become Errors.
+///
+/// Holds the state of libjpeg and reads from `encoded`, which outlives it. All calls of libjpeg go
+/// through call(). Not thread-safe.
+///
+/// Warnings end the decompression like errors, but for those that cannot change pixels: an unknown
+/// revision of JFIF, an unknown colour transform of Adobe (YCbCr is assumed), a damaged colour
+/// profile, bytes between segments, and wrong spectral parameters in a sequential scan. So do more
+/// than 500 scans, which a small file can have to keep the decoder busy.
+class JpegSession {
+ public:
+  /// Reads the header.
+  explicit JpegSession(ByteView encoded);
+  ~JpegSession();
+  JpegSession(const JpegSession&) = delete;
+  JpegSession& operator=(const JpegSession&) = delete;
+
+  jpeg_decompress_struct& libjpeg() { return libjpeg_; }
+  const jpeg_decompress_struct& libjpeg() const { return libjpeg_; }
+
+  /// Runs `body`, which must have no objects with destructors. Throws Error: kCorruptData,
+  /// kUnsupported or kResourceExhausted, with the words of libjpeg, the row and the byte offset.
+  template <class Body>
+  void call(const Body& body) {
+    if (!runs_to_end(errors_.jump, body)) {
+      throw failure();
+    }
+  }
+
+ private:
+  // libjpeg knows only `base`, which is first.
+  struct Errors {
+    jpeg_error_mgr base;
+    std::jmp_buf jump;
+    char message[JMSG_LENGTH_MAX];
+    bool too_many_scans;
+  };
+
+  static void on_error(j_common_ptr libjpeg);
+  static void on_warning(j_common_ptr libjpeg, int level);
+  static void on_progress(j_common_ptr libjpeg);
+  Error failure() const;
+  std::size_t offset() const;
+
+  ByteView encoded_;
+  jpeg_decompress_struct libjpeg_;
+  Errors errors_;
+  jpeg_progress_mgr progress_;
+};
+
+constexpr int kMostScans = 500;
+
+bool is_harmless(int warning) {
+  switch (warning) {
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+    case JWRN_BOGUS_ICC:
+    case JWRN_EXTRANEOUS_DATA:
+    case JWRN_NOT_SEQUENTIAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+ErrorCode code_of(int message) {
+  switch (message) {
+    case JERR_OUT_OF_MEMORY:
+      return ErrorCode::kResourceExhausted;
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_COMPONENT_COUNT:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_IMAGE_TOO_BIG:
+    case JERR_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_SOF_UNSUPPORTED:
+      return ErrorCode::kUnsupported;
+    default:
+      return ErrorCode::kCorruptData;
+  }
+}
+
+void be_silent(j_common_ptr /*libjpeg*/) {}
+
+JpegSession::JpegSession(ByteView encoded) : encoded_(encoded), libjpeg_{}, errors_{}, progress_{} {
+  libjpeg_.err = jpeg_std_error(&errors_.base);
+  errors_.base.error_exit = on_error;
+  errors_.base.emit_message = on_warning;
+  errors_.base.output_message = be_silent;
+  progress_.progress_monitor = on_progress;
+  const auto begin = [this] {
+    jpeg_create_decompress(&libjpeg_);
+    libjpeg_.progress = &progress_;
+    jpeg_mem_src(&libjpeg_, reinterpret_cast<const unsigned char*>(encoded_.data()),
+                 static_cast<unsigned long>(encoded_.size()));
+    jpeg_read_header(&libjpeg_, TRUE);
+  };
+  if (!runs_to_end(errors_.jump, begin)) {
+    const Error error = failure();
+    jpeg_destroy_decompress(&libjpeg_);  // there will be no destructor
+    throw error;
+  }
+}
+
+JpegSession::~JpegSession() { jpeg_destroy_decompress(&libjpeg_); }
+
+void JpegSession::on_error(j_common_ptr libjpeg) {
+  auto* errors = reinterpret_cast<Errors*>(libjpeg->err);
+  errors->base.format_message(libjpeg, errors->message);
+  std::longjmp(errors->jump, 1);
+}
+
+void JpegSession::on_warning(j_common_ptr libjpeg, int level) {
+  if (level < 0 && !is_harmless(libjpeg->err->msg_code)) {
+    on_error(libjpeg);
+  }
+}
+
+void JpegSession::on_progress(j_common_ptr libjpeg) {
+  if (reinterpret_cast<j_decompress_ptr>(libjpeg)->input_scan_number > kMostScans) {
+    auto* errors = reinterpret_cast<Errors*>(libjpeg->err);
+    errors->too_many_scans = true;
+    std::longjmp(errors->jump, 1);
+  }
+}
+
+// What libjpeg has not taken yet is behind this place. When it runs out of bytes, its source goes
+// on with an end marker of its own.
+std::size_t JpegSession::offset() const {
+  if (libjpeg_.src == nullptr || libjpeg_.src->next_input_byte == nullptr) {
+    return 0;
+  }
+  const auto* begin = reinterpret_cast<const JOCTET*>(encoded_.data());
+  const JOCTET* next = libjpeg_.src->next_input_byte;
+  const bool inside =
+      std::less_equal<>()(begin, next) && std::less_equal<>()(next, begin + encoded_.size());
+  return inside ? static_cast<std::size_t>(next - begin) : encoded_.size();
+}
+
+Error JpegSession::failure() const {
+  if (errors_.too_many_scans) {
+    return {ErrorCode::kResourceExhausted,
+            fmt::format("the JPEG has more than {} scans, none that is meant for use does",
+                        kMostScans)};
+  }
+  const ErrorCode code = code_of(errors_.base.msg_code);
+  const std::string place =
+      libjpeg_.output_height == 0
+          ? fmt::format("in its header, at byte {} of {}", offset(), encoded_.size())
+          : fmt::format("at row {} of {}, byte {} of {}", libjpeg_.output_scanline,
+                        libjpeg_.output_height, offset(), encoded_.size());
+  const char* fault =
+      code == ErrorCode::kUnsupported ? "is of a kind that is not read" : "is damaged";
+  return {code, fmt::format("the JPEG {} {}: {}", fault, place, errors_.message)};
+}
+
+}  // namespace
+
+// --- The reader ---
+
 namespace {
 
 // Scalings M/8 by which libjpeg-turbo decodes with vector instructions. The others are slower than

@@ -3,17 +3,179 @@
 
 #include <algorithm>
 #include <bit>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "media/image/image_memory.h"
+#include <fmt/format.h>
+#include <png.h>
+
+#include "io/bytes.h"
+#include "io/error.h"
 #include "media/image/image_reader.h"
-#include "media/image/png_chunks.h"
-#include "media/image/png_session.h"
+#include "media/image/orientation.h"
 
 namespace energon {
+
+// --- Chunks (W3C PNG third edition, section 5) ---
+
+namespace {
+
+/// What the chunks of a PNG tell besides its pixels.
+struct PngExtras {
+  int orientation = 1;      ///< of the chunk eXIf
+  std::int64_t frames = 1;  ///< of the chunk acTL of an animation
+};
+
+constexpr std::size_t kSignatureBytes = 8;
+constexpr std::size_t kFrameBytes = 12;  // length, type and checksum of a chunk
+
+std::uint32_t big_endian_u32(ByteView bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    value = (value << 8U) | std::to_integer<std::uint32_t>(bytes[at + i]);
+  }
+  return value;
+}
+
+/// Walks the chunks without checking or expanding them; ends where they are damaged.
+PngExtras png_extras(ByteView encoded) {
+  PngExtras extras;
+  std::size_t at = kSignatureBytes;
+  while (at + kFrameBytes <= encoded.size()) {
+    const std::size_t length = big_endian_u32(encoded, at);
+    const std::string_view type = as_text(encoded).substr(at + 4, 4);
+    if (length > encoded.size() - at - kFrameBytes || type == "IEND") {
+      break;
+    }
+    const ByteView content = encoded.subspan(at + 8, length);
+    if (type == "eXIf") {
+      extras.orientation = exif_orientation(content);
+    } else if (type == "acTL" && length >= 4) {
+      extras.frames = std::max<std::int64_t>(big_endian_u32(content, 0), 1);
+    }
+    at += kFrameBytes + length;
+  }
+  return extras;
+}
+
+}  // namespace
+
+// --- libpng ---
+
+namespace {
+
+/// One PNG that is read by libpng, whose errors become Errors.
+///
+/// Holds the state of libpng and reads from `encoded`, which outlives it. All calls of libpng that
+/// can fail go through call(). Chunks that do not change pixels are skipped; libpng's warnings then
+/// are of no interest. Not thread-safe.
+class PngSession {
+ public:
+  /// Reads what is in front of the pixels.
+  explicit PngSession(ByteView encoded);
+  ~PngSession();
+  PngSession(const PngSession&) = delete;
+  PngSession& operator=(const PngSession&) = delete;
+
+  png_struct* png() { return png_; }
+  png_info* png_header() { return info_; }
+
+  /// Runs `body`, which must have no objects with destructors. Throws Error (kCorruptData, or
+  /// kResourceExhausted if memory ended) with the words of libpng, the row and the byte offset.
+  template <class Body>
+  void call(const Body& body) {
+    if (!runs_to_end(state_.jump, body)) {
+      throw failure();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostText = 160;
+
+  // What the callbacks see.
+  struct State {
+    ByteView encoded;
+    std::size_t offset;
+    char message[kMostText];
+    std::jmp_buf jump;
+  };
+
+  static void on_error(png_struct* png, const char* message);
+  static void on_warning(png_struct* png, const char* message);
+  static void on_read(png_struct* png, unsigned char* to, std::size_t size);
+  Error failure() const;
+
+  State state_;
+  png_struct* png_ = nullptr;
+  png_info* info_ = nullptr;
+};
+
+constexpr png_uint_32 kMostPngSize =
+    0x7FFFFFFF;  // DecodeLimits are checked instead of libpng's own
+
+PngSession::PngSession(ByteView encoded)
+    : state_{.encoded = encoded, .offset = 0, .message = {}, .jump = {}} {
+  const auto begin = [this] {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state_, on_error, on_warning);
+    info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
+    if (info_ == nullptr) {
+      return;
+    }
+    png_set_read_fn(png_, &state_, on_read);
+    png_set_user_limits(png_, kMostPngSize, kMostPngSize);
+    // A negative count: all chunks but those that pixels are made of.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    png_read_info(png_, info_);
+  };
+  const bool done = runs_to_end(state_.jump, begin);
+  if (!done || info_ == nullptr) {
+    const Error error =
+        done ? Error(ErrorCode::kResourceExhausted, "no memory is left for libpng") : failure();
+    png_destroy_read_struct(&png_, &info_, nullptr);  // there will be no destructor
+    throw error;
+  }
+}
+
+PngSession::~PngSession() { png_destroy_read_struct(&png_, &info_, nullptr); }
+
+void PngSession::on_error(png_struct* png, const char* message) {
+  auto* state = static_cast<State*>(png_get_error_ptr(png));
+  const std::size_t size = std::min(std::strlen(message), kMostText - 1);
+  std::memcpy(state->message, message, size);
+  state->message[size] = '\0';
+  std::longjmp(state->jump, 1);
+}
+
+void PngSession::on_warning(png_struct* /*png*/, const char* /*message*/) {}
+
+void PngSession::on_read(png_struct* png, unsigned char* to, std::size_t size) {
+  auto* state = static_cast<State*>(png_get_io_ptr(png));
+  if (size > state->encoded.size() - state->offset) {
+    png_error(png, "the data end too early");
+  }
+  std::memcpy(to, state->encoded.data() + state->offset, size);
+  state->offset += size;
+}
+
+Error PngSession::failure() const {
+  const std::string message = printable(state_.message);
+  const ErrorCode code = message.find("emory") != std::string::npos ? ErrorCode::kResourceExhausted
+                                                                    : ErrorCode::kCorruptData;
+  const std::uint32_t row = png_ == nullptr ? 0 : png_get_current_row_number(png_);
+  return {code, fmt::format("the PNG is damaged at row {}, byte {} of {}: {}", row, state_.offset,
+                            state_.encoded.size(), message)};
+}
+
+}  // namespace
+
+// --- The reader ---
+
 namespace {
 
 class PngReader final : public ImageReader {

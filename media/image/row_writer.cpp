@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "media/image/orientation.h"
-#include "media/image/pixel_channels.h"
 #include "media/image/pixel_rows.h"
 
 namespace energon {

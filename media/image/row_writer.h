@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "energon/sample/sample.h"
-#include "media/image/image_options.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 

@@ -2,20 +2,333 @@
 // such as CMYK and Lab, by libtiff's conversion to RGBA of 8 bits.
 
 #include <algorithm>
+#include <array>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <tiffio.h>
 
-#include "media/image/image_memory.h"
+#include "io/bytes.h"
+#include "io/error.h"
+#include "media/decode_limits.h"
+#include "media/image/image_info.h"
 #include "media/image/image_reader.h"
-#include "media/image/tiff_file.h"
-#include "media/image/tiff_layout.h"
 
 namespace energon {
+
+// --- libtiff ---
+
+namespace {
+
+/// A TIFF in memory, read by libtiff, whose errors become Errors. Reads the first directory of
+/// `encoded`, which outlives the object. Nothing of libtiff's global state is changed. Not
+/// thread-safe.
+class TiffFile {
+ public:
+  /// Throws Error (kCorruptData).
+  TiffFile(ByteView encoded, const DecodeLimits& limits);
+
+  TIFF* get() { return tiff_.get(); }
+
+  /// The value of a tag, or its default.
+  std::uint32_t u32(std::uint32_t tag);
+  std::uint16_t u16(std::uint32_t tag);
+
+  /// From here on warnings are kept like errors: they are about damaged pixels, which some codecs
+  /// of libtiff fill in.
+  void mind_warnings() { source_->minds_warnings = true; }
+  bool has_message() const { return source_->message[0] != '\0'; }
+
+  /// "`what` of the TIFF …: <the first words of libtiff>".
+  Error failure(std::string_view what) const;
+
+ private:
+  static constexpr std::size_t kMostText = 200;
+
+  struct Source {
+    ByteView bytes;
+    std::uint64_t offset;
+    bool minds_warnings;
+    char message[kMostText];
+  };
+  struct Close {
+    void operator()(TIFF* tiff) const { TIFFClose(tiff); }
+  };
+
+  static tmsize_t on_read(thandle_t handle, void* to, tmsize_t size);
+  static tmsize_t on_write(thandle_t handle, void* from, tmsize_t size);
+  static toff_t on_seek(thandle_t handle, toff_t offset, int whence);
+  static toff_t on_size(thandle_t handle);
+  static int on_close(thandle_t handle);
+  static int on_error(TIFF* tiff, void* user, const char* module, const char* format,
+                      std::va_list values);
+  static int on_warning(TIFF* tiff, void* user, const char* module, const char* format,
+                        std::va_list values);
+
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<TIFF, Close> tiff_;
+};
+
+struct FreeTiffOptions {
+  void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
+};
+
+TiffFile::TiffFile(ByteView encoded, const DecodeLimits& limits)
+    : source_(std::make_unique<Source>(
+          Source{.bytes = encoded, .offset = 0, .minds_warnings = false, .message = {}})) {
+  const std::unique_ptr<TIFFOpenOptions, FreeTiffOptions> options(TIFFOpenOptionsAlloc());
+  if (options == nullptr) {
+    throw Error(ErrorCode::kResourceExhausted, "no memory is left for libtiff");
+  }
+  constexpr std::uint64_t kMost = std::numeric_limits<tmsize_t>::max();
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(),
+                                      static_cast<tmsize_t>(std::min(limits.max_bytes, kMost)));
+  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, source_.get());
+  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, source_.get());
+  // "m": through the functions, not mapped.
+  tiff_.reset(TIFFClientOpenExt("memory", "rm", source_.get(), on_read, on_write, on_seek, on_close,
+                                on_size, nullptr, nullptr, options.get()));
+  if (tiff_ == nullptr) {
+    throw failure("the header");
+  }
+}
+
+std::uint32_t TiffFile::u32(std::uint32_t tag) {
+  std::uint32_t value = 0;
+  TIFFGetFieldDefaulted(tiff_.get(), tag, &value);
+  return value;
+}
+
+std::uint16_t TiffFile::u16(std::uint32_t tag) {
+  std::uint16_t value = 0;
+  TIFFGetFieldDefaulted(tiff_.get(), tag, &value);
+  return value;
+}
+
+Error TiffFile::failure(std::string_view what) const {
+  const std::string words = printable(source_->message);
+  return {ErrorCode::kCorruptData,
+          fmt::format("{} of the TIFF of {} bytes is damaged: {}", what, source_->bytes.size(),
+                      words.empty() ? "libtiff does not say why" : words)};
+}
+
+tmsize_t TiffFile::on_read(thandle_t handle, void* to, tmsize_t size) {
+  auto* source = static_cast<Source*>(handle);
+  const std::uint64_t end = source->bytes.size();
+  const std::uint64_t left = source->offset < end ? end - source->offset : 0;
+  const std::uint64_t count =
+      std::min(left, static_cast<std::uint64_t>(std::max<tmsize_t>(size, 0)));
+  if (count > 0) {
+    std::memcpy(to, source->bytes.data() + source->offset, count);
+  }
+  source->offset += count;
+  return static_cast<tmsize_t>(count);
+}
+
+tmsize_t TiffFile::on_write(thandle_t /*handle*/, void* /*from*/, tmsize_t /*size*/) { return 0; }
+
+toff_t TiffFile::on_seek(thandle_t handle, toff_t offset, int whence) {
+  auto* source = static_cast<Source*>(handle);
+  if (whence == SEEK_CUR) {
+    offset += source->offset;
+  } else if (whence == SEEK_END) {
+    offset += source->bytes.size();
+  }
+  source->offset = offset;
+  return offset;
+}
+
+toff_t TiffFile::on_size(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(); }
+
+int TiffFile::on_close(thandle_t /*handle*/) { return 0; }
+
+// Keeps the first message: those that follow it are less exact. 1: libtiff does nothing more.
+int TiffFile::on_error(TIFF* /*tiff*/, void* user, const char* /*module*/, const char* format,
+                       std::va_list values) {
+  auto* source = static_cast<Source*>(user);
+  if (source->message[0] == '\0') {
+    std::vsnprintf(source->message, kMostText, format, values);
+  }
+  return 1;
+}
+
+int TiffFile::on_warning(TIFF* tiff, void* user, const char* module, const char* format,
+                         std::va_list values) {
+  return static_cast<Source*>(user)->minds_warnings ? on_error(tiff, user, module, format, values)
+                                                    : 1;
+}
+
+}  // namespace
+
+// --- Samples ---
+
+namespace {
+
+/// How the samples of a TIFF become gray, RGB and alpha.
+struct TiffLayout {
+  /// False: a kind that only libtiff's conversion to 8-bit RGBA reads, such as CMYK or Lab.
+  bool plain = false;
+  int channels = 0;       ///< of the result: the first samples of a pixel, or a palette's colours
+  int bits = 8;           ///< of a stored sample: 1, 2, 4, 8 or 16
+  bool inverted = false;  ///< 0 is white
+  bool palette = false;
+  int samples_per_pixel = 1;
+  bool separate = false;       ///< each sample has tiles of its own
+  bool premultiplied = false;  ///< the last channel is alpha, and the colors are multiplied by it
+};
+
+using TiffPalette = std::array<std::array<std::uint8_t, 3>, 256>;
+
+// What the first sample after the colors means: alpha (multiplied into the colors or not), or
+// something else.
+std::uint16_t kind_of_extra_sample(TiffFile& file) {
+  std::uint16_t count = 0;
+  const std::uint16_t* kinds = nullptr;
+  const bool has_kinds = TIFFGetField(file.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) == 1;
+  return has_kinds && count > 0 ? kinds[0] : EXTRASAMPLE_UNSPECIFIED;
+}
+
+std::string_view name_of_sample_format(std::uint16_t format) {
+  switch (format) {
+    case SAMPLEFORMAT_INT:
+      return "signed";
+    case SAMPLEFORMAT_IEEEFP:
+      return "floating-point";
+    case SAMPLEFORMAT_COMPLEXINT:
+    case SAMPLEFORMAT_COMPLEXIEEEFP:
+      return "complex";
+    default:
+      return "unknown";
+  }
+}
+
+// libtiff's conversion would take the bits of signed samples for unsigned ones.
+void check_unsigned(TiffFile& file) {
+  const std::uint16_t format = file.u16(TIFFTAG_SAMPLEFORMAT);
+  if (format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_VOID) {
+    return;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("the TIFF has {} samples of {} bits (tag SampleFormat is {}), expected "
+                          "unsigned ones: no level of an image stands for such a number. Store "
+                          "the array as .npy, or convert it to unsigned samples",
+                          name_of_sample_format(format), file.u16(TIFFTAG_BITSPERSAMPLE), format));
+}
+
+bool is_plain(const TiffLayout& layout, std::uint16_t photometric) {
+  const bool narrow = layout.bits == 1 || layout.bits == 2 || layout.bits == 4;
+  const bool wide = layout.bits == 8 || layout.bits == 16;
+  switch (photometric) {
+    case PHOTOMETRIC_MINISWHITE:
+    case PHOTOMETRIC_MINISBLACK:
+      return wide || (narrow && layout.samples_per_pixel == 1);
+    case PHOTOMETRIC_PALETTE:
+      return layout.samples_per_pixel == 1 && (narrow || layout.bits == 8);
+    case PHOTOMETRIC_RGB:
+      return wide && layout.samples_per_pixel >= 3;
+    default:
+      return false;
+  }
+}
+
+std::uint16_t effective_photometric(TiffFile& file) {
+  std::uint16_t photometric = 0;
+  if (TIFFGetField(file.get(), TIFFTAG_PHOTOMETRIC, &photometric) != 1) {
+    throw Error(ErrorCode::kCorruptData,
+                "the TIFF does not say what its samples are (tag PhotometricInterpretation)");
+  }
+  if (photometric == PHOTOMETRIC_YCBCR && file.u16(TIFFTAG_COMPRESSION) == COMPRESSION_JPEG) {
+    TIFFSetField(file.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+    return PHOTOMETRIC_RGB;
+  }
+  return photometric;
+}
+
+void check_convertible(TiffFile& file) {
+  char reason[1024] = "";
+  if (TIFFRGBAImageOK(file.get(), reason) != 1) {
+    reason[sizeof(reason) - 1] = '\0';
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the TIFF is of a kind that is not read: {}", printable(reason)));
+  }
+}
+
+/// Throws Error (kUnsupported) for samples that are not unsigned integers, and for what libtiff
+/// cannot convert either. Asks libtiff for RGB where a JPEG inside has YCbCr.
+TiffLayout tiff_layout(TiffFile& file) {
+  const std::uint16_t photometric = effective_photometric(file);
+  if (TIFFIsCODECConfigured(file.u16(TIFFTAG_COMPRESSION)) != 1) {
+    throw Error(ErrorCode::kUnsupported, fmt::format("the TIFF has compression {}, which this "
+                                                     "libtiff does not have",
+                                                     file.u16(TIFFTAG_COMPRESSION)));
+  }
+  check_unsigned(file);
+  TiffLayout layout;
+  layout.bits = file.u16(TIFFTAG_BITSPERSAMPLE);
+  layout.samples_per_pixel = file.u16(TIFFTAG_SAMPLESPERPIXEL);
+  layout.separate = file.u16(TIFFTAG_PLANARCONFIG) == PLANARCONFIG_SEPARATE;
+  layout.palette = photometric == PHOTOMETRIC_PALETTE;
+  layout.inverted = photometric == PHOTOMETRIC_MINISWHITE;
+  layout.plain = is_plain(layout, photometric);
+  const bool gray = photometric == PHOTOMETRIC_MINISBLACK || layout.inverted;
+  const int colors = gray ? 1 : 3;
+  const std::uint16_t extra =
+      layout.samples_per_pixel > colors ? kind_of_extra_sample(file) : EXTRASAMPLE_UNSPECIFIED;
+  layout.premultiplied = extra == EXTRASAMPLE_ASSOCALPHA;
+  const bool alpha = layout.premultiplied || extra == EXTRASAMPLE_UNASSALPHA;
+  layout.channels = colors + (alpha ? 1 : 0);
+  if (!layout.plain) {
+    check_convertible(file);
+  }
+  return layout;
+}
+
+/// The colour map, of 2^bits entries. Throws Error (kCorruptData) if there is none.
+/// Maps of old writers have 8 bits, not 16.
+TiffPalette tiff_palette(TiffFile& file, int bits) {
+  const std::uint16_t* map[3] = {};
+  if (TIFFGetField(file.get(), TIFFTAG_COLORMAP, &map[0], &map[1], &map[2]) != 1) {
+    throw Error(ErrorCode::kCorruptData, "the TIFF has a palette without colours (tag ColorMap)");
+  }
+  const std::size_t entries = std::size_t{1} << static_cast<unsigned>(bits);
+  bool wide = false;
+  for (const std::uint16_t* colors : map) {
+    wide = wide || std::any_of(colors, colors + entries, [](int value) { return value > 255; });
+  }
+  TiffPalette palette = {};
+  for (std::size_t i = 0; i < entries; ++i) {
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      palette[i][channel] = static_cast<std::uint8_t>(map[channel][i] >> (wide ? 8U : 0U));
+    }
+  }
+  return palette;
+}
+
+/// One line of samples of up to 8 bits to bytes, left to right from the highest bit. Gray values
+/// are widened to 0..255; indexes of palettes are kept.
+void unpack_tiff_samples(const std::byte* line, std::int64_t width, int bits, bool palette,
+                         std::uint8_t* to) {
+  const unsigned most = (1U << static_cast<unsigned>(bits)) - 1;
+  const unsigned factor = palette ? 1 : 255 / most;
+  const int in_byte = 8 / bits;
+  for (std::int64_t x = 0; x < width; ++x) {
+    const auto byte = std::to_integer<unsigned>(line[x / in_byte]);
+    const auto shift = static_cast<unsigned>(8 - bits - static_cast<int>(x % in_byte) * bits);
+    to[x] = static_cast<std::uint8_t>(((byte >> shift) & most) * factor);
+  }
+}
+
+}  // namespace
+
+// --- The reader ---
+
 namespace {
 
 std::unique_ptr<std::byte[]> new_bytes(std::uint64_t size) {

@@ -8,16 +8,86 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <webp/decode.h>
 
+#include "io/bytes.h"
 #include "io/error.h"
-#include "media/image/image_memory.h"
 #include "media/image/image_reader.h"
-#include "media/image/webp_chunks.h"
+#include "media/image/orientation.h"
 
 namespace energon {
+
+// --- RIFF chunks (RFC 9649, section 2) ---
+
+namespace {
+
+/// One image of an animation.
+struct WebpFrame {
+  ByteView image;  ///< the chunks that WebPDecode takes: ALPH and VP8, or VP8L
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+struct WebpChunks {
+  int orientation = 1;      ///< of the chunk EXIF
+  std::int64_t frames = 0;  ///< chunks ANMF; 0 in a still image
+  std::optional<WebpFrame> first_frame = std::nullopt;
+};
+
+constexpr std::size_t kRiffHeaderBytes = 12;
+constexpr std::size_t kChunkHeaderBytes = 8;
+constexpr std::size_t kFrameHeaderBytes = 16;
+
+std::uint32_t little_endian(ByteView bytes, std::size_t at, std::size_t size) {
+  std::uint32_t value = 0;
+  for (std::size_t i = size; i-- > 0;) {
+    value = (value << 8U) | std::to_integer<std::uint32_t>(bytes[at + i]);
+  }
+  return value;
+}
+
+// The payload of ANMF: places in units of two pixels, sizes less one, a duration and flags.
+WebpFrame frame_of(ByteView content) {
+  return {.image = content.subspan(kFrameHeaderBytes),
+          .x = 2 * std::int64_t{little_endian(content, 0, 3)},
+          .y = 2 * std::int64_t{little_endian(content, 3, 3)},
+          .width = 1 + std::int64_t{little_endian(content, 6, 3)},
+          .height = 1 + std::int64_t{little_endian(content, 9, 3)}};
+}
+
+/// Walks the chunks; ends where they are damaged.
+WebpChunks webp_chunks(ByteView encoded) {
+  WebpChunks chunks;
+  std::size_t at = kRiffHeaderBytes;
+  while (at + kChunkHeaderBytes <= encoded.size()) {
+    const std::string_view type = as_text(encoded).substr(at, 4);
+    const std::size_t length = little_endian(encoded, at + 4, 4);
+    if (length > encoded.size() - at - kChunkHeaderBytes) {
+      break;
+    }
+    const ByteView content = encoded.subspan(at + kChunkHeaderBytes, length);
+    if (type == "EXIF") {
+      chunks.orientation = exif_orientation(content);
+    } else if (type == "ANMF" && length >= kFrameHeaderBytes) {
+      ++chunks.frames;
+      if (!chunks.first_frame) {
+        chunks.first_frame = frame_of(content);
+      }
+    }
+    at += kChunkHeaderBytes + length + length % 2;
+  }
+  return chunks;
+}
+
+}  // namespace
+
+// --- The reader ---
+
 namespace {
 
 // A crop has this much more on each side, where the image has it: colours of a lossy image are

@@ -1,17 +1,327 @@
 #include "media/metadata/image_metadata.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "io/bytes.h"
 #include "io/error.h"
 #include "media/image/image_info.h"
-#include "media/metadata/header_bytes.h"
-#include "media/metadata/tiff_header.h"
 
 namespace energon {
+namespace {
+
+/// Numbers in the header of a file, at places that the file itself names.
+///
+/// Reads within `bytes`, which must outlive it. Functions throw Error (kCorruptData) with the place
+/// if the file ends before the number.
+class HeaderBytes {
+ public:
+  /// `format` names the file in messages: "TIFF".
+  HeaderBytes(ByteView bytes, const char* format, bool is_little_endian)
+      : bytes_(bytes), format_(format), is_little_endian_(is_little_endian) {}
+
+  std::size_t size() const { return bytes_.size(); }
+  std::uint8_t u8(std::uint64_t at) const { return static_cast<std::uint8_t>(number(at, 1)); }
+  std::uint16_t u16(std::uint64_t at) const { return static_cast<std::uint16_t>(number(at, 2)); }
+  std::uint32_t u32(std::uint64_t at) const { return static_cast<std::uint32_t>(number(at, 4)); }
+  std::uint64_t u64(std::uint64_t at) const { return number(at, 8); }
+
+  /// The number of `size` bytes, at most 8.
+  std::uint64_t number(std::uint64_t at, unsigned size) const {
+    if (at > bytes_.size() || size > bytes_.size() - at) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("the {} ends at byte {}, but its header goes on at byte {}", format_,
+                              bytes_.size(), at));
+    }
+    std::uint64_t value = 0;
+    for (unsigned i = 0; i < size; ++i) {
+      const unsigned place = is_little_endian_ ? size - 1 - i : i;
+      value = value << 8U | std::to_integer<std::uint64_t>(bytes_[at + place]);
+    }
+    return value;
+  }
+
+ private:
+  ByteView bytes_;
+  const char* format_;
+  bool is_little_endian_;
+};
+
+}  // namespace
+
+// --- TIFF ---
+
+namespace {
+
+/// What the first directory of a TIFF says of its image (TIFF 6.0, BigTIFF), and what Pillow calls
+/// such an image.
+struct TiffHeader {
+  std::int64_t width = 0;  ///< of the image as it is shown: its orientation is applied
+  std::int64_t height = 0;
+  std::string mode = {};
+};
+
+// More values than any image that has a mode.
+constexpr std::uint64_t kMostTagValues = 16;
+
+enum class TiffTag : std::uint16_t {
+  kWidth = 256,
+  kHeight = 257,
+  kBits = 258,
+  kCompression = 259,
+  kPhotometric = 262,
+  kFillOrder = 266,
+  kOrientation = 274,
+  kSamples = 277,
+  kPlanes = 284,
+  kExtraSamples = 338,
+  kSampleFormat = 339,
+};
+
+// The first directory.
+class TiffDirectory {
+ public:
+  explicit TiffDirectory(ByteView encoded)
+      : bytes_(encoded, "TIFF", as_text(encoded).starts_with("II")), is_big_(bytes_.u16(2) == 43) {
+    begin_ = is_big_ ? bytes_.u64(8) : bytes_.u32(4);
+    count_ = is_big_ ? bytes_.u64(begin_) : bytes_.u16(begin_);
+    begin_ += is_big_ ? 8 : 2;
+    if (count_ > bytes_.size() / entry_bytes()) {
+      throw Error(
+          ErrorCode::kCorruptData,
+          fmt::format("the TIFF has {} bytes and a directory of {} tags", bytes_.size(), count_));
+    }
+  }
+
+  // The values of a tag that has whole numbers; nothing if there is no such tag.
+  std::vector<std::uint64_t> values(TiffTag tag) const {
+    for (std::uint64_t i = 0; i < count_; ++i) {
+      const std::uint64_t at = begin_ + i * entry_bytes();
+      if (bytes_.u16(at) == static_cast<std::uint16_t>(tag)) {
+        return values_at(at);
+      }
+    }
+    return {};
+  }
+
+  std::uint64_t value(TiffTag tag, std::uint64_t otherwise) const {
+    const std::vector<std::uint64_t> found = values(tag);
+    return found.empty() ? otherwise : found.front();
+  }
+
+ private:
+  std::uint64_t entry_bytes() const { return is_big_ ? 20 : 12; }
+
+  std::vector<std::uint64_t> values_at(std::uint64_t entry) const {
+    const unsigned size = value_bytes(bytes_.u16(entry + 2));
+    const std::uint64_t count = is_big_ ? bytes_.u64(entry + 4) : bytes_.u32(entry + 4);
+    if (size == 0 || count > kMostTagValues) {
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("the TIFF's tag {} has {} values of type {}, expected a few whole "
+                              "numbers",
+                              bytes_.u16(entry), count, bytes_.u16(entry + 2)));
+    }
+    const unsigned inside = is_big_ ? 8 : 4;
+    std::uint64_t at = entry + 4 + inside;
+    if (count * size > inside) {
+      at = bytes_.number(at, inside);
+    }
+    std::vector<std::uint64_t> values;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      values.push_back(bytes_.number(at + i * size, size));
+    }
+    return values;
+  }
+
+  // BYTE, SHORT, LONG, LONG8; 0: others.
+  static unsigned value_bytes(unsigned type) {
+    return type == 1 ? 1U : type == 3 ? 2U : type == 4 ? 4U : type == 16 ? 8U : 0U;
+  }
+
+  HeaderBytes bytes_;
+  bool is_big_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t count_ = 0;
+};
+
+// What decides the mode. All samples have the same number of bits.
+struct TiffSamples {
+  std::uint64_t photometric = 0;
+  std::uint64_t format = 1;  // 1 unsigned, 2 signed, 3 floating-point
+  std::uint64_t bits = 1;
+  std::size_t count = 1;
+  std::vector<std::uint64_t> extra = {};  // meanings of those behind the colours
+};
+
+enum class TiffOrder : std::uint8_t { kAny, kLittle, kBig };
+
+struct TiffMode {
+  std::uint8_t photometric;
+  std::uint8_t format;
+  std::uint8_t bits;
+  std::uint8_t count;
+  std::string_view extra;  // a digit for each
+  std::string_view mode;
+  TiffOrder order = TiffOrder::kAny;
+};
+
+// Pillow's table of modes, without what does not change the mode.
+constexpr std::array kTiffModes = {
+    TiffMode{0, 1, 1, 1, "", "1"},
+    TiffMode{0, 1, 2, 1, "", "L"},
+    TiffMode{0, 1, 4, 1, "", "L"},
+    TiffMode{0, 1, 8, 1, "", "L"},
+    TiffMode{0, 1, 16, 1, "", "I;16", TiffOrder::kLittle},
+    TiffMode{0, 3, 32, 1, "", "F"},
+    TiffMode{1, 1, 1, 1, "", "1"},
+    TiffMode{1, 1, 2, 1, "", "L"},
+    TiffMode{1, 1, 4, 1, "", "L"},
+    TiffMode{1, 1, 8, 1, "", "L"},
+    TiffMode{1, 2, 8, 1, "", "L"},
+    TiffMode{1, 1, 12, 1, "", "I;16", TiffOrder::kLittle},
+    TiffMode{1, 1, 16, 1, "", "I;16", TiffOrder::kLittle},
+    TiffMode{1, 1, 16, 1, "", "I;16B", TiffOrder::kBig},
+    TiffMode{1, 2, 16, 1, "", "I"},
+    TiffMode{1, 1, 32, 1, "", "I", TiffOrder::kLittle},
+    TiffMode{1, 2, 32, 1, "", "I"},
+    TiffMode{1, 3, 32, 1, "", "F"},
+    TiffMode{1, 1, 8, 2, "0", "L"},
+    TiffMode{1, 1, 8, 2, "1", "La"},
+    TiffMode{1, 1, 8, 2, "2", "LA"},
+    TiffMode{2, 1, 8, 3, "", "RGB"},
+    TiffMode{2, 1, 8, 4, "", "RGBA"},
+    TiffMode{2, 1, 8, 4, "0", "RGB"},
+    TiffMode{2, 1, 8, 5, "00", "RGB"},
+    TiffMode{2, 1, 8, 6, "000", "RGB"},
+    TiffMode{2, 1, 8, 4, "1", "RGBA"},
+    TiffMode{2, 1, 8, 5, "10", "RGBA"},
+    TiffMode{2, 1, 8, 6, "100", "RGBA"},
+    TiffMode{2, 1, 8, 4, "2", "RGBA"},
+    TiffMode{2, 1, 8, 5, "20", "RGBA"},
+    TiffMode{2, 1, 8, 6, "200", "RGBA"},
+    TiffMode{2, 1, 8, 4, "999", "RGBA"},
+    TiffMode{2, 1, 16, 3, "", "RGB"},
+    TiffMode{2, 1, 16, 4, "", "RGBA"},
+    TiffMode{2, 1, 16, 4, "0", "RGB"},
+    TiffMode{2, 1, 16, 4, "1", "RGBA"},
+    TiffMode{2, 1, 16, 4, "2", "RGBA"},
+    TiffMode{3, 1, 1, 1, "", "P"},
+    TiffMode{3, 1, 2, 1, "", "P"},
+    TiffMode{3, 1, 4, 1, "", "P"},
+    TiffMode{3, 1, 8, 1, "", "P"},
+    TiffMode{3, 1, 8, 2, "0", "P"},
+    TiffMode{3, 1, 8, 2, "2", "PA"},
+    TiffMode{5, 1, 8, 4, "", "CMYK"},
+    TiffMode{5, 1, 8, 5, "0", "CMYK"},
+    TiffMode{5, 1, 8, 6, "00", "CMYK"},
+    TiffMode{5, 1, 16, 4, "", "CMYK"},
+    TiffMode{6, 1, 8, 1, "", "L"},
+    TiffMode{6, 1, 8, 3, "", "YCbCr"},
+    TiffMode{8, 1, 8, 3, "", "LAB"},
+};
+
+constexpr std::uint64_t kUncompressed = 1;
+constexpr std::uint64_t kOldJpeg = 6;
+constexpr std::uint64_t kYCbCr = 6;
+
+// Drops what stands behind the samples, and planes of unknown meaning, as Pillow does.
+void drop_unused(const TiffDirectory& tags, std::vector<std::uint64_t>& bits,
+                 TiffSamples& samples) {
+  const std::vector<std::uint64_t>& extra = samples.extra;
+  const bool is_unknown = std::all_of(extra.begin(), extra.end(), [](auto x) { return x == 0; });
+  if (tags.value(TiffTag::kPlanes, 1) == 2 && is_unknown && extra.size() < samples.count) {
+    bits.resize(bits.size() - std::min(bits.size(), extra.size()));
+    samples.count -= extra.size();
+    samples.extra.clear();
+  }
+  if (bits.size() > samples.count) {
+    bits.resize(samples.count);
+  } else if (bits.size() == 1) {
+    bits.resize(samples.count, bits.front());
+  }
+}
+
+TiffSamples tiff_samples(const TiffDirectory& tags) {
+  TiffSamples samples;
+  const bool is_old_jpeg = tags.value(TiffTag::kCompression, kUncompressed) == kOldJpeg;
+  samples.photometric = is_old_jpeg ? kYCbCr : tags.value(TiffTag::kPhotometric, 0);
+  samples.format = tags.value(TiffTag::kSampleFormat, 1);
+  samples.extra = tags.values(TiffTag::kExtraSamples);
+  samples.count = tags.value(TiffTag::kSamples, is_old_jpeg ? 3 : 1);
+  std::vector<std::uint64_t> bits = tags.values(TiffTag::kBits);
+  if (bits.empty()) {
+    bits.push_back(1);
+  }
+  if (samples.count == 0 || samples.count > kMostTagValues) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the TIFF has {} samples per pixel", samples.count));
+  }
+  drop_unused(tags, bits, samples);
+  samples.bits = bits.empty() ? 0 : bits.front();
+  const bool is_uniform =
+      std::all_of(bits.begin(), bits.end(), [&](auto count) { return count == samples.bits; });
+  if (bits.size() != samples.count || !is_uniform) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the TIFF has {} samples per pixel, of {} bits", samples.count,
+                            fmt::join(bits, ", ")));
+  }
+  return samples;
+}
+
+std::string mode_of_tiff(const TiffSamples& samples, bool is_little_endian, bool is_compressed) {
+  const TiffOrder order = is_little_endian ? TiffOrder::kLittle : TiffOrder::kBig;
+  const std::string extra = fmt::format("{}", fmt::join(samples.extra, ""));
+  for (const TiffMode& mode : kTiffModes) {
+    if (mode.photometric == samples.photometric && mode.format == samples.format &&
+        mode.bits == samples.bits && mode.count == samples.count && mode.extra == extra &&
+        (mode.order == TiffOrder::kAny || mode.order == order)) {
+      // Codecs give YCbCr as RGB.
+      return mode.photometric == kYCbCr && is_compressed ? "RGB" : std::string(mode.mode);
+    }
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("the TIFF has {} samples of {} bits, photometric interpretation {}, "
+                          "sample format {} and extra samples '{}'",
+                          samples.count, samples.bits, samples.photometric, samples.format, extra));
+}
+
+/// Reads tags only. Requires: `encoded` begins with the signature of a TIFF. Throws Error:
+/// kCorruptData, kUnsupported for samples that Pillow has no mode for.
+TiffHeader read_tiff_header(ByteView encoded) {
+  const TiffDirectory tags(encoded);
+  const std::uint64_t width = tags.value(TiffTag::kWidth, 0);
+  const std::uint64_t height = tags.value(TiffTag::kHeight, 0);
+  constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 31;
+  if (width == 0 || height == 0 || width > kMostPixels || height > kMostPixels) {
+    throw Error(ErrorCode::kCorruptData, fmt::format("the TIFF has {} x {} pixels", width, height));
+  }
+  TiffHeader header{.width = static_cast<std::int64_t>(width),
+                    .height = static_cast<std::int64_t>(height)};
+  constexpr std::uint64_t kFirstTurned = 5;
+  constexpr std::uint64_t kLastTurned = 8;
+  const std::uint64_t orientation = tags.value(TiffTag::kOrientation, 1);
+  if (orientation >= kFirstTurned && orientation <= kLastTurned) {
+    std::swap(header.width, header.height);
+  }
+  header.mode = mode_of_tiff(tiff_samples(tags), as_text(encoded).starts_with("II"),
+                             tags.value(TiffTag::kCompression, kUncompressed) != kUncompressed);
+  return header;
+}
+
+}  // namespace
+
+// --- All formats ---
+
 namespace {
 
 // The components that the frame header (SOF0 to SOF15, but for DHT, JPG and DAC) names.

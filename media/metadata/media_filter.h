@@ -26,7 +26,7 @@ std::string_view to_string(MediaStrategy strategy);
 struct MediaFilter {
   MediaStrategy strategy = MediaStrategy::kExtension;
   /// For kGlob, at least one: patterns of "key.part", or of the path of a file relative to its
-  /// folder (media/metadata/name_pattern.h).
+  /// folder (fits_pattern()).
   std::vector<std::string> patterns = {};
 };
 
@@ -49,5 +49,18 @@ bool may_be_media(const MediaFilter& filter, std::string_view name);
 /// What the filter takes that part for; nothing: it is not wanted, or no medium. Thread-safe.
 std::optional<MediaKind> media_kind_of(const MediaFilter& filter, std::string_view name,
                                        ByteView beginning);
+
+/// Whether all of `name` fits a pattern as Python's fnmatch and Energon have them:
+///
+///   *        any characters, also none, also dots and slashes
+///   ?        one character
+///   [a-z_]   one of these
+///   [!a-z]   one that is none of these
+///
+/// A bracket that is not closed stands for itself. Letter case counts.
+///
+/// Both are UTF-8; a byte that is not counts as one character. Takes time of the product of the
+/// lengths at most. Thread-safe.
+bool fits_pattern(std::string_view name, std::string_view pattern);
 
 }  // namespace energon

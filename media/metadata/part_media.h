@@ -8,10 +8,12 @@
 #include <string_view>
 #include <variant>
 
-#include "io/file_source.h"
+#include "io/bytes.h"
+#include "io/file.h"
+#include "io/index/media_metadata.h"
 #include "io/index/sample_index.h"
+#include "media/metadata/add_media_metadata.h"
 #include "media/metadata/media_filter.h"
-#include "media/metadata/media_run.h"
 
 namespace energon {
 

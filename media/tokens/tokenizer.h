@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "energon/stage/call_rng.h"
+#include "energon/stage/call_context.h"
 
 namespace energon {
 

@@ -1,6 +1,6 @@
 // From a decoded image to the tensor of a training sample: geometry, colours, numbers.
 //
-// Geometric steps are merged into one resampling (affine_steps.h). A plan is drawn before the image
+// Geometric steps are merged into one resampling (affine.h). A plan is drawn before the image
 // is decoded, so that a decoder can leave out what is not needed:
 //
 //   ImagePlan plan = transform.plan(width, height, rng);
@@ -11,17 +11,85 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
 
-#include "energon/stage/call_rng.h"
-#include "media/transform/affine_steps.h"
-#include "media/transform/image_steps.h"
+#include "energon/stage/call_context.h"
+#include "media/transform/affine.h"
+#include "media/transform/color.h"
+#include "media/transform/geometry.h"
 #include "media/transform/normalize.h"
-#include "media/transform/output_format.h"
 
 namespace energon {
+
+// --- Steps ---
+
+struct ResizeTo {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+/// So that the shorter side has `size` pixels, or less if the longer one would have more than
+/// `longest`. Fractions of the longer side are dropped, as in torchvision.
+struct ResizeShortest {
+  std::int64_t size = 0;
+  std::optional<std::int64_t> longest = std::nullopt;
+};
+
+/// So that the longer side has `size` pixels; fractions of the shorter one are dropped.
+struct ResizeLongest {
+  std::int64_t size = 0;
+};
+
+/// See center_box(). Smaller images get a border.
+struct CenterCrop {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+/// See random_crop_box(). Smaller images get a border first, half of it on each side.
+struct RandomCrop {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+/// A random part of the image, resized. See random_resized_crop_box().
+struct RandomResizedCrop {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+  RandomRange scale = {0.08, 1.0};
+  RandomRange ratio = {3.0 / 4, 4.0 / 3};
+};
+
+struct RandomHorizontalFlip {
+  double p = 0.5;
+};
+
+struct RandomVerticalFlip {
+  double p = 0.5;
+};
+
+/// Around the middle, counter-clockwise; the size stays.
+struct RandomRotation {
+  RandomRange degrees = {0, 0};
+};
+
+/// A border that makes the image square.
+struct PadToSquare {};
+
+/// Three equal channels, or one as it is, with probability `p`.
+struct RandomGray {
+  double p = 0.1;
+};
+
+/// Padding adds a border.
+using ImageStep = std::variant<ResizeTo, ResizeShortest, ResizeLongest, CenterCrop, RandomCrop,
+                               RandomResizedCrop, RandomHorizontalFlip, RandomVerticalFlip,
+                               RandomRotation, PadToSquare, Padding, ColorJitter, RandomGray>;
+
+// --- The transform ---
 
 struct ImageTransformOptions {
   OutputFormat format = {};

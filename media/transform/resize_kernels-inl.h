@@ -19,8 +19,8 @@
 
 #include <hwy/highway.h>
 
-#include "media/transform/filter_table.h"
-#include "media/transform/plain_resize.h"
+#include "media/transform/kernels.h"
+#include "media/transform/resize.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace energon::kernels {

@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "python/src/gil.h"
+#include "python/src/interpreter.h"
+#include "python/src/module.h"
 
 namespace nb = nanobind;
 

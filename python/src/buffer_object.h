@@ -25,6 +25,4 @@ nanobind::object bytes_to_python(const SharedBytes& bytes);
 /// the buffer protocol as a copy. Requires: the GIL. Throws TypeError.
 SharedBytes bytes_of_python(nanobind::handle object);
 
-void bind_buffer(nanobind::module_& module);
-
 }  // namespace energon::python

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <Python.h>
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
@@ -58,5 +59,18 @@ class ItemMaker {
   const AvKind av_;
   const std::vector<std::string> leaf_types_;
 };
+
+// --- An object between two functions ---
+//
+// A sample that goes from one Python function to the next in the same process stays the object that
+// the first returned: nothing is converted or copied, and its type is kept. The core sees lazy
+// bytes, which it refuses to send to another process.
+
+/// The fields of a sample that is the object `object`. Requires: the GIL. The fields may be dropped
+/// on any thread.
+Mapping held_fields(PyObject* object);
+
+/// The object that `sample` is, borrowed from its fields; null if it has fields of its own.
+PyObject* held_object(const Sample& sample);
 
 }  // namespace energon::python

@@ -1,28 +1,178 @@
 #include "python/src/loader_object.h"
 
+#include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "energon/loader/basic_data_loader.h"
 #include "energon/loader/savable_data_loader.h"
+#include "energon/sample/sample.h"
 #include "energon/worker/statistics.h"
-#include "python/src/epoch_object.h"
-#include "python/src/gil.h"
+#include "python/src/interpreter.h"
+#include "python/src/module.h"
+#include "python/src/option_reader.h"
 #include "python/src/pipeline_object.h"
 #include "python/src/python_failure.h"
+#include "python/src/python_names.h"
 
 namespace nb = nanobind;
 
 namespace energon::python {
+
+// --- Options ---
+
+namespace {
+
+WorkerConfig take_worker_config(OptionReader& options) {
+  WorkerConfig config;
+  options.take("rank", config.rank);
+  options.take("world_size", config.world_size);
+  options.take("num_workers", config.num_workers);
+  options.take("seed_offset", config.seed_offset);
+  options.take("logical_shards", config.logical_shards);
+  options.take("allow_uneven", config.allow_uneven);
+  return config;
+}
+
+// Seconds; None and what exceeds the range of the clock: no limit.
+std::chrono::milliseconds take_timeout(OptionReader& options, std::chrono::milliseconds standard) {
+  std::optional<double> seconds = std::chrono::duration<double>(standard).count();
+  options.take("timeout", seconds);
+  if (seconds && !(*seconds >= 0)) {  // also not a number
+    throw nb::value_error(
+        fmt::format("timeout must be seconds, 0 or None for no limit, not {}", *seconds).c_str());
+  }
+  constexpr double kLongest = 1e12;  // seconds
+  if (!seconds || *seconds > kLongest) {
+    return std::chrono::milliseconds::max();
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
+}
+
+}  // namespace
+
+LoaderOptions read_loader_options(const nb::dict& given) {
+  OptionReader options(given);
+  LoaderOptions loader;
+  loader.worker_config = take_worker_config(options);
+  options.take("prefetch_factor", loader.prefetch_factor);
+  options.take("n_checkpoints", loader.n_checkpoints);
+  options.take("checkpoint_every_batches", loader.checkpoint_every_batches);
+  options.take("checkpoint_history", loader.checkpoint_history);
+  options.take("checkpoint_history_bytes", loader.checkpoint_history_bytes);
+  options.take("arena_limit_bytes", loader.arena_limit_bytes);
+  options.take("debug_log_path", loader.debug_log_path);
+  options.take("quarantine_file", loader.quarantine_file);
+  loader.timeout = take_timeout(options, loader.timeout);
+  options.finish();
+  loader.wait_check = signal_check();
+  if (loader.worker_config.num_workers > 0) {
+    loader.fork_hooks = interpreter_fork_hooks();
+  }
+  return loader;
+}
+
+// --- The next batch ---
+
+namespace {
+
+/// Delays KeyboardInterrupt: the function is called again, and the signal comes back later.
+class Uninterrupted {
+ public:
+  Uninterrupted() = default;
+  ~Uninterrupted() {
+    if (is_pending_) {
+      PyErr_SetInterruptEx(SIGINT);
+    }
+  }
+  Uninterrupted(const Uninterrupted&) = delete;
+  Uninterrupted& operator=(const Uninterrupted&) = delete;
+
+  template <class Function>
+  auto operator()(Function&& function) {
+    while (true) {
+      try {
+        return function();
+      } catch (nb::python_error& raised) {
+        if (!raised.matches(PyExc_KeyboardInterrupt)) {
+          throw;
+        }
+        is_pending_ = true;
+      }
+    }
+  }
+
+ private:
+  bool is_pending_ = false;
+};
+
+/// The generators of this process, put back at the end.
+class RandomState {
+ public:
+  explicit RandomState(bool is_kept) {
+    if (is_kept) {
+      static constinit PackageAttribute save("_random", "save");
+      state_ = save();
+    }
+  }
+  void put_back(Uninterrupted& uninterrupted) {
+    if (state_) {
+      static constinit PackageAttribute restore("_random", "restore");
+      uninterrupted([this] { restore(state_); });
+    }
+  }
+
+ private:
+  nb::object state_;
+};
+
+// The next batch for Python: that of `next`, which is called without the GIL; a null object at the
+// end of the epoch. No signal is handled before `finish` (finished()) has returned. Requires: the
+// GIL. If functions run in this process, its random numbers are afterwards as before. Throws
+// nb::python_error for a pending signal, and what `next` throws.
+nb::object next_batch(const PipelineObject& pipeline, nb::handle finish, bool shares_random,
+                      const std::function<std::optional<Sample>()>& next) {
+  // A loop in C, such as list.extend(), handles no signals, and those of `finish` are delayed.
+  if (PyErr_CheckSignals() != 0) {
+    throw nb::python_error();
+  }
+  RandomState random(shares_random);
+  Uninterrupted uninterrupted;
+  std::optional<Sample> batch;
+  try {
+    const ReleaseGil gil;
+    batch = next();
+  } catch (...) {
+    random.put_back(uninterrupted);
+    throw;
+  }
+  random.put_back(uninterrupted);
+  if (!batch) {
+    return nb::none();
+  }
+  const nb::object made = uninterrupted([&] { return delivered(pipeline, *batch); });
+  return uninterrupted([&] { return finished(made, finish); });
+}
+
+}  // namespace
+
+// --- Loaders ---
+
 namespace {
 
 // nlohmann's JSON as objects of Python.
@@ -191,6 +341,78 @@ void bind_loaders(nb::module_& module) {
            nb::sig("def __init__(self, pipeline: Pipeline, options: dict, "
                    "finish: typing.Any = None) -> None"))
       .def("restore_sample", &BasicLoaderObject::restore_sample, nb::arg("key"));
+}
+
+// --- Epoch ---
+
+namespace {
+
+/// The Python class Epoch: the iterator of a `for` loop over a loader.
+///
+/// It is native because no signal may be handled between the moment at which the loader delivers a
+/// batch and the one at which the loop has it: a KeyboardInterrupt there would lose the batch.
+///
+/// Iterates over `loader`, a Loader; `owner` is the Python object that holds the functions. At the
+/// end of the epoch it calls stop() of the loader if `stops` is true.
+class EpochObject {
+ public:
+  EpochObject(nb::object loader, nb::object owner, bool stops)
+      : loader_(std::move(loader)), owner_(std::move(owner)), stops_(stops) {}
+
+  nb::object next() {
+    nb::object batch = is_over_ ? nb::none() : loader_.attr("next")();
+    if (batch.is_none()) {
+      const bool ends_now = !std::exchange(is_over_, true);
+      if (ends_now && stops_) {
+        loader_.attr("stop")();
+      }
+      throw nb::stop_iteration();
+    }
+    return batch;
+  }
+
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(loader_.ptr());
+    Py_VISIT(owner_.ptr());
+    return 0;
+  }
+  void clear() {
+    is_over_ = true;
+    loader_ = nb::object();
+    owner_ = nb::object();
+  }
+
+ private:
+  nb::object loader_;
+  nb::object owner_;
+  const bool stops_;
+  bool is_over_ = false;
+};
+
+int traverse_epoch(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<EpochObject>(self)->traverse(visit, arg) : 0;
+}
+
+int clear_epoch(PyObject* self) {
+  nb::inst_ptr<EpochObject>(self)->clear();
+  return 0;
+}
+
+PyType_Slot epoch_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_epoch)},
+                             {Py_tp_clear, reinterpret_cast<void*>(clear_epoch)},
+                             {0, nullptr}};
+
+}  // namespace
+
+void bind_epoch(nb::module_& module) {
+  nb::class_<EpochObject>(module, "Epoch", nb::type_slots(epoch_slots))
+      .def(nb::init<nb::object, nb::object, bool>(), nb::arg("loader"), nb::arg("owner"),
+           nb::arg("stops") = false)
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> typing.Iterator[typing.Any]"))
+      .def("__next__", &EpochObject::next, nb::sig("def __next__(self) -> typing.Any"));
 }
 
 }  // namespace energon::python

@@ -11,6 +11,4 @@ namespace energon::python {
 /// LoaderOptions of the dict `options`, with the hooks of the interpreter. Throws TypeError.
 LoaderOptions read_loader_options(const nanobind::dict& options);
 
-void bind_loaders(nanobind::module_& module);
-
 }  // namespace energon::python

@@ -1,5 +1,7 @@
-#include "python/src/lookup.h"
+// What is found without a loader: the datasets of a metadataset, samples by their keys, and which
+// step of a saved job delivered them.
 
+#include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -15,18 +17,82 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/job_state.h"
 #include "energon/read/find_sample.h"
 #include "io/error.h"
-#include "python/src/gil.h"
-#include "python/src/interpreter_hooks.h"
+#include "io/recipe/recipe.h"
+#include "python/src/interpreter.h"
+#include "python/src/module.h"
 #include "python/src/pipeline_object.h"
 #include "wrappers/recipe/delivered_samples.h"
 
 namespace nb = nanobind;
 
 namespace energon::python {
+
+// --- What a metadataset refers to ---
+
+namespace {
+
+const char* kind_name(LeafReference::Kind kind) {
+  switch (kind) {
+    case LeafReference::Kind::kWebdataset:
+      return "webdataset";
+    case LeafReference::Kind::kJsonl:
+      return "jsonl";
+    case LeafReference::Kind::kJoin:
+      return "join";
+  }
+  return "";
+}
+
+nb::dict leaf_to_python(const LeafReference& leaf, const Recipe& recipe) {
+  nb::dict aux;
+  for (const AuxReference& reference : leaf.aux) {
+    const bool is_folder = reference.kind == AuxReference::Kind::kFolder;
+    const bool is_jsonl = reference.kind == AuxReference::Kind::kJsonl;
+    aux[reference.name.c_str()] = nb::make_tuple(is_folder  ? "folder"
+                                                 : is_jsonl ? "jsonl"
+                                                            : "webdataset",
+                                                 reference.path);
+  }
+  nb::dict result;
+  result["kind"] = kind_name(leaf.kind);
+  result["path"] = leaf.path;
+  result["split_part"] = leaf.split_part;
+  result["subflavors"] = leaf.subflavors->dump();
+  result["aux"] = aux;
+  result["weight"] =
+      recipe.mixing == Mixing::kWeighted ? nb::object(nb::float_(leaf.weight)) : nb::none();
+  result["repetitions"] =
+      recipe.mixing == Mixing::kEpochized ? nb::object(nb::float_(leaf.repetitions)) : nb::none();
+  return result;
+}
+
+nb::list read_recipe(const std::string& path, const std::string& split_part) {
+  const Recipe recipe = [&] {
+    const ReleaseGil released;
+    return load_recipe(path, split_part);
+  }();
+  nb::list leaves;
+  for (const LeafReference& leaf : recipe.leaves) {
+    leaves.append(leaf_to_python(leaf, recipe));
+  }
+  return leaves;
+}
+
+}  // namespace
+
+void bind_recipe(nb::module_& module) {
+  module.def("read_recipe", read_recipe, nb::arg("path"), nb::arg("split_part"),
+             nb::sig("def read_recipe(path: str, split_part: str) -> list[dict[str, typing.Any]]"),
+             "The datasets that a split has, not opened.");
+}
+
+// --- Samples and steps ---
+
 namespace {
 
 using States = std::vector<SavableDataLoaderState>;

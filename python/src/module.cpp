@@ -1,27 +1,14 @@
 // The native module of the package energon_cpp.
 
+#include "python/src/module.h"
+
 #include <nanobind/nanobind.h>
 
 #include <string_view>
 
 #include "io/dataset/dataset_info.h"
-#include "python/src/av_object.h"
-#include "python/src/buffer_object.h"
-#include "python/src/cook_call.h"
-#include "python/src/energon_import.h"
-#include "python/src/epoch_object.h"
-#include "python/src/job_state_object.h"
-#include "python/src/loader_object.h"
-#include "python/src/lookup.h"
 #include "python/src/marked_values.h"
-#include "python/src/origin_object.h"
-#include "python/src/part_decoder.h"
-#include "python/src/pipeline_object.h"
 #include "python/src/python_failure.h"
-#include "python/src/recipe_object.h"
-#include "python/src/state_object.h"
-#include "python/src/store_object.h"
-#include "python/src/tensor_object.h"
 
 namespace {
 

@@ -5,12 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "io/dataset/sample_type.h"
 #include "io/error.h"
-#include "python/src/failure_handler.h"
-#include "python/src/gil.h"
+#include "io/recipe/typed_samples.h"
+#include "python/src/decoders.h"
+#include "python/src/interpreter.h"
+#include "python/src/module.h"
 #include "python/src/option_reader.h"
-#include "python/src/part_decoder.h"
+#include "python/src/python_failure.h"
 #include "python/src/python_functions.h"
 #include "wrappers/recipe/open_data.h"
 #include "wrappers/recipe/order_pipeline.h"

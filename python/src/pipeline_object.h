@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "python/src/item_maker.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/delivered_samples.h"
@@ -34,7 +34,5 @@ struct PipelineObject {
 nanobind::object delivered(const PipelineObject& pipeline, Sample& item);
 /// `finish` of a delivered batch or sample, or itself if `finish` is None.
 nanobind::object finished(nanobind::object item, nanobind::handle finish);
-
-void bind_pipeline(nanobind::module_& module);
 
 }  // namespace energon::python

@@ -6,8 +6,9 @@
 
 #include <utility>
 
+#include "energon/stage/failure.h"
 #include "io/error.h"
-#include "python/src/gil.h"
+#include "python/src/interpreter.h"
 
 namespace energon::python {
 
@@ -38,5 +39,10 @@ auto call_python(Function&& function) {
     throw Error(ErrorCode::kUserFunction, "a Python function returned a value of a wrong type");
   }
 }
+
+/// A handler of the failures of native stages: calls `function(code, text, path, keys, sources)`
+/// for each failure that no Python function caused, and leaves the samples out. What the function
+/// raises ends the stream. Borrows it.
+FailureHandler failure_handler(nanobind::handle function);
 
 }  // namespace energon::python

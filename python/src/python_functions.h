@@ -4,15 +4,24 @@
 
 #include <nanobind/nanobind.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "python/src/cook_call.h"
 #include "python/src/item_maker.h"
+#include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/task_encoder.h"
 
 namespace energon::python {
+
+/// Paths of the stores of a leaf.
+struct StorePaths {
+  std::string primary;
+  std::map<std::string, std::string> aux;  ///< by the name of the auxiliary dataset
+};
+/// One for each leaf.
+std::vector<StorePaths> store_paths_of(const std::vector<PipelineLeaf>& leaves);
 
 /// One function. Borrowed: the Python object of the pipeline holds it, so that Python's collector
 /// sees all references.

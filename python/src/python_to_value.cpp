@@ -1,18 +1,18 @@
 #include "python/src/python_to_value.h"
 
+#include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
 
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "energon/sample/new_tensor.h"
-#include "python/src/array_reader.h"
+#include "energon/sample/buffer_allocator.h"
 #include "python/src/buffer_object.h"
-#include "python/src/class_path.h"
 #include "python/src/marked_values.h"
 #include "python/src/python_names.h"
 #include "python/src/tensor_object.h"
@@ -21,6 +21,117 @@
 namespace nb = nanobind;
 
 namespace energon::python {
+
+// --- Classes and the names of their fields ---
+
+namespace {
+
+bool has_fields(nb::handle object) {
+  const nb::handle type = object.type();
+  return PyObject_HasAttrString(type.ptr(), "__dataclass_fields__") != 0 ||
+         (PyTuple_Check(object.ptr()) && PyObject_HasAttrString(type.ptr(), "_fields") != 0);
+}
+
+// "module:Name" of the class of `object`. Several classes of functions may have one name: their
+// address, which a fork keeps, follows ("module:f.<locals>.Name@7f00").
+std::string path_of_class(nb::handle object) {
+  const nb::handle type = object.type();
+  const nb::object module = type.attr("__module__");
+  const nb::object name = type.attr("__qualname__");
+  const auto text = nb::cast<std::string_view>(name);
+  std::string path = fmt::format("{}:{}", nb::cast<std::string_view>(module), text);
+  if (text.find("<locals>") != std::string_view::npos) {
+    path += fmt::format("@{:x}", reinterpret_cast<std::uintptr_t>(type.ptr()));
+  }
+  return path;
+}
+
+// The parts of `object` if they are all of it; nothing for an object of another kind, and for one
+// that holds more or is pickled in a way of its own.
+std::optional<ObjectParts> parts_of(nb::handle object) {
+  static constinit PackageAttribute parts("_sample", "parts_of");
+  if (!has_fields(object)) {
+    return std::nullopt;
+  }
+  const nb::object found = parts(object);
+  if (found.is_none()) {
+    return std::nullopt;
+  }
+  return ObjectParts{.names = found[0], .has_undeclared = nb::cast<bool>(found[1])};
+}
+
+// The names of the fields that a native batch takes of `object`; null if it has no fields.
+nb::object field_names(nb::handle object) {
+  static constinit PackageAttribute names_of("_sample", "field_names");
+  return has_fields(object) ? names_of(object) : nb::object();
+}
+
+// Whether an object like it can be made of its fields: of a dict, its entries.
+bool is_made_of_fields(nb::handle object) {
+  static constinit PackageAttribute check("_sample", "is_made_of_fields");
+  return PyDict_CheckExact(object.ptr()) || nb::cast<bool>(check(object));
+}
+
+// A view of a str, valid as long as it; nothing if it has lone surrogates, which UTF-8 cannot
+// hold.
+std::optional<std::string_view> utf8_of_text(nb::handle text) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (data == nullptr) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return std::string_view(data, static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+// --- FieldPath ---
+
+namespace {
+
+// Containers nested deeper than this are refused; the core sends 64 levels.
+constexpr int kMostLevels = 60;
+
+}  // namespace
+
+void FieldPath::refuse(const std::string& what) const {
+  std::string text = fmt::format("field '{}' cannot be held: {}", text_, what);
+  if (PyErr_Occurred() != nullptr) {
+    const nb::python_error cause;
+    text += fmt::format(": {}", nb::str(cause.value()).c_str());
+  }
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
+}
+
+FieldPath::Level::Level(FieldPath& path) : path_(path), size_(path.text_.size()) {
+  if (path_.levels_ == kMostLevels) {
+    path_.refuse(fmt::format("it is nested more than {} levels deep", kMostLevels));
+  }
+  ++path_.levels_;
+}
+
+FieldPath::Level::~Level() {
+  path_.text_.resize(size_);
+  --path_.levels_;
+}
+
+void FieldPath::Level::at(std::size_t index) {
+  path_.text_.resize(size_);
+  fmt::format_to(std::back_inserter(path_.text_), "[{}]", index);
+}
+
+void FieldPath::Level::at(std::string_view name) {
+  path_.text_.resize(size_);
+  if (size_ > 0) {
+    path_.text_ += '.';
+  }
+  path_.text_ += name;
+}
+
+// --- ValueReader ---
+
 namespace {
 
 // The class that is made again of the fields of `object`: its own, or dict if that is not possible.

@@ -10,16 +10,56 @@
 #include <Python.h>
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "energon/sample/buffer_allocator.h"
-#include "energon/sample/keys.h"
 #include "energon/sample/sample.h"
-#include "python/src/class_path.h"
-#include "python/src/field_path.h"
 
 namespace energon::python {
+
+/// Where in a nested value a reader is, for messages: "meta.items[3].lock".
+class FieldPath {
+ public:
+  class Level;
+
+  /// Begins at the field `name`.
+  void start(std::string_view name) { text_ = name; }
+
+  /// Throws TypeError (nb::python_error): the field cannot be held, because of `what` and, if one
+  /// is set, the exception of Python.
+  [[noreturn]] void refuse(const std::string& what) const;
+
+ private:
+  std::string text_;
+  int levels_ = 0;
+};
+
+/// A container, while its values are read.
+class FieldPath::Level {
+ public:
+  /// Refuses it if it is nested too deeply.
+  explicit Level(FieldPath& path);
+  ~Level();
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+  // What is read next.
+  void at(std::size_t index);
+  void at(std::string_view name);
+
+ private:
+  FieldPath& path_;
+  const std::size_t size_;
+};
+
+/// What makes up an object with fields: a dataclass or a named tuple.
+struct ObjectParts {
+  nanobind::object names;       ///< of its fields and other attributes
+  bool has_undeclared = false;  ///< attributes that its class does not declare
+};
 
 /// For one call. Requires: the GIL.
 class ValueReader {

@@ -1,19 +1,40 @@
-#include "python/src/state_object.h"
+// The Python classes LoaderState and JobState: SavableDataLoaderState and SavableJobState; and the
+// import of states of Energon.
 
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "python/src/gil.h"
+#include "energon/checkpoint/job_state.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/checkpoint/rescale.h"
+#include "energon/megatron/energon_state.h"
+#include "io/error.h"
+#include "python/src/interpreter.h"
+#include "python/src/loader_object.h"
+#include "python/src/module.h"
 #include "python/src/option_reader.h"
+#include "python/src/pipeline_object.h"
+#include "python/src/python_failure.h"
 
 namespace nb = nanobind;
 
 namespace energon::python {
+
+// --- LoaderState ---
+
 namespace {
 
 std::string_view text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
@@ -65,6 +86,148 @@ void bind_state(nb::module_& module) {
         return nb::make_tuple(
             self.type(), nb::make_tuple(encode(nb::cast<const SavableDataLoaderState&>(self))));
       });
+}
+
+// --- JobState ---
+
+namespace {
+
+nb::bytes encode_job(const SavableJobState& job) {
+  const std::string bytes = encode_job_state(job);
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+// A file of one rank is the job of one rank, if it says so.
+SavableJobState job_in(SavedState saved) {
+  if (auto* rank = std::get_if<SavableDataLoaderState>(&saved)) {
+    return merge_states({std::move(*rank)});
+  }
+  return std::get<SavableJobState>(std::move(saved));
+}
+
+SavableJobState rescaled(const SavableJobState& job, int world_size, int num_workers,
+                         std::optional<std::int64_t> micro_batch_size, bool allow_uneven) {
+  return rescale(job, {.world_size = world_size,
+                       .num_workers = num_workers,
+                       .micro_batch_size = micro_batch_size,
+                       .uneven = allow_uneven ? Uneven::kSpread : Uneven::kRefuse});
+}
+
+}  // namespace
+
+void bind_job_state(nb::module_& module) {
+  nb::class_<SavableJobState>(
+      module, "JobState",
+      "The position of a whole job: the states of all its ranks. bytes(job) are those of a state "
+      "file, which the C++ library and the program energon read, too.")
+      .def(nb::new_([](const nb::bytes& bytes) {
+             return job_in(decode_saved_state(std::string_view(bytes.c_str(), bytes.size())));
+           }),
+           nb::arg("data"))
+      .def_static("merge", merge_states, nb::arg("states"),
+                  "Of the states of all ranks, in any order. StateMismatchError lists ranks that "
+                  "are missing or doubled, and states that do not belong together.")
+      .def_static(
+          "read", [](nb::handle path) { return job_in(read_saved_state(path_text(path))); },
+          nb::arg("path"), nb::sig("def read(path: str | os.PathLike) -> JobState"),
+          "Reads a state file.")
+      .def(
+          "write",
+          [](const SavableJobState& self, nb::handle path) {
+            write_job_state(path_text(path), self);
+          },
+          nb::arg("path"), nb::sig("def write(self, path: str | os.PathLike) -> None"),
+          "Writes a state file: the old or the new one is there at any time.")
+      .def_prop_ro("world_size", [](const SavableJobState& self) { return self.ranks.size(); })
+      .def(
+          "state_of_rank",
+          [](const SavableJobState& self, int rank) { return state_of_rank(self, rank); },
+          nb::arg("rank"))
+      .def("rescale", rescaled, nb::arg("world_size"), nb::arg("num_workers"),
+           nb::arg("micro_batch_size") = nb::none(), nb::arg("allow_uneven") = false,
+           "The same position on another number of ranks and of workers for each. No sample is "
+           "lost or comes twice.")
+      .def(
+          "describe",
+          [](const SavableJobState& self) {
+            return nb::module_::import_("json").attr("loads")(describe_job_state(self).dump());
+          },
+          nb::sig("def describe(self) -> dict[str, typing.Any]"))
+      .def("__bytes__", encode_job)
+      .def(
+          "__eq__",
+          [](const SavableJobState& self, nb::handle other) {
+            return nb::isinstance<SavableJobState>(other) &&
+                   self == nb::cast<const SavableJobState&>(other);
+          },
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const SavableJobState& self) { return nb::hash(encode_job(self)); })
+      .def("__reduce__", [](nb::handle self) {
+        return nb::make_tuple(self.type(),
+                              nb::make_tuple(encode_job(nb::cast<const SavableJobState&>(self))));
+      });
+}
+
+// --- States of Energon ---
+
+namespace {
+
+// The layout of the job. Its number of workers must be that of the dataset, or a loader of it would
+// refuse the states.
+WorkerConfig layout_of(const std::vector<EnergonRankState>& states, const WorkerConfig& given) {
+  const WorkerConfig layout = energon_layout(states, given);
+  if (layout.num_workers != given.num_workers) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the states are of {} workers, the worker configuration of the dataset "
+                            "has {}: give the same number, and change it later with "
+                            "rescale_states()",
+                            layout.num_workers, given.num_workers),
+                {.path = states.front().path});
+  }
+  return layout;
+}
+
+std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
+                                               const WorkerConfig& given, const std::string& json,
+                                               bool functions_skip) {
+  const EnergonImportOptions import_options{.functions_skip = functions_skip,
+                                            .check_cancelled = signal_check()};
+  const ReleaseGil released;
+  const std::vector<EnergonRankState> states = parse_energon_states(json);
+  WorkerConfig layout = layout_of(states, given);
+  std::vector<SavableDataLoaderState> imported;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states.size() > 1 || layout.world_size == 1) {
+      layout.rank = static_cast<int>(i);
+    }
+    imported.push_back(
+        import_energon_state(states[i], pipeline.make_pipeline, layout, import_options));
+  }
+  return imported;
+}
+
+std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline,
+                                                  const nb::dict& options, const std::string& json,
+                                                  bool functions_skip) {
+  const WorkerConfig given = read_loader_options(options).worker_config;
+  forget_interrupt();
+  try {
+    return import_all(pipeline, given, json, functions_skip);
+  } catch (const Error&) {
+    if (raise_interrupt()) {  // in a function of the pipeline
+      throw nb::python_error();
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+void bind_energon_import(nb::module_& module) {
+  module.def("import_energon_states", import_states, nb::arg("pipeline"), nb::arg("options"),
+             nb::arg("json"), nb::arg("functions_skip"),
+             "The states of all ranks in what _energon_pickle.py wrote; of the rank of the options "
+             "if there is one state and several ranks.");
 }
 
 }  // namespace energon::python

@@ -11,11 +11,12 @@
 #include <fmt/format.h>
 
 #include "energon/sample/sample.h"
+#include "io/concurrency.h"
 #include "io/error.h"
-#include "io/mutex.h"
 #include "io/store/file_store.h"
 #include "python/src/buffer_object.h"
-#include "python/src/gil.h"
+#include "python/src/interpreter.h"
+#include "python/src/module.h"
 
 namespace nb = nanobind;
 

@@ -13,6 +13,4 @@ namespace energon::python {
 /// ("image" or "av", JSON), or None.
 nanobind::object media_to_python(const std::optional<MediaMetadata>& media);
 
-void bind_stores(nanobind::module_& module);
-
 }  // namespace energon::python

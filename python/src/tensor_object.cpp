@@ -3,19 +3,171 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "python/src/dlpack.h"
-#include "python/src/dlpack_export.h"
+#include "python/src/module.h"
+#include "python/src/python_names.h"
 
 namespace nb = nanobind;
 
 namespace energon::python {
+
+// --- DLPack ---
+//
+// The structures by which libraries hand tensors to each other:
+// https://dmlc.github.io/dlpack/latest/c_api.html, versions 0 and 1.0.
+
+namespace {
+
+constexpr std::int32_t kDlCpu = 1;
+
+enum class DlCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kBool = 6 };
+
+struct DlDevice {
+  std::int32_t device_type;
+  std::int32_t device_id;
+};
+
+struct DlDataType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+
+struct DlTensor {
+  void* data;
+  DlDevice device;
+  std::int32_t ndim;
+  DlDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; null: contiguous
+  std::uint64_t byte_offset;
+};
+
+// What a capsule "dltensor" holds.
+struct DlManagedTensor {
+  DlTensor tensor;
+  void* manager_context;
+  void (*deleter)(DlManagedTensor* self);
+};
+
+// What a capsule "dltensor_versioned" holds.
+struct DlManagedTensorVersioned {
+  std::uint32_t major;
+  std::uint32_t minor;
+  void* manager_context;
+  void (*deleter)(DlManagedTensorVersioned* self);
+  std::uint64_t flags;  // 1: read-only
+  DlTensor tensor;
+};
+
+}  // namespace
+
+// --- Tensors as capsules ---
+
+namespace {
+
+DlCode code_of(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return DlCode::kUInt;
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+      return DlCode::kInt;
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return DlCode::kFloat;
+    case DType::kBFloat16:
+      return DlCode::kBFloat;
+    case DType::kBool:
+      return DlCode::kBool;
+  }
+  return DlCode::kUInt;
+}
+
+// What a capsule owns. `Managed` is the structure of its version.
+template <class Managed>
+struct Exported {
+  Managed managed = {};
+  Tensor tensor;
+  std::vector<std::int64_t> strides;
+};
+
+template <class Managed>
+Managed* export_tensor(const Tensor& tensor) {
+  auto exported = std::make_unique<Exported<Managed>>();
+  exported->tensor = tensor;
+  exported->strides.assign(tensor.shape.size(), 1);
+  for (std::size_t i = tensor.shape.size(); i > 1; --i) {
+    exported->strides[i - 2] = exported->strides[i - 1] * tensor.shape[i - 1];
+  }
+  Managed& managed = exported->managed;
+  managed.tensor = {
+      .data =  // It belongs to one batch, whose owner may write (energon/process/arena.h).
+      const_cast<std::byte*>(exported->tensor.data.view.data()),
+      .device = {kDlCpu, 0},
+      .ndim = static_cast<std::int32_t>(tensor.shape.size()),
+      .dtype = {static_cast<std::uint8_t>(code_of(tensor.dtype)),
+                static_cast<std::uint8_t>(8 * size_of(tensor.dtype)), 1},
+      .shape = exported->tensor.shape.data(),
+      .strides = exported->strides.data(),
+      .byte_offset = 0};
+  managed.manager_context = exported.get();
+  // Needs no GIL: it only returns the memory.
+  managed.deleter = [](Managed* self) {
+    const std::unique_ptr<Exported<Managed>> owned(
+        static_cast<Exported<Managed>*>(self->manager_context));
+  };
+  return &exported.release()->managed;
+}
+
+template <class Managed>
+nb::object capsule_of(const Tensor& tensor, const char* name) {
+  Managed* managed = export_tensor<Managed>(tensor);
+  // Whoever takes the tensor renames the capsule and calls the deleter later.
+  PyObject* capsule = PyCapsule_New(managed, name, [](PyObject* self) {
+    const char* is_named = PyCapsule_GetName(self);
+    if (is_named != nullptr && std::string_view(is_named).starts_with("dltensor")) {
+      auto* unused = static_cast<Managed*>(PyCapsule_GetPointer(self, is_named));
+      unused->deleter(unused);
+    }
+  });
+  if (capsule == nullptr) {
+    managed->deleter(managed);
+    throw nb::python_error();
+  }
+  return nb::steal(capsule);
+}
+
+}  // namespace
+
+nb::object dlpack_capsule(const Tensor& tensor, bool versioned) {
+  if (versioned) {
+    nb::object capsule = capsule_of<DlManagedTensorVersioned>(tensor, "dltensor_versioned");
+    auto* managed = static_cast<DlManagedTensorVersioned*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    managed->major = 1;
+    return capsule;
+  }
+  return capsule_of<DlManagedTensor>(tensor, "dltensor");
+}
+
+// --- The formats of the buffer protocol ---
+
 namespace {
 
 // nullptr: the buffer protocol has no format for it.
@@ -45,7 +197,210 @@ const char* format_of(DType dtype) {
   return nullptr;
 }
 
-// The memory belongs to one batch, whose owner may write it (energon/process/slot_lease.h).
+// The dtype that elements of the format `format` of the buffer protocol have; nothing for others.
+std::optional<DType> dtype_of_format(std::string_view format, Py_ssize_t item_size) {
+  if (format.size() == 2 && (format[0] == '@' || format[0] == '=' || format[0] == '<')) {
+    format.remove_prefix(1);
+  }
+  if (format.size() != 1) {
+    return std::nullopt;
+  }
+  const char kind = format[0];
+  if (kind == 'l' || kind == 'q' || kind == 'i' || kind == 'h' || kind == 'b') {
+    switch (item_size) {
+      case 1:
+        return DType::kInt8;
+      case 2:
+        return DType::kInt16;
+      case 4:
+        return DType::kInt32;
+      case 8:
+        return DType::kInt64;
+      default:
+        return std::nullopt;
+    }
+  }
+  for (const DType dtype :
+       {DType::kUInt8, DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kBool}) {
+    if (*format_of(dtype) == kind) {
+      return dtype;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// --- Arrays, copied ---
+
+namespace {
+
+std::optional<DType> dtype_of(const DlDataType& dtype) {
+  if (dtype.lanes != 1) {
+    return std::nullopt;
+  }
+  switch (static_cast<DlCode>(dtype.code)) {
+    case DlCode::kInt:
+      switch (dtype.bits) {
+        case 8:
+          return DType::kInt8;
+        case 16:
+          return DType::kInt16;
+        case 32:
+          return DType::kInt32;
+        case 64:
+          return DType::kInt64;
+        default:
+          return std::nullopt;
+      }
+    case DlCode::kUInt:
+      return dtype.bits == 8 ? std::optional(DType::kUInt8) : std::nullopt;
+    case DlCode::kFloat:
+      switch (dtype.bits) {
+        case 16:
+          return DType::kFloat16;
+        case 32:
+          return DType::kFloat32;
+        case 64:
+          return DType::kFloat64;
+        default:
+          return std::nullopt;
+      }
+    case DlCode::kBFloat:
+      return dtype.bits == 16 ? std::optional(DType::kBFloat16) : std::nullopt;
+    case DlCode::kBool:
+      return dtype.bits == 8 ? std::optional(DType::kBool) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Copies elements of `item` bytes, row-major; `strides` in elements. Returns the end of the copy.
+std::byte* copy_strided(const std::byte* from, std::span<const std::int64_t> shape,
+                        std::span<const std::int64_t> strides, std::size_t item, std::byte* to) {
+  if (shape.empty()) {
+    std::memcpy(to, from, item);
+    return to + item;
+  }
+  const auto step = static_cast<std::ptrdiff_t>(item) * strides.front();
+  if (shape.size() == 1 && strides.front() == 1) {
+    const std::size_t size = static_cast<std::size_t>(shape.front()) * item;
+    std::memcpy(to, from, size);
+    return to + size;
+  }
+  for (std::int64_t i = 0; i < shape.front(); ++i) {
+    to = copy_strided(from + i * step, shape.subspan(1), strides.subspan(1), item, to);
+  }
+  return to;
+}
+
+bool is_contiguous(const DlTensor& tensor) {
+  if (tensor.strides == nullptr) {
+    return true;
+  }
+  std::int64_t expected = 1;
+  for (std::int32_t i = tensor.ndim; i > 0; --i) {
+    if (tensor.shape[i - 1] != 1 && tensor.strides[i - 1] != expected) {
+      return false;
+    }
+    expected *= tensor.shape[i - 1];
+  }
+  return true;
+}
+
+Tensor copy_of(const DlTensor& from, DType dtype, BufferAllocator& memory) {
+  const std::span<const std::int64_t> shape(from.shape, static_cast<std::size_t>(from.ndim));
+  NewTensor made = new_tensor(dtype, {shape.begin(), shape.end()}, memory);
+  if (made.bytes.empty()) {
+    return made.tensor;
+  }
+  const auto* data = static_cast<const std::byte*>(from.data) + from.byte_offset;
+  if (is_contiguous(from)) {
+    std::memcpy(made.bytes.data(), data, made.bytes.size());
+  } else {
+    const std::span<const std::int64_t> strides(from.strides, shape.size());
+    copy_strided(data, shape, strides, size_of(dtype), made.bytes.data());
+  }
+  return made.tensor;
+}
+
+// Of a view of the buffer protocol.
+class HeldView {
+ public:
+  explicit HeldView(nb::handle object)
+      : valid_(PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
+    if (!valid_) {
+      PyErr_Clear();  // dates and others have no format
+    }
+  }
+  ~HeldView() {
+    if (valid_) {
+      PyBuffer_Release(&view_);
+    }
+  }
+  HeldView(const HeldView&) = delete;
+  HeldView& operator=(const HeldView&) = delete;
+
+  bool valid() const { return valid_; }
+  const Py_buffer& view() const { return view_; }
+
+ private:
+  Py_buffer view_ = {};
+  const bool valid_;
+};
+
+}  // namespace
+
+std::optional<Tensor> copy_numpy(nb::handle array, BufferAllocator& memory) {
+  const HeldView held(array);
+  if (!held.valid()) {
+    return std::nullopt;
+  }
+  const Py_buffer& view = held.view();
+  const auto dtype = dtype_of_format(view.format == nullptr ? "B" : view.format, view.itemsize);
+  if (!dtype || size_of(*dtype) != static_cast<std::size_t>(view.itemsize)) {
+    return std::nullopt;
+  }
+  NewTensor made = new_tensor(*dtype, {view.shape, view.shape + view.ndim}, memory);
+  if (!made.bytes.empty() && PyBuffer_ToContiguous(made.bytes.data(), &view, view.len, 'C') != 0) {
+    throw nb::python_error();
+  }
+  return std::move(made.tensor);
+}
+
+std::optional<Tensor> copy_torch(nb::handle tensor, BufferAllocator& memory) {
+  static constinit PackageAttribute to_dlpack("_values", "torch_to_dlpack");
+  const nb::object capsule = to_dlpack(tensor);
+  if (capsule.is_none()) {
+    return std::nullopt;
+  }
+  // The capsule is not renamed, so it still owns the tensor.
+  const auto* managed =
+      static_cast<const DlManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  if (managed == nullptr) {
+    throw nb::python_error();
+  }
+  const auto dtype = dtype_of(managed->tensor.dtype);
+  if (!dtype || managed->tensor.device.device_type != kDlCpu) {
+    return std::nullopt;
+  }
+  return copy_of(managed->tensor, *dtype, memory);
+}
+
+// --- The class Tensor ---
+
+TensorObject::TensorObject(Tensor tensor) : tensor_(std::move(tensor)) {
+  shape_.assign(tensor_.shape.begin(), tensor_.shape.end());
+  strides_.assign(shape_.size(), 0);
+  auto step = static_cast<Py_ssize_t>(size_of(tensor_.dtype));
+  for (std::size_t i = shape_.size(); i > 0; --i) {
+    strides_[i - 1] = step;
+    step *= shape_[i - 1];
+  }
+}
+
+namespace {
+
+// The memory belongs to one batch, whose owner may write it (energon/process/arena.h).
 void* writable(const SharedBytes& bytes) { return const_cast<std::byte*>(bytes.view.data()); }
 
 int get_tensor_buffer(PyObject* self, Py_buffer* view, int /*flags*/) {
@@ -163,47 +518,6 @@ nb::object reduce_tensor(nb::handle self) {
 }
 
 }  // namespace
-
-TensorObject::TensorObject(Tensor tensor) : tensor_(std::move(tensor)) {
-  shape_.assign(tensor_.shape.begin(), tensor_.shape.end());
-  strides_.assign(shape_.size(), 0);
-  auto step = static_cast<Py_ssize_t>(size_of(tensor_.dtype));
-  for (std::size_t i = shape_.size(); i > 0; --i) {
-    strides_[i - 1] = step;
-    step *= shape_[i - 1];
-  }
-}
-
-std::optional<DType> dtype_of_format(std::string_view format, Py_ssize_t item_size) {
-  if (format.size() == 2 && (format[0] == '@' || format[0] == '=' || format[0] == '<')) {
-    format.remove_prefix(1);
-  }
-  if (format.size() != 1) {
-    return std::nullopt;
-  }
-  const char kind = format[0];
-  if (kind == 'l' || kind == 'q' || kind == 'i' || kind == 'h' || kind == 'b') {
-    switch (item_size) {
-      case 1:
-        return DType::kInt8;
-      case 2:
-        return DType::kInt16;
-      case 4:
-        return DType::kInt32;
-      case 8:
-        return DType::kInt64;
-      default:
-        return std::nullopt;
-    }
-  }
-  for (const DType dtype :
-       {DType::kUInt8, DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kBool}) {
-    if (*format_of(dtype) == kind) {
-      return dtype;
-    }
-  }
-  return std::nullopt;
-}
 
 void bind_tensor(nb::module_& module) {
   nb::class_<TensorObject>(module, "Tensor", nb::type_slots(tensor_slots),

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "python/src/buffer_object.h"
-#include "python/src/dlpack_export.h"
 #include "python/src/marked_values.h"
 #include "python/src/python_names.h"
 #include "python/src/tensor_object.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "energon/order/rng.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 

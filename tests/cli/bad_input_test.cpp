@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/file_size_limit.h"

@@ -1,4 +1,4 @@
-#include "cli/show/decoded_file.h"
+#include "cli/decoded_file.h"
 
 #include <cstdint>
 #include <string>

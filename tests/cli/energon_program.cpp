@@ -15,7 +15,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/support/fork_watch.h"
 
 extern char** environ;

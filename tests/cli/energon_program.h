@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/support/temp_dir.h"
 
 namespace energon::testing {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "io/base64.h"
+#include "io/json.h"
 
 namespace energon::testing {
 

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/tar_builder.h"
@@ -127,13 +127,15 @@ TEST_CASE("preview shows texts of several lines, and of other alphabets, as text
                             .file("1.path", "C:\\x00\\file")
                             .file("1.long", chinese)
                             .file("1.bin", std::string("line\n\0\xff", 7))
+                            .file("1.raw", std::string(300, '\x80'))
                             .end()
                             .text());
   const auto result = run_energon({"preview", folder.path()});
   CHECK_THAT(result.out, Catch::Contains("text\n      first line\n      second\\x09line\\x0d") &&
                              Catch::Contains("path: 11 bytes, text") &&
                              Catch::Contains("long: 2,004 bytes, text") &&
-                             Catch::Contains("bin: 7 bytes, binary"));
+                             Catch::Contains("bin: 7 bytes, binary") &&
+                             Catch::Contains("raw: 300 bytes, binary"));
 }
 
 TEST_CASE("commands take a list of tars", "[cli][info]") {

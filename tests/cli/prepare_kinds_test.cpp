@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/cli/energon_program.h"
 #include "tests/support/tar_builder.h"
 

@@ -1,5 +1,5 @@
 # Builds a consumer against the install tree PREFIX and runs it on two samples.
-#   cmake -D PREFIX=… -D SOURCE_DIR=… -D WORK_DIR=… -D COMPILER=… -D FLAGS=… -D HOW=find_package|torch|pkg_config -P run.cmake
+#   cmake -D PREFIX=… -D SOURCE_DIR=… -D WORK_DIR=… -D COMPILER=… -D FLAGS=… -D HOW=find_package|protocols|torch|pkg_config -P run.cmake
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)

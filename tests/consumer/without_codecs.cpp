@@ -3,10 +3,10 @@
 #include <iostream>
 #include <string>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "media/data/json.h"
+#include "media/data/documents.h"
 #include "media/decode/sample_decoder.h"
 #include "media/tokens/sentencepiece.h"
 #include "media/transform/sound.h"

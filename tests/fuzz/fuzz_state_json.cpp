@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/loader_state_json.h"
+#include "energon/checkpoint/state_forms.h"
 #include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,9 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/tar/shard_scan.h"
-#include "io/unique_fd.h"
 #include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

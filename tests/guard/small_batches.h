@@ -10,7 +10,7 @@
 #include "bench/support/data_set.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/read/webdataset.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon::testing {
 

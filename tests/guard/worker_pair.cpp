@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "energon/process/slot_reference.h"
+#include "energon/process/arena.h"
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/statistics_block.h"
 #include "energon/worker/transport.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 namespace energon::testing {
 namespace {

@@ -8,13 +8,13 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/process/worker_channel.h"
 #include "energon/sample/sample.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/worker/batch_sender.h"
-#include "energon/worker/loader_monitor.h"
 #include "energon/worker/loader_options.h"
-#include "energon/worker/shard_numbers.h"
 #include "energon/worker/slot_allocator.h"
+#include "energon/worker/statistics_block.h"
 #include "energon/worker/stream_checkpoints.h"
+#include "energon/worker/transport.h"
 
 namespace energon::testing {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 
 extern char** environ;
 

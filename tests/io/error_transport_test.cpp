@@ -1,5 +1,3 @@
-#include "io/error_transport.h"
-
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -7,6 +5,8 @@
 #include <string>
 
 #include <catch2/catch.hpp>
+
+#include "io/error.h"
 
 using energon::decode_error;
 using energon::encode_error;

@@ -1,5 +1,3 @@
-#include "io/file_source.h"
-
 #include <sys/stat.h>
 
 #include <array>
@@ -10,8 +8,8 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/error.h"
+#include "io/file.h"
 #include "io/lint/lint.h"
-#include "io/output_target.h"
 #include "io/recipe/recipe.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"

@@ -1,5 +1,3 @@
-#include "io/output_target.h"
-
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,7 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/support/tar_builder.h"
 
 namespace energon::testing {

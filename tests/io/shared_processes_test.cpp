@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_folder.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "io/lint/lint.h"
 #include "io/shared_folder.h"
@@ -93,8 +93,8 @@ TEST_CASE("plain tars and JSONL files are indexed by several processes at once",
       std::filesystem::remove(tar + ".idx");
       std::filesystem::remove(jsonl + ".idx");
       // What a container with our process id left there.
-      folder.write("a.tar.idx.tmp.7.0", "left behind");
-      folder.write("a.jsonl.idx.tmp.7.0", "left behind");
+      folder.write("a.tar.idx.tmp.0123456789abcdef", "left behind");
+      folder.write("a.jsonl.idx.tmp.0123456789abcdef", "left behind");
       check_all_right(run_actors({{"index", tar, cache, "300"},
                                   {"jsonl", jsonl, cache, "3000"},
                                   {"index", tar, cache, "300"},

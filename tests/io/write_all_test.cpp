@@ -1,5 +1,3 @@
-#include "io/write_all.h"
-
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,8 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/file_source.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temp_dir.h"

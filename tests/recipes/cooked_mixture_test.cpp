@@ -17,7 +17,6 @@
 #include "tests/support/memory_leaf.h"
 #include "wrappers/orders/blend.h"
 #include "wrappers/orders/repeat.h"
-#include "wrappers/orders/share_blend.h"
 #include "wrappers/recipe/pipeline.h"
 
 using energon::BlendBy;

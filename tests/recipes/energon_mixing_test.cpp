@@ -7,10 +7,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "tests/recipes/streams.h"
 #include "tests/support/recipe_folder.h"
-#include "wrappers/batching/mix_batch.h"
+#include "wrappers/batching/batch_functions.h"
 #include "wrappers/recipe/pipeline.h"
 
 using energon::CallContext;

@@ -11,7 +11,7 @@
 
 #include "energon/loader/savable_data_loader.h"
 #include "energon/order/worker_config.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon::testing {
 

@@ -11,7 +11,7 @@
 #include <exception>
 #include <stdexcept>
 
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/support/sanitizer.h"
 
 #if ENERGON_ADDRESS_SANITIZER

@@ -10,7 +10,7 @@
 namespace energon::testing {
 
 const std::vector<std::string>& golden_sets() {
-  static const std::vector<std::string> sets = {"first", "second", "third"};
+  static const std::vector<std::string> sets = {"version_1"};
   return sets;
 }
 

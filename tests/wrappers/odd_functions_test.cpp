@@ -9,17 +9,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/sample/field_names.h"
+#include "energon/sample/sample.h"
 #include "io/error.h"
 #include "tests/support/call_function.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/error_of.h"
 #include "tests/wrappers/stream_fixture.h"
 #include "wrappers/batching/batch_functions.h"
-#include "wrappers/batching/mix_batch.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/filter.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 using energon::BatchFunction;
 using energon::CallContext;

@@ -8,7 +8,6 @@
 
 #include "io/error.h"
 #include "tests/wrappers/stream_fixture.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/map.h"
 
 using energon::CallContext;

@@ -8,7 +8,7 @@
 #include "energon/order/slice_order.h"
 #include "energon/order/worker_config.h"
 #include "io/error.h"
-#include "wrappers/orders/concat.h"
+#include "wrappers/orders/repeat.h"
 #include "wrappers/orders/shuffle_buffer.h"
 #include "wrappers/recipe/pipeline.h"
 #include "wrappers/stages/read_samples.h"

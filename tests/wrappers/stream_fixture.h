@@ -10,7 +10,6 @@
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/failure.h"
-#include "energon/stage/pipeline_monitor.h"
 #include "energon/stage/stage_guard.h"
 #include "tests/support/dataset_builder.h"
 

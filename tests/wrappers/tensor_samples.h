@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "io/error.h"
 #include "tests/support/call_function.h"

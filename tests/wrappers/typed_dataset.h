@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "io/base64.h"
+#include "io/json.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/tar_builder.h"

@@ -9,7 +9,7 @@
 
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
-#include "wrappers/held/saved_samples.h"
+#include "wrappers/held/combine.h"
 
 namespace energon {
 namespace {

@@ -22,8 +22,7 @@
 #include "energon/stage/stage_guard.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/held/combine.h"
-#include "wrappers/held/sample_buffer.h"
-#include "wrappers/watch/function_timer.h"
+#include "wrappers/watch/measured.h"
 
 namespace energon {
 

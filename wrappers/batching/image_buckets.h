@@ -18,7 +18,6 @@
 #include "energon/stage/call_context.h"
 #include "io/bytes.h"
 #include "media/decode_limits.h"
-#include "media/transform/image_steps.h"
 #include "media/transform/image_transform.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/stages/map.h"

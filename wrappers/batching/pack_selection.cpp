@@ -2,13 +2,23 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
+#include <iterator>
 #include <numeric>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
+#include "energon/sample/sample.h"
 #include "io/error.h"
+#include "wrappers/batching/packing.h"
+#include "wrappers/held/combine.h"
 
 namespace energon {
+
+// --- pack_by_length() ---
+
 namespace {
 
 /// Packs by number, and the room left in each: a tournament tree finds the first with enough.
@@ -84,6 +94,174 @@ SelectFunction pack_by_length(LengthFunction length, std::int64_t max_length) {
     }
     return selection;
   };
+}
+
+// --- PackSelector ---
+
+namespace {
+
+// Throws Error (kInvalidArgument) unless each position is below `count` and, unless repetitions are
+// allowed, occurs once.
+template <class Positions>
+void check_positions(const Positions& positions, std::size_t count, std::int64_t number,
+                     bool may_repeat) {
+  std::vector<bool> is_taken(count);
+  for (const std::size_t position : positions) {
+    if (position >= count || (is_taken[position] && !may_repeat)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("selection {} names position {}, {} of a buffer of {} samples", number,
+                      position, position >= count ? "which is none" : "a second time", count));
+    }
+    is_taken[position] = true;
+  }
+}
+
+// The positions of all packs, in order. Throws Error (kResourceExhausted) for more positions than
+// the largest buffer has.
+std::vector<std::size_t> positions_of(const PackSelector::Selection& selection) {
+  std::vector<std::size_t> positions;
+  for (const std::vector<SelectedPart>& pack : selection) {
+    for (const SelectedPart& selected : pack) {
+      positions.push_back(selected.position);
+    }
+    if (positions.size() > static_cast<std::size_t>(kMaxBufferSize)) {
+      throw Error(ErrorCode::kResourceExhausted,
+                  fmt::format("a selection has more than {} samples", kMaxBufferSize));
+    }
+  }
+  return positions;
+}
+
+// Removes the samples at `positions`, at least one, and returns their entries for a report.
+std::vector<FailedSample> remove_samples(std::vector<Sample>& samples,
+                                         const std::vector<std::size_t>& positions) {
+  if (positions.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a select function says that samples are unpackable, but not which");
+  }
+  std::vector<bool> is_removed(samples.size());
+  for (const std::size_t position : positions) {
+    is_removed[position] = true;
+  }
+  std::vector<FailedSample> removed;
+  std::vector<Sample> kept;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (is_removed[i]) {
+      std::ranges::move(failed_samples(samples[i]), std::back_inserter(removed));
+    } else {
+      kept.push_back(std::move(samples[i]));
+    }
+  }
+  samples = std::move(kept);
+  return removed;
+}
+
+}  // namespace
+
+PackSelector::PackSelector(Dataset& inner, const PackingOptions& options)
+    : inner_(inner),
+      options_(options),
+      resources_(options.select_stage.resources()),
+      guard_(options.select_stage),
+      timer_(options.clock, options.select_stage) {}
+
+bool PackSelector::selects_parts() const {
+  return std::holds_alternative<SelectPartsFunction>(options_.select);
+}
+
+PackSelector::Selection PackSelector::select(std::vector<Sample>& samples, std::int64_t number) {
+  while (!samples.empty()) {
+    Selection selection;
+    try {
+      const StageGuard::Work work = guard_.work_on(samples);
+      selection = timer_([&] { return call_select(samples, number); });
+    } catch (const UnpackableSamples& unpackable) {
+      check_positions(unpackable.positions(), samples.size(), number, false);
+      guard_.handle(std::current_exception(), remove_samples(samples, unpackable.positions()),
+                    false);
+      continue;
+    } catch (...) {
+      std::vector<FailedSample> failed = failed_samples(samples);
+      samples.clear();
+      guard_.handle(std::current_exception(), std::move(failed), false);
+      return {};
+    }
+    check_positions(positions_of(selection), samples.size(), number, selects_parts());
+    guard_.succeed();
+    return selection;
+  }
+  return {};
+}
+
+PackSelector::Selection PackSelector::call_select(const std::vector<Sample>& samples,
+                                                  std::int64_t number) const {
+  const RestoreKey key = RestoreKey::around(Stage::kPacking, {number}, samples.front().restore_key);
+  CallContext context(resources_, key, number);
+  if (const auto* parts = std::get_if<SelectPartsFunction>(&options_.select)) {
+    return (*parts)(samples, context);
+  }
+  Selection selection;
+  for (const std::vector<std::size_t>& pack :
+       std::get<SelectFunction>(options_.select)(samples, context)) {
+    std::vector<SelectedPart>& selected = selection.emplace_back();
+    for (const std::size_t position : pack) {
+      selected.push_back({.position = position});
+    }
+  }
+  return selection;
+}
+
+std::optional<Sample> PackSelector::cut(Sample sample, const SamplePart& part) {
+  if (!selects_parts()) {
+    return sample;
+  }
+  const Sample origins = origins_of(sample);
+  const StageGuard::Work work = guard_.work_on({&origins, 1});
+  return guard_.run([&] { return timer_([&] { return call_cut(std::move(sample), part); }); },
+                    [&origins] { return failed_samples(origins); });
+}
+
+Sample PackSelector::call_cut(Sample sample, const SamplePart& part) const {
+  if (part.begin < 0 || part.end < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a selection has the part [{}, {}) of a sample, ranges must not be "
+                            "negative",
+                            part.begin, part.end));
+  }
+  const RestoreKey key =
+      RestoreKey::around(Stage::kPacking, {part.begin, part.end}, sample.restore_key);
+  if (!options_.cut) {
+    sample.restore_key = key;
+    return sample;
+  }
+  const Sample origins = origins_of(sample);
+  Sample piece = options_.cut(std::move(sample), part);
+  set_origins(piece, origins);
+  piece.restore_key = key;
+  check_made(piece);
+  return piece;
+}
+
+Sample PackSelector::restore(const RestoreKey& key) const {
+  if (!selects_parts()) {
+    return inner_.restore_sample(key);
+  }
+  const RestoreKeyParts parts = split_key(key, Stage::kPacking, 2, 1);
+  return call_cut(inner_.restore_sample(parts.inner[0]),
+                  {.begin = parts.integers[0], .end = parts.integers[1]});
+}
+
+Sample PackSelector::rebuild(const RestoreKey& key) const {
+  try {
+    return restore(key);
+  } catch (...) {
+    fail_to_rebuild(key);
+  }
+}
+
+void PackSelector::check_key(const RestoreKey& key) const {
+  inner_.check_key(selects_parts() ? split_key(key, Stage::kPacking, 2, 1).inner.front() : key);
 }
 
 }  // namespace energon

@@ -28,17 +28,20 @@
 #include "energon/stage/call_context.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/stage_guard.h"
-#include "wrappers/batching/pack_call.h"
+#include "wrappers/batching/batch.h"
 #include "wrappers/batching/pack_selection.h"
-#include "wrappers/held/sample_buffer.h"
+#include "wrappers/held/combine.h"
 #include "wrappers/stages/map.h"
-#include "wrappers/watch/pipeline_clock.h"
+#include "wrappers/watch/measured.h"
 
 namespace energon {
 
 /// Makes the fields of a pack from its samples. It may move data out of the samples and reorder
 /// them; the keys and sources of the pack follow the final order of `samples`.
 using PackFunction = std::function<Mapping(std::span<Sample> samples, CallContext& context)>;
+
+/// Like BatchGenerator, for the samples of a selected pack.
+using PackGenerator = BatchGenerator;
 
 /// A pack function: one that makes a single pack, or one that makes any number.
 using PackStage = std::variant<PackFunction, PackGenerator>;
@@ -70,7 +73,6 @@ struct PackingOptions {
 };
 
 class PackMaker;
-class PackSelector;
 
 class Packing final : public Dataset {
  public:

@@ -1,15 +1,17 @@
-// Repeats an order within one epoch: several times, a fraction of a time, or forever.
+// One order after the other: the same one several times, or several once.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "energon/order/order.h"
 
 namespace energon {
 
+/// Repeats an order within one epoch: several times, a fraction of a time, or forever.
 class Repeat final : public Order {
  public:
   /// Takes ownership of `inner`. `repetitions` is the number of passes in one epoch, positive;
@@ -44,6 +46,29 @@ class Repeat final : public Order {
   // Saved state.
   std::int64_t repetition_ = 0;  // complete passes of this epoch
   std::int64_t taken_ = 0;       // references of this pass
+};
+
+/// Concatenates several orders.
+class Concat final : public Order {
+ public:
+  /// Takes ownership of `inners`, at least one. Throws Error (kInvalidArgument).
+  explicit Concat(std::vector<std::unique_ptr<Order>> inners);
+
+  std::optional<SampleRef> next() override;
+  void next_epoch() override;
+  std::optional<std::int64_t> size() const override;
+  bool list_ranges(std::vector<LeafRange>& ranges) const override;
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+
+  const std::vector<std::unique_ptr<Order>> inners_;
+
+  // Saved state.
+  std::int64_t current_ = 0;  // inners_.size() at the end of the epoch
 };
 
 }  // namespace energon

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "wrappers/orders/leaf_ranges.h"
+#include "wrappers/orders/pipeline_leaf.h"
 
 namespace energon {
 

@@ -29,8 +29,9 @@
 #include "energon/loader/delivered_items.h"
 #include "energon/read/find_sample.h"
 #include "energon/sample/restore_key.h"
+#include "energon/sample/sample.h"
 #include "energon/sample/sample_ref.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/savable.h"
 #include "wrappers/orders/pipeline_leaf.h"
 
@@ -91,5 +92,10 @@ std::vector<DeliveredStep> keys_of_step(std::span<const SavableDataLoaderState> 
                                         const JobPipelines& pipelines, const PipelineData& data,
                                         std::int64_t step,
                                         const CancelCheck& check_cancelled = nullptr);
+
+/// The samples, as stored in the data, that `references` (such as samples_in() of a restore key)
+/// name in the leaves of `data`, in that order. Throws Error: kInvalidArgument for a reference to
+/// no sample, and as LeafReader::read().
+std::vector<Sample> read_samples(std::span<const SampleRef> references, const PipelineData& data);
 
 }  // namespace energon

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/read/jsonl_dataset.h"
-#include "io/dataset/read_committed.h"
+#include "io/dataset/prepare_commit.h"
 #include "io/error.h"
-#include "io/recipe/join_source.h"
+#include "io/recipe/dataset_yaml.h"
+#include "io/recipe/join_index.h"
 #include "io/recipe/recipe.h"
-#include "io/recipe/typed_yaml.h"
 #include "wrappers/stages/typed_samples.h"
 
 namespace energon {

@@ -39,8 +39,8 @@ struct DataOptions {
 };
 
 /// Opens all leaves. Throws Error like load_recipe() and open_split(), with the path of the leaf;
-/// if samples are typed, also as typed_samples_of() (io/recipe/typed_yaml.h), and kUnsupported for
-/// a join of which some datasets have a sample type and some have crude samples.
+/// if samples are typed, also as typed_samples_of() (io/recipe/dataset_yaml.h), and kUnsupported
+/// for a join of which some datasets have a sample type and some have crude samples.
 PipelineData open_data(const std::string& path, const DataOptions& options = {});
 
 }  // namespace energon

@@ -11,7 +11,7 @@
 
 #pragma once
 
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/savable.h"
 #include "wrappers/recipe/pipeline.h"
 

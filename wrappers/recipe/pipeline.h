@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "energon/order/slice_order.h"
+#include "energon/stage/dataset.h"
 #include "energon/stage/failure.h"
-#include "energon/stage/pipeline.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/open_data.h"
@@ -32,7 +32,7 @@ namespace energon {
 enum class BlendBy : std::uint8_t {
   kDraw,   ///< at random, like Energon
   kShare,  ///< the leaf whose share so far is furthest below its weight
-           ///< (wrappers/orders/share_blend.h)
+           ///< (wrappers/orders/blend.h)
 };
 
 struct TrainOptions {

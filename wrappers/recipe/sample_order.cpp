@@ -1,20 +1,82 @@
 #include "wrappers/recipe/sample_order.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "energon/order/order.h"
 #include "energon/order/sharder.h"
 #include "energon/order/slice_order.h"
+#include "io/recipe/metadataset.h"
 #include "wrappers/orders/blend.h"
-#include "wrappers/orders/concat.h"
+#include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/orders/repeat.h"
-#include "wrappers/orders/share_blend.h"
 #include "wrappers/orders/shuffle_buffer.h"
-#include "wrappers/recipe/pass_length.h"
 
 namespace energon {
+
+// --- PassLength ---
+
+namespace {
+
+// If this many whole passes over the data gave nothing, nothing usable is expected: the probability
+// that random draws missed a given sample in all of them is below 1e-10.
+constexpr double kUselessPasses = 25;
+
+/// How many samples make one whole pass over the leaves of an order without end.
+///
+/// A pipeline that can use none of its samples would run forever in an endless epoch. The length of
+/// a pass tells after how many samples in a row without a result the pipeline must give up.
+class PassLength {
+ public:
+  /// Adds `order`, the order of `leaf` before repeating.
+  void add(const Order& order, const PipelineLeaf& leaf, const ShuffleOverEpochs& shuffle,
+           Mixing mixing);
+
+  /// How many samples in a row may be left out (StageOptions::most_left_out) if a shuffle buffer of
+  /// this size follows; 0, no bound, if the number is beyond counting.
+  std::int64_t most_left_out(std::int64_t shuffle_buffer_size) const;
+
+ private:
+  // Leaves with repetitions.
+  double sum_ = 0;     // samples of one epoch
+  double rounds_ = 1;  // epochs until a leaf repeated less than once was read whole
+  // Leaves with weights.
+  double weights_ = 0;  // their sum
+  double longest_ = 0;  // the largest number of samples divided by the weight of its leaf
+};
+
+void PassLength::add(const Order& order, const PipelineLeaf& leaf, const ShuffleOverEpochs& shuffle,
+                     Mixing mixing) {
+  auto samples = static_cast<double>(order.samples_per_pass().value_or(0));
+  if (samples == 0) {
+    return;
+  }
+  if (shuffle.mode == ShuffleOverEpochs::Mode::kEpochs) {
+    samples *= static_cast<double>(shuffle.epochs);
+  }
+  if (mixing == Mixing::kWeighted) {
+    weights_ += leaf.weight;
+    longest_ = std::max(longest_, samples / leaf.weight);
+  } else {
+    sum_ += samples * leaf.repetitions;
+    rounds_ = std::max(rounds_, 1 / leaf.repetitions);
+  }
+}
+
+std::int64_t PassLength::most_left_out(std::int64_t shuffle_buffer_size) const {
+  const double pass = sum_ * rounds_ + longest_ * weights_;
+  const double samples = kUselessPasses * (pass + static_cast<double>(shuffle_buffer_size) + 1);
+  return samples < 1e15 ? static_cast<std::int64_t>(samples) : 0;
+}
+
+}  // namespace
+
+// --- Orders ---
+
 namespace {
 
 using Mode = ShuffleOverEpochs::Mode;

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "energon/order/order.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
+#include "wrappers/orders/blend.h"
 #include "wrappers/orders/pipeline_leaf.h"
-#include "wrappers/orders/replacement.h"
 #include "wrappers/recipe/pipeline.h"
 
 namespace energon {

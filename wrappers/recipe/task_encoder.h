@@ -19,11 +19,9 @@
 #include "media/decode/sample_decoder.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/batching/batch_functions.h"
-#include "wrappers/batching/batch_generator.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
 #include "wrappers/stages/cook.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/map.h"
 #include "wrappers/stages/tokenize.h"
 

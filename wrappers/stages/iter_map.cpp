@@ -1,17 +1,154 @@
 #include "wrappers/stages/iter_map.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
+#include <functional>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/sample/restore_key.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
+#include "energon/stage/stage_guard.h"
 #include "io/error.h"
 #include "wrappers/held/combine.h"
-#include "wrappers/held/saved_samples.h"
-#include "wrappers/stages/iter_call.h"
 
 namespace energon {
+
+// --- IterCall ---
+
+/// One call of the function of IterMap and its generator.
+class IterCall {
+ public:
+  /// Returns the sample that the call pulls at `position`, counted from 0; nothing at the end.
+  using Source = std::function<std::optional<Sample>(std::size_t position)>;
+
+  /// `options` and `guard` must outlive the call. `number` is the number of the call.
+  IterCall(const IterMapOptions& options, StageGuard& guard, std::int64_t number, Source source);
+  IterCall(const IterCall&) = delete;
+  IterCall& operator=(const IterCall&) = delete;
+
+  /// The next output with its key, or nothing after the last one. Throws what the function throws,
+  /// and what the source threw even if the function caught it.
+  std::optional<Sample> next_output();
+
+  /// Makes the first `count` outputs again and drops them. Throws Error (kInvalidArgument) if the
+  /// function now makes fewer.
+  void pass_over(std::int64_t count);
+
+  bool has_source_failed() const { return source_error_ != nullptr; }
+  /// Keys and sources of the samples that were pulled.
+  std::span<const Sample> origins() const { return origins_; }
+
+ private:
+  std::optional<Sample> run_generator();
+  std::optional<Sample> pull();
+  std::span<const Sample> last_origins() const;
+
+  const IterMapFunction& function_;
+  StageGuard& guard_;
+  const Source source_;
+  const std::int64_t number_;
+  RestoreKey key_;  // IterMap(call)[first sample pulled]
+  const CallResources resources_;
+  CallContext context_;
+  std::vector<RestoreKey> keys_;
+  std::vector<Sample> origins_;
+  std::exception_ptr source_error_;
+  bool has_begun_ = false;
+  SampleGenerator generator_;  // may refer to the context and to this
+  std::int64_t outputs_ = 0;
+};
+
+IterCall::IterCall(const IterMapOptions& options, StageGuard& guard, std::int64_t number,
+                   Source source)
+    : function_(options.function),
+      guard_(guard),
+      source_(std::move(source)),
+      number_(number),
+      key_(RestoreKey::list(Stage::kIterMap, {number}, {})),
+      resources_(options.stage.resources()),
+      context_(resources_, key_, number) {}
+
+std::optional<Sample> IterCall::next_output() {
+  const StageGuard::Work work = guard_.work_on(last_origins());
+  std::optional<Sample> output = run_generator();
+  if (output) {
+    output->restore_key = RestoreKey::list(Stage::kIterMap, {number_, outputs_++}, keys_);
+    if (output->keys.empty()) {
+      for (const Sample& origins : origins_) {
+        Sample copy = origins;
+        move_origins({&copy, 1}, *output);
+      }
+    }
+    check_made(*output);
+  }
+  return output;
+}
+
+std::optional<Sample> IterCall::run_generator() {
+  std::optional<Sample> output;
+  try {
+    if (!std::exchange(has_begun_, true)) {
+      generator_ = function_([this] { return pull(); }, context_);
+    }
+    output = generator_ ? generator_() : std::nullopt;
+  } catch (...) {
+    if (!source_error_) {
+      throw;
+    }
+  }
+  if (source_error_) {
+    std::rethrow_exception(source_error_);
+  }
+  return output;
+}
+
+void IterCall::pass_over(std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!next_output()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("call {} of the function gives {} outputs, before it gave {} or "
+                              "more: it must be a function of what it pulls and its context",
+                              number_, i, count));
+    }
+  }
+}
+
+std::optional<Sample> IterCall::pull() {
+  if (source_error_) {
+    std::rethrow_exception(source_error_);
+  }
+  try {
+    std::optional<Sample> sample = source_(keys_.size());
+    if (sample) {
+      keys_.push_back(sample->restore_key);
+      origins_.push_back(origins_of(*sample));
+      if (keys_.size() == 1) {
+        key_ = RestoreKey::list(Stage::kIterMap, {number_}, keys_);
+      }
+    }
+    guard_.note_work(last_origins());  // overwrites what the stages before noted
+    return sample;
+  } catch (...) {
+    source_error_ = std::current_exception();
+    throw;
+  }
+}
+
+// The samples that the function most likely works on.
+std::span<const Sample> IterCall::last_origins() const {
+  constexpr std::size_t kMost = 64;
+  return std::span(origins_).last(std::min(origins_.size(), kMost));
+}
+
+// --- IterMap ---
 
 IterMap::IterMap(std::unique_ptr<Dataset> inner, IterMapOptions options)
     : inner_(std::move(inner)), options_(std::move(options)), guard_(options_.stage) {

@@ -21,7 +21,7 @@
 #include "energon/stage/call_context.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/stage_guard.h"
-#include "wrappers/stages/flat_map.h"
+#include "wrappers/stages/map.h"
 
 namespace energon {
 

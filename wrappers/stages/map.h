@@ -1,4 +1,5 @@
-// Applies a function to each sample.
+// Stages that call a function for each sample: it makes one sample of it (Map), keeps or rejects it
+// (Filter), or makes any number of samples of it (FlatMap).
 
 #pragma once
 
@@ -14,6 +15,8 @@
 
 namespace energon {
 
+// --- Map ---
+
 /// Runs in the worker. One sample in, one out. The policy of the stage handles what it throws.
 using MapFunction = std::function<Sample(Sample sample, CallContext& context)>;
 
@@ -28,6 +31,7 @@ using ReplaceFunction =
 Sample call_map(const MapFunction& function, Sample sample, const Sample& origins,
                 const CallResources& resources, std::int64_t call);
 
+/// Applies a function to each sample.
 class Map final : public Dataset {
  public:
   /// Takes ownership of `inner`. With `replace`, a sample left out by the function or by the policy
@@ -65,6 +69,104 @@ class Map final : public Dataset {
 
   // Saved state.
   std::int64_t calls_ = 0;
+};
+
+// --- Filter ---
+
+/// Runs in the worker. The context has the sample's own key; its random numbers depend on the name
+/// of the stage and on the sample.
+using FilterFunction = std::function<bool(const Sample& sample, CallContext& context)>;
+
+/// Keeps the samples that a predicate accepts. Rejected samples are not failures and are not
+/// counted as such.
+class Filter final : public Dataset {
+ public:
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument) without a function. Rejected
+  /// samples count towards options.most_left_out, because in an endless epoch a filter that keeps
+  /// nothing would search forever.
+  Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const StageOptions& options);
+
+  std::optional<Sample> next() override;
+  void next_many(std::int64_t count, std::vector<Sample>& samples) override;
+  void next_epoch() override { inner_->next_epoch(); }
+  /// Not known in advance.
+  std::optional<std::int64_t> size() const override { return std::nullopt; }
+  std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
+  /// Keys pass through; the predicate is not called again.
+  Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  bool keeps(const Sample& sample);
+
+  const std::unique_ptr<Dataset> inner_;
+  const FilterFunction function_;
+  const std::uint32_t seed_;
+  const CallResources resources_;  // with a seed of their own for its draws
+  StageGuard guard_;
+
+  // Saved state.
+  std::int64_t calls_ = 0;
+};
+
+// --- FlatMap ---
+
+/// Returns the next output, or nothing after the last one. An empty function has no outputs.
+using SampleGenerator = std::function<std::optional<Sample>()>;
+
+/// Runs in the worker. `context` lives as long as the generator. The random numbers belong to the
+/// call, not to each output. An output without keys gets the keys and sources of the sample. The
+/// policy of the stage handles what the function or the generator throws; the rest of the sample is
+/// dropped.
+using FlatMapFunction = std::function<SampleGenerator(Sample sample, CallContext& context)>;
+
+/// Makes any number of samples from each sample.
+///
+/// The function returns a generator, which is called for one output at a time, so outputs that are
+/// not needed are not made. A state saved in the middle of a sample has its key and the number of
+/// outputs made so far. After a restore, the next request rebuilds the sample, then makes those
+/// outputs again and drops them.
+class FlatMap final : public Dataset {
+ public:
+  /// Takes ownership of `inner`. Throws Error (kInvalidArgument) without a function.
+  FlatMap(std::unique_ptr<Dataset> inner, FlatMapFunction function, const StageOptions& options);
+  ~FlatMap() override;
+
+  std::optional<Sample> next() override;
+  void next_epoch() override;
+  /// Not known in advance.
+  std::optional<std::int64_t> size() const override { return std::nullopt; }
+  std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
+  Sample restore_sample(const RestoreKey& key) override;
+  void check_key(const RestoreKey& key) const override;
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  class Call;
+
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  bool begin_call();
+  std::optional<Sample> next_output();
+  void end_call();
+
+  const std::unique_ptr<Dataset> inner_;
+  const FlatMapFunction function_;
+  const CallResources resources_;
+  StageGuard guard_;
+
+  // The call on the sample `sample_`; made again if it is missing.
+  std::unique_ptr<Call> call_;
+
+  // Saved state.
+  std::int64_t calls_ = 0;    // number of calls that have ended
+  RestoreKey sample_;         // its outputs are being emitted; empty: none
+  std::int64_t outputs_ = 0;  // outputs of sample_ emitted so far
 };
 
 }  // namespace energon

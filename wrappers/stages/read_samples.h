@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,11 +17,30 @@
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/stage_guard.h"
-#include "wrappers/orders/leaf_ranges.h"
-#include "wrappers/orders/replacement.h"
-#include "wrappers/stages/common_buffers.h"
+#include "wrappers/orders/blend.h"
+#include "wrappers/orders/pipeline_leaf.h"
 
 namespace energon {
+
+/// Memory for the small samples that different readers read for one batch: cuts small buffers out
+/// of larger ones, so that a batch over many datasets takes few buffers.
+class CommonBuffers final : public BufferAllocator {
+ public:
+  static constexpr std::size_t kLargestPart = std::size_t{16} << 10;
+  static constexpr std::size_t kBufferBytes = std::size_t{128} << 10;
+
+  /// `buffers` is borrowed.
+  explicit CommonBuffers(BufferAllocator& buffers) : buffers_(buffers) {}
+
+  Buffer allocate(std::size_t size) override;
+  /// Holds nothing from here on: a batch may be sent without a copy if nothing else holds its
+  /// buffers.
+  void end_batch() { rest_ = {}; }
+
+ private:
+  BufferAllocator& buffers_;
+  Buffer rest_;  // of the buffer that parts are cut from
+};
 
 class ReadSamples final : public Dataset {
  public:

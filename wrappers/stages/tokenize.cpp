@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "media/data/text.h"
 

@@ -11,7 +11,7 @@
 #include "energon/read/joined_dataset.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
-#include "io/recipe/field_map.h"
+#include "io/recipe/typed_samples.h"
 #include "media/decode/sample_decoder.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/stages/map.h"

@@ -14,7 +14,7 @@
 
 #include "energon/order/worker_config.h"
 #include "energon/stage/debug_log.h"
-#include "wrappers/watch/transparent.h"
+#include "wrappers/watch/measured.h"
 
 namespace energon {
 

@@ -6,9 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "energon/stage/worker_exit.h"
+#include "energon/stage/dataset.h"
 #include "io/error.h"
-#include "io/error_transport.h"
 
 namespace energon {
 

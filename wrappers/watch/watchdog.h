@@ -14,9 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "io/mutex.h"
-#include "wrappers/watch/pipeline_clock.h"
-#include "wrappers/watch/transparent.h"
+#include "io/concurrency.h"
+#include "wrappers/watch/measured.h"
 
 namespace energon {
 

@@ -1,10 +1,9 @@
 // States as flat maps: IBM-18, IBM-19.
 
-#include "energon/checkpoint/flat_state.h"
-
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "energon/checkpoint/state_forms.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "tests/energon/loader/job.h"

@@ -1,12 +1,11 @@
 // Global batches from what the ranks of a job wrote down.
 
-#include "energon/checkpoint/global_batches.h"
-
 #include <cstdint>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "energon/checkpoint/certificate.h"
 #include "io/error.h"
 #include "tests/energon/loader/job.h"
 

@@ -18,8 +18,8 @@
 #include "tests/support/memory_leaf.h"
 #include "tests/support/sanitizer.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/filter.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 namespace {
 

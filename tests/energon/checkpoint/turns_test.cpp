@@ -1,10 +1,10 @@
-#include "energon/checkpoint/turns.h"
-
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "energon/checkpoint/loader_state.h"
 
 namespace {
 

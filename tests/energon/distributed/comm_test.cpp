@@ -10,10 +10,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/compat/shared_seed.h"
 #include "energon/process/wait.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/distributed/forked_group.h"
 
 using energon::Comm;
@@ -155,11 +154,4 @@ TEST_CASE("after an error every further call repeats it", "[distributed][fork]")
 TEST_CASE("options and ranks out of range are refused", "[distributed]") {
   CHECK_THROWS_WITH(validate(CommOptions{.timeout = std::chrono::milliseconds(0)}),
                     Catch::Contains("timeout is 0 ms"));
-}
-
-TEST_CASE("the seed of rank 0 is everybody's", "[distributed][fork]") {
-  const auto reports = run_group(3, [](Comm& comm) {
-    return std::to_string(energon::shared_seed(comm, 40U + static_cast<unsigned>(comm.rank())));
-  });
-  CHECK(texts(reports) == std::vector<std::string>(3, "40"));
 }

@@ -14,7 +14,7 @@
 #include "energon/distributed/socket_comm.h"
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/support/child_runner.h"
 
 namespace energon::testing {

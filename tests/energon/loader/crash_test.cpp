@@ -11,12 +11,11 @@
 #include <catch2/catch.hpp>
 
 #include "energon/worker/statistics_block.h"
-#include "energon/worker/work_note.h"
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
-#include "wrappers/stages/filter.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 namespace {
 

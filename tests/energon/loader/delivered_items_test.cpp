@@ -79,70 +79,7 @@ void check_items(const PipelineFactory& pipeline, const WorkerConfig& config,
   CHECK(next->restore_key == batch->restore_key);
 }
 
-// Ten samples, in the order of their numbers or, by the rule of earlier versions, the other way
-// around.
-class TwoRules final : public energon::Dataset {
- public:
-  std::optional<Sample> next() override {
-    if (position_ == kSamples) {
-      return std::nullopt;
-    }
-    const std::int64_t index = rule_ == 1 ? position_ : kSamples - 1 - position_;
-    ++position_;
-    Sample sample;
-    sample.restore_key = energon::RestoreKey::leaf(energon::Stage::kWebdataset, {0, index});
-    return sample;
-  }
-  void next_epoch() override { position_ = 0; }
-  std::optional<std::int64_t> size() const override { return kSamples; }
-  std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
-  Sample restore_sample(const energon::RestoreKey&) override { return {}; }
-  energon::State save_state() const override {
-    return {"TwoRules", {{"position", position_}, {"ties", rule_}}, {}};
-  }
-  energon::Config config() const override { return {{"type", "TwoRules"}}; }
-
- private:
-  static constexpr std::int64_t kSamples = 10;
-  void check_state(const energon::State&, std::vector<std::string>&) const override {}
-  void apply_state(const energon::State& state) override {
-    position_ = state.integer("position");
-    rule_ = state.rule("ties");
-  }
-
-  std::int64_t position_ = 0;
-  std::int64_t rule_ = 1;
-};
-
 }  // namespace
-
-TEST_CASE("the items of a stream are those of the rules that it began with", "[loader][items]") {
-  const PipelineFactory pipeline = [](const energon::PipelineContext&) {
-    return std::make_unique<TwoRules>();
-  };
-  SavableDataLoader loader(pipeline);
-  const SavableDataLoaderState start = loader.save_state_rank();
-  const auto first_of = [&](const SavableDataLoaderState& state) {
-    return DeliveredItems(state, pipeline).next()->samples.at(0).index;
-  };
-  SavableDataLoaderState at_start = start;
-  at_start.streams[0].state.reset();
-  CHECK(first_of(at_start) == 0);
-  at_start.config->erase("draws");
-  CHECK(first_of(at_start) == 9);
-
-  loader.next();
-  SavableDataLoaderState later = loader.save_state_rank();
-  REQUIRE(later.streams[0].state);
-  CHECK(first_of(later) == 0);
-  later.streams[0].state->fields.pop_back();
-  CHECK(first_of(later) == 9);
-  // And these are the samples that the loader goes on with.
-  loader.restore_state_rank(later);
-  DeliveredItems items(later, pipeline);
-  items.next();
-  CHECK(items.next()->samples == samples_in(loader.next()->restore_key));
-}
 
 TEST_CASE("the items of a job with functions are computed without them", "[loader][items][fork]") {
   TrainOptions options = order();

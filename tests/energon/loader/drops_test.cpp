@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/loader/basic_data_loader.h"
-#include "energon/loader/quarantine_writer.h"
+#include "energon/loader/failure_log.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 
@@ -197,7 +197,7 @@ TEST_CASE("statistics add up over stops, and say what was delivered",
     CAPTURE(workers);
     const Picky picky;
     const auto loader = picky.loader(with_workers(workers));
-    CHECK(loader->stats().verdict().limit == energon::Limit::kUnknown);
+    CHECK(loader->stats().verdict().limit == energon::Bottleneck::kUnknown);
     CHECK(loader->stats().consumer.batches == 0);
     loader->next();
     loader->next();

@@ -10,7 +10,7 @@
 
 #include "energon/loader/basic_data_loader.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 

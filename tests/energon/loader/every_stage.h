@@ -8,7 +8,7 @@
 
 #include "energon/loader/savable_data_loader.h"
 #include "energon/read/webdataset.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 
 namespace energon::testing {
 

@@ -1,5 +1,5 @@
-// States that programs of earlier days wrote are restored and go on as they did; what is written
-// today is the newest set of golden files, byte for byte (tests/support/golden.h).
+// The states of each set of golden files are restored and go on as they did when they were written;
+// what is written today is the newest set, byte for byte (tests/support/golden.h).
 
 #include <functional>
 #include <string>
@@ -8,11 +8,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "energon/checkpoint/flat_state.h"
 #include "energon/checkpoint/job_state.h"
-#include "energon/checkpoint/loader_state_json.h"
-#include "energon/checkpoint/rescale.h"
-#include "io/base64.h"
+#include "energon/checkpoint/state_forms.h"
+#include "io/json.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/golden.h"
@@ -117,7 +115,7 @@ TEST_CASE("golden: batches of tars and lines in order go on", "[loader][golden]"
                   .has_json = true});
 }
 
-TEST_CASE("golden: draws that are exactly a sum of weights keep their rule", "[loader][golden]") {
+TEST_CASE("golden: draws that are exactly a sum of weights go on", "[loader][golden]") {
   check_position({.name = "tie_of_slices",
                   .pipeline = energon::testing::equal_slices(),
                   .options = {.worker_config = {.seed_offset = energon::testing::kTieOfSlices}},
@@ -179,42 +177,4 @@ TEST_CASE("golden: a job goes on, from its file and from its flat form", "[loade
       CHECK(describe_next(from_names, kAfter) == next);
     }
   }
-}
-
-TEST_CASE("golden: a state of version 1 goes on", "[loader][golden]") {
-  const TempDir folder;
-  SavableDataLoader loader(energon::testing::every_stage(numbered_dataset(folder, kTens)));
-  loader.restore_state_rank(energon::read_loader_state(golden_path("first", "version_1.state")));
-  CHECK(describe_next(loader, 12) == golden_lines("first", "version_1.next"));
-}
-
-TEST_CASE("golden: a stream that had no state yet begins with the rules of its time",
-          "[loader][golden]") {
-  const PipelineFactory pipeline = energon::testing::equal_slices();
-  const LoaderOptions options{.worker_config = {.seed_offset = energon::testing::kTieOfSlices}};
-  const SavableDataLoaderState start = SavableDataLoader(pipeline, options).save_state_rank();
-  REQUIRE_FALSE(start.streams.front().state);
-  // Samples 40 to 79, from the start.
-  const auto goes_on = [&](const SavableDataLoaderState& state) {
-    SavableDataLoader loader(pipeline, options);
-    loader.restore_state_rank(state);
-    describe_next(loader, 40);
-    return describe_next(loader, 40);
-  };
-  CHECK(goes_on(start) == golden_lines("second", "tie_of_slices.next"));
-  SavableDataLoaderState old = start;
-  old.config->erase("draws");
-  CHECK(goes_on(old) == golden_lines("first", "tie_of_slices.next"));
-  const energon::SavableJobState job = rescale(energon::merge_states({old}), {.world_size = 1});
-  CHECK(goes_on(job.ranks.front()) == golden_lines("first", "tie_of_slices.next"));
-  // And what was saved then and is saved again keeps them.
-  SavableDataLoader loader(pipeline, options);
-  loader.restore_state_rank(
-      energon::read_loader_state(golden_path("first", "tie_of_slices.state")));
-  describe_next(loader, 3);
-  const auto again = loader.save_state_rank();
-  const auto all = golden_lines("first", "tie_of_slices.next");
-  SavableDataLoader resumed(pipeline, options);
-  resumed.restore_state_rank(again);
-  CHECK(describe_next(resumed, 37) == std::vector<std::string>(all.begin() + 3, all.end()));
 }

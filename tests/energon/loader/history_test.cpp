@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/certificate.h"
-#include "energon/loader/delivery_log.h"
-#include "energon/worker/checkpoint_history.h"
+#include "energon/loader/rank_stream.h"
+#include "energon/worker/stream_checkpoints.h"
 #include "io/error.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/energon/loader/loader_fixture.h"

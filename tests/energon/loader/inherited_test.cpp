@@ -25,7 +25,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/loader/savable_data_loader.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/support/child_runner.h"

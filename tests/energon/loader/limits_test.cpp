@@ -19,10 +19,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/worker/arena_reserve.h"
 #include "energon/worker/channel_sizes.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/error_of.h"

@@ -243,7 +243,8 @@ std::size_t peak_bytes() {
 
 // Some changes cannot be told from another state that a loader saves: a seed, a count or a place in
 // the data with another value that is possible, too. Of values changed by hand these are at most a
-// tenth (7.8 % and 5 % were measured), of files with a changed byte and a new checksum 2 %.
+// tenth (7.8 % and 5 % were measured). Of files with a changed byte and a new checksum 1.7 % were
+// measured over all bytes; a sample of them may have twice as many.
 void check_all(Mutants& mutants, std::size_t byte_stride) {
   const std::size_t before = peak_bytes();
   SavableDataLoaderState state = mutants.state();
@@ -273,7 +274,7 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
        << mutants.count(Outcome::kNotRebuilt) << " not rebuilt");
   const int others = mutants.count(Outcome::kOther);
   CHECK(10 * others_of_values <= values);
-  CHECK(50 * (others - others_of_values) <= mutants.count() - values);
+  CHECK((byte_stride == 1 ? 50 : 25) * (others - others_of_values) <= mutants.count() - values);
   // Measured: 12 ms of CPU time and 1 MiB.
   constexpr bool kIsSlow = ENERGON_ADDRESS_SANITIZER != 0 || ENERGON_THREAD_SANITIZER != 0;
   CHECK(mutants.slowest_seconds() < (kIsSlow ? 10 : 0.5));
@@ -285,7 +286,7 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
 TEST_CASE("each changed state of all stages is refused, or goes on", "[loader][state]") {
   const TempDir folder;
   Mutants mutants(energon::testing::every_stage(numbered_dataset(folder, kTens)), {}, 10);
-  check_all(mutants, 311);
+  check_all(mutants, 31);
 }
 
 TEST_CASE("each changed state of batches in order is refused, or goes on", "[loader][state]") {
@@ -294,7 +295,7 @@ TEST_CASE("each changed state of batches in order is refused, or goes on", "[loa
   Mutants mutants(energon::testing::batches_in_order(numbered_dataset(folder, kTens),
                                                      folder.file("lines.jsonl")),
                   {}, 4);
-  check_all(mutants, 311);
+  check_all(mutants, 31);
 }
 
 TEST_CASE("each changed state of all stages, every byte", "[.][soak][loader][state]") {

@@ -8,8 +8,8 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "io/file.h"
 #include "io/prepare/prepare.h"
-#include "io/unique_fd.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/child_runner.h"
 #include "wrappers/recipe/open_data.h"

@@ -15,7 +15,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "energon/checkpoint/turns.h"
+#include "energon/checkpoint/loader_state.h"
 #include "energon/loader/worker_group.h"
 #include "energon/process/fail_point.h"
 #include "io/error.h"

@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 
 #include "energon/loader/savable_data_loader.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/loader/job.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"

@@ -7,11 +7,11 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/error_of.h"
 #include "tests/support/scripted_dataset.h"
-#include "wrappers/watch/transparent.h"
+#include "wrappers/watch/measured.h"
 
 namespace {
 

@@ -1,5 +1,3 @@
-#include "energon/loader/quarantine_writer.h"
-
 #include <sys/stat.h>
 
 #include <csignal>
@@ -10,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "energon/loader/failure_log.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"

@@ -12,7 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/loader/delivered_items.h"
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "tests/energon/loader/loader_fixture.h"
 
 namespace {

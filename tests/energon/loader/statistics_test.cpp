@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/loader/failure_log.h"
-#include "energon/worker/report_transport.h"
 #include "energon/worker/statistics_block.h"
+#include "energon/worker/transport.h"
 #include "io/error.h"
 
+using energon::Bottleneck;
 using energon::Error;
 using energon::FailedSample;
 using energon::FailureReport;
-using energon::Limit;
 using energon::LoaderStatistics;
 using energon::StageStatistics;
 using energon::StatisticsBlock;
@@ -63,7 +63,7 @@ TEST_CASE("the verdict names the storage when reading dominates and the CPU idle
                   .cpu = milliseconds(200),
                   .stages = {reading(milliseconds(800)), encoding(milliseconds(150))}})
           .verdict();
-  CHECK(verdict.limit == Limit::kStorage);
+  CHECK(verdict.limit == Bottleneck::kStorage);
   CHECK(verdict.stage == "read");
   CHECK_THAT(verdict.text, Catch::Contains("storage") && Catch::Contains("80 %") &&
                                Catch::Contains("20 %") && Catch::Contains("62.5 MB/s"));
@@ -77,14 +77,14 @@ TEST_CASE("the verdict names the stage that takes the CPU", "[loader][statistics
         .verdict();
   };
   const auto encode = verdict_of(milliseconds(200), milliseconds(800));
-  CHECK(encode.limit == Limit::kCpu);
+  CHECK(encode.limit == Bottleneck::kCpu);
   CHECK(encode.stage == "encode");
   CHECK_THAT(encode.text, Catch::Contains("'encode'") && Catch::Contains("80 %"));
   // Copying out of the page cache is CPU time, too.
-  CHECK(verdict_of(milliseconds(800), milliseconds(200)).limit == Limit::kCpu);
+  CHECK(verdict_of(milliseconds(800), milliseconds(200)).limit == Bottleneck::kCpu);
   CHECK(verdict_of(milliseconds(800), milliseconds(200)).stage == "read");
   const auto unmeasured = of_workers({.busy = milliseconds(1000), .cpu = milliseconds(900)});
-  CHECK(unmeasured.verdict().limit == Limit::kCpu);
+  CHECK(unmeasured.verdict().limit == Bottleneck::kCpu);
   CHECK_THAT(unmeasured.verdict().text, Catch::Contains("not measured"));
 }
 
@@ -98,13 +98,13 @@ TEST_CASE("the verdict says that cores are missing when workers are ready and wa
         .verdict();
   };
   const auto starved = verdict_of(milliseconds(300), milliseconds(650));
-  CHECK(starved.limit == Limit::kCpuShortage);
+  CHECK(starved.limit == Bottleneck::kCpuShortage);
   CHECK_THAT(starved.text, Catch::Contains("not getting CPU") && Catch::Contains("65 %") &&
                                Catch::Contains("fewer workers"));
   // Who waits for the disk is not ready to run.
-  CHECK(verdict_of(milliseconds(300), milliseconds(50)).limit == Limit::kStorage);
-  CHECK(verdict_of(milliseconds(900), milliseconds(100)).limit == Limit::kCpu);
-  CHECK(energon::to_string(Limit::kCpuShortage) == "cpu_shortage");
+  CHECK(verdict_of(milliseconds(300), milliseconds(50)).limit == Bottleneck::kStorage);
+  CHECK(verdict_of(milliseconds(900), milliseconds(100)).limit == Bottleneck::kCpu);
+  CHECK(energon::to_string(Bottleneck::kCpuShortage) == "cpu_shortage");
 }
 
 TEST_CASE("the verdict names the consumer when workers wait for it", "[loader][statistics]") {
@@ -114,26 +114,26 @@ TEST_CASE("the verdict names the consumer when workers wait for it", "[loader][s
                                 .stages = {reading(milliseconds(300))}};
   LoaderStatistics slow = of_workers(worker);
   slow.consumer.own_time = milliseconds(900);
-  CHECK(slow.verdict().limit == Limit::kConsumer);
+  CHECK(slow.verdict().limit == Bottleneck::kConsumer);
   CHECK_THAT(slow.verdict().text, Catch::Contains("70 %"));
   // A consumer that waits itself is not what limits.
   slow.consumer.own_time = milliseconds(100);
-  CHECK(slow.verdict().limit == Limit::kCpu);
+  CHECK(slow.verdict().limit == Bottleneck::kCpu);
   // Without workers the pipeline stands still while the consumer works.
   LoaderStatistics alone = of_workers({.busy = milliseconds(300), .cpu = milliseconds(300)}, 1);
   alone.num_workers = 0;
-  CHECK(alone.verdict().limit == Limit::kCpu);
+  CHECK(alone.verdict().limit == Bottleneck::kCpu);
   alone.consumer.own_time = milliseconds(700);
-  CHECK(alone.verdict().limit == Limit::kConsumer);
+  CHECK(alone.verdict().limit == Bottleneck::kConsumer);
 }
 
 TEST_CASE("without enough data there is no verdict", "[loader][statistics]") {
-  CHECK(LoaderStatistics().verdict().limit == Limit::kUnknown);
+  CHECK(LoaderStatistics().verdict().limit == Bottleneck::kUnknown);
   LoaderStatistics few = of_workers({.busy = milliseconds(1000), .cpu = milliseconds(900)});
   few.consumer.batches = 9;
-  CHECK(few.verdict().limit == Limit::kUnknown);
+  CHECK(few.verdict().limit == Bottleneck::kUnknown);
   CHECK_THAT(few.verdict().text, Catch::Contains("not enough data yet"));
-  CHECK(of_workers({.busy = milliseconds(40)}).verdict().limit == Limit::kUnknown);
+  CHECK(of_workers({.busy = milliseconds(40)}).verdict().limit == Bottleneck::kUnknown);
 }
 
 TEST_CASE("statistics as JSON have the verdict and all numbers", "[loader][statistics]") {

@@ -1,7 +1,5 @@
 // A function of the trainer ends a wait of next(), and the stream goes on without a loss.
 
-#include "energon/process/wait_check.h"
-
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/loader/basic_data_loader.h"
+#include "energon/process/wait.h"
 #include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"

@@ -1,5 +1,3 @@
-#include "energon/order/mt19937.h"
-
 #include <cstring>
 #include <random>
 #include <sstream>
@@ -7,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/order/rng.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 
@@ -89,7 +88,7 @@ TEST_CASE("after very many draws the words are saved", "[energon][rng]") {
   CHECK((resumed.save() == words_of(standard)));  // its seed is not known
 }
 
-TEST_CASE("the words that earlier programs saved go on", "[energon][rng]") {
+TEST_CASE("a generator goes on from its words", "[energon][rng]") {
   for (const int draws : {0, 1, 623, 624, 625, 5000}) {
     CAPTURE(draws);
     std::mt19937 standard(7);

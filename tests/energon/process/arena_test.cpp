@@ -10,9 +10,8 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "energon/process/slot_lease.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/energon/process/synthetic_stream.h"
 

@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "energon/process/fail_point.h"
-#include "energon/process/worker_status.h"
+#include "energon/process/worker_channel.h"
 #include "io/error.h"
 #include "tests/energon/process/synthetic_stream.h"
 #include "tests/support/skip.h"

@@ -17,8 +17,6 @@
 
 #include "energon/process/fork.h"
 #include "energon/process/fork_server.h"
-#include "energon/process/oom_kills.h"
-#include "energon/process/process_handle.h"
 #include "io/error.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/support/child_runner.h"

@@ -1,5 +1,3 @@
-#include "energon/process/foreign_descriptors.h"
-
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,7 +21,7 @@
 #include "energon/process/fork.h"
 #include "energon/process/fork_server.h"
 #include "energon/process/shared_memory.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/refused_call.h"

@@ -15,10 +15,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/process/doorbell.h"
 #include "energon/process/fork.h"
+#include "energon/process/message_ring.h"
 #include "energon/process/shared_memory.h"
-#include "energon/process/wait_check.h"
+#include "energon/process/wait.h"
 #include "io/hash.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/energon/process/synthetic_stream.h"

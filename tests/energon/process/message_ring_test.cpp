@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/process/ring_layout.h"
 #include "io/error.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/energon/process/synthetic_stream.h"

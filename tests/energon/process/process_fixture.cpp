@@ -9,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/owner_process.h"
+#include "io/concurrency.h"
 
 namespace energon::testing {
 namespace {

@@ -8,10 +8,9 @@
 
 #include "energon/process/arena.h"
 #include "energon/process/checkpoint_ring.h"
+#include "energon/process/fork.h"
 #include "energon/process/message_ring.h"
 #include "energon/process/os_error.h"
-#include "energon/process/process_handle.h"
-#include "energon/process/ring_layout.h"
 #include "energon/process/shared_memory.h"
 #include "energon/process/worker_channel.h"
 #include "tests/energon/process/process_fixture.h"

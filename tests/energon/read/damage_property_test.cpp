@@ -13,9 +13,8 @@
 
 #include "energon/order/rng.h"
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/tar_builder.h"
 #include "tests/support/temp_dir.h"

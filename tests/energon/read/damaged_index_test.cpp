@@ -10,9 +10,8 @@
 #include <fmt/format.h>
 
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/index_cache.h"
 #include "io/index/tar_index.h"
 #include "tests/support/dataset_builder.h"

@@ -9,10 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/read/webdataset.h"
-#include "energon/read/webdataset_reader.h"
-#include "io/dataset/shard_summary.h"
+#include "io/dataset/shard_record.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/error_of.h"

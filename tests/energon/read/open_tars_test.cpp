@@ -12,10 +12,9 @@
 
 #include "energon/order/rng.h"
 #include "energon/read/leaf_readers.h"
-#include "energon/read/webdataset_reader.h"
+#include "energon/read/webdataset.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/sanitizer.h"

@@ -14,8 +14,7 @@
 
 #include "energon/order/rng.h"
 #include "energon/read/leaf_readers.h"
-#include "energon/read/read_budgets.h"
-#include "energon/read/webdataset_reader.h"
+#include "energon/read/webdataset.h"
 #include "io/error.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/dataset_builder.h"

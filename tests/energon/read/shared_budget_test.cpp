@@ -1,5 +1,3 @@
-#include "energon/read/shared_budget.h"
-
 #include <sys/resource.h>
 
 #include <memory>
@@ -8,8 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/read/kept_values.h"
-#include "energon/read/read_budgets.h"
+#include "energon/read/leaf_readers.h"
 #include "tests/support/child_runner.h"
 
 using energon::KeptValues;

@@ -7,9 +7,8 @@
 #include <catch2/catch.hpp>
 
 #include "energon/order/rng.h"
-#include "energon/read/webdataset_reader.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/dataset_builder.h"

@@ -1,5 +1,3 @@
-#include "energon/sample/batch_memory.h"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/sanitizer.h"

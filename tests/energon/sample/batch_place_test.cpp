@@ -1,7 +1,5 @@
 // Which batch of the job a batch is, as the loader says it.
 
-#include "energon/sample/batch_place.h"
-
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +9,7 @@
 #include "energon/checkpoint/rescale.h"
 #include "energon/loader/basic_data_loader.h"
 #include "energon/loader/savable_data_loader.h"
+#include "energon/sample/sample.h"
 #include "tests/energon/loader/job.h"
 
 using energon::BatchPlace;

@@ -1,5 +1,3 @@
-#include "energon/sample/keys.h"
-
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
@@ -8,6 +6,8 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "energon/sample/sample.h"
 
 namespace energon {
 

@@ -1,5 +1,3 @@
-#include "energon/sample/lazy_bytes.h"
-
 #include <memory>
 #include <string>
 #include <utility>

@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/lazy_bytes.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 

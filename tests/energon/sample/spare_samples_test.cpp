@@ -1,5 +1,3 @@
-#include "energon/sample/spare_samples.h"
-
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,5 +1,3 @@
-#include "energon/stage/call_rng.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "energon/stage/call_context.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 

@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/json_reader.h"
-#include "io/base64.h"
 #include "io/error.h"
+#include "io/json.h"
 #include "tests/support/error_of.h"
 
 using energon::Error;

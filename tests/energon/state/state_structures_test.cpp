@@ -1,11 +1,10 @@
-#include "energon/state/state_structures.h"
-
 #include <random>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "energon/state/state.h"
 #include "io/error.h"
 
 using energon::ByteReader;

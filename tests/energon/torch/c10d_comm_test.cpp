@@ -17,14 +17,14 @@
 // libtorch's logging defines a CHECK of its own, so these tests use REQUIRE.
 #include <catch2/catch.hpp>
 
-#include "energon/distributed/dispatch_adapter.h"
 #include "energon/distributed/global_state.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/process/wait.h"
 #include "io/error.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
+#include "protocols/accelerate/dispatch_adapter.h"
 #include "tests/energon/distributed/forked_group.h"
-#include "tests/energon/distributed/numbered_batches.h"
+#include "tests/protocols/numbered_batches.h"
 #include "tests/support/dataset_builder.h"
 #include "tests/support/temp_dir.h"
 #include "wrappers/recipe/pipeline.h"

@@ -14,8 +14,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/batch_memory.h"
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
 #include "tests/energon/process/synthetic_stream.h"

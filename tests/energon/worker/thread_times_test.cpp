@@ -1,5 +1,3 @@
-#include "energon/worker/thread_times.h"
-
 #include <pthread.h>
 #include <sched.h>
 
@@ -11,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/stage/thread_cpu_wait.h"
+#include "energon/stage/thread_cpu_time.h"
 #include "energon/worker/statistics_block.h"
 #include "tests/support/skip.h"
 

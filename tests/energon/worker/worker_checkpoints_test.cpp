@@ -5,9 +5,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/checkpoint/turns.h"
-#include "energon/worker/checkpoint_interval.h"
-#include "energon/worker/sent_batches.h"
+#include "energon/checkpoint/loader_state.h"
+#include "energon/worker/batch_sender.h"
+#include "energon/worker/stream_checkpoints.h"
 #include "tests/energon/loader/loader_fixture.h"
 
 using energon::CheckpointDue;

@@ -18,13 +18,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/process/ring_layout.h"
+#include "energon/process/message_ring.h"
 #include "energon/process/worker_channel.h"
 #include "energon/worker/channel_sizes.h"
 #include "energon/worker/protocol.h"
 #include "energon/worker/statistics_block.h"
-#include "energon/worker/worker_beginning.h"
-#include "io/error_transport.h"
+#include "io/error.h"
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/energon/process/process_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "io/bytes.h"
 #include "media/data/text.h"

@@ -5,9 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "media/decode/content_kind.h"
 #include "media/decode/sample_decoder.h"
-#include "media/image/image_format.h"
+#include "media/image/image_info.h"
 #include "tests/fuzz/media/checked_value.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,8 +1,6 @@
 // Values as JSON, MessagePack or CBOR: ENERGON_FUZZ_DECODE names the decoder.
 
-#include "media/data/cbor.h"
-#include "media/data/json.h"
-#include "media/data/msgpack.h"
+#include "media/data/documents.h"
 #include "tests/fuzz/media/checked_value.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

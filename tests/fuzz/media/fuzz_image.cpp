@@ -9,7 +9,6 @@
 
 #include "media/image/image_decoder.h"
 #include "media/image/image_info.h"
-#include "media/image/image_region.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/checksums.h"
 #include "tests/fuzz/media/choices.h"

@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "media/data/npy_writer.h"
-#include "media/data/numpy_array.h"
+#include "media/data/tensor_files.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/exact_memory.h"
 

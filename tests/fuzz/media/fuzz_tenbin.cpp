@@ -1,6 +1,6 @@
 // Lists of arrays in WebDataset's tenbin.
 
-#include "media/data/tenbin.h"
+#include "media/data/tensor_files.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/exact_memory.h"
 

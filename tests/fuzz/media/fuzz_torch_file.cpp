@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "media/data/torch_file.h"
+#include "media/data/tensor_files.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/choices.h"
 #include "tests/fuzz/media/exact_memory.h"

@@ -1,12 +1,10 @@
-#include "io/dataset/brace_collapse.h"
-
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "io/dataset/brace_expansion.h"
+#include "io/dataset/brace_pattern.h"
 
 using energon::collapse_names;
 using energon::expand_braces;

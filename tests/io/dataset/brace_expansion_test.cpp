@@ -1,10 +1,9 @@
-#include "io/dataset/brace_expansion.h"
-
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "io/dataset/brace_pattern.h"
 #include "io/error.h"
 #include "tests/io/shards.h"
 

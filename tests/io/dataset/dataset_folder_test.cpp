@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 #include "io/lint/lint.h"
 #include "tests/io/shards.h"

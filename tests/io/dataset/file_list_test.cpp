@@ -1,5 +1,3 @@
-#include "io/dataset/file_list.h"
-
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -8,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "io/dataset/shard_list.h"
 #include "io/error.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"

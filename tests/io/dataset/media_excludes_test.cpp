@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_folder.h"
-#include "io/dataset/media_condition.h"
 #include "io/error.h"
+#include "io/index/media_metadata.h"
 #include "io/prepare/media_update.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"

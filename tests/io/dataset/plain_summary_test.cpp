@@ -1,5 +1,3 @@
-#include "io/dataset/plain_summary.h"
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -10,8 +8,9 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_folder.h"
+#include "io/dataset/shard_opening.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/io/shards.h"
 #include "tests/support/count_system_calls.h"
 #include "tests/support/skip.h"

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "io/dataset/dataset_folder.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/io/shards.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/skip.h"

@@ -1,9 +1,9 @@
-#include "io/dataset/sample_type.h"
-
 #include <set>
 #include <string>
 
 #include <catch2/catch.hpp>
+
+#include "io/recipe/typed_samples.h"
 
 using energon::class_name;
 using energon::fields_of;

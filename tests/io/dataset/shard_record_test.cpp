@@ -8,7 +8,7 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "io/lint/lint.h"
 #include "io/store/file_store.h"

@@ -1,10 +1,9 @@
-#include "io/dataset/shard_summary.h"
-
 #include <filesystem>
 #include <string>
 
 #include <catch2/catch.hpp>
 
+#include "io/dataset/shard_record.h"
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/lint/lint.h"

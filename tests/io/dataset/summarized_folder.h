@@ -9,8 +9,8 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/dataset/dataset_info.h"
-#include "io/dataset/shard_summary.h"
-#include "io/file_source.h"
+#include "io/dataset/shard_record.h"
+#include "io/file.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,5 +1,3 @@
-#include "io/dataset/summarized_shards.h"
-
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -7,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "io/dataset/shard_opening.h"
 #include "io/error.h"
 #include "io/lint/lint.h"
 #include "tests/io/dataset/summarized_folder.h"

@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"

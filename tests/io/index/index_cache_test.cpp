@@ -18,7 +18,6 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/error.h"
-#include "io/index/expand_turn.h"
 #include "io/index/jsonl_index.h"
 #include "io/index/tar_index.h"
 #include "io/shared_folder.h"

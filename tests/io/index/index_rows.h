@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "io/index/sample_index_writer.h"
-#include "io/index/sample_rows.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon::testing {

@@ -12,7 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/shared_folder.h"
 #include "tests/io/shards.h"
 #include "tests/support/child_runner.h"

@@ -1,5 +1,3 @@
-#include "io/index/media_index.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "tests/io/index/index_rows.h"
 #include "tests/io/shards.h"

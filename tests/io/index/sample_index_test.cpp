@@ -9,7 +9,7 @@
 #include <sqlite3.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index_writer.h"
 #include "tests/io/index/index_rows.h"
 #include "tests/io/shards.h"

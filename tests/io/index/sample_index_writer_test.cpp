@@ -17,12 +17,9 @@
 #include <sqlite3.h>
 
 #include "io/error.h"
-#include "io/index/btree_builder.h"
-#include "io/index/btree_file.h"
-#include "io/index/earlier_index.h"
-#include "io/index/row_encoder.h"
+#include "io/file.h"
 #include "io/index/sqlite_handle.h"
-#include "io/unique_fd.h"
+#include "io/index/sqlite_pages.h"
 #include "tests/io/index/index_rows.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
@@ -143,39 +140,6 @@ TEST_CASE("SQLite finds an index with trees of several levels whole",
   CHECK(write_index(path, shards, kSortBytes).count == 0);
   check_index(path, shards);
   CHECK(energon::testing::files_below(folder.path()) == std::vector<std::string>{"index.sqlite"});
-}
-
-TEST_CASE("an index that is taken over and continued is whole", "[io][formats][sample_index]") {
-  const auto [samples, key_bytes] = GENERATE(
-      table<int, std::size_t>({{5'000, 10}, {100, 900}, {50, 9'000}, {0, 10}, {1, 10}, {2, 10}}));
-  CAPTURE(samples, key_bytes);
-  const TempDir folder;
-  const Shards shards = random_shards(1, 4, samples, key_bytes);
-  const Shards first(shards.begin(), shards.begin() + 2);
-  const std::string earlier_path = folder.file("earlier.sqlite");
-  write_index(earlier_path, first);
-  const bool by_sqlite = GENERATE(false, true);
-  if (by_sqlite) {  // pages as SQLite fills them
-    const SqlitePtr db = open_sqlite(earlier_path, SQLITE_OPEN_READWRITE, earlier_path);
-    execute(db.get(), "VACUUM", earlier_path);
-  }
-  const std::string path = folder.file("index.sqlite");
-  const EarlierIndex earlier(earlier_path);
-  SampleIndexWriter writer(path, 1'000);
-  RowCounts before = earlier.counts();
-  const std::vector<std::int64_t> counts = {static_cast<std::int64_t>(first[0].size()),
-                                            static_cast<std::int64_t>(first[1].size())};
-  CHECK(before.samples == counts[0] + counts[1]);
-  writer.add(earlier, counts);
-  for (std::size_t i = 2; i < shards.size(); ++i) {
-    ShardScan scan;
-    scan.samples = shards[i];
-    writer.add(encode_rows(scan, static_cast<std::int64_t>(i), before));
-    const RowCounts more = count_rows(scan);
-    before = {.samples = before.samples + more.samples, .parts = before.parts + more.parts};
-  }
-  CHECK(writer.finish(1).count == 0);
-  check_index(path, shards);
 }
 
 TEST_CASE("numbers of every size are columns", "[io][formats][sample_index]") {

@@ -11,8 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/unique_fd.h"
+#include "io/file.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 

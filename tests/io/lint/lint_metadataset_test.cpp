@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/jsonl_index.h"
 #include "io/lint/lint.h"
 #include "io/prepare/prepare_join.h"

@@ -1,11 +1,9 @@
-#include "io/prepare/first_samples.h"
-
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/prepare/prepare.h"
 #include "tests/support/error_of.h"
 #include "tests/support/tar_builder.h"

@@ -1,7 +1,5 @@
 // Rows of media metadata of a folder of files are published all or none.
 
-#include "io/prepare/folder_media_update.h"
-
 #include <sys/stat.h>
 
 #include <chrono>
@@ -16,9 +14,10 @@
 
 #include "io/dataset/dataset_kind.h"
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/index/media_index.h"
+#include "io/file.h"
+#include "io/index/media_table.h"
 #include "io/index/sqlite_handle.h"
+#include "io/prepare/media_update.h"
 #include "tests/io/actors.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"

@@ -14,7 +14,7 @@
 #include "io/dataset/dataset_folder.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "io/lint/lint.h"
 #include "tests/io/actors.h"

@@ -13,12 +13,10 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/tar_index.h"
 #include "io/recipe/join_index.h"
-#include "io/recipe/join_source.h"
 #include "io/recipe/recipe.h"
-#include "io/unique_fd.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 

@@ -12,7 +12,7 @@
 #include "io/dataset/dataset_kind.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/lint/lint.h"
 #include "tests/io/actors.h"
 #include "tests/io/shards.h"

@@ -7,9 +7,8 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index_writer.h"
-#include "io/index/sample_rows.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/skip.h"

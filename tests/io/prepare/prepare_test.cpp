@@ -19,7 +19,7 @@
 #include "io/dataset/dataset_folder.h"
 #include "io/dataset/dataset_info.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/checksum_file.h"
 #include "io/index/sample_index.h"
 #include "io/index/tar_index.h"

@@ -13,7 +13,7 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/index/sample_index.h"
 #include "io/lint/lint.h"
 #include "io/prepare/prepare.h"
@@ -177,7 +177,7 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
        [](const TempDir& folder) { folder.write(".nv-meta/shard_record.bin", "damaged"); }},
       {"cannot be used",
        [](const TempDir& folder) { fs::remove(folder.file(".nv-meta/index.sqlite")); }},
-      {"its tables are not as prepare makes them",
+      {"cannot be used",
        [](const TempDir& folder) {
          run_sql(folder.file(".nv-meta/index.sqlite"), "CREATE TABLE media_metadata (x)");
        }},

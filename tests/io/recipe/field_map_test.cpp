@@ -1,11 +1,10 @@
-#include "io/recipe/field_map.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "io/recipe/typed_samples.h"
 #include "tests/support/error_of.h"
 
 using energon::ErrorCode;

@@ -1,8 +1,7 @@
-#include "io/recipe/subset.h"
-
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "io/recipe/metadataset.h"
 #include "tests/io/shards.h"
 
 using energon::compose;

@@ -1,9 +1,8 @@
-#include "io/recipe/typed_yaml.h"
-
 #include <string>
 
 #include <catch2/catch.hpp>
 
+#include "io/recipe/dataset_yaml.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/io/shards.h"
 #include "tests/support/child_runner.h"
 #include "tests/support/tar_builder.h"

@@ -9,7 +9,6 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/prepare/folder_media_update.h"
 #include "io/prepare/media_update.h"
 #include "io/store/file_store.h"
 #include "tests/io/shards.h"

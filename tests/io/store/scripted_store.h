@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/store/store_pool.h"
+#include "io/store/file_store.h"
 
 namespace energon::testing {
 

@@ -1,9 +1,8 @@
-#include "io/tar/expand.h"
-
 #include <catch2/catch.hpp>
 #include <zlib.h>
 #include <zstd.h>
 
+#include "io/tar/compression.h"
 #include "tests/io/tar/tar_verbs.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/tar_builder.h"

@@ -13,7 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/tar/archive_reader.h"
 #include "io/tar/shard_scan.h"
 #include "io/tar/tar_walker.h"

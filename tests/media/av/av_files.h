@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "energon/sample/buffer_allocator.h"
@@ -14,6 +16,18 @@
 #include "media/av/av_decoder.h"
 
 namespace energon::testing {
+
+/// What an independent decoder gives for a file.
+struct ExpectedFile {
+  std::string name;
+  std::int64_t frames = 0;
+  /// Number and XXH3-64 of frames: uint8 (3, height, width), RGB.
+  std::vector<std::pair<std::int64_t, std::uint64_t>> frame_hashes;
+  std::int64_t samples = 0;
+  std::int64_t channels = 0;
+  int sample_rate = 0;
+  std::uint64_t sound_hash = 0;  ///< XXH3-64 of (channels, samples) in the decoder's format
+};
 
 /// The content of data/`name`, of this folder or, with a slash at its front, of another.
 std::string av_file(const std::string& name);

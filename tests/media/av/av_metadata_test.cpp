@@ -1,7 +1,6 @@
-#include "media/av/av_metadata.h"
-
 #include <catch2/catch.hpp>
 
+#include "media/av/av_decoder.h"
 #include "tests/media/av/av_files.h"
 
 using energon::AvMetadata;

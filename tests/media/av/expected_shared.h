@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "tests/media/av/expected_file.h"
+#include "tests/media/av/av_files.h"
 
 namespace energon::testing {
 

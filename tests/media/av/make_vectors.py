@@ -113,7 +113,7 @@ def text_of(paths, name, only=None):
                      f'{rate}, 0x{digest:016x}}},\n')
     version = run("ffmpeg", "-version").decode().split()[2]
     return (f"// What ffmpeg {version} decodes from the files; make_vectors.py makes this file.\n\n"
-            '#pragma once\n\n#include "tests/media/av/expected_file.h"\n\n'
+            '#pragma once\n\n#include "tests/media/av/av_files.h"\n\n'
             "namespace energon::testing {\n\n"
             f"inline const std::vector<ExpectedFile> {name} = {{\n" + "".join(lines) +
             "};\n\n}  // namespace energon::testing\n")

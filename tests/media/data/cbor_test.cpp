@@ -1,9 +1,7 @@
-#include "media/data/cbor.h"
-
 #include <cmath>
 
+#include "media/data/documents.h"
 #include "media/data/gzip.h"
-#include "media/data/json.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 

@@ -16,8 +16,8 @@
 #include <catch2/catch.hpp>
 
 #include "energon/sample/sample.h"
-#include "io/base64.h"
 #include "io/error.h"
+#include "io/json.h"
 
 namespace energon::testing {
 

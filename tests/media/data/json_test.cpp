@@ -1,7 +1,6 @@
-#include "media/data/json.h"
-
 #include <cmath>
 
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 

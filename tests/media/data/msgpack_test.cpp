@@ -1,7 +1,5 @@
-#include "media/data/msgpack.h"
-
+#include "media/data/documents.h"
 #include "media/data/gzip.h"
-#include "media/data/json.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"

@@ -1,14 +1,12 @@
-#include "media/data/npy_writer.h"
-
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/data/numpy_array.h"
+#include "media/data/tensor_files.h"
 #include "tests/support/error_of.h"
 
 using energon::DType;

@@ -1,9 +1,8 @@
-#include "media/data/numpy_array.h"
-
 #include <bit>
 #include <cmath>
 
 #include "io/hash.h"
+#include "media/data/tensor_files.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"

@@ -1,5 +1,4 @@
-#include "media/data/safetensors.h"
-
+#include "media/data/tensor_files.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 

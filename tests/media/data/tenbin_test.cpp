@@ -1,6 +1,5 @@
-#include "media/data/tenbin.h"
-
 #include "io/hash.h"
+#include "media/data/tensor_files.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"

@@ -1,5 +1,4 @@
-#include "media/data/torch_file.h"
-
+#include "media/data/tensor_files.h"
 #include "tests/media/data/encoded_parts.h"
 
 using energon::decode_torch_file;

@@ -1,10 +1,10 @@
 // Torch files whose pickle no good program writes. The letters are opcodes:
-// media/data/pickle_ops.h.
+// media/data/pickle_reader.cpp.
 
 #include <string>
 #include <vector>
 
-#include "media/data/torch_file.h"
+#include "media/data/tensor_files.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/zip_builder.h"
 

@@ -1,8 +1,8 @@
-#include "media/decode/content_kind.h"
-
 #include <string_view>
 
 #include <catch2/catch.hpp>
+
+#include "media/decode/sample_decoder.h"
 
 using energon::as_bytes;
 using energon::content_kind_of_bytes;

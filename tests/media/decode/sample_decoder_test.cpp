@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/shared_data.h"
 

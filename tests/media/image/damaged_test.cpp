@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "media/image/image_decoder.h"
 #include "media/image/image_info.h"
-#include "media/image/image_region.h"
 #include "tests/media/image/image_file.h"
 #include "tests/media/image/vectors.h"
 #include "tests/support/error_of.h"

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "io/error.h"
+#include "media/image/image_decoder.h"
 #include "media/image/image_info.h"
-#include "media/image/image_region.h"
 
 namespace energon::testing {
 namespace {

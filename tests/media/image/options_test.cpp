@@ -8,7 +8,6 @@
 
 #include "io/error.h"
 #include "media/image/image_decoder.h"
-#include "media/image/pixel_channels.h"
 #include "media/image/pixel_rows.h"
 #include "tests/media/image/image_file.h"
 #include "tests/support/error_of.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "media/image/image_region.h"
+#include "media/image/image_decoder.h"
 #include "tests/media/image/image_file.h"
 #include "tests/media/image/vectors.h"
 #include "tests/support/error_of.h"

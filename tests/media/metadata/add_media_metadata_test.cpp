@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
+#include "io/file.h"
 #include "io/prepare/media_update.h"
 #include "tests/media/metadata/media_folder.h"
 

@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/file_source.h"
+#include "io/file.h"
 #include "media/metadata/add_media_metadata.h"
 #include "tests/media/metadata/media_folder.h"
 

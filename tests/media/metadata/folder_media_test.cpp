@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/prepare/folder_media_update.h"
+#include "io/file.h"
+#include "io/prepare/media_update.h"
 #include "media/metadata/add_media_metadata.h"
 #include "tests/media/metadata/media_folder.h"
 #include "tests/support/error_of.h"

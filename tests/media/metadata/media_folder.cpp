@@ -6,11 +6,10 @@
 #include <sqlite3.h>
 
 #include "io/error.h"
-#include "io/file_source.h"
-#include "io/index/read_bytes.h"
+#include "io/file.h"
 #include "io/prepare/prepare.h"
 #include "io/shared_folder.h"
-#include "io/tar/expand.h"
+#include "io/tar/compression.h"
 #include "io/tar/tar_walker.h"
 #include "tests/support/tar_builder.h"
 

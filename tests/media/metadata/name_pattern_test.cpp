@@ -1,8 +1,8 @@
-#include "media/metadata/name_pattern.h"
-
 #include <string>
 
 #include <catch2/catch.hpp>
+
+#include "media/metadata/media_filter.h"
 
 using energon::fits_pattern;
 

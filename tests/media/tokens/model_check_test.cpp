@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
-#include "media/tokens/charsmap.h"
 #include "media/tokens/sentencepiece.h"
 #include "tests/media/tokens/model_file.h"
 #include "tests/support/error_of.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/file_source.h"
+#include "io/file.h"
 
 namespace energon::testing {
 

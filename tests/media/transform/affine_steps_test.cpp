@@ -1,7 +1,6 @@
-#include "media/transform/affine_steps.h"
-
 #include <catch2/catch.hpp>
 
+#include "media/transform/affine.h"
 #include "media/transform/warp.h"
 #include "tests/media/transform/noise_image.h"
 #include "tests/support/error_of.h"

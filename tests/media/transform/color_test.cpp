@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "media/transform/color_jitter.h"
 #include "tests/media/transform/noise_image.h"
 #include "tests/media/transform/vectors.h"
 #include "tests/support/error_of.h"

@@ -165,7 +165,7 @@ print(f"""// What other programs make of the image noise(width, height, channels
 #include <cstdint>
 #include <string_view>
 
-#include "media/transform/filter_table.h"
+#include "media/transform/resize.h"
 #include "media/transform/pixels.h"
 #include "media/transform/warp.h"
 

@@ -12,8 +12,8 @@
 
 #include <hwy/targets.h>
 
-#include "io/base64.h"
 #include "io/bytes.h"
+#include "io/json.h"
 #include "media/transform/pixels.h"
 
 namespace energon::testing {

@@ -1,7 +1,6 @@
-#include "media/transform/pad.h"
-
 #include <catch2/catch.hpp>
 
+#include "media/transform/geometry.h"
 #include "tests/media/transform/noise_image.h"
 #include "tests/support/error_of.h"
 

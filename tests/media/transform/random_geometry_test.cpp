@@ -1,9 +1,8 @@
-#include "media/transform/random_geometry.h"
-
 #include <cmath>
 
 #include <catch2/catch.hpp>
 
+#include "media/transform/geometry.h"
 #include "tests/media/transform/vectors.h"
 #include "tests/support/error_of.h"
 

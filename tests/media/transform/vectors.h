@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "media/transform/filter_table.h"
 #include "media/transform/pixels.h"
+#include "media/transform/resize.h"
 #include "media/transform/warp.h"
 
 // clang-format off

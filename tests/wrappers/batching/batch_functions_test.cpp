@@ -8,8 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/batch_memory.h"
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "tests/support/call_function.h"
 

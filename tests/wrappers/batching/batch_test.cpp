@@ -7,8 +7,7 @@
 #include "tests/support/dataset_builder.h"
 #include "tests/wrappers/stream_fixture.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/epochize.h"
-#include "wrappers/stages/limit.h"
+#include "wrappers/stages/epochs.h"
 
 using energon::BatchOptions;
 using energon::Dataset;

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "tests/support/call_function.h"
 #include "tests/support/error_of.h"
 #include "tests/support/plain_tiff.h"

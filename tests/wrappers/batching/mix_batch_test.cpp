@@ -1,13 +1,12 @@
-#include "wrappers/batching/mix_batch.h"
-
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
 #include "tests/support/call_function.h"
 #include "tests/support/conformance.h"
 #include "tests/wrappers/stream_fixture.h"
 #include "wrappers/batching/batch.h"
+#include "wrappers/batching/batch_functions.h"
 
 using energon::Batch;
 using energon::CallContext;

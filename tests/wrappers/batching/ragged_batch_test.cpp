@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/batch_memory.h"
+#include "energon/sample/buffer_allocator.h"
 #include "tests/support/error_of.h"
 #include "tests/wrappers/tensor_samples.h"
 

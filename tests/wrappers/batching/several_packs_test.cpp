@@ -11,7 +11,7 @@
 #include "tests/support/conformance.h"
 #include "tests/support/error_of.h"
 #include "tests/wrappers/stream_fixture.h"
-#include "wrappers/batching/batch_generator.h"
+#include "wrappers/batching/batch.h"
 #include "wrappers/batching/packing.h"
 #include "wrappers/recipe/pipeline.h"
 

@@ -1,11 +1,9 @@
-#include "wrappers/held/sample_buffer.h"
-
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
 #include "tests/support/conformance.h"
 #include "tests/wrappers/stream_fixture.h"
-#include "wrappers/held/saved_samples.h"
+#include "wrappers/held/combine.h"
 
 using energon::PayloadBudget;
 using energon::RestoreKey;

@@ -10,17 +10,17 @@
 #include <catch2/catch.hpp>
 
 #include "energon/sample/buffer_allocator.h"
-#include "energon/stage/pipeline.h"
+#include "energon/stage/dataset.h"
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_leaf.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
-#include "wrappers/held/saved_samples.h"
+#include "wrappers/held/combine.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/stages/flat_map.h"
 #include "wrappers/stages/iter_map.h"
+#include "wrappers/stages/map.h"
 
 using energon::CallContext;
 using energon::Dataset;

@@ -1,7 +1,5 @@
 // A blend by share: IBM-15.
 
-#include "wrappers/orders/share_blend.h"
-
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -12,6 +10,7 @@
 #include "energon/order/slice_order.h"
 #include "io/error.h"
 #include "tests/support/conformance.h"
+#include "wrappers/orders/blend.h"
 #include "wrappers/orders/repeat.h"
 
 namespace {

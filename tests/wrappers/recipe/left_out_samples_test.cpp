@@ -26,7 +26,7 @@
 #include "wrappers/batching/batch.h"
 #include "wrappers/recipe/delivered_samples.h"
 #include "wrappers/recipe/order_pipeline.h"
-#include "wrappers/stages/filter.h"
+#include "wrappers/stages/map.h"
 
 using energon::CallContext;
 using energon::Config;

@@ -10,7 +10,6 @@
 
 #include "energon/loader/savable_data_loader.h"
 #include "io/error.h"
-#include "io/prepare/folder_media_update.h"
 #include "io/prepare/media_update.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/recipe/open_data.h"

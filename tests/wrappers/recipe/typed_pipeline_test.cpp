@@ -12,7 +12,7 @@
 #include "tests/wrappers/typed_dataset.h"
 #include "wrappers/recipe/order_pipeline.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/types/image_samples.h"
+#include "wrappers/types/typed_structs.h"
 
 using energon::CaptioningSample;
 using energon::CookContext;

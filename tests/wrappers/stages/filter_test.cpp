@@ -1,5 +1,3 @@
-#include "wrappers/stages/filter.h"
-
 #include <stdexcept>
 
 #include <catch2/catch.hpp>
@@ -8,6 +6,7 @@
 #include "tests/support/conformance.h"
 #include "tests/wrappers/stream_fixture.h"
 #include "wrappers/batching/batch.h"
+#include "wrappers/stages/map.h"
 
 using energon::CallContext;
 using energon::Dataset;

@@ -1,5 +1,3 @@
-#include "wrappers/stages/flat_map.h"
-
 #include <stdexcept>
 
 #include <catch2/catch.hpp>
@@ -7,6 +5,7 @@
 #include "io/error.h"
 #include "tests/support/conformance.h"
 #include "tests/wrappers/stream_fixture.h"
+#include "wrappers/stages/map.h"
 
 using energon::CallContext;
 using energon::Dataset;

@@ -12,8 +12,7 @@
 #include "energon/order/slice_order.h"
 #include "tests/support/dataset_builder.h"
 #include "wrappers/orders/blend.h"
-#include "wrappers/orders/leaf_ranges.h"
-#include "wrappers/stages/common_buffers.h"
+#include "wrappers/orders/pipeline_leaf.h"
 
 using namespace energon;           // NOLINT: a test
 using namespace energon::testing;  // NOLINT: a test

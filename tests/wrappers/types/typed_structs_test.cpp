@@ -1,16 +1,13 @@
+#include "wrappers/types/typed_structs.h"
+
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
-#include "energon/sample/new_tensor.h"
+#include "energon/sample/buffer_allocator.h"
 #include "tests/support/error_of.h"
-#include "wrappers/types/image_samples.h"
-#include "wrappers/types/interleaved_samples.h"
-#include "wrappers/types/ocr_samples.h"
-#include "wrappers/types/question_samples.h"
-#include "wrappers/types/text_sample.h"
 
 using energon::DType;
 using energon::ErrorCode;

@@ -1,0 +1,25 @@
+// What the statistics of a loader tell users.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/loader_flags.h"
+#include "energon/worker/statistics.h"
+#include "io/error.h"
+
+namespace energon::cli {
+
+/// The verdict, then each worker with a table of its stages, then what was left out.
+std::string to_text(const LoaderStatistics& statistics);
+
+/// "3 samples in 2 shards were left out, the last one: …"; empty if none were.
+std::optional<std::string> describe_failures(const LoaderStatistics& statistics);
+
+/// Explains why a rank delivered nothing in a whole epoch. `statistics` of the loader show whether
+/// all samples failed. If not, opens the data again to check whether it is empty, or too small for
+/// all ranks and workers.
+Error no_samples(const LoaderFlags& flags, const LoaderStatistics& statistics);
+
+}  // namespace energon::cli

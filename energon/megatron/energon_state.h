@@ -1,0 +1,74 @@
+// States that Energon's SavableDataLoader saved, as JSON, and our states at the same position.
+//
+// Energon pickles its states. python/energon_cpp/_energon_pickle.py, in a process of its own, makes
+// JSON of them without loading a foreign class; its head describes the JSON. What is here is a pure
+// function over that JSON and pipelines.
+//
+// A state of Energon is translated stage by stage: both libraries have the same orders, generators
+// and counters. Data that decided the state (shards, counts, options) is in our pipeline, so what
+// does not fit together is found. Where stages cannot be translated (packing, groups, functions
+// that give any number of samples), the pipeline runs from its start, and its leaves are then
+// compared with those in the state. docs/python.md says what that means for users.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "energon/checkpoint/loader_state.h"
+#include "energon/order/worker_config.h"
+#include "energon/stage/dataset.h"
+#include "io/json.h"
+
+namespace energon {
+
+/// The state of one worker of a rank.
+struct EnergonWorkerState {
+  std::int64_t sample_index = 0;  ///< batches delivered before `tree` was saved
+  std::int64_t offset = 0;        ///< batches delivered after that
+  /// What the datasets saved, outermost first; nullopt: the worker had not begun.
+  std::optional<BoxedJson> tree = std::nullopt;
+};
+
+/// The state of one rank.
+struct EnergonRankState {
+  std::string path;         ///< of its file, for messages
+  bool is_start = false;    ///< None was saved: no worker had begun; the rest is then empty
+  bool has_workers = true;  ///< false: of a loader with num_workers=0
+  std::int64_t next_worker_id = 0;
+  std::optional<std::int64_t> micro_batch_size = std::nullopt;
+  std::vector<EnergonWorkerState> workers = {};
+};
+
+/// Parses what _energon_pickle.py wrote: the ranks of all files, in their order. Throws Error
+/// (kCorruptData) with the path of the invalid element.
+std::vector<EnergonRankState> parse_energon_states(std::string_view json);
+
+/// The layout of a job with these states by rank, or of its rank `layout.rank` if there is one
+/// state and `layout.world_size` is larger. The number of workers is that of the states. Throws
+/// Error (kMismatch) if the numbers of ranks, or those of workers, are not equal.
+WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerConfig layout);
+
+struct EnergonImportOptions {
+  /// Whether functions may have left samples out. Then the batches that Energon delivered since a
+  /// worker kept its state are made again, to see which; else they are counted.
+  bool functions_skip = true;
+  /// Called now and then; what it throws ends the import.
+  std::function<void()> check_cancelled = nullptr;
+};
+
+/// The state with which a loader of `make_pipeline` and `layout` continues with the batch that
+/// follows `state` in Energon. Requires: `layout` is energon_layout(). Throws Error: kMismatch,
+/// with the worker, if the state is of other data or options; kUnsupported if Energon's loader
+/// cannot be continued by any of ours; kCorruptData. `check_cancelled`: called now and then; what
+/// it throws ends the import.
+SavableDataLoaderState import_energon_state(const EnergonRankState& state,
+                                            const PipelineFactory& make_pipeline,
+                                            const WorkerConfig& layout,
+                                            const EnergonImportOptions& options = {});
+
+}  // namespace energon

@@ -1,0 +1,59 @@
+// The tree of dataset states in a state of Energon's loader.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "energon/state/state_json.h"
+
+namespace energon {
+
+/// Names of Energon's classes.
+namespace energon_names {
+inline constexpr std::string_view kMap = "MapDataset";
+inline constexpr std::string_view kLeaf = "WebdatasetSampleLoaderDataset";
+inline constexpr std::string_view kShuffleBuffer = "ShuffleBufferDataset";
+}  // namespace energon_names
+
+/// A node of the tree: what one dataset of Energon saved. Members throw Error (kCorruptData) with
+/// the path of what is missing or wrong.
+class EnergonNode {
+ public:
+  explicit EnergonNode(JsonReader reader) : reader_(std::move(reader)) {}
+
+  const std::string& type() const;
+  const std::string& path() const { return reader_.path(); }
+  JsonReader field(std::string_view name) const { return reader_.member(name); }
+  std::int64_t count(std::string_view name) const { return field(name).count(); }
+  /// The keys of the samples in a shuffle buffer.
+  JsonReader buffered_keys() const { return field("_active_buffer").member("_restore_keys"); }
+  std::vector<EnergonNode> inner() const;
+  /// The only inner node.
+  EnergonNode only() const;
+  /// Throws Error (kUnsupported) if a generator function had given some of its results, but not
+  /// all.
+  void refuse_running_generator() const;
+
+  /// This node, or the first one inside that does more than watch what passes.
+  EnergonNode visible() const;
+  /// The node `type`: this one, or the first one inside that is not transparent and no function
+  /// that makes one sample of each. Throws Error (kMismatch) with advice if it is of another type;
+  /// `own` is our name of the stage.
+  EnergonNode enter(std::string_view type, std::string_view own) const;
+
+ private:
+  JsonReader reader_;
+};
+
+/// The leaves of the tree, in order.
+std::vector<EnergonNode> leaves_of(const EnergonNode& tree);
+
+/// Samples that came out of the leaves and the shuffle buffer, without those that the dataset
+/// excludes.
+std::int64_t samples_passed_on(const EnergonNode& tree);
+
+}  // namespace energon

@@ -1,0 +1,85 @@
+// lint() for the files of a dataset and for its shards.
+//
+// Of the dataset's own files, .info.json, the split files and the summary of the shards
+// (io/dataset/shard_record.h) are checked: they must say the same. Of a shard, the tar and the
+// files beside it: its index, its checksums; and the contents of its parts: JSON that cannot be
+// parsed, damaged headers of images and audio, and what LintOptions::check_part finds.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/concurrency.h"
+#include "io/dataset/scan_pipeline.h"
+#include "io/dataset/shard_record.h"
+#include "io/error.h"
+#include "io/lint/lint.h"
+
+namespace energon {
+
+// --- What the threads of lint() find ---
+
+/// Safe to use from several threads.
+class LintFindings {
+ public:
+  void add(LintProblem problem) {
+    const MutexLock lock(mutex_);
+    problems_.push_back(std::move(problem));
+  }
+
+  void add_checksummed(std::int64_t samples) {
+    const MutexLock lock(mutex_);
+    samples_checksummed_ += samples;
+  }
+
+  /// Moves the problems into `report` and sets the number of samples that were checksummed.
+  void move_to(LintReport& report) {
+    const MutexLock lock(mutex_);
+    std::ranges::move(problems_, std::back_inserter(report.problems));
+    report.samples_checksummed = samples_checksummed_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<LintProblem> problems_ ENERGON_GUARDED_BY(mutex_);
+  std::int64_t samples_checksummed_ ENERGON_GUARDED_BY(mutex_) = 0;
+};
+
+// --- The files of a dataset ---
+
+/// What the dataset's own files say. Plain tars have only a folder and names.
+struct LintedDataset {
+  std::string folder = {};
+  std::vector<std::string> shards = {};
+  std::vector<std::int64_t> counts = {};  ///< as in .info.json; empty if there is none
+  std::string sqlite_path = {};           ///< empty if there is none
+  std::optional<ShardRecords> records = std::nullopt;
+  std::shared_ptr<const ShardSummary> summary = nullptr;  ///< null if there is none
+};
+
+/// Reads the files of the dataset at `path`, checks the split files, and adds what is wrong to
+/// `report`. Throws Error as lint().
+LintedDataset lint_files(const std::string& path, const LintOptions& options, LintReport& report);
+
+/// The problem that `error` tells of; `shard` may be empty.
+LintProblem problem_of(const std::string& shard, const Error& error);
+
+/// Compares `shard`, as the summary has it, with its index and its checksum file in `folder`.
+/// Returns a problem; empty if there is none. Throws Error if a file cannot be read.
+std::string lint_summarized(const SummarizedShard& shard, const std::string& folder);
+
+// --- One shard ---
+
+/// Scans the shard `name` and adds what is wrong to `findings`. Throws Error if the tar cannot be
+/// scanned to its end; then the samples of which the index knows have been checked.
+ScannedShard lint_shard(const LintedDataset& dataset, const std::string& name,
+                        const LintOptions& options, LintFindings& findings);
+
+}  // namespace energon

@@ -1,0 +1,228 @@
+#include "python/src/decoders.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "energon/sample/buffer_allocator.h"
+#include "io/concurrency.h"
+#include "io/error.h"
+#include "media/av/av_decoder.h"
+#include "python/src/buffer_object.h"
+#include "python/src/interpreter.h"
+#include "python/src/module.h"
+#include "python/src/value_to_python.h"
+
+namespace nb = nanobind;
+
+namespace energon::python {
+
+// --- PartDecoder ---
+
+nb::object PartDecoder::decode(std::string_view name, const SharedBytes& part,
+                               BufferAllocator& memory) const {
+  const Value value = [&] {
+    const ReleaseGil released;
+    return decoder_.decode_part(name, part, memory);
+  }();
+  return to_python(value, tensors_);
+}
+
+std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
+  bool decodes = false;
+  bool av_tensors = false;
+  std::optional<std::string> image;
+  SampleDecoderOptions decoder;
+  options.take("decode", decodes);
+  options.take("image_decode", image);
+  options.take("av_tensors", av_tensors);
+  options.take("guess_content", decoder.guess_content);
+  options.take("decode_parts", decoder.parts);
+  options.take("leaves_bytes", decoder.leaves_bytes);
+  if (!decodes) {
+    return std::nullopt;
+  }
+  decoder.image = image.value_or("");
+  decoder.av = av_tensors ? AvMode::kTensors : AvMode::kBytes;
+  return decoder;
+}
+
+TensorKind tensor_kind_called(const std::string& name) {
+  if (name == "torch") {
+    return TensorKind::kTorch;
+  }
+  if (name == "numpy") {
+    return TensorKind::kNumpy;
+  }
+  if (name == "energon") {
+    return TensorKind::kEnergon;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("tensors must be 'energon', 'numpy' or 'torch', not '{}'", name));
+}
+
+void bind_part_decoder(nb::module_& module) {
+  module.def(
+      "is_av_name",
+      [](const std::string& name) { return content_kind_of_name(name) == ContentKind::kAv; },
+      nb::arg("name"), "Whether parts with this name hold sound or video.");
+  nb::class_<PartDecoder>(module, "PartDecoder", "The native half of SampleDecoder.decode().")
+      .def(nb::new_([](const nb::dict& given, const std::string& tensors) {
+             OptionReader options(given);
+             SampleDecoderOptions decoder = take_decoder(options).value_or(SampleDecoderOptions{});
+             options.finish();
+             return PartDecoder(std::move(decoder), tensor_kind_called(tensors));
+           }),
+           nb::arg("options"), nb::arg("tensors"))
+      .def(
+          "decode",
+          [](const PartDecoder& self, const std::string& name, nb::handle data) {
+            return self.decode(name, bytes_of_python(data), heap_memory());
+          },
+          nb::arg("name"), nb::arg("data"),
+          nb::sig("def decode(self, name: str, data: typing.Any) -> typing.Any"));
+}
+
+// --- AVDecoder ---
+
+namespace {
+
+using Ranges = std::vector<std::pair<double, double>>;
+
+std::vector<ClipRange> clip_ranges(const Ranges& ranges) {
+  std::vector<ClipRange> clips;
+  clips.reserve(ranges.size());
+  for (const auto& [begin, end] : ranges) {
+    clips.push_back({.begin = begin, .end = end});
+  }
+  return clips;
+}
+
+// Whether `unit` is `whole` and not "seconds".
+bool is_whole(const std::string& unit, std::string_view whole) {
+  if (unit != "seconds" && unit != whole) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a unit must be 'seconds' or '{}', not '{}'", whole, unit));
+  }
+  return unit == whole;
+}
+
+std::optional<FrameSize> frame_size(const std::optional<std::pair<int, int>>& size) {
+  return size ? std::optional(FrameSize{.width = size->first, .height = size->second})
+              : std::nullopt;
+}
+
+/// An AvDecoder that threads may share: calls wait for each other, without the GIL.
+class AvFile {
+ public:
+  explicit AvFile(nb::handle data) : decoder_(bytes_of_python(data)) {}
+
+  template <class Function>
+  auto call(Function&& function) {
+    const ReleaseGil released;
+    const MutexLock lock(mutex_);
+    return std::forward<Function>(function)(decoder_);
+  }
+
+ private:
+  Mutex mutex_;
+  AvDecoder decoder_;
+};
+
+nb::list video_clips(AvFile& self, const Ranges& ranges, const std::string& unit,
+                     const std::optional<std::pair<int, int>>& size, const std::string& tensors) {
+  const TensorKind kind = tensor_kind_called(tensors);
+  const VideoUnit in = is_whole(unit, "frames") ? VideoUnit::kFrames : VideoUnit::kSeconds;
+  const auto clips = self.call([&](AvDecoder& decoder) {
+    return decoder.video_clips(clip_ranges(ranges), in, frame_size(size), heap_memory());
+  });
+  nb::list result;
+  for (const std::optional<VideoClip>& clip : clips) {
+    if (clip) {
+      result.append(nb::make_tuple(tensor_to_python(clip->frames, kind), clip->begin_seconds,
+                                   clip->end_seconds));
+    } else {
+      result.append(nb::none());
+    }
+  }
+  return result;
+}
+
+nb::list audio_clips(AvFile& self, const Ranges& ranges, const std::string& unit,
+                     const std::string& tensors) {
+  const TensorKind kind = tensor_kind_called(tensors);
+  const AudioUnit in = is_whole(unit, "samples") ? AudioUnit::kSamples : AudioUnit::kSeconds;
+  const auto clips = self.call([&](AvDecoder& decoder) {
+    return decoder.audio_clips(clip_ranges(ranges), in, heap_memory());
+  });
+  nb::list result;
+  for (const std::optional<AudioClip>& clip : clips) {
+    if (clip) {
+      result.append(nb::make_tuple(tensor_to_python(clip->samples, kind), clip->begin_seconds,
+                                   clip->end_seconds));
+    } else {
+      result.append(nb::none());
+    }
+  }
+  return result;
+}
+
+// With the names of Energon's AVMetadata.
+nb::dict av_metadata(AvFile& self) {
+  const AvMetadata found = self.call([](AvDecoder& decoder) { return decoder.metadata(); });
+  nb::dict result;
+  result["video_duration"] = found.video_duration_seconds;
+  result["video_num_frames"] = found.video_frames;
+  result["video_fps"] = found.video_fps;
+  result["video_width"] = found.width;
+  result["video_height"] = found.height;
+  result["audio_duration"] = found.audio_duration_seconds;
+  result["audio_channels"] = found.audio_channels;
+  result["audio_sample_rate"] = found.audio_sample_rate;
+  result["audio_num_samples"] = found.audio_samples;
+  return result;
+}
+
+template <auto Method>
+auto calls() {
+  return [](AvFile& self) {
+    return self.call([](AvDecoder& decoder) { return (decoder.*Method)(); });
+  };
+}
+
+}  // namespace
+
+void bind_av(nb::module_& module) {
+  nb::class_<AvFile>(module, "AvFile", "The native half of AVDecoder.")
+      .def(nb::init<nb::handle>(), nb::arg("data"),
+           nb::sig("def __init__(self, data: typing.Any) -> None"))
+      .def("has_video", calls<&AvDecoder::has_video>())
+      .def("has_audio", calls<&AvDecoder::has_audio>())
+      .def("video_frame_count", calls<&AvDecoder::video_frame_count>())
+      .def("video_fps", calls<&AvDecoder::video_fps>())
+      .def("video_duration", calls<&AvDecoder::video_duration_seconds>())
+      .def("audio_sample_count", calls<&AvDecoder::audio_sample_count>())
+      .def("audio_sample_rate", calls<&AvDecoder::audio_sample_rate>())
+      .def("audio_duration", calls<&AvDecoder::audio_duration_seconds>())
+      .def("metadata", av_metadata, nb::sig("def metadata(self) -> dict[str, typing.Any]"))
+      .def("video_clips", video_clips, nb::arg("ranges"), nb::arg("unit"), nb::arg("size").none(),
+           nb::arg("tensors"),
+           nb::sig("def video_clips(self, ranges: list[tuple[float, float]], unit: str, size: "
+                   "tuple[int, int] | None, tensors: str) -> list[typing.Any]"),
+           "For each range (frames, begin, end) in seconds, or None behind the end.")
+      .def("audio_clips", audio_clips, nb::arg("ranges"), nb::arg("unit"), nb::arg("tensors"),
+           nb::sig("def audio_clips(self, ranges: list[tuple[float, float]], unit: str, tensors: "
+                   "str) -> list[typing.Any]"),
+           "For each range (samples, begin, end) in seconds, or None behind the end.");
+}
+
+}  // namespace energon::python

@@ -1,0 +1,37 @@
+// States of Energon's loader as JSON (see energon/megatron/energon_state.h), made from ours: the
+// inverse of what the import does, for the stages that a test of it needs.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "energon/checkpoint/loader_state.h"
+#include "energon/megatron/energon_state.h"
+
+namespace energon::testing {
+
+using Json = nlohmann::ordered_json;
+
+/// torch.Generator.get_state() of a generator of `seed` after `draws` numbers, by a model of
+/// torch's generator of its own.
+std::string torch_generator(std::uint32_t seed, std::uint64_t draws);
+
+/// The state of one rank, whose loader has kept each state it delivered (offset 0). `slices`: of
+/// the only dataset, by logical shard.
+Json energon_rank(const SavableDataLoaderState& state, const std::vector<std::int64_t>& slices,
+                  bool has_workers);
+
+/// What the reader of pickles writes about a file with these ranks.
+Json energon_file(const std::string& path, std::vector<Json> ranks);
+
+/// parse_energon_states() of one file with one rank.
+EnergonRankState parsed(const Json& rank);
+
+/// The first value in `json`, outermost first, with an entry `name`. Throws if there is none.
+Json& holder_of(Json& json, const std::string& name);
+
+}  // namespace energon::testing
