@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The include arrow points one way. With the repository root as include path the compiler accepts any include; this does
-# not. Prints each wrong one. tools/draw_rooms.py reads the table below, too.
+# not. Prints each wrong one. tools/draw_folders.py reads the table below, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What the rooms of protocols/ stand on.
+# What the folders of protocols/ stand on.
 loaders="io energon/state energon/sample energon/order energon/stage energon/checkpoint energon/worker energon/loader energon/distributed"
 # A file includes what is in its own folder and in those above it here. Behind the bar: these only.
-rooms=(
+folders=(
   "io"
   "io/tar"
   "io/index"
@@ -38,7 +38,7 @@ rooms=(
   "media/metadata|io io/tar io/index io/dataset io/prepare energon/sample media media/image media/av"
   "media/tokens|io energon/sample energon/stage media"
   "wrappers/orders"
-  "wrappers/held"
+  "wrappers/buffers"
   "wrappers/watch"
   "wrappers/stages"
   "wrappers/types"
@@ -82,15 +82,15 @@ owners=(
 
 status=0
 above=" "
-for row in "${rooms[@]}"; do
-  room=${row%%|*}
+for row in "${folders[@]}"; do
+  folder=${row%%|*}
   allowed=$above
-  if [ "$row" != "$room" ]; then
+  if [ "$row" != "$folder" ]; then
     allowed=" ${row#*|} "
   fi
-  above+="$room "
-  wrong=$(find "$room" -maxdepth 1 \( -name '*.h' -o -name '*.cpp' \) -exec grep -HnE '^#include "' {} + |
-    awk -F'"' -v allowed="$allowed$room " '{ folder = $2; sub("/[^/]*$", "", folder) } !index(allowed, " " folder " ")')
+  above+="$folder "
+  wrong=$(find "$folder" -maxdepth 1 \( -name '*.h' -o -name '*.cpp' \) -exec grep -HnE '^#include "' {} + |
+    awk -F'"' -v allowed="$allowed$folder " '{ folder = $2; sub("/[^/]*$", "", folder) } !index(allowed, " " folder " ")')
   if [ -n "$wrong" ]; then
     echo "$wrong"
     status=1

@@ -32,7 +32,7 @@
 #include "io/recipe/dataset_yaml.h"
 #include "io/tar/member_name.h"
 #include "media/decode/sample_decoder.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 #include "wrappers/recipe/delivered_samples.h"
 #include "wrappers/stages/tokenize.h"
 #include "wrappers/stages/typed_samples.h"

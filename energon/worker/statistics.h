@@ -17,8 +17,8 @@
 
 namespace energon {
 
-/// One stage of one worker's pipeline. Stages without timing (wrappers/watch/measured.h) have only
-/// `skipped` and `failed`.
+/// One stage of one worker's pipeline. Stages without timing (wrappers/watch/timed_stage.h) have
+/// only `skipped` and `failed`.
 struct StageStatistics {
   std::string name = {};
   std::uint64_t samples = 0;  ///< emitted by the stage

@@ -8,7 +8,7 @@
 
 #include "energon/sample/sample.h"
 #include "io/error.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 #include "wrappers/stages/iter_map.h"
 
 namespace energon {

@@ -9,7 +9,7 @@
 
 #include "energon/state/byte_codec.h"
 #include "io/error.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 
 namespace energon {
 namespace {

@@ -21,8 +21,8 @@
 #include "energon/stage/dataset.h"
 #include "energon/stage/stage_guard.h"
 #include "wrappers/batching/batch.h"
-#include "wrappers/held/combine.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/buffers/combine.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace energon {
 

@@ -13,7 +13,7 @@
 #include "energon/sample/sample.h"
 #include "io/error.h"
 #include "wrappers/batching/packing.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 
 namespace energon {
 

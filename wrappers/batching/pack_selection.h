@@ -18,8 +18,8 @@
 #include "energon/stage/call_context.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/stage_guard.h"
-#include "wrappers/held/combine.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/buffers/combine.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace energon {
 

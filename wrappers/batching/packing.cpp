@@ -21,9 +21,9 @@
 #include "energon/state/state.h"
 #include "io/error.h"
 #include "wrappers/batching/pack_selection.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 #include "wrappers/stages/map.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace energon {
 

@@ -30,9 +30,9 @@
 #include "energon/stage/stage_guard.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/batching/pack_selection.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 #include "wrappers/stages/map.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace energon {
 

@@ -31,7 +31,7 @@
 #include "wrappers/stages/read_samples.h"
 #include "wrappers/stages/typed_samples.h"
 #include "wrappers/watch/log_sample.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 #include "wrappers/watch/watchdog.h"
 
 namespace energon {
@@ -97,7 +97,7 @@ class Assembly {
   std::int64_t share_of_stream(std::int64_t length_of_rank) const;
   template <class Stage, class... Arguments>
   void add(std::string_view name, Arguments&&... arguments);
-  Measured& measure(std::string_view name, CountBytes count_bytes = CountBytes::kNo);
+  TimedStage& measure(std::string_view name, CountBytes count_bytes = CountBytes::kNo);
   ReplaceFunction add_reading(SampleOrder order);
   void add_cooking(ReplaceFunction replace);
   void add_function(std::string_view name, const SampleStage& function);
@@ -173,10 +173,10 @@ StageOptions Assembly::stage(std::string_view name) const {
           .monitor = context_.monitor};
 }
 
-Measured& Assembly::measure(std::string_view name, CountBytes count_bytes) {
-  auto measured =
-      std::make_unique<Measured>(std::move(dataset_), name, clock_, context_.monitor, count_bytes);
-  Measured& stage = *measured;
+TimedStage& Assembly::measure(std::string_view name, CountBytes count_bytes) {
+  auto measured = std::make_unique<TimedStage>(std::move(dataset_), name, clock_, context_.monitor,
+                                               count_bytes);
+  TimedStage& stage = *measured;
   dataset_ = std::move(measured);
   return stage;
 }
@@ -193,7 +193,7 @@ ReplaceFunction Assembly::add_reading(SampleOrder order) {
                                     stage(stage_names::kRead), context_.readers);
   ReadSamples* const read = reading.get();
   dataset_ = std::move(reading);
-  Measured* const measured = &measure(stage_names::kRead, CountBytes::kYes);
+  TimedStage* const measured = &measure(stage_names::kRead, CountBytes::kYes);
   if (order.replacement == nullptr) {
     return nullptr;
   }

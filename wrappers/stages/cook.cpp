@@ -13,10 +13,10 @@ namespace {
 
 // One per pipeline; stores and cache are opened when they are first needed, in the process that
 // runs it.
-class Kitchen {
+class CookerSet {
  public:
-  Kitchen(const std::vector<Cooker>& cookers, const std::vector<PipelineLeaf>& leaves,
-          const FileCacheOptions& cache)
+  CookerSet(const std::vector<Cooker>& cookers, const std::vector<PipelineLeaf>& leaves,
+            const FileCacheOptions& cache)
       : cache_options_(cache) {
     validate(cache);
     for (const PipelineLeaf& leaf : leaves) {
@@ -193,9 +193,10 @@ LazyBytes CookContext::lazy_aux(std::string_view store, std::string_view name) {
 
 MapFunction cook_function(const std::vector<Cooker>& cookers,
                           const std::vector<PipelineLeaf>& leaves, const FileCacheOptions& cache) {
-  const auto kitchen = std::make_shared<Kitchen>(cookers, leaves, cache);
-  return
-      [kitchen](Sample crude, CallContext& call) { return kitchen->cook(std::move(crude), call); };
+  const auto cooker_set = std::make_shared<CookerSet>(cookers, leaves, cache);
+  return [cooker_set](Sample crude, CallContext& call) {
+    return cooker_set->cook(std::move(crude), call);
+  };
 }
 
 }  // namespace energon

@@ -17,7 +17,7 @@
 #include "energon/stage/call_context.h"
 #include "energon/stage/stage_guard.h"
 #include "io/error.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 
 namespace energon {
 

@@ -12,7 +12,7 @@
 #include "energon/sample/sample.h"
 #include "io/error.h"
 #include "io/hash.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 
 namespace energon {
 

@@ -8,7 +8,7 @@ namespace energon {
 
 LogSample::LogSample(std::unique_ptr<Dataset> inner, std::string path, const WorkerConfig& config,
                      int worker)
-    : Transparent(std::move(inner)), path_(std::move(path)), config_(config), worker_(worker) {}
+    : PassThrough(std::move(inner)), path_(std::move(path)), config_(config), worker_(worker) {}
 
 std::optional<Sample> LogSample::next() {
   std::optional<Sample> sample = inner().next();
@@ -33,7 +33,7 @@ std::int64_t LogSample::skip(std::int64_t count) {
 }
 
 void LogSample::apply_state(const State& state) {
-  Transparent::apply_state(state);
+  PassThrough::apply_state(state);
   index_ = 0;
 }
 

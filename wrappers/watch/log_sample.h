@@ -14,12 +14,12 @@
 
 #include "energon/order/worker_config.h"
 #include "energon/stage/debug_log.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace energon {
 
 /// Costs one system call per item.
-class LogSample final : public Transparent {
+class LogSample final : public PassThrough {
  public:
   /// Takes ownership of `inner`. `path` is a pattern as in DebugLog. The file is opened with the
   /// first item, so only pipelines that run have a file. next() throws Error (kIo) if it cannot be

@@ -33,7 +33,7 @@ std::string to_string(const WatchdogReport& report) {
 }
 
 Watchdog::Watchdog(std::unique_ptr<Dataset> inner, WatchdogOptions options)
-    : Transparent(std::move(inner)), options_(std::move(options)) {
+    : PassThrough(std::move(inner)), options_(std::move(options)) {
   for (const auto timeout :
        {options_.timeout, options_.initial_timeout.value_or(options_.timeout)}) {
     if (timeout < std::chrono::milliseconds(1)) {

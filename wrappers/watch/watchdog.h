@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "io/concurrency.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace energon {
 
@@ -53,7 +53,7 @@ struct WatchdogOptions {
 };
 
 /// Normally the outermost stage of a pipeline.
-class Watchdog final : public Transparent {
+class Watchdog final : public PassThrough {
  public:
   /// Takes ownership of `inner`. The thread starts with the first next(), so a pipeline may be made
   /// before a fork. Throws Error (kInvalidArgument) for a timeout below 1 ms, or if there is

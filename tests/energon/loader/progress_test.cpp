@@ -11,7 +11,7 @@
 #include "tests/energon/loader/loader_fixture.h"
 #include "tests/support/error_of.h"
 #include "tests/support/scripted_dataset.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace {
 
@@ -38,9 +38,9 @@ const LoaderOptions kOptions{.prefetch_factor = 1, .timeout = kTimeout};
 void be_slow() { std::this_thread::sleep_for(kStep); }
 
 // A dataset of the user's, which makes what it skips and calls no function that anyone knows of.
-class SlowToSkip final : public energon::Transparent {
+class SlowToSkip final : public energon::PassThrough {
  public:
-  explicit SlowToSkip(std::unique_ptr<energon::Dataset> inner) : Transparent(std::move(inner)) {}
+  explicit SlowToSkip(std::unique_ptr<energon::Dataset> inner) : PassThrough(std::move(inner)) {}
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
 };
 

@@ -7,7 +7,7 @@
 #include "io/error.h"
 #include "tests/support/conformance.h"
 #include "tests/wrappers/stream_fixture.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 
 using energon::CallContext;
 using energon::Dataset;

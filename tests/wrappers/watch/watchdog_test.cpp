@@ -13,7 +13,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/scripted_dataset.h"
 #include "wrappers/recipe/pipeline.h"
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 using energon::Dataset;
 using energon::Error;
@@ -64,8 +64,8 @@ TEST_CASE("a watchdog fires again and again until the call returns, and in later
   std::unique_ptr<Dataset> stage = std::make_unique<ScriptedDataset>([&](std::int64_t item) {
     reports.wait_for(item == 1 ? 3 : item == 2 ? reports.all().size() + 1 : 0);
   });
-  stage =
-      std::make_unique<energon::Measured>(std::move(stage), "decode", clock, energon::no_monitor());
+  stage = std::make_unique<energon::TimedStage>(std::move(stage), "decode", clock,
+                                                energon::no_monitor());
   Watchdog watchdog(std::move(stage), {.timeout = milliseconds(100),
                                        .initial_timeout = kNever,
                                        .handler = reports.handler(),

@@ -1,4 +1,4 @@
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -49,19 +49,19 @@ void PipelineClock::leave() {
                  std::memory_order_release);  // as above
 }
 
-// --- Transparent and Measured ---
+// --- PassThrough and TimedStage ---
 
-Config Transparent::config() const { return inner_->config(); }
+Config PassThrough::config() const { return inner_->config(); }
 
-Measured::Measured(std::unique_ptr<Dataset> inner, std::string_view name,
-                   std::shared_ptr<PipelineClock> clock, PipelineMonitor& monitor,
-                   CountBytes count_bytes)
-    : Transparent(std::move(inner)),
+TimedStage::TimedStage(std::unique_ptr<Dataset> inner, std::string_view name,
+                       std::shared_ptr<PipelineClock> clock, PipelineMonitor& monitor,
+                       CountBytes count_bytes)
+    : PassThrough(std::move(inner)),
       clock_(std::move(clock)),
       stage_(clock_->add_stage(name, monitor.stage(name))),
       count_bytes_(count_bytes) {}
 
-std::optional<Sample> Measured::next() {
+std::optional<Sample> TimedStage::next() {
   const PipelineClock::Section section(*clock_, stage_);
   std::optional<Sample> sample = inner().next();
   if (sample) {
@@ -70,7 +70,7 @@ std::optional<Sample> Measured::next() {
   return sample;
 }
 
-void Measured::next_many(std::int64_t count, std::vector<Sample>& samples) {
+void TimedStage::next_many(std::int64_t count, std::vector<Sample>& samples) {
   const std::size_t before = samples.size();
   const PipelineClock::Section section(*clock_, stage_);
   inner().next_many(count, samples);
@@ -79,7 +79,7 @@ void Measured::next_many(std::int64_t count, std::vector<Sample>& samples) {
   }
 }
 
-void Measured::count(const Sample& sample) {
+void TimedStage::count(const Sample& sample) {
   StageCounters& counters = stage_.counters();
   add_relaxed(counters.samples, std::max<std::size_t>(sample.keys.size(), 1));
   if (count_bytes_ == CountBytes::kYes) {

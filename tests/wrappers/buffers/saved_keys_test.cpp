@@ -17,7 +17,7 @@
 #include "tests/support/memory_leaf.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 #include "wrappers/recipe/pipeline.h"
 #include "wrappers/stages/iter_map.h"
 #include "wrappers/stages/map.h"

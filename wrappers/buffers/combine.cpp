@@ -1,4 +1,4 @@
-#include "wrappers/held/combine.h"
+#include "wrappers/buffers/combine.h"
 
 #include <cstdint>
 #include <exception>

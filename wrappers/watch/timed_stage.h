@@ -121,7 +121,7 @@ class FunctionTimer {
 ///
 /// Items, states, configs and keys are those of the inner stage, so pipelines with and without such
 /// a stage can restore each other's states.
-class Transparent : public Dataset {
+class PassThrough : public Dataset {
  public:
   std::optional<Sample> next() override { return inner_->next(); }
   void next_many(std::int64_t count, std::vector<Sample>& samples) override {
@@ -140,7 +140,7 @@ class Transparent : public Dataset {
   Config config() const override;
 
  protected:
-  explicit Transparent(std::unique_ptr<Dataset> inner) : inner_(std::move(inner)) {}
+  explicit PassThrough(std::unique_ptr<Dataset> inner) : inner_(std::move(inner)) {}
 
   Dataset& inner() { return *inner_; }
 
@@ -158,13 +158,13 @@ enum class CountBytes : std::uint8_t { kNo, kYes };
 
 /// Times the inner stage and counts its output. Costs two clock readings per call; next_many() is
 /// one call.
-class Measured final : public Transparent {
+class TimedStage final : public PassThrough {
  public:
   /// Takes ownership of `inner` and charges its own time to the counters of `name`. `clock` is the
   /// clock of the pipeline; `monitor` must outlive the stage and the clock.
-  Measured(std::unique_ptr<Dataset> inner, std::string_view name,
-           std::shared_ptr<PipelineClock> clock, PipelineMonitor& monitor,
-           CountBytes count_bytes = CountBytes::kNo);
+  TimedStage(std::unique_ptr<Dataset> inner, std::string_view name,
+             std::shared_ptr<PipelineClock> clock, PipelineMonitor& monitor,
+             CountBytes count_bytes = CountBytes::kNo);
 
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;

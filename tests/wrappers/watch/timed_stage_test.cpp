@@ -1,4 +1,4 @@
-#include "wrappers/watch/measured.h"
+#include "wrappers/watch/timed_stage.h"
 
 #include <chrono>
 #include <map>
@@ -14,10 +14,10 @@
 
 using energon::CountBytes;
 using energon::Dataset;
-using energon::Measured;
 using energon::PipelineClock;
 using energon::Sample;
 using energon::StageCounters;
+using energon::TimedStage;
 using energon::testing::ScriptedDataset;
 
 namespace {
@@ -46,7 +46,7 @@ TEST_CASE("nested measured stages have exclusive times", "[wrappers][measured]")
     CHECK(clock->running_stage() == "read");
     wait(3);
   });
-  stage = std::make_unique<Measured>(std::move(stage), "read", clock, monitor, CountBytes::kYes);
+  stage = std::make_unique<TimedStage>(std::move(stage), "read", clock, monitor, CountBytes::kYes);
   stage = std::make_unique<energon::Map>(
       std::move(stage),
       [&](Sample sample, energon::CallContext&) {
@@ -55,10 +55,10 @@ TEST_CASE("nested measured stages have exclusive times", "[wrappers][measured]")
         return sample;
       },
       energon::StageOptions{.name = "encode", .monitor = monitor});
-  stage = std::make_unique<Measured>(std::move(stage), "encode", clock, monitor);
+  stage = std::make_unique<TimedStage>(std::move(stage), "encode", clock, monitor);
   stage =
       std::make_unique<energon::Batch>(std::move(stage), energon::BatchOptions{.batch_size = 4});
-  stage = std::make_unique<Measured>(std::move(stage), "batch", clock, monitor);
+  stage = std::make_unique<TimedStage>(std::move(stage), "batch", clock, monitor);
   CHECK(clock->running_stage().empty());
   for (int i = 0; i < 3; ++i) {
     stage->next();
@@ -82,12 +82,12 @@ TEST_CASE("nested measured stages have exclusive times", "[wrappers][measured]")
 TEST_CASE("a stage that throws stops its clock", "[wrappers][measured]") {
   CountingMonitor monitor;
   const auto clock = std::make_shared<PipelineClock>();
-  Measured stage(std::make_unique<ScriptedDataset>([](std::int64_t item) {
-                   if (item == 1) {
-                     throw std::runtime_error("no");
-                   }
-                 }),
-                 "read", clock, monitor);
+  TimedStage stage(std::make_unique<ScriptedDataset>([](std::int64_t item) {
+                     if (item == 1) {
+                       throw std::runtime_error("no");
+                     }
+                   }),
+                   "read", clock, monitor);
   stage.next();
   CHECK_THROWS(stage.next());
   CHECK(clock->running_stage().empty());
@@ -103,8 +103,9 @@ TEST_CASE("measured pipelines conform, and exchange states with those that are n
                               {.batch_size = 2, .shuffle_buffer_size = 9, .repeat = false});
   CountingMonitor monitor;
   const auto measured = [&]() -> std::unique_ptr<Dataset> {
-    return std::make_unique<Measured>(make({.memory = memory}), "all",
-                                      std::make_shared<PipelineClock>(), monitor, CountBytes::kYes);
+    return std::make_unique<TimedStage>(make({.memory = memory}), "all",
+                                        std::make_shared<PipelineClock>(), monitor,
+                                        CountBytes::kYes);
   };
   energon::testing::check_conformance<Dataset>(measured, 60);
   const auto plain = make({.memory = memory});

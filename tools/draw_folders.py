@@ -1,6 +1,6 @@
-"""draw_rooms.py [--check]: docs/rooms.svg, the folders of the sources and who includes whom.
+"""draw_folders.py [--check]: docs/folders.svg, the folders of the sources and who includes whom.
 
-Rooms and their order are those of tools/check_layers.sh. An arrow that others imply is left out. With --check only says whether the
+Folders and their order are those of tools/check_layers.sh. An arrow that others imply is left out. With --check only says whether the
 picture is that of the sources.
 """
 
@@ -10,8 +10,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs" / "rooms.svg"
-# From the top of the picture to its bottom: what a row is called, and which rooms stand in it.
+PICTURE = ROOT / "docs" / "folders.svg"
+# From the top of the picture to its bottom: what a row is called, and which folders stand in it.
 ROWS = (
     ("programs", r"cli(/.*)?|python/src"),
     ("other systems", r"protocols(/.*)?"),
@@ -25,29 +25,29 @@ ROWS = (
 BOX_WIDTH, BOX_HEIGHT, GAP, ROW_HEIGHT, LEFT, TOP = 146, 40, 20, 128, 150, 20
 
 
-def rooms_in_order():
-    table = (ROOT / "tools" / "check_layers.sh").read_text(encoding="utf-8").split("rooms=(")[1].split("\n)")[0]
-    rooms = [row.split("|")[0] for row in re.findall(r'"([^"]+)"', table)]
-    return [room for room in rooms if not room.startswith("bench") and room != "energon"]
+def folders_in_order():
+    table = (ROOT / "tools" / "check_layers.sh").read_text(encoding="utf-8").split("folders=(")[1].split("\n)")[0]
+    folders = [row.split("|")[0] for row in re.findall(r'"([^"]+)"', table)]
+    return [folder for folder in folders if not folder.startswith("bench") and folder != "energon"]
 
 
-def includes(rooms):
-    """{(room, included room): number of includes}"""
+def includes(folders):
+    """{(folder, included folder): number of includes}"""
     edges = {}
-    for room in rooms:
-        for path in sorted((ROOT / room).glob("*.h")) + sorted((ROOT / room).glob("*.cpp")):
+    for folder in folders:
+        for path in sorted((ROOT / folder).glob("*.h")) + sorted((ROOT / folder).glob("*.cpp")):
             for name in re.findall(r'^#include "([^"]+)"', path.read_text(encoding="utf-8"), re.M):
                 target = name.rpartition("/")[0]
-                if target != room and target in rooms:  # not what the program takes from bench/support
-                    edges[room, target] = edges.get((room, target), 0) + 1
+                if target != folder and target in folders:  # not what the program takes from bench/support
+                    edges[folder, target] = edges.get((folder, target), 0) + 1
     return edges
 
 
-def without_implied(rooms, edges):
+def without_implied(folders, edges):
     below = {}
-    for room in rooms:  # those it includes come before it
-        direct = {target for source, target in edges if source == room}
-        below[room] = direct.union(*(below[target] for target in direct))
+    for folder in folders:  # those it includes come before it
+        direct = {target for source, target in edges if source == folder}
+        below[folder] = direct.union(*(below[target] for target in direct))
     return {
         (source, target): count
         for (source, target), count in edges.items()
@@ -55,11 +55,11 @@ def without_implied(rooms, edges):
     }
 
 
-def places(rooms):
+def places(folders):
     result = {}
     for row, (_, pattern) in enumerate(ROWS):
-        for column, room in enumerate(room for room in rooms if re.fullmatch(pattern, room)):
-            result[room] = (LEFT + column * (BOX_WIDTH + GAP), TOP + row * ROW_HEIGHT)
+        for column, folder in enumerate(folder for folder in folders if re.fullmatch(pattern, folder)):
+            result[folder] = (LEFT + column * (BOX_WIDTH + GAP), TOP + row * ROW_HEIGHT)
     return result
 
 
@@ -78,9 +78,9 @@ def arrow(start, end, count):
 
 
 def draw():
-    rooms = rooms_in_order()
-    place = places(rooms)
-    shown = without_implied(rooms, includes(rooms))
+    folders = folders_in_order()
+    place = places(folders)
+    shown = without_implied(folders, includes(folders))
     width = max(x for x, _ in place.values()) + BOX_WIDTH + GAP
     height = TOP + len(ROWS) * ROW_HEIGHT
     lines = [
@@ -96,11 +96,11 @@ def draw():
     for (source, target), count in sorted(shown.items()):
         lines.append(arrow(place[source], place[target], count).replace("/>", ' marker-end="url(#tip)"/>'))
     lines.append("</g>")
-    for room, (x, y) in place.items():
-        files = len(list((ROOT / room).glob("*.h")))
+    for folder, (x, y) in place.items():
+        files = len(list((ROOT / folder).glob("*.h")))
         lines.append(f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" fill="#eef3fb" stroke="#446"/>')
         middle = x + BOX_WIDTH / 2
-        lines.append(f'<text x="{middle:.0f}" y="{y + 17}" text-anchor="middle">{html.escape(room)}</text>')
+        lines.append(f'<text x="{middle:.0f}" y="{y + 17}" text-anchor="middle">{html.escape(folder)}</text>')
         lines.append(f'<text x="{middle:.0f}" y="{y + 33}" text-anchor="middle" font-size="11" fill="#667">{files} headers</text>')
     lines.append("</svg>")
     return "\n".join(lines) + "\n"
@@ -110,7 +110,7 @@ def main():
     picture = draw()
     if sys.argv[1:] == ["--check"]:
         if not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != picture:
-            sys.exit("docs/rooms.svg is not that of the sources: run python3 tools/draw_rooms.py")
+            sys.exit("docs/folders.svg is not that of the sources: run python3 tools/draw_folders.py")
     else:
         PICTURE.write_text(picture, encoding="utf-8")
 
