@@ -326,13 +326,13 @@ Config IndexedSource::common_settings() const {
 }
 
 SavableDataLoaderState IndexedSource::save_state_rank() {
-  return own_state(
+  return source_state(
       indexed_position(epoch_, handed_out_, settings_field(settings())), {epoch_, handed_out_},
       {.rank = options_.process, .world_size = options_.processes, .common_settings = settings()});
 }
 
 void IndexedSource::restore_state_rank(const SavableDataLoaderState& state) {
-  const State& position = own_position_in(state, kIndexedType);
+  const State& position = source_position_in(state, kIndexedType);
   check_settings(position, indexed_position(0, 0, settings_field({})), settings());
   const std::int64_t epoch = position.integer("epoch");
   const std::int64_t batches = position.integer("batches");

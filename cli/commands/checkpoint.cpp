@@ -31,7 +31,7 @@ namespace {
 
 /// Whether a loader alone saved the state, without adapters and not a source of the user's.
 bool is_state_of_loader(const SavableDataLoaderState& state) {
-  return state.adapters.empty() && !has_own_position(state.config);
+  return state.adapters.empty() && !is_source_config(state.config);
 }
 
 nlohmann::ordered_json describe(const SavedState& saved) {
@@ -58,10 +58,10 @@ std::string describe_batch_size(const SavableDataLoaderState& state) {
 }
 
 void append_shards(std::string& text, const SavableDataLoaderState& state) {
-  if (has_own_position(state.config)) {
+  if (is_source_config(state.config)) {
     return;  // its batches are not counted by logical shard
   }
-  for (const SavableDatasetCheckpoint& shard : state.streams) {
+  for (const SavableDatasetCheckpoint& shard : state.checkpoints) {
     append(text, "  logical shard {}: {} delivered ({}), epoch {}\n", shard.logical_shard,
            plural(shard.index + shard.offset, "batch", "batches"),
            shard.state ? fmt::format("state after {}, {} to skip", shard.index, shard.offset)
@@ -73,7 +73,7 @@ void append_shards(std::string& text, const SavableDataLoaderState& state) {
 void append_rank(std::string& text, const SavableDataLoaderState& state) {
   append(text, "delivered:   {} of this rank\n", plural(state.batch_index, "batch", "batches"));
   append(text, "epoch:       {}{}\n", state.epoch, state.epoch_finished ? ", finished" : "");
-  append(text, "next worker: {} of {}\n", state.next_worker_id, state.streams.size());
+  append(text, "next worker: {} of {}\n", state.next_worker_id, state.checkpoints.size());
   append_shards(text, state);
 }
 
@@ -166,7 +166,8 @@ std::string epoch_length_flag(const Config& config) {
        node = &node->at("inner")) {
     if (node->value("type", "") == "Epochize") {
       const auto length = node->value("length", std::int64_t{0});
-      return fmt::format(" --virtual-epoch-length {}", length * layout_of(config).stream_count());
+      return fmt::format(" --virtual-epoch-length {}",
+                         length * layout_of(config).logical_shards_per_rank());
     }
   }
   return "";

@@ -85,7 +85,7 @@ BatchLines::BatchLines(const WorkerConfig& config, Certificates certificates)
     : config_(config), mode_(certificates) {}
 
 void BatchLines::begin_at(const SavableDataLoaderState& state) {
-  for (const SavableDatasetCheckpoint& shard : state.streams) {
+  for (const SavableDatasetCheckpoint& shard : state.checkpoints) {
     certificates_[shard.logical_shard] = shard.certificate;
     turns_[shard.logical_shard] = shard.turn;
   }
@@ -115,7 +115,7 @@ void BatchLines::print_batch(const Sample& batch) {
 
 void BatchLines::append_batch(const Sample& batch) {
   const int logical_shard = logical_shard_of(batch);
-  const int worker = config_.worker_of(place_of(logical_shard, config_).stream);
+  const int worker = config_.worker_of(place_of(logical_shard, config_).local_index);
   fmt::format_to(std::back_inserter(line_), R"({{"rank":{},"worker":{},"index":{},"keys":[)",
                  config_.rank, worker, index_);
   for (std::size_t i = 0; i < batch.keys.size(); ++i) {
@@ -152,7 +152,7 @@ void BatchLines::print_end_of_epoch() {
 void BatchLines::print_micro_batches() {
   std::vector<int> shards;
   std::vector<std::int64_t> micro_batches;
-  for (int stream = 0; stream < config_.stream_count(); ++stream) {
+  for (int stream = 0; stream < config_.logical_shards_per_rank(); ++stream) {
     const int shard = config_.logical_shard(stream);
     Turn& turn = turns_[shard];
     if (turn.epoch <= epoch_) {

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/autosave/checkpoint_start.h"
+#include "energon/autosave/resume_point.h"
 #include "energon/checkpoint/state_config.h"
 #include "energon/distributed/comm.h"
 #include "energon/distributed/rank_agreement.h"
@@ -139,20 +139,20 @@ std::optional<Sample> AutoSavingLoader::next() {
 namespace {
 
 // Where to begin, as rank 0 tells the others.
-std::string encode_start(const std::optional<CheckpointStart>& start) {
+std::string encode_start(const std::optional<ResumePoint>& start) {
   if (!start) {
     return "0";
   }
   return fmt::format("{}{}:{}", start->mark ? 'c' : 'f', start->step, start->path);
 }
 
-std::optional<CheckpointStart> decode_start(std::string_view text) {
+std::optional<ResumePoint> decode_start(std::string_view text) {
   if (text == "0") {
     return std::nullopt;
   }
   const std::size_t colon = text.find(':');
-  CheckpointStart start{.step = std::stoll(std::string(text.substr(1, colon - 1))),
-                        .path = std::string(text.substr(colon + 1))};
+  ResumePoint start{.step = std::stoll(std::string(text.substr(1, colon - 1))),
+                    .path = std::string(text.substr(colon + 1))};
   if (text.front() == 'c') {
     start.mark = judge_checkpoint(start.path);
     if (!start.mark->complete) {
@@ -211,7 +211,7 @@ void AutoSaver::make_folder() const {
 }
 
 // Where this run begins; nothing if at the start of the data.
-std::optional<CheckpointStart> AutoSaver::choose() {
+std::optional<ResumePoint> AutoSaver::choose() {
   CheckpointCandidates candidates(options_.folder);
   if (options_.at_step.value_or(0) != 0) {
     return candidates.at(*options_.at_step);
@@ -245,7 +245,7 @@ void AutoSaver::set_aside_rest() const {
   }
 }
 
-std::optional<CheckpointStart> AutoSaver::choose_fresh() {
+std::optional<ResumePoint> AutoSaver::choose_fresh() {
   if (!options_.load_from.empty()) {
     return start_of(options_.load_from, ignored_);
   }
@@ -261,7 +261,7 @@ void AutoSaver::begin_alone() {
   const bool is_fresh = !options_.at_step && !options_.start_over &&
                         is_late(options_.folder, layout.rank) &&
                         !CheckpointCandidates(options_.folder).any_complete();
-  const std::optional<CheckpointStart> start = is_fresh ? choose_fresh() : choose();
+  const std::optional<ResumePoint> start = is_fresh ? choose_fresh() : choose();
   if (start) {
     take(*start, part_of_rank(*start, layout));
   }
@@ -277,7 +277,7 @@ void AutoSaver::begin_alone() {
 }
 
 // The other ranks may have begun at `start`, so this one must not choose an older one alone.
-SavableDataLoaderState AutoSaver::part_of_rank(const CheckpointStart& start,
+SavableDataLoaderState AutoSaver::part_of_rank(const ResumePoint& start,
                                                const WorkerConfig& layout) const {
   try {
     return part_of(start, layout);
@@ -297,7 +297,7 @@ SavableDataLoaderState AutoSaver::part_of_rank(const CheckpointStart& start,
 
 // A place to begin that all ranks can use, and this rank's part of it.
 struct AutoSaver::Beginning {
-  std::optional<CheckpointStart> start;  // nothing: the start of the data
+  std::optional<ResumePoint> start;  // nothing: the start of the data
   std::optional<SavableDataLoaderState> part;
 };
 
@@ -325,7 +325,7 @@ void AutoSaver::begin_together(Comm& comm) {
 // In each round rank 0 tells where to begin, all ranks read their parts, and all hear whether all
 // could. If not, an older checkpoint is next.
 AutoSaver::Beginning AutoSaver::choose_together(Comm& comm, const WorkerConfig& layout) {
-  std::optional<CheckpointStart> refused;  // by some rank; known to rank 0 only
+  std::optional<ResumePoint> refused;  // by some rank; known to rank 0 only
   std::string why;
   while (true) {
     const std::string told = tell_choice(comm, refused, why);
@@ -352,11 +352,11 @@ AutoSaver::Beginning AutoSaver::choose_together(Comm& comm, const WorkerConfig& 
 
 // Rank 0 sets `refused` aside, chooses anew, and tells the others. Returns what it told; on rank 0,
 // `refused` becomes the choice, which is refused if this is called again.
-std::string AutoSaver::tell_choice(Comm& comm, std::optional<CheckpointStart>& refused,
+std::string AutoSaver::tell_choice(Comm& comm, std::optional<ResumePoint>& refused,
                                    const std::string& why) {
   std::string told;
   if (comm.rank() == 0) {
-    std::optional<CheckpointStart> choice;
+    std::optional<ResumePoint> choice;
     told = reply_of([&] {
       if (refused) {
         CheckpointCandidates(options_.folder).set_aside(*refused, why);
@@ -370,8 +370,7 @@ std::string AutoSaver::tell_choice(Comm& comm, std::optional<CheckpointStart>& r
 }
 
 // Without a state the rank follows the rank that reads for it.
-void AutoSaver::take(const CheckpointStart& start,
-                     const std::optional<SavableDataLoaderState>& state) {
+void AutoSaver::take(const ResumePoint& start, const std::optional<SavableDataLoaderState>& state) {
   try {
     if (state) {
       source_.restore_state_rank(*state);

@@ -31,7 +31,7 @@
 
 namespace energon {
 
-struct CheckpointStart;
+struct ResumePoint;
 
 struct AutoSaveOptions {
   /// Folder of checkpoints, shared by all ranks; created if it does not exist.
@@ -131,18 +131,16 @@ class AutoSaver {
  private:
   void make_folder() const;
   bool begins_anew() const;
-  std::optional<CheckpointStart> choose();
+  std::optional<ResumePoint> choose();
   void set_aside_rest() const;
-  std::optional<CheckpointStart> choose_fresh();
+  std::optional<ResumePoint> choose_fresh();
   void begin_alone();
-  SavableDataLoaderState part_of_rank(const CheckpointStart& start,
-                                      const WorkerConfig& layout) const;
+  SavableDataLoaderState part_of_rank(const ResumePoint& start, const WorkerConfig& layout) const;
   void begin_together(Comm& comm);
   struct Beginning;
   Beginning choose_together(Comm& comm, const WorkerConfig& layout);
-  std::string tell_choice(Comm& comm, std::optional<CheckpointStart>& refused,
-                          const std::string& why);
-  void take(const CheckpointStart& start, const std::optional<SavableDataLoaderState>& state);
+  std::string tell_choice(Comm& comm, std::optional<ResumePoint>& refused, const std::string& why);
+  void take(const ResumePoint& start, const std::optional<SavableDataLoaderState>& state);
   void note_stale_files();
   void finish_checkpoint(const SavableDataLoaderState& state);
 

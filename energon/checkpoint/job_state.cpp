@@ -68,14 +68,14 @@ void check_shards(const std::vector<SavableDataLoaderState>& ranks,
   for (const SavableDataLoaderState& rank : ranks) {
     const WorkerConfig layout = layout_of(rank.config);
     std::vector<int> shards;
-    shards.reserve(rank.streams.size());
-    for (const SavableDatasetCheckpoint& shard : rank.streams) {
-      shards.push_back(shard.logical_shard);
+    shards.reserve(rank.checkpoints.size());
+    for (const SavableDatasetCheckpoint& checkpoint : rank.checkpoints) {
+      shards.push_back(checkpoint.logical_shard);
     }
     std::vector<int> expected;
-    expected.reserve(static_cast<std::size_t>(layout.stream_count()));
-    for (int stream = 0; stream < layout.stream_count(); ++stream) {
-      expected.push_back(layout.logical_shard(stream));
+    expected.reserve(static_cast<std::size_t>(layout.logical_shards_per_rank()));
+    for (int local_index = 0; local_index < layout.logical_shards_per_rank(); ++local_index) {
+      expected.push_back(layout.logical_shard(local_index));
     }
     if (shards != expected) {
       differences.push_back(fmt::format("rank {}: logical shards {}, expected {}", layout.rank,
@@ -175,8 +175,8 @@ const SavableDataLoaderState& state_of_rank(const SavedState& saved, int rank) {
 Certificate certificate_of(const SavableJobState& job) {
   std::vector<CertificatePart> parts;
   for (const SavableDataLoaderState& rank : job.ranks) {
-    for (const SavableDatasetCheckpoint& shard : rank.streams) {
-      parts.push_back({shard.logical_shard, shard.certificate});
+    for (const SavableDatasetCheckpoint& checkpoint : rank.checkpoints) {
+      parts.push_back({checkpoint.logical_shard, checkpoint.certificate});
     }
   }
   return combine(parts);

@@ -33,24 +33,24 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
   constexpr std::int64_t kRounding = 1 << 16;
   const std::int64_t begun = state.epoch + (state.epoch_finished ? 1 : 0);
   std::int64_t delivered = 0;
-  for (std::size_t i = 0; i < state.streams.size(); ++i) {
-    const SavableDatasetCheckpoint& worker = state.streams[i];
-    const std::string here = fmt::format("{}.worker_states[{}]", path, i);
-    check_range(worker.turn.epoch, begun, INT32_MAX, here + ".turn.epoch");
+  for (std::size_t i = 0; i < state.checkpoints.size(); ++i) {
+    const SavableDatasetCheckpoint& checkpoint = state.checkpoints[i];
+    const std::string here = fmt::format("{}.checkpoints[{}]", path, i);
+    check_range(checkpoint.turn.epoch, begun, INT32_MAX, here + ".turn.epoch");
     // One beyond: an epoch of which nothing could be used was an error of next(), which kept the
     // turns of before.
-    check_range(worker.epoch, 0, worker.turn.epoch + 1, here + ".epoch");
-    delivered += worker.index + worker.offset;
+    check_range(checkpoint.epoch, 0, checkpoint.turn.epoch + 1, here + ".epoch");
+    delivered += checkpoint.index + checkpoint.offset;
   }
   if (!state.config->contains("pipeline")) {
     return;  // a part of a flat state: of a job of unknown size
   }
   const std::int64_t most = (state.batch_index + 1) * layout_of(state.config).world_size +
-                            kRounding * std::ssize(state.streams);
+                            kRounding * std::ssize(state.checkpoints);
   if (delivered > most) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("{}.worker_states: they count {} batches, of {} in all of the rank",
-                            path, delivered, state.batch_index));
+                fmt::format("{}.checkpoints: they count {} batches, of {} in all of the rank", path,
+                            delivered, state.batch_index));
   }
 }
 
@@ -84,34 +84,40 @@ void check_adapters(const SavableDataLoaderState& state, std::int64_t most_batch
 
 void check_loader_state(const SavableDataLoaderState& state, const std::string& path) {
   check_config(state.config, path + ".config");
-  if (state.streams.empty()) {
+  if (state.checkpoints.empty()) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("{}.worker_states: there are none, at least one is expected", path));
+                fmt::format("{}.checkpoints: there are none, at least one is expected", path));
   }
   const std::int64_t micro_batch_size = state.micro_batch_size.value_or(1);
   check_range(micro_batch_size, 1, INT32_MAX, path + ".micro_batch_size");
   const std::int64_t most_batches = kMostCounted / micro_batch_size;
-  check_range(state.next_worker_id, 0, std::ssize(state.streams) - 1, path + ".next_worker_id");
+  check_range(state.next_worker_id, 0, std::ssize(state.checkpoints) - 1, path + ".next_worker_id");
   check_range(state.epoch, 0, INT32_MAX, path + ".epoch");
   check_range(state.batch_index, 0, most_batches, path + ".batch_index");
   check_range(state.step_in_epoch.value_or(0), 0, most_batches, path + ".step_in_epoch");
-  for (std::size_t i = 0; i < state.streams.size(); ++i) {
-    const SavableDatasetCheckpoint& worker = state.streams[i];
-    const std::string here = fmt::format("{}.worker_states[{}]", path, i);
-    check_range(worker.logical_shard, 0, kMaxLogicalShards - 1, here + ".logical_shard");
-    check_range(worker.turn.epoch, 0, INT32_MAX, here + ".turn.epoch");
-    check_range(worker.turn.count, 0, most_batches, here + ".turn.count");
-    check_range(worker.certificate.samples, 0, kMostCounted, here + ".samples");
-    check_range(worker.epoch, 0, INT32_MAX, here + ".epoch");
-    check_range(worker.index, 0, most_batches, here + ".index");
-    check_range(worker.offset, 0, most_batches - worker.index, here + ".offset");
+  for (std::size_t i = 0; i < state.checkpoints.size(); ++i) {
+    const SavableDatasetCheckpoint& checkpoint = state.checkpoints[i];
+    const std::string here = fmt::format("{}.checkpoints[{}]", path, i);
+    check_range(checkpoint.logical_shard, 0, kMaxLogicalShards - 1, here + ".logical_shard");
+    check_range(checkpoint.turn.epoch, 0, INT32_MAX, here + ".turn.epoch");
+    check_range(checkpoint.turn.count, 0, most_batches, here + ".turn.count");
+    check_range(checkpoint.certificate.samples, 0, kMostCounted, here + ".samples");
+    check_range(checkpoint.epoch, 0, INT32_MAX, here + ".epoch");
+    check_range(checkpoint.index, 0, most_batches, here + ".index");
+    check_range(checkpoint.offset, 0, most_batches - checkpoint.index, here + ".offset");
+  }
+  if (const std::int64_t next = next_worker_id_of(state); state.next_worker_id != next) {
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("{}.next_worker_id: expected {}, whose turn it is by the turns of the "
+                            "checkpoints, found {}",
+                            path, next, state.next_worker_id));
   }
   check_progress(state, path);
   check_adapters(state, most_batches, path);
 }
 
 bool SavableDataLoaderState::operator==(const SavableDataLoaderState& other) const {
-  return config == other.config && streams == other.streams &&
+  return config == other.config && checkpoints == other.checkpoints &&
          next_worker_id == other.next_worker_id && epoch == other.epoch &&
          epoch_finished == other.epoch_finished && batch_index == other.batch_index &&
          step_in_epoch == other.step_in_epoch && micro_batch_size == other.micro_batch_size &&
@@ -125,7 +131,7 @@ std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state) {
     }
   }
   const bool has_ended =
-      std::all_of(state.streams.begin(), state.streams.end(),
+      std::all_of(state.checkpoints.begin(), state.checkpoints.end(),
                   [&](const auto& shard) { return shard.turn.epoch > state.epoch; });
   if (has_ended || !state.step_in_epoch) {
     return std::nullopt;
@@ -133,10 +139,19 @@ std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state) {
   return EpochStep{state.epoch, *state.step_in_epoch};
 }
 
+std::int64_t next_worker_id_of(const SavableDataLoaderState& state) {
+  std::vector<Turn> turns;
+  turns.reserve(state.checkpoints.size());
+  for (const SavableDatasetCheckpoint& checkpoint : state.checkpoints) {
+    turns.push_back(checkpoint.turn);
+  }
+  return static_cast<std::int64_t>(Turns(std::move(turns), state.epoch).next().value_or(0));
+}
+
 Certificate certificate_of(const SavableDataLoaderState& state) {
   std::vector<CertificatePart> parts;
-  for (const SavableDatasetCheckpoint& worker : state.streams) {
-    parts.push_back({worker.logical_shard, worker.certificate});
+  for (const SavableDatasetCheckpoint& checkpoint : state.checkpoints) {
+    parts.push_back({checkpoint.logical_shard, checkpoint.certificate});
   }
   return combine(parts);
 }
@@ -174,7 +189,7 @@ CheckpointPlace place_of_checkpoint(std::string_view encoded) {
 std::optional<std::size_t> Turns::next() const {
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
-    // Streams in a later epoch wait; the others are all in this one.
+    // Logical shards in a later epoch wait; the others are all in this one.
     if (turns_[i].epoch <= epoch_ && (!first || turns_[i].count < turns_[*first].count)) {
       first = i;
     }
@@ -182,7 +197,7 @@ std::optional<std::size_t> Turns::next() const {
   return first;
 }
 
-SavableDataLoaderState own_state(State position, const EpochStep& at, const OwnPlace& place) {
+SavableDataLoaderState source_state(State position, const EpochStep& at, const SourcePlace& place) {
   if (!position.children.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the position of a source has no inner states, that of {} has {}",
@@ -193,22 +208,22 @@ SavableDataLoaderState own_state(State position, const EpochStep& at, const OwnP
   (*state.config)["source"] = position.type;
   (*state.config)["pipeline"] =
       place.common_settings->is_null() ? Config::object() : *place.common_settings;
-  state.streams.resize(1);
-  state.streams[0].logical_shard = place.rank;
-  state.streams[0].turn = {at.epoch, at.step};
-  state.streams[0].epoch = at.epoch;
-  state.streams[0].state = std::move(position);
+  state.checkpoints.resize(1);
+  state.checkpoints[0].logical_shard = place.rank;
+  state.checkpoints[0].turn = {at.epoch, at.step};
+  state.checkpoints[0].epoch = at.epoch;
+  state.checkpoints[0].state = std::move(position);
   state.epoch = at.epoch;
   state.step_in_epoch = at.step;
   state.batch_index = at.step;
   return state;
 }
 
-bool has_own_position(const Config& config) { return config.contains("source"); }
+bool is_source_config(const Config& config) { return config.contains("source"); }
 
-const State* own_position(const SavableDataLoaderState& state) {
-  const bool is_own = has_own_position(state.config) && state.streams.size() == 1;
-  return is_own && state.streams[0].state ? &*state.streams[0].state : nullptr;
+const State* source_position(const SavableDataLoaderState& state) {
+  const bool is_own = is_source_config(state.config) && state.checkpoints.size() == 1;
+  return is_own && state.checkpoints[0].state ? &*state.checkpoints[0].state : nullptr;
 }
 
 std::string source_kind(const SavableDataLoaderState& state) {
@@ -216,7 +231,7 @@ std::string source_kind(const SavableDataLoaderState& state) {
   for (const State& adapter : state.adapters) {
     kind += printable(adapter.type) + " over ";
   }
-  const State* position = own_position(state);
+  const State* position = source_position(state);
   return kind + (position != nullptr ? printable(position->type) : "Loader");
 }
 

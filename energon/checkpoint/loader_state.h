@@ -5,7 +5,7 @@
 // the file format.
 //
 // Also here: the rule by which logical shards take turns (Turns), and the same form of state for a
-// source of batches without logical shards (own_state()).
+// source of batches without logical shards (source_state()).
 
 #pragma once
 
@@ -31,9 +31,9 @@ namespace energon {
 // epoch, then the lowest number. While all have batches, this is round robin, like Energon's
 // next_worker_id. A logical shard that reached the end of its epoch is skipped until all have
 // reached it. The rule depends only on (epoch, turn, logical shard), so any subset of the logical
-// shards has the same relative order as the whole. A worker that runs some of a rank's streams
-// therefore makes batches in the order in which the parent takes them, and a job can continue with
-// the streams on other ranks.
+// shards has the same relative order as the whole. A worker that runs some of a rank's logical
+// shards therefore makes batches in the order in which the parent takes them, and a job can
+// continue with the logical shards on other ranks.
 
 /// A logical shard's place in that order.
 struct Turn {
@@ -43,27 +43,29 @@ struct Turn {
   bool operator==(const Turn&) const = default;
 };
 
-/// For streams 0 … n - 1, in the order of their logical shards. Not thread-safe.
+/// For logical shards 0 … n - 1, in the order of their logical shards. Not thread-safe.
 class Turns {
  public:
   Turns() = default;
-  /// Starts at `epoch`. Streams that are in a later epoch have no more batches in it.
+  /// Starts at `epoch`. Logical shards that are in a later epoch have no more batches in it.
   Turns(std::vector<Turn> turns, std::int64_t epoch) : turns_(std::move(turns)), epoch_(epoch) {}
 
-  /// The stream whose turn is next; nullopt once all have reached the end of the epoch.
+  /// The logical shard whose turn is next; nullopt once all have reached the end of the epoch.
   std::optional<std::size_t> next() const;
 
-  /// Records that `stream` delivered a batch.
-  void take(std::size_t stream) { ++turns_[stream].count; }
+  /// Records that logical shard `local_index` delivered a batch.
+  void take(std::size_t local_index) { ++turns_[local_index].count; }
   /// Undoes take().
-  void give_back(std::size_t stream) { --turns_[stream].count; }
-  /// Records that `stream` reached the end of its epoch.
-  void end_epoch(std::size_t stream) { turns_[stream] = {turns_[stream].epoch + 1, 0}; }
+  void give_back(std::size_t local_index) { --turns_[local_index].count; }
+  /// Records that logical shard `local_index` reached the end of its epoch.
+  void end_epoch(std::size_t local_index) {
+    turns_[local_index] = {turns_[local_index].epoch + 1, 0};
+  }
   /// Begins the next epoch. Requires: next() returns nullopt.
   void start_epoch() { ++epoch_; }
 
   std::int64_t epoch() const { return epoch_; }
-  const Turn& of(std::size_t stream) const { return turns_[stream]; }
+  const Turn& of(std::size_t local_index) const { return turns_[local_index]; }
 
  private:
   std::vector<Turn> turns_;
@@ -93,8 +95,9 @@ struct SavableDataLoaderState {
   /// members that do not affect the order.
   BoxedJson config;  // a Config
   /// One per logical shard of the rank, in order; by default one per worker.
-  std::vector<SavableDatasetCheckpoint> streams;
-  /// Index in `streams` of the logical shard whose turn is next. Derived from the turns.
+  std::vector<SavableDatasetCheckpoint> checkpoints;
+  /// Index in `checkpoints` of the logical shard whose turn is next (not of a worker; the name is
+  /// that of Energon's states). Derived from the turns, and checked against them on restore.
   std::int64_t next_worker_id = 0;
   std::int64_t epoch = 0;  ///< epochs before this one
   bool epoch_finished =
@@ -113,10 +116,15 @@ struct SavableDataLoaderState {
 
 /// Checks conditions that hold for every state saved by a loader. Every function that reads a state
 /// from bytes or JSON calls it. Throws Error (kCorruptData) with the path of the invalid element,
-/// which begins with `path`: the configuration (check_config()) or a count. Counts of batches, also
-/// when converted to samples, are at most 2^42. Epoch counts and the micro batch size are at most
-/// 2^31 - 1. So no sum or product of them overflows.
+/// which begins with `path`: the configuration (check_config()), a count, or a next_worker_id that
+/// is not next_worker_id_of(). Counts of batches, also when converted to samples, are at most 2^42.
+/// Epoch counts and the micro batch size are at most 2^31 - 1. So no sum or product of them
+/// overflows.
 void check_loader_state(const SavableDataLoaderState& state, const std::string& path);
+
+/// The value of next_worker_id that follows from the turns of the checkpoints; 0 if all of them
+/// have reached the end of the epoch.
+std::int64_t next_worker_id_of(const SavableDataLoaderState& state);
 
 /// The certificate of everything that the rank delivered.
 Certificate certificate_of(const SavableDataLoaderState& state);
@@ -140,14 +148,15 @@ std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state);
 void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint);
 SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader);
 
-/// Where a stream stands. An epoch may pass without a batch, so the index alone does not tell it.
+/// Where a logical shard stands. An epoch may pass without a batch, so the index alone does not
+/// tell it.
 struct CheckpointPlace {
   std::int64_t index = 0;  ///< batches over all epochs
   std::int64_t epoch = 0;  ///< of the next batch
 
   auto operator<=>(const CheckpointPlace&) const = default;
 
-  /// Whether the stream can go on from here to `position`.
+  /// Whether the logical shard can go on from here to `position`.
   bool leads_to(const CheckpointPlace& position) const {
     return index <= position.index && epoch <= position.epoch;
   }
@@ -160,9 +169,9 @@ inline CheckpointPlace place_of(const SavableDatasetCheckpoint& checkpoint) {
 CheckpointPlace place_of_checkpoint(std::string_view encoded);
 inline constexpr std::size_t kBytesOfPlace = 16;
 
-/// Converts to the file form and back: writes version 4, reads versions 1 to 4.
+/// Converts to the file form and back: version 1, see state_file.cpp.
 /// decode_loader_state() throws Error: kCorruptData (truncated, damaged, not a state), kUnsupported
-/// (newer version; the message has both version numbers).
+/// (a newer version; the message has both version numbers).
 std::string encode_loader_state(const SavableDataLoaderState& state);
 SavableDataLoaderState decode_loader_state(std::string_view bytes);
 
@@ -177,11 +186,11 @@ nlohmann::ordered_json describe_loader_state(const SavableDataLoaderState& state
 // The state of a source of batches that keeps a position of its own, without logical shards.
 //
 // It has the form of a loader's state, so files, adapters and protocols treat it like one: a single
-// stream whose pipeline state is the position. Its configuration has a member `source`, the type of
-// that position. It cannot be rescaled.
+// logical shard whose pipeline state is the position. Its configuration has a member `source`, the
+// type of that position. It cannot be rescaled.
 
 /// Whose position it is.
-struct OwnPlace {
+struct SourcePlace {
   int rank = 0;
   int world_size = 1;
   /// What the sources of all ranks must have in common, an object; null: nothing.
@@ -190,13 +199,14 @@ struct OwnPlace {
 
 /// Makes a state from the position of a source, which stands at `at`; batches are counted in this
 /// epoch only. `position` has no children. Throws Error (kInvalidArgument).
-SavableDataLoaderState own_state(State position, const EpochStep& at, const OwnPlace& place = {});
+SavableDataLoaderState source_state(State position, const EpochStep& at,
+                                    const SourcePlace& place = {});
 
 /// Whether `config` is the configuration of such a state.
-bool has_own_position(const Config& config);
+bool is_source_config(const Config& config);
 
 /// The position in such a state; null if `state` is one of a loader.
-const State* own_position(const SavableDataLoaderState& state);
+const State* source_position(const SavableDataLoaderState& state);
 
 /// What the state is of: the types of its adapters and its source, such as "Shard over Loader".
 std::string source_kind(const SavableDataLoaderState& state);

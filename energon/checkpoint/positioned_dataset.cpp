@@ -23,32 +23,33 @@ std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
   return (dividend + divisor - 1) / divisor;
 }
 
-// Moves `stream` past the batches that were delivered after its state, of `old_size` samples each,
-// by `pipeline`, and counts it in batches of `new_size`. The last batch of an epoch may have been
-// smaller; samples left out at its end stay left out.
-void rebatch(SavableDatasetCheckpoint& stream, std::int64_t old_size, std::int64_t new_size,
+// Moves logical shard `local_index` past the batches that were delivered after its state, of
+// `old_size` samples each, by `pipeline`, and counts it in batches of `new_size`. The last batch of
+// an epoch may have been smaller; samples left out at its end stay left out.
+void rebatch(SavableDatasetCheckpoint& checkpoint, std::int64_t old_size, std::int64_t new_size,
              std::unique_ptr<Dataset> pipeline) {
   PositionedDataset position(std::move(pipeline));
-  position.restore(stream, stream.turn.epoch, old_size);
-  stream = {.state = position.dataset().save_state(),
-            .index = divide_up(position.index() * old_size, new_size),
-            .epoch = position.epoch(),
-            .offset = 0,
-            .logical_shard = stream.logical_shard,
-            .turn = stream.turn,
-            .certificate = stream.certificate};
+  position.restore(checkpoint, checkpoint.turn.epoch, old_size);
+  checkpoint = {.state = position.dataset().save_state(),
+                .index = divide_up(position.index() * old_size, new_size),
+                .epoch = position.epoch(),
+                .offset = 0,
+                .logical_shard = checkpoint.logical_shard,
+                .turn = checkpoint.turn,
+                .certificate = checkpoint.certificate};
 }
 
-// Throws Error if the state of `stream` does not fit, or if `pipeline` ends before the batches that
-// `stream` counts. Restoring repeats these steps later. The state is applied, not only compared: an
-// object of the user's may refuse it only then. A pipeline of unknown size is not run: it would
-// have to make the batches.
-void check_stream(const SavableDatasetCheckpoint& stream, std::unique_ptr<Dataset> pipeline) {
-  const bool is_ahead = stream.offset > 0 || stream.turn.epoch > stream.epoch;
+// Throws Error if the state of logical shard `local_index` does not fit, or if `pipeline` ends
+// before the batches that logical shard `local_index` counts. Restoring repeats these steps later.
+// The state is applied, not only compared: an object of the user's may refuse it only then. A
+// pipeline of unknown size is not run: it would have to make the batches.
+void check_checkpoint(const SavableDatasetCheckpoint& checkpoint,
+                      std::unique_ptr<Dataset> pipeline) {
+  const bool is_ahead = checkpoint.offset > 0 || checkpoint.turn.epoch > checkpoint.epoch;
   if (is_ahead && pipeline->size()) {
-    PositionedDataset(std::move(pipeline)).restore(stream, stream.turn.epoch);
-  } else if (stream.state) {
-    pipeline->restore_state(*stream.state);
+    PositionedDataset(std::move(pipeline)).restore(checkpoint, checkpoint.turn.epoch);
+  } else if (checkpoint.state) {
+    pipeline->restore_state(*checkpoint.state);
   }
 }
 
@@ -171,17 +172,17 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
   }
   compare_configs(saved, expected, "", differences);
   std::vector<int> saved_shards;
-  saved_shards.reserve(state.streams.size());
-  for (const SavableDatasetCheckpoint& stream : state.streams) {
-    saved_shards.push_back(stream.logical_shard);
+  saved_shards.reserve(state.checkpoints.size());
+  for (const SavableDatasetCheckpoint& checkpoint : state.checkpoints) {
+    saved_shards.push_back(checkpoint.logical_shard);
   }
   std::vector<int> shards;
-  shards.reserve(static_cast<std::size_t>(worker_config.stream_count()));
-  for (int stream = 0; stream < worker_config.stream_count(); ++stream) {
-    shards.push_back(worker_config.logical_shard(stream));
+  shards.reserve(static_cast<std::size_t>(worker_config.logical_shards_per_rank()));
+  for (int local_index = 0; local_index < worker_config.logical_shards_per_rank(); ++local_index) {
+    shards.push_back(worker_config.logical_shard(local_index));
   }
   if (saved_shards != shards) {
-    differences.push_back(fmt::format("worker states: {} (of logical shards {}), expected {} ({})",
+    differences.push_back(fmt::format("checkpoints: {} (of logical shards {}), expected {} ({})",
                                       saved_shards.size(), fmt::join(saved_shards, ", "),
                                       shards.size(), fmt::join(shards, ", ")));
   }
@@ -200,15 +201,15 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
   HeapBufferPool memory;
   const auto readers = make_leaf_readers();
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    SavableDatasetCheckpoint& stream = fitted.streams[i];
+    SavableDatasetCheckpoint& checkpoint = fitted.checkpoints[i];
     const int number = static_cast<int>(i);
     try {
       auto pipeline = make_pipeline(
-          {.config = worker_config, .stream = number, .memory = memory, .readers = readers});
+          {.config = worker_config, .local_index = number, .memory = memory, .readers = readers});
       if (saved_size && *saved_size != *size) {
-        rebatch(stream, *saved_size, *size, std::move(pipeline));
+        rebatch(checkpoint, *saved_size, *size, std::move(pipeline));
       } else {
-        check_stream(stream, std::move(pipeline));
+        check_checkpoint(checkpoint, std::move(pipeline));
       }
     } catch (Error& error) {
       error.with({.worker = worker_config.worker_of(number)});

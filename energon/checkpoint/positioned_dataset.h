@@ -1,4 +1,5 @@
-// A pipeline with its position in the stream: the number of batches emitted, and the current epoch.
+// A pipeline with its position in the logical shard: the number of batches emitted, and the current
+// epoch.
 //
 // This class drives pipelines both in a worker and in the caller's process, so both save and
 // restore in the same way.
@@ -27,8 +28,8 @@ class PositionedDataset {
   /// Continues from `checkpoint` as if its batches had been emitted here: applies its state, skips
   /// `offset` batches, then moves past ended epochs until `epoch`. Reads no data unless
   /// Dataset::skip() does. `batch_size`: samples per batch of the batches that the checkpoint
-  /// counts, if it is not that of the pipeline. Throws Error: kMismatch if the stream is shorter
-  /// than the checkpoint says, or if an epoch that should have ended goes on; those of
+  /// counts, if it is not that of the pipeline. Throws Error: kMismatch if the logical shard is
+  /// shorter than the checkpoint says, or if an epoch that should have ended goes on; those of
   /// Dataset::skip_batches(). Tells `monitor` every now and then that the replay goes on.
   void restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch,
                std::optional<std::int64_t> batch_size = std::nullopt,

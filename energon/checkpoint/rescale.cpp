@@ -204,7 +204,7 @@ std::optional<std::int64_t> step_of(const SavableJobState& job, std::int64_t epo
 std::vector<SavableDatasetCheckpoint> shards_of(const SavableJobState& job) {
   std::vector<SavableDatasetCheckpoint> shards;
   for (const SavableDataLoaderState& rank : job.ranks) {
-    shards.insert(shards.end(), rank.streams.begin(), rank.streams.end());
+    shards.insert(shards.end(), rank.checkpoints.begin(), rank.checkpoints.end());
   }
   std::sort(shards.begin(), shards.end(),
             [](const auto& a, const auto& b) { return a.logical_shard < b.logical_shard; });
@@ -255,29 +255,27 @@ Config fit_config(const SavableJobState& job, const WorkerConfig& fitted, const 
 // The epoch that the job is in: that of the logical shard which is furthest behind.
 std::int64_t epoch_of(const std::vector<SavableDatasetCheckpoint>& shards) {
   std::int64_t epoch = shards.front().turn.epoch;
-  for (const SavableDatasetCheckpoint& shard : shards) {
-    epoch = std::min(epoch, shard.turn.epoch);
+  for (const SavableDatasetCheckpoint& checkpoint : shards) {
+    epoch = std::min(epoch, checkpoint.turn.epoch);
   }
   return epoch;
 }
 
-// Gives `state` the logical shards of the rank of `layout`, and says whose turn is next.
-void assign_shards(const std::vector<SavableDatasetCheckpoint>& shards, const WorkerConfig& layout,
-                   std::int64_t epoch, SavableDataLoaderState& state) {
-  std::vector<Turn> turns;
-  for (int stream = 0; stream < layout.stream_count(); ++stream) {
-    state.streams.push_back(shards[static_cast<std::size_t>(layout.logical_shard(stream))]);
-    turns.push_back(state.streams.back().turn);
+// The logical shards of the rank of `layout`, in order.
+std::vector<SavableDatasetCheckpoint> shards_of_rank(
+    const std::vector<SavableDatasetCheckpoint>& shards, const WorkerConfig& layout) {
+  std::vector<SavableDatasetCheckpoint> result;
+  for (int local_index = 0; local_index < layout.logical_shards_per_rank(); ++local_index) {
+    result.push_back(shards[static_cast<std::size_t>(layout.logical_shard(local_index))]);
   }
-  state.next_worker_id =
-      static_cast<std::int64_t>(Turns(std::move(turns), epoch).next().value_or(0));
+  return result;
 }
 
 }  // namespace
 
 SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
   const Config& old_config = job.ranks.front().config;
-  if (has_own_position(old_config)) {
+  if (is_source_config(old_config)) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the position is that of a source of its own ({}), which has no "
                             "logical shards that could be divided among other ranks",
@@ -298,8 +296,9 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
     SavableDataLoaderState state;
     state.config = config;
     (*state.config)["rank"] = rank;
-    assign_shards(shards, fitted, epoch, state);
+    state.checkpoints = shards_of_rank(shards, fitted);
     state.epoch = epoch;
+    state.next_worker_id = next_worker_id_of(state);
     state.batch_index = share_of_rank(batches, rank, layout.world_size);
     state.step_in_epoch = step;
     state.micro_batch_size = job.ranks.front().micro_batch_size;

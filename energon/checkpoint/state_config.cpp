@@ -110,7 +110,8 @@ Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& wo
   first.rank = 0;
   Config config = layout_config(worker_config);
   config["draws"] = kDraws;
-  config["pipeline"] = make_pipeline({.config = first, .stream = 0, .memory = memory})->config();
+  config["pipeline"] =
+      make_pipeline({.config = first, .local_index = 0, .memory = memory})->config();
   return config;
 }
 

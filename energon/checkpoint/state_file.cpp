@@ -78,9 +78,9 @@ void encode_position(ByteWriter& writer, StructureWriter& states,
   writer.i64(state.batch_index);
   writer.i64(state.step_in_epoch.value_or(-1));
   writer.i64(state.micro_batch_size.value_or(0));
-  writer.u32(static_cast<std::uint32_t>(state.streams.size()));
-  for (const SavableDatasetCheckpoint& worker : state.streams) {
-    encode_part(writer, states, worker);
+  writer.u32(static_cast<std::uint32_t>(state.checkpoints.size()));
+  for (const SavableDatasetCheckpoint& checkpoint : state.checkpoints) {
+    encode_part(writer, states, checkpoint);
   }
   writer.u32(static_cast<std::uint32_t>(state.adapters.size()));
   for (const State& adapter : state.adapters) {
@@ -103,9 +103,9 @@ SavableDataLoaderState decode_position(ByteReader& reader, Config config,
   if (const std::int64_t micro_batch_size = reader.i64(); micro_batch_size != 0) {
     state.micro_batch_size = micro_batch_size;
   }
-  state.streams.resize(reader.count(kShortestPart));
-  for (SavableDatasetCheckpoint& stream : state.streams) {
-    stream = decode_part(reader, states);
+  state.checkpoints.resize(reader.count(kShortestPart));
+  for (SavableDatasetCheckpoint& checkpoint : state.checkpoints) {
+    checkpoint = decode_part(reader, states);
   }
   state.adapters.resize(reader.count(kShortestAdapter));
   for (State& adapter : state.adapters) {

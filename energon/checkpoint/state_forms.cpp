@@ -42,12 +42,12 @@ void add_rank(const SavableDataLoaderState& rank, FlatState& flat) {
   Config config = rank.config;
   config.erase("rank");
   flat[kConfigName] = to_tensor(dump_config(config));
-  for (const SavableDatasetCheckpoint& shard : rank.streams) {
+  for (const SavableDatasetCheckpoint& checkpoint : rank.checkpoints) {
     SavableDataLoaderState alone = rank;
     alone.config = Config::object();
-    alone.streams = {shard};
+    alone.checkpoints = {checkpoint};
     alone.next_worker_id = 0;
-    flat[shard_name(shard.logical_shard)] = to_tensor(encode_loader_state(alone));
+    flat[shard_name(checkpoint.logical_shard)] = to_tensor(encode_loader_state(alone));
   }
 }
 
@@ -78,8 +78,8 @@ std::vector<SavableDataLoaderState> shards_of_rank(const FlatState& state,
                                                    const WorkerConfig& layout) {
   std::vector<std::string> missing;
   std::vector<SavableDataLoaderState> shards;
-  for (int stream = 0; stream < layout.stream_count(); ++stream) {
-    const std::string name = shard_name(layout.logical_shard(stream));
+  for (int local_index = 0; local_index < layout.logical_shards_per_rank(); ++local_index) {
+    const std::string name = shard_name(layout.logical_shard(local_index));
     const auto found = state.find(name);
     if (found == state.end()) {
       missing.push_back(name);
@@ -102,19 +102,16 @@ std::vector<SavableDataLoaderState> shards_of_rank(const FlatState& state,
 // Joins the logical shards of `rank`, which must be of one step.
 SavableDataLoaderState join_shards(const std::vector<SavableDataLoaderState>& shards, int rank) {
   SavableDataLoaderState whole = shards.front();
-  whole.streams.clear();
-  std::vector<Turn> turns;
+  whole.checkpoints.clear();
   for (const SavableDataLoaderState& shard : shards) {
     if (shard.batch_index != whole.batch_index || shard.epoch != whole.epoch) {
       throw Error(ErrorCode::kMismatch,
                   fmt::format("logical shards of rank {} are of different steps: {} and {}", rank,
                               whole.batch_index, shard.batch_index));
     }
-    whole.streams.push_back(shard.streams.front());
-    turns.push_back(whole.streams.back().turn);
+    whole.checkpoints.push_back(shard.checkpoints.front());
   }
-  whole.next_worker_id =
-      static_cast<std::int64_t>(Turns(std::move(turns), whole.epoch).next().value_or(0));
+  whole.next_worker_id = next_worker_id_of(whole);
   return whole;
 }
 
@@ -169,17 +166,17 @@ ordered_json position_json(const SavableDataLoaderState& state, const StateForm&
                        {"epoch_finished", state.epoch_finished},
                        {"next_worker_id", state.next_worker_id},
                        {"micro_batch_size", or_null(state.micro_batch_size)},
-                       {"worker_states", ordered_json::array()}};
-  for (const SavableDatasetCheckpoint& worker : state.streams) {
-    json["worker_states"].push_back(
-        {{"logical_shard", worker.logical_shard},
-         {"turn", {{"epoch", worker.turn.epoch}, {"count", worker.turn.count}}},
-         {"certificate", to_hex(worker.certificate.digest)},
-         {"samples", worker.certificate.samples},
-         {"index", worker.index},
-         {"epoch", worker.epoch},
-         {"offset", worker.offset},
-         {"state", worker.state ? state_form(*worker.state) : ordered_json(nullptr)}});
+                       {"checkpoints", ordered_json::array()}};
+  for (const SavableDatasetCheckpoint& checkpoint : state.checkpoints) {
+    json["checkpoints"].push_back(
+        {{"logical_shard", checkpoint.logical_shard},
+         {"turn", {{"epoch", checkpoint.turn.epoch}, {"count", checkpoint.turn.count}}},
+         {"certificate", to_hex(checkpoint.certificate.digest)},
+         {"samples", checkpoint.certificate.samples},
+         {"index", checkpoint.index},
+         {"epoch", checkpoint.epoch},
+         {"offset", checkpoint.offset},
+         {"state", checkpoint.state ? state_form(*checkpoint.state) : ordered_json(nullptr)}});
   }
   if (!state.adapters.empty()) {
     json["adapters"] = ordered_json::array();
@@ -205,7 +202,7 @@ std::uint64_t digest_from(const JsonReader& json) {
   return digest;
 }
 
-SavableDatasetCheckpoint worker_from(const JsonReader& json) {
+SavableDatasetCheckpoint checkpoint_from(const JsonReader& json) {
   json.require_only(
       {"logical_shard", "turn", "certificate", "samples", "index", "epoch", "offset", "state"});
   const JsonReader turn = json.member("turn");
@@ -238,15 +235,15 @@ SavableDataLoaderState loader_state_from_json(const ordered_json& json, const st
   check_depth(json, path);
   const JsonReader reader(json, path);
   reader.require_only({"batch_index", "step_in_epoch", "epoch", "epoch_finished", "next_worker_id",
-                       "micro_batch_size", "worker_states", "adapters", "config"});
+                       "micro_batch_size", "checkpoints", "adapters", "config"});
   SavableDataLoaderState state;
   state.batch_index = reader.member("batch_index").count();
   state.step_in_epoch = count_or_null(reader.member("step_in_epoch"));
   state.epoch = reader.member("epoch").count();
   state.epoch_finished = reader.member("epoch_finished").boolean();
   state.micro_batch_size = count_or_null(reader.member("micro_batch_size"));
-  for (const JsonReader& worker : reader.member("worker_states").elements()) {
-    state.streams.push_back(worker_from(worker));
+  for (const JsonReader& worker : reader.member("checkpoints").elements()) {
+    state.checkpoints.push_back(checkpoint_from(worker));
   }
   state.next_worker_id = reader.member("next_worker_id").count();
   if (const auto adapters = reader.find("adapters")) {
@@ -288,14 +285,14 @@ SavableDataLoaderState from_innermost(const State& node) {
   if (node.type == kLoader) {
     return decode_loader_state(node.bytes("state"));
   }
-  return own_state(node, {counter(node, "epoch"), counter(node, "batches")});
+  return source_state(node, {counter(node, "epoch"), counter(node, "batches")});
 }
 
 }  // namespace
 
 State to_tree(const SavableDataLoaderState& state) {
   State tree;
-  if (const State* position = own_position(state)) {
+  if (const State* position = source_position(state)) {
     tree = *position;
   } else {
     SavableDataLoaderState loader = state;

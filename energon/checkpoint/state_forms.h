@@ -46,7 +46,7 @@ SavableDataLoaderState unflatten_state(const FlatState& state, int rank);
 //
 //   {"batch_index": 11, "step_in_epoch": 11, "epoch": 0, "epoch_finished": false,
 //    "next_worker_id": 2, "micro_batch_size": null,
-//    "worker_states": [{"logical_shard": 0, "turn": {"epoch": 0, "count": 4},
+//    "checkpoints": [{"logical_shard": 0, "turn": {"epoch": 0, "count": 4},
 //                       "certificate": "00…", "samples": 4, "index": 4, "epoch": 0, "offset": 0,
 //                       "state": {"type": …}}, …],
 //    "config": {…}}

@@ -3,7 +3,7 @@
 // Each rank computes its share by itself. If one rank sees different data or has a different
 // setting, the shares silently overlap or leave gaps. So ranks compare what they must have in
 // common: over a Comm if there is one (this file), else through the checkpoint folder
-// (energon/autosave/checkpoint_start.h).
+// (energon/autosave/resume_point.h).
 
 #pragma once
 

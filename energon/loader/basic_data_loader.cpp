@@ -6,7 +6,7 @@
 
 #include "energon/checkpoint/state_config.h"
 #include "energon/loader/loader_config.h"
-#include "energon/loader/rank_stream.h"
+#include "energon/loader/rank_loader.h"
 #include "io/error.h"
 
 namespace energon {
@@ -14,21 +14,21 @@ namespace energon {
 /// The statistics of the iteration that was made last: asked for while it lives, kept when it ends.
 class LatestIteration {
  public:
-  void begin(const RankStream* stream) { stream_ = stream; }
-  void end(const RankStream* stream) {
-    if (stream_ == stream) {
-      stream_ = nullptr;
+  void begin(const RankLoader* loader) { loader_ = loader; }
+  void end(const RankLoader* loader) {
+    if (loader_ == loader) {
+      loader_ = nullptr;
       try {
-        last_ = stream->stats();
+        last_ = loader->stats();
       } catch (const Error&) {
         // A copy in a forked child, which has none.
       }
     }
   }
-  LoaderStatistics stats() const { return stream_ != nullptr ? stream_->stats() : last_; }
+  LoaderStatistics stats() const { return loader_ != nullptr ? loader_->stats() : last_; }
 
  private:
-  const RankStream* stream_ = nullptr;
+  const RankLoader* loader_ = nullptr;
   LoaderStatistics last_;
 };
 
@@ -43,11 +43,11 @@ LoaderOptions without_history(LoaderOptions options) {
 
 BatchIteration::BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options,
                                std::shared_ptr<LatestIteration> latest)
-    : stream_(std::make_unique<RankStream>("BasicDataLoader", std::move(make_pipeline),
+    : loader_(std::make_unique<RankLoader>("BasicDataLoader", std::move(make_pipeline),
                                            without_history(options))),
       latest_(std::move(latest)) {
   if (latest_) {
-    latest_->begin(stream_.get());
+    latest_->begin(loader_.get());
   }
 }
 
@@ -56,7 +56,7 @@ BatchIteration::BatchIteration(BatchIteration&&) noexcept = default;
 BatchIteration& BatchIteration::operator=(BatchIteration&& other) noexcept {
   if (this != &other) {
     end();
-    stream_ = std::move(other.stream_);
+    loader_ = std::move(other.loader_);
     latest_ = std::move(other.latest_);
   }
   return *this;
@@ -65,19 +65,19 @@ BatchIteration& BatchIteration::operator=(BatchIteration&& other) noexcept {
 BatchIteration::~BatchIteration() { end(); }
 
 void BatchIteration::end() {
-  if (stream_ && latest_) {
-    latest_->end(stream_.get());
+  if (loader_ && latest_) {
+    latest_->end(loader_.get());
   }
 }
 
 std::optional<Sample> BatchIteration::next() {
-  const OneCaller::Call call = stream_->caller().enter("next()");
-  return stream_->next();
+  const OneCaller::Call call = loader_->caller().enter("next()");
+  return loader_->next();
 }
 
-LoaderStatistics BatchIteration::stats() const { return stream_->stats(); }
+LoaderStatistics BatchIteration::stats() const { return loader_->stats(); }
 
-void BatchIteration::close() { stream_->close(); }
+void BatchIteration::close() { loader_->close(); }
 
 BasicDataLoader::BasicDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options)
     : make_pipeline_(std::move(make_pipeline)),

@@ -13,7 +13,7 @@
 
 namespace energon {
 
-class RankStream;
+class RankLoader;
 class SampleRestorer;
 class LatestIteration;
 class EpochSizes;
@@ -39,7 +39,7 @@ class BatchIteration {
  private:
   void end();
 
-  std::unique_ptr<RankStream> stream_;
+  std::unique_ptr<RankLoader> loader_;
   std::shared_ptr<LatestIteration> latest_;
 };
 

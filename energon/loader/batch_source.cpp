@@ -52,9 +52,9 @@ Sample BatchSource::restore_sample(const RestoreKey& key) {
               fmt::format("this source cannot rebuild the batch {}", key.text()));
 }
 
-const State& BatchSource::own_position_in(const SavableDataLoaderState& state,
-                                          std::string_view type) {
-  const State* position = state.adapters.empty() ? own_position(state) : nullptr;
+const State& BatchSource::source_position_in(const SavableDataLoaderState& state,
+                                             std::string_view type) {
+  const State* position = state.adapters.empty() ? source_position(state) : nullptr;
   if (position == nullptr || position->type != type) {
     refuse(type, "it is of a " + source_kind(state));
   }

@@ -86,10 +86,11 @@ class BatchSource {
   virtual Sample restore_sample(const RestoreKey& key);
 
  protected:
-  /// For sources that keep a position of their own, without logical shards (own_state()):
+  /// For sources that keep a position of their own, without logical shards (source_state()):
   /// returns the position in `state`. Throws Error (kMismatch) if it is not of `type` or has
   /// adapters.
-  static const State& own_position_in(const SavableDataLoaderState& state, std::string_view type);
+  static const State& source_position_in(const SavableDataLoaderState& state,
+                                         std::string_view type);
   /// Throws Error (kMismatch) with all differences unless `node` has the type and the fields of
   /// `expected`.
   static void check_node(const State& node, const State& expected);

@@ -92,11 +92,11 @@ const State& order_in(const State& state) {
 }
 
 SavableDatasetCheckpoint saved_stream(const SavableDataLoaderState& rank, int logical_shard) {
-  const auto saved = std::find_if(rank.streams.begin(), rank.streams.end(),
+  const auto saved = std::find_if(rank.checkpoints.begin(), rank.checkpoints.end(),
                                   [logical_shard](const SavableDatasetCheckpoint& checkpoint) {
                                     return checkpoint.logical_shard == logical_shard;
                                   });
-  if (saved != rank.streams.end()) {
+  if (saved != rank.checkpoints.end()) {
     return *saved;
   }
   SavableDatasetCheckpoint start;
@@ -108,8 +108,8 @@ SavableDatasetCheckpoint saved_stream(const SavableDataLoaderState& rank, int lo
 
 std::int64_t delivered_items(const SavableDataLoaderState& rank) {
   std::int64_t sum = 0;
-  for (const SavableDatasetCheckpoint& stream : rank.streams) {
-    sum += stream.index + stream.offset;
+  for (const SavableDatasetCheckpoint& logical_shard : rank.checkpoints) {
+    sum += logical_shard.index + logical_shard.offset;
   }
   return sum;
 }
@@ -129,30 +129,30 @@ DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, PipelineFacto
                             fmt::join(differences, "\n  ")));
   }
   std::vector<Turn> turns;
-  for (int stream = 0; stream < layout_.stream_count(); ++stream) {
-    add_stream(rank, from);
-    turns.push_back(from == From::kState ? streams_.back().saved.turn : Turn());
+  for (int logical_shard = 0; logical_shard < layout_.logical_shards_per_rank(); ++logical_shard) {
+    add_logical_shard(rank, from);
+    turns.push_back(from == From::kState ? logical_shards_.back().saved.turn : Turn());
   }
   turns_ = Turns(std::move(turns), from == From::kState ? rank.epoch : 0);
   step_ = from == From::kState ? delivered_ : 0;
 }
 
-PipelineContext DeliveredItems::context(std::size_t stream) {
+PipelineContext DeliveredItems::context(std::size_t local_index) {
   return {.config = layout_,
-          .stream = static_cast<int>(stream),
+          .local_index = static_cast<int>(local_index),
           .memory = memory_,
-          .made = made_,
+          .batch_memory = batch_memory_,
           .readers = readers_};
 }
 
-void DeliveredItems::add_stream(const SavableDataLoaderState& rank, From from) {
-  const std::size_t number = streams_.size();
-  Stream& stream = streams_.emplace_back();
-  stream.saved = saved_stream(rank, layout_.logical_shard(static_cast<int>(number)));
-  stream.dataset = std::make_unique<PositionedDataset>(make_pipeline_(context(number)));
+void DeliveredItems::add_logical_shard(const SavableDataLoaderState& rank, From from) {
+  const std::size_t number = logical_shards_.size();
+  LogicalShard& logical_shard = logical_shards_.emplace_back();
+  logical_shard.saved = saved_stream(rank, layout_.logical_shard(static_cast<int>(number)));
+  logical_shard.dataset = std::make_unique<PositionedDataset>(make_pipeline_(context(number)));
   if (from == From::kState) {
-    stream.dataset->restore(stream.saved, stream.saved.turn.epoch);
-  } else if (stream.delivered() > 0) {
+    logical_shard.dataset->restore(logical_shard.saved, logical_shard.saved.turn.epoch);
+  } else if (logical_shard.delivered() > 0) {
     ++unproven_;
   }
 }
@@ -160,10 +160,10 @@ void DeliveredItems::add_stream(const SavableDataLoaderState& rank, From from) {
 std::optional<DeliveredItem> DeliveredItems::next() {
   for (int epochs = 0; epochs < kMostEmptyEpochs; ++epochs) {
     while (const std::optional<std::size_t> number = turns_.next()) {
-      Stream& stream = streams_[*number];
+      LogicalShard& logical_shard = logical_shards_[*number];
       const std::optional<Sample> item =
-          stream.dataset->next(stream.saved.logical_shard, turns_.of(*number).epoch);
-      made_->end_batch();
+          logical_shard.dataset->next(logical_shard.saved.logical_shard, turns_.of(*number).epoch);
+      batch_memory_->end_batch();
       if (!item) {
         turns_.end_epoch(*number);
         continue;
@@ -171,52 +171,53 @@ std::optional<DeliveredItem> DeliveredItems::next() {
       turns_.take(*number);
       DeliveredItem delivered{step_++, item->restore_key, samples_in(item->restore_key)};
       if (unproven_ > 0) {
-        count(stream, *item, delivered.samples.size());
+        count(logical_shard, *item, delivered.samples.size());
         check_made(*number);
       }
       return delivered;
     }
     turns_.start_epoch();
   }
-  for (std::size_t number = 0; unproven_ > 0 && number < streams_.size(); ++number) {
-    if (streams_[number].dataset->index() < streams_[number].delivered()) {
+  for (std::size_t number = 0; unproven_ > 0 && number < logical_shards_.size(); ++number) {
+    if (logical_shards_[number].dataset->index() < logical_shards_[number].delivered()) {
       refuse(number, fmt::format("its data ends after {} recomputed items",
-                                 streams_[number].dataset->index()));
+                                 logical_shards_[number].dataset->index()));
     }
   }
   return std::nullopt;
 }
 
-void DeliveredItems::count(Stream& stream, const Sample& item, std::size_t samples) const {
-  if (stream.item_size == 0) {
-    stream.item_size = samples;
+void DeliveredItems::count(LogicalShard& logical_shard, const Sample& item,
+                           std::size_t samples) const {
+  if (logical_shard.item_size == 0) {
+    logical_shard.item_size = samples;
   }
-  stream.is_uniform = stream.is_uniform && samples == stream.item_size;
+  logical_shard.is_uniform = logical_shard.is_uniform && samples == logical_shard.item_size;
   if (item.keys.empty()) {
-    stream.has_keys = false;
-    stream.made.samples += static_cast<std::int64_t>(samples);
+    logical_shard.has_keys = false;
+    logical_shard.made.samples += static_cast<std::int64_t>(samples);
   } else {
-    extend(stream.made, item);
+    extend(logical_shard.made, item);
   }
 }
 
-// After each item of a stream, as long as there are unproven ones.
+// After each item of a logical shard, as long as there are unproven ones.
 void DeliveredItems::check_made(std::size_t number) {
-  const Stream& stream = streams_[number];
-  const std::int64_t made = stream.dataset->index();
-  if (made > stream.delivered()) {
+  const LogicalShard& logical_shard = logical_shards_[number];
+  const std::int64_t made = logical_shard.dataset->index();
+  if (made > logical_shard.delivered()) {
     refuse(number, "more items are recomputed for it");
   }
-  if (made < stream.delivered()) {
+  if (made < logical_shard.delivered()) {
     return;
   }
-  const Certificate& saved = stream.saved.certificate;
+  const Certificate& saved = logical_shard.saved.certificate;
   const bool is_certified = saved.samples > 0;
-  if (is_certified && stream.has_keys) {
-    if (stream.made != saved) {
-      refuse(number, stream.made.samples == saved.samples
+  if (is_certified && logical_shard.has_keys) {
+    if (logical_shard.made != saved) {
+      refuse(number, logical_shard.made.samples == saved.samples
                          ? std::string("the recomputed items have different samples")
-                         : fmt::format("the recomputed items have {}", stream.made.samples));
+                         : fmt::format("the recomputed items have {}", logical_shard.made.samples));
     }
   } else {
     check_position(number);
@@ -227,8 +228,8 @@ void DeliveredItems::check_made(std::size_t number) {
 // Without the keys of the samples. If both stand at the same place of the order, as many samples
 // were drawn; if also as many were delivered, none was left out.
 void DeliveredItems::check_position(std::size_t number) {
-  const Stream& stream = streams_[number];
-  const std::int64_t samples = stream.saved.certificate.samples;
+  const LogicalShard& logical_shard = logical_shards_[number];
+  const std::int64_t samples = logical_shard.saved.certificate.samples;
   const Position position = compare_positions(number);
   if (position == Position::kDifferent) {
     refuse(number, "the recomputed order stands at a different place");
@@ -236,12 +237,12 @@ void DeliveredItems::check_position(std::size_t number) {
   if (is_endless_) {
     return;  // all batches are full, so it also delivered as many
   }
-  const bool has_ended_epoch = position == Position::kSameEnd || stream.saved.turn.epoch > 0;
-  if (samples == 0 && (has_ended_epoch || !stream.is_uniform)) {
+  const bool has_ended_epoch = position == Position::kSameEnd || logical_shard.saved.turn.epoch > 0;
+  if (samples == 0 && (has_ended_epoch || !logical_shard.is_uniform)) {
     refuse(number, "its state has no certificate, so whether it left out samples is not known");
   }
-  if (samples > 0 && samples != stream.made.samples) {
-    refuse(number, fmt::format("the recomputed items have {}", stream.made.samples));
+  if (samples > 0 && samples != logical_shard.made.samples) {
+    refuse(number, fmt::format("the recomputed items have {}", logical_shard.made.samples));
   }
   if (has_ended_epoch && hides_left_out_) {
     refuse(number, "the order alone does not show whether its epochs left out samples");
@@ -249,18 +250,19 @@ void DeliveredItems::check_position(std::size_t number) {
 }
 
 DeliveredItems::Position DeliveredItems::compare_positions(std::size_t number) {
-  const Stream& stream = streams_[number];
-  SavableDatasetCheckpoint made = stream.dataset->checkpoint();
-  made.turn = stream.saved.turn;
+  const LogicalShard& logical_shard = logical_shards_[number];
+  SavableDatasetCheckpoint made = logical_shard.dataset->checkpoint();
+  made.turn = logical_shard.saved.turn;
   try {
-    const std::unique_ptr<PositionedDataset> saved_position = restored(number, stream.saved);
+    const std::unique_ptr<PositionedDataset> saved_position = restored(number, logical_shard.saved);
     const State saved = order_in(saved_position->dataset().save_state());
     const std::unique_ptr<PositionedDataset> position = restored(number, made);
     if (order_in(position->dataset().save_state()) == saved) {
       return Position::kSame;
     }
     // The job may have seen that nothing follows in the epoch.
-    const bool is_end = !position->next(stream.saved.logical_shard, stream.saved.turn.epoch);
+    const bool is_end =
+        !position->next(logical_shard.saved.logical_shard, logical_shard.saved.turn.epoch);
     return is_end && order_in(position->dataset().save_state()) == saved ? Position::kSameEnd
                                                                          : Position::kDifferent;
   } catch (const Error& error) {
@@ -277,8 +279,8 @@ std::unique_ptr<PositionedDataset> DeliveredItems::restored(
 }
 
 void DeliveredItems::refuse(std::size_t number, std::string_view difference) const {
-  const Stream& stream = streams_[number];
-  const std::int64_t samples = stream.saved.certificate.samples;
+  const LogicalShard& logical_shard = logical_shards_[number];
+  const std::int64_t samples = logical_shard.saved.certificate.samples;
   throw Error(
       ErrorCode::kMismatch,
       fmt::format(
@@ -286,7 +288,7 @@ void DeliveredItems::refuse(std::size_t number, std::string_view difference) con
           "{} had delivered {} items{} when the state was saved, but {}. Either the job left "
           "out samples (by an error policy or SkipSample) that are not left out here, or its "
           "functions make different items now",
-          layout_.rank, stream.saved.logical_shard, stream.delivered(),
+          layout_.rank, logical_shard.saved.logical_shard, logical_shard.delivered(),
           samples > 0 ? fmt::format(" with {} samples", samples) : "", difference));
 }
 

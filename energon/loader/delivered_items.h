@@ -75,7 +75,7 @@ class DeliveredItems {
 
  private:
   // A logical shard: what the job delivered, and what was made here.
-  struct Stream {
+  struct LogicalShard {
     SavableDatasetCheckpoint saved = {};
     std::unique_ptr<PositionedDataset> dataset = nullptr;
     Certificate made = {};   // without keys, only the number of samples
@@ -90,9 +90,9 @@ class DeliveredItems {
   // the epoch was looked for.
   enum class Position : std::uint8_t { kSame, kSameEnd, kDifferent };
 
-  PipelineContext context(std::size_t stream);
-  void add_stream(const SavableDataLoaderState& rank, From from);
-  void count(Stream& stream, const Sample& item, std::size_t samples) const;
+  PipelineContext context(std::size_t local_index);
+  void add_logical_shard(const SavableDataLoaderState& rank, From from);
+  void count(LogicalShard& logical_shard, const Sample& item, std::size_t samples) const;
   void check_made(std::size_t number);
   void check_position(std::size_t number);
   Position compare_positions(std::size_t number);
@@ -106,10 +106,10 @@ class DeliveredItems {
   const bool is_endless_;      // the order
   const bool hides_left_out_;  // epochs may end with as many samples though some were left out
   HeapBufferPool memory_;
-  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
+  const std::shared_ptr<BatchMemory> batch_memory_ = std::make_shared<BatchMemory>(memory_);
   const std::shared_ptr<LeafReaders> readers_ = make_leaf_readers();
-  std::vector<Stream> streams_;
-  std::size_t unproven_ = 0;  // streams that have not made what they delivered
+  std::vector<LogicalShard> logical_shards_;
+  std::size_t unproven_ = 0;  // logical shards that have not made what they delivered
   Turns turns_;
   std::int64_t step_ = 0;
 };

@@ -64,16 +64,16 @@ bool names_one_place(const FailureReport& report) {
 // What tells a place apart: 8 bytes, so that a run in which millions fail keeps little.
 std::uint64_t place_of(const FailureReport& report) {
   const FailedSample& sample = report.samples.front();
-  Xxh3Stream stream;
-  stream.update_field(as_bytes(sample.dataset_path));
-  stream.update_field(as_bytes(sample.shard_name));
+  Xxh3Stream local_index;
+  local_index.update_field(as_bytes(sample.dataset_path));
+  local_index.update_field(as_bytes(sample.shard_name));
   if (!report.is_shard_broken) {
-    stream.update_field(as_bytes(sample.key));
+    local_index.update_field(as_bytes(sample.key));
     if (sample.index_in_shard) {
-      stream.update_field(std::as_bytes(std::span(&*sample.index_in_shard, 1)));
+      local_index.update_field(std::as_bytes(std::span(&*sample.index_in_shard, 1)));
     }
   }
-  return stream.digest();
+  return local_index.digest();
 }
 
 }  // namespace

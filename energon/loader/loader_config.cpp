@@ -15,8 +15,8 @@
 namespace energon {
 
 Config loader_config(std::string_view type, const LoaderOptions& options,
-                     const Config& stream_config) {
-  Config config = {{"type", type}, {"prefetch_factor", nullptr}, {"stream", stream_config}};
+                     const Config& state_config) {
+  Config config = {{"type", type}, {"prefetch_factor", nullptr}, {"state_config", state_config}};
   if (options.worker_config.num_workers > 0 && options.prefetch_factor) {
     config["prefetch_factor"] = *options.prefetch_factor;
   }
@@ -28,10 +28,10 @@ const std::vector<std::optional<std::int64_t>>& EpochSizes::of_streams() {
     HeapBufferPool memory;
     const auto readers = make_leaf_readers();
     std::vector<std::optional<std::int64_t>> sizes;
-    for (int stream = 0; stream < config_.stream_count(); ++stream) {
+    for (int local_index = 0; local_index < config_.logical_shards_per_rank(); ++local_index) {
       sizes.push_back(
           make_pipeline_(
-              {.config = config_, .stream = stream, .memory = memory, .readers = readers})
+              {.config = config_, .local_index = local_index, .memory = memory, .readers = readers})
               ->size());
     }
     sizes_ = std::move(sizes);
@@ -56,11 +56,12 @@ std::optional<std::int64_t> EpochSizes::of_rank() {
   return sum;
 }
 
-std::optional<std::int64_t> EpochSizes::left(std::span<const SavableDatasetCheckpoint> starts,
-                                             const Turns& turns, std::int64_t epoch) {
+std::optional<std::int64_t> EpochSizes::left(
+    std::span<const SavableDatasetCheckpoint> initial_checkpoints, const Turns& turns,
+    std::int64_t epoch) {
   const MutexLock lock(mutex_);
   std::int64_t left = 0;
-  for (std::size_t i = 0; i < starts.size(); ++i) {
+  for (std::size_t i = 0; i < initial_checkpoints.size(); ++i) {
     const Turn& turn = turns.of(i);
     if (turn.epoch > epoch) {
       continue;
@@ -69,12 +70,12 @@ std::optional<std::int64_t> EpochSizes::left(std::span<const SavableDatasetCheck
     if (!size) {
       return std::nullopt;
     }
-    const Turn& start = starts[i].turn;
+    const Turn& start = initial_checkpoints[i].turn;
     const auto started = started_.find(i);
     if (started != started_.end() && started->second.epoch == epoch) {
       left += started->second.turns - turn.count;
     } else if (start.epoch == epoch && start.count > 0) {
-      started_[i] = started_at(starts[i], i, *size);
+      started_[i] = started_at(initial_checkpoints[i], i, *size);
       left += started_[i].turns - turn.count;
     } else {
       left += std::max<std::int64_t>(*size - turn.count, 0);
@@ -85,10 +86,10 @@ std::optional<std::int64_t> EpochSizes::left(std::span<const SavableDatasetCheck
 
 // Turns before a restore may be of batches of another size, so what follows them is counted.
 EpochSizes::Started EpochSizes::started_at(const SavableDatasetCheckpoint& start,
-                                           std::size_t stream, std::int64_t size) const {
+                                           std::size_t local_index, std::int64_t size) const {
   HeapBufferPool memory;
-  PositionedDataset rest(
-      make_pipeline_({.config = config_, .stream = static_cast<int>(stream), .memory = memory}));
+  PositionedDataset rest(make_pipeline_(
+      {.config = config_, .local_index = static_cast<int>(local_index), .memory = memory}));
   rest.restore(start, start.turn.epoch);
   return {start.turn.epoch, start.turn.count + rest.dataset().skip(size)};
 }
@@ -106,19 +107,21 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
   try {
     auto& pipeline = pipelines_[shard];
     if (!pipeline) {
-      const StreamPlace place = place_of(static_cast<int>(shard), config_);
+      const LogicalShardOwner place = place_of(static_cast<int>(shard), config_);
       WorkerConfig config = config_;
       config.rank = place.rank;
-      pipeline = make_pipeline_(
-          {.config = config, .stream = place.stream, .memory = memory_, .made = made_});
+      pipeline = make_pipeline_({.config = config,
+                                 .local_index = place.local_index,
+                                 .memory = memory_,
+                                 .batch_memory = batch_memory_});
     }
     Sample sample = pipeline->restore_sample(parts.inner[0]);
-    made_->end_batch();
+    batch_memory_->end_batch();
     sample.restore_key = key;
     sample.place.reset();
     return sample;
   } catch (...) {
-    made_->end_batch();
+    batch_memory_->end_batch();
     throw to_error(std::current_exception(), "the pipeline");
   }
 }

@@ -23,10 +23,10 @@
 
 namespace energon {
 
-/// Settings of a loader of type `type`, including `stream_config` (state_config()). prefetch_factor
+/// Settings of a loader of type `type`, including `state_config` (state_config()). prefetch_factor
 /// is null without workers and where it is absent.
 Config loader_config(std::string_view type, const LoaderOptions& options,
-                     const Config& stream_config);
+                     const Config& state_config);
 
 /// How many batches there are, from the pipelines of a rank. Makes the pipelines once and keeps
 /// their answers. Thread-safe.
@@ -39,32 +39,32 @@ class EpochSizes {
   /// Number of batches in one epoch of the rank; nothing if the epoch never ends.
   std::optional<std::int64_t> of_rank();
 
-  /// Number of batches that are left in `epoch`, for streams that started at `starts` and whose
-  /// next turns are in `turns`; nothing if the epoch never ends.
-  std::optional<std::int64_t> left(std::span<const SavableDatasetCheckpoint> starts,
+  /// Number of batches that are left in `epoch`, for logical shards that started at
+  /// `initial_checkpoints` and whose next turns are in `turns`; nothing if the epoch never ends.
+  std::optional<std::int64_t> left(std::span<const SavableDatasetCheckpoint> initial_checkpoints,
                                    const Turns& turns, std::int64_t epoch);
 
-  /// Called when the streams continue from a state that was not theirs: batches that it counts may
-  /// be of another size.
+  /// Called when the logical shards continue from a state that was not theirs: batches that it
+  /// counts may be of another size.
   void forget_started();
 
  private:
-  /// A stream that started in the middle of an epoch.
+  /// A logical shard that started in the middle of an epoch.
   struct Started {
     std::int64_t epoch = 0;
     std::int64_t turns = 0;  // all in that epoch
   };
 
   const std::vector<std::optional<std::int64_t>>& of_streams() ENERGON_REQUIRES(mutex_);
-  Started started_at(const SavableDatasetCheckpoint& start, std::size_t stream,
+  Started started_at(const SavableDatasetCheckpoint& start, std::size_t local_index,
                      std::int64_t size) const;
 
   const PipelineFactory& make_pipeline_;
   const WorkerConfig& config_;
   Mutex mutex_;
-  /// The size of each stream; empty until it is first needed.
+  /// The size of each logical shard; empty until it is first needed.
   std::vector<std::optional<std::int64_t>> sizes_ ENERGON_GUARDED_BY(mutex_);
-  std::map<std::size_t, Started> started_ ENERGON_GUARDED_BY(mutex_);  // by stream
+  std::map<std::size_t, Started> started_ ENERGON_GUARDED_BY(mutex_);  // by logical shard
 };
 
 /// Rebuilds single batches or samples from their restore keys. Not thread-safe. Keeps one pipeline
@@ -82,7 +82,7 @@ class SampleRestorer {
   const PipelineFactory make_pipeline_;
   const WorkerConfig config_;
   HeapBufferPool memory_;
-  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(memory_);
+  const std::shared_ptr<BatchMemory> batch_memory_ = std::make_shared<BatchMemory>(memory_);
   std::map<std::int64_t, std::unique_ptr<Dataset>> pipelines_;  // by logical shard
 };
 

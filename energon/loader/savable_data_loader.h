@@ -26,7 +26,7 @@
 
 namespace energon {
 
-class RankStream;
+class RankLoader;
 class SampleRestorer;
 
 /// next(), restore_state_rank(), rewind(), stop() and restore_sample() are for one thread at a
@@ -129,7 +129,7 @@ class SavableDataLoader final : public BatchSource {
   std::vector<int> worker_pids() const;
 
  private:
-  std::unique_ptr<RankStream> stream_;
+  std::unique_ptr<RankLoader> loader_;
   std::unique_ptr<SampleRestorer> restorer_;
 };
 

@@ -48,7 +48,7 @@ std::string LiveWorker::doing() const {
   }
   std::string text =
       fmt::format("it was making batch {} of logical shard {}", item->second, item->first);
-  if (const auto work = noted_work(channel_->statistics())) {
+  if (const auto work = current_work(channel_->statistics())) {
     text += ", " + describe(*work);
   }
   return text;
@@ -57,7 +57,7 @@ std::string LiveWorker::doing() const {
 // The first sample that a function of the user was working on, if it was in one.
 ErrorContext LiveWorker::place_of_work() const {
   ErrorContext context = place();
-  if (const auto work = noted_work(channel_->statistics())) {
+  if (const auto work = current_work(channel_->statistics())) {
     if (!work->shard.empty()) {
       context.path = work->dataset + "/" + work->shard;
     }
@@ -108,7 +108,7 @@ RingUnit LiveWorker::next_message() {
   }
   const std::array gone = peer_gone();
   std::uint64_t last_progress = progress();
-  Patience patience(around_.options.timeout);
+  ProgressTimeout patience(around_.options.timeout);
   while (true) {
     around_.check.look();
     const Deadline step = WaitCheck::step(patience.look());
@@ -133,17 +133,19 @@ RingUnit LiveWorker::next_message() {
   }
 }
 
-std::optional<Sample> LiveWorker::read(std::size_t stream) {
+std::optional<Sample> LiveWorker::read(std::size_t local_index) {
   while (true) {
     const RingUnit unit = next_message();
     const BatchHead head = head_of(unit.bytes, place());
-    const bool is_of_a_stream =
+    const bool is_of_a_logical_shard =
         head.kind == SampleMessage::kBatch || head.kind == SampleMessage::kEpochEnd;
-    if (is_of_a_stream && head.stream != stream) {
-      throw Error(ErrorCode::kInternal,
-                  fmt::format("a worker sent stream {} when it was the turn of stream {}",
-                              head.stream, stream),
-                  place());
+    if (is_of_a_logical_shard && head.local_index != local_index) {
+      throw Error(
+          ErrorCode::kInternal,
+          fmt::format(
+              "a worker sent a batch of logical shard {} when it was the turn of logical shard {}",
+              head.local_index, local_index),
+          place());
     }
     switch (head.kind) {
       case SampleMessage::kBatch: {
@@ -255,7 +257,7 @@ bool LiveWorker::try_send(const Command& command) {
   return true;
 }
 
-std::optional<CheckpointAnswer> LiveWorker::checkpoint_answer(std::size_t stream,
+std::optional<CheckpointAnswer> LiveWorker::checkpoint_answer(std::size_t local_index,
                                                               std::uint64_t delivered,
                                                               Deadline deadline) {
   const std::array gone = peer_gone();
@@ -273,7 +275,7 @@ std::optional<CheckpointAnswer> LiveWorker::checkpoint_answer(std::size_t stream
     std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
     channel_->results().release();
     // An answer that came too late for an earlier call may come first; it is passed over.
-    if (answer.stream == stream && answer.delivered == delivered) {
+    if (answer.local_index == local_index && answer.delivered == delivered) {
       return answer;
     }
   }
@@ -334,16 +336,17 @@ WorkerGroup::~WorkerGroup() {
   }
 }
 
-// Starts worker `id` with the streams that it serves: id, id + workers, …
-LiveWorker WorkerGroup::started_worker(int id, std::span<const SavableDatasetCheckpoint> starts,
-                                       std::int64_t epoch, const AddressSpace& space) {
+// Starts worker `id` with the logical shards that it serves: id, id + workers, …
+LiveWorker WorkerGroup::started_worker(
+    int id, std::span<const SavableDatasetCheckpoint> initial_checkpoints, std::int64_t epoch,
+    const AddressSpace& space) {
   const int workers = options_.worker_config.num_workers;
-  WorkerBeginning beginning{.streams = {}, .epoch = epoch};
-  for (auto stream = static_cast<std::size_t>(id); stream < starts.size();
-       stream += static_cast<std::size_t>(workers)) {
-    beginning.streams.push_back(starts[stream]);
+  WorkerAssignment beginning{.checkpoints = {}, .epoch = epoch};
+  for (auto local_index = static_cast<std::size_t>(id); local_index < initial_checkpoints.size();
+       local_index += static_cast<std::size_t>(workers)) {
+    beginning.checkpoints.push_back(initial_checkpoints[local_index]);
   }
-  const std::string encoded = encode_beginning(beginning);
+  const std::string encoded = encode_assignment(beginning);
   auto channel =
       std::make_unique<ParentEndpoint>(fit_into(channel_options(options_, id), space, workers));
   format_statistics(channel->statistics());
@@ -435,21 +438,22 @@ std::optional<Error> WorkerGroup::death(const Turns& turns) {
   if (!has_dead_worker()) {
     return std::nullopt;
   }
-  const auto streams = static_cast<std::size_t>(options_.worker_config.stream_count());
-  for (std::size_t stream = 0; stream < streams; ++stream) {
-    if (turns.of(stream).epoch <= turns.epoch() && worker_of(stream).ended()) {
-      return worker_of(stream).death(nullptr);
+  const auto logical_shards =
+      static_cast<std::size_t>(options_.worker_config.logical_shards_per_rank());
+  for (std::size_t local_index = 0; local_index < logical_shards; ++local_index) {
+    if (turns.of(local_index).epoch <= turns.epoch() && worker_of(local_index).ended()) {
+      return worker_of(local_index).death(nullptr);
     }
   }
   return std::nullopt;
 }
 
-std::optional<Sample> WorkerGroup::read(std::size_t stream) {
+std::optional<Sample> WorkerGroup::read(std::size_t local_index) {
   owner_.check("a loader");
-  return worker_of(stream).read(stream);
+  return worker_of(local_index).read(local_index);
 }
 
-void WorkerGroup::take(std::size_t stream) { worker_of(stream).take(); }
+void WorkerGroup::take(std::size_t local_index) { worker_of(local_index).take(); }
 
 void WorkerGroup::start_epoch(std::int64_t epoch) {
   for (LiveWorker& worker : workers()) {
@@ -457,15 +461,15 @@ void WorkerGroup::start_epoch(std::int64_t epoch) {
   }
 }
 
-const CheckpointReader& WorkerGroup::ring_of(std::size_t stream) const {
-  return workers_[stream % workers_.size()].checkpoints(stream / workers_.size());
+const CheckpointReader& WorkerGroup::ring_of(std::size_t local_index) const {
+  return workers_[local_index % workers_.size()].checkpoints(local_index / workers_.size());
 }
 
-std::string WorkerGroup::newest_checkpoint(std::size_t stream,
+std::string WorkerGroup::newest_checkpoint(std::size_t local_index,
                                            const CheckpointPlace& position) const {
   owner_.check("a loader");
   const MutexLock lock(mutex_);
-  const CheckpointReader& ring = ring_of(stream);
+  const CheckpointReader& ring = ring_of(local_index);
   const auto delivered = static_cast<std::uint64_t>(position.index);
   const auto is_late = [&position](const Checkpoint& checkpoint) {
     return place_of_checkpoint(as_text(checkpoint.bytes)).epoch > position.epoch;
@@ -482,20 +486,20 @@ std::string WorkerGroup::newest_checkpoint(std::size_t stream,
   return found ? std::string(as_text(found->bytes)) : std::string();
 }
 
-std::optional<CheckpointPlace> WorkerGroup::oldest_checkpoint(std::size_t stream) const {
+std::optional<CheckpointPlace> WorkerGroup::oldest_checkpoint(std::size_t local_index) const {
   owner_.check("a loader");
   const MutexLock lock(mutex_);
-  const auto oldest = ring_of(stream).oldest(kBytesOfPlace);
+  const auto oldest = ring_of(local_index).oldest(kBytesOfPlace);
   return oldest ? std::optional(place_of_checkpoint(as_text(oldest->bytes))) : std::nullopt;
 }
 
-std::vector<std::string> WorkerGroup::checkpoints_until(std::size_t stream,
+std::vector<std::string> WorkerGroup::checkpoints_until(std::size_t local_index,
                                                         const CheckpointPlace& position) const {
   owner_.check("a loader");
   const MutexLock lock(mutex_);
   std::vector<std::string> checkpoints;
   for (const Checkpoint& found :
-       ring_of(stream).between(0, static_cast<std::uint64_t>(position.index))) {
+       ring_of(local_index).between(0, static_cast<std::uint64_t>(position.index))) {
     const std::string_view bytes = as_text(found.bytes);
     if (place_of_checkpoint(bytes).leads_to(position)) {
       checkpoints.emplace_back(bytes);
@@ -512,7 +516,7 @@ std::vector<std::optional<std::int64_t>> WorkerGroup::ask_for_checkpoints(
     LiveWorker& worker = worker_of(i);
     is_asked[i] =
         !worker.ended() && worker.try_send({.kind = CommandKind::kGetCheckpoint,
-                                            .stream = static_cast<std::uint32_t>(i),
+                                            .local_index = static_cast<std::uint32_t>(i),
                                             .argument = static_cast<std::uint64_t>(delivered[i])});
   }
   for (std::size_t i = 0; i < delivered.size(); ++i) {

@@ -36,7 +36,7 @@
 namespace energon {
 
 /// What the workers of a group share. Each outlives the workers.
-struct WorkerSurroundings {
+struct WorkerEnvironment {
   const LoaderOptions& options;
   ForkServer& fork_server;
   WaitCheck& check;      ///< is looked at while read() and checkpoint_answer() wait
@@ -51,7 +51,7 @@ struct WorkerSurroundings {
 class LiveWorker {
  public:
   LiveWorker(std::unique_ptr<ParentEndpoint> channel, WorkerProcess process,
-             const WorkerSurroundings& surroundings)
+             const WorkerEnvironment& surroundings)
       : channel_(std::move(channel)), process_(std::move(process)), around_(surroundings) {}
 
   int pid() const { return process_.process.pid(); }
@@ -62,10 +62,11 @@ class LiveWorker {
   /// Batches that were taken.
   std::uint64_t taken() const { return taken_; }
 
-  /// The next batch, which must be of `stream`; nothing at the end of its epoch. What the worker
-  /// committed before it died is read first. Throws Error: also what the worker's pipeline threw,
-  /// with the worker's id. take() is to be called after each batch, before the next call.
-  std::optional<Sample> read(std::size_t stream);
+  /// The next batch, which must be of logical shard `local_index`; nothing at the end of its epoch.
+  /// What the worker committed before it died is read first. Throws Error: also what the worker's
+  /// pipeline threw, with the worker's id. take() is to be called after each batch, before the next
+  /// call.
+  std::optional<Sample> read(std::size_t local_index);
   void take();
 
   void send(const Command& command, Deadline deadline);
@@ -75,11 +76,11 @@ class LiveWorker {
   bool died_before_epoch() const;
   /// Sends a command if there is room for it. Returns whether there was.
   bool try_send(const Command& command);
-  /// The worker's answer to kGetCheckpoint of `stream` after `delivered` batches; nullopt if the
-  /// worker dies or does not answer until `deadline`.
-  std::optional<CheckpointAnswer> checkpoint_answer(std::size_t stream, std::uint64_t delivered,
-                                                    Deadline deadline);
-  /// The checkpoints of the worker's stream with this number within the worker.
+  /// The worker's answer to kGetCheckpoint of logical shard `local_index` after `delivered`
+  /// batches; nullopt if the worker dies or does not answer until `deadline`.
+  std::optional<CheckpointAnswer> checkpoint_answer(std::size_t local_index,
+                                                    std::uint64_t delivered, Deadline deadline);
+  /// The checkpoints of the worker's logical shard with this number within the worker.
   const CheckpointReader& checkpoints(std::size_t place) const {
     return channel_->checkpoints(place);
   }
@@ -115,7 +116,7 @@ class LiveWorker {
 
   std::unique_ptr<ParentEndpoint> channel_;
   WorkerProcess process_;
-  WorkerSurroundings around_;
+  WorkerEnvironment around_;
   std::uint64_t taken_ = 0;
   std::optional<std::uint64_t> progress_before_epoch_;  // when start_epoch() was called
   FailureCounts pending_;  // failures before a batch that has not arrived or is not taken
@@ -136,53 +137,57 @@ class WorkerGroup {
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
-  /// Starts all workers in epoch `epoch`, each stream of the rank at its checkpoint. Requires: not
-  /// running, a checkpoint for each stream.
+  /// Starts all workers in epoch `epoch`, each logical shard of the rank at its checkpoint.
+  /// Requires: not running, a checkpoint for each logical shard.
   void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
   /// Ends all workers, whatever their condition. Batches already handed out stay valid. Idempotent.
   /// Throws Error (kCancelled) in a forked child.
   void stop();
   /// Thread-safe.
   bool running() const;
-  /// The death of a worker that has not delivered all of its epoch: one of its streams has not
-  /// ended the epoch of `turns`, which count what was read. Nothing if there is none.
+  /// The death of a worker that has not delivered all of its epoch: one of its logical shards has
+  /// not ended the epoch of `turns`, which count what was read. Nothing if there is none.
   std::optional<Error> death(const Turns& turns);
   /// Whether a worker has died since the group started.
   bool has_dead_worker() const;
 
-  /// The next batch of `stream`, whose turn it must be among the streams of its worker; nothing at
-  /// the end of its epoch. Throws Error: what the worker's pipeline threw, with the worker's id;
-  /// kWorkerDied if this worker is dead and has sent nothing more; kTimeout. Call
-  /// take() after each batch, before the next call.
-  std::optional<Sample> read(std::size_t stream);
+  /// The next batch of logical shard `local_index`, whose turn it must be among the logical shards
+  /// of its worker; nothing at the end of its epoch. Throws Error: what the worker's pipeline
+  /// threw, with the worker's id; kWorkerDied if this worker is dead and has sent nothing more;
+  /// kTimeout. Call take() after each batch, before the next call.
+  std::optional<Sample> read(std::size_t local_index);
   /// Records that the batch which read() returned is delivered: from now on only positions after it
   /// are certain to have a checkpoint, and those that the history reaches.
-  void take(std::size_t stream);
+  void take(std::size_t local_index);
 
   /// Tells all workers to start epoch `epoch`. Requires: all workers have reported the end of the
   /// epoch before, and none was dead.
   void start_epoch(std::int64_t epoch);
 
-  /// Whether the worker of `stream` died after start_epoch() but before it began the epoch, so that
-  /// nothing is missing of it.
-  bool died_before_epoch(std::size_t stream) { return worker_of(stream).died_before_epoch(); }
+  /// Whether the worker of logical shard `local_index` died after start_epoch() but before it began
+  /// the epoch, so that nothing is missing of it.
+  bool died_before_epoch(std::size_t local_index) {
+    return worker_of(local_index).died_before_epoch();
+  }
 
   // The next three are thread-safe. They read the checkpoint rings, whether or not the workers are
   // alive, and throw Error (kCancelled) in a forked child.
 
-  /// The newest checkpoint of `stream` that leads to `position`, encoded; empty if there is none.
-  /// There is one for what was read, whatever the worker does or did: Note [Kept checkpoints] in
-  /// energon/worker/batch_sender.h. Requires: running.
-  std::string newest_checkpoint(std::size_t stream, const CheckpointPlace& position) const;
-  /// The place of the oldest checkpoint of `stream`; nullopt if there is none. Requires: running.
-  std::optional<CheckpointPlace> oldest_checkpoint(std::size_t stream) const;
-  /// All checkpoints of `stream` that lead to `position`, encoded, oldest first. Requires: running.
-  std::vector<std::string> checkpoints_until(std::size_t stream,
+  /// The newest checkpoint of logical shard `local_index` that leads to `position`, encoded; empty
+  /// if there is none. There is one for what was read, whatever the worker does or did: Note [Kept
+  /// checkpoints] in energon/worker/batch_sender.h. Requires: running.
+  std::string newest_checkpoint(std::size_t local_index, const CheckpointPlace& position) const;
+  /// The place of the oldest checkpoint of logical shard `local_index`; nullopt if there is none.
+  /// Requires: running.
+  std::optional<CheckpointPlace> oldest_checkpoint(std::size_t local_index) const;
+  /// All checkpoints of logical shard `local_index` that lead to `position`, encoded, oldest first.
+  /// Requires: running.
+  std::vector<std::string> checkpoints_until(std::size_t local_index,
                                              const CheckpointPlace& position) const;
 
   /// Energon's get_checkpoint(last_sample_indexes): the command thread of the worker says which
-  /// checkpoint is the newest that is not after `delivered[i]` batches of stream i. nullopt where
-  /// there is none, and where the worker is dead or does not answer until `deadline`.
+  /// checkpoint is the newest that is not after `delivered[i]` batches of logical shard i. nullopt
+  /// where there is none, and where the worker is dead or does not answer until `deadline`.
   std::vector<std::optional<std::int64_t>> ask_for_checkpoints(
       std::span<const std::int64_t> delivered, Deadline deadline);
 
@@ -197,9 +202,11 @@ class WorkerGroup {
   void end_workers();
   // Only the thread that starts and stops the workers changes the list, so it reads it as it is.
   std::vector<LiveWorker>& workers() ENERGON_NO_THREAD_SAFETY_ANALYSIS { return workers_; }
-  LiveWorker& worker_of(std::size_t stream) { return workers()[stream % workers().size()]; }
-  const CheckpointReader& ring_of(std::size_t stream) const ENERGON_REQUIRES(mutex_);
-  LiveWorker started_worker(int id, std::span<const SavableDatasetCheckpoint> starts,
+  LiveWorker& worker_of(std::size_t local_index) {
+    return workers()[local_index % workers().size()];
+  }
+  const CheckpointReader& ring_of(std::size_t local_index) const ENERGON_REQUIRES(mutex_);
+  LiveWorker started_worker(int id, std::span<const SavableDatasetCheckpoint> initial_checkpoints,
                             std::int64_t epoch, const AddressSpace& space);
   std::vector<WorkerStatistics> sums() const ENERGON_REQUIRES(mutex_);
 

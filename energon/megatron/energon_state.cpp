@@ -229,7 +229,7 @@ class ShardImport {
     }
     std::int64_t passed = 0;
     while (passed < count && dataset_->next()) {
-      context_.made->end_batch();
+      context_.batch_memory->end_batch();
       ++passed;
     }
     return passed;
@@ -347,11 +347,11 @@ std::vector<ShardPosition> import_shards(const EnergonRankState& state,
   HeapBufferPool memory;
   const auto readers = make_leaf_readers();
   std::vector<ShardPosition> shards;
-  for (int stream = 0; stream < layout.stream_count(); ++stream) {
+  for (int stream = 0; stream < layout.logical_shards_per_rank(); ++stream) {
     const EnergonWorkerState worker =
         state.is_start ? EnergonWorkerState() : state.workers.at(static_cast<std::size_t>(stream));
     const PipelineContext context{
-        .config = layout, .stream = stream, .memory = memory, .readers = readers};
+        .config = layout, .local_index = stream, .memory = memory, .readers = readers};
     if (options.check_cancelled) {
       options.check_cancelled();
     }
@@ -445,7 +445,7 @@ SavableDataLoaderState import_energon_state(const EnergonRankState& state,
   std::vector<Turn> turns;
   for (ShardPosition& shard : shards) {
     turns.push_back(shard.checkpoint.turn);
-    imported.streams.push_back(std::move(shard.checkpoint));
+    imported.checkpoints.push_back(std::move(shard.checkpoint));
   }
   const std::optional<std::size_t> next = Turns(std::move(turns), imported.epoch).next();
   imported.epoch_finished = !next;

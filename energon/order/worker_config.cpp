@@ -54,17 +54,17 @@ void validate(const WorkerConfig& config) {
   }
 }
 
-int WorkerConfig::stream_count() const {
+int WorkerConfig::logical_shards_per_rank() const {
   if (!logical_shards) {
     return workers_per_rank();
   }
   return *logical_shards / world_size + (rank < *logical_shards % world_size ? 1 : 0);
 }
 
-StreamPlace place_of(int logical_shard, const WorkerConfig& config) {
+LogicalShardOwner place_of(int logical_shard, const WorkerConfig& config) {
   const int divisor = config.logical_shards ? config.world_size : config.workers_per_rank();
-  const StreamPlace place{logical_shard / divisor, logical_shard % divisor};
-  return config.logical_shards ? StreamPlace{place.stream, place.rank} : place;
+  const LogicalShardOwner place{logical_shard / divisor, logical_shard % divisor};
+  return config.logical_shards ? LogicalShardOwner{place.local_index, place.rank} : place;
 }
 
 std::uint32_t worker_seed(int logical_shard, std::int64_t seed_offset) {

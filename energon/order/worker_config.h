@@ -53,29 +53,30 @@ struct WorkerConfig {
     return logical_shards.value_or(world_size * workers_per_rank());
   }
   Division effective_division() const { return logical_shards ? division : Division::kEnergon; }
-  /// Number of logical shards of this rank. They are its streams, numbered 0 … count - 1.
-  int stream_count() const;
-  /// The logical shard that is stream `stream` of this rank.
-  int logical_shard(int stream) const {
-    return logical_shards ? rank + stream * world_size : rank * workers_per_rank() + stream;
+  /// Number of logical shards of this rank. Their indexes within the rank are 0 … count - 1.
+  int logical_shards_per_rank() const;
+  /// The number in the job of the logical shard at `local_index` of this rank.
+  int logical_shard(int local_index) const {
+    return logical_shards ? rank + local_index * world_size
+                          : rank * workers_per_rank() + local_index;
   }
-  /// The worker of this rank that runs stream `stream`.
-  int worker_of(int stream) const { return stream % workers_per_rank(); }
+  /// The worker of this rank that runs logical shard `local_index`.
+  int worker_of(int local_index) const { return local_index % workers_per_rank(); }
 
   bool operator==(const WorkerConfig&) const = default;
 };
 
 /// A logical shard's place in the job.
-struct StreamPlace {
+struct LogicalShardOwner {
   int rank = 0;
-  int stream = 0;
+  int local_index = 0;
 
-  bool operator==(const StreamPlace&) const = default;
+  bool operator==(const LogicalShardOwner&) const = default;
 };
 
 /// The place of `logical_shard` in the job of `config`. Ignores config.rank. Requires: 0 <=
 /// logical_shard < config.logical_shard_count().
-StreamPlace place_of(int logical_shard, const WorkerConfig& config);
+LogicalShardOwner place_of(int logical_shard, const WorkerConfig& config);
 
 /// Throws Error (kInvalidArgument) that names the field, its value and its range.
 void validate(const WorkerConfig& config);

@@ -127,9 +127,9 @@ SocketStatus receive_frame(int socket, ReceivedFrame& received) {
   return SocketStatus::kDone;
 }
 
-// --- LastWords ---
+// --- ExitReport ---
 
-LastWords LastWords::open() {
+ExitReport ExitReport::open() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     throw os_error("cannot make a pipe", errno);
@@ -137,18 +137,18 @@ LastWords LastWords::open() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-void LastWords::say(const std::exception_ptr& why) const noexcept {
+void ExitReport::say(const std::exception_ptr& why) const noexcept {
   try {
     const std::string words =
-        encode_error(to_error(why, "its main function", ErrorCode::kInternal), kLastWordsBytes);
+        encode_error(to_error(why, "its main function", ErrorCode::kInternal), kExitReportBytes);
     while (::write(writing_.get(), words.data(), words.size()) < 0 && errno == EINTR) {
     }
   } catch (...) {  // no memory for the words: the exit code must do
   }
 }
 
-std::string LastWords::heard() const {
-  std::string words(kLastWordsBytes, '\0');
+std::string ExitReport::heard() const {
+  std::string words(kExitReportBytes, '\0');
   ssize_t count = 0;
   while ((count = ::read(reading_.get(), words.data(), words.size())) < 0 && errno == EINTR) {
   }
@@ -286,7 +286,7 @@ void ForkServerLoop::spawn() {
   replies_.push_back({.frame = reply});
   try {
     Worker& worker =
-        workers_.emplace(reply.request, Worker{reply, {}, LastWords::open()}).first->second;
+        workers_.emplace(reply.request, Worker{reply, {}, ExitReport::open()}).first->second;
     options.keep.push_back(worker.last_words.writing_fd());
     worker.process = fork_child([&] { return run_worker(*pending_, worker.last_words); }, options);
     worker.last_words.close_writing();
@@ -299,7 +299,7 @@ void ForkServerLoop::spawn() {
   }
 }
 
-int ForkServerLoop::run_worker(Request& request, const LastWords& last_words) {
+int ForkServerLoop::run_worker(Request& request, const ExitReport& last_words) {
   std::vector<int> must_live(watch_.descriptors().begin(), watch_.descriptors().end());
   must_live.push_back(self_.fd());
   const ParentWatch watch(std::move(must_live));

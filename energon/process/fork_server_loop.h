@@ -31,7 +31,7 @@ namespace energon {
 //   kChunk (n) …             ->             its payload, in order
 //                            <- kSpawned (n) + pidfd, or kSpawnFailed (n) and an Error
 //                            <- kExited (n) at any time after kSpawned (n), with the Error that
-//                               ended the worker, if any (LastWords)
+//                               ended the worker, if any (ExitReport)
 //   kStop                    ->             value: milliseconds until workers are killed
 //
 // n is the number of the request. Errors are encoded by io/error.h. If the payload of a
@@ -95,13 +95,13 @@ SocketStatus receive_frame(int socket, ReceivedFrame& received);
 // before the fork, and keeps what was written to it after the child has ended.
 
 /// An encoded Error is cut to this many bytes, which are written to a pipe atomically.
-inline constexpr std::size_t kLastWordsBytes = 4096;
+inline constexpr std::size_t kExitReportBytes = 4096;
 
 /// Move-only.
-class LastWords {
+class ExitReport {
  public:
   /// Called before the fork. Throws Error (kResourceExhausted).
-  static LastWords open();
+  static ExitReport open();
 
   /// The descriptor that the child must keep.
   int writing_fd() const { return writing_.get(); }
@@ -115,7 +115,7 @@ class LastWords {
   std::string heard() const;
 
  private:
-  LastWords(UniqueFd reading, UniqueFd writing)
+  ExitReport(UniqueFd reading, UniqueFd writing)
       : reading_(std::move(reading)), writing_(std::move(writing)) {}
 
   UniqueFd reading_;
@@ -138,7 +138,7 @@ class ForkServerLoop {
   struct Worker {
     Frame frame;  // the frame of its request
     ProcessHandle process;
-    LastWords last_words;
+    ExitReport last_words;
   };
   /// A kSpawn whose chunks are still coming.
   struct Request {
@@ -159,7 +159,7 @@ class ForkServerLoop {
   void take(ReceivedFrame received);
   void refuse(Frame frame, const Error& error);
   void spawn();
-  int run_worker(Request& request, const LastWords& last_words);
+  int run_worker(Request& request, const ExitReport& last_words);
   void reap_ended();
   void flush();
   void kill_all();

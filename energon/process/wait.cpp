@@ -123,7 +123,7 @@ bool wait_any(std::span<Waitable> descriptors, Deadline deadline, WaitCheck* che
   if (check == nullptr) {
     return wait_any(descriptors, deadline);
   }
-  Patience patience(std::chrono::ceil<std::chrono::milliseconds>(
+  ProgressTimeout patience(std::chrono::ceil<std::chrono::milliseconds>(
       std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration::zero())));
   while (true) {
     check->look();
@@ -136,18 +136,18 @@ bool wait_any(std::span<Waitable> descriptors, Deadline deadline, WaitCheck* che
   }
 }
 
-Patience::Patience(milliseconds timeout)
+ProgressTimeout::ProgressTimeout(milliseconds timeout)
     : timeout_(std::clamp(timeout, milliseconds(0), kLongestTimeout)),
       longest_look_(std::min<nanoseconds>(timeout_ / 8, kLongestLook)),
       left_(timeout_) {}
 
-Deadline Patience::look() {
+Deadline ProgressTimeout::look() {
   begin_ = std::chrono::steady_clock::now();
   length_ = std::min(left_, longest_look_);
   return begin_ + length_;
 }
 
-bool Patience::is_over() {
+bool ProgressTimeout::is_over() {
   const nanoseconds waited = std::chrono::steady_clock::now() - begin_;
   left_ -= std::min(waited, 2 * length_);
   return left_ <= nanoseconds::zero();

@@ -2,7 +2,7 @@
 //
 // Time is CLOCK_MONOTONIC, so jumps of the wall clock have no effect. Every wait can end: a Wait
 // has a deadline, and descriptors that become readable when the other side is gone.
-// A WaitCheck also ends a wait of the trainer from outside, and Patience limits a wait for a
+// A WaitCheck also ends a wait of the trainer from outside, and ProgressTimeout limits a wait for a
 // process that makes no progress.
 
 #pragma once
@@ -120,9 +120,9 @@ bool wait_any(std::span<Waitable> descriptors, Deadline deadline, WaitCheck* che
 /// Divides a wait into short looks and counts each look with at most twice its planned length. So
 /// time in which this process itself was stopped (SIGSTOP, a frozen control group) is not counted
 /// against the other process. Not thread-safe.
-class Patience {
+class ProgressTimeout {
  public:
-  explicit Patience(std::chrono::milliseconds timeout);
+  explicit ProgressTimeout(std::chrono::milliseconds timeout);
 
   /// Begins a look and returns its deadline.
   Deadline look();

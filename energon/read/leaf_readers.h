@@ -104,17 +104,17 @@ class SharedBudget {
 /// Not thread-safe. A value that is found or kept is valid until the budget's time has advanced and
 /// another value is kept.
 template <class Value>
-class KeptValues final : private SharedBudget::Holder {
+class ValueCache final : private SharedBudget::Holder {
  public:
   /// For the numbers 0 … count - 1. `most`: so many at a time, whatever the budget allows.
-  KeptValues(std::shared_ptr<SharedBudget> budget, std::size_t count,
+  ValueCache(std::shared_ptr<SharedBudget> budget, std::size_t count,
              std::optional<std::size_t> most = std::nullopt)
       : budget_(std::move(budget)), most_(most), entries_(count) {
     budget_->join(*this);
   }
-  KeptValues(const KeptValues&) = delete;
-  KeptValues& operator=(const KeptValues&) = delete;
-  ~KeptValues() {
+  ValueCache(const ValueCache&) = delete;
+  ValueCache& operator=(const ValueCache&) = delete;
+  ~ValueCache() {
     drop_before(budget_->now() + 1);
     budget_->leave(*this);
   }

@@ -106,8 +106,8 @@ class ShardCache {
   const ShardSet& set_;
   std::unordered_map<std::size_t, ShardFile> checked_;  // those that were not when they came here
   const bool with_checksums_;
-  KeptValues<FileSource> tars_;
-  KeptValues<ShardIndex> indexes_;
+  ValueCache<FileSource> tars_;
+  ValueCache<ShardIndex> indexes_;
 };
 
 }  // namespace energon

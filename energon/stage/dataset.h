@@ -45,7 +45,7 @@ class Dataset : public Savable {
   virtual std::int64_t skip(std::int64_t count) = 0;
 
   /// Whether skip() makes the items that it skips, so that a replay takes as long as the first run.
-  /// A worker then stores its state more often (energon/worker/stream_checkpoints.h).
+  /// A worker then stores its state more often (energon/worker/worker_checkpoints.h).
   virtual bool skip_makes_items() const { return true; }
 
   /// Skips up to `count` batches of `batch_size` samples each, regardless of the batch size of the
@@ -133,17 +133,17 @@ std::shared_ptr<LeafReaders> make_leaf_readers();
 /// What the pipeline is made for, and where it allocates.
 struct PipelineContext {
   WorkerConfig config = {};
-  int stream = 0;           ///< index of the logical shard within the rank
+  int local_index = 0;      ///< index of the logical shard within the rank
   BufferAllocator& memory;  ///< for the bytes that are read
   /// For what functions make (CallContext::memory()). Whoever takes the batches of the pipeline
   /// calls end_batch() after each.
-  std::shared_ptr<BatchMemory> made = std::make_shared<BatchMemory>(memory);
+  std::shared_ptr<BatchMemory> batch_memory = std::make_shared<BatchMemory>(memory);
   PipelineMonitor& monitor = no_monitor();
   /// Shared by all pipelines of a process, so that a worker with many logical shards keeps no more
   /// files open than a worker with one.
   std::shared_ptr<LeafReaders> readers = make_leaf_readers();
 
-  int logical_shard() const { return config.logical_shard(stream); }
+  int logical_shard() const { return config.logical_shard(local_index); }
   std::uint32_t seed() const { return worker_seed(logical_shard(), config.seed_offset); }
 };
 

@@ -68,7 +68,7 @@ nlohmann::ordered_json describe_state(const State& state);
 //
 // The logical shards of a job run the same pipeline, so their states differ only in values. A
 // structure is a state tree without values; the values of a state follow from it in order, as
-// numbers of variable length. docs/formats/checkpoint.md, version 4, has both.
+// numbers of variable length. docs/formats/checkpoint.md has both.
 
 /// Writes states and collects their structures. Not thread-safe.
 class StructureWriter {

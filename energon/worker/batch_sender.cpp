@@ -73,17 +73,17 @@ bool BatchSender::has_new_drops() {
 
 // Units that the parent must have taken before another checkpoint may be stored; 0: it may be now.
 // Note [Kept checkpoints].
-std::uint64_t BatchSender::units_before_slot(std::size_t stream) {
-  const std::optional<std::uint64_t> oldest = checkpoints_.of(stream).oldest_after_store();
+std::uint64_t BatchSender::units_before_slot(std::size_t local_index) {
+  const std::optional<std::uint64_t> oldest = checkpoints_.of(local_index).oldest_after_store();
   if (!oldest) {
     return 0;
   }
   sent_.taken(channel_.samples().units_released());
-  return sent_.units_until(stream, *oldest);
+  return sent_.units_until(local_index, *oldest);
 }
 
-bool BatchSender::wait_for_checkpoint_slot(std::size_t stream) {
-  const std::uint64_t units = units_before_slot(stream);
+bool BatchSender::wait_for_checkpoint_slot(std::size_t local_index) {
+  const std::uint64_t units = units_before_slot(local_index);
   if (units == 0) {
     return true;
   }
@@ -91,16 +91,16 @@ bool BatchSender::wait_for_checkpoint_slot(std::size_t stream) {
   return channel_.samples().wait_released(units, wait_) == RingStatus::kItem;
 }
 
-bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
-                             const PositionedDataset& pipeline, MadeBatch made) {
-  made.index = pipeline.index();
-  made.bytes = batch.inlined.size();
+bool BatchSender::send_batch(PackedSample batch, std::size_t local_index,
+                             const PositionedDataset& pipeline, ProducedBatch batch_info) {
+  batch_info.index = pipeline.index();
+  batch_info.bytes = batch.inlined.size();
   for (const ArenaSlot& slot : batch.slots) {
-    made.bytes += slot.bytes().size();
+    batch_info.bytes += slot.bytes().size();
   }
   const BatchHead head{.kind = SampleMessage::kBatch,
                        .slot_count = static_cast<std::uint32_t>(batch.slots.size()),
-                       .stream = static_cast<std::uint32_t>(stream),
+                       .local_index = static_cast<std::uint32_t>(local_index),
                        .inlined_bytes = static_cast<std::uint32_t>(batch.inlined.size()),
                        .index = static_cast<std::uint64_t>(pipeline.index() - 1),
                        .encoded_offset = batch.encoded_offset,
@@ -111,13 +111,13 @@ bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
   if (!space) {
     return false;
   }
-  WorkerCheckpoints& checkpoints = checkpoints_.of(stream);
-  const CheckpointDue due = checkpoints.due(made);
+  LogicalShardCheckpoints& checkpoints = checkpoints_.of(local_index);
+  const CheckpointDue due = checkpoints.due(batch_info);
   const bool is_needed = has_new_drops() || due == CheckpointDue::kYes;
-  if (is_needed && !wait_for_checkpoint_slot(stream)) {
+  if (is_needed && !wait_for_checkpoint_slot(local_index)) {
     return false;
   }
-  if (is_needed || (due == CheckpointDue::kIfRoom && units_before_slot(stream) == 0)) {
+  if (is_needed || (due == CheckpointDue::kIfRoom && units_before_slot(local_index) == 0)) {
     checkpoints.store(pipeline);
   }
   std::memcpy(space->data(), &head, sizeof(head));
@@ -134,32 +134,32 @@ bool BatchSender::send_batch(PackedSample batch, std::size_t stream,
   if (sent_.size() >= kManySent) {
     sent_.taken(channel_.samples().units_released());
   }
-  sent_.add(channel_.samples().units_committed(), stream, head.index);
-  channel_.samples().commit(size, made.bytes);
+  sent_.add(channel_.samples().units_committed(), local_index, head.index);
+  channel_.samples().commit(size, batch_info.bytes);
   return true;
 }
 
-bool BatchSender::send_epoch_end(std::size_t stream, const PositionedDataset& pipeline) {
+bool BatchSender::send_epoch_end(std::size_t local_index, const PositionedDataset& pipeline) {
   const BatchHead head{.kind = SampleMessage::kEpochEnd,
-                       .stream = static_cast<std::uint32_t>(stream),
+                       .local_index = static_cast<std::uint32_t>(local_index),
                        .index = static_cast<std::uint64_t>(pipeline.index())};
   const auto space = begin(sizeof(head));
   if (!space) {
     return false;
   }
   if (has_new_drops()) {
-    if (!wait_for_checkpoint_slot(stream)) {
+    if (!wait_for_checkpoint_slot(local_index)) {
       return false;
     }
-    checkpoints_.of(stream).store(pipeline);
+    checkpoints_.of(local_index).store(pipeline);
   }
   std::memcpy(space->data(), &head, sizeof(head));
   channel_.samples().commit();
   return true;
 }
 
-void SentBatches::add(std::uint64_t unit, std::size_t stream, std::uint64_t index) {
-  sent_.push_back({unit, stream, index});
+void SentBatches::add(std::uint64_t unit, std::size_t local_index, std::uint64_t index) {
+  sent_.push_back({unit, local_index, index});
 }
 
 void SentBatches::taken(std::uint64_t count) {
@@ -168,10 +168,10 @@ void SentBatches::taken(std::uint64_t count) {
   }
 }
 
-std::uint64_t SentBatches::units_until(std::size_t stream, std::uint64_t count) const {
+std::uint64_t SentBatches::units_until(std::size_t local_index, std::uint64_t count) const {
   std::uint64_t units = 0;
   for (const Sent& sent : sent_) {
-    if (sent.stream != stream) {
+    if (sent.local_index != local_index) {
       continue;
     }
     if (sent.index >= count) {

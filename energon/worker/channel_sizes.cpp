@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/worker/stream_checkpoints.h"
+#include "energon/worker/worker_checkpoints.h"
 #include "io/concurrency.h"
 #include "io/error.h"
 
@@ -14,26 +14,27 @@ namespace {
 // Enough that neither side sleeps for each batch, even if a batch is one small sample.
 constexpr std::int64_t kMostSmallBatches = 256;
 
-// Checkpoints of a stream: as many as lie within the batches ahead, so that a worker seldom waits
-// for the parent before it stores one, and one to start from.
-std::int64_t checkpoint_slots(const LoaderOptions& options, std::int64_t streams) {
+// Checkpoints of a logical shard: as many as lie within the batches ahead, so that a worker seldom
+// waits for the parent before it stores one, and one to start from.
+std::int64_t checkpoint_slots(const LoaderOptions& options, std::int64_t logical_shards) {
   if (options.n_checkpoints) {
     return std::max(*options.n_checkpoints, 2);
   }
   if (options.prefetch_factor) {
     return *options.prefetch_factor + 1;
   }
-  return kMostSmallBatches / CheckpointInterval::kMostBatches / std::max<std::int64_t>(streams, 1) +
+  return kMostSmallBatches / CheckpointInterval::kMostBatches /
+             std::max<std::int64_t>(logical_shards, 1) +
          2;
 }
 
 }  // namespace
 
-std::uint64_t history_bytes_of_stream(const LoaderOptions& options) {
+std::uint64_t history_bytes_per_logical_shard(const LoaderOptions& options) {
   return options.checkpoint_history == 0
              ? 0
              : options.checkpoint_history_bytes /
-                   static_cast<std::uint64_t>(options.worker_config.stream_count());
+                   static_cast<std::uint64_t>(options.worker_config.logical_shards_per_rank());
 }
 
 std::int64_t most_batches_ahead(const LoaderOptions& options) {
@@ -42,17 +43,18 @@ std::int64_t most_batches_ahead(const LoaderOptions& options) {
 
 ChannelOptions channel_options(const LoaderOptions& options, int worker) {
   const WorkerConfig& config = options.worker_config;
-  const std::int64_t streams = share_of(config.stream_count(), worker, config.workers_per_rank());
+  const std::int64_t logical_shards =
+      share_of(config.logical_shards_per_rank(), worker, config.workers_per_rank());
   ChannelOptions channel;
   channel.prefetch_units = static_cast<std::uint64_t>(most_batches_ahead(options));
   channel.prefetch_bytes = options.prefetch_factor ? 0 : options.prefetch_bytes;
   channel.parent_spins = usable_cpus() > config.num_workers;
-  channel.checkpoint_rings = static_cast<std::uint64_t>(streams);
-  channel.checkpoints.slots = static_cast<std::uint32_t>(checkpoint_slots(options, streams));
+  channel.checkpoint_rings = static_cast<std::uint64_t>(logical_shards);
+  channel.checkpoints.slots = static_cast<std::uint32_t>(checkpoint_slots(options, logical_shards));
   channel.checkpoints.slot_bytes = options.checkpoint_slot_bytes;
   channel.checkpoints.history_slots =
       static_cast<std::uint32_t>(std::min(options.checkpoint_history, kMostHistoryCheckpoints));
-  channel.checkpoints.history_bytes = history_bytes_of_stream(options);
+  channel.checkpoints.history_bytes = history_bytes_per_logical_shard(options);
   channel.arena.limit_bytes = options.arena_limit_bytes;
   channel.arena.keep_free_bytes = options.arena_limit_bytes / 2;
   // Before the parent gives up waiting, so that the error is about the memory and not about the

@@ -15,11 +15,11 @@ namespace energon {
 /// limits small batches if it is absent.
 std::int64_t most_batches_ahead(const LoaderOptions& options);
 
-/// Maximum number of checkpoints of a stream that are kept only as history.
+/// Maximum number of checkpoints of a logical shard that are kept only as history.
 inline constexpr std::int64_t kMostHistoryCheckpoints = 4096;
 
-/// The share of a stream in LoaderOptions::checkpoint_history_bytes; 0 without a history.
-std::uint64_t history_bytes_of_stream(const LoaderOptions& options);
+/// The share of a logical shard in LoaderOptions::checkpoint_history_bytes; 0 without a history.
+std::uint64_t history_bytes_per_logical_shard(const LoaderOptions& options);
 
 /// The sizes of the channel of worker `worker`, equal on both sides.
 ChannelOptions channel_options(const LoaderOptions& options, int worker);
@@ -32,10 +32,9 @@ ChannelOptions channel_options(const LoaderOptions& options, int worker);
 
 /// Returns `channel`, the options of each of `workers` channels, with an arena that fits into
 /// `space`. Options that fit are kept. Otherwise the workers share half of `space`: at most 3
-/// checkpoints of a stream are kept, the arena gets fewer slots of each size and, if that is not
-/// enough, a lower limit. The limit is never above the
-/// machine's memory. Throws Error (kResourceExhausted), with advice, if not even an arena of 1 MiB
-/// fits.
+/// checkpoints of a logical shard are kept, the arena gets fewer slots of each size and, if that is
+/// not enough, a lower limit. The limit is never above the machine's memory. Throws Error
+/// (kResourceExhausted), with advice, if not even an arena of 1 MiB fits.
 ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int workers);
 
 }  // namespace energon

@@ -68,9 +68,9 @@ StageCounters& add_stage(StatisticsBlock& block, std::string_view name) {
   return stage.counters;
 }
 
-std::optional<NotedWork> noted_work(std::span<std::byte> memory) {
+std::optional<CurrentWork> current_work(std::span<std::byte> memory) {
   const StatisticsBlock* const block = find_statistics(memory);
-  std::optional<NotedWork> work = block != nullptr ? read_note(block->work) : std::nullopt;
+  std::optional<CurrentWork> work = block != nullptr ? read_note(block->work) : std::nullopt;
   if (work) {
     const StageBlock& stage = block->stages[std::min(work->stage, kMaxStages - 1)];
     const std::size_t size = std::min<std::size_t>(stage.name_size.load(std::memory_order_relaxed),
@@ -103,11 +103,11 @@ WorkerStatistics read_statistics(const StatisticsBlock& block) {
   return worker;
 }
 
-// --- WorkNote ---
+// --- CurrentWorkBlock ---
 
 namespace {
 
-static_assert(sizeof(WorkNote) == 1064);
+static_assert(sizeof(CurrentWorkBlock) == 1064);
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
@@ -123,7 +123,7 @@ std::uint64_t load(const std::atomic<std::uint64_t>& word) {
 
 // Appends `piece` at `size` and returns the size after it.
 template <std::size_t kWords>
-std::size_t append(NotedText<kWords>& text, std::size_t size, std::string_view piece) {
+std::size_t append(SharedText<kWords>& text, std::size_t size, std::string_view piece) {
   piece = piece.substr(0, kWords * kWord - size);
   while (!piece.empty()) {
     const std::size_t begin = size % kWord;
@@ -139,12 +139,12 @@ std::size_t append(NotedText<kWords>& text, std::size_t size, std::string_view p
 }
 
 template <std::size_t kWords>
-void assign(NotedText<kWords>& text, std::string_view value) {
+void assign(SharedText<kWords>& text, std::string_view value) {
   store(text.size_bytes, append(text, 0, value));
 }
 
 template <std::size_t kWords>
-std::string read(const NotedText<kWords>& text) {
+std::string read(const SharedText<kWords>& text) {
   std::array<std::uint64_t, kWords> words{};
   const std::size_t size = std::min<std::size_t>(load(text.size_bytes), kWords * kWord);
   for (std::size_t i = 0; i * kWord < size; ++i) {
@@ -165,9 +165,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-std::optional<NotedWork> read_note(const WorkNote& note) {
+std::optional<CurrentWork> read_note(const CurrentWorkBlock& note) {
   const std::uint64_t before = load(note.sequence);
-  NotedWork work;
+  CurrentWork work;
   work.stage = load(note.stage);
   work.samples = load(note.samples);
   const std::uint64_t index = load(note.index_in_shard);
@@ -189,11 +189,11 @@ std::optional<NotedWork> read_note(const WorkNote& note) {
   return work;
 }
 
-std::uint64_t works_begun(const WorkNote& note) {
+std::uint64_t works_begun(const CurrentWorkBlock& note) {
   return note.sequence.load(std::memory_order_relaxed);  // nothing is ordered by it
 }
 
-std::string describe(const NotedWork& work) {
+std::string describe(const CurrentWork& work) {
   std::string text = fmt::format("in stage '{}'", work.stage_name);
   if (work.keys.empty()) {
     return text;
@@ -210,7 +210,7 @@ std::string describe(const NotedWork& work) {
                      : std::string(" of no known shard"));
 }
 
-void WorkNoteWriter::begin(std::size_t stage, std::span<const Sample> samples) {
+void CurrentWorkWriter::begin(std::size_t stage, std::span<const Sample> samples) {
   const std::uint64_t odd = note_.sequence.load(std::memory_order_relaxed) | 1;  // only writer
   note_.sequence.store(odd, std::memory_order_relaxed);  // ordered by the releases that follow
   store(note_.stage, stage + 1);
@@ -242,7 +242,7 @@ void WorkNoteWriter::begin(std::size_t stage, std::span<const Sample> samples) {
   store(note_.sequence, odd + 1);
 }
 
-void WorkNoteWriter::end() {
+void CurrentWorkWriter::end() {
   // Alone it is whole: who sees it knows that the rest means nothing.
   store(note_.stage, 0);
 }

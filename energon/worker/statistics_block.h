@@ -4,8 +4,8 @@
 // The thread that drives the pipeline is the only writer. Every access is relaxed, because a reader
 // needs only a recent value of each number. Layout: docs/formats/shared_memory.md.
 //
-// A WorkNote says which samples a function is working on, BusyTime and ConsumerWait add the times
-// of the thread, and LoaderMonitor is what the pipeline itself reports to.
+// A CurrentWorkBlock says which samples a function is working on, BusyTime and ConsumerWait add the
+// times of the thread, and LoaderMonitor is what the pipeline itself reports to.
 
 #pragma once
 
@@ -40,26 +40,26 @@ namespace energon {
 
 /// Text in shared memory, cut to its capacity of 8 * kWords bytes.
 template <std::size_t kWords>
-struct NotedText {
+struct SharedText {
   std::atomic<std::uint64_t> size_bytes{0};
   std::array<std::atomic<std::uint64_t>, kWords> words{};
 };
 
 /// Initially zero, which means that no function is running.
-struct WorkNote {
+struct CurrentWorkBlock {
   std::atomic<std::uint64_t> sequence{0};
   std::atomic<std::uint64_t> stage{0};    ///< 1 + number of the stage; 0: no function is running
   std::atomic<std::uint64_t> samples{0};  ///< number that the function works on
   std::atomic<std::uint64_t> index_in_shard{0};  ///< 1 + index of the first sample; 0: not known
-  NotedText<64> dataset;                         ///< of the first sample
-  NotedText<31> shard;                           ///< of the first sample
-  NotedText<31> keys;                            ///< as many as fit, one per line
+  SharedText<64> dataset;                        ///< of the first sample
+  SharedText<31> shard;                          ///< of the first sample
+  SharedText<31> keys;                           ///< as many as fit, one per line
 };
 
 /// A note that was read from shared memory; names are printable.
-struct NotedWork {
+struct CurrentWork {
   std::size_t stage = 0;        ///< its number
-  std::string stage_name = {};  ///< filled by noted_work()
+  std::string stage_name = {};  ///< filled by current_work()
   std::uint64_t samples = 0;
   std::optional<std::uint64_t> index_in_shard = std::nullopt;
   std::string dataset = {};  ///< empty: not known
@@ -68,19 +68,19 @@ struct NotedWork {
 };
 
 /// Returns nullopt if no function is running, or if the note is being changed.
-std::optional<NotedWork> read_note(const WorkNote& note);
+std::optional<CurrentWork> read_note(const CurrentWorkBlock& note);
 
 /// A number that changes with each call of a function that begins.
-std::uint64_t works_begun(const WorkNote& note);
+std::uint64_t works_begun(const CurrentWorkBlock& note);
 
 /// "in stage 'encode_sample' on sample '000012', number 12 of shard-001.tar", for a message.
-std::string describe(const NotedWork& work);
+std::string describe(const CurrentWork& work);
 
 /// Writes notes. Used by one thread.
-class WorkNoteWriter {
+class CurrentWorkWriter {
  public:
   /// `note` must outlive the writer.
-  explicit WorkNoteWriter(WorkNote& note) : note_(note) {}
+  explicit CurrentWorkWriter(CurrentWorkBlock& note) : note_(note) {}
 
   /// Notes that a function of stage number `stage` begins to work on `samples`. Costs a few stores;
   /// writes the names of dataset and shard only if the shard changed.
@@ -88,7 +88,7 @@ class WorkNoteWriter {
   void end();
 
  private:
-  WorkNote& note_;
+  CurrentWorkBlock& note_;
   std::shared_ptr<const SourceShard> shard_;  // whose names are in the note
 };
 
@@ -114,7 +114,7 @@ struct StatisticsBlock {
   std::atomic<std::uint64_t> helper_cpu_ns{0};     ///< CPU time of the thread that helps it read
   std::atomic<std::uint64_t> cpu_wait_ns{0};       ///< time ready to run, but without a core
   alignas(64) std::array<StageBlock, kMaxStages> stages = {};
-  alignas(64) WorkNote work = {};  ///< stages are identified by their index in `stages`
+  alignas(64) CurrentWorkBlock work = {};  ///< stages are identified by their index in `stages`
 };
 
 static_assert(sizeof(StageBlock) == 128 &&
@@ -135,7 +135,7 @@ StageCounters& add_stage(StatisticsBlock& block, std::string_view name);
 
 /// The work in progress in the pipeline whose block is in `memory`; nullopt if no user function is
 /// running, or if there is no block.
-std::optional<NotedWork> noted_work(std::span<std::byte> memory);
+std::optional<CurrentWork> current_work(std::span<std::byte> memory);
 
 /// The current numbers. Counts and sizes beyond their bounds are cut, and names are made printable.
 WorkerStatistics read_statistics(const StatisticsBlock& block);
@@ -251,7 +251,7 @@ class LoaderMonitor final : public PipelineMonitor {
 
  private:
   StatisticsBlock& block_;
-  WorkNoteWriter work_;
+  CurrentWorkWriter work_;
   std::map<std::string, StageCounters*, std::less<>> stages_;  // by full name
   std::function<void()> on_many_reports_;
   std::function<void()> on_replayed_;

@@ -33,7 +33,7 @@
 #include "energon/worker/protocol.h"
 #include "energon/worker/slot_allocator.h"
 #include "energon/worker/statistics_block.h"
-#include "energon/worker/stream_checkpoints.h"
+#include "energon/worker/worker_checkpoints.h"
 #include "io/bytes.h"
 #include "io/concurrency.h"
 #include "io/error.h"
@@ -108,25 +108,25 @@ class EpochGate {
   bool closed_ ENERGON_GUARDED_BY(mutex_) = false;
 };
 
-// The main thread of a worker: makes the batches of its streams in turn and sends them.
+// The main thread of a worker: makes the batches of its logical shards in turn and sends them.
 
 /// Used by the worker's main thread.
 class BatchProducer {
  public:
   /// All arguments must outlive the producer.
-  BatchProducer(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
+  BatchProducer(WorkerStart& start, WorkerEndpoint& channel, WorkerCheckpoints& checkpoints,
                 EpochGate& gate, const PipelineFactory& make_pipeline,
                 const LoaderOptions& options);
 
   /// Makes and sends batches until the channel is closed. Throws what the pipelines throw.
-  void run(const WorkerBeginning& beginning);
+  void run(const WorkerAssignment& assignment);
 
   /// See BatchSender::send_failure().
   void send_failure(const Error& error) { sender_.send_failure(error); }
 
  private:
-  struct Stream {
-    std::size_t number;  // in the rank
+  struct LogicalShard {
+    std::size_t local_index;  // in the rank
     int logical_shard;
     SavableDatasetCheckpoint begin;               // where it begins
     std::unique_ptr<PositionedDataset> pipeline;  // null: not yet needed
@@ -134,32 +134,33 @@ class BatchProducer {
     std::int64_t index() const { return pipeline ? pipeline->index() : begin.index + begin.offset; }
   };
 
-  PipelineContext context_of(std::size_t stream);
-  std::vector<Stream> begin_streams(const WorkerBeginning& beginning);
-  void restore(Stream& stream);
-  bool take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log);
-  std::optional<PackedSample> make_batch(Stream& stream, std::int64_t epoch, DebugLog& log);
+  PipelineContext context_of(std::size_t local_index);
+  std::vector<LogicalShard> begin_logical_shards(const WorkerAssignment& assignment);
+  void restore(LogicalShard& logical_shard);
+  bool take_turn(LogicalShard& logical_shard, Turns& turns, std::size_t number, DebugLog& log);
+  std::optional<PackedSample> make_batch(LogicalShard& logical_shard, std::int64_t epoch,
+                                         DebugLog& log);
   void log_yield(DebugLog& log, const Sample& batch) const;
 
   const int worker_;
   const PipelineFactory& make_pipeline_;
   const LoaderOptions& options_;
   WorkerEndpoint& channel_;
-  StreamCheckpoints& checkpoints_;
+  WorkerCheckpoints& checkpoints_;
   EpochGate& gate_;
   const Wait wait_;
   SlotAllocator allocator_;
-  const std::shared_ptr<BatchMemory> made_ = std::make_shared<BatchMemory>(allocator_);
+  const std::shared_ptr<BatchMemory> batch_memory_ = std::make_shared<BatchMemory>(allocator_);
   const std::shared_ptr<ReadHelper> read_helper_;  // null: one core
   LoaderMonitor monitor_;
-  const std::shared_ptr<LeafReaders> readers_;  // of all streams
+  const std::shared_ptr<LeafReaders> readers_;  // of all logical shards
   CpuShare making_;
   BatchSender sender_;
   std::int64_t batches_ = 0;  // made in this run
 };
 
 BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
-                             StreamCheckpoints& checkpoints, EpochGate& gate,
+                             WorkerCheckpoints& checkpoints, EpochGate& gate,
                              const PipelineFactory& make_pipeline, const LoaderOptions& options)
     : worker_(start.worker_id),
       make_pipeline_(make_pipeline),
@@ -185,19 +186,19 @@ BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
   });
 }
 
-void BatchProducer::run(const WorkerBeginning& beginning) {
+void BatchProducer::run(const WorkerAssignment& assignment) {
   DebugLog log(options_.debug_log_path, options_.worker_config, worker_);
-  std::vector<Stream> streams = begin_streams(beginning);
+  std::vector<LogicalShard> logical_shards = begin_logical_shards(assignment);
   std::vector<Turn> places;
-  for (const SavableDatasetCheckpoint& stream : beginning.streams) {
-    places.push_back(stream.turn);
+  for (const SavableDatasetCheckpoint& checkpoint : assignment.checkpoints) {
+    places.push_back(checkpoint.turn);
   }
-  Turns turns(std::move(places), beginning.epoch);
+  Turns turns(std::move(places), assignment.epoch);
   std::int64_t batches_before = 0;  // at the start of the epoch
   while (true) {
     gate_.check();
     if (const std::optional<std::size_t> turn = turns.next()) {
-      if (!take_turn(streams[*turn], turns, *turn, log)) {
+      if (!take_turn(logical_shards[*turn], turns, *turn, log)) {
         return;
       }
       continue;
@@ -213,88 +214,94 @@ void BatchProducer::run(const WorkerBeginning& beginning) {
   }
 }
 
-// Makes and sends the next batch of `stream`, or says that its epoch ended. False: the channel was
-// closed.
-bool BatchProducer::take_turn(Stream& stream, Turns& turns, std::size_t number, DebugLog& log) {
+// Makes and sends the next batch of logical shard `local_index`, or says that its epoch ended.
+// False: the channel was closed.
+bool BatchProducer::take_turn(LogicalShard& logical_shard, Turns& turns, std::size_t number,
+                              DebugLog& log) {
   const Turn turn = turns.of(number);
-  std::optional<PackedSample> batch = make_batch(stream, turn.epoch, log);
+  std::optional<PackedSample> batch = make_batch(logical_shard, turn.epoch, log);
   if (!sender_.send_reports()) {
     return false;
   }
   if (!batch) {
     turns.end_epoch(number);
-    return sender_.send_epoch_end(stream.number, *stream.pipeline);
+    return sender_.send_epoch_end(logical_shard.local_index, *logical_shard.pipeline);
   }
   turns.take(number);
   ++batches_;
-  const bool replay_makes_it = stream.pipeline->dataset().skip_makes_items();
+  const bool replay_makes_it = logical_shard.pipeline->dataset().skip_makes_items();
   return sender_.send_batch(
-      std::move(*batch), stream.number, *stream.pipeline,
+      std::move(*batch), logical_shard.local_index, *logical_shard.pipeline,
       {.is_first_of_epoch = turn.count == 0,
        .replay_time = replay_makes_it ? making_.last_call() : std::chrono::nanoseconds(0)});
 }
 
-PipelineContext BatchProducer::context_of(std::size_t stream) {
+PipelineContext BatchProducer::context_of(std::size_t local_index) {
   return {.config = options_.worker_config,
-          .stream = static_cast<int>(stream),
+          .local_index = static_cast<int>(local_index),
           .memory = allocator_,
-          .made = made_,
+          .batch_memory = batch_memory_,
           .monitor = monitor_,
           .readers = readers_};
 }
 
-// A stream that begins at a saved state gets its pipeline at its first turn.
-std::vector<BatchProducer::Stream> BatchProducer::begin_streams(const WorkerBeginning& beginning) {
+// A logical shard that begins at a saved state gets its pipeline at its first turn.
+std::vector<BatchProducer::LogicalShard> BatchProducer::begin_logical_shards(
+    const WorkerAssignment& assignment) {
   const auto workers = static_cast<std::size_t>(options_.worker_config.workers_per_rank());
-  std::vector<Stream> streams;
-  streams.reserve(beginning.streams.size());
-  for (const SavableDatasetCheckpoint& begin : beginning.streams) {
-    const std::size_t number = static_cast<std::size_t>(worker_) + streams.size() * workers;
+  std::vector<LogicalShard> logical_shards;
+  logical_shards.reserve(assignment.checkpoints.size());
+  for (const SavableDatasetCheckpoint& begin : assignment.checkpoints) {
+    const std::size_t number = static_cast<std::size_t>(worker_) + logical_shards.size() * workers;
     const PipelineContext context = context_of(number);
-    Stream& stream = streams.emplace_back(Stream{number, context.logical_shard(), begin, nullptr});
+    LogicalShard& logical_shard =
+        logical_shards.emplace_back(LogicalShard{number, context.logical_shard(), begin, nullptr});
     SavableDatasetCheckpoint first = begin;
     first.offset = 0;
     if (!begin.state) {
-      stream.pipeline = std::make_unique<PositionedDataset>(make_pipeline_(context));
-      first.state = stream.pipeline->dataset().save_state();
+      logical_shard.pipeline = std::make_unique<PositionedDataset>(make_pipeline_(context));
+      first.state = logical_shard.pipeline->dataset().save_state();
     }
     checkpoints_.of(number).store(first);
-    if (stream.pipeline) {
-      restore(stream);
+    if (logical_shard.pipeline) {
+      restore(logical_shard);
     }
     channel_.status().advance();
   }
-  return streams;
+  return logical_shards;
 }
 
 // Stores a checkpoint after a replay. Otherwise each of several short runs would replay what the
 // runs before it replayed, and more.
-void BatchProducer::restore(Stream& stream) {
-  if (stream.pipeline) {
-    stream.pipeline->restore(stream.begin, stream.begin.turn.epoch, std::nullopt, monitor_);
+void BatchProducer::restore(LogicalShard& logical_shard) {
+  if (logical_shard.pipeline) {
+    logical_shard.pipeline->restore(logical_shard.begin, logical_shard.begin.turn.epoch,
+                                    std::nullopt, monitor_);
   } else {
-    stream.pipeline = restored_pipeline(make_pipeline_, context_of(stream.number), stream.begin,
-                                        stream.begin.turn.epoch);
+    logical_shard.pipeline =
+        restored_pipeline(make_pipeline_, context_of(logical_shard.local_index),
+                          logical_shard.begin, logical_shard.begin.turn.epoch);
   }
-  if (stream.begin.offset > 0) {
-    // The ring holds only the checkpoint that the stream began at, so there is room.
-    checkpoints_.of(stream.number).store(*stream.pipeline);
+  if (logical_shard.begin.offset > 0) {
+    // The ring holds only the checkpoint that the logical shard began at, so there is room.
+    checkpoints_.of(logical_shard.local_index).store(*logical_shard.pipeline);
   }
-  stream.begin = {};
+  logical_shard.begin = {};
 }
 
-std::optional<PackedSample> BatchProducer::make_batch(Stream& stream, std::int64_t epoch,
-                                                      DebugLog& log) {
-  channel_.status().set_item({static_cast<std::uint64_t>(stream.logical_shard),
-                              static_cast<std::uint64_t>(stream.index())});
+std::optional<PackedSample> BatchProducer::make_batch(LogicalShard& logical_shard,
+                                                      std::int64_t epoch, DebugLog& log) {
+  channel_.status().set_item({static_cast<std::uint64_t>(logical_shard.logical_shard),
+                              static_cast<std::uint64_t>(logical_shard.index())});
   std::optional<PackedSample> packed;
   {
     const BusyTime busy(monitor_.block(), making_, channel_.arena());
-    if (!stream.pipeline) {
-      restore(stream);
+    if (!logical_shard.pipeline) {
+      restore(logical_shard);
     }
-    if (std::optional<Sample> batch = stream.pipeline->next(stream.logical_shard, epoch)) {
-      made_->end_batch();
+    if (std::optional<Sample> batch =
+            logical_shard.pipeline->next(logical_shard.logical_shard, epoch)) {
+      batch_memory_->end_batch();
       log_yield(log, *batch);
       packed = allocator_.pack(std::move(*batch));
     }
@@ -342,7 +349,7 @@ Command command_in(ByteView unit) {
 
 /// Serves commands until the channel is closed or the parent is gone. Throws Error: kCorruptData if
 /// the ring or a command is damaged.
-void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoints,
+void serve_commands(WorkerEndpoint& channel, const WorkerCheckpoints& checkpoints,
                     const ParentWatch& watch, EpochGate& gate) {
   const Wait wait{.deadline = kNever, .peer_gone = watch.descriptors()};
   while (true) {
@@ -357,8 +364,8 @@ void serve_commands(WorkerEndpoint& channel, const StreamCheckpoints& checkpoint
         gate.start_epoch(static_cast<std::int64_t>(command.argument));
         break;
       case CommandKind::kGetCheckpoint: {
-        const auto index = checkpoints.of(command.stream).newest_not_after(command.argument);
-        const CheckpointAnswer answer{.stream = command.stream,
+        const auto index = checkpoints.of(command.local_index).newest_not_after(command.argument);
+        const CheckpointAnswer answer{.local_index = command.local_index,
                                       .found = index ? 1U : 0U,
                                       .delivered = command.argument,
                                       .index = index.value_or(0)};
@@ -386,7 +393,7 @@ void wait_for_close(WorkerEndpoint& channel, const ParentWatch& watch, EpochGate
 }
 
 /// The body of the command thread. If it cannot go on, the main thread reports why.
-void run_command_thread(WorkerEndpoint& channel, const StreamCheckpoints& checkpoints,
+void run_command_thread(WorkerEndpoint& channel, const WorkerCheckpoints& checkpoints,
                         const ParentWatch& watch, EpochGate& gate) {
   try {
     serve_commands(channel, checkpoints, watch, gate);
@@ -402,12 +409,12 @@ void run_command_thread(WorkerEndpoint& channel, const StreamCheckpoints& checkp
 }
 
 /// Makes and sends batches until the channel is closed, or sends why it cannot.
-void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& checkpoints,
+void produce(WorkerStart& start, WorkerEndpoint& channel, WorkerCheckpoints& checkpoints,
              EpochGate& gate, const PipelineFactory& make_pipeline, const LoaderOptions& options) {
   BatchProducer producer(start, channel, checkpoints, gate, make_pipeline, options);
   std::optional<Error> failure;
   try {
-    producer.run(decode_beginning(as_text(start.payload)));
+    producer.run(decode_assignment(as_text(start.payload)));
   } catch (...) {
     // What is ours throws Error: all else comes from a dataset, a factory or a handler of the user.
     failure = to_error(std::current_exception(), "the pipeline");
@@ -423,7 +430,7 @@ void produce(WorkerStart& start, WorkerEndpoint& channel, StreamCheckpoints& che
 int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options) {
   WorkerEndpoint channel(std::move(start.descriptors));
-  StreamCheckpoints checkpoints(channel, options, start.worker_id);
+  WorkerCheckpoints checkpoints(channel, options, start.worker_id);
   EpochGate gate;
   std::jthread command_thread =
       start_thread([&] { run_command_thread(channel, checkpoints, *start.watch, gate); });
@@ -439,34 +446,34 @@ int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
 
 namespace {
 
-constexpr std::size_t kLeastStreamBytes = 45;  // of a stream's beginning
+constexpr std::size_t kLeastCheckpointBytes = 45;
 
 }  // namespace
 
-std::string encode_beginning(const WorkerBeginning& beginning) {
+std::string encode_assignment(const WorkerAssignment& assignment) {
   ByteWriter writer;
-  writer.i64(beginning.epoch);
-  writer.u32(static_cast<std::uint32_t>(beginning.streams.size()));
-  for (const SavableDatasetCheckpoint& stream : beginning.streams) {
-    writer.i64(stream.turn.epoch);
-    writer.i64(stream.turn.count);
-    encode_checkpoint(writer, stream);
+  writer.i64(assignment.epoch);
+  writer.u32(static_cast<std::uint32_t>(assignment.checkpoints.size()));
+  for (const SavableDatasetCheckpoint& checkpoint : assignment.checkpoints) {
+    writer.i64(checkpoint.turn.epoch);
+    writer.i64(checkpoint.turn.count);
+    encode_checkpoint(writer, checkpoint);
   }
   return writer.take();
 }
 
-WorkerBeginning decode_beginning(std::string_view bytes) {
-  ByteReader reader(bytes, "the beginning of a worker");
-  WorkerBeginning beginning;
-  beginning.epoch = reader.i64();
-  beginning.streams.resize(reader.count(kLeastStreamBytes));
-  for (SavableDatasetCheckpoint& stream : beginning.streams) {
+WorkerAssignment decode_assignment(std::string_view bytes) {
+  ByteReader reader(bytes, "the assignment of a worker");
+  WorkerAssignment assignment;
+  assignment.epoch = reader.i64();
+  assignment.checkpoints.resize(reader.count(kLeastCheckpointBytes));
+  for (SavableDatasetCheckpoint& checkpoint : assignment.checkpoints) {
     const Turn turn{.epoch = reader.i64(), .count = reader.i64()};
-    stream = decode_checkpoint(reader);
-    stream.turn = turn;
+    checkpoint = decode_checkpoint(reader);
+    checkpoint.turn = turn;
   }
   reader.finish();
-  return beginning;
+  return assignment;
 }
 
 }  // namespace energon

@@ -30,14 +30,14 @@ int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
 // Where a worker begins: the payload of the request that spawns it.
 
 /// The start position of a worker.
-struct WorkerBeginning {
-  std::vector<SavableDatasetCheckpoint> streams;  ///< streams of the worker, in order
-  std::int64_t epoch = 0;                         ///< the epoch to start in
+struct WorkerAssignment {
+  std::vector<SavableDatasetCheckpoint> checkpoints;  ///< logical shards of the worker, in order
+  std::int64_t epoch = 0;                             ///< the epoch to start in
 };
 
 /// Not a stable format: both sides are the same build.
-std::string encode_beginning(const WorkerBeginning& beginning);
+std::string encode_assignment(const WorkerAssignment& assignment);
 /// Throws Error (kCorruptData).
-WorkerBeginning decode_beginning(std::string_view bytes);
+WorkerAssignment decode_assignment(std::string_view bytes);
 
 }  // namespace energon

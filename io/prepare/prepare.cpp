@@ -451,16 +451,16 @@ class Preparation {
     return path_ + "/" + names_[static_cast<std::size_t>(i)];
   }
 
-  EarlierPrepare choose_earlier() {
+  PreviousPrepare choose_earlier() {
     if (options_.existing != Existing::kUpdate) {
       return {};
     }
     const auto shards = static_cast<std::int64_t>(names_.size());
-    EarlierChoice choice =
+    PreviousChoice choice =
         options_.strictness == ScanStrictness::kStrict
-            ? EarlierChoice{.why_none = "strict tars are asked for, and no record has that"}
-            : find_earlier_prepare(path_, names_, options_.checksums == Checksums::kWrite,
-                                   thread_count(options_.threads, shards));
+            ? PreviousChoice{.why_none = "strict tars are asked for, and no record has that"}
+            : find_previous_prepare(path_, names_, options_.checksums == Checksums::kWrite,
+                                    thread_count(options_.threads, shards));
     if (!choice.why_none.empty()) {
       report_.warnings.push_back(
           fmt::format("all shards are scanned, not only new ones: {}", choice.why_none));
@@ -600,7 +600,7 @@ class Preparation {
 
   StagingFolder staging_;
   const std::string index_path_;
-  const EarlierPrepare earlier_;  // while staging_ has the lock
+  const PreviousPrepare earlier_;  // while staging_ has the lock
   RowNumbers row_numbers_;
   std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before staging_ is removed
   DatasetInfo info_;

@@ -136,7 +136,7 @@ std::string changed_in(const std::string& shard_path, bool needs_checksums,
 }
 
 // Empty: all shards are unchanged.
-std::string find_change(const std::string& dataset_path, EarlierPrepare& earlier,
+std::string find_change(const std::string& dataset_path, PreviousPrepare& earlier,
                         bool needs_checksums, int threads) {
   std::vector<std::string> changes(earlier.shards.size());
   const auto errors = parallel_for(earlier.count(), threads, [&](std::int64_t job) {
@@ -156,19 +156,21 @@ std::string find_change(const std::string& dataset_path, EarlierPrepare& earlier
 }
 
 // Throws Error for files that cannot be read.
-EarlierChoice look(const std::string& dataset_path, std::span<const std::string> names,
-                   bool needs_checksums, int threads) {
+PreviousChoice look(const std::string& dataset_path, std::span<const std::string> names,
+                    bool needs_checksums, int threads) {
   const std::string meta = dataset_path + "/.nv-meta";
   const std::optional<DatasetInfo> info = read_dataset_info(meta);
   if (!info) {
     return {};
   }
-  const auto none = [](std::string reason) { return EarlierChoice{.why_none = std::move(reason)}; };
+  const auto none = [](std::string reason) {
+    return PreviousChoice{.why_none = std::move(reason)};
+  };
   const std::optional<ShardRecords> records = ShardRecords::load(meta, *info);
   if (!records) {
     return none("the earlier prepare left no record of its shards");
   }
-  EarlierPrepare earlier;
+  PreviousPrepare earlier;
   for (const ShardCount& shard : info->shards) {
     const auto position = static_cast<std::size_t>(earlier.count());
     const ShardRecord* const record = records->find(shard.name);
@@ -203,9 +205,9 @@ EarlierChoice look(const std::string& dataset_path, std::span<const std::string>
 
 }  // namespace
 
-EarlierChoice find_earlier_prepare(const std::string& dataset_path,
-                                   std::span<const std::string> names, bool needs_checksums,
-                                   int threads) {
+PreviousChoice find_previous_prepare(const std::string& dataset_path,
+                                     std::span<const std::string> names, bool needs_checksums,
+                                     int threads) {
   try {
     return look(dataset_path, names, needs_checksums, threads);
   } catch (const Error& error) {
@@ -213,7 +215,7 @@ EarlierChoice find_earlier_prepare(const std::string& dataset_path,
   }
 }
 
-ScannedShard read_prepared_shard(const EarlierPrepare& earlier, std::int64_t tar_file_id) {
+ScannedShard read_prepared_shard(const PreviousPrepare& earlier, std::int64_t tar_file_id) {
   const auto shard = static_cast<std::size_t>(tar_file_id);
   const SampleIndex index(earlier.index_path);  // of this thread
   const auto fail = [&](std::string_view what) {

@@ -30,7 +30,7 @@ ScannedShard prepare_shard(const std::string& path, const std::string& index_pat
 
 /// The first shards of a dataset, unchanged since they were prepared: their indices stay, and their
 /// rows are read from `index.sqlite` instead of the tars.
-struct EarlierPrepare {
+struct PreviousPrepare {
   std::vector<ShardCount> shards = {};
   std::vector<SummarizedShard> summary = {};  ///< of these shards
   std::string index_path = {};                ///< has the rows of these shards and no others
@@ -38,8 +38,8 @@ struct EarlierPrepare {
   std::int64_t count() const { return static_cast<std::int64_t>(shards.size()); }
 };
 
-struct EarlierChoice {
-  EarlierPrepare prepare = {};
+struct PreviousChoice {
+  PreviousPrepare prepare = {};
   std::string why_none = {};  ///< if nothing can be taken over, though there was a prepare
 };
 
@@ -47,12 +47,12 @@ struct EarlierChoice {
 /// of `names`, in the same order, and if each has the recorded size, modification time, headers and
 /// index, and a file of checksums if `needs_checksums`. Everything else is a reason to scan all
 /// shards again. `threads` compare the shards.
-EarlierChoice find_earlier_prepare(const std::string& dataset_path,
-                                   std::span<const std::string> names, bool needs_checksums,
-                                   int threads);
+PreviousChoice find_previous_prepare(const std::string& dataset_path,
+                                     std::span<const std::string> names, bool needs_checksums,
+                                     int threads);
 
 /// Reads shard `tar_file_id` of an earlier prepare back, as prepare_shard() found it. Thread-safe.
 /// Throws Error (kCorruptData) if the rows of the shard are damaged.
-ScannedShard read_prepared_shard(const EarlierPrepare& earlier, std::int64_t tar_file_id);
+ScannedShard read_prepared_shard(const PreviousPrepare& earlier, std::int64_t tar_file_id);
 
 }  // namespace energon

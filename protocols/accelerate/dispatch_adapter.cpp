@@ -287,9 +287,9 @@ SavableDataLoaderState DispatchAdapter::save_state_rank() {
   State node =
       dispatch_node(at.epoch, at.step, at_end ? 0 : full_samples,
                     at_end ? FirstBatches().save() : first_.save(), settings_field(settings()));
-  return ahead_
-             ? put_over(std::move(node), ahead_->state())
-             : own_state(std::move(node), at, {.rank = comm_.rank(), .world_size = comm_.size()});
+  return ahead_ ? put_over(std::move(node), ahead_->state())
+                : source_state(std::move(node), at,
+                               {.rank = comm_.rank(), .world_size = comm_.size()});
 }
 
 void DispatchAdapter::restore_state_rank(const SavableDataLoaderState& state) {
@@ -298,7 +298,7 @@ void DispatchAdapter::restore_state_rank(const SavableDataLoaderState& state) {
   if (source_) {
     parts = take_apart(state, kDispatchType);
   } else {
-    parts.node = own_position_in(state, kDispatchType);
+    parts.node = source_position_in(state, kDispatchType);
   }
   check_settings(parts.node, expected, settings());
   FirstBatches first;

@@ -228,7 +228,7 @@ PipelineFactory pipeline(AnyWorkerFactory input, const WorkerRun& run,
 }
 
 PipelineContext parent_context(const LoaderOptions& options, int worker, HeapBufferPool& memory) {
-  return {.config = options.worker_config, .stream = worker, .memory = memory};
+  return {.config = options.worker_config, .local_index = worker, .memory = memory};
 }
 
 // Throws Error (kMismatch) unless `checkpoints` are of all workers of the job, each once, at one
@@ -301,8 +301,8 @@ std::optional<Sample> RestartableDataLoader::next() {
 std::vector<DataLoaderCheckpoint> RestartableDataLoader::capture() {
   const SavableDataLoaderState position = loader_.save_state_rank();
   std::vector<DataLoaderCheckpoint> checkpoints;
-  for (std::size_t worker = 0; worker < position.streams.size(); ++worker) {
-    const SavableDatasetCheckpoint& stream = position.streams[worker];
+  for (std::size_t worker = 0; worker < position.checkpoints.size(); ++worker) {
+    const SavableDatasetCheckpoint& stream = position.checkpoints[worker];
     std::optional<DataLoaderCheckpoint> checkpoint;
     if (stream.index + stream.offset == 0) {
       checkpoint = checkpoint_at_start(static_cast<int>(worker), step_);
@@ -408,7 +408,7 @@ void RestartableDataLoader::load_state_dict(const StateDict& state, Strictness s
   }
   load_warnings_->clear();
   SavableDataLoaderState position = loader_.save_state_rank();
-  for (SavableDatasetCheckpoint& worker : position.streams) {
+  for (SavableDatasetCheckpoint& worker : position.checkpoints) {
     worker.state = start_from(state, strictness);
   }
   loader_.restore_state_rank(position);

@@ -24,7 +24,7 @@ void RestartableRank::load_state_dict(const StateDict& state, Strictness strictn
     // The workers are ended all the same, and the state replaces the position.
   }
   if (strictness == Strictness::kLenient) {
-    (*position.config)["pipeline"] = loader_->config().at("stream").at("pipeline");
+    (*position.config)["pipeline"] = loader_->config().at("state_config").at("pipeline");
   }
   loader_->restore_state_rank(position);
 }
@@ -50,7 +50,7 @@ StateDict RestartableRank::deaggregate_state_dict(const StateDict& state,
   for (const StateDict& rank : state.at("ranks")) {
     ranks.push_back(loader_state_from_json(rank, "ranks[" + std::to_string(ranks.size()) + "]"));
   }
-  const WorkerConfig layout = layout_of(loader_->config().at("stream"));
+  const WorkerConfig layout = layout_of(loader_->config().at("state_config"));
   const SavableJobState job = rescale(
       merge_states(std::move(ranks)),
       {.world_size = layout.world_size, .num_workers = layout.num_workers, .uneven = uneven_});

@@ -65,9 +65,9 @@ std::unique_ptr<Dataset> RestartableStream::pipeline_of(int shard) const {
   WorkerConfig config = context_.config;
   config.rank = shard / worker_.num_workers_per_rank;
   return make_pipeline_({.config = config,
-                         .stream = shard % worker_.num_workers_per_rank,
+                         .local_index = shard % worker_.num_workers_per_rank,
                          .memory = context_.memory,
-                         .made = context_.made,
+                         .batch_memory = context_.batch_memory,
                          .monitor = context_.monitor,
                          .readers = context_.readers});
 }

@@ -65,7 +65,7 @@ std::int64_t count_of(const StateDict& json, const char* name) {
 }  // namespace
 
 WorkerIdentity worker_identity(const PipelineContext& context) {
-  return {.local_worker_id = context.config.worker_of(context.stream),
+  return {.local_worker_id = context.config.worker_of(context.local_index),
           .num_workers_per_rank = context.config.workers_per_rank(),
           .rank = context.config.rank,
           .world_size = context.config.world_size};

@@ -90,7 +90,7 @@ std::shared_ptr<BatchSource> make_source(PipelineFactory make_pipeline, LoaderOp
                 fmt::format("snapshot_every_n_steps is {}, it must be at least 0", steps));
   }
   // Each stream counts its own batches, and they take turns.
-  const std::int64_t streams = std::max(1, options.worker_config.stream_count());
+  const std::int64_t streams = std::max(1, options.worker_config.logical_shards_per_rank());
   options.checkpoint_every_batches = steps == 0 ? 0 : std::max<std::int64_t>(1, steps / streams);
   return std::make_shared<SavableDataLoader>(std::move(make_pipeline), options);
 }

@@ -50,12 +50,12 @@ std::optional<Sample> StatelessSource::next() {
 }
 
 SavableDataLoaderState StatelessSource::save_state_rank() {
-  return own_state(stateless_position(epoch_, handed_out_), {epoch_, handed_out_},
-                   {.rank = rank_, .world_size = world_size_});
+  return source_state(stateless_position(epoch_, handed_out_), {epoch_, handed_out_},
+                      {.rank = rank_, .world_size = world_size_});
 }
 
 void StatelessSource::restore_state_rank(const SavableDataLoaderState& state) {
-  const State& position = own_position_in(state, kStatelessType);
+  const State& position = source_position_in(state, kStatelessType);
   check_node(position, stateless_position(0, 0));
   const std::int64_t epoch = position.integer("epoch");
   const std::int64_t batches = position.integer("batches");

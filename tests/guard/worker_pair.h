@@ -13,8 +13,8 @@
 #include "energon/worker/loader_options.h"
 #include "energon/worker/slot_allocator.h"
 #include "energon/worker/statistics_block.h"
-#include "energon/worker/stream_checkpoints.h"
 #include "energon/worker/transport.h"
+#include "energon/worker/worker_checkpoints.h"
 
 namespace energon::testing {
 
@@ -34,7 +34,7 @@ class WorkerPair {
   const LoaderOptions options_;
   ParentEndpoint trainer_;
   WorkerEndpoint worker_;
-  StreamCheckpoints checkpoints_;
+  WorkerCheckpoints checkpoints_;
   LoaderMonitor monitor_;
   SlotAllocator allocator_;
   BatchSender sender_;

@@ -66,7 +66,7 @@ TEST_CASE("a state of an indexed source is refused under other options, with all
   CHECK_THAT(changed([](auto& with) { with.shuffle_seed.reset(); }),
              Catch::Contains("shuffle_seed"));
   SavableDataLoaderState without = state;
-  without.streams[0].state->fields.pop_back();
+  without.checkpoints[0].state->fields.pop_back();
   CHECK_THAT(error_of([&] { IndexedSource(options, numbered_batch).restore_state_rank(without); },
                       ErrorCode::kMismatch),
              Catch::Contains("field 'settings' is missing"));

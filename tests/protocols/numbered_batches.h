@@ -37,10 +37,10 @@ class ScriptedSource final : public BatchSource {
       : next_(std::move(next)) {}
   std::optional<Sample> next() override { return next_(calls_++); }
   SavableDataLoaderState save_state_rank() override {
-    return own_state({"Scripted", {{"calls", calls_}}, {}}, {});
+    return source_state({"Scripted", {{"calls", calls_}}, {}}, {});
   }
   void restore_state_rank(const SavableDataLoaderState& state) override {
-    calls_ = own_position_in(state, "Scripted").integer("calls");
+    calls_ = source_position_in(state, "Scripted").integer("calls");
   }
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t epoch() const override { return 0; }

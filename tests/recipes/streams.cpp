@@ -31,7 +31,7 @@ std::vector<Sample> take_all(const PipelineFactory& make, int world_size, int nu
   std::vector<Sample> items;
   for (int rank = 0; rank < world_size; ++rank) {
     const WorkerConfig config{.rank = rank, .world_size = world_size, .num_workers = num_workers};
-    for (int worker = 0; worker < config.stream_count(); ++worker) {
+    for (int worker = 0; worker < config.logical_shards_per_rank(); ++worker) {
       for (Sample& item : Stream(make, config, worker).take()) {
         items.push_back(std::move(item));
       }

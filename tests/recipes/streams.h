@@ -22,7 +22,7 @@ using Numbers = std::vector<std::int64_t>;
 class Stream {
  public:
   explicit Stream(const PipelineFactory& make, const WorkerConfig& config = {}, int worker = 0)
-      : dataset_(make({.config = config, .stream = worker, .memory = memory_})) {}
+      : dataset_(make({.config = config, .local_index = worker, .memory = memory_})) {}
 
   std::optional<Sample> next() { return dataset_->next(); }
   Dataset& dataset() { return *dataset_; }

@@ -144,13 +144,13 @@ void Assembly::add_limit(std::int64_t length_of_rank) {
 }
 
 std::int64_t Assembly::share_of_stream(std::int64_t length_of_rank) const {
-  return share_of(length_of_rank, context_.stream, context_.config.stream_count());
+  return share_of(length_of_rank, context_.local_index, context_.config.logical_shards_per_rank());
 }
 
 std::unique_ptr<Dataset> Assembly::finish() {
   if (!encoding_.log_path.empty()) {
     dataset_ = std::make_unique<LogSample>(std::move(dataset_), encoding_.log_path, context_.config,
-                                           context_.config.worker_of(context_.stream));
+                                           context_.config.worker_of(context_.local_index));
   }
   if (encoding_.watchdog) {
     WatchdogOptions options = *encoding_.watchdog;
@@ -167,7 +167,7 @@ std::unique_ptr<Dataset> Assembly::finish() {
 StageOptions Assembly::stage(std::string_view name) const {
   return {.name = std::string(name),
           .seed = worker_seed(0, context_.config.seed_offset),
-          .memory = context_.made,
+          .memory = context_.batch_memory,
           .policy = encoding_.errors.of(name),
           .most_left_out = most_left_out_,
           .monitor = context_.monitor};

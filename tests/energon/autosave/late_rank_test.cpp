@@ -9,7 +9,7 @@
 
 #include "energon/autosave/auto_saver.h"
 #include "energon/autosave/checkpoint_folder.h"
-#include "energon/autosave/checkpoint_start.h"
+#include "energon/autosave/resume_point.h"
 #include "io/file.h"
 #include "tests/energon/autosave/auto_saver_fixture.h"
 #include "tests/energon/loader/loader_fixture.h"

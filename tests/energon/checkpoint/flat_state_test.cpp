@@ -63,7 +63,7 @@ TEST_CASE("IBM-19 nothing is coerced on the way through a flat map or a file", "
   energon::SavableDataLoaderState state;
   state.config = energon::Config{
       {"rank", 0}, {"world_size", 1}, {"num_workers", 0}, {"pipeline", {{"x", 0.1}}}};
-  energon::SavableDatasetCheckpoint& shard = state.streams.emplace_back();
+  energon::SavableDatasetCheckpoint& shard = state.checkpoints.emplace_back();
   shard.index = 3;
   shard.state =
       energon::State{"Outer",

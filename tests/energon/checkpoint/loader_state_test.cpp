@@ -20,11 +20,11 @@ namespace {
 SavableDataLoaderState example() {
   SavableDataLoaderState state;
   state.config = energon::Config::parse(R"({"rank": 0})");
-  state.streams.resize(2);
-  state.streams[0] = {energon::State{"Leaf", {{"position", std::int64_t{4}}}, {}}, 4, 1, 2};
-  state.streams[0].turn = {1, 1};
-  state.streams[1].logical_shard = 1;
-  state.streams[1].turn = {1, 0};
+  state.checkpoints.resize(2);
+  state.checkpoints[0] = {energon::State{"Leaf", {{"position", std::int64_t{4}}}, {}}, 4, 1, 2};
+  state.checkpoints[0].turn = {1, 1};
+  state.checkpoints[1].logical_shard = 1;
+  state.checkpoints[1].turn = {1, 0};
   state.next_worker_id = 1;
   state.epoch = 1;
   state.batch_index = 6;
@@ -46,7 +46,7 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
   SavableDataLoaderState state = example();
   (*state.config)["num_workers"] = 2;
   (*state.config)["pipeline"] = {{"type", "Batch"}, {"inner", {{"type", "Leaf"}}}};
-  state.streams[1].certificate = {.digest = UINT64_MAX, .samples = 3};
+  state.checkpoints[1].certificate = {.digest = UINT64_MAX, .samples = 3};
   for (const std::optional<std::int64_t> step : {std::optional<std::int64_t>(), {6}}) {
     CAPTURE(step);
     state.step_in_epoch = step;
@@ -67,22 +67,25 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
     return "accepted";
   };
   CHECK(refused("/next_worker_id", 2) == "state.next_worker_id: it is 2, but must be in [0, 1]");
+  CHECK(refused("/next_worker_id", 0) ==
+        "state.next_worker_id: expected 1, whose turn it is by the turns of the checkpoints, "
+        "found 0");
   CHECK(refused("/micro_batch_size", 0) ==
         "state.micro_batch_size: it is 0, but must be in [1, 2147483647]");
   CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: true or false is expected");
   CHECK(refused("/config", "x") == "state.config: an object is expected");
-  CHECK(refused("/worker_states", energon::Config::array()) ==
-        "state.worker_states: there are none, at least one is expected");
-  CHECK(refused("/worker_states/0/offset", -1) ==
-        "state.worker_states[0].offset: it must not be negative");
-  CHECK(refused("/worker_states/0/logical_shard", 1 << 20) ==
-        "state.worker_states[0].logical_shard: there are not so many logical shards");
-  CHECK(refused("/worker_states/1/certificate", "ffffffffffffffg0") ==
-        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
-  CHECK(refused("/worker_states/1/certificate", "0xffffffffffffff") ==
-        "state.worker_states[1].certificate: 16 hexadecimal digits are expected");
-  CHECK(refused("/worker_states/0/state/type", nullptr) ==
-        "state.worker_states[0].state.type: a text is expected");
+  CHECK(refused("/checkpoints", energon::Config::array()) ==
+        "state.checkpoints: there are none, at least one is expected");
+  CHECK(refused("/checkpoints/0/offset", -1) ==
+        "state.checkpoints[0].offset: it must not be negative");
+  CHECK(refused("/checkpoints/0/logical_shard", 1 << 20) ==
+        "state.checkpoints[0].logical_shard: there are not so many logical shards");
+  CHECK(refused("/checkpoints/1/certificate", "ffffffffffffffg0") ==
+        "state.checkpoints[1].certificate: 16 hexadecimal digits are expected");
+  CHECK(refused("/checkpoints/1/certificate", "0xffffffffffffff") ==
+        "state.checkpoints[1].certificate: 16 hexadecimal digits are expected");
+  CHECK(refused("/checkpoints/0/state/type", nullptr) ==
+        "state.checkpoints[0].state.type: a text is expected");
 }
 
 namespace {
@@ -97,18 +100,18 @@ std::string refused_in_both_forms(const char* pointer, const energon::Config& va
   const std::string as_json =
       error_of([&] { energon::loader_state_from_json(json); }, ErrorCode::kCorruptData);
 
-  const auto& worker = json.at("worker_states").at(0);
+  const auto& worker = json.at("checkpoints").at(0);
   state.config = json.at("config");
   state.epoch = json.at("epoch");
   state.batch_index = json.at("batch_index");
   state.step_in_epoch =
       json.at("step_in_epoch").is_null() ? 0 : json.at("step_in_epoch").get<std::int64_t>();
   state.micro_batch_size = json.at("micro_batch_size");
-  state.streams[0].turn = {worker.at("turn").at("epoch"), worker.at("turn").at("count")};
-  state.streams[0].certificate.samples = worker.at("samples");
-  state.streams[0].index = worker.at("index");
-  state.streams[0].epoch = worker.at("epoch");
-  state.streams[0].offset = worker.at("offset");
+  state.checkpoints[0].turn = {worker.at("turn").at("epoch"), worker.at("turn").at("count")};
+  state.checkpoints[0].certificate.samples = worker.at("samples");
+  state.checkpoints[0].index = worker.at("index");
+  state.checkpoints[0].epoch = worker.at("epoch");
+  state.checkpoints[0].offset = worker.at("offset");
   const std::string as_file =
       error_of([&] { energon::decode_loader_state(energon::encode_loader_state(state)); },
                ErrorCode::kCorruptData);
@@ -150,34 +153,34 @@ TEST_CASE("a configuration that is of no loader is refused with the path", "[loa
 TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
   constexpr std::int64_t kMost = (std::int64_t{1} << 42) / 8;  // of batches of 8
   const auto refused = refused_in_both_forms;
-  for (const char* name : {"/batch_index", "/step_in_epoch", "/worker_states/0/turn/count"}) {
+  for (const char* name : {"/batch_index", "/step_in_epoch", "/checkpoints/0/turn/count"}) {
     CAPTURE(name);
     CHECK(refused(name, kMost) == "no error");
     CHECK_THAT(refused(name, kMost + 1), Catch::EndsWith("must be in [0, 549755813888]"));
     CHECK_THAT(refused(name, INT64_MAX), Catch::StartsWith("state.") && Catch::EndsWith("888]"));
   }
-  for (const char* name : {"/epoch", "/worker_states/0/turn/epoch", "/worker_states/0/epoch"}) {
+  for (const char* name : {"/epoch", "/checkpoints/0/turn/epoch", "/checkpoints/0/epoch"}) {
     CAPTURE(name);
     CHECK_THAT(refused(name, INT64_MAX), Catch::EndsWith("must be in [0, 2147483647]"));
   }
   // A logical shard is not behind its loader, nor its pipeline more than one epoch ahead.
-  CHECK(refused("/worker_states/0/turn/epoch", INT32_MAX) == "no error");
+  CHECK(refused("/checkpoints/0/turn/epoch", INT32_MAX) == "no error");
   CHECK_THAT(refused("/epoch", INT32_MAX), Catch::Contains("turn.epoch: it is 1, but must be in"));
-  CHECK_THAT(refused("/worker_states/0/epoch", INT32_MAX), Catch::EndsWith("must be in [0, 2]"));
+  CHECK_THAT(refused("/checkpoints/0/epoch", INT32_MAX), Catch::EndsWith("must be in [0, 2]"));
   // The example is at index 4, offset 2.
-  CHECK(refused("/worker_states/0/index", 1 << 16) == "no error");
-  CHECK(refused("/worker_states/0/offset", 1 << 16) == "no error");
-  for (const char* name : {"/worker_states/0/index", "/worker_states/0/offset"}) {
+  CHECK(refused("/checkpoints/0/index", 1 << 16) == "no error");
+  CHECK(refused("/checkpoints/0/offset", 1 << 16) == "no error");
+  for (const char* name : {"/checkpoints/0/index", "/checkpoints/0/offset"}) {
     CAPTURE(name);
     CHECK_THAT(refused(name, kMost - 4),
-               Catch::Contains("state.worker_states: they count 5497558138"));
+               Catch::Contains("state.checkpoints: they count 5497558138"));
   }
-  CHECK(refused("/worker_states/0/index", kMost - 1) ==
-        "state.worker_states[0].offset: it is 2, but must be in [0, 1]");
-  CHECK(refused("/worker_states/0/offset", INT64_MAX) ==
-        "state.worker_states[0].offset: it is 9223372036854775807, but must be in "
+  CHECK(refused("/checkpoints/0/index", kMost - 1) ==
+        "state.checkpoints[0].offset: it is 2, but must be in [0, 1]");
+  CHECK(refused("/checkpoints/0/offset", INT64_MAX) ==
+        "state.checkpoints[0].offset: it is 9223372036854775807, but must be in "
         "[0, 549755813884]");
-  CHECK_THAT(refused("/worker_states/0/samples", INT64_MAX),
+  CHECK_THAT(refused("/checkpoints/0/samples", INT64_MAX),
              Catch::EndsWith("must be in [0, 4398046511104]"));
   CHECK(refused("/micro_batch_size", INT64_MAX) ==
         "state.micro_batch_size: it is 9223372036854775807, but must be in [1, 2147483647]");
@@ -191,7 +194,7 @@ TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loa
     const auto saved = fixture.loader(0, options);
     energon::testing::take(*saved, 3);
     SavableDataLoaderState state = saved->save_state_rank();
-    state.streams[0].turn = {.epoch = INT32_MAX, .count = 0};
+    state.checkpoints[0].turn = {.epoch = INT32_MAX, .count = 0};
     energon::SavableDataLoader loader(
         energon::train_pipeline(fixture.dataset(), {.batch_size = 2, .repeat = repeat}), options);
     CHECK_THAT(error_of([&] { loader.restore_state_rank(state); }, ErrorCode::kMismatch),
@@ -257,10 +260,10 @@ TEST_CASE("with an interval of 0 workers store a state at the first batch of eac
     // Five batches of each worker in an epoch.
     energon::testing::take(*loader, 7);
     const auto state = loader->save_state_rank();
-    CHECK(state.streams[0].index == 5 * epoch + 1);
-    CHECK(state.streams[0].offset == 3);
-    CHECK(state.streams[1].index == 5 * epoch + 1);
-    CHECK(state.streams[1].offset == 2);
+    CHECK(state.checkpoints[0].index == 5 * epoch + 1);
+    CHECK(state.checkpoints[0].offset == 3);
+    CHECK(state.checkpoints[1].index == 5 * epoch + 1);
+    CHECK(state.checkpoints[1].offset == 2);
     const auto rest = energon::testing::take(*loader, 4);
     CHECK(rest.back() == energon::testing::kEpochEnd);
     CHECK(energon::testing::take(*resumed(fixture, 2, state, {.checkpoint_every_batches = 0}), 4) ==

@@ -31,7 +31,7 @@ using energon::testing::one_epoch;
 std::map<int, std::vector<std::int64_t>> buffers_of(const SavableJobState& job) {
   std::map<int, std::vector<std::int64_t>> buffers;
   for (const energon::SavableDataLoaderState& rank : job.ranks) {
-    for (const energon::SavableDatasetCheckpoint& shard : rank.streams) {
+    for (const energon::SavableDatasetCheckpoint& shard : rank.checkpoints) {
       const energon::State* state = &*shard.state;
       while (state->type != "ShuffleBuffer") {
         state = &state->children.at(0);

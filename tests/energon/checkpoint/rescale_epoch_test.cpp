@@ -138,8 +138,8 @@ TEST_CASE("IBM-10 uneven layouts, one after the other, deliver each key once", "
         std::size_t least = 10;
         std::size_t most = 0;
         for (const auto& rank : state->ranks) {
-          least = std::min(least, rank.streams.size());
-          most = std::max(most, rank.streams.size());
+          least = std::min(least, rank.checkpoints.size());
+          most = std::max(most, rank.checkpoints.size());
         }
         CHECK(most - least <= 1);
       }

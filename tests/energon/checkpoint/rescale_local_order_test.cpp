@@ -26,10 +26,10 @@ using energon::testing::one_epoch;
 // Keeps the division among ranks and workers, and removes the turns.
 SavableJobState without_local_order(SavableJobState job) {
   for (energon::SavableDataLoaderState& rank : job.ranks) {
-    rank.next_worker_id = 0;
-    for (energon::SavableDatasetCheckpoint& shard : rank.streams) {
+    for (energon::SavableDatasetCheckpoint& shard : rank.checkpoints) {
       shard.turn.count = 0;
     }
+    rank.next_worker_id = energon::next_worker_id_of(rank);
   }
   return job;
 }

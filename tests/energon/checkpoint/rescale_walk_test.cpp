@@ -30,9 +30,9 @@ using energon::testing::one_epoch;
 // numbers of batches to skip after them.
 SavableJobState with_checkpoints_of(const SavableJobState& earlier, SavableJobState state) {
   for (auto& rank : state.ranks) {
-    for (auto& stream : rank.streams) {
+    for (auto& stream : rank.checkpoints) {
       for (const auto& old_rank : earlier.ranks) {
-        for (const auto& old : old_rank.streams) {
+        for (const auto& old : old_rank.checkpoints) {
           if (old.logical_shard == stream.logical_shard) {
             const std::int64_t delivered = stream.index + stream.offset;
             stream.state = old.state;
@@ -85,7 +85,7 @@ TEST_CASE("X-03 each key as often as the epoch says, through takes, saves, resca
         case 3: {  // from an older checkpoint, with what came since to be skipped
           const SavableJobState state = with_checkpoints_of(checkpoint, job->save());
           for (const auto& rank : state.ranks) {
-            for (const auto& stream : rank.streams) {
+            for (const auto& stream : rank.checkpoints) {
               all_skipped += stream.offset;
             }
           }

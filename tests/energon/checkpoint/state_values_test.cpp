@@ -81,12 +81,12 @@ TEST_CASE("X-06 what becomes of a state after it was loaded, or saved, changes n
     energon::SavableDataLoaderState state = first.save_state_rank();
     const energon::SavableDataLoaderState kept = state;
     const auto ruin = [](energon::SavableDataLoaderState& ruined) {
-      for (auto& stream : ruined.streams) {
+      for (auto& stream : ruined.checkpoints) {
         stream.state.reset();
         stream.index = stream.offset = stream.epoch = 77;
         stream.turn = {};
       }
-      ruined.streams.pop_back();
+      ruined.checkpoints.pop_back();
       ruined.config = energon::Config("another");
       ruined.epoch = ruined.batch_index = 99;
     };

@@ -257,8 +257,8 @@ TEST_CASE("a hang in a function names the sample, and a death between functions 
 }
 
 TEST_CASE("a note of work is read whole or not at all", "[loader][crash][threads]") {
-  energon::WorkNote note;
-  energon::WorkNoteWriter writer(note);
+  energon::CurrentWorkBlock note;
+  energon::CurrentWorkWriter writer(note);
   CHECK_FALSE(energon::read_note(note));
   std::vector<Sample> samples;
   for (std::int64_t i = 0; i < 8; ++i) {

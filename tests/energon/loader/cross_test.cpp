@@ -94,7 +94,7 @@ constexpr std::array<Interval, 3> kIntervals = {std::nullopt, 1, 2};
 // A test of an interval is one only if checkpoints of that interval are what is restored from.
 void check_checkpoints(const std::vector<energon::SavableDataLoaderState>& ranks, Interval every) {
   for (const auto& rank : ranks) {
-    for (const auto& stream : rank.streams) {
+    for (const auto& stream : rank.checkpoints) {
       if (every && stream.index + stream.offset >= *every) {
         REQUIRE(stream.offset < *every);
       }

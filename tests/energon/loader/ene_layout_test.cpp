@@ -57,7 +57,7 @@ TEST_CASE("ENE-12 states that do not fit are refused with both numbers, and noth
   };
   refuse(3, {}, state,
          {"num_workers: 2, expected 3",
-          "worker states: 2 (of logical shards 0, 1), expected 3 (0, 1, 2)"});
+          "checkpoints: 2 (of logical shards 0, 1), expected 3 (0, 1, 2)"});
   const auto of_rank = [](int rank) {
     return LoaderOptions{.worker_config = {.rank = rank, .world_size = 2}};
   };

@@ -101,8 +101,8 @@ TEST_CASE("ENE-05 restore, take one, save: the offset of silent workers is not l
   const auto first = fixture.loader(3, never_checkpoint());
   take(*first, 10);
   const auto at_ten = first->save_state_rank();
-  CHECK(at_ten.streams[0].offset == 4);
-  CHECK(at_ten.streams[1].offset == 3);
+  CHECK(at_ten.checkpoints[0].offset == 4);
+  CHECK(at_ten.checkpoints[1].offset == 3);
   const auto second = resumed(fixture, 3, at_ten, never_checkpoint());
   take(*second, 1);
   const auto at_eleven = second->save_state_rank();
@@ -157,7 +157,7 @@ TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however ol
     }
     const auto state = loader->save_state_rank();
     std::vector<std::int64_t> offsets;
-    for (const auto& worker : state.streams) {
+    for (const auto& worker : state.checkpoints) {
       offsets.push_back(worker.offset);
     }
     CHECK(offsets ==
@@ -205,8 +205,8 @@ TEST_CASE("ENE-09 an exhausted worker waits for the others, at every save point"
     }
     const auto workers = static_cast<int>(lengths.size());
     const energon::PipelineFactory pipeline = [&](const energon::PipelineContext& context) {
-      return of_worker.at(static_cast<std::size_t>(context.stream))(
-          {.config = {}, .stream = 0, .memory = context.memory, .monitor = context.monitor});
+      return of_worker.at(static_cast<std::size_t>(context.local_index))(
+          {.config = {}, .local_index = 0, .memory = context.memory, .monitor = context.monitor});
     };
     const auto make = [&] {
       return std::make_unique<energon::SavableDataLoader>(

@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/certificate.h"
-#include "energon/loader/rank_stream.h"
-#include "energon/worker/stream_checkpoints.h"
+#include "energon/loader/checkpoint_history.h"
+#include "energon/loader/rank_loader.h"
 #include "io/error.h"
 #include "tests/energon/loader/every_stage.h"
 #include "tests/energon/loader/loader_fixture.h"
@@ -82,10 +82,10 @@ void check_same_position(const SavableDataLoaderState& found,
   CHECK(found.step_in_epoch == expected.step_in_epoch);
   CHECK(found.next_worker_id == expected.next_worker_id);
   CHECK(found.micro_batch_size == expected.micro_batch_size);
-  REQUIRE(found.streams.size() == expected.streams.size());
-  for (std::size_t i = 0; i < found.streams.size(); ++i) {
-    const auto& one = found.streams[i];
-    const auto& other = expected.streams[i];
+  REQUIRE(found.checkpoints.size() == expected.checkpoints.size());
+  for (std::size_t i = 0; i < found.checkpoints.size(); ++i) {
+    const auto& one = found.checkpoints[i];
+    const auto& other = expected.checkpoints[i];
     CHECK(one.logical_shard == other.logical_shard);
     CHECK(one.turn == other.turn);
     CHECK(one.certificate == other.certificate);

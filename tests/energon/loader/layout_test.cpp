@@ -181,7 +181,7 @@ TEST_CASE("IBM-16 each worker ends once, the loader says so once, then comes the
       const auto state = loader.save_state_rank();
       CHECK(state.epoch == epoch);
       CHECK(state.epoch_finished);
-      for (const auto& shard : state.streams) {
+      for (const auto& shard : state.checkpoints) {
         CHECK(shard.turn == energon::Turn{.epoch = epoch + 1, .count = 0});
       }
       epochs.push_back(std::move(keys));

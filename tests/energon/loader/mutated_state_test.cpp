@@ -225,7 +225,7 @@ void change_position(SavableDataLoaderState& state,
   change(state.epoch, "epoch");
   change(state.batch_index, "batch_index");
   change(state.step_in_epoch.value(), "step_in_epoch");
-  for (energon::SavableDatasetCheckpoint& worker : state.streams) {
+  for (energon::SavableDatasetCheckpoint& worker : state.checkpoints) {
     change(worker.index, "index");
     change(worker.epoch, "epoch of a state");
     change(worker.offset, "offset");
@@ -253,7 +253,7 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
       FAIL_CHECK(what << ": " << mutants.message());
     }
   };
-  for (energon::SavableDatasetCheckpoint& worker : state.streams) {
+  for (energon::SavableDatasetCheckpoint& worker : state.checkpoints) {
     change_fields(worker.state.value(), "", check);
   }
   change_position(state, check);
@@ -319,7 +319,7 @@ TEST_CASE("references that the logical shard does not have are refused", "[loade
     packer.measure({&ref, 1});
     packer.add({&ref, 1});
     SavableDataLoaderState changed = state;
-    State& buffer = changed.streams[0].state->children[0];
+    State& buffer = changed.checkpoints[0].state->children[0];
     REQUIRE(buffer.type == "ShuffleBuffer");
     buffer.fields[1].second = packer.take();
     return energon::testing::error_of(
@@ -346,7 +346,7 @@ TEST_CASE("an offset that the data does not have is refused when it is restored"
   describe_next(loader, 3);
   SavableDataLoaderState state = loader.save_state_rank();
   const auto restored = [&](std::int64_t offset) {
-    state.streams[0].offset = offset;
+    state.checkpoints[0].offset = offset;
     return energon::testing::error_of(
         [&] { SavableDataLoader(pipeline).restore_state_rank(state); }, ErrorCode::kMismatch);
   };
@@ -354,6 +354,6 @@ TEST_CASE("an offset that the data does not have is refused when it is restored"
   CHECK(restored(9).find("1 batches more were delivered than the data has") != std::string::npos);
   CHECK(restored(std::int64_t{1} << 40).find("more were delivered") != std::string::npos);
   // Nor does an epoch end in the middle of the data.
-  state.streams[0].turn.epoch = 7;
+  state.checkpoints[0].turn.epoch = 7;
   CHECK(restored(2).find("epoch 0 ended at batch 5, but the data goes on") != std::string::npos);
 }

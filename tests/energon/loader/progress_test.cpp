@@ -88,7 +88,7 @@ TEST_CASE("a replay may take longer than the timeout if its calls do not",
     take(first, kSteps);
     const SavableDataLoaderState state = first.save_state_rank();
     first.stop();
-    REQUIRE(state.streams.at(0).offset == kSteps);
+    REQUIRE(state.checkpoints.at(0).offset == kSteps);
     folder.write("slow", "");
     SavableDataLoader second(pipeline, options);
     second.restore_state_rank(state);

@@ -121,7 +121,7 @@ TEST_CASE("a generator that would repeat too many draws is refused at once", "[l
   SavableDataLoader loader(pipeline);
   describe_next(loader, 3);
   SavableDataLoaderState state = loader.save_state_rank();
-  energon::State& buffer = state.streams[0].state->children[0];
+  energon::State& buffer = state.checkpoints[0].state->children[0];
   REQUIRE(buffer.type == "ShuffleBuffer");
   REQUIRE(buffer.fields[0].first == "rng");
   buffer.fields[0].second = std::string("1 18446744073709551615");
@@ -157,8 +157,8 @@ TEST_CASE("logical shards that were not needed since a restore are saved as they
   std::vector<std::string> lines = describe_next(resumed, 3);
   CHECK(pipelines == 3);
   const SavableDataLoaderState later = resumed.save_state_rank();
-  CHECK(later.streams[0] == state.streams[0]);
-  CHECK(later.streams[7].index == state.streams[7].index + 1);
+  CHECK(later.checkpoints[0] == state.checkpoints[0]);
+  CHECK(later.checkpoints[7].index == state.checkpoints[7].index + 1);
   SavableDataLoader last(pipeline, options);
   last.restore_state_rank(later);
   for (const std::string& line : describe_next(last, 97)) {

@@ -69,7 +69,7 @@ std::unique_ptr<SavableDataLoader> loader_over(const PipelineFactory& pipeline, 
 
 std::int64_t longest_offset(const SavableDataLoaderState& state) {
   std::int64_t longest = 0;
-  for (const auto& stream : state.streams) {
+  for (const auto& stream : state.checkpoints) {
     longest = std::max(longest, stream.offset);
   }
   return longest;

@@ -83,12 +83,12 @@ struct Interrupted {
 
 // The stored states may be others, and the number of batches after them.
 void check_same_place(const SavableDataLoaderState& found, const SavableDataLoaderState& expected) {
-  REQUIRE(found.streams.size() == expected.streams.size());
-  for (std::size_t i = 0; i < found.streams.size(); ++i) {
-    CHECK(found.streams[i].index + found.streams[i].offset ==
-          expected.streams[i].index + expected.streams[i].offset);
-    CHECK(found.streams[i].turn == expected.streams[i].turn);
-    CHECK(found.streams[i].certificate == expected.streams[i].certificate);
+  REQUIRE(found.checkpoints.size() == expected.checkpoints.size());
+  for (std::size_t i = 0; i < found.checkpoints.size(); ++i) {
+    CHECK(found.checkpoints[i].index + found.checkpoints[i].offset ==
+          expected.checkpoints[i].index + expected.checkpoints[i].offset);
+    CHECK(found.checkpoints[i].turn == expected.checkpoints[i].turn);
+    CHECK(found.checkpoints[i].certificate == expected.checkpoints[i].certificate);
   }
   CHECK(found.next_worker_id == expected.next_worker_id);
   CHECK(found.epoch == expected.epoch);

@@ -45,7 +45,7 @@ void forget_passes(State& state) {
 
 // What is compared of a state; certificates are not, Energon does not have them.
 SavableDataLoaderState compared(SavableDataLoaderState state) {
-  for (SavableDatasetCheckpoint& stream : state.streams) {
+  for (SavableDatasetCheckpoint& stream : state.checkpoints) {
     stream.certificate = {};
     if (stream.state) {
       forget_passes(*stream.state);
@@ -130,7 +130,7 @@ TEST_CASE("A rank of which no worker had begun starts", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   const SavableDataLoaderState found = imported(fixture, nullptr);
   CHECK(found.batch_index == 0);
-  CHECK(found.streams.at(0).is_start());
+  CHECK(found.checkpoints.at(0).is_start());
   const auto loader = resumed(fixture, 0, found);
   CHECK(take(*loader, 5) == take(*fixture.loader(0), 5));
 }

@@ -144,8 +144,8 @@ std::string torch_generator(std::uint32_t seed, std::uint64_t draws) {
 Json energon_rank(const SavableDataLoaderState& state, const std::vector<std::int64_t>& slices,
                   bool has_workers) {
   Json workers = Json::array();
-  for (std::size_t i = 0; i < state.streams.size(); ++i) {
-    const SavableDatasetCheckpoint& stream = state.streams[i];
+  for (std::size_t i = 0; i < state.checkpoints.size(); ++i) {
+    const SavableDatasetCheckpoint& stream = state.checkpoints[i];
     const Json own = stream.state ? tree(*stream.state, slices.at(i)) : Json();
     workers.push_back({{"sample_index", stream.index}, {"offset", stream.offset}, {"state", own}});
   }

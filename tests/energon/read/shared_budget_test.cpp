@@ -9,12 +9,12 @@
 #include "energon/read/leaf_readers.h"
 #include "tests/support/child_runner.h"
 
-using energon::KeptValues;
 using energon::SharedBudget;
+using energon::ValueCache;
 
 namespace {
 
-std::vector<std::size_t> kept(KeptValues<std::string>& values, std::size_t count) {
+std::vector<std::size_t> kept(ValueCache<std::string>& values, std::size_t count) {
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < count; ++i) {
     // A look is a use, so all have the same time afterwards.
@@ -25,7 +25,7 @@ std::vector<std::size_t> kept(KeptValues<std::string>& values, std::size_t count
   return numbers;
 }
 
-void keep(KeptValues<std::string>& values, std::size_t number) {
+void keep(ValueCache<std::string>& values, std::size_t number) {
   values.budget().advance();
   values.make_room(1);
   values.keep(number, 1, std::to_string(number));
@@ -35,8 +35,8 @@ void keep(KeptValues<std::string>& values, std::size_t number) {
 
 TEST_CASE("the least recently used values of all holders are dropped", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(3);
-  KeptValues<std::string> one(budget, 10);
-  KeptValues<std::string> two(budget, 10);
+  ValueCache<std::string> one(budget, 10);
+  ValueCache<std::string> two(budget, 10);
   keep(one, 0);
   keep(two, 0);
   keep(one, 1);
@@ -51,7 +51,7 @@ TEST_CASE("the least recently used values of all holders are dropped", "[energon
 
 TEST_CASE("what is used at the same time is kept, whatever the limit", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(2);
-  KeptValues<std::string> values(budget, 10);
+  ValueCache<std::string> values(budget, 10);
   for (std::size_t i = 0; i < 5; ++i) {
     values.make_room(1);
     values.keep(i, 1, "x");
@@ -64,9 +64,9 @@ TEST_CASE("what is used at the same time is kept, whatever the limit", "[energon
 
 TEST_CASE("a holder with a bound of its own drops its own values", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(100);
-  KeptValues<std::string> other(budget, 10);
+  ValueCache<std::string> other(budget, 10);
   keep(other, 7);
-  KeptValues<std::string> values(budget, 10, 2);
+  ValueCache<std::string> values(budget, 10, 2);
   CHECK(values.capacity() == 2);
   for (std::size_t i = 0; i < 5; ++i) {
     keep(values, i);
@@ -82,7 +82,7 @@ TEST_CASE("a budget grows once before anything is dropped, and shrinks to what t
     ++asked;
     return std::uint64_t{4};
   });
-  KeptValues<std::string> values(budget, 10);
+  ValueCache<std::string> values(budget, 10);
   for (std::size_t i = 0; i < 6; ++i) {
     keep(values, i);
   }
@@ -103,7 +103,7 @@ TEST_CASE("a limit that was lowered rises again, unless the system refuses again
           "[energon][budget]") {
   constexpr std::size_t kCount = 1000;
   const auto budget = std::make_shared<SharedBudget>(200, [] { return std::uint64_t{400}; });
-  KeptValues<std::string> values(budget, kCount);
+  ValueCache<std::string> values(budget, kCount);
   std::size_t next = 0;
   const auto keep_next = [&] {
     next = (next + 1) % kCount;
@@ -141,7 +141,7 @@ TEST_CASE("a limit that was lowered rises again, unless the system refuses again
 TEST_CASE("what is destroyed is no longer held", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(10);
   {
-    KeptValues<std::string> values(budget, 10);
+    ValueCache<std::string> values(budget, 10);
     keep(values, 1);
     CHECK(budget->held() == 1);
   }

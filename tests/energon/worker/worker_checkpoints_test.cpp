@@ -1,5 +1,7 @@
 // When a worker stores a checkpoint, and which ones it keeps.
 
+#include "energon/worker/worker_checkpoints.h"
+
 #include <chrono>
 #include <cstdint>
 
@@ -7,13 +9,12 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/worker/batch_sender.h"
-#include "energon/worker/stream_checkpoints.h"
 #include "tests/energon/loader/loader_fixture.h"
 
 using energon::CheckpointDue;
 using energon::CheckpointInterval;
 using energon::LoaderOptions;
-using energon::MadeBatch;
+using energon::ProducedBatch;
 using energon::SentBatches;
 using energon::testing::LoaderFixture;
 using std::chrono::microseconds;
@@ -89,7 +90,7 @@ TEST_CASE("a number of batches that the user sets between checkpoints is kept, w
 TEST_CASE("time since a checkpoint counts from that checkpoint", "[loader][checkpoints]") {
   CheckpointInterval interval(std::nullopt);
   interval.stored(0, 1 << 30, microseconds(1));
-  const MadeBatch batch{.index = 1, .bytes = 300, .replay_time = milliseconds(60)};
+  const ProducedBatch batch{.index = 1, .bytes = 300, .replay_time = milliseconds(60)};
   CHECK(interval.due(batch) == CheckpointDue::kNo);
   CHECK(interval.due(batch) == CheckpointDue::kIfRoom);
   CHECK(interval.due(batch) == CheckpointDue::kIfRoom);  // there was no room

@@ -105,7 +105,7 @@ class Worker {
 
  private:
   const LoaderOptions options_{.worker_config = {.num_workers = 1}};
-  const std::string beginning_ = energon::encode_beginning({.streams = {{}}});
+  const std::string beginning_ = energon::encode_assignment({.checkpoints = {{}}});
   const energon::ParentWatch watch_{{}};
   energon::WorkerStart start_;
 

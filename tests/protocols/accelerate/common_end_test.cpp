@@ -139,7 +139,7 @@ TEST_CASE("what fails on one of the ranks that end together reaches the others a
    public:
     std::optional<Sample> next() override { return std::nullopt; }
     SavableDataLoaderState save_state_rank() override {
-      return energon::own_state({"Failing", {}, {}}, {});
+      return energon::source_state({"Failing", {}, {}}, {});
     }
     void restore_state_rank(const SavableDataLoaderState& /*state*/) override {}
     std::optional<std::int64_t> size() const override {

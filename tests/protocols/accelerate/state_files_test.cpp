@@ -90,7 +90,7 @@ TEST_CASE("ACC-22 a loader whose file is missing starts fresh, and its name is t
 
 TEST_CASE("a state file that is damaged, of the future or of another rank is refused",
           "[distributed]") {
-  const SavableDataLoaderState state = energon::own_state(
+  const SavableDataLoaderState state = energon::source_state(
       {"Indexed", {{"epoch", std::int64_t{1}}, {"batches", std::int64_t{2}}}, {}}, {1, 2});
   const std::string bytes = energon::encode_state_file(state, 1, 2);
   CHECK(energon::decode_state_file(bytes, 1, 2) == state);

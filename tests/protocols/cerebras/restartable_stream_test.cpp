@@ -65,7 +65,7 @@ std::vector<int> rotation(const StateDict& state, int workers, const PipelineFac
   std::vector<int> shards;
   for (int worker = 0; worker < workers; ++worker) {
     const RestartableStream part(
-        {.config = {.num_workers = workers}, .stream = worker, .memory = memory}, pipeline);
+        {.config = {.num_workers = workers}, .local_index = worker, .memory = memory}, pipeline);
     shards.push_back(part.deaggregate_state_dict(state, Strictness::kStrict).at("shard_index"));
   }
   return shards;
@@ -103,7 +103,8 @@ TEST_CASE("CER-10 shards are rotated to the first one with the fewest samples",
     for (int worker = 0; worker < workers; ++worker) {
       states.push_back(
           RestartableStream(
-              {.config = {.num_workers = workers}, .stream = worker, .memory = memory}, pipeline)
+              {.config = {.num_workers = workers}, .local_index = worker, .memory = memory},
+              pipeline)
               .state_dict());
       states.back()["samples_streamed"] = samples[static_cast<std::size_t>(worker)];
     }
@@ -268,8 +269,8 @@ TEST_CASE("A part of a stream is refused with other data, also without the state
           "[protocols]") {
   HeapBufferPool memory;
   const auto stream = [&](const PipelineFactory& pipeline, int worker = 0) {
-    return RestartableStream({.config = {.num_workers = 2}, .stream = worker, .memory = memory},
-                             pipeline);
+    return RestartableStream(
+        {.config = {.num_workers = 2}, .local_index = worker, .memory = memory}, pipeline);
   };
   const PipelineFactory pipeline = numbers(600, 4);
   RestartableStream saved = stream(pipeline, 1);

@@ -28,6 +28,7 @@ using energon::StatefulDataLoader;
 using energon::StatefulOptions;
 using energon::testing::after;
 using energon::testing::Batches;
+using energon::testing::checkpoints;
 using energon::testing::Dict;
 using energon::testing::GrowingDataset;
 using energon::testing::indexed;
@@ -38,7 +39,6 @@ using energon::testing::SharedCounters;
 using energon::testing::take;
 using energon::testing::through_text;
 using energon::testing::uneven_workers;
-using energon::testing::worker_states;
 
 namespace {
 
@@ -57,12 +57,12 @@ class RandomNumbers final : public BatchSource {
     return batch;
   }
   energon::SavableDataLoaderState save_state_rank() override {
-    return energon::own_state(
+    return energon::source_state(
         {"Random", {{"rng", rng_.save()}, {"drawn", drawn_}, {"epoch", epoch_}}, {}},
         {epoch_, drawn_});
   }
   void restore_state_rank(const energon::SavableDataLoaderState& state) override {
-    const State& position = own_position_in(state, "Random");
+    const State& position = source_position_in(state, "Random");
     rng_.restore(position.bytes("rng"));
     drawn_ = position.integer("drawn");
     epoch_ = position.integer("epoch");
@@ -194,7 +194,7 @@ TEST_CASE("what follows a snapshot is passed over, not made, and never reaches o
   saved->iterate();
   take(*saved, 30);
   const Dict dict = saved->state_dict();
-  for (const Dict& worker : worker_states(dict)) {
+  for (const Dict& worker : checkpoints(dict)) {
     CAPTURE(worker);
     CHECK(worker.at("index") == 41);
     CHECK(worker.at("offset") == 14);
@@ -211,9 +211,9 @@ TEST_CASE("SDL-13 each worker makes its pipeline once, on a resume too", "[proto
   const SharedCounters made;
   const auto counted = [&, parent = ::getpid()](const PipelineContext& context) {
     if (::getpid() != parent) {
-      ++made.at(static_cast<std::size_t>(context.stream));
+      ++made.at(static_cast<std::size_t>(context.local_index));
     }
-    return std::make_unique<GrowingDataset>(std::to_string(context.stream), 20);
+    return std::make_unique<GrowingDataset>(std::to_string(context.local_index), 20);
   };
   const auto counts_are = [&](std::int64_t count) {
     return made.at(0) == count && made.at(1) == count && made.at(2) == count;

@@ -31,7 +31,7 @@ using energon::testing::uneven_workers;
 TEST_CASE("SDL-10 an error of a worker's start and of a pipeline arrive as they were",
           "[protocols][sdl][fork]") {
   const auto broken_start = [parent = ::getpid()](const PipelineContext& context) {
-    if (::getpid() != parent && context.stream == 1) {
+    if (::getpid() != parent && context.local_index == 1) {
       throw Error(ErrorCode::kNotFound, "the disk of worker 1 is not mounted");
     }
     return std::make_unique<GrowingDataset>("", 5);
@@ -121,14 +121,14 @@ TEST_CASE("a damaged dictionary is refused with the path, and changes nothing", 
         Failure(ErrorCode::kCorruptData,
                 "state_dict.steps: an integer of 64 bits is expected; it is \"4\""));
   CHECK(refused([](Dict& dict) {
-          dict["source"]["loader"]["worker_states"][0]["state"]["fields"]["seen"][2] = 0.5;
+          dict["source"]["loader"]["checkpoints"][0]["state"]["fields"]["seen"][2] = 0.5;
         }) == Failure(ErrorCode::kCorruptData,
-                      "state_dict.source.loader.worker_states[0].state.fields.seen[2]: an integer "
+                      "state_dict.source.loader.checkpoints[0].state.fields.seen[2]: an integer "
                       "of 64 bits is expected; it is 0.5"));
   CHECK(refused([](Dict& dict) {
-          dict["source"]["loader"]["worker_states"][0]["certificate"] = "12";
+          dict["source"]["loader"]["checkpoints"][0]["certificate"] = "12";
         }).second ==
-        "state_dict.source.loader.worker_states[0].certificate: 16 hexadecimal digits "
+        "state_dict.source.loader.checkpoints[0].certificate: 16 hexadecimal digits "
         "are expected; it is \"12\"");
   CHECK(loader->state_dict() == good);
   CHECK(take(*loader).size() == 133);

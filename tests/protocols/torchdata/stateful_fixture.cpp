@@ -39,8 +39,8 @@ Batches after(const Batches& batches, std::size_t count) {
   return {batches.begin() + static_cast<std::ptrdiff_t>(count), batches.end()};
 }
 
-const Dict& worker_states(const Dict& dict) {
-  return dict.at("source").at("loader").at("worker_states");
+const Dict& checkpoints(const Dict& dict) {
+  return dict.at("source").at("loader").at("checkpoints");
 }
 
 Dict through_text(const Dict& dict) { return Dict::parse(dict.dump()); }

@@ -33,7 +33,7 @@ Batches pass(StatefulDataLoader& loader);
 Batches after(const Batches& batches, std::size_t count);
 
 /// The states of the workers in the state of a loader over pipelines.
-const Dict& worker_states(const Dict& dict);
+const Dict& checkpoints(const Dict& dict);
 
 /// What `dict` is after it was written as text and read again.
 Dict through_text(const Dict& dict);

@@ -28,6 +28,7 @@ using energon::ErrorCode;
 using energon::Sample;
 using energon::StatefulDataLoader;
 using energon::testing::Batches;
+using energon::testing::checkpoints;
 using energon::testing::Dict;
 using energon::testing::failure_of;
 using energon::testing::make;
@@ -38,7 +39,6 @@ using energon::testing::take;
 using energon::testing::through_text;
 using energon::testing::uneven_workers;
 using energon::testing::worker_pids;
-using energon::testing::worker_states;
 
 TEST_CASE("SDL-06 a state before the first pass, and that of a loader that was only loaded",
           "[protocols][sdl][fork]") {
@@ -46,7 +46,7 @@ TEST_CASE("SDL-06 a state before the first pass, and that of a loader that was o
     CAPTURE(workers);
     const auto loader = make(uneven_workers(7), workers);
     const Dict before = loader->state_dict();
-    CHECK(worker_states(before).size() == static_cast<std::size_t>(std::max(1, workers)));
+    CHECK(checkpoints(before).size() == static_cast<std::size_t>(std::max(1, workers)));
     CHECK(worker_pids(*loader).empty());
     loader->iterate();
     CHECK(loader->state_dict() == before);
@@ -91,7 +91,7 @@ TEST_CASE("SDL-08 a state that grows is not changed later, and comes back with i
           "[protocols][sdl][fork]") {
   const auto seen = [](const Dict& dict) {
     std::size_t sum = 0;
-    for (const Dict& worker : worker_states(dict)) {
+    for (const Dict& worker : checkpoints(dict)) {
       CAPTURE(worker);
       CHECK(worker.at("offset") == 0);
       sum += worker.at("state").at("fields").at("seen").size();
@@ -172,7 +172,7 @@ TEST_CASE("adapters can be the source, pass on what is asked of it, and show its
 
     const auto stateless = std::make_shared<energon::StatelessSource>(
         [] { return [] { return std::optional<Sample>(); }; });
-    stateless->restore_state_rank(energon::own_state(
+    stateless->restore_state_rank(energon::source_state(
         {"Stateless", {{"epoch", std::int64_t{0}}, {"batches", std::int64_t{1}}}, {}}, {0, 1}));
     CHECK(StatefulDataLoader(adapter(stateless)).warnings() == stateless->warnings());
     CHECK(stateless->warnings().size() == 1);

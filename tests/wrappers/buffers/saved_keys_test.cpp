@@ -164,7 +164,7 @@ TEST_CASE("keys of a state that name no sample of the logical shard are refused"
   const energon::WorkerConfig rank = {.rank = 1, .world_size = 2};
   for (const Holder& holder : holders()) {
     CAPTURE(holder.name);
-    const auto stage = holder.make(pipeline({.config = rank, .stream = 0, .memory = memory}));
+    const auto stage = holder.make(pipeline({.config = rank, .local_index = 0, .memory = memory}));
     const auto restored = [&](std::int64_t leaf, std::int64_t index) {
       State state = stage->save_state();
       holder.hold(state, RestoreKey::leaf(Stage::kWebdataset, {leaf, index}));

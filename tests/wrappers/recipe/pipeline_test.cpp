@@ -22,7 +22,7 @@ namespace {
 Numbers take(const PipelineFactory& make, const WorkerConfig& config, int worker,
              std::size_t count) {
   HeapBufferPool memory;
-  const auto stream = make({.config = config, .stream = worker, .memory = memory});
+  const auto stream = make({.config = config, .local_index = worker, .memory = memory});
   Numbers result;
   while (result.size() < count) {
     const auto item = stream->next();
@@ -81,7 +81,7 @@ TEST_CASE("one epoch over any layout has every sample once", "[wrappers][pipelin
       Numbers seen;
       for (int rank = 0; rank < world_size; ++rank) {
         const WorkerConfig config{.rank = rank, .world_size = world_size, .num_workers = workers};
-        for (int worker = 0; worker < config.stream_count(); ++worker) {
+        for (int worker = 0; worker < config.logical_shards_per_rank(); ++worker) {
           const auto part = take(make, config, worker, 1000);
           seen.insert(seen.end(), part.begin(), part.end());
         }
@@ -113,7 +113,7 @@ TEST_CASE("a virtual epoch is shared between the workers of a rank", "[wrappers]
   const auto make = energon::train_pipeline(numbered_dataset(folder, kTens),
                                             {.batch_size = 2, .virtual_epoch_length = 5});
   const WorkerConfig config{.num_workers = 3};
-  CHECK(make({.config = config, .stream = 0, .memory = memory})->size() == 2);
-  CHECK(make({.config = config, .stream = 1, .memory = memory})->size() == 2);
-  CHECK(make({.config = config, .stream = 2, .memory = memory})->size() == 1);
+  CHECK(make({.config = config, .local_index = 0, .memory = memory})->size() == 2);
+  CHECK(make({.config = config, .local_index = 1, .memory = memory})->size() == 2);
+  CHECK(make({.config = config, .local_index = 2, .memory = memory})->size() == 1);
 }

@@ -1,10 +1,11 @@
 // The batches of one rank, in order, from its workers or from pipelines in the caller's process.
 //
-// Each logical shard of the rank is a stream. Streams give their batches in turn
-// (energon/checkpoint/loader_state.h); a stream at the end of its epoch is skipped until all have
-// reached theirs. The saved state covers only delivered batches. Batches that workers made ahead
-// are not in it and are made again after a restore. A failed next() does not change the state: it
-// can be saved after any error, and is then the position after the last delivered batch.
+// The logical shards of the rank deliver their batches in turn (Turns in
+// energon/checkpoint/loader_state.h); one that reached the end of its epoch is skipped until all
+// have. What concerns the position (save, restore, rewind) is in rank_loader_position.cpp. The
+// saved state covers only delivered batches. Batches that workers made ahead are not in it and are
+// made again after a restore. A failed next() does not change the state: it can be saved after any
+// error, and is then the position after the last delivered batch.
 //
 // Note [Position]: a next() works on a place of its own (now_). What it delivers becomes part of
 // the position in one step, under a mutex that it never holds while it waits or makes a batch. So
@@ -27,16 +28,16 @@
 
 #include "energon/checkpoint/certificate.h"
 #include "energon/checkpoint/loader_state.h"
+#include "energon/loader/checkpoint_history.h"
 #include "energon/loader/failure_log.h"
 #include "energon/loader/loader_config.h"
-#include "energon/loader/own_streams.h"
+#include "energon/loader/local_pipelines.h"
 #include "energon/loader/worker_group.h"
 #include "energon/process/wait.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/debug_log.h"
 #include "energon/worker/loader_options.h"
 #include "energon/worker/statistics.h"
-#include "energon/worker/stream_checkpoints.h"
 #include "io/concurrency.h"
 #include "io/error.h"
 #include "io/json.h"
@@ -120,23 +121,23 @@ struct EpochPlace {
 /// The position of a rank, without the states of its pipelines. A value type.
 struct RankPosition {
   EpochPlace place;
-  std::vector<std::int64_t> delivered;    // batches of each stream, over all epochs
-  std::vector<Certificate> certificates;  // of each stream
+  std::vector<std::int64_t> delivered;    // batches of each logical shard, over all epochs
+  std::vector<Certificate> certificates;  // of each logical shard
   std::int64_t batch_index = 0;
 
-  CheckpointPlace of(std::size_t stream) const {
-    return {delivered[stream], place.turns.of(stream).epoch};
+  CheckpointPlace of(std::size_t local_index) const {
+    return {delivered[local_index], place.turns.of(local_index).epoch};
   }
 };
 
-/// Undoes deliveries. A batch takes 32 bytes; only where a stream or the rank ended an epoch is the
-/// whole place kept. Not thread-safe.
+/// Undoes deliveries. A batch takes 32 bytes; only where a logical shard or the rank ended an epoch
+/// is the whole place kept. Not thread-safe.
 class DeliveryLog {
  public:
   /// Keeps the last `batches` deliveries.
   explicit DeliveryLog(std::int64_t batches) : most_(batches) {}
 
-  /// Forgets everything. The streams have delivered these numbers of batches, the rank all
+  /// Forgets everything. The logical shards have delivered these numbers of batches, the rank all
   /// `batch_index`.
   void begin(std::vector<std::int64_t> delivered, std::int64_t batch_index);
   /// The `batch_index` given to begin(). Earlier positions are unknown.
@@ -144,20 +145,21 @@ class DeliveryLog {
 
   /// A delivery that can no longer be undone.
   struct Forgotten {
-    std::size_t stream;
-    bool is_place;  ///< first() may have changed for other streams, too
+    std::size_t local_index;
+    bool is_place;  ///< first() may have changed for other logical shards, too
   };
 
-  /// Records that the next batch of `stream` is delivered. `certificate`: of the stream, before it.
-  /// `place`: the one before, if more than the turn of the stream changes. Returns what was
-  /// forgotten for it.
-  std::optional<Forgotten> add_batch(std::size_t stream, const Certificate& certificate,
+  /// Records that the next batch of logical shard `local_index` is delivered. `certificate`: of the
+  /// logical shard, before it. `place`: the one before, if more than the turn of the logical shard
+  /// changes. Returns what was forgotten for it.
+  std::optional<Forgotten> add_batch(std::size_t local_index, const Certificate& certificate,
                                      std::optional<EpochPlace> place);
   /// Records that the end of an epoch is reported. `place`: the one before.
   void add_end(EpochPlace place);
 
-  /// Where `stream` was before all that can be undone. `now`: the place after all that was added.
-  CheckpointPlace first(std::size_t stream, const EpochPlace& now) const;
+  /// Where logical shard `local_index` was before all that can be undone. `now`: the place after
+  /// all that was added.
+  CheckpointPlace first(std::size_t local_index, const EpochPlace& now) const;
 
   /// The position after `batch_index` batches, before the end of an epoch that may follow was
   /// reported. `now`: the position after all that was added. Requires: all
@@ -167,17 +169,18 @@ class DeliveryLog {
   /// Forgets what was added after `batch_index`; `now` as for position_at().
   void go_back(std::int64_t batch_index, const RankPosition& now);
 
-  /// The number of the last batches that can be undone with checkpoints from `oldest[stream]` on.
+  /// The number of the last batches that can be undone with checkpoints from `oldest[logical
+  /// shard]` on.
   std::int64_t batches_after(std::span<const CheckpointPlace> oldest,
                              const RankPosition& now) const;
 
  private:
-  static constexpr std::uint32_t kNoStream = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNoLogicalShard = ~std::uint32_t{0};
 
   struct Entry {
-    std::uint32_t stream;  // kNoStream: the end of an epoch
+    std::uint32_t local_index;  // kNoLogicalShard: the end of an epoch
     Certificate certificate;
-    std::unique_ptr<const EpochPlace> place;  // null: only the stream's turn changed
+    std::unique_ptr<const EpochPlace> place;  // null: only the logical shard's turn changed
   };
 
   void push(Entry entry);
@@ -201,10 +204,10 @@ enum class Access : std::uint8_t {
 
 /// For one thread at a time, except for the functions that say so. Its owner enters caller() for
 /// each of the others.
-class RankStream {
+class RankLoader {
  public:
   /// `type` is the loader's name in the debug log.
-  RankStream(std::string_view type, PipelineFactory make_pipeline, const LoaderOptions& options);
+  RankLoader(std::string_view type, PipelineFactory make_pipeline, const LoaderOptions& options);
 
   /// The next batch, with its place in the job; nothing once at the end of each epoch, after which
   /// the next epoch begins.
@@ -257,11 +260,12 @@ class RankStream {
   const LoaderOptions& options() const { return options_; }
 
   std::vector<int> worker_pids() const;
-  /// Totals since the stream was made; stops and restores do not reset them.
+  /// Totals since the logical shard was made; stops and restores do not reset them.
   LoaderStatistics stats() const;
 
  private:
-  /// Where a stream stands: a checkpoint of a worker or of the history, or the pipeline's state.
+  /// Where a logical shard stands: a checkpoint of a worker or of the history, or the pipeline's
+  /// state.
   struct Found {
     std::string encoded;  // empty: `position`
     SavableDatasetCheckpoint position;
@@ -269,20 +273,20 @@ class RankStream {
   /// A position as it was copied, with nothing decoded yet.
   struct Snapshot {
     RankPosition position;
-    std::vector<Found> streams;
+    std::vector<Found> logical_shards;
   };
   using Indexes = std::vector<std::optional<std::int64_t>>;
 
   bool running() const { return group_ != nullptr && group_->running(); }
   std::optional<Sample> advance();
   std::optional<Sample> next_in_turn();
-  void count_delivery(std::size_t stream, Sample& batch);
+  void count_delivery(std::size_t local_index, Sample& batch);
   void count_end();
   void count_for_statistics(const std::optional<Sample>& batch, std::chrono::nanoseconds wait);
-  std::optional<Sample> read(std::size_t stream);
+  std::optional<Sample> read(std::size_t local_index);
   void log(std::string_view event);
   void log(std::string_view event, const Config& more);
-  void log_yield(std::size_t stream, const Sample& batch);
+  void log_yield(std::size_t local_index, const Sample& batch);
   void start();
   void start_epoch();
   void replace_workers();
@@ -303,7 +307,7 @@ class RankStream {
 
   void check_process() const;
   Snapshot snapshot(Access access, Reads reads = Reads::kSucceeded) const ENERGON_REQUIRES(mutex_);
-  Found found_at(std::size_t stream, const RankPosition& position,
+  Found found_at(std::size_t local_index, const RankPosition& position,
                  const std::optional<std::int64_t>& answer) const ENERGON_REQUIRES(mutex_);
   std::vector<SavableDatasetCheckpoint> positions(const Snapshot& snapshot) const;
   SavableDataLoaderState state_of(const Snapshot& snapshot) const;
@@ -321,7 +325,7 @@ class RankStream {
   WaitCheck check_;
   FailureLog failures_;
   CheckpointHistory history_;
-  OwnStreams own_{make_pipeline_, options_, failures_, history_, check_};  // without workers
+  LocalPipelines local_{make_pipeline_, options_, failures_, history_, check_};  // without workers
   std::unique_ptr<WorkerGroup> group_;  // with workers; set and reset under mutex_
   bool is_ended_ = false;               // by close()
 
@@ -333,7 +337,7 @@ class RankStream {
 
   // Note [Position].
   mutable Mutex mutex_;
-  std::vector<SavableDatasetCheckpoint> start_ ENERGON_GUARDED_BY(mutex_);  // of each stream
+  std::vector<SavableDatasetCheckpoint> start_ ENERGON_GUARDED_BY(mutex_);  // of each logical shard
   RankPosition position_ ENERGON_GUARDED_BY(mutex_);
   DeliveryLog deliveries_ ENERGON_GUARDED_BY(mutex_);
   std::optional<Error> lost_position_ ENERGON_GUARDED_BY(mutex_);  // why it is not known
@@ -348,7 +352,7 @@ class RankStream {
   std::optional<std::chrono::steady_clock::time_point> returned_at_;  // from next()
   DebugLog log_;
   std::optional<std::int64_t> iter_index_;  // batches of this epoch, from its first next() on
-  std::int64_t global_index_ = 0;           // batches since the stream was made
+  std::int64_t global_index_ = 0;           // batches since the logical shard was made
 };
 
 }  // namespace energon

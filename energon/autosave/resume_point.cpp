@@ -1,4 +1,4 @@
-#include "energon/autosave/checkpoint_start.h"
+#include "energon/autosave/resume_point.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -78,7 +78,7 @@ SavableJobState whole_job(const std::string& path) {
 }
 
 // The rank's own file, if the checkpoint has it for this layout.
-std::optional<SavableDataLoaderState> own_part(const CheckpointStart& start,
+std::optional<SavableDataLoaderState> own_part(const ResumePoint& start,
                                                const WorkerConfig& layout) {
   if (start.mark->world_size != layout.world_size) {
     return std::nullopt;
@@ -108,13 +108,13 @@ std::string CheckpointCandidates::path_of(std::int64_t step) const {
   return folder_ + "/" + checkpoint_name(step);
 }
 
-std::optional<CheckpointStart> CheckpointCandidates::next() {
+std::optional<ResumePoint> CheckpointCandidates::next() {
   while (next_ < steps_.size()) {
     const std::int64_t step = steps_[next_++];
     const std::string path = path_of(step);
     CheckpointMark mark = decide_checkpoint(path);
     if (mark.complete) {
-      return CheckpointStart{.step = step, .path = path, .mark = std::move(mark)};
+      return ResumePoint{.step = step, .path = path, .mark = std::move(mark)};
     }
     ignored_.push_back(fmt::format("{}: {}", path, mark.reason));
     ignored_finished_ |= !mark.unfinished;
@@ -122,7 +122,7 @@ std::optional<CheckpointStart> CheckpointCandidates::next() {
   return std::nullopt;
 }
 
-CheckpointStart CheckpointCandidates::at(std::int64_t step) {
+ResumePoint CheckpointCandidates::at(std::int64_t step) {
   const std::string path = path_of(step);
   const bool is_there = std::find(steps_.begin(), steps_.end(), step) != steps_.end();
   const CheckpointMark mark =
@@ -151,7 +151,7 @@ void CheckpointCandidates::set_all_aside(const std::string& reason) {
   }
 }
 
-void CheckpointCandidates::set_aside(const CheckpointStart& start, const std::string& reason) {
+void CheckpointCandidates::set_aside(const ResumePoint& start, const std::string& reason) {
   std::error_code is_unknown;
   if (!std::filesystem::is_directory(start.path, is_unknown)) {
     return;
@@ -183,7 +183,7 @@ std::string CheckpointCandidates::describe_complete(std::int64_t but) const {
                                         fmt::join(complete, ", "));
 }
 
-CheckpointStart start_of(const std::string& load_from, std::vector<std::string>& ignored) {
+ResumePoint start_of(const std::string& load_from, std::vector<std::string>& ignored) {
   std::error_code is_unknown;
   if (!std::filesystem::is_directory(load_from, is_unknown)) {
     return {.path = load_from};
@@ -211,7 +211,7 @@ CheckpointStart start_of(const std::string& load_from, std::vector<std::string>&
               {.path = load_from});
 }
 
-SavableDataLoaderState part_of(const CheckpointStart& start, const WorkerConfig& layout) {
+SavableDataLoaderState part_of(const ResumePoint& start, const WorkerConfig& layout) {
   try {
     if (!start.mark) {
       const SavedState saved = read_saved_state(start.path);

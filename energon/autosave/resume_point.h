@@ -16,7 +16,7 @@
 namespace energon {
 
 /// A place to start from.
-struct CheckpointStart {
+struct ResumePoint {
   std::int64_t step = 0;  ///< in the run's own folder of checkpoints; 0 for another source
   std::string path = {};  ///< a checkpoint, or a state file
   /// The mark of the checkpoint; nothing for a state file.
@@ -32,10 +32,10 @@ class CheckpointCandidates {
   /// Whether any entry has the name of a checkpoint.
   bool any() const { return !steps_.empty(); }
   /// The next complete checkpoint; nothing at the end. Throws Error of decide_checkpoint().
-  std::optional<CheckpointStart> next();
+  std::optional<ResumePoint> next();
   /// The checkpoint of `step`. If it is not complete, throws Error (kNotFound) with a list of those
   /// that are.
-  CheckpointStart at(std::int64_t step);
+  ResumePoint at(std::int64_t step);
   /// Makes all checkpoints after `step` not count.
   void set_aside_after(std::int64_t step);
   /// Whether any checkpoint is complete. Decides none.
@@ -43,7 +43,7 @@ class CheckpointCandidates {
   /// Makes all existing checkpoints not count.
   void set_all_aside(const std::string& reason);
   /// Makes the checkpoint `start` not count.
-  void set_aside(const CheckpointStart& start, const std::string& reason);
+  void set_aside(const ResumePoint& start, const std::string& reason);
 
   /// Checkpoints that next() skipped: path and reason.
   const std::vector<std::string>& ignored() const { return ignored_; }
@@ -67,13 +67,13 @@ class CheckpointCandidates {
 /// Resolves `load_from`: a state file, a checkpoint, or a folder of checkpoints. For a folder,
 /// takes the newest complete checkpoint and appends the skipped ones to `ignored`. Decides no
 /// checkpoint, because the folder belongs to another run. Throws Error (kNotFound).
-CheckpointStart start_of(const std::string& load_from, std::vector<std::string>& ignored);
+ResumePoint start_of(const std::string& load_from, std::vector<std::string>& ignored);
 
 /// The part of a rank of `layout` in a checkpoint or a state file. Opens only the rank's own file,
 /// unless the job has another layout; then it is rescaled. Throws Error with the path: kNotFound;
 /// kCorruptData, also if a file does not belong to the checkpoint's job and step; of rescale();
 /// kMismatch with the options to set if the job has logical shards that the layout lacks.
-SavableDataLoaderState part_of(const CheckpointStart& start, const WorkerConfig& layout);
+SavableDataLoaderState part_of(const ResumePoint& start, const WorkerConfig& layout);
 
 // The file JOB in a folder of checkpoints: ranks without a Comm compare configuration and data
 // through it when they start. The first rank writes it, the others compare. A file `ranks/rank_<r>`

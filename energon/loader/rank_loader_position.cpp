@@ -1,6 +1,6 @@
 // The position of a rank: what is kept of it and how it is read, earlier positions, and how the
 // rank goes on from one of them or from another state. How deliveries change it is in
-// rank_stream.cpp.
+// rank_loader.cpp.
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/checkpoint/state_config.h"
-#include "energon/loader/rank_stream.h"
+#include "energon/loader/rank_loader.h"
 #include "io/error.h"
 
 namespace energon {
@@ -21,7 +21,7 @@ namespace energon {
 // --- Keeping the position ---
 
 // A next() that failed changed nothing.
-void RankStream::forget_attempt() {
+void RankLoader::forget_attempt() {
   if (is_place_changed_) {
     const MutexLock lock(mutex_);
     now_ = position_.place;
@@ -31,7 +31,7 @@ void RankStream::forget_attempt() {
 
 // Called before the workers or pipelines end: moves start_ to the current position and copies the
 // checkpoints before it into the history. Returns false if the history is lost.
-bool RankStream::keep_position(Reads reads) {
+bool RankLoader::keep_position(Reads reads) {
   const MutexLock lock(mutex_);
   try {
     std::vector<SavableDatasetCheckpoint> reached = positions(snapshot(Access::kAlone, reads));
@@ -45,7 +45,7 @@ bool RankStream::keep_position(Reads reads) {
   return false;
 }
 
-void RankStream::take_history() {
+void RankLoader::take_history() {
   for (std::size_t i = 0; i < start_.size(); ++i) {
     const CheckpointPlace position = position_.of(i);
     if (!running()) {
@@ -66,7 +66,7 @@ void RankStream::take_history() {
   }
 }
 
-void RankStream::begin_history() {
+void RankLoader::begin_history() {
   history_.begin(start_);
   deliveries_.begin(position_.delivered, position_.batch_index);
 }
@@ -74,24 +74,25 @@ void RankStream::begin_history() {
 // --- Reading the position ---
 
 // A copy in a forked child must neither wait for the mutex nor read what the workers write.
-void RankStream::check_process() const {
+void RankLoader::check_process() const {
   if (options_.worker_config.num_workers > 0) {
     owner_.check("a loader");
   }
 }
 
-RankStream::Found RankStream::found_at(std::size_t stream, const RankPosition& position,
+RankLoader::Found RankLoader::found_at(std::size_t local_index, const RankPosition& position,
                                        const std::optional<std::int64_t>& answer) const {
-  const CheckpointPlace place = position.of(stream);
-  const SavableDatasetCheckpoint& start = start_[stream];
+  const CheckpointPlace place = position.of(local_index);
+  const SavableDatasetCheckpoint& start = start_[local_index];
   const std::int64_t begin = start.index + start.offset;
   if (running()) {
     std::string encoded;
     if (answer) {
-      encoded = group_->newest_checkpoint(stream, {std::min(place.index, *answer), place.epoch});
+      encoded =
+          group_->newest_checkpoint(local_index, {std::min(place.index, *answer), place.epoch});
     }
     if (encoded.empty()) {
-      encoded = group_->newest_checkpoint(stream, place);
+      encoded = group_->newest_checkpoint(local_index, place);
     }
     if (!encoded.empty()) {
       return {std::move(encoded), {}};
@@ -104,10 +105,10 @@ RankStream::Found RankStream::found_at(std::size_t stream, const RankPosition& p
           fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "
                       "holds no whole checkpoint: something wrote over it",
                       place.index, start.logical_shard),
-          {.worker = options_.worker_config.worker_of(static_cast<int>(stream))});
+          {.worker = options_.worker_config.worker_of(static_cast<int>(local_index))});
     }
   }
-  std::optional<CheckpointHistory::Kept> kept = history_.newest(stream, place);
+  std::optional<CheckpointHistory::Entry> kept = history_.newest(local_index, place);
   // A checkpoint of the history may have been made after samples were left out, or a whole epoch.
   if (place.index == begin && start.epoch <= place.epoch &&
       (!kept || kept->place < place_of(start))) {
@@ -122,24 +123,24 @@ RankStream::Found RankStream::found_at(std::size_t stream, const RankPosition& p
   return {std::move(kept->bytes), {}};
 }
 
-RankStream::Snapshot RankStream::snapshot(Access access, Reads reads) const {
+RankLoader::Snapshot RankLoader::snapshot(Access access, Reads reads) const {
   Snapshot result{position_, {}};
-  if (access == Access::kAlone && reads == Reads::kSucceeded && own_.running()) {
-    for (SavableDatasetCheckpoint& position : own_.positions()) {
-      result.streams.push_back({{}, std::move(position)});
+  if (access == Access::kAlone && reads == Reads::kSucceeded && local_.running()) {
+    for (SavableDatasetCheckpoint& position : local_.positions()) {
+      result.logical_shards.push_back({{}, std::move(position)});
     }
     return result;
   }
   for (std::size_t i = 0; i < start_.size(); ++i) {
-    result.streams.push_back(found_at(i, position_, std::nullopt));
+    result.logical_shards.push_back(found_at(i, position_, std::nullopt));
   }
   return result;
 }
 
-std::vector<SavableDatasetCheckpoint> RankStream::positions(const Snapshot& snapshot) const {
+std::vector<SavableDatasetCheckpoint> RankLoader::positions(const Snapshot& snapshot) const {
   std::vector<SavableDatasetCheckpoint> positions;
-  for (std::size_t i = 0; i < snapshot.streams.size(); ++i) {
-    const Found& found = snapshot.streams[i];
+  for (std::size_t i = 0; i < snapshot.logical_shards.size(); ++i) {
+    const Found& found = snapshot.logical_shards[i];
     SavableDatasetCheckpoint& position = positions.emplace_back(found.position);
     if (!found.encoded.empty()) {
       ByteReader reader(found.encoded, "a checkpoint of a worker");
@@ -153,7 +154,7 @@ std::vector<SavableDatasetCheckpoint> RankStream::positions(const Snapshot& snap
   return positions;
 }
 
-const Config& RankStream::config() const {
+const Config& RankLoader::config() const {
   const MutexLock lock(config_mutex_);
   if (!config_) {
     config_ = state_config(make_pipeline_, options_.worker_config);
@@ -161,11 +162,11 @@ const Config& RankStream::config() const {
   return *config_;
 }
 
-SavableDataLoaderState RankStream::state_of(const Snapshot& snapshot) const {
+SavableDataLoaderState RankLoader::state_of(const Snapshot& snapshot) const {
   const EpochPlace& place = snapshot.position.place;
   SavableDataLoaderState state;
   state.config = config();
-  state.streams = positions(snapshot);
+  state.checkpoints = positions(snapshot);
   state.next_worker_id = static_cast<std::int64_t>(place.turns.next().value_or(0));
   state.epoch = place.turns.epoch();
   state.epoch_finished = place.epoch_finished;
@@ -175,7 +176,7 @@ SavableDataLoaderState RankStream::state_of(const Snapshot& snapshot) const {
   return state;
 }
 
-SavableDataLoaderState RankStream::save_state(Access access) {
+SavableDataLoaderState RankLoader::save_state(Access access) {
   check_process();
   const auto copied = [&] {
     const MutexLock lock(mutex_);
@@ -187,22 +188,23 @@ SavableDataLoaderState RankStream::save_state(Access access) {
   return state_of(copied);
 }
 
-std::int64_t RankStream::epochs_ended() const {
+std::int64_t RankLoader::epochs_ended() const {
   check_process();
   const MutexLock lock(mutex_);
   return position_.place.turns.epoch() + (position_.place.epoch_finished ? 1 : 0);
 }
 
-std::optional<std::int64_t> RankStream::batches_left() const {
+std::optional<std::int64_t> RankLoader::batches_left() const {
   check_process();
   EpochPlace place;
-  std::vector<SavableDatasetCheckpoint> starts;
+  std::vector<SavableDatasetCheckpoint> checkpoints;
   {
     const MutexLock lock(mutex_);
     place = position_.place;
-    starts = start_;
+    checkpoints = start_;
   }
-  return sizes_.left(starts, place.turns, place.turns.epoch() + (place.epoch_finished ? 1 : 0));
+  return sizes_.left(checkpoints, place.turns,
+                     place.turns.epoch() + (place.epoch_finished ? 1 : 0));
 }
 
 namespace {
@@ -214,7 +216,7 @@ constexpr std::chrono::milliseconds kAnswerTime{100};
 
 // --- Earlier positions ---
 
-std::int64_t RankStream::earliest() const {
+std::int64_t RankLoader::earliest() const {
   std::vector<CheckpointPlace> oldest;
   for (std::size_t i = 0; i < start_.size(); ++i) {
     oldest.push_back(history_.oldest(i).value_or(position_.of(i)));
@@ -226,13 +228,13 @@ std::int64_t RankStream::earliest() const {
   return position_.batch_index - deliveries_.batches_after(oldest, position_);
 }
 
-std::int64_t RankStream::earliest_state() const {
+std::int64_t RankLoader::earliest_state() const {
   check_process();
   const MutexLock lock(mutex_);
   return earliest();
 }
 
-void RankStream::check_reach(std::int64_t batch_index) const {
+void RankLoader::check_reach(std::int64_t batch_index) const {
   if (lost_position_) {
     throw *lost_position_;
   }
@@ -265,7 +267,7 @@ void RankStream::check_reach(std::int64_t batch_index) const {
   }
 }
 
-RankStream::Indexes RankStream::ask_workers(std::int64_t batch_index) {
+RankLoader::Indexes RankLoader::ask_workers(std::int64_t batch_index) {
   if (!running()) {
     return {};
   }
@@ -285,18 +287,18 @@ RankStream::Indexes RankStream::ask_workers(std::int64_t batch_index) {
   }
 }
 
-RankStream::Snapshot RankStream::snapshot_at(std::int64_t batch_index,
+RankLoader::Snapshot RankLoader::snapshot_at(std::int64_t batch_index,
                                              const Indexes& answers) const {
   check_reach(batch_index);
   Snapshot result{deliveries_.position_at(batch_index, position_), {}};
   for (std::size_t i = 0; i < start_.size(); ++i) {
-    result.streams.push_back(
+    result.logical_shards.push_back(
         found_at(i, result.position, answers.empty() ? std::nullopt : answers[i]));
   }
   return result;
 }
 
-SavableDataLoaderState RankStream::state_at(std::int64_t batch_index, Access access) {
+SavableDataLoaderState RankLoader::state_at(std::int64_t batch_index, Access access) {
   check_process();
   const Indexes answers = access == Access::kAlone ? ask_workers(batch_index) : Indexes();
   const auto copied = [&] {
@@ -306,7 +308,7 @@ SavableDataLoaderState RankStream::state_at(std::int64_t batch_index, Access acc
   return state_of(copied);
 }
 
-void RankStream::rewind(std::int64_t batch_index) {
+void RankLoader::rewind(std::int64_t batch_index) {
   refuse_if_closed();
   check_process();
   const Indexes answers = ask_workers(batch_index);
@@ -316,9 +318,9 @@ void RankStream::rewind(std::int64_t batch_index) {
   }();
   std::vector<SavableDatasetCheckpoint> start = positions(target);
   forget_attempt();
-  const bool is_running = running() || own_.running();
+  const bool is_running = running() || local_.running();
   const bool has_history = !is_running || keep_position(Reads::kSucceeded);
-  own_.stop();
+  local_.stop();
   if (group_) {
     group_->stop();
   }
@@ -333,7 +335,7 @@ void RankStream::rewind(std::int64_t batch_index) {
   }
 }
 
-void RankStream::go_on_from(std::vector<SavableDatasetCheckpoint> start, RankPosition position) {
+void RankLoader::go_on_from(std::vector<SavableDatasetCheckpoint> start, RankPosition position) {
   failure_.reset();
   lost_position_.reset();
   start_ = std::move(start);
@@ -343,15 +345,15 @@ void RankStream::go_on_from(std::vector<SavableDatasetCheckpoint> start, RankPos
   is_place_changed_ = false;
 }
 
-bool RankStream::has_position(const SavableDataLoaderState& state) const {
+bool RankLoader::has_position(const SavableDataLoaderState& state) const {
   const EpochPlace& place = position_.place;
   return !lost_position_ && state.batch_index == position_.batch_index &&
          state.epoch == place.turns.epoch() && state.epoch_finished == place.epoch_finished &&
          state.step_in_epoch == place.step_in_epoch &&
-         state.streams == positions(snapshot(Access::kAlone));
+         state.checkpoints == positions(snapshot(Access::kAlone));
 }
 
-void RankStream::restore_state(const SavableDataLoaderState& state) {
+void RankLoader::restore_state(const SavableDataLoaderState& state) {
   refuse_if_closed();
   if (running()) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -366,10 +368,10 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   const bool keeps_history = has_position(fitted);
   RankPosition position;
   std::vector<Turn> turns;
-  for (const SavableDatasetCheckpoint& stream : fitted.streams) {
-    position.delivered.push_back(stream.index + stream.offset);
-    position.certificates.push_back(stream.certificate);
-    turns.push_back(stream.turn);
+  for (const SavableDatasetCheckpoint& checkpoint : fitted.checkpoints) {
+    position.delivered.push_back(checkpoint.index + checkpoint.offset);
+    position.certificates.push_back(checkpoint.certificate);
+    turns.push_back(checkpoint.turn);
   }
   position.place = {Turns(std::move(turns), fitted.epoch), fitted.epoch_finished,
                     fitted.step_in_epoch};
@@ -378,8 +380,8 @@ void RankStream::restore_state(const SavableDataLoaderState& state) {
   static_assert(std::is_nothrow_move_assignable_v<decltype(start_)>);
   // Nothing below throws but for the history, which only state_at() needs: the state was tried on
   // fresh pipelines, and all memory is there.
-  own_.stop();
-  go_on_from(std::move(fitted.streams), std::move(position));
+  local_.stop();
+  go_on_from(std::move(fitted.checkpoints), std::move(position));
   if (!keeps_history) {
     sizes_.forget_started();
     begin_history();
@@ -413,44 +415,44 @@ bool DeliveryLog::pop_oldest() {
   return is_place;
 }
 
-std::optional<DeliveryLog::Forgotten> DeliveryLog::add_batch(std::size_t stream,
+std::optional<DeliveryLog::Forgotten> DeliveryLog::add_batch(std::size_t local_index,
                                                              const Certificate& certificate,
                                                              std::optional<EpochPlace> place) {
-  push({static_cast<std::uint32_t>(stream), certificate,
+  push({static_cast<std::uint32_t>(local_index), certificate,
         place ? std::make_unique<const EpochPlace>(std::move(*place)) : nullptr});
   if (batches_ < most_) {
     ++batches_;
     return std::nullopt;
   }
   bool is_place = false;
-  while (entries_.front().stream == kNoStream) {
+  while (entries_.front().local_index == kNoLogicalShard) {
     is_place = pop_oldest() || is_place;
   }
-  const std::size_t oldest = entries_.front().stream;
+  const std::size_t oldest = entries_.front().local_index;
   is_place = pop_oldest() || is_place;
   ++first_counts_[oldest];
   return Forgotten{oldest, is_place};
 }
 
 void DeliveryLog::add_end(EpochPlace place) {
-  if (!entries_.empty() && entries_.back().stream == kNoStream) {
+  if (!entries_.empty() && entries_.back().local_index == kNoLogicalShard) {
     return;  // an epoch without a batch: both ends are undone together
   }
-  push({kNoStream, {}, std::make_unique<const EpochPlace>(std::move(place))});
+  push({kNoLogicalShard, {}, std::make_unique<const EpochPlace>(std::move(place))});
 }
 
-CheckpointPlace DeliveryLog::first(std::size_t stream, const EpochPlace& now) const {
+CheckpointPlace DeliveryLog::first(std::size_t local_index, const EpochPlace& now) const {
   const EpochPlace& place = places_.empty() ? now : *places_.front();
-  return {first_counts_[stream], place.turns.of(stream).epoch};
+  return {first_counts_[local_index], place.turns.of(local_index).epoch};
 }
 
 void DeliveryLog::undo(const Entry& entry, RankPosition& position) {
-  if (entry.stream != kNoStream) {
-    position.certificates[entry.stream] = entry.certificate;
-    --position.delivered[entry.stream];
+  if (entry.local_index != kNoLogicalShard) {
+    position.certificates[entry.local_index] = entry.certificate;
+    --position.delivered[entry.local_index];
     --position.batch_index;
     if (!entry.place) {
-      position.place.turns.give_back(entry.stream);
+      position.place.turns.give_back(entry.local_index);
       if (position.place.step_in_epoch) {
         --*position.place.step_in_epoch;
       }
@@ -465,7 +467,7 @@ void DeliveryLog::undo(const Entry& entry, RankPosition& position) {
 std::size_t DeliveryLog::entries_after(std::int64_t batch_index, std::int64_t now) const {
   std::size_t entries = 0;
   while (entries < entries_.size()) {
-    const bool is_batch = entries_[entries_.size() - 1 - entries].stream != kNoStream;
+    const bool is_batch = entries_[entries_.size() - 1 - entries].local_index != kNoLogicalShard;
     if (is_batch && now == batch_index) {
       break;
     }
@@ -485,7 +487,7 @@ RankPosition DeliveryLog::position_at(std::int64_t batch_index, RankPosition now
 
 void DeliveryLog::go_back(std::int64_t batch_index, const RankPosition& now) {
   for (std::size_t left = entries_after(batch_index, now.batch_index); left > 0; --left) {
-    batches_ -= entries_.back().stream != kNoStream ? 1 : 0;
+    batches_ -= entries_.back().local_index != kNoLogicalShard ? 1 : 0;
     if (entries_.back().place) {
       places_.pop_back();
     }
@@ -499,12 +501,12 @@ std::int64_t DeliveryLog::batches_after(std::span<const CheckpointPlace> oldest,
   bool is_in_reach = true;
   std::int64_t batches = 0;
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    if (entry->stream != kNoStream) {
+    if (entry->local_index != kNoLogicalShard) {
       if (!is_in_reach) {  // after the ends of epochs that are undone with the batch before
         break;
       }
       ++batches;
-      is_in_reach = --delivered[entry->stream] >= oldest[entry->stream].index;
+      is_in_reach = --delivered[entry->local_index] >= oldest[entry->local_index].index;
     }
     for (std::size_t i = 0; entry->place && i < oldest.size(); ++i) {
       is_in_reach = is_in_reach && entry->place->turns.of(i).epoch >= oldest[i].epoch;

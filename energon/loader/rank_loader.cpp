@@ -1,4 +1,4 @@
-#include "energon/loader/rank_stream.h"
+#include "energon/loader/rank_loader.h"
 
 #include <algorithm>
 #include <span>
@@ -14,24 +14,25 @@ namespace energon {
 
 using Clock = std::chrono::steady_clock;
 
-RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
+RankLoader::RankLoader(std::string_view type, PipelineFactory make_pipeline,
                        const LoaderOptions& options)
     : type_(type),
       make_pipeline_(std::move(make_pipeline)),
       options_(options),
       check_(options.wait_check),
       failures_(options.quarantine_file),
-      history_(history_bytes_of_stream(options)),
+      history_(history_bytes_per_logical_shard(options)),
       deliveries_(options.checkpoint_history) {
   validate(options_);
-  const auto streams = static_cast<std::size_t>(options_.worker_config.stream_count());
-  start_.resize(streams);
-  for (std::size_t i = 0; i < streams; ++i) {
+  const auto logical_shards =
+      static_cast<std::size_t>(options_.worker_config.logical_shards_per_rank());
+  start_.resize(logical_shards);
+  for (std::size_t i = 0; i < logical_shards; ++i) {
     start_[i].logical_shard = options_.worker_config.logical_shard(static_cast<int>(i));
   }
-  position_.delivered.resize(streams);
-  position_.certificates.resize(streams);
-  position_.place.turns = Turns(std::vector<Turn>(streams), 0);
+  position_.delivered.resize(logical_shards);
+  position_.certificates.resize(logical_shards);
+  position_.place.turns = Turns(std::vector<Turn>(logical_shards), 0);
   now_ = position_.place;
   begin_history();
   if (options_.worker_config.num_workers > 0) {
@@ -41,9 +42,9 @@ RankStream::RankStream(std::string_view type, PipelineFactory make_pipeline,
   log("__init__");
 }
 
-void RankStream::log(std::string_view event) { log(event, Config::object()); }
+void RankLoader::log(std::string_view event) { log(event, Config::object()); }
 
-void RankStream::log(std::string_view event, const Config& more) {
+void RankLoader::log(std::string_view event, const Config& more) {
   if (!log_.enabled()) {
     return;
   }
@@ -55,11 +56,11 @@ void RankStream::log(std::string_view event, const Config& more) {
 }
 
 // Before `batch` is counted: a log that cannot be written loses no batch.
-void RankStream::log_yield(std::size_t stream, const Sample& batch) {
+void RankLoader::log_yield(std::size_t local_index, const Sample& batch) {
   if (!log_.enabled()) {
     return;
   }
-  const int worker = options_.worker_config.worker_of(static_cast<int>(stream));
+  const int worker = options_.worker_config.worker_of(static_cast<int>(local_index));
   std::int64_t of_worker = 0;
   {
     const MutexLock lock(mutex_);
@@ -77,29 +78,29 @@ void RankStream::log_yield(std::size_t stream, const Sample& batch) {
                 {"keys", batch.keys.strings()}});
 }
 
-std::int64_t RankStream::delivered_batches() const {
+std::int64_t RankLoader::delivered_batches() const {
   const MutexLock lock(mutex_);
   return position_.batch_index;
 }
 
 // The run keeps a view of start_, which stays as it is until the run ends.
-void RankStream::start() {
+void RankLoader::start() {
   config();  // of the data as it is now: a state is of what was read
-  std::span<const SavableDatasetCheckpoint> starts;
+  std::span<const SavableDatasetCheckpoint> initial_checkpoints;
   {
     const MutexLock lock(mutex_);
-    starts = start_;
+    initial_checkpoints = start_;
   }
   if (group_) {
-    group_->start(starts, now_.turns.epoch());
+    group_->start(initial_checkpoints, now_.turns.epoch());
     return;
   }
-  own_.start(starts);
+  local_.start(initial_checkpoints);
 }
 
 // An epoch of which failures left nothing is empty: the other ranks have their batches, and cannot
 // know of it. Only a rank that goes on by itself would search for ever.
-void RankStream::count_lost_epoch() {
+void RankLoader::count_lost_epoch() {
   const std::optional<EpochStart>& start = now_.epoch_start;
   if (!start || start->batches != delivered_batches() || start->failures == failures_.size()) {
     return;
@@ -116,7 +117,7 @@ void RankStream::count_lost_epoch() {
                   options_.worker_config.rank, failures_.size() - start->failures));
 }
 
-void RankStream::start_epoch() {
+void RankLoader::start_epoch() {
   is_place_changed_ = true;
   now_.epoch_start = {delivered_batches(), failures_.size()};
   now_.turns.start_epoch();
@@ -130,7 +131,7 @@ void RankStream::start_epoch() {
 }
 
 // A worker that died after its epoch was delivered took nothing with it: all workers are restarted.
-void RankStream::replace_workers() {
+void RankLoader::replace_workers() {
   keep_position(Reads::kSucceeded);
   group_->stop();
   {
@@ -142,23 +143,23 @@ void RankStream::replace_workers() {
   start();
 }
 
-std::optional<Sample> RankStream::read(std::size_t stream) {
+std::optional<Sample> RankLoader::read(std::size_t local_index) {
   if (!group_) {
-    return own_.read(stream, now_.turns.of(stream));
+    return local_.read(local_index, now_.turns.of(local_index));
   }
   try {
-    return group_->read(stream);
+    return group_->read(local_index);
   } catch (const Error& error) {
     // A process that was killed may still seem to live when the epoch is started.
-    if (error.code() != ErrorCode::kWorkerDied || !group_->died_before_epoch(stream)) {
+    if (error.code() != ErrorCode::kWorkerDied || !group_->died_before_epoch(local_index)) {
       throw;
     }
   }
   replace_workers();
-  return group_->read(stream);
+  return group_->read(local_index);
 }
 
-std::optional<Sample> RankStream::next() {
+std::optional<Sample> RankLoader::next() {
   check_process();
   refuse_if_closed();
   const Clock::time_point begin = Clock::now();
@@ -185,7 +186,7 @@ std::optional<Sample> RankStream::next() {
   return batch;
 }
 
-void RankStream::count_for_statistics(const std::optional<Sample>& batch,
+void RankLoader::count_for_statistics(const std::optional<Sample>& batch,
                                       std::chrono::nanoseconds wait) {
   const std::uint64_t bytes = batch ? payload_bytes(*batch) : 0;
   const MutexLock lock(mutex_);
@@ -198,13 +199,13 @@ void RankStream::count_for_statistics(const std::optional<Sample>& batch,
 }
 
 // What read() gave becomes part of the position, and gets its place. Note [Position].
-void RankStream::count_delivery(std::size_t stream, Sample& batch) {
-  log_yield(stream, batch);
-  const Turn turn = now_.turns.of(stream);
-  batch.place = {options_.worker_config.logical_shard(static_cast<int>(stream)), turn.epoch,
+void RankLoader::count_delivery(std::size_t local_index, Sample& batch) {
+  log_yield(local_index, batch);
+  const Turn turn = now_.turns.of(local_index);
+  batch.place = {options_.worker_config.logical_shard(static_cast<int>(local_index)), turn.epoch,
                  turn.count};
-  const auto take_turn = [stream](EpochPlace& place) {
-    place.turns.take(stream);
+  const auto take_turn = [local_index](EpochPlace& place) {
+    place.turns.take(local_index);
     if (place.step_in_epoch) {
       ++*place.step_in_epoch;
     }
@@ -218,28 +219,28 @@ void RankStream::count_delivery(std::size_t stream, Sample& batch) {
     take_turn(position_.place);
   }
   const std::optional<DeliveryLog::Forgotten> forgotten =
-      deliveries_.add_batch(stream, position_.certificates[stream], std::move(before));
+      deliveries_.add_batch(local_index, position_.certificates[local_index], std::move(before));
   for (std::size_t i = 0; forgotten && i < start_.size(); ++i) {
-    if (i == forgotten->stream || forgotten->is_place) {
+    if (i == forgotten->local_index || forgotten->is_place) {
       history_.forget_before(i, deliveries_.first(i, position_.place));
     }
   }
-  extend(position_.certificates[stream], batch);
-  ++position_.delivered[stream];
+  extend(position_.certificates[local_index], batch);
+  ++position_.delivered[local_index];
   ++position_.batch_index;
   if (group_) {
-    group_->take(stream);
+    group_->take(local_index);
   }
 }
 
-void RankStream::count_end() {
+void RankLoader::count_end() {
   now_.epoch_finished = true;
   is_place_changed_ = false;
   const MutexLock lock(mutex_);
   deliveries_.add_end(std::exchange(position_.place, now_));
 }
 
-std::optional<Sample> RankStream::advance() {
+std::optional<Sample> RankLoader::advance() {
   if (failure_) {
     throw *failure_;
   }
@@ -248,7 +249,7 @@ std::optional<Sample> RankStream::advance() {
     if (now_.epoch_finished) {
       start_epoch();
     }
-    if (!running() && !own_.running()) {
+    if (!running() && !local_.running()) {
       if (delivered_batches() == 0) {
         is_place_changed_ = true;
         now_.epoch_start = {0, failures_.size()};
@@ -272,10 +273,10 @@ std::optional<Sample> RankStream::advance() {
   return std::nullopt;
 }
 
-void RankStream::end_failed() {
+void RankLoader::end_failed() {
   forget_attempt();
   keep_position(Reads::kFailed);
-  own_.stop();
+  local_.stop();
   if (group_) {
     group_->stop();
   }
@@ -283,11 +284,11 @@ void RankStream::end_failed() {
 
 // Workers go on, so what next() has taken from them stays taken (now_ is ahead of the position).
 // Pipelines in this process were left in the middle of a batch: the next call makes them anew.
-void RankStream::end_interrupted() {
-  if (own_.running()) {
+void RankLoader::end_interrupted() {
+  if (local_.running()) {
     forget_attempt();
     keep_position(Reads::kFailed);
-    own_.stop();
+    local_.stop();
     const MutexLock lock(mutex_);
     failure_ = lost_position_;
   } else if (!running()) {
@@ -298,16 +299,16 @@ void RankStream::end_interrupted() {
   }
 }
 
-// Goes on in the next epoch where the policy does not end the stream with each.
-std::optional<Sample> RankStream::next_in_turn() {
+// Goes on in the next epoch where the policy does not end the logical shard with each.
+std::optional<Sample> RankLoader::next_in_turn() {
   while (true) {
-    while (const std::optional<std::size_t> stream = now_.turns.next()) {
-      if (std::optional<Sample> batch = read(*stream)) {
-        count_delivery(*stream, *batch);
+    while (const std::optional<std::size_t> local_index = now_.turns.next()) {
+      if (std::optional<Sample> batch = read(*local_index)) {
+        count_delivery(*local_index, *batch);
         return batch;
       }
       is_place_changed_ = true;
-      now_.turns.end_epoch(*stream);
+      now_.turns.end_epoch(*local_index);
     }
     count_lost_epoch();
     const bool was_empty = now_.epoch_start && now_.epoch_start->batches == delivered_batches();
@@ -318,7 +319,7 @@ std::optional<Sample> RankStream::next_in_turn() {
   }
 }
 
-void RankStream::stop() {
+void RankLoader::stop() {
   if (running()) {
     const std::optional<Error> death = group_->death(now_.turns);
     forget_attempt();
@@ -339,7 +340,7 @@ void RankStream::stop() {
   }
 }
 
-void RankStream::close() {
+void RankLoader::close() {
   check_process();
   check_.close();
   if (const std::optional<OneCaller::Call> call = caller_.enter_after_others("close()")) {
@@ -347,15 +348,15 @@ void RankStream::close() {
   }
 }
 
-void RankStream::end_for_good() {
+void RankLoader::end_for_good() {
   if (std::exchange(is_ended_, true)) {
     return;
   }
   forget_attempt();
-  if (running() || own_.running()) {
+  if (running() || local_.running()) {
     keep_position(Reads::kSucceeded);
   }
-  own_.stop();
+  local_.stop();
   if (group_) {
     group_->stop();
     std::unique_ptr<WorkerGroup> ended;  // its end takes a while, and needs no lock
@@ -365,7 +366,7 @@ void RankStream::end_for_good() {
   }
 }
 
-void RankStream::refuse_if_closed() {
+void RankLoader::refuse_if_closed() {
   if (check_.is_closed()) {
     end_for_good();
     throw Error(
@@ -374,7 +375,7 @@ void RankStream::refuse_if_closed() {
   }
 }
 
-LoaderStatistics RankStream::stats() const {
+LoaderStatistics RankLoader::stats() const {
   check_process();
   LoaderStatistics statistics{.num_workers = options_.worker_config.num_workers};
   std::vector<CertificatePart> parts;
@@ -384,7 +385,7 @@ LoaderStatistics RankStream::stats() const {
     statistics.consumer = consumer_;
     statistics.workers = group_        ? group_->statistics()
                          : has_workers ? ended_workers_
-                                       : std::vector<WorkerStatistics>{own_.statistics()};
+                                       : std::vector<WorkerStatistics>{local_.statistics()};
     for (std::size_t i = 0; i < start_.size(); ++i) {
       parts.push_back({start_[i].logical_shard, position_.certificates[i]});
     }
@@ -396,7 +397,7 @@ LoaderStatistics RankStream::stats() const {
   return statistics;
 }
 
-std::vector<int> RankStream::worker_pids() const {
+std::vector<int> RankLoader::worker_pids() const {
   check_process();
   const MutexLock lock(mutex_);
   return group_ ? group_->worker_pids() : std::vector<int>();
