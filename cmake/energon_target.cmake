@@ -57,13 +57,36 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
+# energon_files(HEADERS … INTERNAL … SOURCES …): the files of this folder, for the target of a folder above it, which names the folder in
+# FOLDERS.
+function(energon_files)
+  cmake_parse_arguments(ARG "" "" "HEADERS;INTERNAL;SOURCES" ${ARGN})
+  foreach(kind HEADERS INTERNAL SOURCES)
+    list(TRANSFORM ARG_${kind} PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    set_property(GLOBAL APPEND PROPERTY ENERGON_${kind}:${CMAKE_CURRENT_SOURCE_DIR} ${ARG_${kind}})
+  endforeach()
+endfunction()
+
+# Adds each of ARG_FOLDERS, and the files that it lists to ARG_HEADERS, ARG_INTERNAL and ARG_SOURCES.
+macro(energon_add_folders)
+  foreach(folder IN LISTS ARG_FOLDERS)
+    add_subdirectory(${folder})
+    foreach(kind HEADERS INTERNAL SOURCES)
+      get_property(files GLOBAL PROPERTY ENERGON_${kind}:${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+      list(APPEND ARG_${kind} ${files})
+    endforeach()
+  endforeach()
+endmacro()
+
 # With CMAKE_UNITY_BUILD the sources of a folder are compiled as one: a third of the time of a first build. Tests, whose folders are
 # larger, in groups of eight.
 set(energon_unity_group_size 1000)
 function(energon_unity_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   foreach(source IN LISTS ARGN)
+    get_filename_component(source ${source} ABSOLUTE)
     get_filename_component(folder ${source} DIRECTORY)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
     string(MAKE_C_IDENTIFIER "folder_${folder}" folder)
     math(EXPR group "0${${folder}_sources} / ${energon_unity_group_size}")
     math(EXPR ${folder}_sources "0${${folder}_sources} + 1")
@@ -71,11 +94,19 @@ function(energon_unity_by_folder target)
   endforeach()
 endfunction()
 
-# energon_library(NAME core HEADERS … INTERNAL … SOURCES … DEPENDS … USES …): target energon_core, alias energon::core.
-# HEADERS are installed, INTERNAL ones are not. DEPENDS are part of the interface, USES are not. Every header is compiled alone by
-# all_verify_interface_header_sets.
+# energon_headers_compile_alone(TARGET HEADER…): headers that are not installed.
+function(energon_headers_compile_alone target)
+  add_library(${target}_internal INTERFACE)
+  target_sources(${target}_internal INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
+  set_target_properties(${target}_internal PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+endfunction()
+
+# energon_library(NAME core FOLDERS … HEADERS … INTERNAL … SOURCES … DEPENDS … USES …): target energon_core, alias energon::core, of the
+# files of this folder and of FOLDERS. HEADERS are installed, INTERNAL ones are not. DEPENDS are part of the interface, USES are not. Every
+# header is compiled alone by all_verify_interface_header_sets.
 function(energon_library)
-  cmake_parse_arguments(ARG "" "NAME" "HEADERS;INTERNAL;SOURCES;DEPENDS;USES" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME" "FOLDERS;HEADERS;INTERNAL;SOURCES;DEPENDS;USES" ${ARGN})
+  energon_add_folders()
   set(target energon_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(energon::${ARG_NAME} ALIAS ${target})
@@ -87,30 +118,34 @@ function(energon_library)
   energon_unity_by_folder(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_USES} $<BUILD_INTERFACE:energon_flags>)
   if(ARG_INTERNAL)
-    add_library(${target}_internal INTERFACE)
-    target_sources(${target}_internal INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_INTERNAL})
-    set_target_properties(${target}_internal PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    energon_headers_compile_alone(${target} ${ARG_INTERNAL})
     target_link_libraries(${target}_internal INTERFACE ${target} ${ARG_USES})
   endif()
   set_property(GLOBAL APPEND PROPERTY ENERGON_LIBRARIES ${target})
 endfunction()
 
-# energon_program(NAME energon SOURCES … USES …)
+# energon_program(NAME energon FOLDERS … INTERNAL … SOURCES … USES …)
 function(energon_program)
-  cmake_parse_arguments(ARG "" "NAME" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME" "FOLDERS;INTERNAL;SOURCES;USES" ${ARGN})
+  energon_add_folders()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   set_target_properties(${ARG_NAME} PROPERTIES CXX_EXTENSIONS OFF)
   energon_unity_by_folder(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_USES} energon_flags)
+  if(ARG_INTERNAL)
+    energon_headers_compile_alone(${ARG_NAME} ${ARG_INTERNAL})
+    target_link_libraries(${ARG_NAME}_internal INTERFACE ${ARG_USES} energon_flags)
+  endif()
 endfunction()
 
-# energon_test(NAME io [FORKS] SOURCES … USES …): one Catch2 program, every case a ctest. With FORKS there are cases
+# energon_test(NAME io [FORKS] FOLDERS … SOURCES … USES …): one Catch2 program, every case a ctest. With FORKS there are cases
 # tagged [fork]; they carry the label fork, which the tsan preset leaves out (TSan does not follow a fork). With SOAK there
 # are cases tagged [.][soak]; they carry the label soak, which all presets leave out. TORCH: with the flags of libtorch, which the
 # precompiled header of the other tests does not have. A case that cannot run here exits with 77
 # (tests/support/skip.h), and ctest says "Skipped".
 function(energon_test)
-  cmake_parse_arguments(ARG "FORKS;SOAK;TORCH" "NAME" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(ARG "FORKS;SOAK;TORCH" "NAME" "FOLDERS;SOURCES;USES" ${ARGN})
+  energon_add_folders()
   set(target ${ARG_NAME}_tests)
   if(NOT ARG_FORKS)
     foreach(source IN LISTS ARG_SOURCES)
