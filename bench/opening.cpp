@@ -49,7 +49,7 @@ class NoProgress final : public ProgressSink {
 // As make_data_set(), but prepares the folder again if a program without summaries prepared it.
 DataSet make_summarized(const std::string& folder, const DataSetSpec& spec) {
   DataSet data = make_data_set(folder, spec);
-  if (!fs::exists(shard_summary_path(data.path + "/.nv-meta"))) {
+  if (!fs::exists(shard_record_path(data.path + "/.nv-meta"))) {
     NoProgress progress;
     prepare(data.path, {.existing = Existing::kOverwrite}, progress);
   }
@@ -99,24 +99,21 @@ std::string make_recipe(const std::string& folder) {
   return path;
 }
 
-void write_claims(const std::string& meta, const DatasetInfo& info, ShardSummary summary) {
+void write_claims(const std::string& meta, const DatasetInfo& info,
+                  std::vector<ShardRecord> records) {
   const std::string uuid = "00000000-0000-4000-8000-000000000000";
-  std::vector<ShardRecord> records;
   std::vector<std::string> names;
-  for (const SummarizedShard& shard : summary.shards) {
-    records.push_back(shard.record);
-    names.push_back(shard.record.name);
+  for (const ShardRecord& shard : records) {
+    names.push_back(shard.name);
   }
-  const std::string record = ShardRecords(uuid, false, std::move(records)).encode();
   const std::string info_text = to_info_json(info);
-  summary.set_digest = prepared_set_digest(info_text, uuid, record);
+  const ShardRecords record(uuid, prepared_set_digest(info_text, uuid), std::move(records));
   const std::vector<SplitRatio> all = {{.part = "train", .weight = 1}};
   const auto write = [&](const std::string& name, const std::string& content) {
     write_file_atomically(meta + "/" + name, as_bytes(content));
   };
   write("index.uuid", uuid);
-  write("shard_record.bin", record);
-  write("shard_summary.bin", summary.encode());
+  write("shard_record.bin", record.encode());
   write("split.yaml", to_split_yaml(split_by_ratio(names, all)));
   write(".info.json", info_text);
 }
@@ -132,7 +129,7 @@ std::string make_claiming(const std::string& folder, std::int64_t samples) {
   fs::remove_all(path);
   fs::create_directories(path + "/.nv-meta");
   DatasetInfo info{.energon_version = std::string(writer_version()), .shards = {}};
-  ShardSummary summary;
+  std::vector<ShardRecord> records;
   for (int shard = 0; shard < kClaimingShards; ++shard) {
     const std::string tar = fmt::format("{}/{:06}.tar", path, shard);
     const std::int64_t count = samples / kClaimingShards;
@@ -146,15 +143,15 @@ std::string make_claiming(const std::string& folder, std::int64_t samples) {
     const FileSource file(tar);
     const TarIndex index = TarIndex::from_entries(std::move(entries), file.size());
     info.shards.push_back({fs::path(tar).filename().string(), count});
-    summary.shards.push_back({.record = {.name = info.shards.back().name,
-                                         .size_bytes = file.size(),
-                                         .mtime_ns = file.identity().mtime_ns,
-                                         .header_digest = header_digest(file, index),
-                                         .index_digest = index.digest()},
-                              .sample_count = count,
-                              .end_offset = index.entries().back()});
+    records.push_back({.name = info.shards.back().name,
+                       .size_bytes = file.size(),
+                       .mtime_ns = file.identity().mtime_ns,
+                       .sample_count = count,
+                       .end_offset = index.entries().back(),
+                       .header_digest = header_digest(file, index),
+                       .index_digest = index.digest()});
   }
-  write_claims(path + "/.nv-meta", info, std::move(summary));
+  write_claims(path + "/.nv-meta", info, std::move(records));
   return path;
 }
 

@@ -262,7 +262,7 @@ void open_each(const DatasetInfo& info, const ShardCounts& counts, const OpenOpt
 ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
   const std::string meta = path + "/.nv-meta";
   const std::optional<std::string> text = read_info_text(meta);
-  const auto summarized = text ? SummarizedShards::find(path, *text, options) : nullptr;
+  const auto summarized = text ? RecordedShards::find(path, *text, options) : nullptr;
   const auto info = summarized ? std::optional(summarized->info()) : parse_info(text, meta);
   if (!info) {
     fail_unprepared(path, ".nv-meta/.info.json is missing");
@@ -318,7 +318,7 @@ std::string absolute_folder(const std::string& path) {
 
 // `summary`: null to look at each tar.
 ShardSet open_plain(const ShardList& list, const OpenOptions& options,
-                    const std::shared_ptr<const PlainSummary>& summary) {
+                    const std::shared_ptr<const PlainRecords>& summary) {
   if (options.media_filter) {
     throw Error(ErrorCode::kInvalidArgument,
                 "media_filter needs media metadata, which only prepared datasets have: run energon "
@@ -337,7 +337,7 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options,
     }
     warnings.of(i) = open_plain_shard(shard, list.folder, options);
     if (summary) {
-      PlainSummary::digest(shard);
+      PlainRecords::digest(shard);
     }
   };
   open_shards(set, options, open, [&](const ShardFile& shard) {
@@ -400,7 +400,7 @@ ShardSet open_split(const std::string& path, const OpenOptions& options) {
                 "no shards in this folder or below it: no .tar, .tgz, .tar.gz or .tar.zst",
                 {.path = folder});
   }
-  ShardSet set = open_plain(list, options, PlainSummary::find(list, options));
+  ShardSet set = open_plain(list, options, PlainRecords::find(list, options));
   for (std::string& warning : found.warnings()) {
     set.warnings.push_back(std::move(warning));
   }

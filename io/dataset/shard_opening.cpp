@@ -159,7 +159,7 @@ void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
   }
 }
 
-// --- Prepared shards, by their summary ---
+// --- Prepared shards, by their record ---
 
 namespace {
 
@@ -170,53 +170,48 @@ OpenOptions options_of_checks(const OpenOptions& options) {
 
 }  // namespace
 
-std::shared_ptr<const SummarizedShards> SummarizedShards::find(const std::string& folder,
-                                                               std::string_view info_text,
-                                                               const OpenOptions& options) {
+std::shared_ptr<const RecordedShards> RecordedShards::find(const std::string& folder,
+                                                           std::string_view info_text,
+                                                           const OpenOptions& options) {
   if (!may_check_later(options)) {
     return nullptr;
   }
-  auto summary = load_shard_summary(folder + "/.nv-meta", info_text);
+  auto records = ShardRecords::load_matching(folder + "/.nv-meta", info_text);
   // Where compressed shards are expanded is known when they are. Without checksums that are there
   // but not needed, a state has other digests.
-  const auto needs_look = [&](const SummarizedShard& shard) {
-    return compression_of_name(shard.record.name) != Compression::kNone ||
+  const auto needs_look = [&](const ShardRecord& shard) {
+    return compression_of_name(shard.name) != Compression::kNone ||
            (shard.has_checksums && !options.needs_checksums);
   };
-  if (!summary || std::any_of(summary->shards.begin(), summary->shards.end(), needs_look)) {
+  if (!records || std::any_of(records->shards().begin(), records->shards().end(), needs_look)) {
     return nullptr;
   }
-  return std::make_shared<const SummarizedShards>(folder, options, std::move(summary));
+  return std::make_shared<const RecordedShards>(folder, options, std::move(records));
 }
 
-SummarizedShards::SummarizedShards(std::string folder, const OpenOptions& options,
-                                   std::shared_ptr<const ShardSummary> summary)
+RecordedShards::RecordedShards(std::string folder, const OpenOptions& options,
+                               std::shared_ptr<const ShardRecords> records)
     : folder_(std::move(folder)),
       options_(options_of_checks(options)),
-      summary_(std::move(summary)),
-      positions_(summary_->shards.size()) {
-  for (std::size_t i = 0; i < summary_->shards.size(); ++i) {
-    positions_.emplace(summary_->shards[i].record.name, i);
-  }
-}
+      records_(std::move(records)) {}
 
-DatasetInfo SummarizedShards::info() const {
+DatasetInfo RecordedShards::info() const {
   DatasetInfo info;
-  info.shards.reserve(summary_->shards.size());
-  for (const SummarizedShard& shard : summary_->shards) {
-    info.shards.push_back({shard.record.name, shard.sample_count});
+  info.shards.reserve(records_->shards().size());
+  for (const ShardRecord& shard : records_->shards()) {
+    info.shards.push_back({shard.name, shard.sample_count});
   }
   return info;
 }
 
-void SummarizedShards::open(ShardSet& set, const OpenOptions& options) const {
+void RecordedShards::open(ShardSet& set, const OpenOptions& options) const {
   ShardWarnings warnings(set);
-  std::vector<bool> seen(summary_->shards.size());
+  std::vector<bool> seen(records_->shards().size());
   for (std::size_t i = 0; i < set.shards.size(); ++i) {
-    const std::size_t position = positions_.at(set.shards[i].name);
-    const SummarizedShard& shard = summary_->shards[position];
+    const ShardRecord& shard = *records_->find(set.shards[i].name);
+    const auto position = static_cast<std::size_t>(&shard - records_->shards().data());
     set.shards[i] = describe(shard);
-    if (auto odd = missing_end(shard.end_offset, shard.record.size_bytes)) {
+    if (auto odd = missing_end(shard.end_offset, shard.size_bytes)) {
       warnings.of(i).push_back(std::move(*odd));
     }
     if (seen[position]) {
@@ -232,12 +227,12 @@ void SummarizedShards::open(ShardSet& set, const OpenOptions& options) const {
   }
 }
 
-ShardFile SummarizedShards::describe(const SummarizedShard& shard) const {
-  ShardFile file{.name = shard.record.name,
-                 .tar_path = folder_ + "/" + shard.record.name,
-                 .index_digest = shard.record.index_digest,
+ShardFile RecordedShards::describe(const ShardRecord& shard) const {
+  ShardFile file{.name = shard.name,
+                 .tar_path = folder_ + "/" + shard.name,
+                 .index_digest = shard.index_digest,
                  .sample_count = shard.sample_count,
-                 .tar_size = shard.record.size_bytes,
+                 .tar_size = shard.size_bytes,
                  .is_checked = false};
   file.index_path = tar_index_path(file.tar_path);
   if (shard.has_checksums) {
@@ -247,10 +242,10 @@ ShardFile SummarizedShards::describe(const SummarizedShard& shard) const {
   return file;
 }
 
-ShardFile SummarizedShards::check(const ShardFile& shard) const {
-  const SummarizedShard& known = summary_->shards[positions_.at(shard.name)];
+ShardFile RecordedShards::check(const ShardFile& shard) const {
+  const ShardRecord& known = *records_->find(shard.name);
   ShardFile file{.name = shard.name};
-  open_shard(file, known.sample_count, folder_, &known.record, options_);
+  open_shard(file, known.sample_count, folder_, &known, options_);
   check_has_checksums(file, known.has_checksums, options_);
   file.checksum_digest = shard.checksum_digest;
   return file;
@@ -263,16 +258,16 @@ namespace {
 constexpr std::size_t kLeastTars = 16;  // fewer are looked at
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36;
 
-bool is_summary(std::string_view name) { return name.ends_with(".bin"); }
+bool is_record(std::string_view name) { return name.ends_with(".bin"); }
 
 std::uint64_t digest_of_folder(const std::string& folder) { return xxh3_64(as_bytes(folder)); }
 
 // Empty if there is none, or none that can be used.
-ShardSummary read_summary(const std::string& path, const std::string& folder) {
+ShardRecords read_records(const std::string& path, const std::string& folder) {
   try {
-    ShardSummary summary = ShardSummary::parse(read_file(path, kMostBytes), path);
-    if (summary.set_digest == digest_of_folder(folder)) {
-      return summary;
+    ShardRecords records = ShardRecords::parse(read_file(path, kMostBytes), path);
+    if (records.set_digest() == digest_of_folder(folder)) {
+      return records;
     }
   } catch (const Error&) {  // then all tars are looked at
   }
@@ -281,54 +276,49 @@ ShardSummary read_summary(const std::string& path, const std::string& folder) {
 
 }  // namespace
 
-std::shared_ptr<const PlainSummary> PlainSummary::find(const ShardList& list,
+std::shared_ptr<const PlainRecords> PlainRecords::find(const ShardList& list,
                                                        const OpenOptions& options) {
-  const auto cache = find_folder_in_cache(options.cache_dir, "summary");
+  const auto cache = find_folder_in_cache(options.cache_dir, "record");
   if (!may_check_later(options) || list.names.size() < kLeastTars || !cache) {
     return nullptr;
   }
   const std::string name = std::filesystem::path(list.folder).filename().string();
   constexpr std::size_t kMostNameBytes = 100;
-  return std::make_shared<const PlainSummary>(
+  return std::make_shared<const PlainRecords>(
       list.folder, options,
       fmt::format("{}/{}-{}.bin", *cache, name.substr(0, kMostNameBytes),
                   to_hex(digest_of_folder(list.folder))));
 }
 
-PlainSummary::PlainSummary(std::string folder, const OpenOptions& options, std::string path)
+PlainRecords::PlainRecords(std::string folder, const OpenOptions& options, std::string path)
     : folder_(std::move(folder)),
       options_{.cache_dir = options.cache_dir},
       path_(std::move(path)),
-      summary_(read_summary(path_, folder_)),
-      shards_(summary_.shards.size()) {
-  for (const SummarizedShard& shard : summary_.shards) {
-    shards_.emplace(shard.record.name, &shard);
-  }
-}
+      records_(read_records(path_, folder_)) {}
 
-std::string PlainSummary::index_path(const ShardFile& shard, bool is_in_cache) const {
+std::string PlainRecords::index_path(const ShardFile& shard, bool is_in_cache) const {
   return is_in_cache ? fmt::format("{}/{}.tar.idx", folder_in_cache(options_.cache_dir, "index"),
                                    cache_name(shard.tar_path, shard.tar_identity))
                      : tar_index_path(shard.tar_path);
 }
 
-bool PlainSummary::describe(ShardFile& shard, std::vector<std::string>& warnings) const {
-  const auto found = shards_.find(shard.name);
-  if (found == shards_.end()) {
+bool PlainRecords::describe(ShardFile& shard, std::vector<std::string>& warnings) const {
+  const ShardRecord* const found = records_.find(shard.name);
+  if (found == nullptr) {
     return false;
   }
-  const SummarizedShard& known = *found->second;
+  const ShardRecord& known = *found;
   std::string path = folder_ + "/" + shard.name;
   const std::optional<FileIdentity> identity = identity_of(path);
-  if (!identity || identity->size_bytes != known.record.size_bytes ||
-      identity->mtime_ns != known.record.mtime_ns) {
+  if (!identity || identity->size_bytes != known.size_bytes ||
+      identity->mtime_ns != known.mtime_ns) {
     return false;
   }
   shard.tar_path = std::move(path);
   shard.tar_identity = *identity;
   shard.tar_size = identity->size_bytes;
   shard.index_path = index_path(shard, known.is_index_in_cache);
-  shard.noted_index_digest = known.record.index_digest;
+  shard.noted_index_digest = known.index_digest;
   shard.sample_count = known.sample_count;
   shard.is_checked = false;
   if (known.has_checksums) {
@@ -341,7 +331,7 @@ bool PlainSummary::describe(ShardFile& shard, std::vector<std::string>& warnings
   return true;
 }
 
-void PlainSummary::digest(ShardFile& shard) {
+void PlainRecords::digest(ShardFile& shard) {
   if (compression_of_name(shard.name) != Compression::kNone) {
     return;
   }
@@ -351,11 +341,11 @@ void PlainSummary::digest(ShardFile& shard) {
   }
 }
 
-CheckShard PlainSummary::check() const {
+CheckShard PlainRecords::check() const {
   return [self = shared_from_this()](const ShardFile& shard) { return self->check(shard); };
 }
 
-ShardFile PlainSummary::check(const ShardFile& shard) const {
+ShardFile PlainRecords::check(const ShardFile& shard) const {
   if (identity_of(shard.tar_path) != shard.tar_identity) {
     return shard;  // its reader, who opens it, says that it changed
   }
@@ -375,7 +365,7 @@ ShardFile PlainSummary::check(const ShardFile& shard) const {
   return file;
 }
 
-void PlainSummary::note(const ShardSet& set) const {
+void PlainRecords::note(const ShardSet& set) const {
   const auto is_looked_at = [](const ShardFile& shard) {
     return shard.is_checked && shard.noted_index_digest;
   };
@@ -383,29 +373,30 @@ void PlainSummary::note(const ShardSet& set) const {
     return;
   }
   try {
-    ShardSummary summary{.set_digest = digest_of_folder(folder_), .shards = {}};
+    std::vector<ShardRecord> records;
     for (const ShardFile& shard : set.shards) {
       if (!shard.noted_index_digest) {
         continue;
       }
-      const auto known = shards_.find(shard.name);
-      summary.shards.push_back(
-          {.record = {.name = shard.name,
-                      .size_bytes = shard.tar_identity.size_bytes,
-                      .mtime_ns = shard.tar_identity.mtime_ns,
-                      .index_digest = *shard.noted_index_digest},
+      records.push_back(
+          {.name = shard.name,
+           .size_bytes = shard.tar_identity.size_bytes,
+           .mtime_ns = shard.tar_identity.mtime_ns,
            .sample_count = shard.sample_count,
            .end_offset = shard.is_checked
                              ? summarize_tar_index(shard.index_path, shard.tar_size).end_offset
-                             : known->second->end_offset,
+                             : records_.find(shard.name)->end_offset,
+           .index_digest = *shard.noted_index_digest,
            .has_checksums = shard.checksum_digest.has_value(),
            .checksum_digest = shard.checksum_digest.value_or(0),
            .is_index_in_cache = shard.index_path != tar_index_path(shard.tar_path)});
     }
+    const std::string content =
+        ShardRecords("", digest_of_folder(folder_), std::move(records)).encode();
     const std::string folder = folder_of(path_);
     make_cache_folder(folder);
-    remove_abandoned_once(folder, is_summary);
-    write_file_atomically(path_, as_bytes(summary.encode()), 0600);
+    remove_abandoned_once(folder, is_record);
+    write_file_atomically(path_, as_bytes(content), 0600);
   } catch (const Error&) {  // the next opening looks again
   }
 }

@@ -1,5 +1,5 @@
 // Opens one shard of a split: finds its files and checks that they belong together, or takes over
-// from a summary what it is. open_split() calls it for many shards at a time.
+// from a record what it is. open_split() calls it for many shards at a time.
 
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
@@ -85,54 +84,53 @@ void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
 /// Throws Error (kInvalidArgument) that names the missing part of a prepared dataset.
 [[noreturn]] void fail_unprepared(const std::string& path, const std::string& what);
 
-// --- Prepared shards, by their summary ---
+// --- Prepared shards, by their record ---
 
 /// Immutable, so safe to share between threads.
-class SummarizedShards : public std::enable_shared_from_this<SummarizedShards> {
+class RecordedShards : public std::enable_shared_from_this<RecordedShards> {
  public:
-  /// The summary of the dataset in `folder`, whose .info.json has the content `info_text`. Null if
-  /// the options ask for checks at opening, or if there is no summary that could replace them.
+  /// The record of the dataset in `folder`, whose .info.json has the content `info_text`. Null if
+  /// the options ask for checks at opening, or if there is no record that could replace them.
   /// Throws Error (kIo).
-  static std::shared_ptr<const SummarizedShards> find(const std::string& folder,
-                                                      std::string_view info_text,
-                                                      const OpenOptions& options);
+  static std::shared_ptr<const RecordedShards> find(const std::string& folder,
+                                                    std::string_view info_text,
+                                                    const OpenOptions& options);
 
-  SummarizedShards(std::string folder, const OpenOptions& options,
-                   std::shared_ptr<const ShardSummary> summary);
+  RecordedShards(std::string folder, const OpenOptions& options,
+                 std::shared_ptr<const ShardRecords> records);
 
   /// All shards, as in .info.json.
   DatasetInfo info() const;
 
-  /// Fills in the shards of `set`, whose names are set and in the summary, without looking at them,
+  /// Fills in the shards of `set`, whose names are set and in the record, without looking at them,
   /// and ShardSet::check. Requires that a shared_ptr owns this.
   void open(ShardSet& set, const OpenOptions& options) const;
 
  private:
-  ShardFile describe(const SummarizedShard& shard) const;
+  ShardFile describe(const ShardRecord& shard) const;
   ShardFile check(const ShardFile& shard) const;
 
   const std::string folder_;
   const OpenOptions options_;
-  const std::shared_ptr<const ShardSummary> summary_;
-  std::unordered_map<std::string_view, std::size_t> positions_;  // by name
+  const std::shared_ptr<const ShardRecords> records_;
 };
 
 // --- Plain tars, by what an earlier opening noted ---
 //
 // Nothing is prepared here, so the counts that decide which rank reads what follow from the tars
 // themselves. Hence opening still asks for the size and the modification time of each tar: one
-// system call. The rest is in `summary/<name>-<digest>.bin` in the cache folder
+// system call. The rest is in `record/<name>-<digest>.bin` in the cache folder
 // (shard_record.h), and is checked before a tar is read for the first time.
 
 /// Immutable, so safe to share between threads.
-class PlainSummary : public std::enable_shared_from_this<PlainSummary> {
+class PlainRecords : public std::enable_shared_from_this<PlainRecords> {
  public:
-  /// The summary of the tars in the folder of `list`, empty at first. Null if the options ask for
+  /// The record of the tars in the folder of `list`, empty at first. Null if the options ask for
   /// checks at opening, if the tars are few, or if there is no cache folder. Throws Error (kIo).
-  static std::shared_ptr<const PlainSummary> find(const ShardList& list,
+  static std::shared_ptr<const PlainRecords> find(const ShardList& list,
                                                   const OpenOptions& options);
 
-  PlainSummary(std::string folder, const OpenOptions& options, std::string path);
+  PlainRecords(std::string folder, const OpenOptions& options, std::string path);
 
   /// If the tar of `shard`, whose name is set, is the one that was noted: fills in the rest and
   /// returns true. Adds what is odd about its end to `warnings`.
@@ -155,8 +153,7 @@ class PlainSummary : public std::enable_shared_from_this<PlainSummary> {
   const std::string folder_;
   const OpenOptions options_;
   const std::string path_;
-  ShardSummary summary_;
-  std::unordered_map<std::string_view, const SummarizedShard*> shards_;  // by name, of summary_
+  ShardRecords records_;
 };
 
 }  // namespace energon

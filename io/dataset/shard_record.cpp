@@ -22,32 +22,22 @@
 
 namespace energon {
 
-// --- What the bytes of both files have in common ---
-//
-// Magic bytes, a version, integers and texts, and a digest of it all.
-
 namespace {
-
-struct RecordFormat {
-  std::string_view magic;  ///< 8 bytes
-  std::uint64_t version;
-  std::string_view what;  ///< for errors, such as "the record of the shards"
-};
 
 static_assert(std::endian::native == std::endian::little,
               "records are little-endian and are read and written as they are");
 
-constexpr std::size_t kWordBytes = sizeof(std::uint64_t);  // of the version and of the digest
+constexpr std::string_view kMagic = "EGNSHRD\n";
+constexpr std::uint64_t kVersion = 1;
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+constexpr std::uint64_t kHasChecksums = 1;  // bits of a shard's flags
+constexpr std::uint64_t kIndexInCache = 2;
+constexpr std::size_t kLeastShardBytes = 9 * kWordBytes;
+constexpr std::int64_t kDigestedHeaders = 64;
+constexpr std::size_t kBlockBytes = 512;  // of a tar
 
 void append_u64(std::string& out, std::uint64_t value) {
   out.append(reinterpret_cast<const char*>(&value), kWordBytes);
-}
-
-// Magic bytes and version.
-std::string begin_record(const RecordFormat& format) {
-  std::string out(format.magic);
-  append_u64(out, format.version);
-  return out;
 }
 
 // The length, then the bytes.
@@ -56,71 +46,61 @@ void append_text(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Appends the digest of all bytes before.
-void seal_record(std::string& out) { append_u64(out, xxh3_64(as_bytes(out))); }
-
-// Reads what follows the version. `content` and `path`, which errors name, must outlive it.
-class RecordReader {
- public:
-  /// Throws Error: kCorruptData if magic bytes or digest are wrong, kUnsupported for another
-  /// version.
-  RecordReader(std::string_view content, const RecordFormat& format, const std::string& path);
-
-  /// Throw Error (kCorruptData) at the end.
-  std::uint64_t u64();
-  std::string_view text();  ///< in `content`
-
-  /// Bytes before the digest that were not read yet.
-  std::size_t left() const { return rest_.size(); }
-  /// Throws Error (kCorruptData) that says what is damaged, and then `problem`.
-  [[noreturn]] void fail(std::string_view problem) const;
-
- private:
-  std::string_view take(std::uint64_t size);
-
-  std::string_view rest_;
-  const RecordFormat format_;
-  const std::string& path_;
-};
-
 std::uint64_t word_at(std::string_view bytes) {
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data(), kWordBytes);
   return value;
 }
 
-RecordReader::RecordReader(std::string_view content, const RecordFormat& format,
-                           const std::string& path)
-    : rest_(content), format_(format), path_(path) {
-  if (content.size() < format.magic.size() + 2 * kWordBytes || !content.starts_with(format.magic)) {
+// Reads what follows the version. `content` and `path`, which errors name, must outlive it.
+class RecordReader {
+ public:
+  /// Throws Error: kCorruptData if magic bytes or digest are wrong, kUnsupported for another
+  /// version.
+  RecordReader(std::string_view content, const std::string& path);
+
+  /// Throw Error (kCorruptData) at the end.
+  std::uint64_t u64() { return word_at(take(kWordBytes)); }
+  std::string_view text() { return take(u64()); }  ///< in `content`
+
+  /// Bytes before the digest that were not read yet.
+  std::size_t left() const { return rest_.size(); }
+  [[noreturn]] void fail(std::string_view problem) const;
+
+ private:
+  std::string_view take(std::uint64_t size);
+
+  std::string_view rest_;
+  const std::string& path_;
+};
+
+RecordReader::RecordReader(std::string_view content, const std::string& path)
+    : rest_(content), path_(path) {
+  if (content.size() < kMagic.size() + 2 * kWordBytes || !content.starts_with(kMagic)) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("not {}: it is too short or begins with other bytes; prepare the "
-                            "dataset again",
-                            format.what),
+                "not the record of the shards: it is too short or begins with other bytes; prepare "
+                "the dataset again",
                 {.path = path});
   }
   rest_.remove_suffix(kWordBytes);
   if (word_at(content.substr(rest_.size())) != xxh3_64(as_bytes(rest_))) {
     fail("its own digest does not match");
   }
-  rest_.remove_prefix(format.magic.size());
-  if (const std::uint64_t version = u64(); version != format.version) {
+  rest_.remove_prefix(kMagic.size());
+  if (const std::uint64_t version = u64(); version != kVersion) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("{} has version {}, this library reads version {}; prepare the dataset "
-                            "again",
-                            format.what, version, format.version),
+                fmt::format("the record of the shards has version {}, this library reads version "
+                            "{}; prepare the dataset again",
+                            version, kVersion),
                 {.path = path});
   }
 }
 
-std::uint64_t RecordReader::u64() { return word_at(take(kWordBytes)); }
-
-std::string_view RecordReader::text() { return take(u64()); }
-
 void RecordReader::fail(std::string_view problem) const {
-  throw Error(ErrorCode::kCorruptData,
-              fmt::format("{} is damaged: {}; prepare the dataset again", format_.what, problem),
-              {.path = path_});
+  throw Error(
+      ErrorCode::kCorruptData,
+      fmt::format("the record of the shards is damaged: {}; prepare the dataset again", problem),
+      {.path = path_});
 }
 
 std::string_view RecordReader::take(std::uint64_t size) {
@@ -132,14 +112,18 @@ std::string_view RecordReader::take(std::uint64_t size) {
   return taken;
 }
 
-// --- The record ---
-
-constexpr RecordFormat kFormat{
-    .magic = "EGNSHRD\n", .version = 1, .what = "the record of the shards"};
-constexpr std::uint64_t kHasChecksums = 1;  // bit of the flags
-constexpr std::size_t kLeastShardBytes = std::size_t{5} * 8;
-constexpr std::int64_t kDigestedHeaders = 64;
-constexpr std::size_t kBlockBytes = 512;  // of a tar
+// nullopt if there is no such file.
+std::optional<std::string> content_of(const std::string& path) {
+  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+  try {
+    return read_file(path, kLimitBytes);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
 
 [[noreturn]] void fail_replaced(const ShardRecord& record, const std::string& how,
                                 const std::string& tar_path) {
@@ -156,11 +140,17 @@ std::string shard_record_path(const std::string& meta_folder) {
   return meta_folder + "/shard_record.bin";
 }
 
-ShardRecords::ShardRecords(std::string uuid, bool has_checksums, std::vector<ShardRecord> shards)
-    : uuid_(std::move(uuid)), has_checksums_(has_checksums), shards_(std::move(shards)) {
+ShardRecords::ShardRecords(std::string uuid, std::uint64_t set_digest,
+                           std::vector<ShardRecord> shards)
+    : uuid_(std::move(uuid)), set_digest_(set_digest), shards_(std::move(shards)) {
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     positions_.emplace(shards_[i].name, i);
   }
+}
+
+bool ShardRecords::has_checksums() const {
+  return !shards_.empty() && std::all_of(shards_.begin(), shards_.end(),
+                                         [](const ShardRecord& s) { return s.has_checksums; });
 }
 
 const ShardRecord* ShardRecords::find(const std::string& name) const {
@@ -169,24 +159,30 @@ const ShardRecord* ShardRecords::find(const std::string& name) const {
 }
 
 std::string ShardRecords::encode() const {
-  std::string out = begin_record(kFormat);
-  append_u64(out, has_checksums_ ? kHasChecksums : 0);
+  std::string out(kMagic);
+  append_u64(out, kVersion);
+  append_u64(out, set_digest_);
   append_text(out, uuid_);
   append_u64(out, shards_.size());
   for (const ShardRecord& shard : shards_) {
+    append_u64(out, (shard.has_checksums ? kHasChecksums : 0) |
+                        (shard.is_index_in_cache ? kIndexInCache : 0));
     append_u64(out, shard.size_bytes);
     append_u64(out, static_cast<std::uint64_t>(shard.mtime_ns));
+    append_u64(out, static_cast<std::uint64_t>(shard.sample_count));
+    append_u64(out, shard.end_offset);
     append_u64(out, shard.header_digest);
     append_u64(out, shard.index_digest);
+    append_u64(out, shard.checksum_digest);
     append_text(out, shard.name);
   }
-  seal_record(out);
+  append_u64(out, xxh3_64(as_bytes(out)));
   return out;
 }
 
 ShardRecords ShardRecords::parse(std::string_view content, const std::string& path) {
-  RecordReader reader(content, kFormat, path);
-  const std::uint64_t flags = reader.u64();
+  RecordReader reader(content, path);
+  const std::uint64_t set_digest = reader.u64();
   std::string uuid(reader.text());
   const std::uint64_t count = reader.u64();
   if (count > reader.left() / kLeastShardBytes) {
@@ -194,16 +190,52 @@ ShardRecords ShardRecords::parse(std::string_view content, const std::string& pa
   }
   std::vector<ShardRecord> shards(count);
   for (ShardRecord& shard : shards) {
+    const std::uint64_t flags = reader.u64();
+    shard.has_checksums = (flags & kHasChecksums) != 0;
+    shard.is_index_in_cache = (flags & kIndexInCache) != 0;
     shard.size_bytes = reader.u64();
     shard.mtime_ns = static_cast<std::int64_t>(reader.u64());
+    shard.sample_count = static_cast<std::int64_t>(reader.u64());
+    shard.end_offset = reader.u64();
     shard.header_digest = reader.u64();
     shard.index_digest = reader.u64();
+    shard.checksum_digest = reader.u64();
     shard.name = reader.text();
+    if (shard.sample_count < 0 || shard.sample_count > kMostSamplesOfShard) {
+      reader.fail("it has a count that no shard can have");
+    }
   }
   if (reader.left() != 0) {
-    reader.fail("it goes on behind its last shard");
+    reader.fail("it continues after its last shard");
   }
-  return ShardRecords(std::move(uuid), (flags & kHasChecksums) != 0, std::move(shards));
+  return ShardRecords(std::move(uuid), set_digest, std::move(shards));
+}
+
+std::uint64_t prepared_set_digest(std::string_view info_text, std::string_view uuid) {
+  Xxh3Stream stream;
+  for (const std::string_view content : {info_text, uuid}) {
+    stream.update_field(as_bytes(content));
+  }
+  return stream.digest();
+}
+
+std::shared_ptr<const ShardRecords> ShardRecords::load_matching(const std::string& meta_folder,
+                                                                std::string_view info_text) {
+  const std::string path = shard_record_path(meta_folder);
+  const std::optional<std::string> content = content_of(path);
+  const std::optional<std::string> uuid = content_of(meta_folder + "/index.uuid");
+  if (!content || !uuid) {
+    return nullptr;
+  }
+  try {
+    ShardRecords records = parse(*content, path);
+    if (records.set_digest() != prepared_set_digest(info_text, *uuid)) {
+      return nullptr;
+    }
+    return std::make_shared<const ShardRecords>(std::move(records));
+  } catch (const Error&) {
+    return nullptr;  // load() reports the damage
+  }
 }
 
 std::optional<ShardRecords> ShardRecords::load(const std::string& meta_folder,
@@ -292,117 +324,6 @@ void check_recorded_index(std::uint64_t recorded_digest, const TarIndex& index,
                 "the index is not the one that was prepared: it is damaged, or another shard's; "
                 "run energon prepare --force-overwrite again",
                 {.path = index_path});
-  }
-}
-
-// --- The summary ---
-
-namespace {
-
-constexpr RecordFormat kSummaryFormat{
-    .magic = "EGNSUMM\n", .version = 1, .what = "the summary of the shards"};
-constexpr std::uint64_t kChecksummed = 1;  // bits of a shard's flags
-constexpr std::uint64_t kIndexInCache = 2;
-constexpr std::size_t kLeastEntryBytes = std::size_t{9} * 8;
-
-// Nothing if there is no such file.
-std::optional<std::string> content_of(const std::string& path) {
-  constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
-  try {
-    return read_file(path, kLimitBytes);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kIo) {
-      throw;
-    }
-    return std::nullopt;
-  }
-}
-
-}  // namespace
-
-std::string ShardSummary::encode() const {
-  std::string out = begin_record(kSummaryFormat);
-  append_u64(out, set_digest);
-  append_u64(out, shards.size());
-  for (const SummarizedShard& shard : shards) {
-    append_u64(out, (shard.has_checksums ? kChecksummed : 0) |
-                        (shard.is_index_in_cache ? kIndexInCache : 0));
-    append_u64(out, shard.record.size_bytes);
-    append_u64(out, static_cast<std::uint64_t>(shard.record.mtime_ns));
-    append_u64(out, static_cast<std::uint64_t>(shard.sample_count));
-    append_u64(out, shard.end_offset);
-    append_u64(out, shard.record.header_digest);
-    append_u64(out, shard.record.index_digest);
-    append_u64(out, shard.checksum_digest);
-    append_text(out, shard.record.name);
-  }
-  seal_record(out);
-  return out;
-}
-
-ShardSummary ShardSummary::parse(std::string_view content, const std::string& path) {
-  RecordReader reader(content, kSummaryFormat, path);
-  ShardSummary summary{.set_digest = reader.u64()};
-  const std::uint64_t count = reader.u64();
-  if (count > reader.left() / kLeastEntryBytes) {
-    reader.fail("it counts more shards than it holds");
-  }
-  summary.shards.resize(count);
-  for (SummarizedShard& shard : summary.shards) {
-    const std::uint64_t flags = reader.u64();
-    shard.has_checksums = (flags & kChecksummed) != 0;
-    shard.is_index_in_cache = (flags & kIndexInCache) != 0;
-    shard.record.size_bytes = reader.u64();
-    shard.record.mtime_ns = static_cast<std::int64_t>(reader.u64());
-    shard.sample_count = static_cast<std::int64_t>(reader.u64());
-    shard.end_offset = reader.u64();
-    shard.record.header_digest = reader.u64();
-    shard.record.index_digest = reader.u64();
-    shard.checksum_digest = reader.u64();
-    shard.record.name = reader.text();
-    if (shard.sample_count < 0 || shard.sample_count > kMostSamplesOfShard) {
-      reader.fail("it has a count that no shard can have");
-    }
-  }
-  if (reader.left() != 0) {
-    reader.fail("it goes on behind its last shard");
-  }
-  return summary;
-}
-
-std::uint64_t prepared_set_digest(std::string_view info_text, std::string_view uuid,
-                                  std::string_view shard_record) {
-  Xxh3Stream stream;
-  for (const std::string_view content : {info_text, uuid, shard_record}) {
-    stream.update_field(as_bytes(content));
-  }
-  return stream.digest();
-}
-
-std::string shard_summary_path(const std::string& meta_folder) {
-  return meta_folder + "/shard_summary.bin";
-}
-
-std::shared_ptr<const ShardSummary> load_shard_summary(const std::string& meta_folder,
-                                                       std::string_view info_text) {
-  const std::string path = shard_summary_path(meta_folder);
-  const std::optional<std::string> content = content_of(path);
-  if (!content) {
-    return nullptr;
-  }
-  const std::optional<std::string> uuid = content_of(meta_folder + "/index.uuid");
-  const std::optional<std::string> record = content_of(shard_record_path(meta_folder));
-  if (!uuid || !record) {
-    return nullptr;
-  }
-  try {
-    ShardSummary summary = ShardSummary::parse(*content, path);
-    if (summary.set_digest != prepared_set_digest(info_text, *uuid, *record)) {
-      return nullptr;
-    }
-    return std::make_shared<const ShardSummary>(std::move(summary));
-  } catch (const Error&) {
-    return nullptr;  // lint reports the damage
   }
 }
 

@@ -584,9 +584,8 @@ class DatasetLinter {
       const FileSource file(original);
       const FileSource tar(ensure_expanded(file, options_.cache_dir));
       check_recorded(*record, file.identity(), tar, tar_index_path(original));
-      if (dataset_.summary != nullptr) {
-        const auto& summarized = dataset_.summary->shards[static_cast<std::size_t>(i)];
-        if (std::string problem = lint_summarized(summarized, dataset_.folder); !problem.empty()) {
+      if (dataset_.records_agree) {
+        if (std::string problem = lint_recorded(*record, dataset_.folder); !problem.empty()) {
           findings_.add({.shard = name(i), .message = std::move(problem)});
         }
       }

@@ -36,58 +36,39 @@
 
 namespace energon {
 
-// --- The summary of the shards: it must say what the other files say ---
+// --- The record of the shards: it must say what the other files say ---
 
 namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-bool is_as_recorded(const SummarizedShard& shard, const LintedDataset& dataset, std::size_t i) {
-  const ShardRecord* const record =
-      dataset.records ? dataset.records->find(dataset.shards[i]) : nullptr;
-  return shard.record.name == dataset.shards[i] && shard.sample_count == dataset.counts[i] &&
-         (record == nullptr || *record == shard.record);
+bool is_as_recorded(const ShardRecord& record, const LintedDataset& dataset, std::size_t i) {
+  return record.name == dataset.shards[i] && record.sample_count == dataset.counts[i];
 }
 
-// The summary that belongs to `dataset`, whose names, counts and records are set; null if there is
-// none. Adds to `report` that it is damaged or contradicts them.
-std::shared_ptr<const ShardSummary> lint_summary(const LintedDataset& dataset, LintReport& report) {
-  const std::string meta = dataset.folder + "/.nv-meta";
-  const std::string path = shard_summary_path(meta);
-  const auto text = read_info_text(meta);
-  if (!text || !path_exists(path)) {
-    return nullptr;
-  }
-  try {
-    ShardSummary::parse(read_file(path, kNoLimit), path);
-  } catch (const Error& error) {
-    report.problems.push_back(problem_of("", error));
-  }
-  auto summary = load_shard_summary(meta, *text);
-  if (!summary) {
-    return nullptr;  // damaged, or of another prepare
-  }
-  bool is_same = summary->shards.size() == dataset.shards.size();
+// Whether the record agrees with the names and counts of `dataset`, which are set. Adds to `report`
+// that it does not.
+bool lint_record(const LintedDataset& dataset, LintReport& report) {
+  const std::vector<ShardRecord>& records = dataset.records->shards();
+  bool is_same = records.size() == dataset.shards.size();
   for (std::size_t i = 0; is_same && i < dataset.shards.size(); ++i) {
-    is_same = is_as_recorded(summary->shards[i], dataset, i);
+    is_same = is_as_recorded(records[i], dataset, i);
   }
   if (!is_same) {
     report.problems.push_back(
-        {.message = "shard_summary.bin contradicts .info.json or shard_record.bin; prepare the "
-                    "dataset again"});
-    return nullptr;
+        {.message = "shard_record.bin contradicts .info.json; prepare the dataset again"});
   }
-  return summary;
+  return is_same;
 }
 
 }  // namespace
 
-std::string lint_summarized(const SummarizedShard& shard, const std::string& folder) {
-  const std::string index_path = tar_index_path(folder + "/" + shard.record.name);
+std::string lint_recorded(const ShardRecord& shard, const std::string& folder) {
+  const std::string index_path = tar_index_path(folder + "/" + shard.name);
   const TarIndexSummary index = summarize_tar_index(index_path, kNoLimit);
   if (index.end_offset != shard.end_offset || index.sample_count != shard.sample_count) {
     return fmt::format(
-        "its index has {} samples that end at byte {}, shard_summary.bin says {} "
+        "its index has {} samples that end at byte {}, shard_record.bin says {} "
         "and {}; prepare the dataset again",
         index.sample_count, index.end_offset, shard.sample_count, shard.end_offset);
   }
@@ -178,7 +159,7 @@ LintedDataset lint_prepared(const std::string& path, const DatasetInfo& info,
   } catch (const Error& error) {
     report.problems.push_back(problem_of("", error));
   }
-  dataset.summary = lint_summary(dataset, report);
+  dataset.records_agree = dataset.records && lint_record(dataset, report);
   check_splits(dataset, meta, options, report);
   return dataset;
 }

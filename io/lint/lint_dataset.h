@@ -61,7 +61,7 @@ struct LintedDataset {
   std::vector<std::int64_t> counts = {};  ///< as in .info.json; empty if there is none
   std::string sqlite_path = {};           ///< empty if there is none
   std::optional<ShardRecords> records = std::nullopt;
-  std::shared_ptr<const ShardSummary> summary = nullptr;  ///< null if there is none
+  bool records_agree = false;  ///< with names and counts; then they are compared with each shard
 };
 
 /// Reads the files of the dataset at `path`, checks the split files, and adds what is wrong to
@@ -73,7 +73,7 @@ LintProblem problem_of(const std::string& shard, const Error& error);
 
 /// Compares `shard`, as the summary has it, with its index and its checksum file in `folder`.
 /// Returns a problem; empty if there is none. Throws Error if a file cannot be read.
-std::string lint_summarized(const SummarizedShard& shard, const std::string& folder);
+std::string lint_recorded(const ShardRecord& shard, const std::string& folder);
 
 // --- One shard ---
 

@@ -519,8 +519,8 @@ class Preparation {
       return;
     }
     info_.shards.push_back({name, counts.samples});
-    summary_.shards.push_back(shard.summary);
-    summary_.shards.back().record.name = name;
+    records_.push_back(shard.record);
+    records_.back().name = name;
     report_.samples += counts.samples;
     report_.parts += counts.parts;
     report_.bytes += shard.tar_size;
@@ -545,16 +545,9 @@ class Preparation {
     info_.energon_version = std::string(writer_version());
     const std::string uuid = make_uuid();
     staging_.write_meta_file("index.uuid", as_bytes(uuid), file_mode_);
-    std::vector<ShardRecord> shards;
-    for (const SummarizedShard& shard : summary_.shards) {
-      shards.push_back(shard.record);
-    }
-    const ShardRecords records(uuid, options_.checksums == Checksums::kWrite, std::move(shards));
-    const std::string record = records.encode();
     const std::string info = to_info_json(info_);
-    summary_.set_digest = prepared_set_digest(info, uuid, record);
-    staging_.write_meta_file("shard_record.bin", as_bytes(record), file_mode_);
-    staging_.write_meta_file("shard_summary.bin", as_bytes(summary_.encode()), file_mode_);
+    const ShardRecords records(uuid, prepared_set_digest(info, uuid), records_);
+    staging_.write_meta_file("shard_record.bin", as_bytes(records.encode()), file_mode_);
     staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
     if (options_.samples) {
       staging_.write_meta_file(*options_.dataset_yaml_name,
@@ -604,7 +597,7 @@ class Preparation {
   RowNumbers row_numbers_;
   std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before staging_ is removed
   DatasetInfo info_;
-  ShardSummary summary_;
+  std::vector<ShardRecord> records_;
   PrepareProblems problems_;
   std::set<std::string> part_names_;
 };

@@ -80,17 +80,17 @@ ScannedShard prepare_shard(const std::string& path, const std::string& index_pat
   write_tar_index(index_path, entries, file_mode);
   mark_index_fresh(index_path, identity);
   const TarIndex index = TarIndex::from_entries(std::move(entries), tar.size(), path);
-  shard.summary = {.record = {.size_bytes = identity.size_bytes,
-                              .mtime_ns = identity.mtime_ns,
-                              .header_digest = header_digest(tar, index),
-                              .index_digest = index.digest()},
-                   .sample_count = index.sample_count(),
-                   .end_offset = shard.scan.end_offset};
+  shard.record = {.size_bytes = identity.size_bytes,
+                  .mtime_ns = identity.mtime_ns,
+                  .sample_count = index.sample_count(),
+                  .end_offset = shard.scan.end_offset,
+                  .header_digest = header_digest(tar, index),
+                  .index_digest = index.digest()};
   if (options.checksums == Checksums::kWrite) {
     const std::string checksums = encode_checksums(tar.size(), compute_checksums(tar, index));
     write_file_atomically(checksums_path, as_bytes(checksums), file_mode);
-    shard.summary.has_checksums = true;
-    shard.summary.checksum_digest = xxh3_64(as_bytes(checksums));
+    shard.record.has_checksums = true;
+    shard.record.checksum_digest = xxh3_64(as_bytes(checksums));
   }
   if (FileSource(path).identity() != identity) {
     throw Error(ErrorCode::kCorruptData, "the shard was changed while it was read");
@@ -106,9 +106,7 @@ constexpr std::uint64_t kNoSizeLimit = UINT64_MAX;
 
 // The first of what keeps the shard, whose record and count are known, from being taken over; empty
 // if there is nothing. Then fills in the rest.
-std::string changed_in(const std::string& shard_path, bool needs_checksums,
-                       SummarizedShard& shard) {
-  const ShardRecord& record = shard.record;
+std::string changed_in(const std::string& shard_path, bool needs_checksums, ShardRecord& record) {
   const FileSource file(shard_path);
   if (file.size() != record.size_bytes || file.identity().mtime_ns != record.mtime_ns) {
     return "has another size or modification time";
@@ -117,7 +115,7 @@ std::string changed_in(const std::string& shard_path, bool needs_checksums,
   // Offsets of a compressed shard are those of its expanded copy, which is not needed here.
   const bool is_compressed = compression_of_name(shard_path) != Compression::kNone;
   const TarIndex index = TarIndex::load(index_path, is_compressed ? kNoSizeLimit : file.size());
-  if (index.digest() != record.index_digest || index.sample_count() != shard.sample_count) {
+  if (index.digest() != record.index_digest || index.sample_count() != record.sample_count) {
     return "has another index";
   }
   if (!is_compressed && header_digest(file, index) != record.header_digest) {
@@ -128,10 +126,10 @@ std::string changed_in(const std::string& shard_path, bool needs_checksums,
     if (!path_exists(checksums)) {
       return "has no file of checksums";
     }
-    shard.has_checksums = true;
-    shard.checksum_digest = xxh3_64(as_bytes(read_file(checksums, kNoSizeLimit)));
+    record.has_checksums = true;
+    record.checksum_digest = xxh3_64(as_bytes(read_file(checksums, kNoSizeLimit)));
   }
-  shard.end_offset = index.entries().back();
+  record.end_offset = index.entries().back();
   return "";
 }
 
@@ -142,7 +140,7 @@ std::string find_change(const std::string& dataset_path, PreviousPrepare& earlie
   const auto errors = parallel_for(earlier.count(), threads, [&](std::int64_t job) {
     const auto i = static_cast<std::size_t>(job);
     changes[i] = changed_in(dataset_path + "/" + earlier.shards[i].name, needs_checksums,
-                            earlier.summary[i]);
+                            earlier.records[i]);
   });
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (errors[i] != nullptr) {
@@ -179,7 +177,11 @@ PreviousChoice look(const std::string& dataset_path, std::span<const std::string
                               printable(shard.name)));
     }
     earlier.shards.push_back(shard);
-    earlier.summary.push_back({.record = *record, .sample_count = shard.sample_count});
+    earlier.records.push_back(*record);
+    ShardRecord& taken = earlier.records.back();
+    taken.sample_count = shard.sample_count;
+    taken.has_checksums = false;  // set again where they are needed and there
+    taken.checksum_digest = 0;
   }
   if (needs_checksums && !records->has_checksums()) {
     return none("the earlier prepare wrote no checksums");
@@ -225,8 +227,8 @@ ScannedShard read_prepared_shard(const PreviousPrepare& earlier, std::int64_t ta
                             what, printable(earlier.shards[shard].name)),
                 {.path = earlier.index_path});
   };
-  ScannedShard found{.tar_size = earlier.summary[shard].end_offset,
-                     .summary = earlier.summary[shard]};
+  ScannedShard found{.tar_size = earlier.records[shard].end_offset,
+                     .record = earlier.records[shard]};
   std::vector<ScannedSample>& samples = found.scan.samples;
   index.for_each_sample_of(tar_file_id, [&](std::string_view key, const SampleLocation& at) {
     if (at.sample_index != std::ssize(samples)) {

@@ -32,8 +32,8 @@ ScannedShard prepare_shard(const std::string& path, const std::string& index_pat
 /// rows are read from `index.sqlite` instead of the tars.
 struct PreviousPrepare {
   std::vector<ShardCount> shards = {};
-  std::vector<SummarizedShard> summary = {};  ///< of these shards
-  std::string index_path = {};                ///< has the rows of these shards and no others
+  std::vector<ShardRecord> records = {};  ///< of these shards
+  std::string index_path = {};            ///< has the rows of these shards and no others
 
   std::int64_t count() const { return static_cast<std::int64_t>(shards.size()); }
 };

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-OURS_ONLY = {"shard_record.bin", "shard_summary.bin"}
+OURS_ONLY = {"shard_record.bin"}
 
 
 def names_in(folder: pathlib.Path) -> set[str]:

@@ -12,6 +12,7 @@
 #include "io/hash.h"
 #include "io/lint/lint.h"
 #include "io/store/file_store.h"
+#include "tests/io/dataset/recorded_folder.h"
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 
@@ -27,8 +28,11 @@ using energon::testing::change_byte;
 using energon::testing::contains;
 using energon::testing::error_of;
 using energon::testing::gzip;
+using energon::testing::is_checked;
+using energon::testing::is_unchecked;
 using energon::testing::make_shard;
 using energon::testing::prepare_folder;
+using energon::testing::RecordedFolder;
 using energon::testing::TempDir;
 
 namespace fs = std::filesystem;
@@ -67,41 +71,53 @@ struct RecordFixture {
 
 constexpr std::chrono::seconds kLater{100};
 
+std::string sealed(std::string content) {
+  const std::uint64_t digest = energon::xxh3_64(energon::as_bytes(content));
+  return content.append(reinterpret_cast<const char*>(&digest), sizeof(digest));
+}
+
 }  // namespace
 
 TEST_CASE("the record of shards has the bytes of its documentation", "[io][formats][record]") {
-  const ShardRecords records("u-1", true,
+  const ShardRecords records("u-1", 0x0102030405060708,
                              {{.name = "a.tar",
                                .size_bytes = 10240,
                                .mtime_ns = 1'700'000'000'000'000'000,
+                               .sample_count = 3,
+                               .end_offset = 6144,
                                .header_digest = 0x1122334455667788,
-                               .index_digest = 0x99aabbccddeeff00}});
+                               .index_digest = 0x99aabbccddeeff00,
+                               .has_checksums = true,
+                               .checksum_digest = 0x0f1e2d3c4b5a6978}});
   const std::string bytes = records.encode();
   const std::string expected(
       "EGNSHRD\n"
       "\x01\0\0\0\0\0\0\0"
-      "\x01\0\0\0\0\0\0\0"
+      "\x08\x07\x06\x05\x04\x03\x02\x01"
       "\x03\0\0\0\0\0\0\0u-1"
+      "\x01\0\0\0\0\0\0\0"
       "\x01\0\0\0\0\0\0\0"
       "\x00\x28\0\0\0\0\0\0"
       "\x00\x00\x2a\x36\xfe\x9c\x97\x17"
+      "\x03\0\0\0\0\0\0\0"
+      "\x00\x18\0\0\0\0\0\0"
       "\x88\x77\x66\x55\x44\x33\x22\x11"
       "\x00\xff\xee\xdd\xcc\xbb\xaa\x99"
+      "\x78\x69\x5a\x4b\x3c\x2d\x1e\x0f"
       "\x05\0\0\0\0\0\0\0a.tar",
-      8 + 8 + 8 + 11 + 8 + 4 * 8 + 13);
-  REQUIRE(bytes.size() == expected.size() + 8);
-  CHECK(bytes.substr(0, expected.size()) == expected);
+      3 * 8 + 11 + 9 * 8 + 13);
+  CHECK(bytes == sealed(expected));
   const ShardRecords read = ShardRecords::parse(bytes, "x");
   CHECK(read.shards() == records.shards());
   CHECK(read.uuid() == "u-1");
+  CHECK(read.set_digest() == 0x0102030405060708);
   CHECK(read.has_checksums());
   CHECK(read.find("a.tar")->size_bytes == 10240);
   CHECK(read.find("b.tar") == nullptr);
 }
 
 TEST_CASE("a damaged record of shards is refused", "[io][formats][record]") {
-  const std::string bytes =
-      ShardRecords("u", false, {{.name = "a.tar"}, {.name = "b.tar"}}).encode();
+  const std::string bytes = ShardRecords("u", 0, {{.name = "a.tar"}, {.name = "b.tar"}}).encode();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
     CHECK(error_of([&] { ShardRecords::parse(bytes.substr(0, size), "x"); }).first ==
@@ -113,17 +129,17 @@ TEST_CASE("a damaged record of shards is refused", "[io][formats][record]") {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     CHECK(error_of([&] { ShardRecords::parse(flipped, "x"); }).first == ErrorCode::kCorruptData);
   }
-  // Sealed again: counts and sizes are checked before memory is taken.
-  std::string large = bytes.substr(0, bytes.size() - 8);
-  large[8 + 8 + 8 + 8 + 1 + 6] = 1;  // of the count
-  const std::uint64_t digest = energon::xxh3_64(energon::as_bytes(large));
-  large.append(reinterpret_cast<const char*>(&digest), 8);
-  CHECK(contains(error_of([&] { ShardRecords::parse(large, "x"); }).second, "more shards"));
-  std::string newer = bytes.substr(0, bytes.size() - 8);
-  newer[8] = 2;
-  const std::uint64_t other = energon::xxh3_64(energon::as_bytes(newer));
-  newer.append(reinterpret_cast<const char*>(&other), 8);
-  CHECK(error_of([&] { ShardRecords::parse(newer, "x"); }).first == ErrorCode::kUnsupported);
+  // Sealed again: counts and sizes are checked before memory is allocated.
+  const auto changed = [&](std::size_t offset, char value) {
+    std::string content = bytes.substr(0, bytes.size() - 8);
+    content[offset] = value;
+    return error_of([&] { ShardRecords::parse(sealed(content), "x"); });
+  };
+  constexpr std::size_t kCount = 3 * 8 + 9;  // after the UUID "u"
+  CHECK(changed(8, 2).first == ErrorCode::kUnsupported);
+  CHECK(contains(changed(kCount + 6, 1).second, "more shards"));
+  CHECK(contains(changed(kCount + 4 * 8 + 7, '\xff').second, "a count that no shard can have"));
+  CHECK(contains(changed(kCount, 1).second, "after its last shard"));
 }
 
 TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") {
@@ -302,4 +318,56 @@ TEST_CASE("a damaged record is an error that names the file, not a dataset witho
   CHECK(code == ErrorCode::kCorruptData);
   CHECK(contains(message, "shard_record.bin"));
   CHECK_FALSE(energon::lint(fixture.data).ok());
+}
+
+TEST_CASE("a record that belongs to another .info.json does not replace looking at the shards",
+          "[io][formats][record]") {
+  const RecordedFolder fixture;
+  const std::string path = energon::shard_record_path(fixture.file(".nv-meta"));
+  SECTION("missing") { fs::remove(path); }
+  SECTION("of another prepare") {
+    const std::string old = energon::read_file(path);
+    prepare_folder(fixture.data, {.existing = energon::Existing::kOverwrite});
+    fixture.write(".nv-meta/shard_record.bin", old);
+  }
+  SECTION("of another UUID") {
+    fixture.write(".nv-meta/index.uuid", "00000000-0000-4000-8000-000000000000");
+  }
+  SECTION("of another .info.json") {
+    fixture.write(".nv-meta/.info.json",
+                  energon::read_file(fixture.file(".nv-meta/.info.json")) + "\n");
+  }
+  const energon::ShardSet set = fixture.open();
+  CHECK(is_checked(set));
+  CHECK(set.shards == fixture.open(energon::CheckShards::kAtOpening).shards);
+  CHECK(energon::lint(fixture.data).ok());
+}
+
+TEST_CASE("an update leaves the record that a whole prepare leaves", "[io][formats][record]") {
+  const Checksums checksums = GENERATE(Checksums::kNone, Checksums::kWrite);
+  const RecordedFolder fixture(checksums);
+  fixture.write("z.tar", make_shard(200, 7));
+  prepare_folder(fixture.data, {.existing = energon::Existing::kUpdate, .checksums = checksums});
+  const auto updated = fixture.records();
+  REQUIRE(updated);
+  CHECK(is_unchecked(fixture.open()));
+  prepare_folder(fixture.data, {.existing = energon::Existing::kOverwrite, .checksums = checksums});
+  CHECK(fixture.records()->shards() == updated->shards());
+  CHECK(updated->shards().size() == 3);
+}
+
+TEST_CASE("lint finds a record that contradicts the other files", "[io][formats][record]") {
+  const RecordedFolder fixture(Checksums::kWrite);
+  const auto records = fixture.records();
+  REQUIRE(records);
+  std::vector<ShardRecord> shards = records->shards();
+  CHECK(energon::lint(fixture.data).ok());
+  SECTION("a count") { shards[0].sample_count = 99; }
+  SECTION("a name") { shards[1].name = "d/c.tar"; }
+  SECTION("an end") { shards[0].end_offset += 512; }
+  SECTION("a digest of checksums") { shards[1].checksum_digest += 1; }
+  SECTION("one shard less") { shards.pop_back(); }
+  fixture.write(".nv-meta/shard_record.bin",
+                ShardRecords(records->uuid(), records->set_digest(), shards).encode());
+  CHECK(energon::lint(fixture.data).problems.size() == 1);
 }

@@ -65,11 +65,11 @@ TEST_CASE("prepare writes what Energon reads", "[io][formats][prepare]") {
   folder.write("parts/data-0.tar", make_shard(0, 3));
   folder.write("parts/data-1.tar", make_shard(3, 2));
   const PrepareReport report = prepare_folder(folder.path());
-  CHECK(files_below(folder.path()) ==
-        Names{".nv-meta/.info.json", ".nv-meta/dataset.yaml", ".nv-meta/index.sqlite",
-              ".nv-meta/index.uuid", ".nv-meta/shard_record.bin", ".nv-meta/shard_summary.bin",
-              ".nv-meta/split.yaml", "parts/data-0.tar", "parts/data-0.tar.idx", "parts/data-1.tar",
-              "parts/data-1.tar.idx"});
+  CHECK(files_below(folder.path()) == Names{".nv-meta/.info.json", ".nv-meta/dataset.yaml",
+                                            ".nv-meta/index.sqlite", ".nv-meta/index.uuid",
+                                            ".nv-meta/shard_record.bin", ".nv-meta/split.yaml",
+                                            "parts/data-0.tar", "parts/data-0.tar.idx",
+                                            "parts/data-1.tar", "parts/data-1.tar.idx"});
   CHECK(read_file(folder.file(".nv-meta/.info.json")) ==
         fmt::format("{{\n  \"energon_version\": \"{}\",\n  \"shard_counts\": {{\n"
                     "    \"parts/data-0.tar\": 3,\n    \"parts/data-1.tar\": 2\n  }}\n}}",
@@ -118,7 +118,6 @@ TEST_CASE("prepare gives the same files with any number of threads", "[io][forma
     auto contents = contents_of(folder.path());
     contents.erase(".nv-meta/index.uuid");
     contents.erase(".nv-meta/shard_record.bin");  // has the UUID and the times of the shards
-    contents.erase(".nv-meta/shard_summary.bin");
     first = first.empty() ? contents : first;
     CHECK(contents == first);
   }

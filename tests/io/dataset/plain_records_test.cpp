@@ -52,10 +52,10 @@ struct Tars {
   ShardSet open(CheckShards check_shards = CheckShards::kAtFirstRead) const {
     return open_split(data, {.check_shards = check_shards, .cache_dir = root.file("cache")});
   }
-  std::string summary() const {
-    const auto files = files_below(root.file("cache/summary"));
+  std::string record() const {
+    const auto files = files_below(root.file("cache/record"));
     REQUIRE(files.size() == 1);
-    return root.file("cache/summary/" + files.front());
+    return root.file("cache/record/" + files.front());
   }
 };
 
@@ -72,7 +72,7 @@ std::vector<std::int64_t> counts(const ShardSet& set) {
   return result;
 }
 
-// Without what only a summary knows.
+// Without what only a record knows.
 ShardFile bare(ShardFile shard) {
   shard.noted_index_digest.reset();
   shard.checksum_digest.reset();
@@ -82,7 +82,7 @@ ShardFile bare(ShardFile shard) {
 }  // namespace
 
 TEST_CASE("plain tars that were opened before are not looked at again",
-          "[io][formats][summary][plain]") {
+          "[io][formats][record][plain]") {
   const Tars tars;
   CHECK(samples_looked_at(tars.open()) == kTars);
   const ShardSet set = tars.open();
@@ -99,7 +99,7 @@ TEST_CASE("plain tars that were opened before are not looked at again",
 }
 
 TEST_CASE("a plain tar that changed is looked at, the others are not",
-          "[io][formats][summary][plain]") {
+          "[io][formats][record][plain]") {
   const Tars tars;
   tars.open();
   std::vector<std::int64_t> expected(kTars, 2);
@@ -130,24 +130,24 @@ TEST_CASE("a plain tar that changed is looked at, the others are not",
   CHECK(counts(again) == expected);
 }
 
-TEST_CASE("a damaged summary of plain tars is made again", "[io][formats][summary][plain]") {
+TEST_CASE("a damaged record of plain tars is made again", "[io][formats][record][plain]") {
   const Tars tars;
   tars.open();
-  const std::string path = tars.summary();
+  const std::string path = tars.record();
   SECTION("changed") { change_byte(path, 100); }
   SECTION("empty") { fs::resize_file(path, 0); }
   SECTION("removed") { fs::remove(path); }
   SECTION("of another folder") {
     const Tars other;
     other.open();
-    fs::copy_file(other.summary(), path, fs::copy_options::overwrite_existing);
+    fs::copy_file(other.record(), path, fs::copy_options::overwrite_existing);
   }
   CHECK(samples_looked_at(tars.open()) == kTars);
   CHECK(samples_looked_at(tars.open()) == 0);
 }
 
 TEST_CASE("few plain tars, and those without a cache, are looked at each time",
-          "[io][formats][summary][plain]") {
+          "[io][formats][record][plain]") {
   const Tars few(4);
   few.open();
   CHECK(samples_looked_at(few.open()) == 4);
@@ -162,8 +162,7 @@ TEST_CASE("few plain tars, and those without a cache, are looked at each time",
   }
 }
 
-TEST_CASE("the index of a plain tar is checked at its first read",
-          "[io][formats][summary][plain]") {
+TEST_CASE("the index of a plain tar is checked at its first read", "[io][formats][record][plain]") {
   const Tars tars;
   tars.open();
   const ShardSet set = tars.open();
@@ -177,13 +176,13 @@ TEST_CASE("the index of a plain tar is checked at its first read",
     const auto [code, message] = error_of([&] { set.check(set.shards[5]); });
     CHECK(code == ErrorCode::kCorruptData);
     CHECK(contains(message, "the index of shard '005.tar' is not the one"));
-    CHECK(contains(message, "remove '" + tars.summary() + "'"));
+    CHECK(contains(message, "remove '" + tars.record() + "'"));
     return;
   }
   CHECK(bare(set.check(set.shards[5])) == tars.open(CheckShards::kAtOpening).shards[5]);
 }
 
-TEST_CASE("an index in the cache is noted as such", "[io][formats][summary][plain]") {
+TEST_CASE("an index in the cache is noted as such", "[io][formats][record][plain]") {
   const Tars tars;
   fs::create_directory(tars.path(2) + ".idx");  // so that none can be beside the tar
   tars.root.write("data/002.tar.idx/x", "");
@@ -194,7 +193,7 @@ TEST_CASE("an index in the cache is noted as such", "[io][formats][summary][plai
   CHECK(bare(set.check(set.shards[2])) == tars.open(CheckShards::kAtOpening).shards[2]);
 }
 
-TEST_CASE("a plain tar without its end is a warning each time", "[io][formats][summary][plain]") {
+TEST_CASE("a plain tar without its end is a warning each time", "[io][formats][record][plain]") {
   const Tars tars;
   tars.write(4, make_shard(40, 2).substr(0, 2 * 2560));
   tars.open();
@@ -205,7 +204,7 @@ TEST_CASE("a plain tar without its end is a warning each time", "[io][formats][s
 }
 
 TEST_CASE("opening plain tars again costs one system call for each",
-          "[io][formats][summary][plain][fork]") {
+          "[io][formats][record][plain][fork]") {
   const auto calls_of = [](int count) {
     const Tars tars(count);
     tars.open();

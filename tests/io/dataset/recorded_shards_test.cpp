@@ -8,7 +8,7 @@
 #include "io/dataset/shard_opening.h"
 #include "io/error.h"
 #include "io/lint/lint.h"
-#include "tests/io/dataset/summarized_folder.h"
+#include "tests/io/dataset/recorded_folder.h"
 #include "tests/support/count_system_calls.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/skip.h"
@@ -28,7 +28,7 @@ using energon::testing::is_checked;
 using energon::testing::is_unchecked;
 using energon::testing::make_shard;
 using energon::testing::prepare_folder;
-using energon::testing::SummarizedFolder;
+using energon::testing::RecordedFolder;
 using energon::testing::TempDir;
 
 namespace fs = std::filesystem;
@@ -46,8 +46,8 @@ ShardFile looked_at(const ShardSet& set, std::size_t shard) {
 
 }  // namespace
 
-TEST_CASE("a prepared dataset is opened by its summary alone", "[io][formats][summary]") {
-  const SummarizedFolder fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
+TEST_CASE("a prepared dataset is opened by its record alone", "[io][formats][record]") {
+  const RecordedFolder fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
   const ShardSet exact = fixture.open(CheckShards::kAtOpening);
   CHECK(is_checked(exact));
   const auto files = files_below(fixture.root.path());
@@ -73,7 +73,7 @@ TEST_CASE("a prepared dataset is opened by its summary alone", "[io][formats][su
   CHECK(error_of([&] { fixture.open(CheckShards::kAtOpening); }).first == ErrorCode::kNotFound);
 }
 
-TEST_CASE("opening by a summary costs no system calls per shard", "[io][formats][summary][fork]") {
+TEST_CASE("opening by a record costs no system calls per shard", "[io][formats][record][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {
     return energon::testing::skip_case("a sanitizer makes calls of its own");
   }
@@ -96,8 +96,8 @@ TEST_CASE("opening by a summary costs no system calls per shard", "[io][formats]
 }
 
 TEST_CASE("what a shard lacks is the same error at the first read as at opening",
-          "[io][formats][summary]") {
-  const SummarizedFolder fixture(Checksums::kWrite);
+          "[io][formats][record]") {
+  const RecordedFolder fixture(Checksums::kWrite);
   const std::string tar = fixture.file("a.tar");
   const auto time = fs::last_write_time(tar);
   const auto rewrite = [&](const std::string& content, std::chrono::seconds by) {
@@ -141,8 +141,8 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
   CHECK(looked_at(set, 1).name == "d/b.tar");
 }
 
-TEST_CASE("a copy with other times is opened by its summary", "[io][formats][summary]") {
-  const SummarizedFolder fixture;
+TEST_CASE("a copy with other times is opened by its record", "[io][formats][record]") {
+  const RecordedFolder fixture;
   fixture.write("a.tar", make_shard(0, 100));
   fs::last_write_time(fixture.file("a.tar"),
                       fs::last_write_time(fixture.file("a.tar")) - kSummaryAge);
@@ -151,8 +151,8 @@ TEST_CASE("a copy with other times is opened by its summary", "[io][formats][sum
   CHECK(looked_at(set, 0) == fixture.open(CheckShards::kAtOpening).shards[0]);
 }
 
-TEST_CASE("options that need a look at each shard get it", "[io][formats][summary]") {
-  const SummarizedFolder fixture(Checksums::kWrite);
+TEST_CASE("options that need a look at each shard get it", "[io][formats][record]") {
+  const RecordedFolder fixture(Checksums::kWrite);
   OpenOptions options = fixture.options(CheckShards::kAtFirstRead);
   SECTION("broken shards are left out") { options.broken_shards = energon::BrokenShards::kSkip; }
   SECTION("tars are strict") { options.strictness = energon::ScanStrictness::kStrict; }
@@ -160,7 +160,7 @@ TEST_CASE("options that need a look at each shard get it", "[io][formats][summar
   CHECK(is_checked(open_split(fixture.data, options)));
 }
 
-TEST_CASE("compressed shards are looked at when they are opened", "[io][formats][summary]") {
+TEST_CASE("compressed shards are looked at when they are opened", "[io][formats][record]") {
   const TempDir root;
   root.write("data/a.tgz", gzip(make_shard(0, 3)));
   const OpenOptions options{.check_shards = CheckShards::kAtFirstRead,
@@ -171,8 +171,8 @@ TEST_CASE("compressed shards are looked at when they are opened", "[io][formats]
 }
 
 TEST_CASE("shards with excluded samples are looked at, the others are not",
-          "[io][formats][summary]") {
-  const SummarizedFolder fixture;
+          "[io][formats][record]") {
+  const RecordedFolder fixture;
   fixture.write(".nv-meta/split.yaml",
                 "split_parts:\n  train: [a.tar, d/b.tar]\nexclude: [d/b.tar/000101]\n");
   const ShardSet set = fixture.open();
@@ -185,7 +185,7 @@ TEST_CASE("shards with excluded samples are looked at, the others are not",
   CHECK(contains(error_of([&] { fixture.open(); }).second, ".info.json does not list"));
 }
 
-TEST_CASE("a tar without its end is a warning by the summary, too", "[io][formats][summary]") {
+TEST_CASE("a tar without its end is a warning with a record, too", "[io][formats][record]") {
   const TempDir folder;
   const std::string tar = make_shard(0, 3);
   folder.write("a.tar", tar.substr(0, 3 * 2560));

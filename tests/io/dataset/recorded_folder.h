@@ -1,4 +1,4 @@
-// A small prepared dataset and its summary, for tests.
+// A small prepared dataset and its record, for tests.
 
 #pragma once
 
@@ -17,11 +17,11 @@
 namespace energon::testing {
 
 /// `a.tar` with 100 samples and `d/b.tar` with 5.
-struct SummarizedFolder {
+struct RecordedFolder {
   TempDir root;
   std::string data = root.file("data");
 
-  explicit SummarizedFolder(Checksums checksums = Checksums::kNone) {
+  explicit RecordedFolder(Checksums checksums = Checksums::kNone) {
     root.write("data/a.tar", make_shard(0, 100));
     root.write("data/d/b.tar", make_shard(100, 5));
     prepare_folder(data, {.checksums = checksums});
@@ -36,9 +36,9 @@ struct SummarizedFolder {
   ShardSet open(CheckShards check_shards = CheckShards::kAtFirstRead) const {
     return open_split(data, options(check_shards));
   }
-  std::shared_ptr<const ShardSummary> summary() const {
+  std::shared_ptr<const ShardRecords> records() const {
     const std::string meta = file(".nv-meta");
-    return load_shard_summary(meta, *read_info_text(meta));
+    return ShardRecords::load_matching(meta, *read_info_text(meta));
   }
 };
 
