@@ -2,7 +2,7 @@
 //
 // Opening checks everything that can be checked without reading samples: every shard and index
 // exists, the counts agree, no shard is shorter than its index says. If asked for, and if there is
-// a summary of the shards (io/dataset/shard_record.h), each shard is checked before it is read for
+// a record of the shards (io/dataset/shard_record.h), each shard is checked before it is read for
 // the first time instead. Opening also resolves excluded samples to positions, so that later stages
 // use numbers only. docs/formats/energon_files.md lists the files that are read.
 
@@ -31,9 +31,9 @@ struct ShardFile {
   std::string checksum_path = {};  ///< empty if the shard has no checksums
   /// XXH3-64 of the index file, if prepare() recorded it (io/dataset/shard_record.h).
   std::optional<std::uint64_t> index_digest = std::nullopt;
-  /// XXH3-64 of the index file of a plain tar, if it was noted in a summary.
+  /// XXH3-64 of the index file of a plain tar, if it was noted in a record.
   std::optional<std::uint64_t> noted_index_digest = std::nullopt;
-  /// XXH3-64 of the checksum file, if a summary has it (io/dataset/shard_record.h).
+  /// XXH3-64 of the checksum file, if a record has it (io/dataset/shard_record.h).
   std::optional<std::uint64_t> checksum_digest = std::nullopt;
   std::int64_t sample_count = 0;
   std::uint64_t tar_size = 0;
@@ -43,7 +43,7 @@ struct ShardFile {
   /// The shard could not be opened: all its samples are excluded, and only its name and count are
   /// known.
   bool is_broken = false;
-  /// False: the shard was not looked at, all is from a summary. Call ShardSet::check before it is
+  /// False: the shard was not looked at, everything is from a record. Call ShardSet::check before it is
   /// read.
   bool is_checked = true;
 
@@ -103,7 +103,7 @@ enum class BrokenShards : std::uint8_t {
 enum class CheckShards : std::uint8_t {
   kAtOpening,
   /// Before it is read for the first time, in the process that reads it; opening costs no system
-  /// call per shard, or one for each plain tar. Only where a summary says what the shards are: in a
+  /// call per shard, or one for each plain tar. Only where a record says what the shards are: in a
   /// folder that prepare() prepared, or of plain tars that was opened before; with uncompressed
   /// tars, BrokenShards::kFail and normal strictness. Otherwise at opening.
   kAtFirstRead,
