@@ -56,6 +56,6 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # what the program needs
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libarchive-dev, libboost-dev, libxxhash-dev, zlib1g-dev, libzstd-dev, libsqlite3-dev, nettle-dev, \
 libyaml-cpp-dev, nlohmann-json3-dev, libfmt-dev, libjpeg-dev, libpng-dev, libwebp-dev, libgif-dev, libtiff-dev, libsentencepiece-dev, libsentencepiece0, libavformat-dev, libavcodec-dev, \
-libavutil-dev, libswscale-dev, libhwy-dev, libsoxr-dev, pkg-config")  # what building with the libraries needs
+libavutil-dev, libswscale-dev, libhwy-dev, pkg-config")  # what building with the libraries needs
   include(CPack)
 endif()

@@ -75,7 +75,6 @@ owners=(
   "webp|media/image"
   "libav[a-z]*|media/av"
   "libsw[a-z]*|media/av"
-  "soxr|media/transform"
   "nanobind|python/src"
   "sentencepiece_processor|media/tokens"
 )

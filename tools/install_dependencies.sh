@@ -7,7 +7,7 @@ packages=(
   libarchive-dev libboost-dev libxxhash-dev zlib1g-dev libzstd-dev libsqlite3-dev nettle-dev libyaml-cpp-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev
   libjpeg-dev libpng-dev libwebp-dev libgif-dev libtiff-dev libsentencepiece-dev
-  libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libsoxr-dev libhwy-dev
+  libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libhwy-dev
 )
 # What tests and developers need besides; "minimal" leaves it out.
 if [ "${1:-}" != minimal ]; then

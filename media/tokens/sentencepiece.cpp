@@ -1,15 +1,15 @@
 #include "media/tokens/sentencepiece.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
 #include <cstddef>
-#include <exception>
+#include <filesystem>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,39 +17,27 @@
 
 #include "io/error.h"
 #include "io/file.h"
-#include "media/tokens/model_check.h"
+#include "media/tokens/sentencepiece_shim.h"
 
 // Set to 1 or 0 by the build.
 #ifndef ENERGON_HAS_SENTENCEPIECE
 #error "ENERGON_HAS_SENTENCEPIECE must be 1 or 0"
-#endif
-#if ENERGON_HAS_SENTENCEPIECE
-#include <dlfcn.h>
-#include <sentencepiece_processor.h>
 #endif
 
 namespace energon {
 
 #if ENERGON_HAS_SENTENCEPIECE
 
-// --- Calls of the library ---
-//
-// It is loaded when it is first needed and not linked.
-//
-// The library of Debian exports a copy of Protocol Buffers of its own. In a program that is linked
-// with it and with libprotobuf, as libtorch is, each calls functions of the other's version, and
-// the program crashes before main(). Loaded later and by itself it keeps its functions to itself.
-//
-// Methods of SentencePieceProcessor are virtual, so they are called through the object. The few
-// other functions are found by name.
+// --- The library, which is loaded when it is first needed (sentencepiece_shim.h) ---
 
 namespace {
 
-/// What the library made; ended by its own destructor.
-using PieceProcessor = std::unique_ptr<sentencepiece::SentencePieceProcessor>;
+struct ReleasePieces {
+  void operator()(EnergonPieces* pieces) const;
+};
+using Pieces = std::unique_ptr<EnergonPieces, ReleasePieces>;
 
-// Each keeps its functions to itself, and the library prefers its own. Sanitizers refuse the
-// second.
+// RTLD_DEEPBIND: libsentencepiece prefers its own Protocol Buffers. Sanitizers refuse the flag.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kLoadFlags = RTLD_NOW | RTLD_LOCAL;
 #elif defined(__has_feature)
@@ -62,92 +50,55 @@ constexpr int kLoadFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 constexpr int kLoadFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
 
-[[noreturn]] void throw_loader_problem() {
-  const char* const problem = ::dlerror();
+// Where the shim may be: beside the program or module that has this code, as in the Python package
+// and in an install tree; where the build put it; where the system looks.
+std::vector<std::string> shim_paths() {
+  const std::string name = "libenergon_sentencepiece.so";
+  std::vector<std::string> paths;
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&shim_paths), &here) != 0) {
+    const auto folder = std::filesystem::path(here.dli_fname).parent_path();
+    for (const char* const place : {"lib", ".", "../lib"}) {
+      paths.push_back((folder / place / name).string());
+    }
+  }
+  for (const char* const path : {ENERGON_SENTENCEPIECE_SHIM_PATHS}) {
+    paths.emplace_back(path);
+  }
+  paths.push_back(name);
+  return paths;
+}
+
+const EnergonPieceCalls& load_calls() {
+  std::string problem;
+  for (const std::string& path : shim_paths()) {
+    if (path.find('/') != std::string::npos && !path_exists(path)) {
+      continue;
+    }
+    void* const library = ::dlopen(path.c_str(), kLoadFlags);  // stays loaded
+    using GetCalls = const EnergonPieceCalls*();
+    if (library != nullptr) {
+      if (auto* const get = reinterpret_cast<GetCalls*>(::dlsym(library, "energon_piece_calls"))) {
+        return *get();
+      }
+    }
+    const char* const message = ::dlerror();
+    problem = message != nullptr ? message : "no reason given";
+  }
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("cannot load the library of SentencePiece ({}); install the package "
-                          "libsentencepiece0",
-                          problem != nullptr ? problem : "no reason given"));
+              fmt::format("cannot load libenergon_sentencepiece.so ({}); it needs the package "
+                          "libsentencepiece0, and must be installed beside the program or where "
+                          "LD_LIBRARY_PATH looks",
+                          problem));
 }
 
-// Names by the Itanium C++ ABI, in which a constructor is a function of the object's address.
-struct PieceCalls {
-  void* library = nullptr;  // stays loaded
-  void (*construct_processor)(void* storage) = nullptr;
-  const char* (*error_message)(const sentencepiece::util::Status* status) = nullptr;
-  void (*destroy_status)(sentencepiece::util::Status* status) = nullptr;
-};
-
-template <class Function>
-void find_call(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(::dlsym(library, name));
-  if (function == nullptr) {
-    throw_loader_problem();
-  }
-}
-
-// What the library would print is in its errors, or of no interest.
-void silence_library(void* library) {
-  using SetMinLogLevel = void (*)(int level);
-  constexpr int kOnlyFatal = 3;
-  // Exported, though not in its headers.
-  if (const auto set = reinterpret_cast<SetMinLogLevel>(
-          ::dlsym(library, "_ZN13sentencepiece7logging14SetMinLogLevelEi"))) {
-    set(kOnlyFatal);
-  }
-}
-
-PieceCalls load_calls() {
-  PieceCalls calls;
-  calls.library = ::dlopen(ENERGON_SENTENCEPIECE_LIBRARY, kLoadFlags);
-  if (calls.library == nullptr) {
-    throw_loader_problem();
-  }
-  find_call(calls.library, "_ZN13sentencepiece22SentencePieceProcessorC1Ev",
-            calls.construct_processor);
-  find_call(calls.library, "_ZNK13sentencepiece4util6Status13error_messageEv", calls.error_message);
-  find_call(calls.library, "_ZN13sentencepiece4util6StatusD1Ev", calls.destroy_status);
-  silence_library(calls.library);
+/// Throws Error (kUnsupported) if the library cannot be loaded. Thread-safe.
+const EnergonPieceCalls& piece_calls() {
+  static const EnergonPieceCalls& calls = load_calls();
   return calls;
 }
 
-const PieceCalls& piece_calls() {
-  static const PieceCalls calls = load_calls();
-  return calls;
-}
-
-/// Loads the library if that has not happened yet, and silences it, for the whole process. Throws
-/// Error (kUnsupported) that names the package if it cannot be loaded. Thread-safe.
-PieceProcessor new_piece_processor() {
-  const PieceCalls& calls = piece_calls();
-  using sentencepiece::SentencePieceProcessor;
-  struct Storage {
-    void operator()(void* bytes) const { ::operator delete(bytes); }
-  };
-  std::unique_ptr<void, Storage> storage(::operator new(sizeof(SentencePieceProcessor)));
-  calls.construct_processor(storage.get());
-  return PieceProcessor(std::launder(static_cast<SentencePieceProcessor*>(storage.release())));
-}
-
-/// The message of a status that the library has returned; nothing if it is no failure. Ends it.
-std::optional<std::string> end_status(sentencepiece::util::Status& status) {
-  std::optional<std::string> problem;
-  if (!status.ok()) {
-    problem = piece_calls().error_message(&status);
-  }
-  piece_calls().destroy_status(&status);
-  return problem;
-}
-
-/// Runs `call`, which returns a status of the library, and gives the message of a failure.
-template <class Call>
-std::optional<std::string> problem_of(const Call& call) {
-  using Status = sentencepiece::util::Status;
-  static_assert(std::is_same_v<decltype(call()), Status>);
-  // Not a variable: its destructor would have to be linked.
-  alignas(Status) std::byte storage[sizeof(Status)];
-  return end_status(*new (storage) Status(call()));
-}
+void ReleasePieces::operator()(EnergonPieces* pieces) const { piece_calls().release(pieces); }
 
 }  // namespace
 
@@ -158,20 +109,24 @@ namespace {
 constexpr int kMaxCandidates = 1024;
 constexpr double kMaxAlpha = 100;
 
-// Runs `call`, which returns a status; `what` begins the message of the Error.
-template <class Call>
-void run_library(ErrorCode code, const char* what, const Call& call) {
-  std::optional<std::string> problem;
-  try {
-    problem = problem_of(call);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    problem = error.what();
+// Throws Error if `problem`, the message of a call of the library, is not null.
+void check_call(ErrorCode code, const char* what, const char* problem) {
+  if (problem != nullptr) {
+    throw Error(code, fmt::format("{}: {}", what, printable(problem)));
   }
-  if (problem) {
-    throw Error(code, fmt::format("{}: {}", what, printable(*problem)));
+}
+
+Pieces load_pieces(ByteView model) {
+  if (model.size() > kMaxSentencePieceModelBytes) {
+    throw Error(ErrorCode::kResourceExhausted,
+                fmt::format("a SentencePiece model of {} bytes; at most {} are read", model.size(),
+                            kMaxSentencePieceModelBytes));
   }
+  EnergonPieces* pieces = nullptr;
+  const std::string_view text = as_text(model);
+  check_call(ErrorCode::kCorruptData, "SentencePiece cannot read the model",
+             piece_calls().load(text.data(), text.size(), &pieces));
+  return Pieces(pieces);
 }
 
 // One of the best ways to divide a text.
@@ -180,42 +135,16 @@ struct PieceCandidate {
   double score = 0;
 };
 
-// The message SentencePieceText of sentencepiece.proto.
-PieceCandidate read_candidate(ByteView message) {
-  PieceCandidate candidate;
-  ProtoFields fields(message);
-  while (const auto field = fields.next()) {
-    if (field->number == 3 && field->type == WireType::kFixed32) {
-      candidate.score = std::bit_cast<float>(static_cast<std::uint32_t>(field->integer));
-    } else if (field->number == 2 && field->type == WireType::kBytes) {
-      std::int32_t id = 0;  // what is not in the message is 0
-      ProtoFields piece(field->bytes);
-      while (const auto part = piece.next()) {
-        id = part->number == 2 ? static_cast<std::int32_t>(part->integer) : id;
-      }
-      candidate.ids.push_back(id);
-    }
-  }
-  return candidate;
-}
-
-// The message NBestSentencePieceText.
-std::vector<PieceCandidate> read_candidates(ByteView message) {
-  std::vector<PieceCandidate> candidates;
-  ProtoFields fields(message);
-  while (const auto field = fields.next()) {
-    if (field->number == 1 && field->type == WireType::kBytes) {
-      candidates.push_back(read_candidate(field->bytes));
-    }
-  }
-  return candidates;
+void take_candidate(void* candidates, const int* ids, std::size_t size, float score) {
+  static_cast<std::vector<PieceCandidate>*>(candidates)
+      ->push_back({.ids = {ids, ids + size}, .score = score});
 }
 
 std::optional<std::int32_t> id_or_none(int id) {
   return id < 0 ? std::nullopt : std::optional<std::int32_t>(id);
 }
 
-void validate(const SentencePieceOptions& options, PieceModel type) {
+void validate(const SentencePieceOptions& options) {
   if (!options.sampling) {
     return;
   }
@@ -226,34 +155,41 @@ void validate(const SentencePieceOptions& options, PieceModel type) {
                             "alpha is 0 to {}",
                             candidates, alpha, kMaxCandidates, kMaxAlpha));
   }
-  if (type != PieceModel::kUnigram) {
-    throw Error(ErrorCode::kUnsupported,
-                "only unigram models can sample; leave sampling out, or train the model with "
-                "--model_type=unigram");
-  }
 }
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(ByteView model, const SentencePieceOptions& options)
       : sampling_(options.sampling) {
-    validate(options, check_piece_model(model));
-    run_library(ErrorCode::kCorruptData, "SentencePiece does not take the model",
-                [&] { return library_->LoadFromSerializedProto(as_text(model)); });
-    special_ = {.begin = id_or_none(library_->bos_id()),
-                .end = id_or_none(library_->eos_id()),
-                .pad = id_or_none(library_->pad_id()),
-                .unknown = id_or_none(library_->unk_id())};
-    begin_ = wanted(options.add_begin, special_.begin, "add_begin");
-    end_ = wanted(options.add_end, special_.end, "add_end");
+    validate(options);
+    pieces_ = load_pieces(model);
+    if (sampling_) {
+      std::vector<PieceCandidate> found;
+      if (calls_.encode_best(pieces_.get(), "a", 1, 2, take_candidate, &found) != nullptr) {
+        throw Error(ErrorCode::kUnsupported,
+                    "only unigram models can sample; leave sampling out, or train the model with "
+                    "--model_type=unigram");
+      }
+    }
+    int begin = -1;
+    int end = -1;
+    int pad = -1;
+    int unknown = -1;
+    calls_.special_ids(pieces_.get(), &begin, &end, &pad, &unknown);
+    special_ = {.begin = id_or_none(begin),
+                .end = id_or_none(end),
+                .pad = id_or_none(pad),
+                .unknown = id_or_none(unknown)};
+    begin_ = requested(options.add_begin, special_.begin, "add_begin");
+    end_ = requested(options.add_end, special_.end, "add_end");
   }
 
   std::vector<std::int32_t> tokens(std::string_view text) const override {
     check_text(text);
-    std::vector<int> ids;
-    run_library(ErrorCode::kInvalidArgument, "SentencePiece has no tokens for the text",
-                [&] { return library_->Encode(text, &ids); });
-    return finished(std::move(ids));
+    std::vector<PieceCandidate> found;
+    check_call(ErrorCode::kInvalidArgument, "SentencePiece has no tokens for the text",
+               calls_.encode(pieces_.get(), text.data(), text.size(), take_candidate, &found));
+    return finished(std::move(found.at(0).ids));
   }
 
   std::vector<std::int32_t> drawn_tokens(std::string_view text, CallRng& rng) const override {
@@ -261,9 +197,10 @@ class SentencePieceTokenizer final : public Tokenizer {
       return tokens(text);
     }
     check_text(text);
-    std::vector<PieceCandidate> found = read_candidates(
-        as_bytes(library_->NBestEncodeAsSerializedProto(text, sampling_->candidates)));
-    if (found.empty()) {  // as for an empty text; of a failure, tokens() says why
+    std::vector<PieceCandidate> found;
+    const char* const problem = calls_.encode_best(pieces_.get(), text.data(), text.size(),
+                                                   sampling_->candidates, take_candidate, &found);
+    if (problem != nullptr || found.empty()) {  // an empty text; of a failure, tokens() says why
       return tokens(text);
     }
     return finished(std::move(found[draw(found, rng)].ids));
@@ -278,22 +215,27 @@ class SentencePieceTokenizer final : public Tokenizer {
                               *wrong, vocabulary_size() - 1));
     }
     std::string text;
-    run_library(ErrorCode::kInvalidArgument, "SentencePiece has no text for the tokens",
-                [&] { return library_->Decode(std::vector<int>(ids.begin(), ids.end()), &text); });
+    check_call(ErrorCode::kInvalidArgument, "SentencePiece has no text for the tokens",
+               calls_.decode(
+                   pieces_.get(), ids.data(), ids.size(),
+                   [](void* to, const char* from, std::size_t size) {
+                     static_cast<std::string*>(to)->assign(from, size);
+                   },
+                   &text));
     return text;
   }
 
-  std::int32_t vocabulary_size() const override { return library_->GetPieceSize(); }
+  std::int32_t vocabulary_size() const override { return calls_.vocabulary_size(pieces_.get()); }
   SpecialTokens special_tokens() const override { return special_; }
 
  private:
-  static std::optional<std::int32_t> wanted(bool is_wanted, std::optional<std::int32_t> id,
-                                            const char* option) {
-    if (is_wanted && !id) {
+  static std::optional<std::int32_t> requested(bool is_requested, std::optional<std::int32_t> id,
+                                               const char* option) {
+    if (is_requested && !id) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{} is set, but the model has no such token", option));
     }
-    return is_wanted ? id : std::nullopt;
+    return is_requested ? id : std::nullopt;
   }
 
   static void check_text(std::string_view text) {
@@ -304,7 +246,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
   }
 
-  std::vector<std::int32_t> finished(std::vector<int> ids) const {
+  std::vector<std::int32_t> finished(std::vector<std::int32_t> ids) const {
     if (begin_) {
       ids.insert(ids.begin(), *begin_);
     }
@@ -327,7 +269,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     return std::min<std::size_t>(drawn - sums.begin(), found.size() - 1);
   }
 
-  const PieceProcessor library_ = new_piece_processor();  // its const functions are thread-safe
+  const EnergonPieceCalls& calls_ = piece_calls();
+  Pieces pieces_;  // what is const in the library is thread-safe
   const std::optional<SentencePieceSampling> sampling_;
   SpecialTokens special_;
   std::optional<std::int32_t> begin_;  // put before each text

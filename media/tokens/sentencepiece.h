@@ -31,11 +31,12 @@ struct SentencePieceOptions {
 inline constexpr std::uint64_t kMaxSentencePieceModelBytes = std::uint64_t{256} << 20;
 inline constexpr std::uint64_t kMaxTokenizedTextBytes = std::uint64_t{64} << 20;
 
-/// Reads the model in the file `path`. Its rules of normalisation are applied. Throws Error:
-/// kNotFound and kIo for a file that cannot be read; kCorruptData for one that is no model or a
-/// damaged one, also one whose tables would lead out of memory; kUnsupported in a build without
-/// libsentencepiece-dev, and for sampling of a model that is not unigram; kInvalidArgument for
-/// options that cannot be, such as add_end for a model without that token.
+/// Reads the model in the file `path`. Its normalization rules are applied. The library trusts the
+/// content of a model: like a program, use only models whose origin you trust. Throws Error:
+/// kNotFound and kIo if the file cannot be read; kCorruptData if the library does not accept it as
+/// a model; kUnsupported in a build without libsentencepiece-dev, where its library cannot be
+/// loaded, and for sampling with a model that is not unigram; kInvalidArgument for invalid options,
+/// such as add_end for a model without that token.
 std::shared_ptr<const Tokenizer> open_sentencepiece(const std::string& path,
                                                     const SentencePieceOptions& options = {});
 

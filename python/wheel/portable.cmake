@@ -3,15 +3,13 @@
 option(ENERGON_PORTABLE "Link what a wheel for other machines can bring" OFF)
 
 # Before the libraries are looked for. Debian's shared libarchive brings libxml2 and with it 36 MB of ICU, for formats that are not read
-# here; of the static one only tar, zip, gzip and zstd are linked. Neither module nor program resamples sound: libsoxr would bring
-# libgomp, a second OpenMP runtime beside that of torch.
+# here; of the static one only tar, zip, gzip and zstd are linked.
 macro(energon_choose_portable_libraries)
   find_library(LibArchive_LIBRARY NAMES libarchive.a REQUIRED)
-  set(ENERGON_WITHOUT ${ENERGON_WITHOUT} SOXR)
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # -O3 is a tenth larger
 endmacro()
 
-# After that: what the static libarchive uses, and the library of SentencePiece, which is loaded and not linked.
+# After that: what the static libarchive uses, and the library that links SentencePiece, which is loaded when it is needed.
 function(energon_use_portable_libraries package_destination)
   set_property(TARGET LibArchive::LibArchive APPEND PROPERTY INTERFACE_LINK_LIBRARIES PkgConfig::NETTLE PkgConfig::ZSTD ZLIB::ZLIB)
   foreach(name lzma bz2)
@@ -24,11 +22,7 @@ function(energon_use_portable_libraries package_destination)
   target_compile_options(energon PRIVATE -Os)  # the program's own code only, which is not in the module
   set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
   set_target_properties(energon PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
-  find_library(ENERGON_SENTENCEPIECE_FILE sentencepiece)
-  if(ENERGON_SENTENCEPIECE_FILE)
-    file(REAL_PATH ${ENERGON_SENTENCEPIECE_FILE} file)
-    cmake_path(GET file FILENAME name)
-    string(REGEX REPLACE [[(\.so\.[0-9]+)\..*]] [[\1]] name ${name})
-    install(FILES ${file} DESTINATION ${package_destination}/lib RENAME ${name} COMPONENT python)
+  if(TARGET energon_sentencepiece)
+    install(TARGETS energon_sentencepiece LIBRARY DESTINATION ${package_destination}/lib COMPONENT python)
   endif()
 endfunction()

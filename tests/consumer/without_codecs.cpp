@@ -9,7 +9,6 @@
 #include "media/data/documents.h"
 #include "media/decode/sample_decoder.h"
 #include "media/tokens/sentencepiece.h"
-#include "media/transform/sound.h"
 
 namespace {
 
@@ -52,11 +51,6 @@ int main() {
   is_right &= lacks_decoder("libgif-dev", "gif", "GIF89a\1\0\1\0"s);
   is_right &= lacks_decoder("libtiff-dev", "tif", "II*\0\x08\0\0\0"s);
   is_right &= lacks_decoder("libavformat-dev", "wav", "RIFF\x24\0\0\0WAVEfmt "s);
-  is_right &= lacks("libsoxr-dev", [] {
-    const float from[2] = {};
-    float to[4] = {};
-    energon::resample(from, 1, 8000, 16000, to);
-  });
   is_right &=
       lacks("libsentencepiece-dev", [] { energon::sentencepiece_tokenizer(as_bytes("model")); });
   return is_right ? 0 : 1;

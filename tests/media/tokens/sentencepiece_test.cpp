@@ -149,35 +149,22 @@ TEST_CASE("files that cannot be read are named", "[media][sentencepiece]") {
   CHECK(open_sentencepiece(folder.file("ok.model"))->vocabulary_size() == 380);
 }
 
-TEST_CASE("a cut or changed model is an error or a model", "[media][sentencepiece]") {
+TEST_CASE("a model that was cut is an error or a smaller model", "[media][sentencepiece]") {
   for (const std::string name : {"unigram.model", "bpe.model"}) {
     CAPTURE(name);
     const std::string model = token_file(name);
     int errors = 0;
-    const auto use = [&](const std::string& damaged) {
+    for (std::size_t size = 0; size < model.size(); size += 7) {
+      CAPTURE(size);
       try {
-        const auto made = sentencepiece_tokenizer(energon::as_bytes(damaged));
-        for (const char* const text :
-             {"a dog runs", "\xEF\xBC\xA1 c\xC3\xA6sar <image_2>", "\xFF"}) {
-          made->text(made->tokens(text));
-        }
+        const auto tokenizer =
+            sentencepiece_tokenizer(energon::as_bytes(std::string_view(model).substr(0, size)));
+        CHECK(tokenizer->vocabulary_size() > 0);
       } catch (const energon::Error& error) {
-        CHECK(error.code() != ErrorCode::kInternal);
+        CHECK(error.code() == ErrorCode::kCorruptData);
         ++errors;
       }
-    };
-    for (std::size_t size = 0; size < model.size(); size += 7) {
-      use(model.substr(0, size));
     }
     CHECK(errors > 100);  // all that end within a piece
-    CallRng rng(5);
-    for (int i = 0; i < 1500; ++i) {
-      std::string damaged = model;
-      for (int k = 0; k < 1 + i % 4; ++k) {
-        damaged[static_cast<std::size_t>(rng.integer(static_cast<std::int64_t>(model.size())))] =
-            static_cast<char>(rng.integer(256));
-      }
-      use(damaged);
-    }
   }
 }
