@@ -99,20 +99,21 @@ void AutoSaver::finish_checkpoint(const SavableDataLoaderState& state) {
                      layout_of(state.config).world_size)) {
     return;
   }
-  const CheckpointMark own = files.positions.size() == 1 ? complete_mark(state) : judge_files(path);
-  const CheckpointMark mark = publish_mark(path, own);
-  if (!mark.complete && mark != own) {
+  const CheckpointMark judged =
+      files.positions.size() == 1 ? complete_mark(state) : judge_files(path);
+  const CheckpointMark mark = publish_mark(path, judged);
+  if (!mark.complete && mark != judged) {
     const auto known = void_ids_.find(step_);
     if (known == void_ids_.end() || known->second != mark.id) {
       last_uncounted_ = {step_, path, mark.reason};
       return;  // set aside after this start: another one is running
     }
-    replace_mark(path, own);
+    replace_mark(path, judged);
   }
-  if (!own.complete) {
-    last_uncounted_ = {step_, path, own.reason};
+  if (!judged.complete) {
+    last_uncounted_ = {step_, path, judged.reason};
   }
-  if (own.complete && options_.keep) {
+  if (judged.complete && options_.keep) {
     remove_old_checkpoints(options_.folder, *options_.keep);
   }
 }

@@ -172,7 +172,7 @@ std::optional<DeliveredItem> DeliveredItems::next() {
       DeliveredItem delivered{step_++, item->restore_key, samples_in(item->restore_key)};
       if (unproven_ > 0) {
         count(logical_shard, *item, delivered.samples.size());
-        check_made(*number);
+        check_produced(*number);
       }
       return delivered;
     }
@@ -195,29 +195,30 @@ void DeliveredItems::count(LogicalShard& logical_shard, const Sample& item,
   logical_shard.is_uniform = logical_shard.is_uniform && samples == logical_shard.item_size;
   if (item.keys.empty()) {
     logical_shard.has_keys = false;
-    logical_shard.made.samples += static_cast<std::int64_t>(samples);
+    logical_shard.produced.samples += static_cast<std::int64_t>(samples);
   } else {
-    extend(logical_shard.made, item);
+    extend(logical_shard.produced, item);
   }
 }
 
 // After each item of a logical shard, as long as there are unproven ones.
-void DeliveredItems::check_made(std::size_t number) {
+void DeliveredItems::check_produced(std::size_t number) {
   const LogicalShard& logical_shard = logical_shards_[number];
-  const std::int64_t made = logical_shard.dataset->index();
-  if (made > logical_shard.delivered()) {
+  const std::int64_t produced = logical_shard.dataset->index();
+  if (produced > logical_shard.delivered()) {
     refuse(number, "more items are recomputed for it");
   }
-  if (made < logical_shard.delivered()) {
+  if (produced < logical_shard.delivered()) {
     return;
   }
   const Certificate& saved = logical_shard.saved.certificate;
   const bool is_certified = saved.samples > 0;
   if (is_certified && logical_shard.has_keys) {
-    if (logical_shard.made != saved) {
-      refuse(number, logical_shard.made.samples == saved.samples
-                         ? std::string("the recomputed items have different samples")
-                         : fmt::format("the recomputed items have {}", logical_shard.made.samples));
+    if (logical_shard.produced != saved) {
+      refuse(number,
+             logical_shard.produced.samples == saved.samples
+                 ? std::string("the recomputed items have different samples")
+                 : fmt::format("the recomputed items have {}", logical_shard.produced.samples));
     }
   } else {
     check_position(number);
@@ -241,8 +242,8 @@ void DeliveredItems::check_position(std::size_t number) {
   if (samples == 0 && (has_ended_epoch || !logical_shard.is_uniform)) {
     refuse(number, "its state has no certificate, so whether it left out samples is not known");
   }
-  if (samples > 0 && samples != logical_shard.made.samples) {
-    refuse(number, fmt::format("the recomputed items have {}", logical_shard.made.samples));
+  if (samples > 0 && samples != logical_shard.produced.samples) {
+    refuse(number, fmt::format("the recomputed items have {}", logical_shard.produced.samples));
   }
   if (has_ended_epoch && hides_left_out_) {
     refuse(number, "the order alone does not show whether its epochs left out samples");
@@ -251,12 +252,12 @@ void DeliveredItems::check_position(std::size_t number) {
 
 DeliveredItems::Position DeliveredItems::compare_positions(std::size_t number) {
   const LogicalShard& logical_shard = logical_shards_[number];
-  SavableDatasetCheckpoint made = logical_shard.dataset->checkpoint();
-  made.turn = logical_shard.saved.turn;
+  SavableDatasetCheckpoint produced = logical_shard.dataset->checkpoint();
+  produced.turn = logical_shard.saved.turn;
   try {
     const std::unique_ptr<PositionedDataset> saved_position = restored(number, logical_shard.saved);
     const State saved = order_in(saved_position->dataset().save_state());
-    const std::unique_ptr<PositionedDataset> position = restored(number, made);
+    const std::unique_ptr<PositionedDataset> position = restored(number, produced);
     if (order_in(position->dataset().save_state()) == saved) {
       return Position::kSame;
     }

@@ -78,9 +78,9 @@ class DeliveredItems {
   struct LogicalShard {
     SavableDatasetCheckpoint saved = {};
     std::unique_ptr<PositionedDataset> dataset = nullptr;
-    Certificate made = {};   // without keys, only the number of samples
-    bool has_keys = true;    // of all samples
-    bool is_uniform = true;  // all items have `item_size` samples
+    Certificate produced = {};  // without keys, only the number of samples
+    bool has_keys = true;       // of all samples
+    bool is_uniform = true;     // all items have `item_size` samples
     std::size_t item_size = 0;
 
     std::int64_t delivered() const { return saved.index + saved.offset; }
@@ -93,7 +93,7 @@ class DeliveredItems {
   PipelineContext context(std::size_t local_index);
   void add_logical_shard(const SavableDataLoaderState& rank, From from);
   void count(LogicalShard& logical_shard, const Sample& item, std::size_t samples) const;
-  void check_made(std::size_t number);
+  void check_produced(std::size_t number);
   void check_position(std::size_t number);
   Position compare_positions(std::size_t number);
   std::unique_ptr<PositionedDataset> restored(std::size_t number,

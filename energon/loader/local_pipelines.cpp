@@ -45,9 +45,9 @@ void LocalPipelines::make(std::size_t local_index, std::int64_t epoch) {
                                               .monitor = monitor_,
                                               .readers = readers_},
                                              initial_checkpoints_[local_index], epoch);
-  logical_shard.kept.emplace(history_, local_index, options_.checkpoint_every_batches);
+  logical_shard.checkpoints.emplace(history_, local_index, options_.checkpoint_every_batches);
   if (initial_checkpoints_[local_index].offset > 0) {
-    logical_shard.kept->keep(*logical_shard.pipeline);  // as BatchProducer::restore()
+    logical_shard.checkpoints->keep(*logical_shard.pipeline);  // as BatchProducer::restore()
   }
 }
 
@@ -90,7 +90,7 @@ void LocalPipelines::keep_if_due(LogicalShard& logical_shard, const Sample* batc
   const bool replay_makes_it = logical_shard.pipeline->dataset().skip_makes_items();
   const bool is_due =
       batch != nullptr &&
-      logical_shard.kept->due(
+      logical_shard.checkpoints->due(
           {.index = logical_shard.pipeline->index(),
            .bytes = payload_bytes(*batch),
            .is_first_of_epoch = is_first_of_epoch,
@@ -98,7 +98,7 @@ void LocalPipelines::keep_if_due(LogicalShard& logical_shard, const Sample* batc
   // What was left out may not be left out again: batches are only passed over where nothing was.
   const bool has_new_drops = std::exchange(drops_, monitor_.drops()) != monitor_.drops();
   if (is_due || has_new_drops) {
-    logical_shard.kept->keep(*logical_shard.pipeline);
+    logical_shard.checkpoints->keep(*logical_shard.pipeline);
   }
 }
 

@@ -54,7 +54,7 @@ class LocalPipelines {
   // Both are null until the logical shard is first read.
   struct LogicalShard {
     std::unique_ptr<PositionedDataset> pipeline;
-    std::optional<LocalCheckpoints> kept;
+    std::optional<LocalCheckpoints> checkpoints;
   };
 
   void make(std::size_t local_index, std::int64_t epoch);

@@ -327,7 +327,7 @@ WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& opt
       fork_server_([make_pipeline = std::move(make_pipeline), options](
                        WorkerStart& start) { return run_worker(start, make_pipeline, options); },
                    {.hooks = options.fork_hooks, .stop_grace = kStopGrace}),
-      earlier_(static_cast<std::size_t>(options.worker_config.num_workers)) {}
+      ended_workers_(static_cast<std::size_t>(options.worker_config.num_workers)) {}
 
 // Before their memory is left, which batches may outlive.
 WorkerGroup::~WorkerGroup() {
@@ -404,10 +404,10 @@ void WorkerGroup::stop() {
   std::vector<LiveWorker> ended;  // their memory is unmapped without the lock
   const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < deaths.size(); ++i) {
-    earlier_[i].deaths += deaths[i];
+    ended_workers_[i].deaths += deaths[i];
   }
-  earlier_ = sums();
-  for (WorkerStatistics& worker : earlier_) {
+  ended_workers_ = sums();
+  for (WorkerStatistics& worker : ended_workers_) {
     worker.queue_depth = 0;
   }
   ended.swap(workers_);
@@ -419,7 +419,7 @@ bool WorkerGroup::running() const {
 }
 
 std::vector<WorkerStatistics> WorkerGroup::sums() const {
-  std::vector<WorkerStatistics> sums = earlier_;
+  std::vector<WorkerStatistics> sums = ended_workers_;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].add_statistics(sums[i]);
   }

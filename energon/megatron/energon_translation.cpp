@@ -176,21 +176,21 @@ class Translation {
   }
 
  private:
-  void translate_stage(State& own, const Config& config, const EnergonNode& tree) {
-    if (own.type == "ReadSamples") {
-      translate_order(own.children[0], config.at("order"), tree, false);
+  void translate_stage(State& stage, const Config& config, const EnergonNode& tree) {
+    if (stage.type == "ReadSamples") {
+      translate_order(stage.children[0], config.at("order"), tree, false);
       return;
     }
     EnergonNode node = tree.visible();
-    if (own.type == "Map") {
-      node = translate_map(own, config, node);
-    } else if (own.type == "Batch") {
+    if (stage.type == "Map") {
+      node = translate_map(stage, config, node);
+    } else if (stage.type == "Batch") {
       node = node.enter("BatchDataset", "batches");
       node.refuse_running_generator();
-      set_field(own, "batches", node.count("_sample_index"));
+      set_field(stage, "batches", node.count("_sample_index"));
       node = node.only();
     } else {
-      const bool is_limit = own.type == "Limit";
+      const bool is_limit = stage.type == "Limit";
       node = is_limit ? node.enter("LimitDataset", "a limit of batches")
                       : node.enter("EpochizeDataset", "virtual epochs");
       const char* const field = is_limit ? "current_offset" : "_offset";
@@ -201,48 +201,48 @@ class Translation {
                         "length of epochs",
                         config.at("length").get<std::int64_t>()));
       }
-      set_field(own, "offset", *epoch_offset_);
+      set_field(stage, "offset", *epoch_offset_);
       node = node.only();
     }
-    translate_stage(own.children[0], config.at("inner"), node);
+    translate_stage(stage.children[0], config.at("inner"), node);
   }
 
   // Returns the node for the stage inside. Energon decodes and cooks each dataset by itself, we
   // what comes of all; its default functions are stages, ours are not. So there need not be a node.
-  EnergonNode translate_map(State& own, const Config& config, const EnergonNode& node) const {
+  EnergonNode translate_map(State& stage, const Config& config, const EnergonNode& node) const {
     const std::string name = config.value("name", "");
     const bool is_of_leaf = name == "cook" || name == "decode" || name == "tokenize";
     if (node.type() == kMap && !is_of_leaf) {
       node.refuse_running_generator();
-      set_field(own, "calls", node.count("_sample_index"));
+      set_field(stage, "calls", node.count("_sample_index"));
       return node.only();
     }
-    set_field(own, "calls", has_batches(own) ? emitted_ : passed_on_);
+    set_field(stage, "calls", has_batches(stage) ? emitted_ : passed_on_);
     return node;
   }
 
-  void translate_order(State& own, const Config& config, const EnergonNode& tree, bool is_over) {
-    if (own.type == "ShuffleBuffer") {
-      translate_buffer(own, config, tree.enter(kShuffleBuffer, "a shuffle buffer"));
-    } else if (own.type == "Blend") {
-      translate_blend(own, config, tree.enter("BlendDataset", "a blend"), is_over);
-    } else if (own.type == "Concat") {
-      translate_concat(own, config, tree.enter("ConcatDataset", "datasets in order"));
-    } else if (own.type == "Repeat") {
+  void translate_order(State& stage, const Config& config, const EnergonNode& tree, bool is_over) {
+    if (stage.type == "ShuffleBuffer") {
+      translate_buffer(stage, config, tree.enter(kShuffleBuffer, "a shuffle buffer"));
+    } else if (stage.type == "Blend") {
+      translate_blend(stage, config, tree.enter("BlendDataset", "a blend"), is_over);
+    } else if (stage.type == "Concat") {
+      translate_concat(stage, config, tree.enter("ConcatDataset", "datasets in order"));
+    } else if (stage.type == "Repeat") {
       const EnergonNode node = tree.enter("RepeatDataset", "repeated data");
       check_repetition(config, node);
-      set_field(own, "repetition", node.count("_repetition"));
-      set_field(own, "taken", node.count("_index"));
-      translate_order(own.children[0], config.at("inner"), node.only(), is_over);
-    } else if (own.type == "SliceOrder") {
-      own = translate_energon_leaf(own, config, tree.enter(kLeaf, "a dataset"), is_over,
-                                   target_.check_cancelled);
-      passes_.push_back(own.integer("epoch"));
+      set_field(stage, "repetition", node.count("_repetition"));
+      set_field(stage, "taken", node.count("_index"));
+      translate_order(stage.children[0], config.at("inner"), node.only(), is_over);
+    } else if (stage.type == "SliceOrder") {
+      stage = translate_energon_leaf(stage, config, tree.enter(kLeaf, "a dataset"), is_over,
+                                     target_.check_cancelled);
+      passes_.push_back(stage.integer("epoch"));
     } else {
       throw Error(ErrorCode::kMismatch,
                   fmt::format("{}: the datasets are mixed by {}, which Energon does not have: draw "
                               "them by weight",
-                              tree.path(), own.type));
+                              tree.path(), stage.type));
     }
   }
 
@@ -258,20 +258,20 @@ class Translation {
     }
   }
 
-  static std::vector<EnergonNode> inner_nodes(const State& own, const EnergonNode& node) {
+  static std::vector<EnergonNode> inner_nodes(const State& stage, const EnergonNode& node) {
     std::vector<EnergonNode> inner = node.inner();
-    if (inner.size() != own.children.size()) {
+    if (inner.size() != stage.children.size()) {
       throw Error(
           ErrorCode::kMismatch,
           fmt::format("{}: Energon's job has {} datasets, this one {}; look at the data and "
                       "its split",
-                      node.path(), inner.size(), own.children.size()));
+                      node.path(), inner.size(), stage.children.size()));
     }
     return inner;
   }
 
-  void translate_blend(State& own, const Config& config, const EnergonNode& node, bool is_over) {
-    const std::vector<EnergonNode> inner = inner_nodes(own, node);
+  void translate_blend(State& stage, const Config& config, const EnergonNode& node, bool is_over) {
+    const std::vector<EnergonNode> inner = inner_nodes(stage, node);
     const std::vector<JsonReader> marks = node.field("exhausted").elements();
     if (marks.size() != inner.size()) {
       node.field("exhausted")
@@ -280,33 +280,33 @@ class Translation {
     std::vector<std::int64_t> exhausted;
     for (std::size_t i = 0; i < inner.size(); ++i) {
       const bool has_ended = marks[i].boolean();
-      translate_order(own.children[i], inner_order(config, i), inner[i], is_over || has_ended);
+      translate_order(stage.children[i], inner_order(config, i), inner[i], is_over || has_ended);
       // A dataset without samples needs no mark.
       exhausted.push_back(has_ended && has_samples(inner_order(config, i)) ? 1 : 0);
     }
-    set_field(own, "exhausted", std::move(exhausted));
-    set_field(own, "rng", read_energon_generator(node, target_.seed).state());
+    set_field(stage, "exhausted", std::move(exhausted));
+    set_field(stage, "rng", read_energon_generator(node, target_.seed).state());
   }
 
   // Energon counts no parts: those before the current one have ended an epoch more.
-  void translate_concat(State& own, const Config& config, const EnergonNode& node) {
-    const std::vector<EnergonNode> inner = inner_nodes(own, node);
+  void translate_concat(State& stage, const Config& config, const EnergonNode& node) {
+    const std::vector<EnergonNode> inner = inner_nodes(stage, node);
     for (std::size_t i = 0; i < inner.size(); ++i) {
-      translate_order(own.children[i], inner_order(config, i), inner[i], false);
+      translate_order(stage.children[i], inner_order(config, i), inner[i], false);
     }
-    const std::int64_t epochs = ended_epochs(own, config);
+    const std::int64_t epochs = ended_epochs(stage, config);
     std::int64_t current = 0;
     for (std::size_t i = 0; i < inner.size(); ++i) {
       const Config& part = inner_order(config, i);
-      if (has_samples(part) && ended_epochs(own.children[i], part) > epochs) {
-        translate_order(own.children[i], part, inner[i], true);
+      if (has_samples(part) && ended_epochs(stage.children[i], part) > epochs) {
+        translate_order(stage.children[i], part, inner[i], true);
         current = static_cast<std::int64_t>(i) + 1;
       }
     }
-    set_field(own, "current", current);
+    set_field(stage, "current", current);
   }
 
-  void translate_buffer(State& own, const Config& config, const EnergonNode& node) {
+  void translate_buffer(State& stage, const Config& config, const EnergonNode& node) {
     const auto size = config.at("size").get<std::int64_t>();
     std::vector<SampleRef> refs;
     for (const JsonReader& key : node.buffered_keys().elements()) {
@@ -323,8 +323,8 @@ class Translation {
       }
       is_emptying_ = true;
     }
-    translate_order(own.children[0], config.at("inner"), node.only(), false);
-    set_field(own, "rng", read_energon_generator(node, target_.seed).state());
+    translate_order(stage.children[0], config.at("inner"), node.only(), false);
+    set_field(stage, "rng", read_energon_generator(node, target_.seed).state());
     SampleRefPacker packer;
     for (SampleRef& ref : refs) {
       // Energon does not keep in which pass a sample was read; it has no effect.
@@ -333,7 +333,7 @@ class Translation {
     }
     packer.measure(refs);
     packer.add(refs);
-    set_field(own, "references", packer.take());
+    set_field(stage, "references", packer.take());
   }
 
   std::int64_t epoch_of(const State& order, const Config& config) const {

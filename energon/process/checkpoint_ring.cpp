@@ -114,33 +114,34 @@ CheckpointWriter::CheckpointWriter(SharedRange range, CheckpointRingOptions opti
 
 // The entry becomes odd before its bytes are overwritten; the releases that follow order this.
 void CheckpointWriter::drop_oldest() {
-  const Kept oldest = kept_.front();
+  const StoredCheckpoint oldest = stored_.front();
   entry_at(range_, oldest.entry).sequence.store(2 * written_ + 1, std::memory_order_relaxed);
   free_entries_.push_back(oldest.entry);
-  by_place_.erase(std::lower_bound(
-      by_place_.begin(), by_place_.end(), oldest,
-      [](const Kept& one, const Kept& other) { return one.offset < other.offset; }));
-  if (kept_.size() >= options_.slots) {
+  by_place_.erase(std::lower_bound(by_place_.begin(), by_place_.end(), oldest,
+                                   [](const StoredCheckpoint& one, const StoredCheckpoint& other) {
+                                     return one.offset < other.offset;
+                                   }));
+  if (stored_.size() >= options_.slots) {
     history_bytes_ -= oldest.size;
   }
-  kept_.pop_front();
+  stored_.pop_front();
 }
 
 std::optional<std::uint64_t> CheckpointWriter::gap_for(std::uint64_t size) const {
   std::uint64_t begin = 0;
-  for (const Kept& kept : by_place_) {
-    if (kept.offset - begin >= size) {
+  for (const StoredCheckpoint& stored : by_place_) {
+    if (stored.offset - begin >= size) {
       return begin;
     }
-    begin = kept.offset + kept.size;
+    begin = stored.offset + stored.size;
   }
   return area_bytes(options_) - begin >= size ? std::optional(begin) : std::nullopt;
 }
 
 // Drops what no longer fits, and returns where `size` bytes have room.
 std::uint64_t CheckpointWriter::make_room(std::uint64_t size) {
-  while (kept_.size() >= options_.slots &&
-         (kept_.size() >= std::size_t{options_.slots} + options_.history_slots ||
+  while (stored_.size() >= options_.slots &&
+         (stored_.size() >= std::size_t{options_.slots} + options_.history_slots ||
           history_bytes_ > options_.history_bytes)) {
     drop_oldest();
   }
@@ -166,8 +167,8 @@ void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
   }
   const std::uint64_t size = std::max(align_up(bytes.size(), kPlaceAlignment), kPlaceAlignment);
   const std::uint64_t offset = make_room(size);
-  const Kept kept{.entry = free_entries_.back(), .offset = offset, .size = size};
-  CheckpointEntry& entry = entry_at(range_, kept.entry);
+  const StoredCheckpoint stored{.entry = free_entries_.back(), .offset = offset, .size = size};
+  CheckpointEntry& entry = entry_at(range_, stored.entry);
   const std::uint64_t odd = 2 * written_ + 1;            // the higher, the newer, over all entries
   entry.sequence.store(odd, std::memory_order_relaxed);  // ordered by the releases that follow
   entry.index.store(index, std::memory_order_release);   // after `odd`, as every word below
@@ -183,15 +184,15 @@ void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
   ++written_;
   last_index_ = index;
   free_entries_.pop_back();
-  kept_.push_back(kept);
-  if (kept_.size() >= options_.slots) {
-    history_bytes_ += kept_[kept_.size() - options_.slots].size;
+  stored_.push_back(stored);
+  if (stored_.size() >= options_.slots) {
+    history_bytes_ += stored_[stored_.size() - options_.slots].size;
   }
-  by_place_.insert(std::lower_bound(by_place_.begin(), by_place_.end(), kept,
-                                    [](const Kept& one, const Kept& other) {
+  by_place_.insert(std::lower_bound(by_place_.begin(), by_place_.end(), stored,
+                                    [](const StoredCheckpoint& one, const StoredCheckpoint& other) {
                                       return one.offset < other.offset;
                                     }),
-                   kept);
+                   stored);
 }
 
 CheckpointReader::CheckpointReader(SharedRange range, CheckpointRingOptions options)

@@ -64,10 +64,10 @@ class CheckpointWriter {
   /// Number of checkpoints that are always kept.
   std::uint32_t slots() const { return options_.slots; }
   /// Number of checkpoints that can be read now.
-  std::size_t kept() const { return kept_.size(); }
+  std::size_t stored_count() const { return stored_.size(); }
 
  private:
-  struct Kept {
+  struct StoredCheckpoint {
     std::uint32_t entry;
     std::uint64_t offset;  // in the area of the bytes
     std::uint64_t size;    // with padding
@@ -82,8 +82,8 @@ class CheckpointWriter {
   const OwnerProcess owner_;
   std::uint64_t written_ = 0;
   std::optional<std::uint64_t> last_index_;
-  std::deque<Kept> kept_;                    // oldest first
-  std::vector<Kept> by_place_;               // the same, by offset
+  std::deque<StoredCheckpoint> stored_;      // oldest first
+  std::vector<StoredCheckpoint> by_place_;   // the same, by offset
   std::vector<std::uint32_t> free_entries_;  // the next one to use is the last
   std::uint64_t history_bytes_ = 0;          // of those that are history after the next write()
 };

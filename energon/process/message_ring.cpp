@@ -154,13 +154,13 @@ bool is_full_with(std::uint64_t units, std::uint64_t weight, std::uint64_t max_u
 }  // namespace
 
 RingWriter::RingWriter(SharedRange range, std::shared_ptr<const Doorbell> wake_reader,
-                       std::shared_ptr<const Doorbell> own, RingWriterOptions options)
+                       std::shared_ptr<const Doorbell> doorbell, RingWriterOptions options)
     : range_(std::move(range)),
       header_(header_of(range_)),
       units_(range_.data() + sizeof(RingHeader)),
       capacity_(checked_capacity(range_)),
       wake_reader_(std::move(wake_reader)),
-      own_(std::move(own)),
+      doorbell_(std::move(doorbell)),
       options_(std::move(options)) {}
 
 std::uint64_t RingWriter::max_unit_bytes() const { return capacity_ / 2 - sizeof(UnitHeader); }
@@ -256,11 +256,11 @@ bool RingWriter::sleep(const Wait& wait, std::uint64_t wanted, RingStatus& other
   header_->writer_wants.store(wanted, std::memory_order_seq_cst);  // Note [Sleeping]
   const bool ready = load_released() >= wanted || closed();
   bool timed_out = false;
-  const bool peer_gone = !ready && poll_doorbell(*own_, wait, timed_out);
+  const bool peer_gone = !ready && poll_doorbell(*doorbell_, wait, timed_out);
   system_calls_ += ready ? 0 : 2;                             // with the clearing of the doorbell
   header_->writer_wants.store(0, std::memory_order_relaxed);  // awake: a ring too many is harmless
   if (!ready && !timed_out) {
-    own_->clear();
+    doorbell_->clear();
   }
   otherwise = peer_gone ? RingStatus::kPeerDied : RingStatus::kTimedOut;
   return !peer_gone && !timed_out;
@@ -342,7 +342,7 @@ void RingWriter::close() {
   header_->writer_closed.store(kClosedMark,
                                std::memory_order_seq_cst);  // before the wake-up, Note [Sleeping]
   wake_reader_->ring();
-  own_->ring();
+  doorbell_->ring();
 }
 
 bool RingWriter::reader_waits() const {
@@ -375,13 +375,13 @@ void pause_cpu() {
 }  // namespace
 
 RingReader::RingReader(SharedRange range, std::shared_ptr<const Doorbell> wake_writer,
-                       std::shared_ptr<const Doorbell> own, RingReaderOptions options)
+                       std::shared_ptr<const Doorbell> doorbell, RingReaderOptions options)
     : range_(std::move(range)),
       header_(header_of(range_)),
       units_(range_.data() + sizeof(RingHeader)),
       capacity_(checked_capacity(range_)),
       wake_writer_(std::move(wake_writer)),
-      own_(std::move(own)),
+      doorbell_(std::move(doorbell)),
       options_(options),
       spins_(kMaxSpins),
       nap_(kShortestNap) {}
@@ -492,7 +492,7 @@ bool RingReader::nap(const Wait& wait) {
 bool RingReader::sleep(const Wait& wait, RingStatus& otherwise) {
   const auto begin = std::chrono::steady_clock::now();
   bool timed_out = false;
-  const bool peer_gone = poll_doorbell(*own_, wait, timed_out);
+  const bool peer_gone = poll_doorbell(*doorbell_, wait, timed_out);
   finish_wait();
   system_calls_ += 2;
   otherwise = peer_gone ? RingStatus::kPeerDied : RingStatus::kTimedOut;
@@ -529,7 +529,7 @@ bool RingReader::prepare_wait() {
 
 void RingReader::finish_wait() {
   header_->reader_sleeps.store(0, std::memory_order_relaxed);  // as above
-  own_->clear();
+  doorbell_->clear();
 }
 
 void RingReader::release() {
@@ -555,7 +555,7 @@ void RingReader::close() {
   header_->reader_closed.store(kClosedMark,
                                std::memory_order_seq_cst);  // before the wake-up, Note [Sleeping]
   wake_writer_->ring();
-  own_->ring();
+  doorbell_->ring();
 }
 
 }  // namespace energon

@@ -164,10 +164,10 @@ struct RingWriterOptions {
 /// (kCancelled).
 class RingWriter {
  public:
-  /// The reader polls `wake_reader`; this side polls `own`. Throws Error (kCorruptData) if `range`
-  /// holds no ring.
+  /// The reader polls `wake_reader`; this side polls `doorbell`. Throws Error (kCorruptData) if
+  /// `range` holds no ring.
   RingWriter(SharedRange range, std::shared_ptr<const Doorbell> wake_reader,
-             std::shared_ptr<const Doorbell> own, RingWriterOptions options = {});
+             std::shared_ptr<const Doorbell> doorbell, RingWriterOptions options = {});
   /// Drops a begun unit. Does not close the ring.
   ~RingWriter() = default;
   RingWriter(const RingWriter&) = delete;
@@ -229,7 +229,7 @@ class RingWriter {
   std::byte* const units_;
   const std::uint64_t capacity_;
   const std::shared_ptr<const Doorbell> wake_reader_;
-  const std::shared_ptr<const Doorbell> own_;
+  const std::shared_ptr<const Doorbell> doorbell_;
   const RingWriterOptions options_;
   const OwnerProcess owner_;
 
@@ -261,10 +261,10 @@ struct RingReaderOptions {
 /// (kCancelled).
 class RingReader {
  public:
-  /// The writer polls `wake_writer`; this side polls `own`. Throws Error (kCorruptData) if `range`
-  /// holds no ring.
+  /// The writer polls `wake_writer`; this side polls `doorbell`. Throws Error (kCorruptData) if
+  /// `range` holds no ring.
   RingReader(SharedRange range, std::shared_ptr<const Doorbell> wake_writer,
-             std::shared_ptr<const Doorbell> own, RingReaderOptions options = {});
+             std::shared_ptr<const Doorbell> doorbell, RingReaderOptions options = {});
   RingReader(const RingReader&) = delete;
   RingReader& operator=(const RingReader&) = delete;
 
@@ -289,7 +289,7 @@ class RingReader {
   /// descriptors, then call finish_wait() whatever the poll returned.
   bool prepare_wait();
   void finish_wait();
-  int doorbell_fd() const { return own_->fd(); }
+  int doorbell_fd() const { return doorbell_->fd(); }
 
   std::uint64_t units_released() const { return sequence_; }
   /// System calls made so far to nap, to sleep and to wake the writer. Those of a caller of
@@ -309,7 +309,7 @@ class RingReader {
   const std::byte* const units_;
   const std::uint64_t capacity_;
   const std::shared_ptr<const Doorbell> wake_writer_;
-  const std::shared_ptr<const Doorbell> own_;
+  const std::shared_ptr<const Doorbell> doorbell_;
   const RingReaderOptions options_;
   const OwnerProcess owner_;
 

@@ -110,13 +110,13 @@ bool SharedBudget::shrink() {
 }
 
 void SharedBudget::drop(std::uint64_t cost) {
-  std::vector<Held> held;
+  std::vector<Usage> held;
   for (const Holder* const holder : holders_) {
     holder->list(held);
   }
-  std::erase_if(held, [this](const Held& one) { return one.last_use >= now_; });
+  std::erase_if(held, [this](const Usage& one) { return one.last_use >= now_; });
   std::sort(held.begin(), held.end(),
-            [](const Held& a, const Held& b) { return a.last_use < b.last_use; });
+            [](const Usage& a, const Usage& b) { return a.last_use < b.last_use; });
   const std::uint64_t wanted = std::max(cost, held_ / kDroppedPart);
   std::uint64_t end = 0;  // of the times that are dropped
   std::uint64_t sum = 0;

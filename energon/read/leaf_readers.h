@@ -27,7 +27,7 @@ namespace energon {
 /// Used by the thread that drives the pipelines.
 class SharedBudget {
  public:
-  struct Held {
+  struct Usage {
     std::uint64_t last_use = 0;
     std::uint64_t cost = 0;
   };
@@ -35,7 +35,7 @@ class SharedBudget {
   class Holder {
    public:
     /// Appends all that is held.
-    virtual void list(std::vector<Held>& held) const = 0;
+    virtual void list(std::vector<Usage>& held) const = 0;
     /// Drops what was last used before `time`.
     virtual void drop_before(std::uint64_t time) = 0;
 
@@ -154,7 +154,7 @@ class ValueCache final : private SharedBudget::Holder {
 
   /// Makes room for a value; call it before the value is made.
   void make_room(std::uint64_t cost) {
-    if (most_ && !kept_.empty() && kept_.size() >= *most_) {
+    if (most_ && !loaded_.empty() && loaded_.size() >= *most_) {
       drop_oldest();
     }
     budget_->make_room(cost);
@@ -164,7 +164,7 @@ class ValueCache final : private SharedBudget::Holder {
   Value& keep(std::size_t number, std::uint64_t cost, Value value) {
     budget_->add(cost);
     entries_[number] = std::make_unique<Entry>(Entry{budget_->now(), cost, std::move(value)});
-    kept_.push_back(number);
+    loaded_.push_back(number);
     return entries_[number]->value;
   }
 
@@ -175,14 +175,14 @@ class ValueCache final : private SharedBudget::Holder {
     Value value;
   };
 
-  void list(std::vector<SharedBudget::Held>& held) const override {
-    for (const std::size_t number : kept_) {
+  void list(std::vector<SharedBudget::Usage>& held) const override {
+    for (const std::size_t number : loaded_) {
       held.push_back({entries_[number]->last_use, entries_[number]->cost});
     }
   }
 
   void drop_before(std::uint64_t time) override {
-    std::erase_if(kept_, [&](std::size_t number) {
+    std::erase_if(loaded_, [&](std::size_t number) {
       if (entries_[number]->last_use >= time) {
         return false;
       }
@@ -194,7 +194,7 @@ class ValueCache final : private SharedBudget::Holder {
 
   // Not one that is used at this time.
   void drop_oldest() {
-    const auto oldest = std::min_element(kept_.begin(), kept_.end(), [&](auto a, auto b) {
+    const auto oldest = std::min_element(loaded_.begin(), loaded_.end(), [&](auto a, auto b) {
       return entries_[a]->last_use < entries_[b]->last_use;
     });
     drop_before(std::min(entries_[*oldest]->last_use + 1, budget_->now()));
@@ -203,7 +203,7 @@ class ValueCache final : private SharedBudget::Holder {
   const std::shared_ptr<SharedBudget> budget_;
   const std::optional<std::size_t> most_;
   std::vector<std::unique_ptr<Entry>> entries_;  // null: not kept
-  std::vector<std::size_t> kept_;                // the numbers of the others
+  std::vector<std::size_t> loaded_;              // the numbers of the others
 };
 
 // Memory of what readers have read ahead, for all readers of a process together.

@@ -182,7 +182,7 @@ void ReadAhead::release(Stream& stream) {
   }
 }
 
-void ReadAhead::list(std::vector<SharedBudget::Held>& held) const {
+void ReadAhead::list(std::vector<SharedBudget::Usage>& held) const {
   for (const std::int64_t number : with_streams_) {
     for (const Stream& stream : shards_[static_cast<std::size_t>(number)]->streams) {
       if (stream.block.size > 0) {

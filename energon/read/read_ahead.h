@@ -74,7 +74,7 @@ class ReadAhead final : private SharedBudget::Holder {
     std::size_t oldest_end = 0;
   };
 
-  void list(std::vector<SharedBudget::Held>& held) const override;
+  void list(std::vector<SharedBudget::Usage>& held) const override;
   void drop_before(std::uint64_t time) override;
   Shard* shard(std::int64_t number) { return shards_[static_cast<std::size_t>(number)].get(); }
   Stream* find(const AheadRequest& request);

@@ -55,7 +55,7 @@ class HeapBufferPool::FreeMemory {
       if (!free.empty()) {
         Memory memory = std::move(free.back().memory);
         free.pop_back();
-        kept_bytes_ -= size_class;
+        cached_bytes_ -= size_class;
         return memory;
       }
     }
@@ -64,29 +64,29 @@ class HeapBufferPool::FreeMemory {
 
   void give_back(Memory memory, std::size_t size_class, const Share& share) {
     const MutexLock lock(mutex_);
-    if (!share.is_open || size_class > kMostKeptBytes) {
+    if (!share.is_open || size_class > kMostCachedBytes) {
       return;
     }
-    while (kept_bytes_ > kMostKeptBytes - size_class) {
+    while (cached_bytes_ > kMostCachedBytes - size_class) {
       drop_longest_unused();
     }
     free_[size_class].push_back({std::move(memory), &share, ++gives_});
-    kept_bytes_ += size_class;
+    cached_bytes_ += size_class;
   }
 
   void close(Share& share) {
     const MutexLock lock(mutex_);
     share.is_open = false;
     for (auto& [size_class, free] : free_) {
-      kept_bytes_ -= size_class * std::erase_if(free, [&share](const Block& block) {
-                       return block.share == &share;
-                     });
+      cached_bytes_ -= size_class * std::erase_if(free, [&share](const Block& block) {
+                         return block.share == &share;
+                       });
     }
   }
 
-  std::size_t kept_bytes() {
+  std::size_t cached_bytes() {
     const MutexLock lock(mutex_);
-    return kept_bytes_;
+    return cached_bytes_;
   }
 
  private:
@@ -114,20 +114,20 @@ class HeapBufferPool::FreeMemory {
       }
     }
     oldest->second.erase(oldest->second.begin());
-    kept_bytes_ -= oldest->first;
+    cached_bytes_ -= oldest->first;
   }
 
   Mutex mutex_;
   // Longest unused first.
   std::map<std::size_t, std::vector<Block>> free_ ENERGON_GUARDED_BY(mutex_);
-  std::size_t kept_bytes_ ENERGON_GUARDED_BY(mutex_) = 0;
+  std::size_t cached_bytes_ ENERGON_GUARDED_BY(mutex_) = 0;
   std::uint64_t gives_ ENERGON_GUARDED_BY(mutex_) = 0;
 };
 
 HeapBufferPool::HeapBufferPool() : share_(std::make_shared<Share>()) {}
 HeapBufferPool::~HeapBufferPool() { FreeMemory::of_process().close(*share_); }
 
-std::size_t HeapBufferPool::kept_bytes() { return FreeMemory::of_process().kept_bytes(); }
+std::size_t HeapBufferPool::cached_bytes() { return FreeMemory::of_process().cached_bytes(); }
 
 Buffer HeapBufferPool::allocate(std::size_t size) {
   const std::size_t size_class = std::bit_ceil(std::max(size, kSmallest));

@@ -32,12 +32,12 @@ class BufferAllocator {
 };
 
 /// Recycles heap memory: the first touch of fresh pages costs more than the copy into them. All
-/// pools of a process together keep at most kMostKeptBytes for reuse, those that were used last;
+/// pools of a process together keep at most kMostCachedBytes for reuse, those that were used last;
 /// what a pool has left is freed with it. Thread-safe.
 class HeapBufferPool final : public BufferAllocator {
  public:
   /// More than a few batches in flight need, less than a page cache would miss.
-  static constexpr std::size_t kMostKeptBytes = std::size_t{256} << 20;
+  static constexpr std::size_t kMostCachedBytes = std::size_t{256} << 20;
 
   HeapBufferPool();
   ~HeapBufferPool() override;
@@ -47,7 +47,7 @@ class HeapBufferPool final : public BufferAllocator {
   Buffer allocate(std::size_t size) override;
 
   /// Bytes that all pools of this process keep for reuse now.
-  static std::size_t kept_bytes();
+  static std::size_t cached_bytes();
 
  private:
   class FreeMemory;

@@ -128,20 +128,20 @@ void compare_configs(const Config& config, const Config& expected, const std::st
 
 Config without_side_files(const Config& config) {
   if (config.is_object()) {
-    Config kept = Config::object();
+    Config result = Config::object();
     for (const auto& [name, value] : config.items()) {
       if (!is_side_file_digest(name)) {
-        kept[name] = without_side_files(value);
+        result[name] = without_side_files(value);
       }
     }
-    return kept;
+    return result;
   }
   if (config.is_array()) {
-    Config kept = Config::array();
+    Config result = Config::array();
     for (const Config& value : config) {
-      kept.push_back(without_side_files(value));
+      result.push_back(without_side_files(value));
     }
-    return kept;
+    return result;
   }
   return config;
 }

@@ -67,7 +67,7 @@ void LogicalShardCheckpoints::store(const SavableDatasetCheckpoint& checkpoint,
   interval_.stored(checkpoint.index, writer_.bytes().size(), Clock::now() - begin);
   const MutexLock lock(mutex_);
   indexes_.push_back(index);
-  while (indexes_.size() > ring_.kept()) {
+  while (indexes_.size() > ring_.stored_count()) {
     indexes_.pop_front();
   }
 }

@@ -136,14 +136,14 @@ class PrepareProblems {
   [[noreturn]] void raise(const std::string& path) const;
 
  private:
-  struct Earlier {
+  struct Previous {
     bool operator()(const SamplePosition& a, const SamplePosition& b) const {
       return std::pair(a.tar_file_id, a.sample_index) < std::pair(b.tar_file_id, b.sample_index);
     }
   };
 
   std::size_t count_ = 0;
-  std::map<SamplePosition, std::string, Earlier> named_;
+  std::map<SamplePosition, std::string, Previous> named_;
 };
 
 void PrepareProblems::add(std::int64_t shard, std::string_view name, std::string_view text) {
@@ -410,13 +410,13 @@ class Preparation {
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
         staging_(path_, mode_of(path_) | 0700U),
         index_path_(staging_.meta_file("index.sqlite")),
-        earlier_(choose_earlier()),
+        previous_(choose_previous()),
         writer_(std::make_unique<SampleIndexWriter>(index_path_)) {}
 
   PrepareReport run(ProgressSink& sink) {
     const WriteSignalsBlocked blocked;  // for SQLite
     const auto total = static_cast<std::int64_t>(names_.size());
-    const std::int64_t kept = earlier_.count();
+    const std::int64_t kept = previous_.count();
     PrepareProgress progress{.shards_total = total};
     {
       ScanPipeline pipeline(total, thread_count(options_.threads, total), options_.stop,
@@ -436,7 +436,7 @@ class Preparation {
     for (std::string& warning : found_.warnings()) {
       report_.warnings.push_back(std::move(warning));
     }
-    report_.lacks_media = take_earlier_media() && kept < total;
+    report_.lacks_media = take_previous_media() && kept < total;
     write_meta_files();
     commit();
     report_.shards = total;
@@ -451,7 +451,7 @@ class Preparation {
     return path_ + "/" + names_[static_cast<std::size_t>(i)];
   }
 
-  PreviousPrepare choose_earlier() {
+  PreviousPrepare choose_previous() {
     if (options_.existing != Existing::kUpdate) {
       return {};
     }
@@ -469,9 +469,9 @@ class Preparation {
   }
 
   // What is known of media in the shards that are taken over. False if no prepare had any.
-  bool take_earlier_media() const {
-    if (earlier_.count() > 0) {
-      return copy_media_tables(earlier_.index_path, index_path_);
+  bool take_previous_media() const {
+    if (previous_.count() > 0) {
+      return copy_media_tables(previous_.index_path, index_path_);
     }
     try {
       return SampleIndex(path_ + "/.nv-meta/index.sqlite").has_media();
@@ -484,8 +484,8 @@ class Preparation {
   ScannedShard find_and_encode(std::int64_t i) {
     ScannedShard shard;
     try {
-      shard = i < earlier_.count()
-                  ? read_prepared_shard(earlier_, i)
+      shard = i < previous_.count()
+                  ? read_prepared_shard(previous_, i)
                   : prepare_shard(shard_path(i), staging_.loose_file(i, ".idx"),
                                   staging_.loose_file(i, ".xxh3"), file_mode_, options_);
     } catch (...) {
@@ -502,7 +502,7 @@ class Preparation {
   void take(std::int64_t i, const ScannedShard& shard) {
     const std::string& name = names_[static_cast<std::size_t>(i)];
     if (shard.error) {
-      if (i < earlier_.count()) {
+      if (i < previous_.count()) {
         std::rethrow_exception(shard.error);  // not a problem of the shard
       }
       add_problem(i, shard.error);
@@ -566,7 +566,7 @@ class Preparation {
     staging_.remove_file(".nv-meta/.info.yaml");
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(names_.size()); ++i) {
       const std::string index_path = tar_index_path(names_[static_cast<std::size_t>(i)]);
-      const bool is_kept = i < earlier_.count();
+      const bool is_kept = i < previous_.count();
       if (!is_kept) {
         staging_.move_loose_file(i, ".idx", index_path);
       }
@@ -593,7 +593,7 @@ class Preparation {
 
   StagingFolder staging_;
   const std::string index_path_;
-  const PreviousPrepare earlier_;  // while staging_ has the lock
+  const PreviousPrepare previous_;  // while staging_ has the lock
   RowNumbers row_numbers_;
   std::unique_ptr<SampleIndexWriter> writer_;  // after staging_: closed before staging_ is removed
   DatasetInfo info_;

@@ -134,20 +134,20 @@ std::string changed_in(const std::string& shard_path, bool needs_checksums, Shar
 }
 
 // Empty: all shards are unchanged.
-std::string find_change(const std::string& dataset_path, PreviousPrepare& earlier,
+std::string find_change(const std::string& dataset_path, PreviousPrepare& previous,
                         bool needs_checksums, int threads) {
-  std::vector<std::string> changes(earlier.shards.size());
-  const auto errors = parallel_for(earlier.count(), threads, [&](std::int64_t job) {
+  std::vector<std::string> changes(previous.shards.size());
+  const auto errors = parallel_for(previous.count(), threads, [&](std::int64_t job) {
     const auto i = static_cast<std::size_t>(job);
-    changes[i] = changed_in(dataset_path + "/" + earlier.shards[i].name, needs_checksums,
-                            earlier.records[i]);
+    changes[i] = changed_in(dataset_path + "/" + previous.shards[i].name, needs_checksums,
+                            previous.records[i]);
   });
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (errors[i] != nullptr) {
       changes[i] = "cannot be compared with its record";
     }
     if (!changes[i].empty()) {
-      return fmt::format("shard '{}' {}", printable(earlier.shards[i].name), changes[i]);
+      return fmt::format("shard '{}' {}", printable(previous.shards[i].name), changes[i]);
     }
   }
   return "";
@@ -166,43 +166,43 @@ PreviousChoice look(const std::string& dataset_path, std::span<const std::string
   };
   const std::optional<ShardRecords> records = ShardRecords::load(meta, *info);
   if (!records) {
-    return none("the earlier prepare left no record of its shards");
+    return none("the previous prepare left no record of its shards");
   }
-  PreviousPrepare earlier;
+  PreviousPrepare previous;
   for (const ShardCount& shard : info->shards) {
-    const auto position = static_cast<std::size_t>(earlier.count());
+    const auto position = static_cast<std::size_t>(previous.count());
     const ShardRecord* const record = records->find(shard.name);
     if (position >= names.size() || names[position] != shard.name || record == nullptr) {
       return none(fmt::format("shard '{}' is gone, or another one now stands before it",
                               printable(shard.name)));
     }
-    earlier.shards.push_back(shard);
-    earlier.records.push_back(*record);
-    ShardRecord& taken = earlier.records.back();
+    previous.shards.push_back(shard);
+    previous.records.push_back(*record);
+    ShardRecord& taken = previous.records.back();
     taken.sample_count = shard.sample_count;
     taken.has_checksums = false;  // set again where they are needed and there
     taken.checksum_digest = 0;
   }
   if (needs_checksums && !records->has_checksums()) {
-    return none("the earlier prepare wrote no checksums");
+    return none("the previous prepare wrote no checksums");
   }
-  if (std::string change = find_change(dataset_path, earlier, needs_checksums, threads);
+  if (std::string change = find_change(dataset_path, previous, needs_checksums, threads);
       !change.empty()) {
     return none(std::move(change));
   }
-  earlier.index_path = meta + "/index.sqlite";
+  previous.index_path = meta + "/index.sqlite";
   std::int64_t samples = 0;
-  for (const ShardCount& shard : earlier.shards) {
+  for (const ShardCount& shard : previous.shards) {
     samples += shard.sample_count;
   }
-  if (SampleIndex(earlier.index_path).sample_count() != samples) {
+  if (SampleIndex(previous.index_path).sample_count() != samples) {
     return none("index.sqlite has another number of samples than .info.json");
   }
   // Where nothing can be locked, another prepare may have replaced files meanwhile.
   if (read_file(meta + "/index.uuid") != records->uuid()) {
     return none("another process prepared the dataset meanwhile");
   }
-  return {.prepare = std::move(earlier)};
+  return {.prepare = std::move(previous)};
 }
 
 }  // namespace
@@ -213,22 +213,22 @@ PreviousChoice find_previous_prepare(const std::string& dataset_path,
   try {
     return look(dataset_path, names, needs_checksums, threads);
   } catch (const Error& error) {
-    return {.why_none = fmt::format("the earlier prepare cannot be used: {}", error.what())};
+    return {.why_none = fmt::format("the previous prepare cannot be used: {}", error.what())};
   }
 }
 
-ScannedShard read_prepared_shard(const PreviousPrepare& earlier, std::int64_t tar_file_id) {
+ScannedShard read_prepared_shard(const PreviousPrepare& previous, std::int64_t tar_file_id) {
   const auto shard = static_cast<std::size_t>(tar_file_id);
-  const SampleIndex index(earlier.index_path);  // of this thread
+  const SampleIndex index(previous.index_path);  // of this thread
   const auto fail = [&](std::string_view what) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("index database: {} of shard '{}'; prepare the dataset again with "
                             "--force-overwrite",
-                            what, printable(earlier.shards[shard].name)),
-                {.path = earlier.index_path});
+                            what, printable(previous.shards[shard].name)),
+                {.path = previous.index_path});
   };
-  ScannedShard found{.tar_size = earlier.records[shard].end_offset,
-                     .record = earlier.records[shard]};
+  ScannedShard found{.tar_size = previous.records[shard].end_offset,
+                     .record = previous.records[shard]};
   std::vector<ScannedSample>& samples = found.scan.samples;
   index.for_each_sample_of(tar_file_id, [&](std::string_view key, const SampleLocation& at) {
     if (at.sample_index != std::ssize(samples)) {
@@ -237,9 +237,9 @@ ScannedShard read_prepared_shard(const PreviousPrepare& earlier, std::int64_t ta
     samples.push_back({.key = std::string(key), .offset = at.bytes.offset, .size = at.bytes.size});
     return true;
   });
-  if (std::ssize(samples) != earlier.shards[shard].sample_count) {
+  if (std::ssize(samples) != previous.shards[shard].sample_count) {
     fail(fmt::format("{} samples instead of {}", samples.size(),
-                     earlier.shards[shard].sample_count));
+                     previous.shards[shard].sample_count));
   }
   std::int64_t parts = 0;
   index.for_each_part_of(tar_file_id, [&](std::string_view, const PartLocation& part) {

@@ -53,6 +53,6 @@ PreviousChoice find_previous_prepare(const std::string& dataset_path,
 
 /// Reads shard `tar_file_id` of an earlier prepare back, as prepare_shard() found it. Thread-safe.
 /// Throws Error (kCorruptData) if the rows of the shard are damaged.
-ScannedShard read_prepared_shard(const PreviousPrepare& earlier, std::int64_t tar_file_id);
+ScannedShard read_prepared_shard(const PreviousPrepare& previous, std::int64_t tar_file_id);
 
 }  // namespace energon

@@ -32,9 +32,9 @@ struct EpochShare {
 
 // Numbers of batches in an epoch.
 struct EpochLengths {
-  std::int64_t own = 0;     // of this rank
-  std::int64_t fewest = 0;  // of the rank with the fewest
-  std::int64_t most = 0;    // of the rank with the most
+  std::int64_t of_rank = 0;  // of this rank
+  std::int64_t fewest = 0;   // of the rank with the fewest
+  std::int64_t most = 0;     // of the rank with the most
 };
 
 // The share of a rank as the others see it.
@@ -43,11 +43,11 @@ struct ToldShare {
   std::string digest;  // of the common settings
 };
 
-// Calls `own_share`. The reply holds the number of batches, which is empty if it is not known, a
-// space and the digest.
-std::string epoch_reply(const std::function<EpochShare()>& own_share, EpochShare& share) {
+// Calls `share_of_rank`. The reply holds the number of batches, which is empty if it is not known,
+// a space and the digest.
+std::string epoch_reply(const std::function<EpochShare()>& share_of_rank, EpochShare& share) {
   try {
-    share = own_share();
+    share = share_of_rank();
     const std::string number = share.batches ? std::to_string(*share.batches) : "";
     return success(fmt::format("{} {}", number, agreement_digest(share.common_settings)));
   } catch (...) {
@@ -88,13 +88,14 @@ void check_all_numbers_known(const std::vector<ToldShare>& shares) {
   }
 }
 
-// All ranks call it together. `own_share` returns the share of this rank, or throws. Throws the
-// same Error on every rank: that of the first rank whose `own_share` threw; kInvalidArgument if a
-// rank does not know its number of batches; kMismatch with the differences if the common settings
+// All ranks call it together. `share_of_rank` returns the share of this rank, or throws. Throws the
+// same Error on every rank: that of the first rank whose `share_of_rank` threw; kInvalidArgument if
+// a rank does not know its number of batches; kMismatch with the differences if the common settings
 // differ. Throws Error of the Comm.
-EpochLengths agree_on_epoch(Comm& comm, const std::function<EpochShare()>& own_share) {
+EpochLengths agree_on_epoch(Comm& comm, const std::function<EpochShare()>& share_of_rank) {
   EpochShare share;
-  const std::vector<ToldShare> shares = told_shares(comm.all_gather(epoch_reply(own_share, share)));
+  const std::vector<ToldShare> shares =
+      told_shares(comm.all_gather(epoch_reply(share_of_rank, share)));
   check_all_numbers_known(shares);
   const bool agree = std::all_of(shares.begin(), shares.end(), [&](const ToldShare& other) {
     return other.digest == shares.front().digest;
@@ -172,7 +173,7 @@ void ShardAdapter::agree_on_size() {
                 "a rank has no batch at all, so there is nothing it could repeat: there is less "
                 "data than ranks; use fewer, smaller batches, or drop_last");
   }
-  own_ = lengths.own;
+  rank_batches_ = lengths.of_rank;
   target_ = options_.drop_last ? lengths.fewest : lengths.most;
 }
 
@@ -218,7 +219,7 @@ std::optional<Sample> ShardAdapter::next_together() {
 
 // Nothing if this rank has handed out all of its own batches, or if the source has ended early.
 std::optional<Sample> ShardAdapter::next_of_source() {
-  if (handed_out_ >= own_) {
+  if (handed_out_ >= rank_batches_) {
     return std::nullopt;
   }
   std::optional<Sample> batch;
@@ -227,7 +228,8 @@ std::optional<Sample> ShardAdapter::next_of_source() {
   }
   if (!batch) {
     source_ended_ = true;
-  } else if (options_.even_batches && first_.count() < std::max<std::int64_t>(*target_ - own_, 1)) {
+  } else if (options_.even_batches &&
+             first_.count() < std::max<std::int64_t>(*target_ - rank_batches_, 1)) {
     first_.add(*batch);
   }
   return batch;
@@ -239,24 +241,24 @@ Sample ShardAdapter::next_repeated() {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("the epoch has ended after {} of {} batches, and all ranks were to "
                             "get {}: samples were left out (stats() counts them)",
-                            handed_out_, own_, *target_));
+                            handed_out_, rank_batches_, *target_));
   }
   const std::span<const Sample> first = first_.rebuild(*source_);
-  const std::int64_t repeated = std::max<std::int64_t>(handed_out_ - own_, 0);
+  const std::int64_t repeated = std::max<std::int64_t>(handed_out_ - rank_batches_, 0);
   repeated_ = repeated + 1;
   return first[static_cast<std::size_t>(repeated) % first.size()];
 }
 
 // Drops the batches that are left because other ranks have fewer.
 void ShardAdapter::reach_end_of_source() {
-  for (std::int64_t left_out = own_ - handed_out_; !source_ended_; --left_out) {
+  for (std::int64_t left_out = rank_batches_ - handed_out_; !source_ended_; --left_out) {
     source_ended_ = !ahead_.next();
     if (!source_ended_ && left_out <= 0) {
       throw Error(
           ErrorCode::kMismatch,
           fmt::format("the source has more than the {} batches it said an epoch has, so the "
                       "ranks cannot end together",
-                      own_));
+                      rank_batches_));
     }
   }
 }

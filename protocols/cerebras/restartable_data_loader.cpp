@@ -232,20 +232,20 @@ PipelineContext parent_context(const LoaderOptions& options, int worker, HeapBuf
 }
 
 // Throws Error (kMismatch) unless `checkpoints` are of all workers of the job, each once, at one
-// step. `own` is any worker of the job.
+// step. `local` is any worker of the job.
 void check_all_workers(const std::vector<DataLoaderCheckpoint>& checkpoints,
-                       const WorkerIdentity& own) {
+                       const WorkerIdentity& local) {
   std::vector<std::string> differences;
   std::map<int, int> count;  // of each global worker id
   for (const DataLoaderCheckpoint& checkpoint : checkpoints) {
     const WorkerIdentity& worker = checkpoint.progress.worker;
     ++count[worker.global_worker_id()];
-    if (worker.world_size != own.world_size ||
-        worker.num_workers_per_rank != own.num_workers_per_rank) {
+    if (worker.world_size != local.world_size ||
+        worker.num_workers_per_rank != local.num_workers_per_rank) {
       differences.push_back(
           fmt::format("worker {}: of {} ranks with {} workers, expected {} with {}",
                       worker.global_worker_id(), worker.world_size, worker.num_workers_per_rank,
-                      own.world_size, own.num_workers_per_rank));
+                      local.world_size, local.num_workers_per_rank));
     }
     if (checkpoint.progress.step != checkpoints.front().progress.step) {
       differences.push_back(fmt::format("worker {}: of step {}, expected {}",
@@ -253,7 +253,7 @@ void check_all_workers(const std::vector<DataLoaderCheckpoint>& checkpoints,
                                         checkpoints.front().progress.step));
     }
   }
-  for (int worker = 0; worker < own.total_workers(); ++worker) {
+  for (int worker = 0; worker < local.total_workers(); ++worker) {
     if (count[worker] != 1) {
       differences.push_back(
           fmt::format("worker {}: {} checkpoints, expected 1", worker, count[worker]));
@@ -261,7 +261,8 @@ void check_all_workers(const std::vector<DataLoaderCheckpoint>& checkpoints,
     count.erase(worker);
   }
   for (const auto& [worker, checkpoints_of_it] : count) {
-    differences.push_back(fmt::format("worker {}: there are only {}", worker, own.total_workers()));
+    differences.push_back(
+        fmt::format("worker {}: there are only {}", worker, local.total_workers()));
   }
   if (!differences.empty()) {
     throw Error(ErrorCode::kMismatch,
@@ -290,9 +291,9 @@ std::optional<Sample> RestartableDataLoader::next() {
     ++step_;
   }
   if (restartable() && options_.run.schedule.contains(step_)) {
-    kept_[step_] = capture();
-    if (kept_.size() > options_.keep_checkpoints) {
-      kept_.erase(kept_.begin());
+    checkpoints_[step_] = capture();
+    if (checkpoints_.size() > options_.keep_checkpoints) {
+      checkpoints_.erase(checkpoints_.begin());
     }
   }
   return std::exchange(pending_, std::nullopt);
@@ -360,7 +361,7 @@ StateDict RestartableDataLoader::state_dict() {
 }
 
 // What this rank tells the destination: its checkpoints at this step, or why it has none.
-RestartableDataLoader::OwnReply RestartableDataLoader::reply() {
+RestartableDataLoader::RankReply RestartableDataLoader::reply() {
   try {
     StateDict json = StateDict::array();
     for (const DataLoaderCheckpoint& checkpoint : checkpoints_now()) {
@@ -378,10 +379,10 @@ std::optional<StateDict> RestartableDataLoader::state_dict(Comm& comm, int desti
   if (step_ == 0 && loaded_) {
     return comm.rank() == destination ? std::optional(loaded_->state) : std::nullopt;
   }
-  OwnReply own = reply();
-  const std::vector<std::string> replies = comm.gather(std::move(own.text), destination);
-  if (own.failure) {
-    std::rethrow_exception(own.failure);
+  RankReply local = reply();
+  const std::vector<std::string> replies = comm.gather(std::move(local.text), destination);
+  if (local.failure) {
+    std::rethrow_exception(local.failure);
   }
   if (comm.rank() != destination) {
     return std::nullopt;
@@ -413,7 +414,7 @@ void RestartableDataLoader::load_state_dict(const StateDict& state, Strictness s
   }
   loader_.restore_state_rank(position);
   loaded_ = {state, strictness};
-  kept_.clear();
+  checkpoints_.clear();
   aggregated_.reset();
   warnings_ = std::move(*load_warnings_);
   std::sort(warnings_.begin(), warnings_.end());
@@ -431,21 +432,21 @@ std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoi
   if (step > step_) {
     return std::nullopt;
   }
-  if (step == 0 && !kept_.contains(0)) {
+  if (step == 0 && !checkpoints_.contains(0)) {
     const int workers = options_.loader.worker_config.workers_per_rank();
     std::vector<DataLoaderCheckpoint> start;
     start.reserve(static_cast<std::size_t>(workers));
     for (int worker = 0; worker < workers; ++worker) {
       start.push_back(checkpoint_at_start(worker, 0));
     }
-    kept_[0] = std::move(start);
+    checkpoints_[0] = std::move(start);
   }
-  const auto found = kept_.find(step);
-  if (found == kept_.end()) {
+  const auto found = checkpoints_.find(step);
+  if (found == checkpoints_.end()) {
     throw Error(ErrorCode::kNotFound,
                 fmt::format("the checkpoints of step {} are no longer kept, those of {} steps from "
                             "{} on are (keep_checkpoints)",
-                            step, kept_.size(), kept_.begin()->first));
+                            step, checkpoints_.size(), checkpoints_.begin()->first));
   }
   if (found->second.empty()) {
     throw Error(ErrorCode::kUnsupported,

@@ -102,11 +102,11 @@ class RestartableDataLoader {
 
  private:
   // A reply for the gathering of states, and what this rank throws after it.
-  struct OwnReply {
+  struct RankReply {
     std::string text;
     std::exception_ptr failure;
   };
-  OwnReply reply();
+  RankReply reply();
 
   // Empty if not all workers are at their batches of this step.
   std::vector<DataLoaderCheckpoint> capture();
@@ -129,8 +129,8 @@ class RestartableDataLoader {
   std::vector<std::string> warnings_;
   std::optional<Sample> pending_;  // counted but not returned: its checkpoint failed
   std::int64_t step_ = 0;
-  std::map<std::int64_t, std::vector<DataLoaderCheckpoint>> kept_;  // by step
-  std::optional<std::pair<std::int64_t, StateDict>> aggregated_;    // with its step
+  std::map<std::int64_t, std::vector<DataLoaderCheckpoint>> checkpoints_;  // by step
+  std::optional<std::pair<std::int64_t, StateDict>> aggregated_;           // with its step
 };
 
 }  // namespace energon

@@ -36,7 +36,7 @@ namespace energon::python {
 
 namespace {
 
-constexpr std::string_view kHeld = "__held__";
+constexpr std::string_view kPythonObject = "__held__";
 
 class HeldObject final : public LazySource {
  public:
@@ -52,14 +52,14 @@ class HeldObject final : public LazySource {
 
 }  // namespace
 
-Mapping held_fields(PyObject* object) {
+Mapping fields_of_object(PyObject* object) {
   Mapping fields;
-  fields.emplace_back(kHeld, LazyBytes(std::make_shared<HeldObject>(object)));
+  fields.emplace_back(kPythonObject, LazyBytes(std::make_shared<HeldObject>(object)));
   return fields;
 }
 
-PyObject* held_object(const Sample& sample) {
-  if (sample.fields.size() != 1 || sample.fields.front().first != kHeld) {
+PyObject* object_in(const Sample& sample) {
+  if (sample.fields.size() != 1 || sample.fields.front().first != kPythonObject) {
     return nullptr;
   }
   const auto* lazy = std::get_if<LazyBytes>(&sample.fields.front().second.base());
@@ -252,11 +252,11 @@ void set_field(nb::handle object, nb::handle name, const nb::object& value) {
 nb::object new_instance(nb::handle type) {
   auto* const type_object = reinterpret_cast<PyTypeObject*>(type.ptr());
   const nb::tuple no_arguments;
-  PyObject* made = type_object->tp_new(type_object, no_arguments.ptr(), nullptr);
-  if (made == nullptr) {
+  PyObject* result = type_object->tp_new(type_object, no_arguments.ptr(), nullptr);
+  if (result == nullptr) {
     throw nb::python_error();
   }
-  return nb::steal(made);
+  return nb::steal(result);
 }
 
 // Whether the object, a Sample, Batch or DictBatch, keeps where it came from.
@@ -436,9 +436,9 @@ nb::object ItemMaker::crude(const Sample& sample) const {
 }
 
 // Null if no function made the item.
-ItemMaker::Made ItemMaker::returned(const Sample& item, bool is_batch) const {
-  if (PyObject* held = held_object(item)) {
-    return {.object = nb::borrow(held)};
+ItemMaker::Result ItemMaker::returned(const Sample& item, bool is_batch) const {
+  if (PyObject* object = object_in(item)) {
+    return {.object = nb::borrow(object)};
   }
   if (item.fields.size() == 1 && item.fields.front().first == marks::kWhole) {
     return {.object = to_python(item.fields.front().second, tensors_), .wants_origin = true};
@@ -454,9 +454,9 @@ ItemMaker::Made ItemMaker::returned(const Sample& item, bool is_batch) const {
           .wants_origin = true};
 }
 
-ItemMaker::Made ItemMaker::made_sample(const Sample& sample) const {
-  if (Made made = returned(sample, false); made.object.is_valid()) {
-    return made;
+ItemMaker::Result ItemMaker::sample_result(const Sample& sample) const {
+  if (Result result = returned(sample, false); result.object.is_valid()) {
+    return result;
   }
   const std::string& type = type_of(sample);
   if (type.empty()) {
@@ -467,9 +467,9 @@ ItemMaker::Made ItemMaker::made_sample(const Sample& sample) const {
           .wants_origin = true};
 }
 
-ItemMaker::Made ItemMaker::made_batch(const Sample& batch) const {
-  if (Made made = returned(batch, true); made.object.is_valid()) {
-    return made;
+ItemMaker::Result ItemMaker::batch_result(const Sample& batch) const {
+  if (Result result = returned(batch, true); result.object.is_valid()) {
+    return result;
   }
   static constinit PackageAttribute type("_sample", "Batch");
   const bool is_typed = av_ == AvKind::kDecoders && !type_of(batch).empty();
@@ -477,27 +477,27 @@ ItemMaker::Made ItemMaker::made_batch(const Sample& batch) const {
 }
 
 nb::object ItemMaker::sample(const Sample& sample) const {
-  Made made = made_sample(sample);
-  if (made.wants_origin) {
-    set_origin(made.object, sample, false);
+  Result result = sample_result(sample);
+  if (result.wants_origin) {
+    set_origin(result.object, sample, false);
   }
-  return std::move(made.object);
+  return std::move(result.object);
 }
 
 nb::object ItemMaker::batch(const Sample& batch) const {
-  Made made = made_batch(batch);
-  if (made.wants_origin) {
-    set_origin(made.object, batch, true);
+  Result result = batch_result(batch);
+  if (result.wants_origin) {
+    set_origin(result.object, batch, true);
   }
-  return std::move(made.object);
+  return std::move(result.object);
 }
 
 nb::object ItemMaker::delivered(Sample& item, bool is_batch) const {
-  Made made = is_batch ? made_batch(item) : made_sample(item);
-  if (made.wants_origin) {
-    set_origin(made.object, std::move(item), is_batch);
+  Result result = is_batch ? batch_result(item) : sample_result(item);
+  if (result.wants_origin) {
+    set_origin(result.object, std::move(item), is_batch);
   }
-  return std::move(made.object);
+  return std::move(result.object);
 }
 
 }  // namespace energon::python

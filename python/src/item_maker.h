@@ -41,14 +41,14 @@ class ItemMaker {
   nanobind::object delivered(Sample& item, bool is_batch) const;
 
  private:
-  struct Made {
+  struct Result {
     nanobind::object object = {};  ///< may be null
     bool wants_origin = false;     ///< if it is a Sample or Batch
   };
 
-  Made returned(const Sample& item, bool is_batch) const;
-  Made made_sample(const Sample& sample) const;
-  Made made_batch(const Sample& batch) const;
+  Result returned(const Sample& item, bool is_batch) const;
+  Result sample_result(const Sample& sample) const;
+  Result batch_result(const Sample& batch) const;
   const std::string& type_of(const Sample& sample) const;
   // The value of a field of samples of this type.
   nanobind::object field(std::string_view name, const Value& value, bool is_typed) const;
@@ -68,9 +68,9 @@ class ItemMaker {
 
 /// The fields of a sample that is the object `object`. Requires: the GIL. The fields may be dropped
 /// on any thread.
-Mapping held_fields(PyObject* object);
+Mapping fields_of_object(PyObject* object);
 
 /// The object that `sample` is, borrowed from its fields; null if it has fields of its own.
-PyObject* held_object(const Sample& sample);
+PyObject* object_in(const Sample& sample);
 
 }  // namespace energon::python

@@ -202,24 +202,25 @@ void leave_crude(PipelineData& data, TaskEncoder& encoder) {
 template <class Options, class MakePipeline>
 PipelineObject make(PipelineData data, Options options, const Opening& opening,
                     MakePipeline make_pipeline) {
-  PipelineObject made;
+  PipelineObject pipeline;
   leave_crude(data, options.task_encoder);
-  made.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
+  pipeline.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
   if (opening.failure_handler) {
     options.errors.standard.handler = failure_handler(opening.failure_handler);
   }
   read_tolerances(opening.specs, options.errors);
-  add_functions(opening.functions, made.items, store_paths_of(data.leaves), options.task_encoder);
-  made.warnings = data.warnings;
+  add_functions(opening.functions, pipeline.items, store_paths_of(data.leaves),
+                options.task_encoder);
+  pipeline.warnings = data.warnings;
   for (const PipelineLeaf& leaf : data.leaves) {
-    made.lengths.push_back(leaf.length);
+    pipeline.lengths.push_back(leaf.length);
   }
-  made.delivers_batches = options.batch_size || options.task_encoder.batch_group_criterion;
-  made.calls_python = !opening.specs.empty();
-  made.data = std::make_shared<const PipelineData>(std::move(data));
-  made.order_of = order_of(made.data, options);
-  made.make_pipeline = make_pipeline(*made.data, std::move(options));
-  return made;
+  pipeline.delivers_batches = options.batch_size || options.task_encoder.batch_group_criterion;
+  pipeline.calls_python = !opening.specs.empty();
+  pipeline.data = std::make_shared<const PipelineData>(std::move(data));
+  pipeline.order_of = order_of(pipeline.data, options);
+  pipeline.make_pipeline = make_pipeline(*pipeline.data, std::move(options));
+  return pipeline;
 }
 
 Opening take_opening(OptionReader& options, const nb::dict& specs) {

@@ -204,7 +204,7 @@ void seed_random(const PythonFunction& function, CallRng& rng) {
 Mapping fields_of(nb::handle result, const PythonFunction& function, const Keys& keys,
                   BufferAllocator& memory) {
   if (function.hands_on) {
-    return held_fields(result.ptr());
+    return fields_of_object(result.ptr());
   }
   return ValueReader(memory, function.is_last).read_fields(result, keys);
 }

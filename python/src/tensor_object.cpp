@@ -309,36 +309,36 @@ bool is_contiguous(const DlTensor& tensor) {
 
 Tensor copy_of(const DlTensor& from, DType dtype, BufferAllocator& memory) {
   const std::span<const std::int64_t> shape(from.shape, static_cast<std::size_t>(from.ndim));
-  NewTensor made = new_tensor(dtype, {shape.begin(), shape.end()}, memory);
-  if (made.bytes.empty()) {
-    return made.tensor;
+  NewTensor tensor = new_tensor(dtype, {shape.begin(), shape.end()}, memory);
+  if (tensor.bytes.empty()) {
+    return tensor.tensor;
   }
   const auto* data = static_cast<const std::byte*>(from.data) + from.byte_offset;
   if (is_contiguous(from)) {
-    std::memcpy(made.bytes.data(), data, made.bytes.size());
+    std::memcpy(tensor.bytes.data(), data, tensor.bytes.size());
   } else {
     const std::span<const std::int64_t> strides(from.strides, shape.size());
-    copy_strided(data, shape, strides, size_of(dtype), made.bytes.data());
+    copy_strided(data, shape, strides, size_of(dtype), tensor.bytes.data());
   }
-  return made.tensor;
+  return tensor.tensor;
 }
 
 // Of a view of the buffer protocol.
-class HeldView {
+class BufferView {
  public:
-  explicit HeldView(nb::handle object)
+  explicit BufferView(nb::handle object)
       : valid_(PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
     if (!valid_) {
       PyErr_Clear();  // dates and others have no format
     }
   }
-  ~HeldView() {
+  ~BufferView() {
     if (valid_) {
       PyBuffer_Release(&view_);
     }
   }
-  HeldView(const HeldView&) = delete;
-  HeldView& operator=(const HeldView&) = delete;
+  BufferView(const BufferView&) = delete;
+  BufferView& operator=(const BufferView&) = delete;
 
   bool valid() const { return valid_; }
   const Py_buffer& view() const { return view_; }
@@ -351,20 +351,21 @@ class HeldView {
 }  // namespace
 
 std::optional<Tensor> copy_numpy(nb::handle array, BufferAllocator& memory) {
-  const HeldView held(array);
-  if (!held.valid()) {
+  const BufferView buffer(array);
+  if (!buffer.valid()) {
     return std::nullopt;
   }
-  const Py_buffer& view = held.view();
+  const Py_buffer& view = buffer.view();
   const auto dtype = dtype_of_format(view.format == nullptr ? "B" : view.format, view.itemsize);
   if (!dtype || size_of(*dtype) != static_cast<std::size_t>(view.itemsize)) {
     return std::nullopt;
   }
-  NewTensor made = new_tensor(*dtype, {view.shape, view.shape + view.ndim}, memory);
-  if (!made.bytes.empty() && PyBuffer_ToContiguous(made.bytes.data(), &view, view.len, 'C') != 0) {
+  NewTensor tensor = new_tensor(*dtype, {view.shape, view.shape + view.ndim}, memory);
+  if (!tensor.bytes.empty() &&
+      PyBuffer_ToContiguous(tensor.bytes.data(), &view, view.len, 'C') != 0) {
     throw nb::python_error();
   }
-  return std::move(made.tensor);
+  return std::move(tensor.tensor);
 }
 
 std::optional<Tensor> copy_torch(nb::handle tensor, BufferAllocator& memory) {
@@ -469,12 +470,12 @@ TensorObject from_bytes(const nb::bytes& data, const std::string& dtype, const n
   for (const nb::handle size : shape) {
     sizes.push_back(nb::cast<std::int64_t>(size));
   }
-  NewTensor made = new_tensor(dtype_called(dtype), std::move(sizes), heap_memory());
-  if (made.bytes.size() != data.size()) {
+  NewTensor tensor = new_tensor(dtype_called(dtype), std::move(sizes), heap_memory());
+  if (tensor.bytes.size() != data.size()) {
     throw nb::value_error("the bytes do not fit the shape");
   }
-  std::memcpy(made.bytes.data(), data.c_str(), data.size());
-  return TensorObject(std::move(made.tensor));
+  std::memcpy(tensor.bytes.data(), data.c_str(), data.size());
+  return TensorObject(std::move(tensor.tensor));
 }
 
 nb::object memory_of(nb::handle self) { return nb::steal(PyMemoryView_FromObject(self.ptr())); }

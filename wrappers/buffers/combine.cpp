@@ -23,10 +23,10 @@ Sample origins_of(const Sample& sample) {
   return origins;
 }
 
-void set_origins(Sample& made, const Sample& origins) {
-  if (made.keys.empty()) {
-    made.keys = origins.keys;
-    made.sources = origins.sources;
+void set_origins(Sample& combined, const Sample& origins) {
+  if (combined.keys.empty()) {
+    combined.keys = origins.keys;
+    combined.sources = origins.sources;
   }
 }
 
@@ -51,12 +51,12 @@ void check_fields_of(std::span<const Sample> samples, const Mapping& fields) {
   if (!find_twice(fields)) {
     return;
   }
-  Sample made;
-  made.fields = fields;
+  Sample combined;
+  combined.fields = fields;
   for (const Sample& sample : samples) {
-    made.keys.append(sample.keys);
+    combined.keys.append(sample.keys);
   }
-  check_made(made);
+  check_made(combined);
 }
 
 std::vector<RestoreKey> restore_keys(std::span<const Sample> samples) {

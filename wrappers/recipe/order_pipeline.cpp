@@ -74,15 +74,15 @@ struct SavedStages {
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
 };
 
-// `own`: the decoder and the tokenizer of the caller, if it has them.
-void add_map(const std::string& name, const TaskEncoder& own, TaskEncoder& encoder) {
+// `caller`: the decoder and the tokenizer of the caller, if it has them.
+void add_map(const std::string& name, const TaskEncoder& caller, TaskEncoder& encoder) {
   if (name == stage_names::kCook) {
     encoder.cookers = {{.cook = [](Sample crude, CookContext&) { return crude; }}};
-    encoder.decoder = own.decoder;  // decoding and cooking are one stage
+    encoder.decoder = caller.decoder;  // decoding and cooking are one stage
   } else if (name == stage_names::kDecode) {
-    encoder.decoder = own.decoder.value_or(SampleDecoderOptions());
+    encoder.decoder = caller.decoder.value_or(SampleDecoderOptions());
   } else if (name == stage_names::kTokenize) {
-    encoder.tokenizer = own.tokenizer.value_or(TokenizeOptions{.fields = {}});
+    encoder.tokenizer = caller.tokenizer.value_or(TokenizeOptions{.fields = {}});
   } else if (name == stage_names::kEncodeSample) {
     encoder.encode_sample = kUnchanged;
   } else if (name == stage_names::kPreencodeSample) {
@@ -104,7 +104,7 @@ std::string text_of(const Config& node, const char* member) {
   return found != node.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-SavedStages stages_in(const Config& config, const TaskEncoder& own) {
+SavedStages stages_in(const Config& config, const TaskEncoder& caller) {
   SavedStages stages;
   const auto pipeline = config.find("pipeline");
   const Config* node = pipeline != config.end() ? &*pipeline : nullptr;
@@ -114,19 +114,20 @@ SavedStages stages_in(const Config& config, const TaskEncoder& own) {
       return stages;
     }
     if (type == "Map") {
-      add_map(text_of(*node, "name"), own, stages.encoder);
+      add_map(text_of(*node, "name"), caller, stages.encoder);
     } else if (type == "Batch") {
       stages.has_batches = true;
       stages.remainder = text_of(*node, "remainder") == "drop"
                              ? BatchOptions::Remainder::kDrop
                              : BatchOptions::Remainder::kSmallerBatch;
     } else if (type != "Epochize" && type != "Limit") {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the state is of a pipeline with the stage {}: a function of its "
-                              "program decides which samples an item has. Ask the program itself "
-                              "(DeliveredItems with its own pipeline), or take the restore keys of "
-                              "its debug log (energon get --restore-key)",
-                              printable(type)));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("the state is of a pipeline with the stage {}: a function of its "
+                      "program decides which samples an item has. Ask the program itself "
+                      "(DeliveredItems with its caller pipeline), or take the restore keys of "
+                      "its debug log (energon get --restore-key)",
+                      printable(type)));
     }
     const auto inner = node->find("inner");
     node = inner != node->end() ? &*inner : nullptr;
@@ -136,8 +137,8 @@ SavedStages stages_in(const Config& config, const TaskEncoder& own) {
 }
 
 template <class Options>
-void take_stages(const Config& config, const TaskEncoder& own, Options& options) {
-  SavedStages stages = stages_in(config, own);
+void take_stages(const Config& config, const TaskEncoder& caller, Options& options) {
+  SavedStages stages = stages_in(config, caller);
   options.task_encoder = std::move(stages.encoder);
   options.task_encoder.batch = [](std::span<Sample>) { return Mapping(); };
   options.remainder = stages.remainder;
@@ -162,8 +163,8 @@ PipelineData references_to(PipelineData data) {
 
 template <class Options>
 void take_replay(const Config& config, Options& options) {
-  const TaskEncoder own = std::move(options.task_encoder);
-  take_stages(config, own, options);
+  const TaskEncoder caller = std::move(options.task_encoder);
+  take_stages(config, caller, options);
   options.errors.standard = {.action = FailureAction::kSkip, .tolerance = 0};
 }
 

@@ -70,7 +70,7 @@ TEST_CASE("older checkpoints stay as history, as far as their number and bytes a
     const CheckpointReader reader(range, options);
     for (std::uint64_t index = 0; index < 100; ++index) {
       writer.write(index, std::vector<std::byte>(size, static_cast<std::byte>(index)));
-      REQUIRE(reader.indexes().size() == writer.kept());
+      REQUIRE(reader.indexes().size() == writer.stored_count());
       REQUIRE(reader.newest_not_after(index)->index == index);
     }
     const auto oldest = reader.between(0, ~std::uint64_t{0}).front();

@@ -130,7 +130,7 @@ TEST_CASE("new tensors are filled with what is seen, in debug builds", "[energon
 TEST_CASE("all pools of a process together keep a bounded amount of memory, what was used last",
           "[energon][batch_memory]") {
   constexpr std::size_t kSize = std::size_t{16} << 20;
-  const std::size_t before = HeapBufferPool::kept_bytes();
+  const std::size_t before = HeapBufferPool::cached_bytes();
   const auto use = [](HeapBufferPool& pool, std::size_t count) {
     std::vector<Buffer> buffers;
     for (std::size_t i = 0; i < count; ++i) {
@@ -139,8 +139,8 @@ TEST_CASE("all pools of a process together keep a bounded amount of memory, what
   };
   {
     HeapBufferPool idle;
-    use(idle, HeapBufferPool::kMostKeptBytes / kSize);
-    CHECK(HeapBufferPool::kept_bytes() == HeapBufferPool::kMostKeptBytes);
+    use(idle, HeapBufferPool::kMostCachedBytes / kSize);
+    CHECK(HeapBufferPool::cached_bytes() == HeapBufferPool::kMostCachedBytes);
     {
       HeapBufferPool busy;
       const std::byte* first = nullptr;
@@ -148,15 +148,15 @@ TEST_CASE("all pools of a process together keep a bounded amount of memory, what
         const Buffer small = busy.allocate(100'000);
         CHECK((round == 0 || small.bytes.data() == first));  // the memory of the round before
         first = small.bytes.data();
-        CHECK(HeapBufferPool::kept_bytes() <= HeapBufferPool::kMostKeptBytes);
+        CHECK(HeapBufferPool::cached_bytes() <= HeapBufferPool::kMostCachedBytes);
       }
-      use(busy, 2 * HeapBufferPool::kMostKeptBytes / kSize);
-      CHECK(HeapBufferPool::kept_bytes() <= HeapBufferPool::kMostKeptBytes);
-      const Buffer huge = busy.allocate(HeapBufferPool::kMostKeptBytes + 1);
+      use(busy, 2 * HeapBufferPool::kMostCachedBytes / kSize);
+      CHECK(HeapBufferPool::cached_bytes() <= HeapBufferPool::kMostCachedBytes);
+      const Buffer huge = busy.allocate(HeapBufferPool::kMostCachedBytes + 1);
     }
-    CHECK(HeapBufferPool::kept_bytes() <= HeapBufferPool::kMostKeptBytes);
+    CHECK(HeapBufferPool::cached_bytes() <= HeapBufferPool::kMostCachedBytes);
   }
-  CHECK(HeapBufferPool::kept_bytes() <= before);
+  CHECK(HeapBufferPool::cached_bytes() <= before);
 }
 
 TEST_CASE("a buffer that outlives its pool is freed, not kept", "[energon][batch_memory]") {
@@ -164,15 +164,15 @@ TEST_CASE("a buffer that outlives its pool is freed, not kept", "[energon][batch
   {
     HeapBufferPool pool;
     buffer = pool.allocate(1 << 20);
-    const std::size_t before = HeapBufferPool::kept_bytes();
+    const std::size_t before = HeapBufferPool::cached_bytes();
     const Buffer first = pool.allocate(1 << 20);
     const Buffer second = pool.allocate(1 << 20);
-    CHECK(HeapBufferPool::kept_bytes() <= before);
+    CHECK(HeapBufferPool::cached_bytes() <= before);
   }
-  const std::size_t after = HeapBufferPool::kept_bytes();
+  const std::size_t after = HeapBufferPool::cached_bytes();
   std::ranges::fill(buffer.bytes, std::byte{1});
   buffer = {};
-  CHECK(HeapBufferPool::kept_bytes() == after);
+  CHECK(HeapBufferPool::cached_bytes() == after);
 }
 
 TEST_CASE("pools of several threads and a child share their memory",
