@@ -19,9 +19,6 @@ namespace energon {
 /// O(n log n).
 void keep_last_of_each_name(Mapping& mapping);
 
-/// Bytes with memory of their own.
-SharedBytes copy_of(ByteView bytes);
-
 /// Events come in the order of the encoded data, and as many end() as begin_...(): the reader sees
 /// to it. Not thread-safe.
 class ValueBuilder {
