@@ -218,12 +218,13 @@ TEST_CASE("Values that no state of a dataset has are refused", "[megatron]") {
   CHECK_THAT(refused_tree("}(" + text("a") + "N" + text("a") + "Nu"), Contains("two entries 'a'"));
   CHECK_THAT(refused_tree("c_codecs\nencode\n" + text("\xe2\x82\xac") + text("latin1") + "\x86R"),
              Contains("not written as latin1"));
-  CHECK_THAT(refused_tree("]q\x00h\x00a"s), Contains("nested more than 200 deep"));
+  CHECK_THAT(refused_tree("]q\x00h\x00"s + "a"), Contains("nested more than 200 deep"));
   std::string shared = "]q\x00"s;
   for (char i = 1; i < 50; ++i) {
     shared += "](h"s + static_cast<char>(i - 1) + "h" + static_cast<char>(i - 1) + "eq" + i;
   }
-  CHECK_THAT(refused_tree(shared), Contains("which the size of the file does not explain"));
+  CHECK_THAT(refused_tree("(" + shared + "t"),
+             Contains("which the size of the file does not explain"));
 }
 
 TEST_CASE("Files that are not states are refused with what they are", "[megatron]") {
@@ -272,7 +273,7 @@ TEST_CASE("An entry that is missing, or of another kind, is named", "[megatron]"
       }
     }
   }
-  CHECK(count == 30);
+  CHECK(count == 26);
 }
 
 TEST_CASE("Numbers that no job has are refused", "[megatron]") {
