@@ -34,7 +34,7 @@ struct Job {
   std::string name;
   PipelineData data;
   LoaderSetup setup;
-  int streams = 1;
+  int logical_shards = 1;
   double save_target = 0;
   double restore_target = 0;
   double file_target = 0;
@@ -54,11 +54,11 @@ void advance(SavableDataLoader& loader, std::int64_t batches) {
 // The restored loader must go on as the saved one does, with every logical shard.
 void verify_resume(const Job& job, const std::string& file) {
   const auto loader = make_loader(job.data, job.setup, Length::kEndless);
-  advance(*loader, 3 * job.checkpoints + 5);
+  advance(*loader, 3 * job.logical_shards + 5);
   write_loader_state(file, loader->save_state_rank());
   const auto restored = make_loader(job.data, job.setup, Length::kEndless);
   restored->restore_state_rank(read_loader_state(file));
-  for (int i = 0; i < job.checkpoints + 200; ++i) {
+  for (int i = 0; i < job.logical_shards + 200; ++i) {
     const auto expected = loader->next();
     const auto batch = restored->next();
     if (!expected || !batch || expected->restore_key != batch->restore_key ||
@@ -77,9 +77,9 @@ double seconds_of(const Function& function) {
 
 void measure_saves(const Job& job, const std::string& file, int saves, Times& times) {
   const auto loader = make_loader(job.data, job.setup, Length::kEndless);
-  advance(*loader, 2 * job.checkpoints);
+  advance(*loader, 2 * job.logical_shards);
   for (int i = 0; i < saves; ++i) {
-    advance(*loader, std::max(job.checkpoints, 100));
+    advance(*loader, std::max(job.logical_shards, 100));
     SavableDataLoaderState state;
     times.save.push_back(seconds_of([&] { state = loader->save_state_rank(); }));
     times.write.push_back(seconds_of([&] { write_loader_state(file, state); }));
@@ -128,7 +128,7 @@ std::vector<Job> jobs_on(const std::string& folder) {
         {.name = "200 data sets, buffer",
          .data = blend,
          .setup = {.num_workers = workers, .batch_size = kBatch, .shuffle_buffer_size = kBuffer},
-         .checkpoints = std::max(workers, 1),
+         .logical_shards = std::max(workers, 1),
          .save_target = 1e-3,
          .restore_target = 20e-3,
          .file_target = 0.5e6});
@@ -137,7 +137,7 @@ std::vector<Job> jobs_on(const std::string& folder) {
     jobs.push_back({.name = "4,096 logical shards",
                     .data = shards,
                     .setup = many,
-                    .checkpoints = kLogicalShards,
+                    .logical_shards = kLogicalShards,
                     .save_target = 10e-3,
                     .restore_target = 50e-3,
                     .file_target = 5e6});
@@ -146,7 +146,7 @@ std::vector<Job> jobs_on(const std::string& folder) {
     jobs.push_back({.name = "4,096 logical shards, buffer",
                     .data = shards,
                     .setup = buffered,
-                    .checkpoints = kLogicalShards});
+                    .logical_shards = kLogicalShards});
   }
   return jobs;
 }

@@ -9,38 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "io/byte_cursor.h"
+
 namespace energon {
-namespace {
-
-// Bytes of the well-formed UTF-8 sequence that `text` starts with, 0 if there is none: the table of
-// the Unicode standard (3-7), without overlong forms and surrogates. Requires: not empty.
-std::size_t utf8_length(std::string_view text) {
-  const auto at = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = at(0);
-  if (first < 0x80) {
-    return 1;
-  }
-  if (first < 0xC2 || first > 0xF4) {
-    return 0;
-  }
-  const std::size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  if (text.size() < length) {
-    return 0;
-  }
-  const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-  const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  if (at(1) < least || at(1) > most) {
-    return 0;
-  }
-  for (std::size_t i = 2; i < length; ++i) {
-    if ((at(i) & 0xC0) != 0x80) {
-      return 0;
-    }
-  }
-  return length;
-}
-
-}  // namespace
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {

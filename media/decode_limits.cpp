@@ -2,16 +2,17 @@
 
 #include <fmt/format.h>
 
+#include "io/byte_cursor.h"
 #include "io/error.h"
 
 namespace energon {
 
+MemoryLimit memory_limit(const DecodeLimits& limits) {
+  return {.bytes = limits.max_bytes, .option = "DecodeLimits::max_bytes"};
+}
+
 void check_decoded_bytes(const char* what, std::uint64_t bytes, const DecodeLimits& limits) {
-  if (bytes > limits.max_bytes) {
-    throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("{} would take {} bytes, the limit is {} (DecodeLimits::max_bytes)",
-                            what, bytes, limits.max_bytes));
-  }
+  memory_limit(limits).check(what, bytes);
 }
 
 void check_pixels(const char* what, std::uint64_t width, std::uint64_t height,

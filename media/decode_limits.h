@@ -7,6 +7,8 @@
 
 namespace energon {
 
+struct MemoryLimit;  // io/byte_cursor.h
+
 /// What decoders refuse with Error (kResourceExhausted) that names the limit. The defaults are far
 /// above what training data has.
 struct DecodeLimits {
@@ -16,6 +18,9 @@ struct DecodeLimits {
   /// Lists and mappings in one another. A worker cannot send more than 64.
   int max_depth = 60;
 };
+
+/// limits.max_bytes, for readers that are not part of media.
+MemoryLimit memory_limit(const DecodeLimits& limits);
 
 /// Throws Error (kResourceExhausted) if `bytes` is above limits.max_bytes. `what` begins the
 /// message: "the array".

@@ -30,7 +30,7 @@ folders=(
   "energon/megatron"
   "energon/torch"
   "media|io energon/sample"
-  "media/data|io energon/sample media"
+  "media/data|io io/tar energon/sample media"
   "media/image|io energon/sample media"
   "media/av|io energon/sample media"
   "media/transform|io energon/sample energon/stage media media/image"
@@ -59,7 +59,7 @@ folders=(
 )
 # Third-party headers that only these folders may include.
 owners=(
-  "archive|(io/tar|media/data)"
+  "archive|io/tar"
   "nettle|io"
   "sqlite3|io/index"
   "yaml-cpp|io/(dataset|recipe|lint)"

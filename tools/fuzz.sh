@@ -72,6 +72,7 @@ inputs_of() {
     folders+=("$seeds/$target")
     case $target in
       av_* | sample_decoder) longest=8192 ;;
+      energon_states) longest=40000 ;;
       *) longest=4096 ;;
     esac
   else

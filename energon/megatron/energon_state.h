@@ -1,8 +1,8 @@
-// States that Energon's SavableDataLoader saved, as JSON, and our states at the same position.
+// States that Energon's SavableDataLoader saved, and our states at the same position.
 //
-// Energon pickles its states. python/energon_cpp/_energon_pickle.py, in a process of its own, makes
-// JSON of them without loading a foreign class; its head describes the JSON. What is here is a pure
-// function over that JSON and pipelines.
+// Energon pickles its states. They are read as data (io/pickle.h): the names of Energon's classes
+// are a fixed list, and nothing of the file is run. What follows is a pure function over what was
+// read and pipelines.
 //
 // A state of Energon is translated stage by stage: both libraries have the same orders, generators
 // and counters. Data that decided the state (shards, counts, options) is in our pipeline, so what
@@ -16,12 +16,12 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/order/worker_config.h"
 #include "energon/stage/dataset.h"
+#include "io/bytes.h"
 #include "io/json.h"
 
 namespace energon {
@@ -44,9 +44,23 @@ struct EnergonRankState {
   std::vector<EnergonWorkerState> workers = {};
 };
 
-/// Parses what _energon_pickle.py wrote: the ranks of all files, in their order. Throws Error
-/// (kCorruptData) with the path of the invalid element.
-std::vector<EnergonRankState> parse_energon_states(std::string_view json);
+/// The ranks in `content`: what torch.save() (both of its formats) or pickle.dump() with protocol 2
+/// or later wrote of one rank, a list of all, or Megatron-LM's dict around either. Tensors and the
+/// generators of torch, NumPy and Python are dropped: they do not decide the order of samples.
+/// Thread-safe. Throws Error (kCorruptData) with `path` for anything else.
+std::vector<EnergonRankState> parse_energon_states(ByteView content, const std::string& path);
+
+/// The ranks in all files, in order. Throws as FileSource and parse_energon_states(), and
+/// kInvalidArgument for a file of more than 1 GiB. `check_cancelled`: called for each file; what it
+/// throws ends the call.
+std::vector<EnergonRankState> read_energon_states(
+    const std::vector<std::string>& files, const std::function<void()>& check_cancelled = nullptr);
+
+/// The state of a rank from its JSON, which is null or has next_worker_id, micro_batch_size,
+/// has_workers and workers, of which each has sample_index, offset and state: the tree of objects
+/// that Energon's save_state() made, with bytes as {"base64": text} and tuples as lists. Throws
+/// Error (kCorruptData) with `path` and the path of the invalid element.
+EnergonRankState energon_rank_state(const nlohmann::ordered_json& json, const std::string& path);
 
 /// The layout of a job with these states by rank, or of its rank `layout.rank` if there is one
 /// state and `layout.world_size` is larger. The number of workers is that of the states. Throws

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "io/byte_cursor.h"
 #include "io/error.h"
-#include "media/data/byte_cursor.h"
 #include "media/data/documents.h"
 #include "media/data/text.h"
 #include "media/data/value_builder.h"

@@ -26,9 +26,10 @@ Value decode_json(ByteView encoded, const DecodeLimits& limits = {});
 /// twice keeps its first place and its last value.
 ///
 /// Thread-safe. Memory is bounded by the bytes that are there, whatever lengths they claim. Throws
-/// Error with the byte offset: kCorruptData for damaged data, bytes behind the value and texts that
-/// are not UTF-8; kUnsupported for integers outside int64, names that are no texts and extension
-/// types, timestamps included; kResourceExhausted above limits.max_depth or limits.max_bytes.
+/// Error with the byte offset: kCorruptData for damaged data, bytes after the value and strings
+/// that are not UTF-8; kUnsupported for integers outside int64, names that are no strings and
+/// extension types, timestamps included; kResourceExhausted above limits.max_depth or
+/// limits.max_bytes.
 Value decode_msgpack(ByteView encoded, const DecodeLimits& limits = {});
 
 /// CBOR of RFC 8949.

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,31 +25,6 @@ std::string json_place(std::string_view text, std::size_t position) {
                      std::count(before.begin(), before.end(), '\n') + 1, position - line_begin + 1,
                      position);
 }
-
-// Characters of the text; tells how far the reader has come.
-class JsonIterator {
- public:
-  using iterator_category = std::forward_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  JsonIterator(const char* at, std::size_t* read) : at_(at), read_(read) {}
-
-  reference operator*() const { return *at_; }
-  JsonIterator& operator++() {
-    ++at_;
-    ++*read_;
-    return *this;
-  }
-  bool operator==(const JsonIterator& other) const { return at_ == other.at_; }
-  bool operator!=(const JsonIterator& other) const { return at_ != other.at_; }
-
- private:
-  const char* at_;
-  std::size_t* read_;
-};
 
 // What nlohmann's reader calls. All results are true: errors are thrown.
 class JsonEvents {
@@ -155,8 +129,8 @@ Value decode_json(ByteView encoded, const DecodeLimits& limits) {
   }
   std::size_t read = 0;
   JsonEvents events(text, limits, read);
-  nlohmann::json::sax_parse(JsonIterator(text.data(), &read),
-                            JsonIterator(text.data() + text.size(), &read), &events);
+  nlohmann::json::sax_parse(CountingIterator(text.data(), &read),
+                            CountingIterator(text.data() + text.size(), &read), &events);
   return events.take();
 }
 

@@ -12,12 +12,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "io/byte_cursor.h"
 #include "io/bytes.h"
 #include "io/error.h"
-#include "media/data/byte_cursor.h"
+#include "io/tar/zip_members.h"
 #include "media/data/stored_elements.h"
 #include "media/data/tensor_files.h"
-#include "media/data/zip_members.h"
 
 namespace energon {
 
@@ -322,7 +322,7 @@ Mapping decode_npz(ByteView encoded, const DecodeLimits& limits, BufferAllocator
   Mapping result;
   std::uint64_t bytes = 0;
   const NpyDecoder decoder(limits);
-  for (const ZipMember& member : read_zip(encoded, limits)) {
+  for (const ZipMember& member : read_zip(encoded, memory_limit(limits))) {
     if (!member.name.ends_with(kNpySuffix)) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("the npz has a member '{}'; only arrays (.npy) are read",

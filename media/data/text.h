@@ -21,9 +21,4 @@ std::string decode_text(ByteView encoded);
 /// kUnsupported if it is outside [-2^63, 2^63).
 std::int64_t decode_integer(ByteView encoded);
 
-/// A copy of `bytes` as text. `what` begins the message and `position` is the place of the first
-/// byte in the encoded data. Throws Error (kCorruptData) with place and value of the first byte
-/// that is not UTF-8.
-std::string utf8_text(ByteView bytes, const char* what, std::size_t position);
-
 }  // namespace energon

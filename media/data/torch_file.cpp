@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,12 +12,170 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/data/pickle_reader.h"
+#include "io/pickle.h"
+#include "io/tar/zip_members.h"
 #include "media/data/stored_elements.h"
 #include "media/data/tensor_files.h"
-#include "media/data/zip_members.h"
 
 namespace energon {
+// --- Names in the pickle, and what they mean ---
+//
+// torch/serialization.py and torch/_utils.py define it. The list is fixed.
+
+namespace {
+
+constexpr std::size_t kShownName = 80;
+
+struct TorchStorageName {
+  std::string_view name;
+  DType dtype;
+};
+
+constexpr TorchStorageName kTorchStorages[] = {
+    {"ByteStorage", DType::kUInt8},        {"CharStorage", DType::kInt8},
+    {"ShortStorage", DType::kInt16},       {"IntStorage", DType::kInt32},
+    {"LongStorage", DType::kInt64},        {"HalfStorage", DType::kFloat16},
+    {"BFloat16Storage", DType::kBFloat16}, {"FloatStorage", DType::kFloat32},
+    {"DoubleStorage", DType::kFloat64},    {"BoolStorage", DType::kBool},
+};
+
+std::string_view advice_on_global(std::string_view module, std::string_view name) {
+  if (name.starts_with("Complex")) {
+    return "; store real and imaginary parts as tensors of their own";
+  }
+  if (name == "_rebuild_tensor_v3" || name == "UntypedStorage") {
+    return "; tensors of this dtype are not read, convert them before saving";
+  }
+  if (module.starts_with("numpy")) {
+    return "; save torch tensors and Python numbers instead of NumPy's";
+  }
+  return "; save tensors, numbers, strings, lists and dicts only, as torch.load(weights_only=True) "
+         "requires";
+}
+
+[[noreturn]] void fail_arguments(std::string_view function) {
+  throw Error(
+      ErrorCode::kCorruptData,
+      fmt::format("the pickle calls {} with other arguments than torch.save writes", function));
+}
+
+const TorchStorageName* storage_type(const PickleGlobal& global) {
+  const auto* const found = std::ranges::find(kTorchStorages, global.name, &TorchStorageName::name);
+  return global.module == "torch" && found != std::end(kTorchStorages) ? found : nullptr;
+}
+
+bool is_rebuild_tensor(const PickleGlobal& global) {
+  return global.is("torch._utils", "_rebuild_tensor_v2");
+}
+bool is_rebuild_parameter(const PickleGlobal& global) {
+  return global.is("torch._utils", "_rebuild_parameter");
+}
+bool is_ordered_dict(const PickleGlobal& global) { return global.is("collections", "OrderedDict"); }
+bool is_torch_size(const PickleGlobal& global) { return global.is("torch", "Size"); }
+
+void check_torch_name(std::string_view module, std::string_view name) {
+  const PickleGlobal global{.module = std::string(module), .name = std::string(name)};
+  if (!is_rebuild_tensor(global) && !is_rebuild_parameter(global) && !is_ordered_dict(global) &&
+      !is_torch_size(global) && storage_type(global) == nullptr) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the pickle names {}.{}, which is not read{}",
+                            printable(module.substr(0, kShownName)),
+                            printable(name.substr(0, kShownName)), advice_on_global(module, name)));
+  }
+}
+
+// The elements of one or several tensors: a member of the zip.
+struct TorchStorage {
+  DType dtype = DType::kUInt8;
+  std::string key;  // the name of the member
+  std::int64_t elements = 0;
+};
+
+// A view of a storage. All numbers count elements and are as in the file, unchecked.
+struct TorchTensor {
+  TorchStorage storage;
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+};
+
+std::vector<std::int64_t> numbers_of(const PickleGraph& graph, PickleId id,
+                                     std::string_view function) {
+  const auto* const sequence = graph.get<PickleSequence>(id);
+  if (sequence == nullptr) {
+    fail_arguments(function);
+  }
+  std::vector<std::int64_t> result;
+  for (const PickleId item : sequence->items) {
+    const auto* const number = graph.get<std::int64_t>(item);
+    if (number == nullptr) {
+      fail_arguments(function);
+    }
+    result.push_back(*number);
+  }
+  return result;
+}
+
+// The persistent id ("storage", type, key, device, elements).
+TorchStorage torch_storage(const PickleGraph& graph, PickleId persistent_id) {
+  constexpr std::string_view kName = "a storage";
+  const auto* const items = graph.get<PickleSequence>(persistent_id);
+  if (items == nullptr || items->items.size() != 5) {
+    fail_arguments(kName);
+  }
+  const auto* const kind = graph.get<std::string>(items->items[0]);
+  const auto* const type = graph.get<PickleGlobal>(items->items[1]);
+  const auto* const key = graph.get<std::string>(items->items[2]);
+  const auto* const elements = graph.get<std::int64_t>(items->items[4]);
+  if (kind == nullptr || *kind != "storage" || type == nullptr || storage_type(*type) == nullptr ||
+      key == nullptr || elements == nullptr || *elements < 0) {
+    fail_arguments(kName);
+  }
+  return {.dtype = storage_type(*type)->dtype, .key = *key, .elements = *elements};
+}
+
+// (storage, offset, shape, strides, requires_grad, hooks), and metadata in some versions.
+TorchTensor rebuild_tensor(const PickleGraph& graph, const std::vector<PickleId>& arguments) {
+  constexpr std::string_view kName = "_rebuild_tensor_v2";
+  if (arguments.size() < 6 || arguments.size() > 7 ||
+      graph.get<PicklePersistentId>(arguments[0]) == nullptr ||
+      graph.get<std::int64_t>(arguments[1]) == nullptr) {
+    fail_arguments(kName);
+  }
+  if (arguments.size() == 7) {
+    const auto* const metadata = graph.get<PickleDict>(arguments[6]);
+    if (graph.get<PickleNone>(arguments[6]) == nullptr &&
+        (metadata == nullptr || !metadata->items.empty())) {
+      throw Error(ErrorCode::kUnsupported,
+                  "a tensor with metadata, such as one that is negated or conjugated as a view; "
+                  "save tensor.clone() of it");
+    }
+  }
+  TorchTensor result{
+      .storage = torch_storage(graph, graph.get<PicklePersistentId>(arguments[0])->value),
+      .offset = *graph.get<std::int64_t>(arguments[1]),
+      .shape = numbers_of(graph, arguments[2], kName),
+      .strides = numbers_of(graph, arguments[3], kName)};
+  if (result.shape.size() != result.strides.size()) {
+    fail_arguments(kName);
+  }
+  return result;
+}
+
+// The tensor in a call of _rebuild_parameter(tensor, requires_grad, hooks).
+PickleId tensor_of_parameter(const PickleGraph& graph, const std::vector<PickleId>& arguments) {
+  const auto* const tensor =
+      arguments.size() == 3 ? graph.get<PickleObject>(arguments[0]) : nullptr;
+  if (tensor == nullptr || !is_rebuild_tensor(graph.callable_of(*tensor))) {
+    fail_arguments("_rebuild_parameter");
+  }
+  return arguments[0];
+}
+
+}  // namespace
+
+// --- Files ---
+
 namespace {
 
 constexpr std::string_view kPickleSuffix = "/data.pkl";
@@ -24,7 +183,8 @@ constexpr std::string_view kPickleSuffix = "/data.pkl";
 // The members of the zip by their names in its one folder.
 class TorchMembers {
  public:
-  TorchMembers(ByteView encoded, const DecodeLimits& limits) : members_(read_zip(encoded, limits)) {
+  TorchMembers(ByteView encoded, const DecodeLimits& limits)
+      : members_(read_zip(encoded, memory_limit(limits))) {
     const auto pickle = std::ranges::find_if(members_, [](const ZipMember& member) {
       return member.name.find('/') == member.name.size() - kPickleSuffix.size() &&
              member.name.ends_with(kPickleSuffix);
@@ -84,20 +244,48 @@ class TorchValues {
     }
     const PickleNode& node = graph_.nodes[id];
     if (const auto* const sequence = std::get_if<PickleSequence>(&node)) {
-      return list(*sequence, depth + 1);
+      return list(sequence->items, depth + 1);
     }
     if (const auto* const dict = std::get_if<PickleDict>(&node)) {
-      return mapping(*dict, depth + 1);
+      return mapping(dict->items, depth + 1);
     }
-    if (const auto* const described = std::get_if<PickleTensor>(&node)) {
-      return tensor(id, *described);
+    if (const auto* const described = std::get_if<PickleObject>(&node)) {
+      return object(id, *described, depth);
     }
     return scalar(node);
   }
 
  private:
+  Value object(PickleId id, const PickleObject& described, int depth) {
+    const PickleGlobal& callable = graph_.callable_of(described);
+    const std::vector<PickleId>& arguments = graph_.arguments_of(described);
+    if (is_rebuild_tensor(callable)) {
+      return tensor(id);
+    }
+    if (is_rebuild_parameter(callable)) {
+      return tensor(tensor_of_parameter(graph_, arguments));
+    }
+    // Attributes, in which state_dict() has the versions of modules, are left out.
+    if (is_ordered_dict(callable)) {
+      if (!arguments.empty()) {
+        fail_arguments("OrderedDict");
+      }
+      return mapping(described.items, depth + 1);
+    }
+    if (is_torch_size(callable)) {
+      if (arguments.size() != 1 || graph_.get<PickleSequence>(arguments[0]) == nullptr) {
+        fail_arguments("torch.Size");
+      }
+      return value(arguments[0], depth);
+    }
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the pickle calls {}.{}, which is not a function of torch.save (byte "
+                            "{} of data.pkl)",
+                            callable.module, callable.name, graph_.offsets[id]));
+  }
+
   Value scalar(const PickleNode& node) {
-    if (std::holds_alternative<Null>(node)) {
+    if (std::holds_alternative<PickleNone>(node)) {
       return Null();
     }
     if (const auto* const boolean = std::get_if<bool>(&node)) {
@@ -105,6 +293,11 @@ class TorchValues {
     }
     if (const auto* const integer = std::get_if<std::int64_t>(&node)) {
       return *integer;
+    }
+    if (const auto* const large = std::get_if<PickleLargeInteger>(&node)) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("an integer of {} bytes is outside of int64 [-2^63, 2^63)",
+                              large->bytes.size()));
     }
     if (const auto* const number = std::get_if<double>(&node)) {
       return *number;
@@ -116,23 +309,26 @@ class TorchValues {
     if (const auto* const bytes = std::get_if<SharedBytes>(&node)) {
       return *bytes;
     }
+    if (const auto* const persistent = std::get_if<PicklePersistentId>(&node)) {
+      torch_storage(graph_, persistent->value);  // a damaged one is reported as such
+    }
     throw Error(ErrorCode::kUnsupported,
                 "data.pkl has a storage, a class or a function as a value; save tensors");
   }
 
-  Value list(const PickleSequence& sequence, int depth) {
+  Value list(const std::vector<PickleId>& items, int depth) {
     check_depth(depth);
     List result;
-    for (const PickleId item : sequence.items) {
+    for (const PickleId item : items) {
       result.push_back(value(item, depth));
     }
     return result;
   }
 
-  Value mapping(const PickleDict& dict, int depth) {
+  Value mapping(const PickleItems& items, int depth) {
     check_depth(depth);
     Mapping result;
-    for (const auto& [key, item] : dict.entries) {
+    for (const auto& [key, item] : items) {
       std::string name = name_of(key);
       charge(name.size());
       result.emplace_back(std::move(name), value(item, depth));
@@ -149,7 +345,7 @@ class TorchValues {
       return std::to_string(*number);
     }
     throw Error(ErrorCode::kUnsupported,
-                "a key of a dict is neither a text nor an integer; save texts as keys");
+                "a key of a dict is neither a string nor an integer; save strings as keys");
   }
 
   // 1 and "1" are two keys in Python.
@@ -166,11 +362,24 @@ class TorchValues {
     }
   }
 
-  Tensor tensor(PickleId id, const PickleTensor& described) {
+  // Requires: `id` is a call of _rebuild_tensor_v2.
+  Tensor tensor(PickleId id) {
     if (const auto known = tensors_.find(id); known != tensors_.end()) {
       return known->second;
     }
-    const auto& storage = *graph_.get<PickleStorage>(described.storage);
+    try {
+      return tensors_.emplace(id, new_tensor_of(id)).first->second;
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("{} (byte {} of data.pkl)", error.message(), graph_.offsets[id]),
+                  error.context());
+    }
+  }
+
+  Tensor new_tensor_of(PickleId id) {
+    const TorchTensor described =
+        rebuild_tensor(graph_, graph_.arguments_of(*graph_.get<PickleObject>(id)));
+    const TorchStorage& storage = described.storage;
     const StoredType type{storage.dtype, size_of(storage.dtype)};
     const ByteView bytes = storage_bytes(storage);
     const std::int64_t count = checked_count(described, storage);
@@ -184,30 +393,29 @@ class TorchValues {
            .strides = described.strides},
           result.bytes);
     }
-    tensors_.emplace(id, result.tensor);
     return std::move(result.tensor);
   }
 
-  ByteView storage_bytes(const PickleStorage& storage) const {
+  ByteView storage_bytes(const TorchStorage& storage) const {
     const std::optional<ByteView> bytes = members_.find("data/" + storage.key);
     if (!bytes) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the file has no member data/{}, which a tensor lies in",
+                  fmt::format("the file has no member data/{}, in which a tensor is stored",
                               printable(storage.key)));
     }
     const std::size_t size = size_of(storage.dtype);
     if (bytes->size() % size != 0 ||
         bytes->size() / size != static_cast<std::uint64_t>(storage.elements)) {
-      throw Error(ErrorCode::kCorruptData,
-                  fmt::format("data/{} has {} bytes, expected are {} elements of {}",
-                              printable(storage.key), bytes->size(), storage.elements,
-                              to_string(storage.dtype)));
+      throw Error(
+          ErrorCode::kCorruptData,
+          fmt::format("data/{}: expected {} elements of {}, found {} bytes", printable(storage.key),
+                      storage.elements, to_string(storage.dtype), bytes->size()));
     }
     return *bytes;
   }
 
   // Elements of the tensor. Throws Error if one of them is outside of its storage.
-  static std::int64_t checked_count(const PickleTensor& tensor, const PickleStorage& storage) {
+  static std::int64_t checked_count(const TorchTensor& tensor, const TorchStorage& storage) {
     const std::optional<std::int64_t> count = element_count(tensor.shape);
     const bool is_any_negative =
         tensor.offset < 0 || std::ranges::any_of(tensor.strides, [](auto s) { return s < 0; });
@@ -271,7 +479,8 @@ Value decode_torch_file(ByteView encoded, const DecodeLimits& limits, BufferAllo
   check_is_zip(encoded);
   const TorchMembers members(encoded, limits);
   const ByteView pickle = *members.find("data.pkl");
-  const PickleGraph graph = read_pickle(pickle, limits);
+  const PickleGraph graph = read_pickle(
+      pickle, {.name = "data.pkl", .limit = memory_limit(limits), .check_name = check_torch_name});
   constexpr std::uint64_t kFreeValues = std::uint64_t{1} << 20;
   constexpr std::uint64_t kValuesPerByte = 16;
   return TorchValues(members, graph, kFreeValues + kValuesPerByte * pickle.size(), limits, memory)

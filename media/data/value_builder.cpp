@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -74,11 +73,6 @@ void keep_last_of_each_name(Mapping& mapping) {
     }
   }
   mapping = std::move(kept);
-}
-
-SharedBytes copy_of(ByteView bytes) {
-  const auto owner = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-  return {.view = *owner, .owner = owner};
 }
 
 void ValueBuilder::add(Value value) {

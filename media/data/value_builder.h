@@ -5,8 +5,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,30 @@ namespace energon {
 /// O(n log n).
 void keep_last_of_each_name(Mapping& mapping);
 
-/// Bytes with memory of their own.
-SharedBytes copy_of(ByteView bytes);
+/// The bytes for nlohmann's readers; counts in `read` how far they have come.
+class CountingIterator {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, std::size_t* read) : at_(at), read_(read) {}
+
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*read_;
+    return *this;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  std::size_t* read_;
+};
 
 /// Events come in the order of the encoded data, and as many end() as begin_...(): the reader sees
 /// to it. Not thread-safe.

@@ -188,12 +188,14 @@ WorkerConfig layout_of(const std::vector<EnergonRankState>& states, const Worker
 }
 
 std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
-                                               const WorkerConfig& given, const std::string& json,
+                                               const WorkerConfig& given,
+                                               const std::vector<std::string>& files,
                                                bool functions_skip) {
   const EnergonImportOptions import_options{.functions_skip = functions_skip,
                                             .check_cancelled = signal_check()};
   const ReleaseGil released;
-  const std::vector<EnergonRankState> states = parse_energon_states(json);
+  const std::vector<EnergonRankState> states =
+      read_energon_states(files, import_options.check_cancelled);
   WorkerConfig layout = layout_of(states, given);
   std::vector<SavableDataLoaderState> imported;
   for (std::size_t i = 0; i < states.size(); ++i) {
@@ -207,12 +209,13 @@ std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
 }
 
 std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline,
-                                                  const nb::dict& options, const std::string& json,
+                                                  const nb::dict& options,
+                                                  const std::vector<std::string>& files,
                                                   bool functions_skip) {
   const WorkerConfig given = read_loader_options(options).worker_config;
   forget_interrupt();
   try {
-    return import_all(pipeline, given, json, functions_skip);
+    return import_all(pipeline, given, files, functions_skip);
   } catch (const Error&) {
     if (raise_interrupt()) {  // in a function of the pipeline
       throw nb::python_error();
@@ -225,9 +228,9 @@ std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline
 
 void bind_energon_import(nb::module_& module) {
   module.def("import_energon_states", import_states, nb::arg("pipeline"), nb::arg("options"),
-             nb::arg("json"), nb::arg("functions_skip"),
-             "The states of all ranks in what _energon_pickle.py wrote; of the rank of the options "
-             "if there is one state and several ranks.");
+             nb::arg("files"), nb::arg("functions_skip"),
+             "The states of all ranks in files of Energon; of the rank of the options if there is "
+             "one state and several ranks.");
 }
 
 }  // namespace energon::python

@@ -124,6 +124,15 @@ def add_archives(corpus, all_files):
             corpus.add_with_choices("torch_file", name + "_pickle", archive.read(pickle), [1, 96, 96, 96])
 
 
+def add_energon_states(corpus):
+    stored = MEDIA.parents[1] / "python/tests/energon_states/stored"
+    for path in sorted([*stored.glob("*.pt"), *stored.glob("*.pickle")]):
+        corpus.add("energon_states", path.name, path.read_bytes())
+        if path.name == "shuffled.pt":
+            archive = zipfile.ZipFile(path)
+            corpus.add("energon_states", path.name + "_pickle", archive.read("shuffled.pt.9/data.pkl"))
+
+
 def add_parts(corpus, all_files, values):
     parts = {"txt": TEXTS[3], "cls": TEXTS[1], "json": JSON[0], "msgpack": values["TreeMsgpack"],
              "cbor": values["TreeCbor"], "npy": values["Float32"], "npz": all_files["deflated.npz"],
@@ -147,6 +156,7 @@ def main():
     add_media(corpus, all_files)
     add_values(corpus, values)
     add_archives(corpus, all_files)
+    add_energon_states(corpus)
     add_parts(corpus, all_files, values)
 
 

@@ -124,8 +124,7 @@ def import_by_program(
     # States from before the first batch do not tell the number of workers.
     flags = [*flags, "--num-workers", str(case.of["num_workers"]), *more]
     path = str(folder / case.of["path"])
-    words = [path, *files, *flags, "--output", output, "--python", sys.executable]
-    run([program, "checkpoint", "import", *words])
+    run([program, "checkpoint", "import", path, *files, *flags, "--output", output])
     return output
 
 

@@ -155,14 +155,7 @@ Json energon_rank(const SavableDataLoaderState& state, const std::vector<std::in
           {"workers", workers}};
 }
 
-Json energon_file(const std::string& path, std::vector<Json> ranks) {
-  const Json file = {{"path", path}, {"is_list", true}, {"ranks", std::move(ranks)}};
-  return {{"version", 1}, {"files", Json::array({file})}};
-}
-
-EnergonRankState parsed(const Json& rank) {
-  return parse_energon_states(energon_file("rank.pt", {rank}).dump()).at(0);
-}
+EnergonRankState parsed(const Json& rank) { return energon_rank_state(rank, "rank.pt"); }
 
 Json& holder_of(Json& json, const std::string& name) {
   if (json.is_object() && json.contains(name)) {

@@ -25,10 +25,7 @@ std::string torch_generator(std::uint32_t seed, std::uint64_t draws);
 Json energon_rank(const SavableDataLoaderState& state, const std::vector<std::int64_t>& slices,
                   bool has_workers);
 
-/// What the reader of pickles writes about a file with these ranks.
-Json energon_file(const std::string& path, std::vector<Json> ranks);
-
-/// parse_energon_states() of one file with one rank.
+/// energon_rank_state() of a file rank.pt.
 EnergonRankState parsed(const Json& rank);
 
 /// The first value in `json`, outermost first, with an entry `name`. Throws if there is none.

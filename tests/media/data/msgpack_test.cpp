@@ -78,27 +78,18 @@ TEST_CASE("MessagePack that no Value holds is refused with its place", "[media][
                      ErrorCode::kUnsupported),
              Catch::Contains("9223654615654924545 at byte 2") && Catch::Contains("as a text"));
   CHECK_THAT(refusal(kDecodeMsgpack, "\x81\x05\xc0", ErrorCode::kUnsupported),
-             Catch::Contains("byte 1") && Catch::Contains("names as texts"));
+             Catch::Contains("byte 1") && Catch::Contains("0x05; write names as strings"));
   CHECK(outcome_of(kDecodeMsgpack, "\x81\xc4\x01x\xc0") == "unsupported");
   CHECK_THAT(
       refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
       Catch::Contains("-1 (timestamp)"));
-  for (const std::string_view text : {"\xc7\x01\x05x", "\xd4\x05x", "\xd8\x05x"}) {
+  for (const std::string& text :
+       {std::string("\xc7\x01\x05x"), std::string("\xd4\x05x"), std::string("\xd5\x05xy"),
+        "\xd8\x05" + std::string(16, 'x'), std::string("\xc8\x00\x01\x05x", 5)}) {
     CAPTURE(text);
     CHECK_THAT(refusal(kDecodeMsgpack, text, ErrorCode::kUnsupported), Catch::Contains("type 5"));
   }
-  CHECK_THAT(
-      refusal(kDecodeMsgpack, std::string_view("\xc8\x00\x01\x05x", 5), ErrorCode::kUnsupported),
-      Catch::Contains("type 5"));
-  CHECK_THAT(
-      refusal(kDecodeMsgpack, stored_part(vectors::kTimestampMsgpack), ErrorCode::kUnsupported),
-      Catch::Contains("-1 (timestamp)"));
-  for (const std::string_view text : {"\xc7\x01\x05x", "\xd4\x05x", "\xd8\x05x"}) {
-    CHECK_THAT(refusal(kDecodeMsgpack, text, ErrorCode::kUnsupported), Catch::Contains("type 5"));
-  }
-  CHECK_THAT(
-      refusal(kDecodeMsgpack, std::string_view("\xc8\x00\x01\x05x", 5), ErrorCode::kUnsupported),
-      Catch::Contains("type 5"));
+  CHECK(outcome_of(kDecodeMsgpack, "\xd8\x05x") == "corrupt_data");  // of 16 bytes
   CHECK_THAT(refusal(kDecodeMsgpack, std::string_view("\xc9\x00\x00\x00\x01\x05x", 7),
                      ErrorCode::kUnsupported),
              Catch::Contains("type 5"));
@@ -106,12 +97,13 @@ TEST_CASE("MessagePack that no Value holds is refused with its place", "[media][
 
 TEST_CASE("damaged MessagePack is refused with its place", "[media][data]") {
   CHECK_THAT(refusal(kDecodeMsgpack, "\xa2x", ErrorCode::kCorruptData),
-             Catch::Contains("a text at byte 1 takes 2 bytes, 1 are left"));
+             Catch::Contains("it ends at byte 2, inside of the value at byte 0"));
   CHECK_THAT(refusal(kDecodeMsgpack, "\xa2x\xff", ErrorCode::kCorruptData),
              Catch::Contains("byte 2 is 0xff"));
   CHECK_THAT(refusal(kDecodeMsgpack, "\xc0\xc0", ErrorCode::kCorruptData),
              Catch::Contains("at byte 1"));
-  CHECK_THAT(refusal(kDecodeMsgpack, "\xc1", ErrorCode::kCorruptData), Catch::Contains("0xc1"));
+  CHECK_THAT(refusal(kDecodeMsgpack, "\xc1", ErrorCode::kCorruptData),
+             Catch::Contains("at byte 0: 0xC1"));
   const std::string tree = stored_part(vectors::kTreeMsgpack);
   CHECK(outcomes_of_cuts(kDecodeMsgpack, tree) == std::set<std::string>{"corrupt_data"});
   CHECK(outcomes_of_flips(kDecodeMsgpack, tree).count("internal") == 0);

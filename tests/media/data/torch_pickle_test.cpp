@@ -1,5 +1,5 @@
-// Torch files whose pickle no good program writes. The letters are opcodes:
-// media/data/pickle_reader.cpp.
+// Torch files whose pickle no well-behaved program writes. The letters are opcodes:
+// io/pickle.cpp.
 
 #include <string>
 #include <vector>
@@ -111,11 +111,18 @@ TEST_CASE("a pickle that would run code is refused with module and name", "[medi
 
 TEST_CASE("opcodes that torch.save does not write are refused", "[media][data]") {
   for (const int op : std::initializer_list<int>{
-           '0', '1', '2', 'I',  'L',  'F',  'S',  'U',  'T',  'P',  'V',  'd',  'l',  'g',
-           'i', 'o', 'p', 0x81, 0x82, 0x8B, 0x8F, 0x90, 0x91, 0x92, 0x96, 0x97, 0x98, 0xFF}) {
+           '0', '1', '2', 'I', 'L',  'F',  'S',  'U',  'T',  'P',  'V',  'd',  'l',
+           'g', 'i', 'o', 'p', 0x80, 0x82, 0x8F, 0x90, 0x91, 0x92, 0x97, 0x98, 0xFF}) {
     INFO(op);
     CHECK(outcome("]"s + static_cast<char>(op) + "12345678\n") == "unsupported");
   }
+  CHECK_THAT(refusal(kDecodeTorchPickle, program("]I1\n"), ErrorCode::kUnsupported),
+             Catch::Contains("byte 3 of data.pkl, opcode 'I'"));
+  // A call without a function, and an object of something that is not a class.
+  CHECK(outcome("]\x81") == "corrupt_data");
+  CHECK(outcome("N)\x81") == "unsupported");
+  CHECK(outcome("ctorch\nFloatStorage\n)\x81") == "unsupported");
+  CHECK(outcome("\x8b\x09\x00\x00\x00"s + std::string(9, '\x55')) == "unsupported");
   CHECK(outcome_of(kDecodeTorchPickle, file_of("\x80\x06N.")) == "unsupported");
   CHECK(outcome_of(kDecodeTorchPickle, file_of("N.")) == "corrupt_data");
   CHECK(outcome_of(kDecodeTorchPickle, file_of("")) == "corrupt_data");

@@ -1,6 +1,6 @@
-// The members of a zip file (PKWARE's APPNOTE), through libarchive. Internal to media/data.
+// The members of a zip file (PKWARE's APPNOTE), through libarchive.
 //
-// Read by the central directory, so that a file that is cut is an error and not a shorter zip.
+// Read by the central directory, so that a truncated file is an error and not a shorter zip.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "io/byte_cursor.h"
 #include "io/bytes.h"
-#include "media/decode_limits.h"
 
 namespace energon {
 
@@ -23,7 +23,7 @@ struct ZipMember {
 ///
 /// Thread-safe. Throws Error: kCorruptData for a damaged zip, a wrong checksum, and a name that
 /// comes twice or is not UTF-8; kUnsupported for encrypted members, links, and compression other
-/// than deflate; kResourceExhausted if all members together are above limits.max_bytes.
-std::vector<ZipMember> read_zip(ByteView encoded, const DecodeLimits& limits);
+/// than deflate; kResourceExhausted if all members together are above `limit`.
+std::vector<ZipMember> read_zip(ByteView encoded, const MemoryLimit& limit);
 
 }  // namespace energon

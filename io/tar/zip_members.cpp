@@ -1,4 +1,4 @@
-#include "media/data/zip_members.h"
+#include "io/tar/zip_members.h"
 
 #include <locale.h>
 
@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "media/data/text.h"
 
 namespace energon {
 namespace {
@@ -49,8 +48,8 @@ struct ZipCloser {
 
 class ZipReader {
  public:
-  ZipReader(ByteView encoded, const DecodeLimits& limits)
-      : encoded_(encoded), limits_(limits), zip_(archive_read_new()) {
+  ZipReader(ByteView encoded, const MemoryLimit& limit)
+      : encoded_(encoded), limit_(limit), zip_(archive_read_new()) {
     if (zip_ == nullptr) {
       throw std::bad_alloc();
     }
@@ -97,7 +96,7 @@ class ZipReader {
       fail_unsupported("is encrypted");
     }
     if (archive_entry_filetype(entry) != AE_IFREG) {
-      fail_unsupported("is no regular file");
+      fail_unsupported("is not a regular file");
     }
     const std::string_view format = archive_format_name(zip_.get());  // "ZIP 2.0 (deflation)"
     if (format.find("(uncompressed)") == std::string_view::npos &&
@@ -133,8 +132,7 @@ class ZipReader {
 
   // `bytes`: of this member, so far or claimed.
   void check_sum(std::uint64_t bytes) const {
-    check_decoded_bytes("the zip", bytes + sum_ < bytes ? ~std::uint64_t{0} : bytes + sum_,
-                        limits_);
+    limit_.check("the zip", bytes + sum_ < bytes ? ~std::uint64_t{0} : bytes + sum_);
   }
 
   void check(int code) const {
@@ -155,7 +153,7 @@ class ZipReader {
   }
 
   const ByteView encoded_;
-  const DecodeLimits& limits_;
+  const MemoryLimit limit_;
   const std::unique_ptr<archive, ZipCloser> zip_;
   std::string member_;     // which is being read, for messages
   std::uint64_t sum_ = 0;  // bytes of the members before
@@ -171,12 +169,12 @@ bool is_empty_zip(ByteView encoded) {
 
 }  // namespace
 
-std::vector<ZipMember> read_zip(ByteView encoded, const DecodeLimits& limits) {
+std::vector<ZipMember> read_zip(ByteView encoded, const MemoryLimit& limit) {
   if (is_empty_zip(encoded)) {
     return {};
   }
   const Utf8Locale locale;
-  return ZipReader(encoded, limits).read();
+  return ZipReader(encoded, limit).read();
 }
 
 }  // namespace energon

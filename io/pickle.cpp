@@ -1,4 +1,4 @@
-#include "media/data/pickle_reader.h"
+#include "io/pickle.h"
 
 #include <bit>
 #include <cstddef>
@@ -11,10 +11,6 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
-#include "media/data/byte_cursor.h"
-#include "media/data/text.h"
-#include "media/data/torch_calls.h"
-#include "media/data/value_builder.h"
 
 namespace energon {
 
@@ -55,25 +51,31 @@ enum class PickleOp : std::uint8_t {
   kTuple3 = 0x87,
   kNewTrue = 0x88,
   kNewFalse = 0x89,
+  kNewObject = 0x81,
   kLong1 = 0x8A,
+  kLong4 = 0x8B,
   kShortBinUnicode = 0x8C,
   kBinUnicode8 = 0x8D,
   kBinBytes8 = 0x8E,
   kStackGlobal = 0x93,
   kMemoize = 0x94,
   kFrame = 0x95,
+  kByteArray8 = 0x96,
 };
 
-/// The argument of kLong1: a length and that many bytes of two's complement, lowest first. Throws
-/// Error: kCorruptData if it is cut, kUnsupported above 8 bytes.
-std::int64_t read_pickle_long(ByteCursor& cursor) {
-  const std::size_t size = cursor.number<std::uint8_t, std::endian::little>("a length");
-  const ByteView bytes = cursor.take(size, "a number");
-  if (size > sizeof(std::int64_t)) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("a number of {} bytes is outside of int64 [-2^63, 2^63)", size));
-  }
+/// An integer of two's complement, lowest byte first.
+PickleNode pickle_integer(ByteView bytes) {
+  // Encoders may write more bytes than the number needs.
+  std::size_t size = bytes.size();
   const bool is_negative = size > 0 && (bytes[size - 1] & std::byte{0x80}) != std::byte{0};
+  const std::byte sign{static_cast<unsigned char>(is_negative ? 0xFF : 0)};
+  while (size > sizeof(std::int64_t) && bytes[size - 1] == sign &&
+         ((bytes[size - 2] ^ sign) & std::byte{0x80}) == std::byte{0}) {
+    --size;
+  }
+  if (size > sizeof(std::int64_t)) {
+    return PickleLargeInteger{std::string(as_text(bytes.first(size)))};
+  }
   std::uint64_t bits = is_negative ? ~std::uint64_t{0} : 0;
   for (std::size_t i = size; i > 0; --i) {
     bits = bits << 8 | std::to_integer<std::uint64_t>(bytes[i - 1]);
@@ -191,36 +193,36 @@ namespace {
 
 class PickleMachine {
  public:
-  PickleMachine(ByteView encoded, const DecodeLimits& limits)
-      : cursor_(encoded, "data.pkl"), limits_(limits) {}
+  PickleMachine(ByteView encoded, const PickleOptions& options)
+      : cursor_(encoded, "the pickle"), options_(options) {}
 
   PickleGraph read() {
     try {
-      if (next() != PickleOp::kProtocol) {
-        throw Error(ErrorCode::kCorruptData, "no pickle of protocol 2 or later");
+      read_protocol();
+      while (step(next())) {
       }
-      protocol();
-      for (PickleOp op = next(); op != PickleOp::kStop; op = next()) {
-        if (!constant(op) && !text_or_bytes(op) && !memo(op) && !container(op) && !filling(op) &&
-            !call(op)) {
-          throw Error(ErrorCode::kUnsupported,
-                      fmt::format("the pickle has the opcode 0x{:02x}, which torch.save does not "
-                                  "write",
-                                  static_cast<unsigned>(op)));
-        }
-      }
-      graph_.root = stack_.pop();
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{} (byte {} of data.pkl)", error.message(), op_at_),
+      throw Error(error.code(),
+                  fmt::format("{} (byte {} of {}, opcode {})", error.message(), op_at_,
+                              options_.name, shown_op()),
                   error.context());
     }
+    graph_.size = cursor_.position();
     return std::move(graph_);
   }
 
  private:
   PickleOp next() {
     op_at_ = cursor_.position();
-    return static_cast<PickleOp>(number<std::uint8_t>("an opcode"));
+    op_ = 0;
+    op_ = number<std::uint8_t>("an opcode");
+    return static_cast<PickleOp>(op_);
+  }
+
+  // As Python's pickletools shows it.
+  std::string shown_op() const {
+    return op_ > ' ' && op_ < 0x7F ? fmt::format("'{}'", static_cast<char>(op_))
+                                   : fmt::format("0x{:02x}", op_);
   }
 
   template <class Number>
@@ -228,12 +230,29 @@ class PickleMachine {
     return cursor_.number<Number, std::endian::little>(what);
   }
 
-  // The following do what `op` says, or return false if it is not theirs.
+  void read_protocol() {
+    if (next() != PickleOp::kProtocol) {
+      throw Error(ErrorCode::kCorruptData,
+                  "expected a pickle of protocol 2 to 5, which begins with the byte 0x80");
+    }
+    const int protocol = number<std::uint8_t>("the protocol");
+    if (protocol < 2 || protocol > 5) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("expected a pickle of protocol 2 to 5, found protocol {}", protocol));
+    }
+  }
 
-  bool constant(PickleOp op) {
+  // Carries out one instruction. Returns false after the last one.
+  bool step(PickleOp op) {
     switch (op) {
+      case PickleOp::kStop:
+        graph_.root = stack_.pop();
+        return false;
+      case PickleOp::kFrame:
+        number<std::uint64_t>("the length of a frame");
+        return true;
       case PickleOp::kNone:
-        return push(Null());
+        return push(PickleNone());
       case PickleOp::kNewTrue:
         return push(true);
       case PickleOp::kNewFalse:
@@ -245,16 +264,11 @@ class PickleMachine {
       case PickleOp::kBinInt2:
         return push(std::int64_t{number<std::uint16_t>("a number")});
       case PickleOp::kLong1:
-        return push(read_pickle_long(cursor_));
+        return push_integer(number<std::uint8_t>("a length"));
+      case PickleOp::kLong4:
+        return push_integer(number<std::uint32_t>("a length"));
       case PickleOp::kBinFloat:
         return push(cursor_.number<double, std::endian::big>("a number"));
-      default:
-        return false;
-    }
-  }
-
-  bool text_or_bytes(PickleOp op) {
-    switch (op) {
       case PickleOp::kShortBinUnicode:
         return push_text(number<std::uint8_t>("a length"));
       case PickleOp::kBinUnicode:
@@ -266,14 +280,8 @@ class PickleMachine {
       case PickleOp::kBinBytes:
         return push_bytes(number<std::uint32_t>("a length"));
       case PickleOp::kBinBytes8:
+      case PickleOp::kByteArray8:
         return push_bytes(number<std::uint64_t>("a length"));
-      default:
-        return false;
-    }
-  }
-
-  bool memo(PickleOp op) {
-    switch (op) {
       case PickleOp::kBinPut:
         return put(number<std::uint8_t>("a memo entry"));
       case PickleOp::kLongBinPut:
@@ -284,14 +292,8 @@ class PickleMachine {
         return get(number<std::uint8_t>("a memo entry"));
       case PickleOp::kLongBinGet:
         return get(number<std::uint32_t>("a memo entry"));
-      default:
-        return false;
-    }
-  }
-
-  bool container(PickleOp op) {
-    switch (op) {
       case PickleOp::kMark:
+        charge(sizeof(std::size_t));
         stack_.mark();
         return true;
       case PickleOp::kEmptyDict:
@@ -308,13 +310,6 @@ class PickleMachine {
         return push(PickleSequence{.items = stack_.pop_last(3)});
       case PickleOp::kTuple:
         return push(PickleSequence{.items = stack_.pop_marked()});
-      default:
-        return false;
-    }
-  }
-
-  bool filling(PickleOp op) {
-    switch (op) {
       case PickleOp::kAppend:
         return append(stack_.pop_last(1));
       case PickleOp::kAppends:
@@ -323,63 +318,66 @@ class PickleMachine {
         return set_items(stack_.pop_last(2));
       case PickleOp::kSetItems:
         return set_items(stack_.pop_marked());
-      default:
-        return false;
-    }
-  }
-
-  bool call(PickleOp op) {
-    switch (op) {
       case PickleOp::kGlobal: {
-        const std::string module = read_pickle_line(cursor_);
-        return push(torch_global(module, read_pickle_line(cursor_)));
+        std::string module = read_pickle_line(cursor_);
+        return push_global(std::move(module), read_pickle_line(cursor_));
       }
       case PickleOp::kStackGlobal: {
         const std::vector<PickleId> names = stack_.pop_last(2);
-        return push(torch_global(text_of(names[0]), text_of(names[1])));
+        return push_global(text_of(names[0]), text_of(names[1]));
       }
-      case PickleOp::kBinPersistentId:
-        return push(torch_storage(graph_, stack_.pop()));
-      case PickleOp::kReduce: {
-        const std::vector<PickleId> both = stack_.pop_last(2);
-        return push(torch_call(graph_, both[0], both[1]));
-      }
+      case PickleOp::kReduce:
+      case PickleOp::kNewObject:
+        return push_object(stack_.pop_last(2));
       case PickleOp::kBuild:
-        return build();
-      case PickleOp::kFrame:
-        number<std::uint64_t>("the length of a frame");
-        return true;
-      default:
-        return false;
+        return build(stack_.pop());
+      case PickleOp::kBinPersistentId:
+        return push(PicklePersistentId{stack_.pop()});
+      case PickleOp::kProtocol:
+        break;  // only at the beginning
     }
+    throw Error(ErrorCode::kUnsupported,
+                "the pickle has an opcode that Python does not write for simple objects");
   }
 
-  void protocol() {
-    const int protocol = number<std::uint8_t>("the protocol");
-    if (protocol < 2 || protocol > 5) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("a pickle of protocol {}; readable are 2 to 5", protocol));
-    }
+  bool push_integer(std::uint32_t size) {
+    charge_present(size);
+    return push(pickle_integer(cursor_.take(size, "a number")));
   }
 
   bool push_text(std::uint64_t size) {
-    const ByteView bytes = cursor_.take(size, "a text");
-    charge(bytes.size());
-    return push(utf8_text(bytes, "a text", cursor_.position() - bytes.size()));
+    charge_present(size);
+    return push(cursor_.text(size, "a text"));
   }
 
   bool push_bytes(std::uint64_t size) {
-    const ByteView bytes = cursor_.take(size, "bytes");
-    charge(bytes.size());
-    return push(copy_of(bytes));
+    charge_present(size);
+    return push(copy_of(cursor_.take(size, "bytes")));
   }
 
   const std::string& text_of(PickleId id) const {
     const auto* const text = graph_.get<std::string>(id);
     if (text == nullptr) {
-      throw Error(ErrorCode::kCorruptData, "the name of a function is no text");
+      throw Error(ErrorCode::kCorruptData, "the name of a function is not a string");
     }
     return *text;
+  }
+
+  bool push_global(std::string module, std::string name) {
+    charge(module.size() + name.size());
+    options_.check_name(module, name);
+    return push(PickleGlobal{.module = std::move(module), .name = std::move(name)});
+  }
+
+  bool push_object(const std::vector<PickleId>& call) {
+    if (graph_.get<PickleGlobal>(call[0]) == nullptr) {
+      throw Error(ErrorCode::kUnsupported, "the pickle calls something that is not a function");
+    }
+    const auto* const arguments = graph_.get<PickleSequence>(call[1]);
+    if (arguments == nullptr || arguments->is_list) {
+      throw Error(ErrorCode::kCorruptData, "the arguments of a call are not a tuple");
+    }
+    return push(PickleObject{.callable = call[0], .arguments = call[1]});
   }
 
   bool put(std::size_t entry) {
@@ -397,52 +395,65 @@ class PickleMachine {
   bool append(const std::vector<PickleId>& items) {
     auto* const list = std::get_if<PickleSequence>(&graph_.nodes[stack_.top()]);
     if (list == nullptr || !list->is_list) {
-      throw Error(ErrorCode::kUnsupported, "the pickle appends to something that is no list");
+      throw Error(ErrorCode::kUnsupported, "the pickle appends to something that is not a list");
     }
     list->items.insert(list->items.end(), items.begin(), items.end());
     return true;
   }
 
-  bool set_items(const std::vector<PickleId>& items) {
-    auto* const dict = std::get_if<PickleDict>(&graph_.nodes[stack_.top()]);
-    if (dict == nullptr) {
-      throw Error(ErrorCode::kUnsupported, "the pickle sets items of something that is no dict");
+  bool set_items(const std::vector<PickleId>& pairs) {
+    PickleNode& node = graph_.nodes[stack_.top()];
+    PickleItems* items = nullptr;
+    if (auto* const dict = std::get_if<PickleDict>(&node)) {
+      items = &dict->items;
+    } else if (auto* const object = std::get_if<PickleObject>(&node)) {
+      items = &object->items;
+    } else {
+      throw Error(ErrorCode::kUnsupported, "the pickle sets items of something that is not a dict");
     }
-    if (items.size() % 2 != 0) {
+    if (pairs.size() % 2 != 0) {
       throw Error(ErrorCode::kCorruptData, "a key of a dict has no value");
     }
-    for (std::size_t i = 0; i < items.size(); i += 2) {
-      dict->entries.emplace_back(items[i], items[i + 1]);
+    for (std::size_t i = 0; i < pairs.size(); i += 2) {
+      items->emplace_back(pairs[i], pairs[i + 1]);
     }
     return true;
   }
 
-  // torch.nn.Module.state_dict() puts the versions of modules into an attribute of its dict.
-  bool build() {
-    stack_.pop();
-    const auto* const dict = graph_.get<PickleDict>(stack_.top());
-    if (dict == nullptr || !dict->is_ordered_dict) {
+  bool build(PickleId state) {
+    auto* const object = std::get_if<PickleObject>(&graph_.nodes[stack_.top()]);
+    if (object == nullptr) {
       throw Error(ErrorCode::kUnsupported,
-                  "the pickle sets attributes of something that is no OrderedDict");
+                  "the pickle sets attributes of something that is not an object of a class");
     }
+    object->state = state;
     return true;
   }
 
   bool push(PickleNode node) {
-    charge(sizeof(PickleNode));
+    charge(sizeof(PickleNode) + sizeof(std::size_t));
     graph_.nodes.push_back(std::move(node));
+    graph_.offsets.push_back(op_at_);
     stack_.push(graph_.nodes.size() - 1);
     return true;
   }
 
+  // A length that the data does not have is reported as such, not as a limit.
+  void charge_present(std::uint64_t size) {
+    if (size <= cursor_.left()) {
+      charge(size);
+    }
+  }
+
   void charge(std::uint64_t bytes) {
     bytes_ += bytes;
-    check_decoded_bytes("the pickle", bytes_, limits_);
+    options_.limit.check("the pickle", bytes_);
   }
 
   ByteCursor cursor_;
-  const DecodeLimits& limits_;
+  const PickleOptions& options_;
   std::size_t op_at_ = 0;
+  std::uint8_t op_ = 0;
   PickleGraph graph_;
   PickleStack stack_;
   std::uint64_t bytes_ = 0;
@@ -450,8 +461,8 @@ class PickleMachine {
 
 }  // namespace
 
-PickleGraph read_pickle(ByteView encoded, const DecodeLimits& limits) {
-  return PickleMachine(encoded, limits).read();
+PickleGraph read_pickle(ByteView encoded, const PickleOptions& options) {
+  return PickleMachine(encoded, options).read();
 }
 
 }  // namespace energon
