@@ -1,6 +1,6 @@
 // What do saving and restoring cost when a position is large?
 //
-// Two jobs of one rank: a blend of 200 data sets with a shuffle buffer, and one data set read by
+// Two jobs of one rank: a blend of 200 datasets with a shuffle buffer, and one dataset read by
 // 4,096 logical shards, without and with the buffer. Between two saves every logical shard makes a
 // batch, so that no position is one that was saved before. A restore is into a new loader; its time
 // runs until restore_state_rank() returns, and from there until the first batch.
@@ -125,7 +125,7 @@ std::vector<Job> jobs_on(const std::string& folder) {
   std::vector<Job> jobs;
   for (const int workers : {0, 2}) {
     jobs.push_back(
-        {.name = "200 data sets, buffer",
+        {.name = "200 datasets, buffer",
          .data = blend,
          .setup = {.num_workers = workers, .batch_size = kBatch, .shuffle_buffer_size = kBuffer},
          .logical_shards = std::max(workers, 1),

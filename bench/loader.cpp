@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   return run_program(
       argc, argv, "loader", "How many small samples a second does the loader deliver?",
       [&](CLI::App& app) {
-        app.add_option("--samples", samples, "Samples in the data set")
+        app.add_option("--samples", samples, "Samples in the dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_option("--only", only, "Only variants with this text in their name");

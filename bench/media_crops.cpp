@@ -1,12 +1,12 @@
 // How much of what bare libjpeg-turbo and libswscale make of JPEGs do two workers deliver as
-// normalised random crops?
+// normalized random crops?
 //
 // Pictures of 512 x 384 pixels (80 KB) and of 1024 x 768, most of which can be decoded at half of
 // their size. Of each, a random part (0.08 to 1 of its area) becomes a tensor (3, 224, 224):
 // decoded as small as that allows, only the blocks that are needed, resized with antialiasing,
-// normalised. The floor is as many threads as workers that call libjpeg-turbo and libswscale on
-// files in memory, normalise in a plain loop, and write into a batch of their own. "Bare kernels"
-// are such threads with our own resize and normalising: what the loader adds to these. The loader
+// normalized. The floor is as many threads as workers that call libjpeg-turbo and libswscale on
+// files in memory, normalize in a plain loop, and write into a batch of their own. "Bare kernels"
+// are such threads with our own resize and normalizing: what the loader adds to these. The loader
 // reads tars and stacks batches of 64 in shared memory. All draw the same parts, whose edges the
 // floor rounds to whole pixels. Before anything is timed, each tensor of the loader must be that of
 // the kernels, and each one of the floor close to what the kernels make of the same whole pixels.

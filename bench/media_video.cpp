@@ -5,7 +5,7 @@
 // a file in memory, seeks, decodes and converts with FFmpeg's libraries alone, into buffers of its
 // own; it knows the times of all frames before. There are three: libswscale's exact conversion,
 // which the loader uses; the same without the flags for exactness; and one into interleaved pixels,
-// which gives neighbours the same chroma. The target takes the fastest floor whose levels of 0 to
+// which gives neighbors the same chroma. The target takes the fastest floor whose levels of 0 to
 // 255 are at most 0.5 off, on average. The loader reads tars, decodes into shared memory and stacks
 // batches of 2. All take the same clips. Before anything is timed, each frame of the loader is
 // compared with that of the exact floor.

@@ -1,8 +1,8 @@
-// How long does it take to open a data set?
+// How long does it take to open a dataset?
 //
-// Many shards, many samples, many data sets: a folder of 10,000 small tars, prepared and not; a
+// Many shards, many samples, many datasets: a folder of 10,000 small tars, prepared and not; a
 // folder of 1,000 tars whose indexes say that they have 10 million samples (or, if asked for, 100
-// million); and a recipe that blends 200 data sets, up to its first batch. Everything is in the
+// million); and a recipe that blends 200 datasets, up to its first batch. Everything is in the
 // page cache, so what is timed is the library and the system calls.
 
 #include <algorithm>
@@ -39,7 +39,7 @@ constexpr int kDataSets = 200;
 const std::map<std::string, double> kMostSeconds = {
     {"10,000 shards, prepared", 0.015},
     {"1,000 shards, samples claimed", 0.030},
-    {"recipe of 200 data sets, first batch, 0 workers", 0.050}};
+    {"recipe of 200 datasets, first batch, 0 workers", 0.050}};
 
 class NoProgress final : public ProgressSink {
  public:
@@ -80,7 +80,7 @@ std::string make_plain(const std::string& folder, const DataSet& data) {
   return path;
 }
 
-// A recipe that blends 200 data sets of 10 tars with 100 samples each.
+// A recipe that blends 200 datasets of 10 tars with 100 samples each.
 std::string make_recipe(const std::string& folder) {
   constexpr std::int64_t kSamples = 1'000;
   std::string yaml =
@@ -204,10 +204,10 @@ void measure_opening(const CommonOptions& options, std::int64_t claimed, const s
       {"1,000 shards, samples claimed, each looked at",
        [&] { return time_opening(claims, claimed, CheckShards::kAtOpening); }},
       {"10,000 plain tars", [&] { return time_opening(plain, many.spec.samples); }},
-      {"recipe of 200 data sets", [&] { return time_opening(recipe, in_recipe); }},
-      {"recipe of 200 data sets, first batch, 0 workers",
+      {"recipe of 200 datasets", [&] { return time_opening(recipe, in_recipe); }},
+      {"recipe of 200 datasets, first batch, 0 workers",
        [&] { return time_first_batch(recipe, 0); }},
-      {"recipe of 200 data sets, first batch, 2 workers",
+      {"recipe of 200 datasets, first batch, 2 workers",
        [&] { return time_first_batch(recipe, 2); }},
   };
   std::erase_if(variants, [&](const Variant& variant) {
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
   std::int64_t claimed = 10'000'000;
   std::string only;
   return run_program(
-      argc, argv, "opening", "How long does it take to open a data set?",
+      argc, argv, "opening", "How long does it take to open a dataset?",
       [&](CLI::App& app) {
         app.add_option("--claimed-samples", claimed, "Samples that the indexes of 1,000 tars list")
             ->capture_default_str()

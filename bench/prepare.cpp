@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   return run_program(
       argc, argv, "prepare", "How fast does energon prepare index tars, compared with GNU tar -t?",
       [&](CLI::App& app) {
-        app.add_option("--samples", samples, "Samples of two small parts in the data set")
+        app.add_option("--samples", samples, "Samples of two small parts in the dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_option("--threads", threads, "Threads of prepare, and processes of tar")

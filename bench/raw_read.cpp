@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
   return run_program(
       argc, argv, "raw_read", "How much of a bare pread() loop's bytes/s does the loader deliver?",
       [&](CLI::App& app) {
-        app.add_option("--samples", samples, "Samples of 1 MiB in the data set")
+        app.add_option("--samples", samples, "Samples of 1 MiB in the dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_option("--passes", passes, "Passages over the data per repetition")

@@ -1,8 +1,8 @@
 // What does a sample cost when many shards are read in turn?
 //
-// One data set of 4,096 tars of 100 samples each, read with 1 to 4,096 tars in rotation: 16 slices
+// One dataset of 4,096 tars of 100 samples each, read with 1 to 4,096 tars in rotation: 16 slices
 // for each logical shard, or as many slices in one logical shard. Then other ways to read many tars
-// in turn: a shuffle buffer, short sequences, 10,000 small tars, a blend of 200 data sets. Beside
+// in turn: a shuffle buffer, short sequences, 10,000 small tars, a blend of 200 datasets. Beside
 // each: a loop with one pread() per sample over the same byte ranges, with all tars open.
 //
 // A loader reads all samples once before it is timed, so what is measured is the steady state. Each
@@ -174,7 +174,7 @@ void measure_others(const std::string& folder, Group group, const OpenedData& ro
     group.add(named("buffer of 10,000, sequences of 100"), rotation, with(sequences));
     group.add(named("10,000 tars, buffer of 10,000"), small_tars,
               with({.batch_size = kBatch, .shuffle_buffer_size = 10'000}));
-    group.add(named("blend of 200 data sets"), blend, with({.batch_size = kBatch}));
+    group.add(named("blend of 200 datasets"), blend, with({.batch_size = kBatch}));
   }
   group.measure();
 }

@@ -3,7 +3,7 @@
 //
 // Saves are taken between batches, as by a trainer. A restore is measured where it is dearest: at
 // 99 % of an epoch, with a shuffle buffer. The loader that restores is a new object each time; the
-// time runs from its construction to the batch in the trainer's hands, with the data set opened
+// time runs from its construction to the batch in the trainer's hands, with the dataset opened
 // before, and with opening it included.
 
 #include <cstdint>
@@ -128,7 +128,7 @@ void report_restores(const DataSet& data, const LoaderSetup& setup, const Common
                                        buffer_name(setup.shuffle_buffer_size));
   const std::vector<Variant> variants = {
       {name, [&] { return restore_to_first_batch(dataset, setup, state, Clock::now()); }},
-      {name + ", with opening the data set",
+      {name + ", with opening the dataset",
        [&] {
          const Clock::time_point begin = Clock::now();
          return restore_to_first_batch(open_data_set(data), setup, state, begin);
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
       "What does a save cost while the loader runs, and how long until the first batch after a "
       "restore?",
       [&](CLI::App& app) {
-        app.add_option("--samples", samples, "Samples in the data set")
+        app.add_option("--samples", samples, "Samples in the dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_option("--saves", saves, "Saves per repetition")

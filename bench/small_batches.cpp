@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   return run_program(
       argc, argv, "small_batches", "Does a worker pay at every batch size?",
       [&](CLI::App& app) {
-        app.add_option("--samples", samples, "Samples in the data set")
+        app.add_option("--samples", samples, "Samples in the dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_option("--batch-sizes", batch_sizes, "Only these batch sizes")

@@ -1,7 +1,7 @@
 // What does a small sample cost, compared with reading the shards in blocks, and shuffled?
 //
 // Two-part samples of 0.8 KB, in batches of 64, whose bytes are read when they were delivered.
-// First the neighbours of 20 shards: the floor is two threads that read the same shards from begin
+// First the neighbors of 20 shards: the floor is two threads that read the same shards from begin
 // to end and touch every cache line, without looking for samples. Then 10,000 shards of 20 samples,
 // in the loader's own order and through a shuffle buffer of 10,000, each beside a loop with one
 // pread() per sample in the same order.
@@ -128,10 +128,10 @@ int main(int argc, char** argv) {
       argc, argv, "small_samples",
       "What does a small sample cost, compared with reading the shards in blocks, and shuffled?",
       [&](CLI::App& app) {
-        app.add_option("--samples", samples, "Samples in each of the two data sets")
+        app.add_option("--samples", samples, "Samples in each of the two datasets")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
-        app.add_option("--shards", shards, "Shards of the second data set")
+        app.add_option("--shards", shards, "Shards of the second dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
       },

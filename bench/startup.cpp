@@ -1,7 +1,7 @@
 // How long until the first batch?
 //
-// On a prepared data set, from the construction of the loader to the batch in the trainer's hands:
-// with the data set opened before, and with opening it included. Forking costs more the more memory
+// On a prepared dataset, from the construction of the loader to the batch in the trainer's hands:
+// with the dataset opened before, and with opening it included. Forking costs more the more memory
 // the trainer has touched, so the same with 256 MiB of it.
 
 #include <cstdint>
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   return run_program(
       argc, argv, "startup", "How long until the first batch?",
       [&](CLI::App& app) {
-        app.add_option("--samples", samples, "Samples in the data set")
+        app.add_option("--samples", samples, "Samples in the dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
       },

@@ -38,7 +38,7 @@ void add_prepare_media(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_lint(CLI::App& app, Run& run);
 void add_preview(CLI::App& app, Run& run);
-void add_dump(CLI::App& app, Run& run);
+void add_run(CLI::App& app, Run& run);
 void add_get(CLI::App& app, Run& run);
 void add_certify(CLI::App& app, Run& run);
 void add_checkpoint(CLI::App& app, Run& run);

@@ -1,4 +1,4 @@
-// Files of JSON objects, one per line: debug logs, and dumps of this program.
+// Files of JSON objects, one per line: debug logs, and the output of `energon run`.
 
 #pragma once
 

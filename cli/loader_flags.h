@@ -1,4 +1,4 @@
-// The options that dump, get, bench, which-step and which-keys share: data, pipeline and loader.
+// The options that run, get, bench, which-step and which-keys share: data, pipeline and loader.
 
 #pragma once
 

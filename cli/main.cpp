@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -87,7 +88,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_info(app, run);
   add_lint(app, run);
   add_preview(app, run);
-  add_dump(app, run);
+  add_run(app, run);
   add_get(app, run);
   add_checkpoint(app, run);
   add_which(app, run);
@@ -157,9 +158,19 @@ std::string empty_option(const CLI::App& app) {
   return "";
 }
 
+// `energon run` was called `energon dump` at first. Scripts may still say so; help does not.
+std::vector<std::string> with_current_name(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "dump") {
+    words.front() = "run";
+  }
+  std::reverse(words.begin(), words.end());  // as CLI::App::parse() takes them
+  return words;
+}
+
 int run_command(CLI::App& app, Run& run, int argc, char** argv) {
   try {
-    app.parse(argc, argv);
+    app.parse(with_current_name(argc, argv));
   } catch (const CLI::CallForHelp&) {
     output().write(app.help());
     output().flush();

@@ -24,7 +24,7 @@ struct ClosedOutput {};
 
 /// Standard output, for results, through one large buffer. One object per process. Not thread-safe.
 ///
-/// A pipe that its reader closed (`energon dump … | head`) is not a failure: print() then throws
+/// A pipe that its reader closed (`energon run … | head`) is not a failure: print() then throws
 /// ClosedOutput, which ends the program quietly.
 class Output {
  public:

@@ -75,12 +75,12 @@ if ! "$energon" bench "$data" "${flags[@]}" --repetitions 1 --warmup-batches 0 -
 fi
 
 step "7. Save in the middle, resume in a new process"
-"$energon" dump "$data" "${flags[@]}" >"$work/whole.jsonl"
+"$energon" run "$data" "${flags[@]}" >"$work/whole.jsonl"
 batches=$(wc -l <"$work/whole.jsonl")
 middle=$((batches / 2))
-"$energon" dump "$data" "${flags[@]}" --limit "$middle" --save-after "$middle" --save-to "$work/state" >"$work/resumed.jsonl"
+"$energon" run "$data" "${flags[@]}" --limit "$middle" --save-after "$middle" --save-to "$work/state" >"$work/resumed.jsonl"
 echo "saved after batch $middle of $batches: $(wc -c <"$work/state") bytes"
-"$energon" dump "$data" "${flags[@]}" --restore-from "$work/state" >>"$work/resumed.jsonl"
+"$energon" run "$data" "${flags[@]}" --restore-from "$work/state" >>"$work/resumed.jsonl"
 if ! cmp "$work/whole.jsonl" "$work/resumed.jsonl"; then
   fail "the resumed stream is DIFFERENT"
 fi

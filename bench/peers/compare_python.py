@@ -150,7 +150,7 @@ def arguments_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", required=True, help="with energon_cpp and the other loaders")
     parser.add_argument("--energon", required=True, help="the program, of the same build")
-    parser.add_argument("--data", required=True, type=pathlib.Path, help="folder of the data sets")
+    parser.add_argument("--data", required=True, type=pathlib.Path, help="folder of the datasets")
     parser.add_argument("--json", required=True, help="file of the report; empty: none")
     parser.add_argument("--targets-only", action="store_true", help="only what the targets name")
     parser.add_argument("--loaders", nargs="+", default=list(LOADERS), choices=LOADERS)

@@ -9,7 +9,7 @@ import numpy as np
 import python_data
 from loaders.peer import Job, Peer
 
-# Decoders of the same picture differ by rounding and by how they turn its colours into RGB (SPDL by 4):
+# Decoders of the same picture differ by rounding and by how they turn its colors into RGB (SPDL by 4):
 # means of blocks by less than this, of other pictures by much more.
 TOLERANCE = 6.0
 CHECKED_BYTES = 64 << 20

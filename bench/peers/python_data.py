@@ -1,4 +1,4 @@
-"""The data sets of compare_python.py: made on first use, with the same bytes on every machine.
+"""The datasets of compare_python.py: made on first use, with the same bytes on every machine.
 
 Text and blobs are those of the C++ benchmarks, in the same folders. `index_of()` reads the tars with
 Python's tarfile, so what loaders deliver is compared with a reader that is none of them.
@@ -47,11 +47,11 @@ def data_set_of(kind: str, samples: int) -> DataSet:
         return DataSet("peers-image", samples, min(10, samples), ("jpg", "json"), (0, 200))
     if kind == "tensors":
         return DataSet("peers-tensors", samples, 4, ("x.npy", "y.npy"), (0, 0))
-    raise ValueError(f"data sets are text, image, blob and tensors, not '{kind}'")
+    raise ValueError(f"datasets are text, image, blob and tensors, not '{kind}'")
 
 
 def make(data: pathlib.Path, spec: DataSet, energon: str) -> pathlib.Path:
-    """The folder of the data set, written and prepared with `energon`, the program, if missing."""
+    """The folder of the dataset, written and prepared with `energon`, the program, if missing."""
     folder = spec.folder(data)
     if not (folder / ".nv-meta" / ".info.json").exists():
         shutil.rmtree(folder, ignore_errors=True)

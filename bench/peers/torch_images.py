@@ -1,4 +1,4 @@
-"""torch's DataLoader with torchvision over the JPEGs of tars: random crops of 224 x 224, normalised, in batches of 64.
+"""torch's DataLoader with torchvision over the JPEGs of tars: random crops of 224 x 224, normalized, in batches of 64.
 
 Reads the same tars as bench_media_crops, through their members' places. Prints a line of JSON: images/s, versions.
 """

@@ -13,7 +13,7 @@ import sys
 from peer_tables import peer_section
 from plots import plots_of
 from results import FOLDER, ResultsError, machine_text, read_reports
-from tables import report_table, short_table, target_table
+from tables import readme_table, report_table, summary_table, target_table
 
 ROOT = FOLDER.parent.parent
 BEGIN = "<!-- bench:begin -->"
@@ -31,8 +31,8 @@ def page_with(page, block):
 
 
 def long_block(reports, plots):
-    """What docs/benchmarks.md shows: all targets, then a section for each benchmark."""
-    lines = ["## Targets", "", *target_table(reports), ""]
+    """What docs/benchmarks.md shows: the summary, all targets, then a section for each benchmark."""
+    lines = ["## Summary", "", *summary_table(reports), "", "## Targets", "", *target_table(reports), ""]
     for name, report in reports.items():
         settings = ", ".join(f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in report["settings"].items())
         lines += [f"## {report['question']}", "", f"`{PROGRAMS.get(name, f'bench_{name}')}` with {settings}; {machine_text([report])}.", ""]
@@ -45,7 +45,7 @@ def long_block(reports, plots):
 def contents(root, reports):
     """{path: text} of all files that show the results."""
     plots = {name: plots_of(name, report) for name, report in reports.items()}
-    texts = {root / "README.md": page_with(root / "README.md", "\n".join(short_table(reports))),
+    texts = {root / "README.md": page_with(root / "README.md", "\n".join(readme_table(reports))),
              root / "docs" / "benchmarks.md": page_with(root / "docs" / "benchmarks.md", long_block(reports, plots))}
     for drawn in plots.values():
         for file_name, (_, svg) in drawn.items():

@@ -12,6 +12,7 @@ import xml.etree.ElementTree
 import make_table
 from results import FOLDER, ResultsError, humanise, read_reports
 from svg import bar_chart, line_chart
+from tables import IN_README, LINES
 
 EMPTY = "before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n"
 
@@ -87,7 +88,10 @@ class Pages(unittest.TestCase):
         for name in MEDIA:
             self.assertIn(self.root / f"docs/plots/{name}.svg", contents)
         readme, page = contents[self.root / "README.md"], contents[self.root / "docs/benchmarks.md"]
-        self.assertIn("| two threads of bare libjpeg-turbo: 100 B | 0.12 |", readme)
+        for shown in (readme, page):
+            self.assertIn("| two threads of bare libjpeg-turbo: 100 B | 0.12 |", shown)
+        self.assertNotIn("libswscale", readme)
+        self.assertIn("| two threads, bare libjpeg-turbo and libswscale: 100 B | 0.12 |", page)
         self.assertIn("| torch's DataLoader with torchvision, in Python, 2 workers: 50.0 B | 2.00 |", readme)
         self.assertIn("`bench/peers/compare_torch.sh` with", page)
         self.assertIn("medians of the quarters: 50.0 B, 50.0 B", page)
@@ -106,8 +110,8 @@ class Pages(unittest.TestCase):
                   "reads": {"energon_cpp": "a thread"}}
         (self.root / "results/peers_python.json").write_text(json.dumps(report), encoding="utf-8")
         contents = self.contents()
-        self.assertIn("| megatron-energon, bytes: 50.0 samples/s | 80.00 |", contents[self.root / "README.md"])
         page = contents[self.root / "docs/benchmarks.md"]
+        self.assertIn("| megatron-energon, bytes: 50.0 samples/s | 80.00 |", page)
         self.assertIn("### Text of 0.8 KB\n\n| samples/s | 0 w, batch 64 | 2 w, batch 64 |", page)
         self.assertIn("| megatron-energon, bytes | 7 (1 – 5,000) | 50 (1 – 5,000) |", page)
         self.assertIn("| energon_cpp | 2.50 s | 300 MB | 250 ms |", page)
@@ -142,6 +146,9 @@ class Texts(unittest.TestCase):
         for value, unit, text in ((1234567, "B/s", "1.23 MB/s"), (0.00123, "s", "1.23 ms"), (999.6, "samples/s", "1.00 k samples/s"),
                                   (12, "samples/s", "12.0 samples/s"), (0.456, "", "0.46")):
             self.assertEqual(humanise(value, unit), text)
+
+    def test_lines_of_the_readme_are_lines_of_the_summary(self):
+        self.assertEqual(IN_README - {place[1] for places in LINES for place in places}, set())
 
     def test_charts_are_xml_with_units(self):
         charts = [line_chart("a < b", "batch", ["1", "8"], "samples/s", [("x & y", [(1, 0.5, 2), None]), ("z", [(3, 3, 3), (4, 1, 9)])],

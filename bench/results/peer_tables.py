@@ -76,7 +76,7 @@ def best_table(found):
 
 
 def peer_line(report, workload, work, other):
-    """A line of README.md: ours beside the loader `other` in the same layout, or, without one, beside the fastest other one, each in its
+    """A line of the summary: ours beside the loader `other` in the same layout, or, without one, beside the fastest other one, each in its
     best layout. None if one of the two was not measured."""
     found = of_work(report, work)
     best = fastest(found, ASKED if other else None)

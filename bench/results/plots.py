@@ -53,9 +53,9 @@ def rotation(report):
 
 def _ratio_bars(report, title, x_name, names, asked=None):
     rows = []
-    for name, colour in names:
+    for name, color in names:
         result = result_of(report, name)
-        rows.append((name, result["ratio_to_bare"], colour, f"{result['ratio_to_bare']:.2f}"))
+        rows.append((name, result["ratio_to_bare"], color, f"{result['ratio_to_bare']:.2f}"))
     return bar_chart(title, x_name, rows, asked)
 
 
@@ -104,7 +104,7 @@ def ring(report):
 
 
 def startup(report):
-    kinds = [("data set opened before", ""), ("256 MiB touched before", ", 256 MiB touched")]
+    kinds = [("dataset opened before", ""), ("256 MiB touched before", ", 256 MiB touched")]
     series = [(text, _line(report, [f"first batch, {count} workers{suffix}" for count in (0, 1, 2, 4)], 1e3)) for text, suffix in kinds]
     return {"startup": ("Time from the construction of a loader to its first batch",
                         line_chart("First batch", "workers", ["0", "1", "2", "4"], "ms", series))}
@@ -126,14 +126,14 @@ def media_crops(report):
     rows = [(result["name"], result["median"], 0 if ": loader," in result["name"] else 1, f"{result['median']:,.0f}")
             for result in report["results"]]
     return {"media_crops": ("Random crops of JPEGs beside threads without a loader",
-                            bar_chart("Random crops of 224 x 224 of JPEGs, normalised", "images/s", rows))}
+                            bar_chart("Random crops of 224 x 224 of JPEGs, normalized", "images/s", rows))}
 
 
 def media_torch(report):
     rows = [(result["name"], result["median"], 0 if ": loader," in result["name"] else 1, f"{result['median']:,.0f}")
             for result in report["results"]]
     return {"media_torch": ("Random crops of JPEGs beside torch's DataLoader with torchvision",
-                            bar_chart("Random crops of 224 x 224 of JPEGs, normalised", "images/s", rows))}
+                            bar_chart("Random crops of 224 x 224 of JPEGs, normalized", "images/s", rows))}
 
 
 def media_memory(report):

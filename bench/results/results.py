@@ -61,3 +61,9 @@ def machine_text(reports):
         loads.append(float(machine["load_1min_at_start"]))
     load = f"{min(loads):.1f}" if min(loads) == max(loads) else f"{min(loads):.1f} – {max(loads):.1f}"
     return f"{'; '.join(sorted(texts))}; load {load} at the start"
+
+
+def short_machine_text(reports):
+    """The machines of the reports, without what only a comparison with other days needs."""
+    machines = {f"{machine['cpu']} ({machine['cores']} cores)" for machine in (report["machine"] for report in reports)}
+    return " and ".join(sorted(machines))

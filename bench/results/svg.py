@@ -5,7 +5,7 @@ import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 74, 20, 56, 52
 BAR, BAR_GAP = 18, 8
-# Told apart also without colours, by their dashes and marks.
+# Told apart also without colors, by their dashes and marks.
 DASHES = ["none", "7 4", "2 3", "9 3 2 3", "1 5", "12 5"]
 STYLE = """<style>
 text{font:12px sans-serif;fill:#24292f}.title{font-size:14px;font-weight:bold}.grid{stroke:#d0d7de}.axis{stroke:#57606a}
@@ -88,7 +88,7 @@ def line_chart(title, x_name, x_labels, y_name, series, asked=None):
 
 
 def bar_chart(title, x_name, rows, asked=None):
-    """One horizontal bar for each of `rows`: (name, value, colour from 0 to 5, text behind it)."""
+    """One horizontal bar for each of `rows`: (name, value, color from 0 to 5, text behind it)."""
     left = 20 + 7 * max(len(name) for name, _, _, _ in rows)
     width, bottom = WIDTH - left - 90, 36 + len(rows) * (BAR + BAR_GAP)
     ticks = _ticks(max([value for _, value, _, _ in rows] + ([asked[0]] if asked else [])))
@@ -100,9 +100,9 @@ def bar_chart(title, x_name, rows, asked=None):
     for tick in ticks:
         body += [_line(x_of(tick), 34, x_of(tick), bottom, "axis" if tick == 0 else "grid"),
                  _text(x_of(tick), bottom + 16, _number(tick), "middle")]
-    for i, (name, value, colour, text) in enumerate(rows):
+    for i, (name, value, color, text) in enumerate(rows):
         y = 40 + i * (BAR + BAR_GAP)
-        body.append(f'<rect class="f f{colour}" x="{left}" y="{y}" width="{x_of(value) - left:.1f}" height="{BAR}"/>')
+        body.append(f'<rect class="f f{color}" x="{left}" y="{y}" width="{x_of(value) - left:.1f}" height="{BAR}"/>')
         body += [_text(left - 8, y + 13, name, "end"), _text(x_of(value) + 6, y + 13, text)]
     if asked:
         body += [_line(x_of(asked[0]), 30, x_of(asked[0]), bottom, "asked"), _text(x_of(asked[0]) + 4, 31, asked[1])]

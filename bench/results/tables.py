@@ -1,10 +1,10 @@
 """The tables of README.md and docs/benchmarks.md."""
 
 from peer_tables import peer_line
-from results import ResultsError, humanise, machine_text, result_of
+from results import ResultsError, humanise, machine_text, result_of, short_machine_text
 
-# The lines of README.md. Of several places for one line the first that was measured counts.
-# (report, what was run, result, result that it is compared with, what that is); without the last two: the target of that name.
+# The lines of the summary in docs/benchmarks.md. Where a line has several places, the first one that was measured counts.
+# (report, workload, result, result that it is compared with, what that is); without the last two: the target of that name.
 LINES = [
     [("small_samples", "0.8 KB in two parts, 2 workers, batch 64", "loader, 2 workers, batch 64", "block loop, 2 threads",
       "two threads that read the shards in blocks"),
@@ -24,9 +24,9 @@ LINES = [
       "one thread, a bare `pread` per sample")],
     [("media_decode", "JPEGs of 512 × 384 as uint8 tensors, 2 workers, batch 16", "jpg: loader, 2 workers, batch 16, rgb8",
       "jpg: bare codec, 2 threads", "two threads of bare libjpeg-turbo")],
-    [("media_crops", "JPEGs of 512 × 384 as random crops of 224, normalised, 2 workers, batch 64", "512 x 384: loader, 2 workers, batch 64, float32",
+    [("media_crops", "JPEGs of 512 × 384 as random crops of 224, normalized, 2 workers, batch 64", "512 x 384: loader, 2 workers, batch 64, float32",
       "512 x 384: libjpeg-turbo and libswscale, 2 threads, float32", "two threads, bare libjpeg-turbo and libswscale")],
-    [("media_torch", "C++: JPEGs of 512 × 384 as random crops of 224, normalised, 2 workers, batch 64",
+    [("media_torch", "C++: JPEGs of 512 × 384 as random crops of 224, normalized, 2 workers, batch 64",
       "512 x 384: loader, 2 workers, batch 64, float32", "512 x 384: torch DataLoader, 2 workers, batch 64, float32",
       "torch's DataLoader with torchvision, in Python, 2 workers")],
     [("peers_python", "Python: samples of 0.8 KB, 2 workers, batch 64", "peer: text", "megatron-energon", None)],
@@ -39,10 +39,20 @@ LINES = [
       "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg")],
     [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
     [("opening", "open 10,000 prepared shards", "10,000 shards, prepared", None, None)],
-    [("large_states", "save, 200 data sets with shuffle buffers, 2 workers", "save, 200 data sets, buffer, 2 workers", None, None)],
+    [("large_states", "save, 200 datasets with shuffle buffers, 2 workers", "save, 200 datasets, buffer, 2 workers", None, None)],
     [("save_restore", "restore to the first batch, shuffle buffer of 10,000, 2 workers", "restore to first batch, 2 workers, buffer 10000",
       None, None)],
 ]
+
+# The workloads of LINES that README.md shows, too.
+IN_README = {
+    "0.8 KB in two parts, 2 workers, batch 64", "1 MiB, hashed, 2 workers, batch 16",
+    "JPEGs of 512 × 384 as uint8 tensors, 2 workers, batch 16",
+    "C++: JPEGs of 512 × 384 as random crops of 224, normalized, 2 workers, batch 64",
+    "Python: samples of 0.8 KB, each loader in its best layout",
+    "Python: JPEGs of 512 × 384, decoded, each loader in its best layout",
+    "restore to the first batch, shuffle buffer of 10,000, 2 workers",
+}
 
 
 def asked(target):
@@ -53,7 +63,7 @@ def target_of(report, name):
     for target in report["targets"]:
         if target["name"] == name:
             return target
-    raise ResultsError(f"{report['name']}.json has no target '{name}', which README.md shows")
+    raise ResultsError(f"{report['name']}.json has no target '{name}', which the summary shows")
 
 
 def line_of(report, workload, name, other_name, other_text):
@@ -70,18 +80,30 @@ def line_of(report, workload, name, other_name, other_text):
     return f"| {workload} | {delivered} | {other_text}: {humanise(other['median'], other['unit'])} | {ratio:.2f} |"
 
 
-def short_table(reports):
-    """The lines of README.md."""
-    lines, shown = ["| | measured | compared with | ratio |", "| --- | --- | --- | --- |"], []
-    for places in LINES:
+def table_of(reports, lines):
+    """The table of the lines that were measured, and the reports that it shows."""
+    table, shown = ["| | measured | compared with | ratio |", "| --- | --- | --- | --- |"], []
+    for places in lines:
         for name, *rest in places:
             line = line_of(reports[name], *rest) if name in reports else None
             if line:
-                lines.append(line)
+                table.append(line)
                 shown.append(reports[name])
                 break
-    return lines + ["", f"Medians on {machine_text(shown)}; page cache warm. A ratio is "
-                       "the median of the rounds' own ratios where both ran in turn; in the lines of Python, the ratio of the medians."]
+    return table, shown
+
+
+def readme_table(reports):
+    """The lines of README.md."""
+    table, shown = table_of(reports, [places for places in LINES if places[0][1] in IN_README])
+    return table + ["", f"Medians on {short_machine_text(shown)}, with a warm page cache."]
+
+
+def summary_table(reports):
+    """The summary of docs/benchmarks.md."""
+    table, shown = table_of(reports, LINES)
+    return table + ["", f"Medians on {machine_text(shown)}; page cache warm. Where the two programs ran in turn, the ratio is the median of "
+                        "the ratios of the rounds; in the lines of Python, it is the ratio of the medians."]
 
 
 def target_table(reports):

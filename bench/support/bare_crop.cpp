@@ -34,7 +34,7 @@ unsigned eighths_of(const PixelBox& crop, std::int64_t side) {
   return eighths;
 }
 
-// Whether colours are interpolated, so that a pixel depends on its neighbours.
+// Whether colors are interpolated, so that a pixel depends on its neighbors.
 bool upsamples(const jpeg_decompress_struct& codec) {
   const int block = codec.max_h_samp_factor * codec.min_DCT_scaled_size;
   return std::any_of(codec.comp_info, codec.comp_info + codec.num_components,

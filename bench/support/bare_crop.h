@@ -20,7 +20,7 @@ namespace energon::bench {
 
 /// What makes a tensor of the decoded part.
 enum class CropKernels {
-  kForeign,  ///< libswscale (antialiased, bilinear), then a plain loop that normalises
+  kForeign,  ///< libswscale (antialiased, bilinear), then a plain loop that normalizes
   kOwn,      ///< Resizer and Normalizer of media/transform
 };
 
@@ -32,8 +32,8 @@ class BareCrop {
   BareCrop(std::int64_t side, const OutputFormat& format, CropKernels kernels);
 
   /// Decodes the rows of `crop` and the blocks of its columns, scaled by 1/8, 1/4 or 1/2 where the
-  /// crop then still has side * side pixels; resizes with antialiasing and normalises into `to`.
-  /// Requires: a valid JPEG in colours, else the program ends; `crop` is inside of it, and for
+  /// crop then still has side * side pixels; resizes with antialiasing and normalizes into `to`.
+  /// Requires: a valid JPEG in colors, else the program ends; `crop` is inside of it, and for
   /// kForeign what whole_pixels() returned. Throws Error as Resizer and Normalizer; kInternal.
   void run(ByteView encoded, const PixelBox& crop, std::span<std::byte> to);
 

@@ -20,7 +20,7 @@ namespace energon::bench {
 /// reads for it: headers, parts and padding.
 class BareReader {
  public:
-  /// Opens the shards. `order` lists samples by their position in the data set. Throws Error.
+  /// Opens the shards. `order` lists samples by their position in the dataset. Throws Error.
   BareReader(const Webdataset& dataset, std::span<const std::int64_t> order);
 
   /// Reads every range in turn with one pread() into `buffer`. Ranges are placed one after the
@@ -53,7 +53,7 @@ double seconds_in_threads(int threads, const std::function<void(int)>& body);
 /// consumes it.
 class BareSampleThreads {
  public:
-  /// Thread i takes the i-th part of `order`, the positions of samples in the data set. Its buffer
+  /// Thread i takes the i-th part of `order`, the positions of samples in the dataset. Its buffer
   /// has `buffer_bytes`, but at least room for each sample: with 0, it stays in the CPU's cache.
   /// Throws Error.
   BareSampleThreads(const Webdataset& dataset, std::span<const std::int64_t> order, int threads,

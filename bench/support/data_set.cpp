@@ -70,7 +70,7 @@ void UstarWriter::finish() {
   file_.close();
 }
 
-// --- Data sets ---
+// --- Datasets ---
 
 namespace {
 

@@ -1,4 +1,4 @@
-// The data sets that the benchmarks read: generated once, with the same bytes on every machine.
+// The datasets that the benchmarks read: generated once, with the same bytes on every machine.
 //
 // The content of each part is computed from the number of its sample, so delivered data can be
 // checked without reading the tars again.
@@ -60,23 +60,23 @@ DataSetSpec blob_spec(std::int64_t samples);
 DataSetSpec text_spec(std::int64_t samples);
 /// 4,096 tars of 100 samples of 300 B.
 DataSetSpec many_tars_spec();
-/// 200,000 samples of 300 B, to be divided over several data sets.
+/// 200,000 samples of 300 B, to be divided over several datasets.
 DataSetSpec blended_spec();
 
-/// A prepared data set on disk.
+/// A prepared dataset on disk.
 struct DataSet {
   DataSetSpec spec;
   std::string path;
 };
 
-/// Writes and prepares the data set in its own folder below `folder`, unless it exists. Throws
+/// Writes and prepares the dataset in its own folder below `folder`, unless it exists. Throws
 /// Error.
 DataSet make_data_set(const std::string& folder, const DataSetSpec& spec);
 
-/// Opens the data set as a job does.
+/// Opens the dataset as a job does.
 std::shared_ptr<const Webdataset> open_data_set(const DataSet& data);
 
-/// Makes and opens `count` data sets of 10 tars each; together they have the samples of `spec`.
+/// Makes and opens `count` datasets of 10 tars each; together they have the samples of `spec`.
 std::vector<std::shared_ptr<const LeafDataset>> open_data_sets(const std::string& folder,
                                                                const DataSetSpec& spec, int count);
 

@@ -17,7 +17,7 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
   options.data_folder = (std::filesystem::temp_directory_path() / "energon-bench").string();
   options.json_path = std::string(ENERGON_BENCH_RESULTS) + "/" + name + ".json";
   CLI::App app(question);
-  app.add_option("--data", options.data_folder, "Folder of the data sets; made if missing")
+  app.add_option("--data", options.data_folder, "Folder of the datasets; made if missing")
       ->capture_default_str();
   app.add_option("--repetitions", options.repetitions, "Rounds that count")
       ->capture_default_str()

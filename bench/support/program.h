@@ -12,7 +12,7 @@
 namespace energon::bench {
 
 struct CommonOptions {
-  /// Folder in which data sets are made and kept.
+  /// Folder in which datasets are made and kept.
   std::string data_folder;
   /// Number of rounds after the warm-up round.
   int repetitions = 5;

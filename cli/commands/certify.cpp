@@ -1,8 +1,9 @@
-// energon certify: what a job delivered, global batch by global batch, from the dumps of its ranks.
+// energon certify: what a job delivered, global batch by global batch, from the output of its
+// ranks.
 //
-// A line of `energon dump --certificate` says which micro batch of the job it is, whatever layout
-// it was made on. So the dumps of all ranks, also of several layouts one after the other, make up
-// the stream of the job, and two jobs that read the same data give the same output.
+// A line of `energon run --certificate` says which micro batch of the job it is, whatever layout
+// it was made on. So the output of all ranks, also of several layouts one after the other, makes
+// up the stream of the job, and two jobs that read the same data give the same output.
 
 #include <charconv>
 #include <cstddef>
@@ -31,13 +32,13 @@ namespace {
 
 // --- DeliveredJob ---
 
-/// What a job delivered, read from the dumps of its ranks (energon dump --certificate
+/// What a job delivered, read from the output of its ranks (energon run --certificate
 /// --logical-shards). All numbers are at most kLargestNumber (cli/json_lines.h), including the
 /// numbers of later micro batches.
 class DeliveredJob {
  public:
-  /// Adds the content of the dump at `path`; warns of an incomplete last line. Throws Error: kIo,
-  /// kNotFound, kInvalidArgument if it is not such a dump, kMismatch if it is from another job; the
+  /// Adds the output of a run at `path`; warns of an incomplete last line. Throws Error: kIo,
+  /// kNotFound, kInvalidArgument if it is not such output, kMismatch if it is from another job; the
   /// last two name the line.
   void read(const std::string& path);
 
@@ -82,7 +83,7 @@ std::uint64_t digest_in(const Json& line, const char* name) {
 }
 
 void DeliveredJob::read(const std::string& path) {
-  const LastLine last = read_json_lines(path, "a dump with --certificate and --logical-shards",
+  const LastLine last = read_json_lines(path, "a run with --certificate and --logical-shards",
                                         [this](const Json& line) { add(line); });
   if (last == LastLine::kCut) {
     print_warning(cut_line_warning(path));
@@ -114,7 +115,7 @@ void DeliveredJob::add(const Json& line) {
     throw Error(
         ErrorCode::kMismatch,
         fmt::format("micro batch {} of epoch {} was there before, with other samples: these "
-                    "are not dumps of one job",
+                    "are not runs of one job",
                     number, epoch));
   }
 }
@@ -145,7 +146,7 @@ void DeliveredJob::add_end_of_epoch(const Json& line) {
     if (before != counts[i]) {
       throw Error(ErrorCode::kMismatch,
                   fmt::format("epoch {} of logical shard {} ended after {} micro batches before, "
-                              "now after {}: these are not dumps of one job",
+                              "now after {}: these are not runs of one job",
                               epoch, shards[i], before, counts[i]));
     }
   }
@@ -166,12 +167,12 @@ void check_with_advice(const Check& check, std::string_view advice) {
 }
 
 // The global batches from the one of micro batch `first` on, up to the first one that is not whole.
-// Throws Error (kMismatch) if that is not because the dumps end there.
+// Throws Error (kMismatch) if that is not because the output ends there.
 void print_epoch(const DeliveredEpoch& delivered, std::int64_t first, std::int64_t size) {
   if (const auto number = after_end(delivered)) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("micro batch {} of epoch {} is there, and a line that says that its "
-                            "logical shard ended before: these are not dumps of one job",
+                            "logical shard ended before: these are not runs of one job",
                             *number, delivered.epoch));
   }
   const GlobalBatches batches = global_batches(delivered, size, first);
@@ -182,11 +183,11 @@ void print_epoch(const DeliveredEpoch& delivered, std::int64_t first, std::int64
                    to_hex(batch.certificate.digest));
   }
   if (batches.left_out) {
-    print_warning(fmt::format("global batch {} of epoch {} is left out: the dumps end within it",
+    print_warning(fmt::format("global batch {} of epoch {} is left out: the output ends within it",
                               *batches.left_out, delivered.epoch));
   }
   check_with_advice([&] { check_none_missing(batches); },
-                    "give the dumps of all ranks, from the beginning of a global batch");
+                    "give the output of all ranks, from the beginning of a global batch");
 }
 
 struct CertifyFlags {
@@ -196,11 +197,11 @@ struct CertifyFlags {
 
 int run_certify(const CertifyFlags& flags) {
   DeliveredJob job;
-  for (const std::string& file : expand_patterns(flags.files, "dump")) {
+  for (const std::string& file : expand_patterns(flags.files, "file with the output of a run")) {
     job.read(file);
   }
   if (job.epochs().empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "there is no line in these dumps");
+    throw Error(ErrorCode::kInvalidArgument, "there is no line in these files");
   }
   const std::int64_t size = flags.global_batch.value_or(job.logical_shards());
   const std::int64_t first_epoch = job.epochs().begin()->first;
@@ -210,10 +211,11 @@ int run_certify(const CertifyFlags& flags) {
     const std::int64_t epoch = entry.first;
     const DeliveredEpoch& delivered = entry.second;
     if (epoch != expected++) {
-      throw Error(ErrorCode::kMismatch,
-                  fmt::format("there is nothing of epoch {}; give all dumps", expected - 1));
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("there is nothing of epoch {}; give the output of all runs", expected - 1));
     }
-    // Dumps may begin later in the run than the job, but then with a whole global batch.
+    // Runs may begin later in the run than the job, but then with a whole global batch.
     const bool is_first = epoch == first_epoch;
     if (is_first && delivered.micro_batches.empty()) {
       continue;
@@ -221,7 +223,7 @@ int run_certify(const CertifyFlags& flags) {
     print_epoch(delivered, is_first ? delivered.micro_batches.begin()->first / size * size : 0,
                 size);
     if (epoch != last_epoch) {
-      check_with_advice([&] { check_ended(delivered); }, "give the dumps of all ranks");
+      check_with_advice([&] { check_ended(delivered); }, "give the output of all ranks");
     }
   }
   return kExitOk;
@@ -232,14 +234,15 @@ int run_certify(const CertifyFlags& flags) {
 void add_certify(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand(
       "certify",
-      "Print a certificate for each global batch that a job delivered, from the dumps of its "
-      "ranks\n(energon dump --certificate --logical-shards L); jobs that read the same data print "
+      "Print a certificate for each global batch that a job delivered, from the output of its "
+      "ranks\n(energon run --certificate --logical-shards L); jobs that read the same data print "
       "the same");
   const auto flags = std::make_shared<CertifyFlags>();
   command
-      ->add_option("DUMPS", flags->files,
-                   "Dumps or patterns of them: of all ranks, in any order, of all layouts that the "
-                   "job had")
+      ->add_option(
+          "RUNS", flags->files,
+          "Files with the output of energon run, or glob patterns: all ranks, in any order, "
+          "and all layouts of the job")
       ->required();
   command
       ->add_option("--global-batch", flags->global_batch,

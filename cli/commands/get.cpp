@@ -314,8 +314,9 @@ void save_batch(const Sample& batch, const std::string& folder) {
   }
 }
 
-// Whether dump prints such keys. A program with functions of its own has more stages in its keys.
-bool is_batch_of_dump(const RestoreKey& key, const LoaderFlags& flags) {
+// Whether `energon run` prints such keys. A program with functions of its own has more stages in
+// its keys.
+bool is_batch_of_run(const RestoreKey& key, const LoaderFlags& flags) {
   const int maps = (flags.decode || flags.typed ? 1 : 0) + (flags.tokenizer.empty() ? 0 : 1);
   try {
     const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
@@ -356,8 +357,8 @@ int run_get_by_restore_key(const GetFlags& flags) {
         "--tokenizer out"};
   }
   const RestoreKey key = RestoreKey::from_text(flags.restore_key);
-  const bool is_of_dump = is_batch_of_dump(key, flags.loader);
-  const Sample batch = is_of_dump ? restore_batch(key, flags) : samples_of(key, flags);
+  const bool is_of_run = is_batch_of_run(key, flags.loader);
+  const Sample batch = is_of_run ? restore_batch(key, flags) : samples_of(key, flags);
   if (batch.keys.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the restore key '{}' names no sample", printable(flags.restore_key)));
@@ -366,11 +367,11 @@ int run_get_by_restore_key(const GetFlags& flags) {
     save_batch(batch, flags.output);
   } else if (flags.is_json) {
     nlohmann::ordered_json json = batch_json(batch);
-    json["as_read"] = !is_of_dump;
+    json["as_read"] = !is_of_run;
     print_json(json);
   } else {
     print_batch(batch);
-    if (!is_of_dump) {
+    if (!is_of_run) {
       output().write(
           "These are the samples as they lie in the data; the program that gave the key "
           "made one item of them.\n");
@@ -396,10 +397,11 @@ void add_get(CLI::App& app, Run& run) {
   command->add_option(
       "KEY", flags->key,
       "Key of a sample, or KEY.part; looked for in all splits, unless --split is given");
-  command->add_option("--restore-key", flags->restore_key,
-                      "As dump or the log of any program has it; of a dump --split, --mode, "
-                      "--num-workers, --world-size and --logical-shards must be the same, of a "
-                      "program the samples are given as they lie in the data");
+  command->add_option(
+      "--restore-key", flags->restore_key,
+      "As printed by energon run or found in the log of a program. For a run, --split, "
+      "--mode, --num-workers, --world-size and --logical-shards must be the same; for "
+      "a program, the samples are printed as they are stored in the data");
   command->add_option(
       "--output", flags->output,
       "Write raw bytes: of one part to this file (-: standard output), of a sample "

@@ -23,7 +23,7 @@ void add_state_flags(CLI::App& command, PositionFlags& flags) {
       ->check(at_least(0));
   command.add_option("--save-to", flags.save_to,
                      "File for the state: of --save-after, and without it (or before it is "
-                     "reached) of what was delivered when the dump ends: at the end, by SIGINT or "
+                     "reached) of what was delivered when the run ends: at the end, by SIGINT or "
                      "SIGTERM, or with an error");
   command.add_option("--restore-from", flags.restore_from,
                      "Start at a saved state of this rank or of its job; give the flags that it "
@@ -93,7 +93,7 @@ void check_position_flags(const PositionFlags& flags) {
   }
   if (flags.rewind_to && flags.restore_from.empty() && *flags.rewind_to > *flags.rewind_after) {
     throw UsageError{
-        fmt::format("--rewind-to {} is after --rewind-after {}: a dump can only go back",
+        fmt::format("--rewind-to {} is after --rewind-after {}: a run can only go back",
                     *flags.rewind_to, *flags.rewind_after)};
   }
   if (flags.rewind_after && !flags.auto_save.empty()) {
@@ -173,12 +173,12 @@ void PositionSaver::save_at_end() {
   if (!flags_.save_to.empty() && !is_saved_) {
     save();
     if (is_interrupted || flags_.save_after) {
-      print_warning(fmt::format(
-          "the {} after {} batches{}; {} was written {}",
-          is_interrupted ? "dump was interrupted" : "stream ended", delivered_,
-          flags_.save_after ? fmt::format(", before --save-after {}", *flags_.save_after)
-                            : std::string(),
-          flags_.save_to, is_interrupted ? "there" : "at its end"));
+      print_warning(fmt::format("the {} after {} batches{}; {} was written {}",
+                                is_interrupted ? "run was interrupted" : "stream ended", delivered_,
+                                flags_.save_after
+                                    ? fmt::format(", before --save-after {}", *flags_.save_after)
+                                    : std::string(),
+                                flags_.save_to, is_interrupted ? "there" : "at its end"));
     }
   }
   if (is_interrupted) {
@@ -198,8 +198,8 @@ void PositionSaver::save_after_error() {
     }
     if (!flags_.save_to.empty() && !is_saved_) {
       save();
-      print_warning(fmt::format("the dump failed after {} batches; {} was written there",
-                                delivered_, flags_.save_to));
+      print_warning(fmt::format("the run failed after {} batches; {} was written there", delivered_,
+                                flags_.save_to));
     }
     save_checkpoint();
   } catch (const ClosedOutput&) {

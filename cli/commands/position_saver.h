@@ -1,4 +1,4 @@
-// Saved positions of a dump: where it begins, and where its position is saved.
+// Saved positions of a run: where it begins, and where its position is saved.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace energon::cli {
 
-/// The options of dump for saved positions. Values as on the command line.
+/// The options of `energon run` for saved positions. Values as on the command line.
 struct PositionFlags {
   std::optional<std::int64_t> save_after;
   std::string save_to;
@@ -35,7 +35,7 @@ void add_position_flags(CLI::App& command, PositionFlags& flags);
 /// Throws UsageError if options contradict each other.
 void check_position_flags(const PositionFlags& flags);
 
-/// Begins a dump at a saved position, and saves its position: in a file, and as checkpoints.
+/// Begins a run at a saved position, and saves its position: in a file, and as checkpoints.
 ///
 /// Output is flushed before a save, because a saved position says that its batches were delivered.
 class PositionSaver {
@@ -53,9 +53,9 @@ class PositionSaver {
   /// Counts a batch that was delivered, and saves what is due after it.
   void count_batch();
 
-  /// Saves at the end of the dump, also if a signal ended it.
+  /// Saves at the end of the run, also if a signal ended it.
   void save_at_end();
-  /// Saves after the error that ended the dump. Failures are only warnings, because that error is
+  /// Saves after the error that ended the run. Failures are only warnings, because that error is
   /// reported.
   void save_after_error();
   /// Warns that the closed output prevented a save.

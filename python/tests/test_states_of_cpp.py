@@ -21,9 +21,9 @@ class Raw(energon.DefaultTaskEncoder):
     decoder = None
 
 
-def dump(path: str, *options: str) -> list[list[str]]:
+def run(path: str, *options: str) -> list[list[str]]:
     """The keys of the batches that the C++ loader delivers."""
-    command = [PROGRAM, "dump", path, "--batch-size", "4", "--shuffle-buffer-size", "10", *options]
+    command = [PROGRAM, "run", path, "--batch-size", "4", "--shuffle-buffer-size", "10", *options]
     lines = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
     return [json.loads(line)["keys"] for line in lines.splitlines()]
 
@@ -44,13 +44,13 @@ def test_both_ways(texts: str, tmp_path: pathlib.Path, num_workers: int, decodes
     layout = ["--num-workers", str(num_workers)] + (["--decode", "torchrgb"] if decodes else [])
     encoder = energon.DefaultTaskEncoder() if decodes else Raw()
     of_cpp, of_python = str(tmp_path / "cpp.state"), str(tmp_path / "python.state")
-    whole = dump(texts, *layout, "--limit", "20")
+    whole = run(texts, *layout, "--limit", "20")
 
-    assert dump(texts, *layout, "--limit", "7", "--save-to", of_cpp) == whole[:7]
+    assert run(texts, *layout, "--limit", "7", "--save-to", of_cpp) == whole[:7]
     with loader_of_python(texts, num_workers, encoder) as loader:
         loader.restore_state_rank(energon.LoaderState.read(of_cpp))
         batches = take(loader, 5)
         assert [batch.__key__ for batch in batches] == whole[7:12]
         loader.save_state_rank().write(of_python)
 
-    assert dump(texts, *layout, "--limit", "8", "--restore-from", of_python) == whole[12:]
+    assert run(texts, *layout, "--limit", "8", "--restore-from", of_python) == whole[12:]

@@ -13,10 +13,10 @@
 #include "tests/support/dataset_builder.h"
 
 using energon::read_file;
-using energon::testing::dump;
 using energon::testing::json_lines;
 using energon::testing::kTens;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 using Numbers = std::vector<std::int64_t>;
@@ -100,8 +100,8 @@ TEST_CASE("analyze reads what loaders log, and each batch once", "[cli][analyze]
   const TempDir data;
   const TempDir logs;
   write_numbered_shards(data, kTens);
-  dump(data.path(), {"--mode", "val", "--batch-size", "5", "--num-workers", "2", "--debug-log",
-                     logs.file("log-{worker_id}.jsonl")});
+  run_lines(data.path(), {"--mode", "val", "--batch-size", "5", "--num-workers", "2", "--debug-log",
+                          logs.file("log-{worker_id}.jsonl")});
   const auto all = run_energon({"analyze", logs.file("log-*.jsonl"), "--json"});
   INFO(all.err);
   REQUIRE(all.exit_code == 0);
@@ -121,8 +121,8 @@ TEST_CASE("test_debug_dataset", "[cli][analyze][fork]") {
   const TempDir logs;
   write_numbered_shards(data, {30, 20});
   const auto delivered =
-      dump(data.path(), {"--mode", "val", "--epochs", "2", "--batch-size", "5", "--num-workers",
-                         "2", "--debug-log", logs.file("{worker_id}.jsonl")});
+      run_lines(data.path(), {"--mode", "val", "--epochs", "2", "--batch-size", "5",
+                              "--num-workers", "2", "--debug-log", logs.file("{worker_id}.jsonl")});
   REQUIRE(delivered.size() == 20);
   std::size_t yields = 0;
   for (const auto& line : json_lines(read_file(logs.file("0.jsonl")))) {

@@ -15,10 +15,10 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 
-using energon::testing::dump;
 using energon::testing::kTens;
 using energon::testing::ProgramResult;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::RunningProgram;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
@@ -39,7 +39,7 @@ struct SaveJob {
   std::string saved() const { return folder.file("saved"); }
 
   Words arguments(int rank, int limit) const {
-    return Words{"dump",         data.path(),
+    return Words{"run",          data.path(),
                  "--limit",      std::to_string(limit),
                  "--every",      std::to_string(kEvery),
                  "--rank",       std::to_string(rank),
@@ -52,10 +52,10 @@ struct SaveJob {
   std::vector<Words> whole(int limit) const {
     std::vector<Words> lines;
     for (int rank = 0; rank < world_size; ++rank) {
-      lines.push_back(
-          dump(data.path(), Words{"--limit", std::to_string(limit), "--rank", std::to_string(rank),
-                                  "--world-size", std::to_string(world_size)} +
-                                kOrder));
+      lines.push_back(run_lines(
+          data.path(), Words{"--limit", std::to_string(limit), "--rank", std::to_string(rank),
+                             "--world-size", std::to_string(world_size)} +
+                           kOrder));
     }
     return lines;
   }
@@ -111,7 +111,7 @@ ProgramResult run_killed(const Words& arguments, const std::string& where, int c
 }  // namespace
 
 TEST_CASE("a job that is killed anywhere in its first save goes on at the next start",
-          "[cli][dump][fork]") {
+          "[cli][run][fork]") {
   const auto [world_size, killed] = GENERATE(std::pair{1, 0}, std::pair{2, 0}, std::pair{2, 1});
   const TempDir data;
   write_numbered_shards(data, kTens);

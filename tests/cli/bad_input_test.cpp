@@ -40,29 +40,28 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   const std::string path = folder.path();
   check_refused({}, 2, "subcommand");
   check_refused({"frobnicate"}, 2, "no sub-command 'frobnicate'");
-  check_refused({"dump"}, 2, "PATH");
-  check_refused({"dump", path, "--frobnicate"}, 2, "--frobnicate");
-  check_refused({"dump", path, "--num-workers", "two"}, 2, "two");
-  check_refused({"dump", path, "--num-workers", "-1"}, 2, "num-workers");
-  check_refused({"dump", path, "--batch-size", "0"}, 2, "batch-size");
-  check_refused({"dump", path, "--mode", "test"}, 2, "test");
-  check_refused({"dump", path, "--mode", "0"}, 2, "mode");
-  check_refused({"dump", path, "--shuffle-over-epochs", "sometimes"}, 2, "sometimes");
-  check_refused({"dump", path, "--shuffle-over-epochs", "0"}, 2, "shuffle-over-epochs");
-  check_refused({"dump", path, "--shuffle-over-epochs", "-1", "--epochs", "1"}, 2, "never ends");
-  for (const std::string command : {"dump", "bench"}) {
+  check_refused({"run"}, 2, "PATH");
+  check_refused({"run", path, "--frobnicate"}, 2, "--frobnicate");
+  check_refused({"run", path, "--num-workers", "two"}, 2, "two");
+  check_refused({"run", path, "--num-workers", "-1"}, 2, "num-workers");
+  check_refused({"run", path, "--batch-size", "0"}, 2, "batch-size");
+  check_refused({"run", path, "--mode", "test"}, 2, "test");
+  check_refused({"run", path, "--mode", "0"}, 2, "mode");
+  check_refused({"run", path, "--shuffle-over-epochs", "sometimes"}, 2, "sometimes");
+  check_refused({"run", path, "--shuffle-over-epochs", "0"}, 2, "shuffle-over-epochs");
+  check_refused({"run", path, "--shuffle-over-epochs", "-1", "--epochs", "1"}, 2, "never ends");
+  for (const std::string command : {"run", "bench"}) {
     check_refused({command, path, "--epochs", "1", "--epoch-policy", "loop"}, 2, "have no end");
   }
-  check_refused({"dump", path, "--mode", "val", "--shuffle-buffer-size", "9"}, 2, "--mode train");
-  check_refused({"dump", path, "--save-after", "3"}, 2, "--save-to");
-  check_refused({"dump", path, "--save-after", "3", "--save-to", "x", "--limit", "2"}, 2,
-                "--limit");
-  check_refused({"dump", path, "--verify-checksums", "maybe"}, 2, "maybe");
-  check_refused({"dump", path, "--rank", "2", "--world-size", "2"}, 2, "from 0 to 1");
-  check_refused({"dump", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
+  check_refused({"run", path, "--mode", "val", "--shuffle-buffer-size", "9"}, 2, "--mode train");
+  check_refused({"run", path, "--save-after", "3"}, 2, "--save-to");
+  check_refused({"run", path, "--save-after", "3", "--save-to", "x", "--limit", "2"}, 2, "--limit");
+  check_refused({"run", path, "--verify-checksums", "maybe"}, 2, "maybe");
+  check_refused({"run", path, "--rank", "2", "--world-size", "2"}, 2, "from 0 to 1");
+  check_refused({"run", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
   for (const std::string value : {"nan", "inf", "-inf", "-1", "1e999", "5s"}) {
     check_refused(
-        {"dump", path, "--timeout", value}, 2,
+        {"run", path, "--timeout", value}, 2,
         fmt::format("--timeout: '{}' is not a number of seconds from 0.001 to 1e9", value));
     check_refused({"bench", path, "--seconds", value}, 2, "is not a number of seconds");
     check_refused({"prepare", path, "--split-ratio", "8,1," + value}, 2, "three numbers");
@@ -72,18 +71,18 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"bench", path, "--limit", "0"}, 2, "--limit: '0'");
   check_refused({"bench", "--compare", "a.json"}, 2, "--compare");
   check_refused({"bench", path, "--json", path + "/no/x.json"}, 1, "does not exist");
-  check_refused({"dump", path, "--timeout", "0"}, 2, "'0' is not a number of seconds");
+  check_refused({"run", path, "--timeout", "0"}, 2, "'0' is not a number of seconds");
   check_refused({"bench", path, "--seconds", "1e10"}, 2, "'1e10' is not a number of seconds");
-  check_refused({"dump", path, "--world-size", "2147483647"}, 1, "--world-size");
+  check_refused({"run", path, "--world-size", "2147483647"}, 1, "--world-size");
   // As of a shell variable that is not set.
   for (const std::string option :
        {"--restore-from", "--save-to", "--debug-log", "--quarantine", "--auto-save"}) {
-    check_refused({"dump", path, "--limit", "1", option, ""}, 2, option + ": the value is empty");
+    check_refused({"run", path, "--limit", "1", option, ""}, 2, option + ": the value is empty");
   }
-  check_refused({"dump", path, "--save-every", "5"}, 2, "there is no option --save-every");
-  check_refused({"dump", "--save-every", "5", path}, 2, "there is no option --save-every");
+  check_refused({"run", path, "--save-every", "5"}, 2, "there is no option --save-every");
+  check_refused({"run", "--save-every", "5", path}, 2, "there is no option --save-every");
   check_refused({"checkpoint", "show", path, "--jsonn"}, 2, "there is no option --jsonn");
-  check_refused({"dump", path, "x"}, 2, "several paths must all be tars");
+  check_refused({"run", path, "x"}, 2, "several paths must all be tars");
   check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three numbers");
   check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "none negative");
   check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");
@@ -97,7 +96,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
 TEST_CASE("what does not exist is named", "[cli]") {
   const TempDir folder;
   const std::string missing = folder.file("missing");
-  for (const std::string command : {"info", "lint", "preview", "dump", "bench"}) {
+  for (const std::string command : {"info", "lint", "preview", "run", "bench"}) {
     check_refused({command, missing}, 1, missing);
     check_refused({command, folder.path()}, 1, "no shards");
   }
@@ -111,20 +110,20 @@ TEST_CASE("what does not exist is named", "[cli]") {
   check_refused({"prepare", folder.path(), "--split-ratio", "1,0,0"}, 1, "no shards");
   check_refused({"checkpoint", "show", missing}, 1, missing);
   write_numbered_shards(folder, kTens);
-  check_refused({"dump", folder.path(), "--restore-from", missing}, 1, missing);
+  check_refused({"run", folder.path(), "--restore-from", missing}, 1, missing);
   check_refused({"prepare", folder.file("shard-000.tar"), "--split-ratio", "1,0,0"}, 1,
                 "not a folder");
-  check_refused({"dump", folder.path(), "--shuffle-over-epochs", "none", "--parallel-slices", "4"},
+  check_refused({"run", folder.path(), "--shuffle-over-epochs", "none", "--parallel-slices", "4"},
                 1, "slices");
   // Before the first batch, not when the state is there.
-  check_refused({"dump", folder.path(), "--save-after", "9", "--save-to", "/proc/energon.state"}, 1,
+  check_refused({"run", folder.path(), "--save-after", "9", "--save-to", "/proc/energon.state"}, 1,
                 "--save-to cannot be written");
-  check_refused({"dump", folder.path(), "--save-after", "9", "--save-to", folder.path()}, 1,
+  check_refused({"run", folder.path(), "--save-after", "9", "--save-to", folder.path()}, 1,
                 "the output is a folder");
   // Flags, not the names of the options that they set.
-  check_refused({"dump", folder.path(), "--world-size", "2", "--logical-shards", "5"}, 1,
+  check_refused({"run", folder.path(), "--world-size", "2", "--logical-shards", "5"}, 1,
                 "--logical-shards is 5, which is no multiple of --world-size 2");
-  check_refused({"dump", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
+  check_refused({"run", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
                 missing);
 }
 
@@ -132,34 +131,34 @@ TEST_CASE("damaged datasets are refused with the file at fault", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
-  const auto dump_refused = [&](const std::string& reason) {
+  const auto run_refused = [&](const std::string& reason) {
     // A shard is checked at its first read, so the first batch has samples of all.
-    check_refused({"dump", folder.path(), "--batch-size", "30", "--limit", "1"}, 1, reason);
+    check_refused({"run", folder.path(), "--batch-size", "30", "--limit", "1"}, 1, reason);
   };
-  check_refused({"dump", folder.path(), "--split", "tets"}, 1, "train");
+  check_refused({"run", folder.path(), "--split", "tets"}, 1, "train");
 
   const std::string index = energon::read_file(folder.file("shard-002.tar.idx"));
   folder.write("shard-002.tar.idx", index.substr(0, index.size() / 2));
-  dump_refused("shard-002.tar.idx");
+  run_refused("shard-002.tar.idx");
   folder.write("shard-002.tar.idx", index);
 
   const std::string shard = energon::read_file(folder.file("shard-002.tar"));
   folder.write("shard-002.tar", shard.substr(0, shard.size() / 2));
-  dump_refused("shard-002.tar");
+  run_refused("shard-002.tar");
   folder.write("shard-002.tar", shard);
 
   folder.write(".nv-meta/split.yaml", "split_parts: [1, 2");
-  dump_refused("split.yaml");
+  run_refused("split.yaml");
   folder.write(".nv-meta/.info.json", "{}");
-  dump_refused(".info.json");
+  run_refused(".info.json");
   std::filesystem::remove(folder.file(".nv-meta/.info.json"));
-  dump_refused("energon prepare");
+  run_refused("energon prepare");
 }
 
 TEST_CASE("a rank without samples says so instead of waiting for ever", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {1});
-  for (const std::string command : {"dump", "bench"}) {
+  for (const std::string command : {"run", "bench"}) {
     check_refused({command, folder.path(), "--world-size", "2", "--rank", "1"}, 1, "no samples");
   }
 }
@@ -169,7 +168,7 @@ TEST_CASE("a truncated plain tar is refused with its byte", "[cli]") {
   write_numbered_shards(folder, {10});
   const std::string shard = energon::read_file(folder.file("shard-000.tar"));
   folder.write("shard-000.tar", shard.substr(0, 2 * 1024 + 513));
-  check_refused({"dump", folder.path(), "--limit", "1"}, 1, "byte");
+  check_refused({"run", folder.path(), "--limit", "1"}, 1, "byte");
 }
 
 TEST_CASE("batches that came before a fault are printed", "[cli]") {
@@ -181,7 +180,7 @@ TEST_CASE("batches that came before a fault are printed", "[cli]") {
   std::string shard = energon::read_file(folder.file("shard-000.tar"));
   shard[5 * 1024 + 512] ^= 1;
   folder.write("shard-000.tar", shard);
-  const auto result = run_energon({"dump", folder.path(), "--mode", "val"});
+  const auto result = run_energon({"run", folder.path(), "--mode", "val"});
   CHECK(result.exit_code == 1);
   CHECK(energon::testing::json_lines(result.out).size() == 5);
   CHECK_THAT(result.err, Catch::Contains("shard-000.tar") && Catch::Contains("checksum"));
@@ -191,7 +190,7 @@ TEST_CASE("help and version are printed on standard output", "[cli]") {
   const auto version = run_energon({"--version"});
   CHECK(version.exit_code == 0);
   CHECK_THAT(version.out, Catch::StartsWith("energon-cpp "));
-  for (const Words& words : {Words{"--help"}, Words{"dump", "--help"}, Words{"prepare", "-h"},
+  for (const Words& words : {Words{"--help"}, Words{"run", "--help"}, Words{"prepare", "-h"},
                              Words{"checkpoint", "show", "--help"}}) {
     CAPTURE(words);
     const auto help = run_energon(words);
@@ -199,7 +198,19 @@ TEST_CASE("help and version are printed on standard output", "[cli]") {
     CHECK(help.err.empty());
     CHECK_THAT(help.out, Catch::Contains("Usage"));
   }
-  CHECK_THAT(run_energon({"dump", "--help"}).out, Catch::Contains("--save-after"));
+  CHECK_THAT(run_energon({"run", "--help"}).out, Catch::Contains("--save-after"));
+}
+
+TEST_CASE("run has its earlier name, dump, which help does not show", "[cli]") {
+  const TempDir folder;
+  write_numbered_shards(folder, kTens);
+  const Words flags = {folder.path(), "--num-workers", "0", "--limit", "3"};
+  const auto earlier = run_energon(Words{"dump"} + flags);
+  CHECK(earlier.exit_code == 0);
+  CHECK(energon::testing::json_lines(earlier.out).size() == 3);
+  CHECK(earlier.out == run_energon(Words{"run"} + flags).out);
+  check_refused({"dump"}, 2, "(see energon run --help)");
+  CHECK(run_energon({"--help"}).out.find("dump") == std::string::npos);
 }
 
 TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors", "[cli][fork]") {
@@ -208,8 +219,8 @@ TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors",
   folder.write("x.jsonl", "{\"a\": 1}\n");
   for (const std::string& path : {folder.path(), folder.file("x.jsonl")}) {
     CAPTURE(path);
-    CHECK(run_energon({"dump", path, "--mode", "val", "--num-workers", "0"}).exit_code == 0);
-    check_refused({"dump", path, "--mode", "val", "--num-workers", "0", "--max-sample-bytes", "5"},
+    CHECK(run_energon({"run", path, "--mode", "val", "--num-workers", "0"}).exit_code == 0);
+    check_refused({"run", path, "--mode", "val", "--num-workers", "0", "--max-sample-bytes", "5"},
                   1, "the limit max_sample_bytes is 5");
   }
 }
@@ -217,10 +228,10 @@ TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors",
 TEST_CASE("outputs that are no files are refused at the start, devices are kept", "[cli][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, {2});
-  check_refused({"dump", folder.path(), "--save-after", "1", "--save-to", folder.path()}, 1,
+  check_refused({"run", folder.path(), "--save-after", "1", "--save-to", folder.path()}, 1,
                 "the output is a folder");
   std::filesystem::create_symlink("state", folder.file("link"));
-  const Words save = {"dump",    folder.path(), "--num-workers", "0", "--save-after", "1",
+  const Words save = {"run",     folder.path(), "--num-workers", "0", "--save-after", "1",
                       "--limit", "1",           "--save-to"};
   // A device of our own, which a broken program may replace. Only the superuser can make one.
   const bool has_device = ::mknod(folder.file("null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;
@@ -242,7 +253,7 @@ TEST_CASE("an output that cannot be is refused before the work", "[cli]") {
   for (const std::string& output :
        {outputs.file("circle"), outputs.file("dangling"), outputs.file(std::string(300, 'x')),
         outputs.file("no/state")}) {
-    check_refused({"dump", folder.path(), "--limit", "1", "--save-to", output}, 1, "output");
+    check_refused({"run", folder.path(), "--limit", "1", "--save-to", output}, 1, "output");
   }
 }
 

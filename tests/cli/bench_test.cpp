@@ -66,7 +66,7 @@ TEST_CASE("bench measures an epoch, with figures for each process", "[cli][bench
 TEST_CASE("bench shows what limits the loader, and what was left out", "[cli][bench][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
-  run_energon({"dump", folder.path(), "--limit", "1"});  // indexes the shards
+  run_energon({"run", folder.path(), "--limit", "1"});  // indexes the shards
   const std::string shard = folder.file("shard-002.tar");
   const auto time = std::filesystem::last_write_time(shard);
   std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);

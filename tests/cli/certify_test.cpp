@@ -13,11 +13,11 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 
-using energon::testing::dump;
 using energon::testing::json_lines;
 using energon::testing::kTens;
 using energon::testing::ProgramResult;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 using energon::testing::operator+;
@@ -36,7 +36,7 @@ std::string text_of(const Words& lines) {
   return text;
 }
 
-// A job that changes its layout; the dumps of its ranks are files.
+// A job that changes its layout; the output of its ranks is in files.
 class MovingJob {
  public:
   explicit MovingJob(const TempDir& data) : data_(data) {}
@@ -56,29 +56,29 @@ class MovingJob {
     for (int rank = 0; rank < world_size; ++rank) {
       const std::string name = fmt::format("{}-{}", runs_, rank);
       states.push_back(files_.file(name + ".state"));
-      dumps_.push_back(files_.write(
+      outputs_.push_back(files_.write(
           name + ".jsonl",
-          text_of(
-              dump(data_.path(), kFlags + layout + restore + end +
-                                     Words{"--rank", std::to_string(rank), "--save-after",
-                                           std::to_string(steps), "--save-to", states.back()}))));
+          text_of(run_lines(data_.path(),
+                            kFlags + layout + restore + end +
+                                Words{"--rank", std::to_string(rank), "--save-after",
+                                      std::to_string(steps), "--save-to", states.back()}))));
     }
     state_ = files_.file(fmt::format("{}.state", runs_++));
     REQUIRE(run_energon(Words{"checkpoint", "merge", "--output", state_} + states).exit_code == 0);
   }
 
-  const Words& dumps() const { return dumps_; }
+  const Words& outputs() const { return outputs_; }
 
  private:
   const TempDir& data_;
   TempDir files_;
-  Words dumps_;
+  Words outputs_;
   std::string state_;
   int runs_ = 0;
 };
 
-ProgramResult certify(const Words& dumps, const Words& flags = {}) {
-  return run_energon(Words{"certify"} + dumps + flags);
+ProgramResult certify(const Words& outputs, const Words& flags = {}) {
+  return run_energon(Words{"certify"} + outputs + flags);
 }
 
 }  // namespace
@@ -94,18 +94,18 @@ TEST_CASE("two jobs that read the same data have the same global batches on any 
   const TempDir files;
   const auto undisturbed = [&](const Words& more) {
     return files.write("undisturbed.jsonl",
-                       text_of(dump(data.path(), kFlags + Words{"--limit", "138"} + more)));
+                       text_of(run_lines(data.path(), kFlags + Words{"--limit", "138"} + more)));
   };
   const std::string alone = undisturbed({});
 
   for (const Words& size : {Words{}, Words{"--global-batch", "12"}, Words{"--global-batch", "5"}}) {
     CAPTURE(size);
     const auto expected = certify({alone}, size);
-    const auto found = certify(job.dumps(), size);
+    const auto found = certify(job.outputs(), size);
     CHECK(expected.exit_code == 0);
     CHECK(found.exit_code == 0);
     CHECK(found.out == expected.out);
-    CHECK_THAT(found.err, Catch::Contains("the dumps end within it"));
+    CHECK_THAT(found.err, Catch::Contains("the output ends within it"));
   }
   const auto lines = json_lines(certify({alone}, {"--global-batch", "12"}).out);
   REQUIRE(lines.size() == 11);
@@ -123,11 +123,11 @@ TEST_CASE("two jobs that read the same data have the same global batches on any 
 TEST_CASE("a difference is found in the global batch where it is", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
-  Words lines = dump(data.path(), kFlags + Words{"--limit", "40"});
+  Words lines = run_lines(data.path(), kFlags + Words{"--limit", "40"});
   const TempDir files;
   const auto certified = [&] {
     return json_lines(
-        certify({files.write("dump.jsonl", text_of(lines))}, {"--global-batch", "10"}).out);
+        certify({files.write("run.jsonl", text_of(lines))}, {"--global-batch", "10"}).out);
   };
   const auto expected = certified();
   REQUIRE(expected.size() == 4);
@@ -153,18 +153,18 @@ TEST_CASE("micro batches that are missing are named, after what is whole", "[cli
   MovingJob job(data);
   job.run(4, 2, {"--limit", "4"}, 4);
   job.run(2, 0, {"--limit", "8"}, 8);
-  const auto whole = json_lines(certify(job.dumps()).out);
+  const auto whole = json_lines(certify(job.outputs()).out);
   REQUIRE(whole.size() == 4);
-  Words dumps = job.dumps();
-  dumps.pop_back();  // rank 1 of the second layout
-  const auto missing = certify(dumps);
+  Words outputs = job.outputs();
+  outputs.pop_back();  // rank 1 of the second layout
+  const auto missing = certify(outputs);
   CHECK(missing.exit_code == 1);
   CHECK(json_lines(missing.out) == std::vector<nlohmann::json>(whole.begin(), whole.begin() + 2));
   CHECK_THAT(
       missing.err,
       Catch::Contains("7 micro batches of epoch 0 are missing: 17, 19, 21, 23, 25, 27, 29;"));
   // Without the first layout the stream begins later, at a whole global batch.
-  CHECK(json_lines(certify(Words(job.dumps().begin() + 4, job.dumps().end())).out) ==
+  CHECK(json_lines(certify(Words(job.outputs().begin() + 4, job.outputs().end())).out) ==
         std::vector<nlohmann::json>(whole.begin() + 2, whole.end()));
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("epochs that end unevenly are certified to their end", "[cli][certify]
   job.run(2, 3, {"--epochs", "2", "--limit", "1000"}, 0);
   const TempDir files;
   const std::string alone =
-      files.write("alone.jsonl", text_of(dump(data.path(), kFlags + Words{"--epochs", "2"})));
+      files.write("alone.jsonl", text_of(run_lines(data.path(), kFlags + Words{"--epochs", "2"})));
   const auto expected = certify({alone});
   CHECK(expected.exit_code == 0);
   CHECK(expected.err.empty());
@@ -185,7 +185,7 @@ TEST_CASE("epochs that end unevenly are certified to their end", "[cli][certify]
   CHECK(lines[3].at("micro_batches") == 7);
   CHECK(lines[4].at("epoch") == 1);
   CHECK(lines[4].at("global_batch") == 0);
-  const auto found = certify(job.dumps());
+  const auto found = certify(job.outputs());
   CHECK(found.exit_code == 0);
   CHECK(found.out == expected.out);
 }
@@ -199,33 +199,33 @@ TEST_CASE("a rank that has nothing left of an epoch still says that it ended",
   job.run(4, 0, {"--epochs", "2", "--limit", "1000"}, 0);
   const TempDir files;
   const std::string alone =
-      files.write("alone.jsonl", text_of(dump(data.path(), kFlags + Words{"--epochs", "2"})));
-  CHECK(certify(job.dumps()).out == certify({alone}).out);
+      files.write("alone.jsonl", text_of(run_lines(data.path(), kFlags + Words{"--epochs", "2"})));
+  CHECK(certify(job.outputs()).out == certify({alone}).out);
   // Logical shard 7 said that its epoch 0 ended when it was alone on a rank.
-  const std::string rank = energon::read_file(job.dumps().back());
+  const std::string rank = energon::read_file(job.outputs().back());
   CHECK_THAT(rank, Catch::Contains(R"({"rank":3,"end_of_epoch":0,"of_logical_shards":[3],)"
                                    R"("micro_batches":[4],"logical_shards":8})"));
   CHECK_THAT(rank, Catch::Contains(R"({"rank":3,"end_of_epoch":1,"of_logical_shards":[3,7],)"
                                    R"("micro_batches":[4,3],"logical_shards":8})"));
 }
 
-TEST_CASE("a dump that is lost at the end of an epoch is noticed", "[cli][certify][fork]") {
+TEST_CASE("a run that is lost at the end of an epoch is noticed", "[cli][certify][fork]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   MovingJob job(data);
   job.run(2, 0, {"--epochs", "1", "--limit", "5"}, 5);
   job.run(2, 0, {"--epochs", "1", "--limit", "11"}, 11);  // rank 1 has ten, and ends the epoch
   job.run(2, 0, {"--epochs", "2", "--limit", "1000"}, 0);
-  const auto whole = json_lines(certify(job.dumps()).out);
+  const auto whole = json_lines(certify(job.outputs()).out);
   REQUIRE(whole.size() == 8);
   const auto without = [&](const std::vector<std::size_t>& lost, const std::string& reason) {
-    Words dumps;
-    for (std::size_t i = 0; i < job.dumps().size(); ++i) {
+    Words outputs;
+    for (std::size_t i = 0; i < job.outputs().size(); ++i) {
       if (std::find(lost.begin(), lost.end(), i) == lost.end()) {
-        dumps.push_back(job.dumps()[i]);
+        outputs.push_back(job.outputs()[i]);
       }
     }
-    const auto result = certify(dumps);
+    const auto result = certify(outputs);
     CHECK(result.exit_code == 1);
     CHECK(json_lines(result.out) == std::vector<nlohmann::json>(whole.begin(), whole.begin() + 1));
     CHECK_THAT(result.err, Catch::Contains(reason));
@@ -239,50 +239,52 @@ TEST_CASE("a dump that is lost at the end of an epoch is noticed", "[cli][certif
 TEST_CASE("lines that are lost around the end of an epoch are noticed", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
-  const Words lines = dump(data.path(), kFlags + Words{"--epochs", "3"});
+  const Words lines = run_lines(data.path(), kFlags + Words{"--epochs", "3"});
   REQUIRE(lines.size() == 96);  // 31 micro batches and an end of each epoch
   const TempDir files;
   const auto without = [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
     Words rest(lines.begin(), lines.begin() + begin);
     rest.insert(rest.end(), lines.begin() + end, lines.end());
-    return certify({files.write("dump.jsonl", text_of(rest))});
+    return certify({files.write("run.jsonl", text_of(rest))});
   };
   CHECK(without(96, 96).exit_code == 0);
   const auto begin = without(20, 33);
   CHECK(begin.exit_code == 1);
   CHECK(json_lines(begin.out).size() == 2);
   CHECK_THAT(begin.err, Catch::Contains("the end of epoch 0 is missing, of 8 logical shards: 0, "
-                                        "1, 2, 3, 4, 5, 6, 7; give the dumps"));
+                                        "1, 2, 3, 4, 5, 6, 7; give the output"));
   const auto end = without(31, 32);
   CHECK(end.exit_code == 1);
   CHECK_THAT(end.err, Catch::Contains("the end of epoch 0 is missing"));
   CHECK_THAT(without(32, 33).err, Catch::Contains("1 micro batches of epoch 1 are missing: 0;"));
 }
 
-TEST_CASE("files that are no such dumps are refused with the line", "[cli][certify]") {
+TEST_CASE("files that are not such output are refused with the line", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   const TempDir files;
   const auto refused = [&](const std::string& text, const std::string& reason) {
-    const auto result = certify({files.write("dump.jsonl", text)});
+    const auto result = certify({files.write("run.jsonl", text)});
     CHECK(result.exit_code == 1);
     CHECK_THAT(result.err, Catch::Contains(reason));
   };
-  const Words lines = dump(data.path(), kFlags + Words{"--limit", "9"});
-  refused(text_of(dump(data.path(), {"--limit", "2"})),
-          "line 1 is not of a dump with --certificate");
+  const Words lines = run_lines(data.path(), kFlags + Words{"--limit", "9"});
+  refused(text_of(run_lines(data.path(), {"--limit", "2"})),
+          "line 1 is not of a run with --certificate");
   refused(lines[0] + "\nnonsense\n" + lines[1] + "\n",
-          "line 2 is not of a dump with --certificate and --logical-shards: it is not JSON");
-  const Words more = dump(data.path(), {"--logical-shards", "4", "--limit", "1", "--certificate"});
-  refused("", "there is no line in these dumps");
+          "line 2 is not of a run with --certificate and --logical-shards: it is not JSON");
+  const Words more =
+      run_lines(data.path(), {"--logical-shards", "4", "--limit", "1", "--certificate"});
+  refused("", "there is no line in these files");
   refused(text_of(lines + more), "4 logical shards, the lines before of one of 8");
   auto changed = nlohmann::json::parse(lines[3]);
   changed["batch_certificate"] = "0123456789abcdef";
   refused(text_of(lines) + changed.dump() + "\n", "micro batch 3 of epoch 0 was there before");
   changed["batch_certificate"] = "0123456789abcdeg";
   refused(changed.dump() + "\n", "16 hexadecimal digits");
-  CHECK_THAT(certify({files.file("nothing")}).err, Catch::Contains("there is no such dump"));
-  CHECK_THAT(certify({data.path()}).err, Catch::Contains("a folder is not a dump"));
+  CHECK_THAT(certify({files.file("nothing")}).err,
+             Catch::Contains("there is no such file with the output of a run"));
+  CHECK_THAT(certify({data.path()}).err, Catch::Contains("a folder is not a run"));
   CHECK(certify({data.path()}).exit_code == 1);
 
   const auto with = [&](const char* field, nlohmann::json value) {
@@ -316,7 +318,7 @@ TEST_CASE("large numbers are no large work", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   const TempDir files;
-  const Words lines = dump(data.path(), kFlags + Words{"--epochs", "1"});
+  const Words lines = run_lines(data.path(), kFlags + Words{"--epochs", "1"});
   const std::string whole = files.write("whole.jsonl", text_of(lines));
   const auto all = certify({whole}, {"--global-batch", "2147483647"});
   CHECK(all.exit_code == 0);
@@ -338,7 +340,7 @@ TEST_CASE("a file is taken by its name, though it looks like a pattern", "[cli][
   const TempDir data;
   write_numbered_shards(data, kTens);
   const TempDir files;
-  const std::string text = text_of(dump(data.path(), kFlags + Words{"--limit", "8"}));
+  const std::string text = text_of(run_lines(data.path(), kFlags + Words{"--limit", "8"}));
   const auto result = certify({files.write("run[1].jsonl", text)});
   CHECK(result.exit_code == 0);
   CHECK(json_lines(result.out).size() == 1);
@@ -362,16 +364,16 @@ TEST_CASE("epochs that end without a word are labelled as the loader counts them
     return found;
   };
   const Words loop =
-      labels(dump(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "9"}));
+      labels(run_lines(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "9"}));
   CHECK(loop == Words{"0:0", "0:1", "0:2", "0:3", "end of 0: [2,2]", "1:0", "1:1", "1:2", "1:3",
                       "end of 1: [2,2]", "2:0"});
-  const Words strict = labels(dump(data.path(), flags + Words{"--limit", "9"}));
+  const Words strict = labels(run_lines(data.path(), flags + Words{"--limit", "9"}));
   CHECK(strict == loop);
   // From a saved position in the middle of the second epoch, too.
   const TempDir files;
-  dump(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "6", "--save-after", "6",
-                                  "--save-to", files.file("s.state")});
-  CHECK(labels(dump(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "3",
-                                               "--restore-from", files.file("s.state")})) ==
+  run_lines(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "6", "--save-after",
+                                       "6", "--save-to", files.file("s.state")});
+  CHECK(labels(run_lines(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "3",
+                                                    "--restore-from", files.file("s.state")})) ==
         Words{"1:2", "1:3", "end of 1: [2,2]", "2:0"});
 }

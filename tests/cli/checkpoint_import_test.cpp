@@ -55,9 +55,9 @@ Words flags_of(const std::string& name) {
   return {};
 }
 
-Batches batches_in(const std::string& dumped) {
+Batches batches_in(const std::string& printed) {
   Batches batches;
-  for (const nlohmann::json& line : json_lines(dumped)) {
+  for (const nlohmann::json& line : json_lines(printed)) {
     if (line.contains("keys")) {
       batches.emplace_back();
       for (const std::string key : line.at("keys")) {
@@ -157,14 +157,14 @@ TEST_CASE("states of Energon go on with the batch that came next there",
     for (std::size_t rank = 0; rank < world_size; ++rank) {
       const Batches expected = entry.at("ranks").at(rank);
       const bool is_val = flags[1] == "val";
-      const auto dumped =
-          run_energon(Words{"dump", job.data.path(), "--world-size", std::to_string(world_size),
+      const auto printed =
+          run_energon(Words{"run", job.data.path(), "--world-size", std::to_string(world_size),
                             "--rank", std::to_string(rank), "--restore-from", job.output, "--limit",
                             std::to_string(expected.size())} +
                       (is_val ? Words{"--epochs", "50"} : Words{"--epoch-policy", "loop"}) + flags);
-      REQUIRE(dumped.err.empty());
+      REQUIRE(printed.err.empty());
       CHECK(expected.size() == 31);
-      CHECK(batches_in(dumped.out) == expected);
+      CHECK(batches_in(printed.out) == expected);
       ++ranks;
     }
   }

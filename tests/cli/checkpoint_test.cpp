@@ -1,4 +1,4 @@
-// energon checkpoint and dump on several layouts, as a user runs them.
+// energon checkpoint and run on several layouts, as a user runs them.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,11 +12,11 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 
-using energon::testing::dump;
 using energon::testing::json_lines;
 using energon::testing::keys_of;
 using energon::testing::kTens;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 using energon::testing::operator+;
@@ -30,8 +30,8 @@ struct SavedJob {
     write_numbered_shards(data, kTens);
     for (const std::string rank : {"0", "1"}) {
       files.push_back(states.file("rank" + rank + ".state"));
-      dump(data.path(), flags + Words{"--world-size", "2", "--rank", rank, "--limit", "5",
-                                      "--save-after", "5", "--save-to", files.back()});
+      run_lines(data.path(), flags + Words{"--world-size", "2", "--rank", rank, "--limit", "5",
+                                           "--save-after", "5", "--save-to", files.back()});
     }
     job = states.file("job.state");
     REQUIRE(run_energon(Words{"checkpoint", "merge", "--output", job} + files).exit_code == 0);
@@ -53,7 +53,7 @@ std::string text_of(const std::string& path) {
 TEST_CASE("a job that was rescaled on the command line goes on with its stream",
           "[cli][checkpoint][fork]") {
   const SavedJob saved;
-  const Words whole = keys_of(dump(saved.data.path(), saved.flags + Words{"--limit", "40"}));
+  const Words whole = keys_of(run_lines(saved.data.path(), saved.flags + Words{"--limit", "40"}));
   const std::string rescaled = saved.states.file("rescaled.state");
   const auto result = run_energon({"checkpoint", "rescale", saved.job, "--world-size", "3",
                                    "--num-workers", "2", "--output", rescaled});
@@ -62,7 +62,7 @@ TEST_CASE("a job that was rescaled on the command line goes on with its stream",
   // 10 micro batches are over: the first one is that of rank 10 mod 3, and they have 2 keys each.
   std::vector<Words> ranks;
   for (const std::string rank : {"0", "1", "2"}) {
-    ranks.push_back(keys_of(dump(
+    ranks.push_back(keys_of(run_lines(
         saved.data.path(), saved.flags + Words{"--world-size", "3", "--rank", rank, "--num-workers",
                                                "2", "--limit", "10", "--restore-from", rescaled})));
   }
@@ -75,14 +75,14 @@ TEST_CASE("a job that was rescaled on the command line goes on with its stream",
   CHECK(found == Words(whole.begin() + 20, whole.end()));
 }
 
-TEST_CASE("dump restores a rank from the file of its job", "[cli][checkpoint][fork]") {
+TEST_CASE("run restores a rank from the file of its job", "[cli][checkpoint][fork]") {
   const SavedJob saved;
   const Words flags =
       saved.flags + Words{"--world-size", "2", "--rank", "1", "--limit", "8", "--restore-from"};
-  CHECK(dump(saved.data.path(), flags + Words{saved.job}) ==
-        dump(saved.data.path(), flags + Words{saved.files[1]}));
+  CHECK(run_lines(saved.data.path(), flags + Words{saved.job}) ==
+        run_lines(saved.data.path(), flags + Words{saved.files[1]}));
   const auto third =
-      run_energon(Words{"dump", saved.data.path()} + saved.flags +
+      run_energon(Words{"run", saved.data.path()} + saved.flags +
                   Words{"--world-size", "3", "--rank", "2", "--restore-from", saved.job});
   CHECK(third.exit_code == 1);
   CHECK_THAT(third.err, Catch::Contains("a job of 2 ranks") && Catch::Contains("rescale"));
@@ -92,8 +92,8 @@ TEST_CASE("certificates of two layouts are equal", "[cli][checkpoint][fork]") {
   const SavedJob saved;
   const std::string alone = saved.states.file("alone.state");
   const Words lines =
-      dump(saved.data.path(), saved.flags + Words{"--limit", "10", "--certificate", "--save-after",
-                                                  "10", "--save-to", alone});
+      run_lines(saved.data.path(), saved.flags + Words{"--limit", "10", "--certificate",
+                                                       "--save-after", "10", "--save-to", alone});
   std::string text;
   for (const std::string& line : lines) {
     text += line + "\n";
@@ -176,8 +176,9 @@ TEST_CASE("rescale says which virtual epochs continue those of the job",
   Words files;
   for (const std::string rank : {"0", "1"}) {
     files.push_back(saved.states.file("virtual" + rank + ".state"));
-    dump(saved.data.path(), order + Words{"9", "--world-size", "2", "--rank", rank, "--limit", "5",
-                                          "--save-after", "5", "--save-to", files.back()});
+    run_lines(saved.data.path(),
+              order + Words{"9", "--world-size", "2", "--rank", rank, "--limit", "5",
+                            "--save-after", "5", "--save-to", files.back()});
   }
   const std::string rescaled = saved.states.file("virtual.state");
   const auto result =
@@ -187,9 +188,9 @@ TEST_CASE("rescale says which virtual epochs continue those of the job",
   // 18 micro batches of the job are one epoch, and 10 of them are over.
   std::size_t rest = 0;
   for (const std::string rank : {"0", "1", "2"}) {
-    rest += dump(saved.data.path(),
-                 order + Words{"6", "--world-size", "3", "--rank", rank, "--num-workers", "1",
-                               "--epochs", "1", "--restore-from", rescaled})
+    rest += run_lines(saved.data.path(),
+                      order + Words{"6", "--world-size", "3", "--rank", rank, "--num-workers", "1",
+                                    "--epochs", "1", "--restore-from", rescaled})
                 .size();
   }
   CHECK(rest == 8);
@@ -210,13 +211,13 @@ TEST_CASE("rescale refuses layouts that cannot be, with those that can",
   CHECK_THAT(refused({"--world-size", "6", "--num-workers", "2"}), Catch::Contains("at most 6"));
 }
 
-TEST_CASE("which-keys and which-step say what dump delivered", "[cli][checkpoint][fork]") {
+TEST_CASE("which-keys and which-step say what run delivered", "[cli][checkpoint][fork]") {
   const SavedJob saved;
   std::string text;
   for (const std::string rank : {"0", "1"}) {
     for (const std::string& line :
-         dump(saved.data.path(),
-              saved.flags + Words{"--world-size", "2", "--rank", rank, "--limit", "5"})) {
+         run_lines(saved.data.path(),
+                   saved.flags + Words{"--world-size", "2", "--rank", rank, "--limit", "5"})) {
       text += line + "\n";
     }
   }
@@ -263,7 +264,8 @@ splits: {train: {blend: [{path: a}, {path: b}]}}
   std::filesystem::create_directory_symlink(folder.file("a"), folder.file("link"));
   const std::string state = folder.file("state");
   const auto steps = [&](const std::string& path, const std::string& key) {
-    const auto delivered = dump(path, {"--limit", "40", "--save-after", "40", "--save-to", state});
+    const auto delivered =
+        run_lines(path, {"--limit", "40", "--save-after", "40", "--save-to", state});
     std::vector<std::int64_t> expected;
     for (std::size_t i = 0; i < delivered.size(); ++i) {
       if (nlohmann::json::parse(delivered[i]).at("keys").at(0) == key) {

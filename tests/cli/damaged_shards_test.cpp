@@ -13,7 +13,7 @@
 #include "tests/support/tar_builder.h"
 
 using energon::read_file;
-using energon::testing::dump;
+using energon::testing::run_lines;
 using energon::testing::operator+;
 using energon::testing::ProgramResult;
 using energon::testing::run_energon;
@@ -41,7 +41,7 @@ ProgramResult prepare(const std::string& path, const Words& more = {}) {
 
 }  // namespace
 
-TEST_CASE("dump, info, prepare and lint tell of a tar without its end, or fail if asked to",
+TEST_CASE("run, info, prepare and lint tell of a tar without its end, or fail if asked to",
           "[cli][damage]") {
   const TempDir folder;
   folder.write("a.tar", three_samples("a").text());
@@ -51,7 +51,7 @@ TEST_CASE("dump, info, prepare and lint tell of a tar without its end, or fail i
     REQUIRE(prepare(folder.path()).exit_code == 0);
   }
   for (const Words& command :
-       {Words{"dump", folder.path(), "--mode", "val"},
+       {Words{"run", folder.path(), "--mode", "val"},
         {"info", folder.path()},
         {"lint", folder.path()},
         {"get", folder.path(), "a1"},
@@ -72,13 +72,13 @@ TEST_CASE("dump, info, prepare and lint tell of a tar without its end, or fail i
   }
 }
 
-TEST_CASE("dump, info, get, lint and prepare tell of an index without its shard", "[cli][damage]") {
+TEST_CASE("run, info, get, lint and prepare tell of an index without its shard", "[cli][damage]") {
   const TempDir folder;
   folder.write("a.tar", three_samples("a").end().text());
   folder.write("b.tar", three_samples("b").end().text());
   REQUIRE(run_energon({"info", folder.path()}).exit_code == 0);
   REQUIRE(fs::remove(folder.file("b.tar")));
-  for (const Words& command : {Words{"dump", folder.path(), "--mode", "val"},
+  for (const Words& command : {Words{"run", folder.path(), "--mode", "val"},
                                {"info", folder.path()},
                                {"get", folder.path(), "a1"},
                                {"lint", folder.path()},
@@ -118,7 +118,7 @@ TEST_CASE("with --on-error skip nothing is delivered that lacks a part", "[cli][
   index[8 + 1] = static_cast<char>(index[8 + 1] ^ 4);
   folder.write("a.tar.idx", index);
   fs::last_write_time(folder.file("a.tar.idx"), time);
-  const auto lines = dump(folder.path(), {"--mode", "val", "--on-error", "skip"});
+  const auto lines = run_lines(folder.path(), {"--mode", "val", "--on-error", "skip"});
   CHECK(energon::testing::keys_of(lines) == std::vector<std::string>{"a3"});
 }
 
@@ -149,16 +149,16 @@ TEST_CASE("a shard that was replaced, or lost its checksums, is named", "[cli][d
     folder.write("b.tar", three_samples("c").end().text());
     fs::last_write_time(folder.file("b.tar"),
                         fs::last_write_time(folder.file("a.tar")) + std::chrono::hours(1));
-    const ProgramResult result = run_energon({"dump", folder.path(), "--mode", "val"});
+    const ProgramResult result = run_energon({"run", folder.path(), "--mode", "val"});
     CHECK(result.exit_code == 1);
     CHECK_THAT(result.err, Catch::Contains("shard 'b.tar' is not the one that was prepared"));
   }
   SECTION("without its checksums") {
     fs::remove(folder.file("b.tar.xxh3"));
-    const ProgramResult result = run_energon({"dump", folder.path(), "--mode", "val"});
+    const ProgramResult result = run_energon({"run", folder.path(), "--mode", "val"});
     CHECK(result.exit_code == 1);
     CHECK_THAT(result.err, Catch::Contains("b.tar.xxh3"));
-    CHECK(dump(folder.path(), {"--mode", "val", "--verify-checksums", "off"}).size() == 6);
+    CHECK(run_lines(folder.path(), {"--mode", "val", "--verify-checksums", "off"}).size() == 6);
   }
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("a cut tar with an older index is an error, and the index stays", "[cl
   REQUIRE(run_energon({"info", folder.path()}).exit_code == 0);
   folder.write("a.tar", tar.substr(0, 2 * 3072));
   const std::string index = read_file(folder.file("a.tar.idx"));
-  for (const char* command : {"dump", "info", "prepare", "lint"}) {
+  for (const char* command : {"run", "info", "prepare", "lint"}) {
     CAPTURE(command);
     const ProgramResult result = command == std::string("prepare")
                                      ? prepare(folder.path())
@@ -183,7 +183,7 @@ TEST_CASE("a cut tar with an older index is an error, and the index stays", "[cl
 TEST_CASE("names of tars may have commas and braces", "[cli][damage]") {
   const TempDir folder;
   const Words names = {"a,b.tar", "c{d,e}.tar", "f-{0..1}.tar", "g.tar"};
-  Words command = {"dump", "--mode", "val"};
+  Words command = {"run", "--mode", "val"};
   for (const std::string& name : names) {
     const std::string key = name.substr(0, 1);
     command.push_back(folder.write(name, three_samples(key).end().text()));

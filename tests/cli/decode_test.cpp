@@ -1,4 +1,4 @@
-// --decode of get and dump: what the decoders make, as a user sees it.
+// --decode of get and run: what the decoders make, as a user sees it.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/tar_builder.h"
 
-using energon::testing::dump;
+using energon::testing::run_lines;
 using energon::testing::operator+;
 using energon::testing::run_energon;
 using energon::testing::TarBuilder;
@@ -78,15 +78,15 @@ TEST_CASE("get --decode writes one part in the format of the file's name", "[cli
   CHECK_THAT(no_mode.err, Catch::Contains("no image mode 'rgb16'"));
 }
 
-TEST_CASE("dump --decode digests what the decoders make, with any number of workers",
+TEST_CASE("run --decode digests what the decoders make, with any number of workers",
           "[cli][decode][fork]") {
   const TempDir folder;
   write_shard(folder);
   const Words flags = {"--decode", "rgb8", "--batch-size", "2", "--epochs", "1"};
-  const auto decoded = dump(folder.path(), flags);
+  const auto decoded = run_lines(folder.path(), flags);
   REQUIRE(decoded.size() == 3);
-  CHECK(dump(folder.path(), flags + Words{"--num-workers", "1"}) == decoded);
-  const auto raw = dump(folder.path(), {"--batch-size", "2", "--epochs", "1"});
+  CHECK(run_lines(folder.path(), flags + Words{"--num-workers", "1"}) == decoded);
+  const auto raw = run_lines(folder.path(), {"--batch-size", "2", "--epochs", "1"});
   CHECK(energon::testing::keys_of(raw) == energon::testing::keys_of(decoded));
   CHECK(raw != decoded);
 
@@ -100,11 +100,11 @@ TEST_CASE("dump --decode digests what the decoders make, with any number of work
         nlohmann::json::parse(decoded[1]).at("digest"));
 }
 
-TEST_CASE("a part that cannot be decoded ends a dump, or is left out and reported",
+TEST_CASE("a part that cannot be decoded ends a run, or is left out and reported",
           "[cli][decode]") {
   const TempDir folder;
   write_shard(folder, "{");
-  const Words all = {"dump", folder.path(), "--decode", "--batch-size", "2", "--epochs", "1"};
+  const Words all = {"run", folder.path(), "--decode", "--batch-size", "2", "--epochs", "1"};
   const auto failed = run_energon(all);
   CHECK(failed.exit_code == 1);
   CHECK_THAT(failed.err, Catch::Contains("part 'json'") && Catch::Contains("s3"));

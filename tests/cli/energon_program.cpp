@@ -135,8 +135,8 @@ std::vector<nlohmann::json> json_lines(const std::string& text) {
   return values;
 }
 
-std::vector<std::string> dump(const std::string& path, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"dump", path});
+std::vector<std::string> run_lines(const std::string& path, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"run", path});
   const ProgramResult result = run_energon(arguments);
   INFO(result.err);
   REQUIRE(result.exit_code == 0);

@@ -58,8 +58,8 @@ ProgramResult run_energon(const std::vector<std::string>& arguments);
 /// The lines of `text` as JSON.
 std::vector<nlohmann::json> json_lines(const std::string& text);
 
-/// Lines of `dump PATH arguments…`; the program must end with exit code 0.
-std::vector<std::string> dump(const std::string& path, std::vector<std::string> arguments);
+/// Lines of `run PATH arguments…`; the program must end with exit code 0.
+std::vector<std::string> run_lines(const std::string& path, std::vector<std::string> arguments);
 
 /// The keys of all batches in these lines, in order.
 std::vector<std::string> keys_of(const std::vector<std::string>& lines);

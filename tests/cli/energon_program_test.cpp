@@ -49,7 +49,7 @@ TEST_CASE("a program that forks in a case without the tag is noticed", "[cli]") 
   }
   const TempDir folder;
   write_numbered_shards(folder, {10});
-  CHECK(run_energon({"dump", folder.path(), "--limit", "1", "--num-workers", "0"}).exit_code == 0);
-  CHECK_THROWS_WITH(run_energon({"dump", folder.path(), "--limit", "1", "--num-workers", "1"}),
+  CHECK(run_energon({"run", folder.path(), "--limit", "1", "--num-workers", "0"}).exit_code == 0);
+  CHECK_THROWS_WITH(run_energon({"run", folder.path(), "--limit", "1", "--num-workers", "1"}),
                     Catch::Contains("forked in a test case without the tag"));
 }

@@ -20,11 +20,11 @@ using energon::Mapping;
 using energon::Sample;
 using energon::SavableDataLoader;
 using energon::TrainOptions;
-using energon::testing::dump;
 using energon::testing::json_lines;
 using energon::testing::kTens;
 using energon::testing::numbered_dataset;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::TempDir;
 using energon::testing::operator+;
 using energon::testing::Words;
@@ -183,7 +183,7 @@ TEST_CASE("which-keys and which-step know the samples that could not be decoded"
                            "--shuffle-buffer-size",
                            "5"};
   std::string text;
-  for (const std::string& line : dump(
+  for (const std::string& line : run_lines(
            data.path(), flags + Words{"--limit", "24", "--save-after", "20", "--save-to", state})) {
     text += line + "\n";
   }

@@ -9,9 +9,9 @@
 #include "tests/support/dataset_builder.h"
 #include "tests/support/tar_builder.h"
 
-using energon::testing::dump;
 using energon::testing::kTens;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::TarBuilder;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
@@ -90,15 +90,14 @@ TEST_CASE("part names never lead out of the output folder", "[cli][get]") {
   CHECK_FALSE(std::filesystem::exists(folder.file("out")));
 }
 
-TEST_CASE("get rebuilds the batches that dump printed", "[cli][get][fork]") {
+TEST_CASE("get rebuilds the batches that run printed", "[cli][get][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens, 100);
   const std::vector<std::string> flags = {"--num-workers", "2", "--world-size", "2",
                                           "--batch-size",  "3"};
-  auto dump_flags = flags;
-  dump_flags.insert(dump_flags.end(),
-                    {"--rank", "1", "--limit", "5", "--shuffle-buffer-size", "9"});
-  for (const std::string& line : dump(folder.path(), dump_flags)) {
+  auto run_flags = flags;
+  run_flags.insert(run_flags.end(), {"--rank", "1", "--limit", "5", "--shuffle-buffer-size", "9"});
+  for (const std::string& line : run_lines(folder.path(), run_flags)) {
     const auto printed = nlohmann::json::parse(line);
     std::vector<std::string> words = {"get", folder.path(), "--json", "--restore-key",
                                       printed.at("restore_key").get<std::string>()};

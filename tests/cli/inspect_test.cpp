@@ -153,7 +153,7 @@ TEST_CASE("commands take a list of tars", "[cli][info]") {
   };
   CHECK_THAT(with({"info"}, {}), Catch::Contains("samples:   30\n"));
   CHECK_THAT(with({"lint"}, {}), Catch::Contains("30 samples in 3 shards"));
-  const auto order = energon::testing::json_lines(with({"dump"}, {"--mode", "val"}));
+  const auto order = energon::testing::json_lines(with({"run"}, {"--mode", "val"}));
   REQUIRE(order.size() == 30);
   CHECK(order.front().at("keys").at(0) == "000040");
   CHECK(order.back().at("keys").at(0) == "000029");

@@ -82,7 +82,7 @@ TEST_CASE("a join is opened over one set of files of each dataset", "[cli][recip
                           .c_str()) == 0);
   // One is open, with a single shard, when it is prepared with two.
   const ProgramResult result =
-      run_beside({"dump", path, "--mode", "val", "--batch-size", "1", "--num-workers", "0"},
+      run_beside({"run", path, "--mode", "val", "--batch-size", "1", "--num-workers", "0"},
                  "two/a-0.tar.idx", prepare_command(folder.file("one")) + prepare_join);
   INFO(result.err);
   CHECK(result.exit_code == 0);

@@ -154,7 +154,7 @@ TEST_CASE("a metadataset leaves out what does not fulfil its media filter", "[cl
       folder.write("m.yaml",
                    "__class__: MetadatasetV2\nsplits:\n  train:\n    path: d\n"
                    "    media_filter: {part: gif, min_width: 310, max_width: 610}\n");
-  const auto result = run_energon({"dump", path, "--mode", "val", "--split", "train"});
+  const auto result = run_energon({"run", path, "--mode", "val", "--split", "train"});
   CHECK(result.exit_code == 0);
   CHECK(energon::testing::keys_of({result.out.substr(0, result.out.find('\n'))}) == Words{"3"});
   CHECK(json_lines(result.out).size() == 4);

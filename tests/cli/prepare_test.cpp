@@ -43,9 +43,8 @@ TEST_CASE("prepare reports what it found and how it was split", "[cli][prepare]"
                              Catch::Contains("test: 9.09%, 5 samples in 1 shard"));
   CHECK_THAT(result.err, Catch::Contains("100% 6/6 shards"));
   CHECK_THAT(result.err, !Catch::Contains("\r"));
-  CHECK(
-      keys_of(energon::testing::dump(folder.path(), {"--split", "test", "--mode", "val"})).size() ==
-      5);
+  CHECK(keys_of(energon::testing::run_lines(folder.path(), {"--split", "test", "--mode", "val"}))
+            .size() == 5);
 }
 
 TEST_CASE("prepare splits by pattern and leaves shards out", "[cli][prepare]") {
@@ -129,7 +128,7 @@ TEST_CASE("prepare --update scans only the shards that were added", "[cli][prepa
   CHECK(result.err.empty());
   CHECK_THAT(result.out, Catch::Contains("Prepared 55 samples") &&
                              Catch::Contains("5 shards are unchanged since the earlier prepare"));
-  CHECK(keys_of(energon::testing::dump(folder.path(), {"--mode", "val"})).size() == 55);
+  CHECK(keys_of(energon::testing::run_lines(folder.path(), {"--mode", "val"})).size() == 55);
   Words both = prepare;
   both.push_back("--force-overwrite");
   CHECK(run_energon(both).exit_code == 2);

@@ -11,11 +11,11 @@
 #include "tests/support/dataset_builder.h"
 
 using energon::read_file;
-using energon::testing::dump;
 using energon::testing::json_lines;
 using energon::testing::kTens;
 using energon::testing::numbers_of;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 
@@ -29,7 +29,7 @@ class Damaged {
  public:
   Damaged() {
     write_numbered_shards(folder_, kTens, 500);
-    run_energon({"dump", folder_.path(), "--limit", "1"});  // indexes the shards
+    run_energon({"run", folder_.path(), "--limit", "1"});  // indexes the shards
     for (const std::int64_t sample : {3, 27, 41}) {
       const auto path = folder_.file("shard-00" + std::to_string(sample / 10) + ".tar");
       const auto time = std::filesystem::last_write_time(path);
@@ -73,9 +73,10 @@ TEST_CASE("what a run leaves out is written down, and the next run leaves out ex
     CAPTURE(workers);
     const Damaged data;
     const std::string bad = data.file("bad.jsonl");
-    CHECK(run_energon({"dump", data.path(), "--epochs", "1"}).exit_code == 1);
-    const auto skipped = dump(data.path(), {"--epochs", "1", "--batch-size", "4", "--num-workers",
-                                            workers, "--on-error", "skip", "--quarantine", bad});
+    CHECK(run_energon({"run", data.path(), "--epochs", "1"}).exit_code == 1);
+    const auto skipped =
+        run_lines(data.path(), {"--epochs", "1", "--batch-size", "4", "--num-workers", workers,
+                                "--on-error", "skip", "--quarantine", bad});
     CHECK(set_of(skipped) == expected());
     const auto lines = json_lines(read_file(bad));
     REQUIRE(lines.size() == 4);
@@ -91,11 +92,11 @@ TEST_CASE("what a run leaves out is written down, and the next run leaves out ex
     }
     CHECK(found == std::set<std::int64_t>{3, 27, 41});
 
-    const auto excluded = dump(data.path(), {"--epochs", "1", "--batch-size", "4", "--num-workers",
-                                             workers, "--exclude", bad});
+    const auto excluded = run_lines(data.path(), {"--epochs", "1", "--batch-size", "4",
+                                                  "--num-workers", workers, "--exclude", bad});
     CHECK(set_of(excluded) == expected());
     CHECK(json_lines(read_file(bad)).size() == 4);
-    CHECK(run_energon({"dump", "--limit", "1", "--exclude", bad, "--exclude", bad, data.path()})
+    CHECK(run_energon({"run", "--limit", "1", "--exclude", bad, "--exclude", bad, data.path()})
               .exit_code == 0);
   }
 }
@@ -116,7 +117,7 @@ TEST_CASE("a shard that cannot be read is counted as a shard, not as a sample",
   damage("shard-000.tar.idx", 4 * 8 + 7, '\x7f');  // in the middle: found when it is read
   const auto left_out = [&folder] {
     return run_energon(
-               {"dump", folder.path(), "--epochs", "1", "--num-workers", "2", "--on-error", "skip"})
+               {"run", folder.path(), "--epochs", "1", "--num-workers", "2", "--on-error", "skip"})
         .err;
   };
   CHECK_THAT(left_out(), Catch::Contains("1 broken shard with all samples left out, the last") &&
@@ -131,17 +132,17 @@ TEST_CASE("samples of a JSONL file are excluded by index or key, the file as a w
   const TempDir folder;
   energon::testing::write_jsonl(folder, "x.jsonl", 4);
   const std::string path = folder.file("x.jsonl");
-  const auto dump_without = [&](const std::string& sample) {
+  const auto run_without = [&](const std::string& sample) {
     const std::string bad = folder.write(
         "bad.jsonl", R"({"dataset":")" + path + R"(","shard":"x.jsonl")" + sample + "}\n");
-    return run_energon({"dump", path, "--mode", "val", "--exclude", bad});
+    return run_energon({"run", path, "--mode", "val", "--exclude", bad});
   };
-  CHECK(json_lines(dump_without(R"(,"key":"2")").out).size() == 3);
-  CHECK(json_lines(dump_without(R"(,"index":2)").out).size() == 3);
-  const auto none = dump_without(R"(,"index":7)");
+  CHECK(json_lines(run_without(R"(,"key":"2")").out).size() == 3);
+  CHECK(json_lines(run_without(R"(,"index":2)").out).size() == 3);
+  const auto none = run_without(R"(,"index":7)");
   CHECK(json_lines(none.out).size() == 4);
   CHECK_THAT(none.err, Catch::Contains("quarantined sample 7 of"));
-  const auto whole = dump_without("");
+  const auto whole = run_without("");
   CHECK(whole.exit_code == 1);
   CHECK_THAT(whole.err, Catch::Contains("the whole file is in quarantine"));
 }
@@ -149,7 +150,7 @@ TEST_CASE("samples of a JSONL file are excluded by index or key, the file as a w
 TEST_CASE("too many failures in a row end the run all the same", "[cli][quarantine]") {
   const Damaged data;
   const auto result =
-      run_energon({"dump", data.path(), "--epochs", "1", "--on-error", "skip", "--tolerance", "1"});
+      run_energon({"run", data.path(), "--epochs", "1", "--on-error", "skip", "--tolerance", "1"});
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err, Catch::Contains("tolerance"));
 }
@@ -159,7 +160,7 @@ TEST_CASE("a quarantine file that is wrong or missing is an error", "[cli][quara
   std::ofstream(data.file("wrong.jsonl")) << "{\"shard\":1}\n";
   for (const char* name : {"wrong.jsonl", "missing.jsonl"}) {
     CAPTURE(name);
-    const auto result = run_energon({"dump", data.path(), "--exclude", data.file(name)});
+    const auto result = run_energon({"run", data.path(), "--exclude", data.file(name)});
     CHECK(result.exit_code == 1);
     CHECK_THAT(result.err, Catch::Contains(name));
   }
@@ -172,8 +173,8 @@ TEST_CASE("a sample that is bad in each epoch is written down once a run",
     const Damaged data;
     const std::string bad = data.file("bad.jsonl");
     const auto run = [&] {
-      dump(data.path(),
-           {"--epochs", "4", "--num-workers", workers, "--on-error", "skip", "--quarantine", bad});
+      run_lines(data.path(), {"--epochs", "4", "--num-workers", workers, "--on-error", "skip",
+                              "--quarantine", bad});
       return json_lines(read_file(bad)).size();
     };
     CHECK(run() == 4);

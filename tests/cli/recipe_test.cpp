@@ -1,4 +1,4 @@
-// Commands on metadatasets and JSONL files: info, lint, preview, dump, get, bench.
+// Commands on metadatasets and JSONL files: info, lint, preview, run, get, bench.
 
 #include <algorithm>
 #include <filesystem>
@@ -122,27 +122,27 @@ TEST_CASE("preview shows samples of each dataset of a metadataset", "[cli][previ
   CHECK_THAT(unknown.err, Catch::Contains("known: train, epochs, val"));
 }
 
-TEST_CASE("dump runs over metadatasets and JSONL files", "[cli][dump][fork]") {
+TEST_CASE("run runs over metadatasets and JSONL files", "[cli][run][fork]") {
   const Recipe recipe;
   const auto epoch = run_energon(
-      {"dump", recipe.file("m.yaml"), "--split", "epochs", "--epochs", "1", "--num-workers", "2"});
+      {"run", recipe.file("m.yaml"), "--split", "epochs", "--epochs", "1", "--num-workers", "2"});
   INFO(epoch.err);
   CHECK(epoch.exit_code == 0);
   CHECK(std::count(epoch.out.begin(), epoch.out.end(), '\n') == 14 + 13 + 14);
-  const auto val = run_energon({"dump", recipe.file("m.yaml"), "--split", "val", "--mode", "val"});
+  const auto val = run_energon({"run", recipe.file("m.yaml"), "--split", "val", "--mode", "val"});
   CHECK(std::count(val.out.begin(), val.out.end(), '\n') == 69);
   CHECK_THAT(val.out, Catch::StartsWith(R"({"rank":0,"worker":0,"index":0,"keys":["000000"])"));
-  const auto endless = run_energon({"dump", recipe.file("m.yaml"), "--epochs", "1"});
+  const auto endless = run_energon({"run", recipe.file("m.yaml"), "--epochs", "1"});
   CHECK(endless.exit_code == 2);
   CHECK_THAT(endless.err, Catch::Contains("never ends"));
-  const auto lines = run_energon({"dump", recipe.file("lines.jsonl"), "--mode", "val"});
+  const auto lines = run_energon({"run", recipe.file("lines.jsonl"), "--mode", "val"});
   CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 20);
 }
 
-TEST_CASE("a dump of a blend is saved and restored", "[cli][dump][fork]") {
+TEST_CASE("a run of a blend is saved and restored", "[cli][run][fork]") {
   const Recipe recipe;
   const TempDir folder;
-  const std::vector<std::string> flags = {"dump",
+  const std::vector<std::string> flags = {"run",
                                           recipe.file("m.yaml"),
                                           "--num-workers",
                                           "2",
@@ -205,7 +205,7 @@ TEST_CASE("info refuses a split file where there is none", "[cli][info]") {
   }
 }
 
-TEST_CASE("why there are no samples is said as it is", "[cli][dump][bench]") {
+TEST_CASE("why there are no samples is said as it is", "[cli][run][bench]") {
   const TempDir folder;
   write_prepared(folder, {.name = "a", .counts = {2}});
   write_prepared(folder, {.name = "one", .counts = {1}});
@@ -220,7 +220,7 @@ splits:
 {{"dataset":"{0}","shard":"parts/data-0.tar","index":1}}
 )",
                                folder.file("a")));
-  for (const std::string command : {"dump", "bench"}) {
+  for (const std::string command : {"run", "bench"}) {
     CAPTURE(command);
     const auto reason = [&](std::vector<std::string> arguments) {
       arguments.insert(arguments.begin(), command);
@@ -230,8 +230,8 @@ splits:
     };
     CHECK_THAT(reason({folder.file("a"), "--exclude", bad}),
                Catch::Contains("rank 0 of 1 has no samples: all 2 samples are excluded"));
-    if (command == "dump") {  // which ends by itself
-      const auto empty = run_energon({"dump", folder.file("a"), "--mode", "val", "--exclude", bad});
+    if (command == "run") {  // which ends by itself
+      const auto empty = run_energon({"run", folder.file("a"), "--mode", "val", "--exclude", bad});
       CHECK(empty.exit_code == 0);
       CHECK_THAT(empty.err, Catch::StartsWith("energon: warning: rank 0 of 1 has no samples: all"));
     }

@@ -1,4 +1,4 @@
-// --tokenizer of get and dump.
+// --tokenizer of get and run.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/tar_builder.h"
 
-using energon::testing::dump;
+using energon::testing::run_lines;
 using energon::testing::operator+;
 using energon::testing::run_energon;
 using energon::testing::TarBuilder;
@@ -62,16 +62,16 @@ TEST_CASE("get --tokenizer shows the tokens of a sample", "[cli][tokenizer]") {
   }
 }
 
-TEST_CASE("dump --tokenizer gives the same with any number of workers, and again by key",
+TEST_CASE("run --tokenizer gives the same with any number of workers, and again by key",
           "[cli][tokenizer][fork]") {
   const TempDir folder;
   write_texts(folder);
   const Words flags = {"--decode",     "--tokenizer", model("bpe.model"), "--tokenize", "txt=ids",
                        "--batch-size", "2",           "--epochs",         "1"};
-  const auto tokens = dump(folder.path(), flags);
+  const auto tokens = run_lines(folder.path(), flags);
   REQUIRE(tokens.size() == 3);
-  CHECK(dump(folder.path(), flags + Words{"--num-workers", "1"}) == tokens);
-  CHECK(dump(folder.path(), {"--decode", "--batch-size", "2", "--epochs", "1"}) != tokens);
+  CHECK(run_lines(folder.path(), flags + Words{"--num-workers", "1"}) == tokens);
+  CHECK(run_lines(folder.path(), {"--decode", "--batch-size", "2", "--epochs", "1"}) != tokens);
   const auto line = nlohmann::json::parse(tokens[1]);
   const auto again = run_energon({"get", folder.path(), "--restore-key", line.at("restore_key"),
                                   "--decode", "--tokenizer", model("bpe.model"), "--tokenize",
@@ -86,7 +86,7 @@ TEST_CASE("a tokenizer that cannot be used is refused", "[cli][tokenizer]") {
   const TempDir folder;
   write_texts(folder);
   const auto refused = [&](const Words& flags) {
-    const auto result = run_energon(Words{"dump", folder.path(), "--epochs", "1"} + flags);
+    const auto result = run_energon(Words{"run", folder.path(), "--epochs", "1"} + flags);
     CHECK(result.exit_code != 0);
     return result.err;
   };

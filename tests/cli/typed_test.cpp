@@ -1,4 +1,4 @@
-// Typed samples on the command line: prepare writes what they are, dump and get make them.
+// Typed samples on the command line: prepare writes what they are, run and get make them.
 
 #include <cstdlib>
 #include <string>
@@ -10,8 +10,8 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/tar_builder.h"
 
-using energon::testing::dump;
 using energon::testing::json_lines;
+using energon::testing::run_lines;
 using energon::testing::operator+;
 using energon::testing::run_energon;
 using energon::testing::TarBuilder;
@@ -59,7 +59,7 @@ Answered prepare_asking(const TempDir& folder, const std::string& arguments,
 
 }  // namespace
 
-TEST_CASE("prepare writes the type of the samples, dump and get make them", "[cli][typed]") {
+TEST_CASE("prepare writes the type of the samples, run and get make them", "[cli][typed]") {
   const TempDir folder;
   write_typed_shards(folder);
   const auto prepared = run_energon(Words{"prepare", folder.path(), "--sample-type", "TextSample",
@@ -72,10 +72,10 @@ TEST_CASE("prepare writes the type of the samples, dump and get make them", "[cl
         "field_map:\n  text: json[title],json[q]\n");
 
   const Words val = {"--mode", "val"};
-  const auto lines = dump(folder.path(), val + Words{"--typed"});
+  const auto lines = run_lines(folder.path(), val + Words{"--typed"});
   CHECK(lines.size() == 4);
-  CHECK(lines != dump(folder.path(), val));
-  CHECK(lines == dump(folder.path(), val + Words{"--typed"}));
+  CHECK(lines != run_lines(folder.path(), val));
+  CHECK(lines == run_lines(folder.path(), val + Words{"--typed"}));
 
   const std::string key = json_lines(lines.at(1)).at(0).at("restore_key");
   const auto batch =
@@ -174,5 +174,5 @@ TEST_CASE("types of samples are for folders of shards", "[cli][typed]") {
   const auto result = run_energon({"prepare", path, "--sample-type", "TextSample"});
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, Catch::Contains("--sample-type is for folders of shards"));
-  CHECK(run_energon({"dump", path, "--mode", "val", "--typed"}).exit_code == 0);
+  CHECK(run_energon({"run", path, "--mode", "val", "--typed"}).exit_code == 0);
 }

@@ -18,7 +18,7 @@ SMALL = 16384  # bytes
 
 class TarSamples(torch.utils.data.Dataset[Any]):
     """All samples of the tars. A batch is read at once (__getitems__), one pread for each sample, as
-    its parts are neighbours. Each process opens the tars itself.
+    its parts are neighbors. Each process opens the tars itself.
 
     "bytes": lists of bytes. "tensor": one tensor with the bytes of all parts, in a worker in shared
     memory, so that it is not copied again.

@@ -5,7 +5,7 @@ delivered then.
 
 Needs megatron-energon, torch and energon_cpp. Each state is imported by import_energon_state() and
 continued by a loader of energon_cpp; where flags can say what the job does, also by
-`energon checkpoint import` and `energon dump`. The last line says how much was compared.
+`energon checkpoint import` and `energon run`. The last line says how much was compared.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def compare_program(program: str, case: Case, folder: pathlib.Path) -> int:
     for rank, items in enumerate(case.items):
         expected: Items = [item for item in items if item is not None]
         place = ["--world-size", str(len(case.items)), "--rank", str(rank)]
-        command = [program, "dump", str(folder / case.by["path"]), *flags, *place]
+        command = [program, "run", str(folder / case.by["path"]), *flags, *place]
         text = run([*command, "--restore-from", state, "--limit", str(len(expected))])
         lines = [json.loads(line) for line in text.splitlines()]
         found: Items = [list(map(name_of, line["keys"])) for line in lines if "keys" in line]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the order of `energon dump` with that of energon_order.py, over random recipes.
+"""Compares the order of `energon run` with that of energon_order.py, over random recipes.
 
 Each seed makes a recipe of its own: data, metadatasets, layout and flags. A seed that fails prints
 what it made; `--first-seed N --count 1` makes it again.
@@ -220,7 +220,7 @@ class Recipe:
 
 def delivered(recipe, program):
     """The keys of each worker, in order."""
-    command = [program, "dump", str(recipe.path)] + recipe.flags()
+    command = [program, "run", str(recipe.path)] + recipe.flags()
     result = subprocess.run(command, capture_output=True, text=True, timeout=180)
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n{result.stderr}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the order of `energon dump` with that of the real Megatron-Energon, over random recipes.
+"""Compares the order of `energon run` with that of the real Megatron-Energon, over random recipes.
 
 Runs in the environment that python/make_environment.sh makes. The recipes are those of
 ../emulator/compare.py. Their datasets are prepared by our program and read by both; every

@@ -9,10 +9,10 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 
-using energon::testing::dump;
 using energon::testing::keys_of;
 using energon::testing::kTens;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 using energon::testing::operator+;
@@ -26,30 +26,30 @@ Words from(const Words& lines, std::size_t begin) {
 
 }  // namespace
 
-TEST_CASE("a dump that was saved and restored equals one that was not", "[cli][dump][fork]") {
+TEST_CASE("a run that was saved and restored equals one that was not", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "1", "2");
   const Words flags = {"--num-workers",         workers, "--batch-size", "3",
                        "--shuffle-buffer-size", "10",    "--epochs",     "2"};
-  const Words whole = dump(folder.path(), flags);
+  const Words whole = run_lines(folder.path(), flags);
   // Before the first batch, in both epochs, after the last.
   for (const std::size_t k : {std::size_t{0}, std::size_t{7}, whole.size() - 5, whole.size()}) {
     INFO("saved after " << k);
     const std::string state = folder.file("state");
-    CHECK(dump(folder.path(),
-               flags + Words{"--save-after", std::to_string(k), "--save-to", state}) == whole);
-    CHECK(dump(folder.path(), flags + Words{"--restore-from", state}) == from(whole, k));
+    CHECK(run_lines(folder.path(),
+                    flags + Words{"--save-after", std::to_string(k), "--save-to", state}) == whole);
+    CHECK(run_lines(folder.path(), flags + Words{"--restore-from", state}) == from(whole, k));
   }
 }
 
-TEST_CASE("a dump goes back and prints again what it printed", "[cli][dump][fork]") {
+TEST_CASE("a run goes back and prints again what it printed", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
   const Words flags = {"--num-workers",         workers, "--batch-size", "3",
                        "--shuffle-buffer-size", "10",    "--epochs",     "2"};
-  const Words whole = dump(folder.path(), flags);
+  const Words whole = run_lines(folder.path(), flags);
   for (const auto& [after, to] : {std::pair<std::size_t, std::size_t>{0, 0},
                                   {5, 5},
                                   {7, 2},
@@ -58,80 +58,82 @@ TEST_CASE("a dump goes back and prints again what it printed", "[cli][dump][fork
     INFO("after " << after << " to " << to);
     Words expected(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(after));
     expected = expected + from(whole, to);
-    CHECK(dump(folder.path(), flags + Words{"--rewind-after", std::to_string(after), "--rewind-to",
-                                            std::to_string(to)}) == expected);
+    CHECK(run_lines(folder.path(), flags + Words{"--rewind-after", std::to_string(after),
+                                                 "--rewind-to", std::to_string(to)}) == expected);
   }
   const auto refused =
-      run_energon(Words{"dump", folder.path()} + flags +
+      run_energon(Words{"run", folder.path()} + flags +
                   Words{"--rewind-after", "9", "--rewind-to", "3", "--checkpoint-history", "4"});
   CHECK(refused.exit_code != 0);
   CHECK_THAT(refused.err, Catch::Contains("the earliest one is that after 5 batches") &&
                               Catch::Contains("--checkpoint-history (4 batches)"));
-  CHECK_THAT(run_energon({"dump", folder.path(), "--rewind-after", "9"}).err,
+  CHECK_THAT(run_energon({"run", folder.path(), "--rewind-after", "9"}).err,
              Catch::Contains("--rewind-after and --rewind-to belong together"));
   for (const auto& [words, problem] : std::vector<std::pair<Words, std::string>>{
            {{"--rewind-after", "3", "--rewind-to", "7"}, "can only go back"},
            {{"--rewind-after", "3", "--rewind-to", "1", "--limit", "2"}, "is never reached"}}) {
     CAPTURE(problem);
-    const auto wrong = run_energon(Words{"dump", folder.path()} + words);
+    const auto wrong = run_energon(Words{"run", folder.path()} + words);
     CHECK(wrong.exit_code == 2);
     CHECK(wrong.out.empty());
     CHECK_THAT(wrong.err, Catch::Contains(problem));
   }
 }
 
-TEST_CASE("a state saved after the end restores to the end", "[cli][dump][fork]") {
+TEST_CASE("a state saved after the end restores to the end", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
   const std::string state = folder.file("state");
   const Words flags = {"--num-workers", workers, "--epochs", "1"};
   const auto result =
-      run_energon(Words{"dump", folder.path(), "--save-after", "1000", "--save-to", state} + flags);
+      run_energon(Words{"run", folder.path(), "--save-after", "1000", "--save-to", state} + flags);
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.err, Catch::Contains("the stream ended after 55 batches"));
-  CHECK(dump(folder.path(), flags + Words{"--restore-from", state}).empty());
+  CHECK(run_lines(folder.path(), flags + Words{"--restore-from", state}).empty());
   const Words two = {"--num-workers", workers, "--epochs", "2"};
-  CHECK(dump(folder.path(), two + Words{"--restore-from", state}) ==
-        from(dump(folder.path(), two), 55));
+  CHECK(run_lines(folder.path(), two + Words{"--restore-from", state}) ==
+        from(run_lines(folder.path(), two), 55));
 }
 
-TEST_CASE("a restored dump may be saved again", "[cli][dump][fork]") {
+TEST_CASE("a restored run may be saved again", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
   const Words flags = {"--num-workers", workers, "--checkpoint-every-batches", "4"};
-  const Words whole = dump(folder.path(), flags + Words{"--limit", "60"});
+  const Words whole = run_lines(folder.path(), flags + Words{"--limit", "60"});
   const std::string first = folder.file("first");
   const std::string second = folder.file("second");
-  dump(folder.path(), flags + Words{"--limit", "12", "--save-after", "10", "--save-to", first});
-  dump(folder.path(), flags + Words{"--limit", "9", "--save-after", "7", "--save-to", second,
-                                    "--restore-from", first});
-  const Words rest = dump(folder.path(), flags + Words{"--limit", "43", "--restore-from", second});
+  run_lines(folder.path(),
+            flags + Words{"--limit", "12", "--save-after", "10", "--save-to", first});
+  run_lines(folder.path(), flags + Words{"--limit", "9", "--save-after", "7", "--save-to", second,
+                                         "--restore-from", first});
+  const Words rest =
+      run_lines(folder.path(), flags + Words{"--limit", "43", "--restore-from", second});
   CHECK(rest == from(whole, 17));
   CHECK(nlohmann::json::parse(rest.at(0)).at("index") == 17);
 }
 
-TEST_CASE("virtual epochs are resumed", "[cli][dump][fork]") {
+TEST_CASE("virtual epochs are resumed", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
   const Words flags = {"--num-workers", workers, "--virtual-epoch-length", "10", "--epochs", "4"};
-  const Words whole = dump(folder.path(), flags);
+  const Words whole = run_lines(folder.path(), flags);
   REQUIRE(whole.size() == 40);
   const std::string state = folder.file("state");
-  dump(folder.path(), flags + Words{"--save-after", "23", "--save-to", state});
-  CHECK(dump(folder.path(), flags + Words{"--restore-from", state}) == from(whole, 23));
+  run_lines(folder.path(), flags + Words{"--save-after", "23", "--save-to", state});
+  CHECK(run_lines(folder.path(), flags + Words{"--restore-from", state}) == from(whole, 23));
 }
 
-TEST_CASE("states are refused that belong to something else", "[cli][dump]") {
+TEST_CASE("states are refused that belong to something else", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string state = folder.file("state");
-  dump(folder.path(), {"--limit", "3", "--save-after", "3", "--save-to", state});
+  run_lines(folder.path(), {"--limit", "3", "--save-after", "3", "--save-to", state});
   const auto refused = [&](const std::string& path, const Words& flags, const std::string& reason) {
     const auto result =
-        run_energon(Words{"dump", path, "--limit", "1", "--restore-from", state} + flags);
+        run_energon(Words{"run", path, "--limit", "1", "--restore-from", state} + flags);
     CHECK(result.exit_code == 1);
     CHECK(result.out.empty());
     CHECK_THAT(result.err, Catch::StartsWith("energon: error: ") && Catch::Contains(reason));
@@ -149,8 +151,8 @@ TEST_CASE("checkpoint show tells what a state contains", "[cli][checkpoint]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string state = folder.file("state");
-  dump(folder.path(),
-       {"--limit", "3", "--batch-size", "4", "--save-after", "2", "--save-to", state});
+  run_lines(folder.path(),
+            {"--limit", "3", "--batch-size", "4", "--save-after", "2", "--save-to", state});
   const auto text = run_energon({"checkpoint", "show", state});
   CHECK(text.exit_code == 0);
   CHECK_THAT(text.out,
@@ -161,20 +163,20 @@ TEST_CASE("checkpoint show tells what a state contains", "[cli][checkpoint]") {
 }
 
 TEST_CASE("a state saved at the end of a virtual epoch goes on with the next one",
-          "[cli][dump][fork]") {
+          "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
   const std::string state = folder.file("state");
   const Words flags = {"--num-workers", workers, "--virtual-epoch-length", "5"};
-  const Words whole = dump(folder.path(), flags + Words{"--limit", "12"});
-  dump(folder.path(), flags + Words{"--limit", "5", "--save-after", "5", "--save-to", state});
-  CHECK(dump(folder.path(), flags + Words{"--restore-from", state, "--limit", "7"}) ==
+  const Words whole = run_lines(folder.path(), flags + Words{"--limit", "12"});
+  run_lines(folder.path(), flags + Words{"--limit", "5", "--save-after", "5", "--save-to", state});
+  CHECK(run_lines(folder.path(), flags + Words{"--restore-from", state, "--limit", "7"}) ==
         from(whole, 5));
 }
 
-TEST_CASE("IBM-22 dumps of three ranks that save by themselves go on from their folder",
-          "[cli][dump][fork]") {
+TEST_CASE("IBM-22 runs of three ranks that save by themselves go on from their folder",
+          "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
@@ -185,22 +187,22 @@ TEST_CASE("IBM-22 dumps of three ranks that save by themselves go on from their 
                  "--shuffle-buffer-size", "10"};
   };
   for (int rank = 0; rank < 3; ++rank) {
-    dump(folder.path(),
-         flags(rank) + Words{"--auto-save", saved, "--every", "10", "--limit", "25"});
+    run_lines(folder.path(),
+              flags(rank) + Words{"--auto-save", saved, "--every", "10", "--limit", "25"});
   }
   for (int rank = 0; rank < 3; ++rank) {
     CAPTURE(rank);
-    const Words expected = from(dump(folder.path(), flags(rank) + Words{"--limit", "40"}), 20);
-    CHECK(dump(folder.path(), flags(rank) + Words{"--auto-save", saved, "--every", "1000",
-                                                  "--limit", "20"}) == expected);
-    CHECK(dump(folder.path(), flags(rank) + Words{"--auto-save", folder.file("other"), "--every",
-                                                  "1000", "--load-from", saved, "--limit", "20"}) ==
-          expected);
+    const Words expected = from(run_lines(folder.path(), flags(rank) + Words{"--limit", "40"}), 20);
+    CHECK(run_lines(folder.path(), flags(rank) + Words{"--auto-save", saved, "--every", "1000",
+                                                       "--limit", "20"}) == expected);
+    CHECK(run_lines(folder.path(),
+                    flags(rank) + Words{"--auto-save", folder.file("other"), "--every", "1000",
+                                        "--load-from", saved, "--limit", "20"}) == expected);
   }
   // Rank 1 does not begin elsewhere by itself.
   folder.write("saved/step_20/rank_1.state", "half");
   const auto save = [&](int rank, const Words& more) {
-    return run_energon(Words{"dump", folder.path()} + flags(rank) +
+    return run_energon(Words{"run", folder.path()} + flags(rank) +
                        Words{"--auto-save", saved, "--every", "7", "--limit", "1"} + more);
   };
   const auto refused = save(1, {});
@@ -220,16 +222,16 @@ TEST_CASE("IBM-22 dumps of three ranks that save by themselves go on from their 
              Catch::Contains("none can be continued from") && Catch::Contains("--start-over"));
 }
 
-TEST_CASE("a dump that saves by itself and is killed goes on where its checkpoint stands",
-          "[cli][dump][fork]") {
+TEST_CASE("a run that saves by itself and is killed goes on where its checkpoint stands",
+          "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
   const Words flags = {"--num-workers", workers};
   const std::string saved = folder.file("saved");
   const Words saving = flags + Words{"--auto-save", saved, "--every", "50", "--keep", "1"};
-  const Words whole = dump(folder.path(), flags + Words{"--limit", "1000"});
-  energon::testing::RunningProgram program(Words{"dump", folder.path()} + saving);
+  const Words whole = run_lines(folder.path(), flags + Words{"--limit", "1000"});
+  energon::testing::RunningProgram program(Words{"run", folder.path()} + saving);
   Words lines;
   for (int i = 0; i < 400; ++i) {
     lines.push_back(program.read_line());
@@ -237,20 +239,20 @@ TEST_CASE("a dump that saves by itself and is killed goes on where its checkpoin
   program.send_signal(SIGKILL);
   program.finish();
   CHECK(lines == Words(whole.begin(), whole.begin() + 400));
-  const Words rest = dump(folder.path(), saving + Words{"--limit", "20"});
+  const Words rest = run_lines(folder.path(), saving + Words{"--limit", "20"});
   const auto index = nlohmann::json::parse(rest.front()).at("index").get<std::size_t>();
   CHECK(index % 50 == 0);
   CHECK(index >= 350);  // what was printed after it is printed again
-  CHECK(rest ==
-        from(dump(folder.path(), flags + Words{"--limit", std::to_string(index + 20)}), index));
+  CHECK(rest == from(run_lines(folder.path(), flags + Words{"--limit", std::to_string(index + 20)}),
+                     index));
 }
 
-TEST_CASE("a dump that completes a checkpoint which does not count says so", "[cli][dump]") {
+TEST_CASE("a run that completes a checkpoint which does not count says so", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, {5, 4});  // an epoch of rank 0 has a batch more than one of rank 1
   const std::string saved = folder.file("saved");
   const auto save = [&](const std::string& rank) {
-    return run_energon({"dump", folder.path(), "--world-size", "2", "--rank", rank, "--num-workers",
+    return run_energon({"run", folder.path(), "--world-size", "2", "--rank", rank, "--num-workers",
                         "0", "--epochs", "2", "--auto-save", saved, "--every", "2"});
   };
   CHECK(save("0").err.empty());
@@ -269,31 +271,31 @@ TEST_CASE("a dump that completes a checkpoint which does not count says so", "[c
 }
 
 TEST_CASE("a job that saved by itself says which flags it needs on other workers",
-          "[cli][dump][fork]") {
+          "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words saving = {"--batch-size", "2", "--auto-save", folder.file("saved"), "--every", "2"};
   const Words whole =
-      dump(folder.path(), {"--batch-size", "2", "--num-workers", "2", "--limit", "9"});
-  dump(folder.path(), saving + Words{"--num-workers", "2", "--limit", "5"});
-  const auto refused = run_energon(Words{"dump", folder.path(), "--num-workers", "1"} + saving);
+      run_lines(folder.path(), {"--batch-size", "2", "--num-workers", "2", "--limit", "9"});
+  run_lines(folder.path(), saving + Words{"--num-workers", "2", "--limit", "5"});
+  const auto refused = run_energon(Words{"run", folder.path(), "--num-workers", "1"} + saving);
   CHECK(refused.exit_code == 1);
   const std::string flags = "--logical-shards 2 --division energon";
   CHECK_THAT(refused.err, Catch::Contains("the job has 2 logical shards, the loader 1") &&
                               Catch::Contains("division = kEnergon") &&
-                              Catch::Contains("(energon dump: " + flags + ")") &&
+                              Catch::Contains("(energon run: " + flags + ")") &&
                               Catch::Contains("step_4"));
   const Words rest =
-      dump(folder.path(), saving + Words{"--num-workers", "1", "--limit", "5", "--logical-shards",
-                                         "2", "--division", "energon"});
+      run_lines(folder.path(), saving + Words{"--num-workers", "1", "--limit", "5",
+                                              "--logical-shards", "2", "--division", "energon"});
   CHECK(keys_of(rest) == keys_of(from(whole, 4)));
 }
 
-TEST_CASE("options of saving by itself that contradict each other are refused", "[cli][dump]") {
+TEST_CASE("options of saving by itself that contradict each other are refused", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const auto refused = [&](const Words& flags, const std::string& reason) {
-    const auto result = run_energon(Words{"dump", folder.path()} + flags);
+    const auto result = run_energon(Words{"run", folder.path()} + flags);
     CHECK(result.exit_code == 2);
     CHECK_THAT(result.err, Catch::Contains(reason));
   };

@@ -1,7 +1,7 @@
-// energon dump: what the loader delivers, one JSON object a line and batch.
+// energon run: what the loader delivers, one JSON object a line and batch.
 //
-// This runs the loader of a training job in order to look at it. Two dumps with the same flags are
-// equal. A dump that was saved and restored is also equal, from the line where it was saved.
+// This runs the loader of a training job in order to look at it. Two runs with the same flags print
+// the same. A run that was saved and restored prints the same from the line where it was saved.
 
 #include <chrono>
 #include <cstddef>
@@ -40,7 +40,7 @@ namespace {
 
 enum class Certificates { kOff, kOn };
 
-/// The lines of a dump: one JSON object per delivered batch.
+/// The lines of a run: one JSON object per delivered batch.
 ///
 /// With certificates, in a job with logical shards, the end of each epoch has a line, too. It says
 /// that no more of the epoch comes from the logical shards of this rank.
@@ -179,7 +179,7 @@ LoaderOptions interruptible(LoaderOptions options) {
   return options;
 }
 
-struct DumpFlags {
+struct RunFlags {
   LoaderFlags loader;
   std::optional<std::int64_t> limit;
   PositionFlags position;
@@ -187,9 +187,9 @@ struct DumpFlags {
 };
 
 // One run of the loader, from its start or a saved position.
-class Dump {
+class LoaderRun {
  public:
-  explicit Dump(const DumpFlags& flags)
+  explicit LoaderRun(const RunFlags& flags)
       : flags_(flags),
         options_(interruptible(loader_options(flags.loader))),
         epoch_limit_(epoch_limit(flags.loader)),
@@ -283,7 +283,7 @@ class Dump {
     delivered_in_epoch_ = 0;
   }
 
-  const DumpFlags& flags_;
+  const RunFlags& flags_;
   const LoaderOptions options_;
   const std::optional<std::int64_t> epoch_limit_;
   SavableDataLoader loader_;
@@ -297,16 +297,16 @@ class Dump {
   bool is_warned_ = false;            // of an epoch without samples
 };
 
-int run_dump(const DumpFlags& flags) {
+int run_loader(const RunFlags& flags) {
   const PositionFlags& position = flags.position;
   check_position_flags(position);
   if (flags.limit && position.save_after && *position.save_after > *flags.limit) {
-    throw UsageError{fmt::format("--save-after {} is never reached: --limit ends the dump after {}",
+    throw UsageError{fmt::format("--save-after {} is never reached: --limit ends the run after {}",
                                  *position.save_after, *flags.limit)};
   }
   if (flags.limit && position.rewind_after && *position.rewind_after > *flags.limit) {
     throw UsageError{
-        fmt::format("--rewind-after {} is never reached: --limit ends the dump after {}",
+        fmt::format("--rewind-after {} is never reached: --limit ends the run after {}",
                     *position.rewind_after, *flags.limit)};
   }
   if (!position.save_to.empty()) {
@@ -315,25 +315,25 @@ int run_dump(const DumpFlags& flags) {
   if (!position.save_to.empty() || !position.auto_save.empty()) {
     grant_interrupt_grace(kSaveGrace);  // without workers, a batch that is being made is finished
   }
-  return Dump(flags).run();
+  return LoaderRun(flags).run();
 }
 
 }  // namespace
 
-void add_dump(CLI::App& app, Run& run) {
-  CLI::App* const command = app.add_subcommand("dump",
+void add_run(CLI::App& app, Run& run) {
+  CLI::App* const command = app.add_subcommand("run",
                                                "Run the loader and print one JSON object a batch: "
                                                "rank, worker, index, keys, restore key, digest");
-  const auto flags = std::make_shared<DumpFlags>();
+  const auto flags = std::make_shared<RunFlags>();
   add_loader_flags(*command, flags->loader, PathCount::kSeveral);
-  add_limit(*command, flags->limit, 0, "Stop after so many batches of this run");
+  add_limit(*command, flags->limit, 0, "Stop after N batches of this run");
   add_position_flags(*command, flags->position);
   command->add_flag(
       "--certificate", flags->with_certificate,
       "Add the logical shard and the certificate of all that it delivered so far; with "
       "--logical-shards also which micro batch of the job it is, and its own "
       "certificate (for energon certify)");
-  on_run(*command, flags, run, run_dump);
+  on_run(*command, flags, run, run_loader);
 }
 
 }  // namespace energon::cli

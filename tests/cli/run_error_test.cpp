@@ -1,4 +1,4 @@
-// A dump that is asked to save writes what it delivered, however it ends.
+// A run that is asked to save writes what it delivered, however it ends.
 
 #include <chrono>
 #include <csignal>
@@ -15,10 +15,10 @@
 #include "tests/cli/energon_program.h"
 #include "tests/support/dataset_builder.h"
 
-using energon::testing::dump;
 using energon::testing::kTens;
 using energon::testing::ProgramResult;
 using energon::testing::run_energon;
+using energon::testing::run_lines;
 using energon::testing::RunningProgram;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
@@ -82,13 +82,13 @@ std::vector<int> children_of(int pid) {
 void check_goes_on(const std::string& path, const Words& flags, const Ended& ended,
                    const Words& saved) {
   const std::string all = std::to_string(ended.lines.size() + 20);
-  const Words whole = dump(path, flags + Words{"--limit", all});
-  CHECK(ended.lines + dump(path, flags + saved + Words{"--limit", "20"}) == whole);
+  const Words whole = run_lines(path, flags + Words{"--limit", all});
+  CHECK(ended.lines + run_lines(path, flags + saved + Words{"--limit", "20"}) == whole);
 }
 
 }  // namespace
 
-TEST_CASE("a dump that an error ends writes what it delivered", "[cli][dump][fork]") {
+TEST_CASE("a run that an error ends writes what it delivered", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
@@ -97,7 +97,7 @@ TEST_CASE("a dump that an error ends writes what it delivered", "[cli][dump][for
   const std::string shard = folder.file("shard-003.tar");
   const std::string content = content_of(shard);
   const Ended ended =
-      end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+      end_after(5, Words{"run", folder.path()} + flags + Words{"--save-to", state},
                 [&](RunningProgram&) { write_over(shard, std::string(content.size(), 'x')); });
   CHECK(ended.result.exit_code == 1);
   CHECK_THAT(ended.result.err,
@@ -107,13 +107,13 @@ TEST_CASE("a dump that an error ends writes what it delivered", "[cli][dump][for
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a dump whose worker is killed writes what it delivered", "[cli][dump][fork]") {
+TEST_CASE("a run whose worker is killed writes what it delivered", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words flags = {"--num-workers", "2"};
   const std::string state = folder.file("state");
   const Ended ended =
-      end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+      end_after(5, Words{"run", folder.path()} + flags + Words{"--save-to", state},
                 [](RunningProgram& program) {
                   const std::vector<int> servers = children_of(program.pid());
                   REQUIRE(servers.size() == 1);
@@ -125,28 +125,28 @@ TEST_CASE("a dump whose worker is killed writes what it delivered", "[cli][dump]
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a dump that a signal ends writes what it delivered", "[cli][dump][fork]") {
+TEST_CASE("a run that a signal ends writes what it delivered", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
   const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
   const Words flags = {"--num-workers", workers};
   const std::string state = folder.file("state");
-  const Ended ended = end_after(5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+  const Ended ended = end_after(5, Words{"run", folder.path()} + flags + Words{"--save-to", state},
                                 [&](RunningProgram& program) { program.send_signal(signal); });
   CHECK(ended.result.exit_code == 128 + signal);
   CHECK_THAT(ended.result.err, Catch::Contains("interrupted after"));
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a signal ends a dump that waits for a worker which stands still", "[cli][dump][fork]") {
+TEST_CASE("a signal ends a run that waits for a worker which stands still", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words flags = {"--num-workers", "1", "--prefetch-factor", "2"};
   const std::string state = folder.file("state");
   std::chrono::steady_clock::time_point begin;
   const Ended ended = end_after(
-      5, Words{"dump", folder.path()} + flags + Words{"--save-to", state},
+      5, Words{"run", folder.path()} + flags + Words{"--save-to", state},
       [&begin](RunningProgram& program) {
         const std::vector<int> servers = children_of(program.pid());
         REQUIRE(servers.size() == 1);
@@ -162,42 +162,41 @@ TEST_CASE("a signal ends a dump that waits for a worker which stands still", "[c
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a dump of one rank that saves by itself makes a last checkpoint when it ends early",
-          "[cli][dump][fork]") {
+TEST_CASE("a run of one rank that saves by itself makes a last checkpoint when it ends early",
+          "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words flags = {"--num-workers", "2"};
   const Words saving = {"--auto-save", folder.file("saved"), "--every", "100000"};
-  const Ended ended = end_after(5, Words{"dump", folder.path()} + flags + saving,
+  const Ended ended = end_after(5, Words{"run", folder.path()} + flags + saving,
                                 [](RunningProgram& program) { program.send_signal(SIGTERM); });
   CHECK(ended.result.exit_code == 128 + SIGTERM);
   check_goes_on(folder.path(), flags, ended, saving);
 }
 
-TEST_CASE("dump --save-to alone is the state at the end, and --save-after the one after so many",
-          "[cli][dump]") {
+TEST_CASE("run --save-to alone is the state at the end, and --save-after the one after so many",
+          "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string state = folder.file("state");
-  const Words whole = dump(folder.path(), {"--limit", "40"});
-  dump(folder.path(), {"--limit", "15", "--save-to", state});
-  CHECK(dump(folder.path(), {"--limit", "25", "--restore-from", state}) ==
+  const Words whole = run_lines(folder.path(), {"--limit", "40"});
+  run_lines(folder.path(), {"--limit", "15", "--save-to", state});
+  CHECK(run_lines(folder.path(), {"--limit", "25", "--restore-from", state}) ==
         Words(whole.begin() + 15, whole.end()));
-  const Ended ended =
-      end_after(12, {"dump", folder.path(), "--save-after", "7", "--save-to", state},
-                [](RunningProgram& program) { program.send_signal(SIGTERM); });
+  const Ended ended = end_after(12, {"run", folder.path(), "--save-after", "7", "--save-to", state},
+                                [](RunningProgram& program) { program.send_signal(SIGTERM); });
   CHECK(ended.result.exit_code == 128 + SIGTERM);
-  CHECK(dump(folder.path(), {"--limit", "33", "--restore-from", state}) ==
+  CHECK(run_lines(folder.path(), {"--limit", "33", "--restore-from", state}) ==
         Words(whole.begin() + 7, whole.end()));
-  const ProgramResult refused = run_energon({"dump", folder.path(), "--save-after", "3"});
+  const ProgramResult refused = run_energon({"run", folder.path(), "--save-after", "3"});
   CHECK(refused.exit_code == 2);
   CHECK_THAT(refused.err, Catch::Contains("--save-to"));
 }
 
-TEST_CASE("dump takes the limits of shared memory in MiB", "[cli][dump][fork]") {
+TEST_CASE("run takes the limits of shared memory in MiB", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, {40}, 200'000);
-  const Words batches = {"dump", folder.path(), "--num-workers", "1", "--batch-size", "10"};
+  const Words batches = {"run", folder.path(), "--num-workers", "1", "--batch-size", "10"};
   const ProgramResult small = run_energon(batches + Words{"--arena-limit-mib", "1"});
   CHECK(small.exit_code == 1);
   CHECK_THAT(small.err, Catch::Contains("limit 1048576 bytes") &&
@@ -208,7 +207,7 @@ TEST_CASE("dump takes the limits of shared memory in MiB", "[cli][dump][fork]") 
   for (int i = 0; i < 100'000; ++i) {
     lines += "{}\n";
   }
-  const Words states = {"dump",
+  const Words states = {"run",
                         folder.write("a.jsonl", lines),
                         "--limit",
                         "5",
@@ -225,11 +224,11 @@ TEST_CASE("dump takes the limits of shared memory in MiB", "[cli][dump][fork]") 
   CHECK(run_energon(states + Words{"--checkpoint-slot-mib", "8"}).exit_code == 0);
 }
 
-TEST_CASE("no state says that batches were delivered which nobody could read", "[cli][dump]") {
+TEST_CASE("no state says that batches were delivered which nobody could read", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string state = folder.file("state");
-  RunningProgram program({"dump", folder.path(), "--save-to", state});
+  RunningProgram program({"run", folder.path(), "--save-to", state});
   program.read_line();
   program.close_output();
   const ProgramResult result = program.finish();
