@@ -43,8 +43,8 @@ struct ShardFile {
   /// The shard could not be opened: all its samples are excluded, and only its name and count are
   /// known.
   bool is_broken = false;
-  /// False: the shard was not looked at, everything is from a record. Call ShardSet::check before it is
-  /// read.
+  /// False: the shard was not looked at, everything is from a record. Call ShardSet::check before
+  /// it is read.
   bool is_checked = true;
 
   bool operator==(const ShardFile&) const = default;

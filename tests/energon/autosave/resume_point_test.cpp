@@ -1,5 +1,7 @@
 // Where a run begins in its folder of checkpoints, or in another one.
 
+#include "energon/autosave/resume_point.h"
+
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,7 +12,6 @@
 
 #include "energon/autosave/auto_saver.h"
 #include "energon/autosave/checkpoint_folder.h"
-#include "energon/autosave/resume_point.h"
 #include "energon/checkpoint/job_state.h"
 #include "io/error.h"
 #include "io/file.h"
