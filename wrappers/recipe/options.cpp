@@ -189,7 +189,7 @@ constexpr OptionRow kRows[] = {
      .standard = "0",
      .unit = "",
      .group = Group::kLayout,
-     .sentence = "Data-parallel rank of this process, from 0 to world_size - 1",
+     .sentence = "Data-parallel rank of this process, less than world_size",
      .stage = "loader",
      .affects_order = true,
      .range = {.least = 0, .most = kMostInt}},
@@ -358,8 +358,7 @@ constexpr OptionRow kRows[] = {
      .standard = "true",
      .unit = "",
      .group = Group::kEpochs,
-     .sentence = "Start the data again at its end, within the epoch; otherwise, with "
-                 "virtual_epoch_length, the last epoch of a pass may be shorter",
+     .sentence = "Start the data again at its end, within the epoch",
      .stage = "Repeat",
      .use = Use::kTrain,
      .affects_order = true},
@@ -543,6 +542,10 @@ std::string_view heading(OptionGroup group) {
       return "Logs";
   }
   return "";
+}
+
+bool fits(const OptionRow& row, OptionUse use) {
+  return row.use == OptionUse::kBoth || row.use == use;
 }
 
 // --- Names ---

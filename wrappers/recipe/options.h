@@ -104,6 +104,9 @@ std::span<const OptionRow> option_rows();
 /// The row with this name; null if there is none.
 const OptionRow* find_option(std::string_view name);
 
+/// Whether a pipeline of kind `use` (kTrain or kVal) has a use for the option.
+bool fits(const OptionRow& row, OptionUse use);
+
 /// How `caller` spells the option, such as "--batch-size". Empty if `caller` does not have it.
 /// Flags that turn off what is on by default are "--no-repeat".
 std::string spelled(const OptionRow& row, OptionCaller caller);
