@@ -2,15 +2,13 @@
 
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <system_error>
 
 #include <CLI/CLI.hpp>
 
+#include "io/option_text.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon::cli {
@@ -19,15 +17,6 @@ namespace energon::cli {
 struct UsageError {
   std::string message;
 };
-
-/// The number that all of `text` is; nothing for another text.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
-}
 
 /// Accepts whole numbers from `least` up; the error message gives the value and the bound.
 CLI::Validator at_least(std::int64_t least);

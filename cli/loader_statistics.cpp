@@ -122,10 +122,11 @@ std::string reason(const PipelineData& data, const LoaderFlags& flags) {
                ? "the only sample is excluded"
                : fmt::format("all {} are excluded", plural(counts.in_subsets, "sample"));
   }
+  const WorkerConfig& layout = flags.options.loader.worker_config;
   std::string text =
-      fmt::format("{} for {}", plural(counts.usable, "sample"), plural(flags.world_size, "rank"));
-  if (flags.num_workers > 1) {
-    text += fmt::format(" of {} each", plural(flags.num_workers, "worker"));
+      fmt::format("{} for {}", plural(counts.usable, "sample"), plural(layout.world_size, "rank"));
+  if (layout.num_workers > 1) {
+    text += fmt::format(" of {} each", plural(layout.num_workers, "worker"));
   }
   const bool is_fraction =
       std::any_of(data.leaves.begin(), data.leaves.end(),
@@ -136,15 +137,16 @@ std::string reason(const PipelineData& data, const LoaderFlags& flags) {
 }  // namespace
 
 Error no_samples(const LoaderFlags& flags, const LoaderStatistics& statistics) {
+  const WorkerConfig& layout = flags.options.loader.worker_config;
   if (statistics.consumer.lost_epochs > 0) {
     return Error(ErrorCode::kCorruptData,
                  fmt::format("nothing in an epoch of rank {} of {} could be used: all of it failed "
                              "and was left out; --on-error fail shows the first failure",
-                             flags.rank, flags.world_size),
+                             layout.rank, layout.world_size),
                  {.path = flags.path});
   }
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("rank {} of {} has no samples: {}", flags.rank, flags.world_size,
+               fmt::format("rank {} of {} has no samples: {}", layout.rank, layout.world_size,
                            reason(open_data(flags.path, data_options(flags)), flags)),
                {.path = flags.path});
 }

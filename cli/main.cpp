@@ -1,12 +1,7 @@
 // The program `energon`: finds the sub-command, runs it, and says in one line what went wrong.
 
-#include <algorithm>
-#include <array>
-#include <cctype>
-#include <cstddef>
 #include <exception>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -20,62 +15,11 @@
 #include "cli/output.h"
 #include "io/dataset/dataset_info.h"
 #include "io/error.h"
+#include "io/option_text.h"
+#include "wrappers/recipe/options.h"
 
 namespace energon::cli {
 namespace {
-
-// --- Names of flags ---
-//
-// Library messages name options of the library's interface; on the command line, these are flags.
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFlags = {{
-    {"num_workers", "--num-workers"},
-    {"world_size", "--world-size"},
-    {"logical_shards", "--logical-shards"},
-    {"allow_uneven", "--uneven"},
-    {"seed_offset", "--seed-offset"},
-    {"batch_size", "--batch-size"},
-    {"shuffle_buffer_size", "--shuffle-buffer-size"},
-    {"max_samples_per_sequence", "--max-samples-per-sequence"},
-    {"parallel_slices", "--parallel-slices"},
-    {"shuffle_over_epochs", "--shuffle-over-epochs"},
-    {"virtual_epoch_length", "--virtual-epoch-length"},
-    {"prefetch_factor", "--prefetch-factor"},
-    {"checkpoint_every_batches", "--checkpoint-every-batches"},
-    {"checkpoint_history", "--checkpoint-history"},
-    {"checkpoint_history_bytes", "--checkpoint-history-mib"},
-    {"cache_dir", "--cache-dir"},
-}};
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-// What stands beside a name in a path, a key or a member of a configuration.
-bool joins(char c) { return is_word(c) || c == '/' || c == '-' || c == '.' || c == '"'; }
-
-/// `message` with the names of options (num_workers) replaced by the flags (--num-workers) that set
-/// them. A name inside a longer word or a path stays.
-std::string with_flag_names(std::string_view message) {
-  std::string result;
-  std::size_t i = 0;
-  while (i < message.size()) {
-    const auto end = static_cast<std::size_t>(
-        std::find_if_not(message.begin() + static_cast<std::ptrdiff_t>(i), message.end(), is_word) -
-        message.begin());
-    if (end == i) {
-      result += message[i++];
-      continue;
-    }
-    const std::string_view word = message.substr(i, end - i);
-    const auto* const flag = std::find_if(kFlags.begin(), kFlags.end(),
-                                          [&](const auto& entry) { return entry.first == word; });
-    const bool is_part = (i > 0 && joins(message[i - 1])) ||
-                         (end + 1 < message.size() && joins(message[end]) &&
-                          joins(message[end + 1]));  // not the full stop of a sentence
-    result += flag == kFlags.end() || is_part ? word : flag->second;
-    i = end;
-  }
-  return result;
-}
 
 // --- The command line ---
 
@@ -122,11 +66,28 @@ std::string unknown_option(const CLI::App& app) {
   return "";
 }
 
+// The flags of the chosen command.
+std::vector<std::string> flags_of(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+  }
+  std::vector<std::string> flags;
+  for (const CLI::Option* const option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      flags.push_back("--" + name);
+    }
+  }
+  return flags;
+}
+
 // CLI11 only says that a sub-command is required, not that it does not know the one given. It takes
 // the value of an unknown option for a further PATH, and complains of that first.
 std::string describe(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
   if (const std::string option = unknown_option(app); !option.empty()) {
-    return fmt::format("there is no option {}", printable(option));
+    const auto nearest = nearest_name(option.substr(0, option.find('=')), flags_of(app));
+    return fmt::format("there is no option {}{}", printable(option),
+                       nearest ? fmt::format("; did you mean {}?", *nearest) : "");
   }
   const std::string first = argc > 1 ? argv[1] : "";
   if (!app.get_subcommands().empty() || first.empty() || first.starts_with('-')) {
@@ -213,9 +174,11 @@ int run_main(int argc, char** argv) {
     return kExitOk;
   } catch (const Error& error) {
     const bool is_interrupted = error.code() == ErrorCode::kCancelled && interrupt_signal() != 0;
-    // What is wrong in a document is said in its own words.
+    // Library messages name members, which are flags here; errors in documents name their keys.
     const std::string& path = error.context().path.value_or("");
-    print_error(path.ends_with(".yaml") ? error.what() : with_flag_names(error.what()));
+    print_error(path.ends_with(".yaml")
+                    ? error.what()
+                    : with_option_names(error.what(), OptionCaller::kCommandLine));
     return is_interrupted ? kExitSignal + interrupt_signal() : kExitFailure;
   } catch (const std::system_error& error) {
     print_error(

@@ -26,24 +26,24 @@ struct ImportFlags {
   LoaderFlags loader;
   std::vector<std::string> files;
   std::string output;
-  bool has_world_size = false;
-  bool has_workers = false;
 };
 
 // The layout of the states, which the flags may leave out but must not contradict.
 WorkerConfig layout_of_states(const ImportFlags& flags,
                               const std::vector<EnergonRankState>& states) {
   WorkerConfig layout = loader_options(flags.loader).worker_config;
-  if (!flags.has_world_size) {
+  if (!flags.loader.is_given("world_size")) {
     layout.world_size = static_cast<int>(states.size());
   }
   layout = energon_layout(states, layout);
-  if (flags.has_workers && layout.num_workers != flags.loader.num_workers) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("--num-workers is {}, but the states are of {} workers: leave it out, "
-                            "and change the number with `energon checkpoint rescale`",
-                            flags.loader.num_workers, layout.num_workers),
-                {.path = states.front().path});
+  if (flags.loader.is_given("num_workers") &&
+      layout.num_workers != flags.loader.options.loader.worker_config.num_workers) {
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("--num-workers is {}, but the states are of {} workers: leave it out, "
+                    "and change the number with `energon checkpoint rescale`",
+                    flags.loader.options.loader.worker_config.num_workers, layout.num_workers),
+        {.path = states.front().path});
   }
   return layout;
 }
@@ -118,11 +118,7 @@ void add_checkpoint_import(CLI::App& checkpoint, Run& run) {
       ->required();
   command->add_option("--output", flags->output, "File for the state of the job, or of --rank")
       ->required();
-  command->callback([flags, command, &run] {
-    flags->has_world_size = command->count("--world-size") > 0;
-    flags->has_workers = command->count("--num-workers") > 0;
-    run = [flags] { return run_import(*flags); };
-  });
+  command->callback([flags, &run] { run = [flags] { return run_import(*flags); }; });
 }
 
 }  // namespace energon::cli

@@ -186,7 +186,6 @@ void print_batch(const Sample& batch) {
 
 struct GetFlags {
   LoaderFlags loader;  // PATH, --split and --cache-dir; the rest for --restore-key
-  bool is_split_given = false;
   std::string key;
   std::string restore_key;
   std::string output;
@@ -240,7 +239,7 @@ Sample decoded_sample(const FoundSample& found, const GetFlags& flags) {
 
 // Whether parts are made something else.
 bool makes_values(const LoaderFlags& flags) {
-  return flags.decode || flags.typed || !flags.tokenizer.empty();
+  return flags.decode || flags.options.data.typed || !flags.tokenizer.empty();
 }
 
 Sample with_tokens(Sample sample, const GetFlags& flags) {
@@ -257,7 +256,8 @@ Sample with_tokens(Sample sample, const GetFlags& flags) {
 // What the decoders make of `found`: on standard output as JSON, or one part in a file.
 void give_decoded(const FoundSample& found, const GetFlags& flags) {
   Sample sample = with_tokens(
-      flags.loader.typed ? typed_sample(found, flags) : decoded_sample(found, flags), flags);
+      flags.loader.options.data.typed ? typed_sample(found, flags) : decoded_sample(found, flags),
+      flags);
   const bool is_one = sample.fields.size() == 1;
   if (!flags.output.empty() && flags.output != "-") {
     if (!is_one) {
@@ -274,13 +274,14 @@ int run_get_by_key(const GetFlags& flags) {
   if (flags.output == "-" && !wanted.part) {
     throw UsageError{"--output - takes one part: name it, as KEY.part"};
   }
-  if (flags.loader.typed && wanted.part) {
+  if (flags.loader.options.data.typed && wanted.part) {
     throw UsageError{"--typed makes a sample of all its parts: name a KEY without a part"};
   }
   FoundSample found = look_up_sample(
       flags.loader.path, wanted.key,
       {.open = key_lookup_options(flags.loader),
-       .split = flags.is_split_given ? std::optional(flags.loader.split) : std::nullopt});
+       .split = flags.loader.is_given("split") ? std::optional(flags.loader.options.data.split)
+                                               : std::nullopt});
   if (wanted.part) {
     keep_part(found, *wanted.part);
   }
@@ -317,7 +318,8 @@ void save_batch(const Sample& batch, const std::string& folder) {
 // Whether `energon run` prints such keys. A program with functions of its own has more stages in
 // its keys.
 bool is_batch_of_run(const RestoreKey& key, const LoaderFlags& flags) {
-  const int maps = (flags.decode || flags.typed ? 1 : 0) + (flags.tokenizer.empty() ? 0 : 1);
+  const int maps =
+      (flags.decode || flags.options.data.typed ? 1 : 0) + (flags.tokenizer.empty() ? 0 : 1);
   try {
     const RestoreKeyParts shard = split_key(key, Stage::kLogicalShard, 2, 1);
     for (RestoreKey sample : split_key(shard.inner[0], Stage::kBatch, 1).inner) {
@@ -408,10 +410,7 @@ void add_get(CLI::App& app, Run& run) {
       "each part to a file of its name in this folder; with --decode, what was made of "
       "one part: .npy, .png, .wav, .txt or .json");
   command->add_flag("--json", flags->is_json, "Metadata as JSON");
-  command->callback([flags, command, &run] {
-    flags->is_split_given = command->count("--split") > 0;
-    run = [flags] { return run_get(*flags); };
-  });
+  command->callback([flags, &run] { run = [flags] { return run_get(*flags); }; });
 }
 
 }  // namespace energon::cli

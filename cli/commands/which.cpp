@@ -62,12 +62,13 @@ std::int64_t shuffle_buffer_size(const Config& config) {
 
 // The flags in which the state differs; empty if there are none that it shows.
 std::string flags_of(const Config& config, const LoaderFlags& flags) {
+  const TrainOptions& train = flags.options.train;
   std::string text;
-  if (const auto size = micro_batch_size(config); size && *size != flags.batch_size) {
+  if (const auto size = micro_batch_size(config); size && size != train.batch_size) {
     text += fmt::format(" --batch-size {}", *size);
   }
   const std::int64_t buffer = shuffle_buffer_size(config);
-  if (buffer != (flags.shuffle_buffer_size > 1 ? flags.shuffle_buffer_size : 0)) {
+  if (buffer != (train.shuffle_buffer_size > 1 ? train.shuffle_buffer_size : 0)) {
     text += fmt::format(" --shuffle-buffer-size {}", buffer);
   }
   return text;

@@ -180,22 +180,6 @@ bool SliceOrder::list_ranges(std::vector<LeafRange>& ranges) const {
   return true;
 }
 
-namespace {
-
-std::string mode_name(const ShuffleOverEpochs& shuffle) {
-  switch (shuffle.mode) {
-    case Mode::kNone:
-      return "none";
-    case Mode::kEpochs:
-      return std::to_string(shuffle.epochs);
-    case Mode::kReplacement:
-      return "-1";
-  }
-  return "unknown";
-}
-
-}  // namespace
-
 // --- State and configuration ---
 
 std::int64_t SliceOrder::length(std::int64_t slice) const {
@@ -370,7 +354,7 @@ Config SliceOrder::config() const {
           {"slices", to_hex(xxh3_64(std::as_bytes(std::span(bounds_))))},
           {"samples", bounds_.back() - bounds_.front()},
           {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))},
-          {"shuffle_over_epochs", mode_name(options_.shuffle_over_epochs)},
+          {"shuffle_over_epochs", to_string(options_.shuffle_over_epochs)},
           {"parallel_slices", options_.parallel_slices},
           {"seed", options_.seed}};
 }

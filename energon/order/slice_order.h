@@ -14,20 +14,9 @@
 
 #include "energon/order/order.h"
 #include "energon/order/rng.h"
+#include "io/recipe/shuffle_over_epochs.h"
 
 namespace energon {
-
-/// When the list of slices is shuffled.
-struct ShuffleOverEpochs {
-  /// kNone: slices in their original order, in every epoch. kEpochs: reshuffled every `epochs`
-  /// epochs, across all of these epochs together. kReplacement: drawn with replacement; the epoch
-  /// never ends.
-  enum class Mode : std::uint8_t { kNone, kEpochs, kReplacement };
-  Mode mode = Mode::kEpochs;
-  std::int64_t epochs = 1;  ///< at least 1; for kEpochs only
-
-  bool operator==(const ShuffleOverEpochs&) const = default;
-};
 
 struct SliceOrderOptions {
   ShuffleOverEpochs shuffle_over_epochs = {};

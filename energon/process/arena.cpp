@@ -355,8 +355,7 @@ void ArenaWriter::refuse(std::uint64_t size_bytes, const char* reason) const {
   }
   throw Error(ErrorCode::kResourceExhausted,
               fmt::format("no room for a sample of {} bytes: {} (limit {} bytes; {}); keep fewer "
-                          "samples alive, copy those you keep, or raise arena_limit_bytes "
-                          "(--arena-limit-mib){}",
+                          "samples alive, copy those you keep, or raise arena_limit_bytes{}",
                           size_bytes, reason, options_.limit_bytes, held,
                           options_.reserve_bytes == 0
                               ? ""

@@ -158,7 +158,7 @@ void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
   if (bytes.size() > options_.slot_bytes) {
     throw Error(ErrorCode::kResourceExhausted,
                 fmt::format("a checkpoint of {} bytes is larger than its slot of {} bytes; raise "
-                            "checkpoint_slot_bytes (--checkpoint-slot-mib)",
+                            "checkpoint_slot_bytes",
                             bytes.size(), options_.slot_bytes));
   }
   if (last_index_ && index < *last_index_) {

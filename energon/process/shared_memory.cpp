@@ -71,7 +71,7 @@ void check_file_size_limit(std::uint64_t size_bytes) {
         ErrorCode::kResourceExhausted,
         fmt::format("shared memory needs {} bytes (sparse), but the file size limit of this "
                     "process is {} bytes; raise it (ulimit -f unlimited) or lower "
-                    "arena_limit_bytes (--arena-limit-mib)",
+                    "arena_limit_bytes",
                     size_bytes, static_cast<std::uint64_t>(limit.rlim_cur)));
   }
 }

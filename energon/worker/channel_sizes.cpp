@@ -89,7 +89,7 @@ ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int w
           fmt::format("the limits of this process (ulimit -v, -f) leave {} bytes of address space "
                       "to each of {} workers, which needs at least {} (sparse; {} of them are for "
                       "checkpoints and messages): raise the limits, or lower num_workers "
-                      "(--num-workers) or checkpoint_slot_bytes (--checkpoint-slot-mib)",
+                      "or checkpoint_slot_bytes",
                       share, workers, rest + least_arena_footprint(lowest), rest));
     }
     arena.limit_bytes = std::max(arena.limit_bytes / 2, lowest);

@@ -186,17 +186,15 @@ class Reader {
   }
 
   void read_shuffle(const YamlValue& value) {
-    ShuffleMultiplier shuffle;
     if (value.is_null()) {
-      shuffle.mode = ShuffleMultiplier::Mode::kNone;
-    } else if (const std::int64_t epochs = value.integer(); epochs == -1) {
-      shuffle.mode = ShuffleMultiplier::Mode::kReplacement;
-    } else if (epochs >= 1) {
-      shuffle.epochs = epochs;
-    } else {
+      result_.shuffle_over_epochs = {.mode = ShuffleOverEpochs::Mode::kNone};
+      return;
+    }
+    const std::int64_t epochs = value.integer();
+    result_.shuffle_over_epochs = shuffle_over_epochs_of(epochs);
+    if (!result_.shuffle_over_epochs) {
       value.fail(fmt::format("must be null, -1 or at least 1, got {}", epochs));
     }
-    result_.shuffle_over_epochs = shuffle;
   }
 
   static std::optional<std::int64_t> count_or_null(const YamlValue& value) {

@@ -47,7 +47,7 @@ struct DatasetYaml {
   std::optional<std::vector<std::string>> part_filter = std::nullopt;
 
   // For training. An empty inner optional stands for null.
-  std::optional<ShuffleMultiplier> shuffle_over_epochs = std::nullopt;
+  std::optional<ShuffleOverEpochs> shuffle_over_epochs = std::nullopt;
   std::optional<std::optional<std::int64_t>> max_samples_per_sequence = std::nullopt;
   std::optional<std::optional<std::int64_t>> parallel_shard_iters = std::nullopt;  ///< null: 16
 

@@ -361,22 +361,6 @@ class Parser {
 
 }  // namespace
 
-ShuffleMultiplier combine(const ShuffleMultiplier& inner, const ShuffleMultiplier& outer) {
-  using Mode = ShuffleMultiplier::Mode;
-  for (const Mode mode : {Mode::kNone, Mode::kReplacement}) {
-    if (inner.mode == mode || outer.mode == mode) {
-      return {.mode = mode};
-    }
-  }
-  ShuffleMultiplier result;
-  if (__builtin_mul_overflow(inner.epochs, outer.epochs, &result.epochs)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shuffle_over_epochs_multiplier: {} times {} is too large",
-                            inner.epochs, outer.epochs));
-  }
-  return result;
-}
-
 std::string_view to_string(Nonmatch nonmatch) {
   switch (nonmatch) {
     case Nonmatch::kError:

@@ -16,6 +16,7 @@
 
 #include "io/index/media_metadata.h"
 #include "io/json.h"
+#include "io/recipe/shuffle_over_epochs.h"
 
 namespace energon {
 
@@ -65,19 +66,6 @@ enum class Mixing : std::uint8_t {
   kWeighted,   ///< `blend`: samples drawn by weight, endlessly
   kEpochized,  ///< `blend_epochized`: each sample repeated a number of times per epoch
 };
-
-/// A factor for the loader's shuffle_over_epochs. The modes are those of that option.
-struct ShuffleMultiplier {
-  enum class Mode : std::uint8_t { kNone, kEpochs, kReplacement };
-  Mode mode = Mode::kEpochs;  ///< kNone: null, no shuffling. kReplacement: -1.
-  std::int64_t epochs = 1;    ///< at least 1; for kEpochs only
-
-  bool operator==(const ShuffleMultiplier&) const = default;
-};
-
-/// Combines the multipliers of nested datasets: kNone wins, then kReplacement; numbers are
-/// multiplied. Throws Error (kInvalidArgument) if the product overflows.
-ShuffleMultiplier combine(const ShuffleMultiplier& inner, const ShuffleMultiplier& outer);
 
 /// Auxiliary files that a cooker looks up by name (io/store/file_store.h).
 struct AuxReference {
@@ -135,7 +123,7 @@ struct MetadatasetEntry {
   double factor = 1;  ///< weight or repetitions, as written; above 0
   std::optional<std::string> split_part = std::nullopt;  ///< absent: the name of the split
   BoxedJson subflavors = {};                             ///< a JSON object
-  ShuffleMultiplier shuffle = {};
+  ShuffleOverEpochs shuffle = {};
   std::optional<Subset> subset = std::nullopt;
 };
 

@@ -52,22 +52,21 @@ nlohmann::ordered_json read_subflavors(const YamlFields& fields) {
   return value->json();
 }
 
-ShuffleMultiplier read_shuffle(const YamlFields& fields) {
-  using Mode = ShuffleMultiplier::Mode;
+ShuffleOverEpochs read_shuffle(const YamlFields& fields) {
   const auto value = fields.find("shuffle_over_epochs_multiplier", YamlFields::Nulls::kKeep);
   if (!value) {
     return {};
   }
   if (value->is_null()) {
-    return {.mode = Mode::kNone};
+    return {.mode = ShuffleOverEpochs::Mode::kNone};
   }
   const std::int64_t epochs = value->integer();
-  if (epochs < 1 && epochs != -1) {
+  const auto shuffle = shuffle_over_epochs_of(epochs);
+  if (!shuffle) {
     value->fail(fmt::format(
         "must be at least 1, -1 (with replacement) or null (no shuffling), got {}", epochs));
   }
-  return epochs == -1 ? ShuffleMultiplier{.mode = Mode::kReplacement}
-                      : ShuffleMultiplier{.epochs = epochs};
+  return *shuffle;
 }
 
 std::optional<Subset> read_subset(const YamlFields& fields) {

@@ -22,7 +22,7 @@ std::optional<std::string> find_config(const YamlFields& fields, std::string_vie
                                        std::string_view usual);
 
 nlohmann::ordered_json read_subflavors(const YamlFields& fields);
-ShuffleMultiplier read_shuffle(const YamlFields& fields);
+ShuffleOverEpochs read_shuffle(const YamlFields& fields);
 std::optional<Subset> read_subset(const YamlFields& fields);
 
 /// `media_filter`: bounds such as min_width, and `part`.

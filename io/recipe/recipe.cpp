@@ -418,11 +418,13 @@ class RecipeLoader {
       for (JoinColumn& column : leaves[i].columns) {
         column.subflavors = merged_subflavors(std::move(column.subflavors), entry.subflavors);
       }
-      try {
-        leaves[i].shuffle = combine(leaves[i].shuffle, entry.shuffle);
-      } catch (Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}", place, error.message()));
+      const auto shuffle = multiply(leaves[i].shuffle, entry.shuffle);
+      if (!shuffle) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: shuffle_over_epochs_multiplier: {} times {} is too large",
+                                place, leaves[i].shuffle.epochs, entry.shuffle.epochs));
       }
+      leaves[i].shuffle = *shuffle;
     }
     if (entry.subset && loaded.node.kind == RecipeNode::Kind::kLeaf) {
       leaves.back().subset = *entry.subset;

@@ -36,7 +36,7 @@ struct LeafReference {
 
   /// A mapping. Metadatasets override dataset.yaml; outer metadatasets override inner ones.
   BoxedJson subflavors = {};  ///< a JSON object
-  ShuffleMultiplier shuffle = {};
+  ShuffleOverEpochs shuffle = {};
   Subset subset = {};  ///< of the samples of the split part
   std::vector<AuxReference> aux = {};
   std::optional<MediaCondition> media_filter = std::nullopt;

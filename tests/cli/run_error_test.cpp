@@ -193,15 +193,16 @@ TEST_CASE("run --save-to alone is the state at the end, and --save-after the one
   CHECK_THAT(refused.err, Catch::Contains("--save-to"));
 }
 
-TEST_CASE("run takes the limits of shared memory in MiB", "[cli][run][fork]") {
+TEST_CASE("run takes the limits of shared memory in units of bytes", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, {40}, 200'000);
   const Words batches = {"run", folder.path(), "--num-workers", "1", "--batch-size", "10"};
-  const ProgramResult small = run_energon(batches + Words{"--arena-limit-mib", "1"});
+  const ProgramResult small = run_energon(batches + Words{"--arena-limit-bytes", "1MiB"});
   CHECK(small.exit_code == 1);
   CHECK_THAT(small.err, Catch::Contains("limit 1048576 bytes") &&
-                            Catch::Contains("arena_limit_bytes (--arena-limit-mib)"));
-  CHECK(run_energon(batches + Words{"--arena-limit-mib", "64", "--mode", "val"}).exit_code == 0);
+                            Catch::Contains("raise --arena-limit-bytes"));
+  CHECK(run_energon(batches + Words{"--arena-limit-bytes", "64MiB", "--mode", "val"}).exit_code ==
+        0);
 
   std::string lines;
   for (int i = 0; i < 100'000; ++i) {
@@ -217,11 +218,11 @@ TEST_CASE("run takes the limits of shared memory in MiB", "[cli][run][fork]") {
                         "1",
                         "--shuffle-buffer-size",
                         "1000000"};
-  const ProgramResult slot = run_energon(states + Words{"--checkpoint-slot-mib", "1"});
+  const ProgramResult slot = run_energon(states + Words{"--checkpoint-slot-bytes", "1048576"});
   CHECK(slot.exit_code == 1);
   CHECK_THAT(slot.err, Catch::Contains("its slot of 1048576 bytes") &&
-                           Catch::Contains("checkpoint_slot_bytes (--checkpoint-slot-mib)"));
-  CHECK(run_energon(states + Words{"--checkpoint-slot-mib", "8"}).exit_code == 0);
+                           Catch::Contains("raise --checkpoint-slot-bytes"));
+  CHECK(run_energon(states + Words{"--checkpoint-slot-bytes", "8MiB"}).exit_code == 0);
 }
 
 TEST_CASE("no state says that batches were delivered which nobody could read", "[cli][run]") {

@@ -24,7 +24,9 @@ def problems(root):
     described = DESCRIBED.findall(page)
     links = set(LINK.findall(page))
     headers = {path.relative_to(folder).as_posix() for path in folder.rglob("*.h")}
-    headers -= set(re.findall(r"\S+\.h", (folder / "CMakeLists.txt").read_text(encoding="utf-8").partition("INTERNAL")[2]))
+    for lists in folder.glob("**/CMakeLists.txt"):
+        internal = re.findall(r"\S+\.h", lists.read_text(encoding="utf-8").partition("INTERNAL")[2])
+        headers -= {str((lists.parent / name).relative_to(folder)) for name in internal}
     return ([f"{cited[number]}: {number} is not described in protocols/README.md" for number in sorted(cited.keys() - set(described))]
             + [f"protocols/README.md: no test has the number {number}" for number in sorted(set(described) - cited.keys())]
             + [f"protocols/README.md: {number} is described twice" for number in sorted({n for n in described if described.count(n) > 1})]

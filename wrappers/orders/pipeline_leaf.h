@@ -16,6 +16,7 @@
 #include "energon/order/slice_order.h"
 #include "energon/read/leaf_dataset.h"
 #include "io/recipe/metadataset.h"
+#include "io/recipe/shuffle_over_epochs.h"
 #include "io/recipe/typed_samples.h"
 #include "io/store/file_store.h"
 
@@ -50,7 +51,7 @@ struct PipelineLeaf {
   double weight = 1;                                ///< in a weighted blend
   LengthOfSample length_of_sample = nullptr;        ///< in a blend by share; absent: 1 each
   double repetitions = 1;                           ///< in an epochized blend, per epoch
-  ShuffleMultiplier shuffle = {};                   ///< multiplies shuffle_over_epochs
+  ShuffleOverEpochs shuffle = {};                   ///< multiplies shuffle_over_epochs
   LeafSlicing slicing = {};                         ///< overrides the pipeline's options
   std::string subflavors = "{}";                    ///< a JSON object
   /// What is made of the parts after decoding them (wrappers/stages/typed_samples.h).

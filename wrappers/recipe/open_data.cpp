@@ -17,15 +17,8 @@ namespace energon {
 namespace {
 
 LeafSlicing slicing_of(const DatasetYaml& yaml) {
-  LeafSlicing slicing{.max_samples_per_sequence = yaml.max_samples_per_sequence};
-  if (const auto& shuffle = yaml.shuffle_over_epochs) {
-    using From = ShuffleMultiplier::Mode;
-    using To = ShuffleOverEpochs::Mode;
-    slicing.shuffle_over_epochs = {.mode = shuffle->mode == From::kNone          ? To::kNone
-                                           : shuffle->mode == From::kReplacement ? To::kReplacement
-                                                                                 : To::kEpochs,
-                                   .epochs = shuffle->epochs};
-  }
+  LeafSlicing slicing{.shuffle_over_epochs = yaml.shuffle_over_epochs,
+                      .max_samples_per_sequence = yaml.max_samples_per_sequence};
   if (yaml.parallel_shard_iters) {
     constexpr std::int64_t kStandard = 16;  // Energon's default in training
     slicing.parallel_slices = yaml.parallel_shard_iters->value_or(kStandard);

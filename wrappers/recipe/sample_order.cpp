@@ -82,19 +82,10 @@ namespace {
 using Mode = ShuffleOverEpochs::Mode;
 
 ShuffleOverEpochs multiplied(const ShuffleOverEpochs& shuffle,
-                             const ShuffleMultiplier& multiplier) {
-  if (shuffle.mode == Mode::kNone || multiplier.mode == ShuffleMultiplier::Mode::kNone) {
-    return {.mode = Mode::kNone};
-  }
-  if (shuffle.mode == Mode::kReplacement ||
-      multiplier.mode == ShuffleMultiplier::Mode::kReplacement) {
-    return {.mode = Mode::kReplacement};
-  }
-  std::int64_t epochs = 0;
-  if (__builtin_mul_overflow(shuffle.epochs, multiplier.epochs, &epochs)) {
-    epochs = std::numeric_limits<std::int64_t>::max();  // refused by SliceOrder
-  }
-  return {.mode = Mode::kEpochs, .epochs = epochs};
+                             const ShuffleOverEpochs& multiplier) {
+  // SliceOrder refuses so many epochs.
+  return multiply(shuffle, multiplier)
+      .value_or(ShuffleOverEpochs{.epochs = std::numeric_limits<std::int64_t>::max()});
 }
 
 /// Makes the orders of the leaves of one logical shard, each with the rotation that it has in
@@ -138,7 +129,7 @@ SliceOrderOptions slice_options_of(const PipelineLeaf& leaf, const TrainOptions&
   // A leaf that its metadataset keeps in order is read slice by slice.
   const bool is_in_order = own.shuffle_over_epochs
                                ? shuffle.mode == Mode::kNone
-                               : leaf.shuffle.mode == ShuffleMultiplier::Mode::kNone;
+                               : leaf.shuffle.mode == ShuffleOverEpochs::Mode::kNone;
   const std::int64_t parallel = own.parallel_slices.value_or(options.parallel_slices);
   return {.shuffle_over_epochs = shuffle, .parallel_slices = is_in_order ? 1 : parallel};
 }

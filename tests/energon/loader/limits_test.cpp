@@ -107,12 +107,12 @@ TEST_CASE("an arena is not larger than the machine's memory", "[loader][limits]"
   CHECK(fit_into(wanted, space(kNoLimit), 1).arena.limit_bytes <= energon::physical_memory_bytes());
 }
 
-TEST_CASE("address space that cannot do is refused with options and flags", "[loader][limits]") {
+TEST_CASE("address space that cannot do is refused with the options to change",
+          "[loader][limits]") {
   CHECK_THAT(
       error_of([] { fit_into(default_channel(), space(kGiB), 4); }, ErrorCode::kResourceExhausted),
       Catch::Contains("ulimit -v") && Catch::Contains("134217728 bytes") &&
-          Catch::Contains("num_workers (--num-workers)") &&
-          Catch::Contains("--checkpoint-slot-mib"));
+          Catch::Contains("lower num_workers") && Catch::Contains("checkpoint_slot_bytes"));
 }
 
 TEST_CASE("a loader works under a limit of address space", "[loader][limits][fork]") {
@@ -143,7 +143,7 @@ TEST_CASE("what stops a worker before its first batch is told with its text",
   if (!ENERGON_ADDRESS_SANITIZER) {
     CHECK_THAT(error_under(fixture, RLIMIT_AS, kGiB),
                Catch::Contains("worker 0") && Catch::Contains("gave up: cannot map") &&
-                   Catch::Contains("--arena-limit-mib") && !Catch::Contains("code 112"));
+                   Catch::Contains("arena_limit_bytes") && !Catch::Contains("code 112"));
   }
   CHECK_THAT(error_under(fixture, RLIMIT_NOFILE, 12),
              Catch::Contains("worker: 0") && Catch::Contains("Too many open files"));

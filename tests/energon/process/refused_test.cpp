@@ -115,8 +115,8 @@ TEST_CASE("errors of system calls name the limit to raise", "[process]") {
   for (const auto& [number, advice] : {std::pair(EMFILE, "ulimit -n"),
                                        {ENFILE, "fs.file-max"},
                                        {EAGAIN, "pids.max"},
-                                       {ENOMEM, "--arena-limit-mib"},
-                                       {ENOSPC, "--checkpoint-slot-mib"}}) {
+                                       {ENOMEM, "arena_limit_bytes"},
+                                       {ENOSPC, "checkpoint_slot_bytes"}}) {
     CAPTURE(number, advice);
     CHECK(code(number) == ErrorCode::kResourceExhausted);
     CHECK_THAT(text(number), Catch::StartsWith("cannot do it: ") && Catch::Contains(advice));

@@ -14,7 +14,7 @@
 using energon::DatasetYaml;
 using energon::ErrorCode;
 using energon::read_dataset_yaml;
-using energon::ShuffleMultiplier;
+using energon::ShuffleOverEpochs;
 using energon::testing::TempDir;
 
 namespace {
@@ -45,7 +45,7 @@ TEST_CASE("what dataset.yaml says of the order is read", "[io][formats][dataset_
   CHECK(yaml.split_config == "other.yaml");
   CHECK(yaml.max_samples_per_sequence == std::optional<std::int64_t>(100));
   CHECK(yaml.parallel_shard_iters == std::optional<std::int64_t>(4));
-  CHECK(yaml.shuffle_over_epochs == ShuffleMultiplier{.epochs = 3});
+  CHECK(yaml.shuffle_over_epochs == ShuffleOverEpochs{.epochs = 3});
   CHECK(yaml.part_filter == std::vector<std::string>{"jpg", "json"});
   CHECK(yaml.warnings.empty());
 }
@@ -58,7 +58,7 @@ TEST_CASE("null is a value of dataset.yaml, which is not the same as nothing",
   CHECK_FALSE(*yaml.max_samples_per_sequence);
   REQUIRE(yaml.parallel_shard_iters);
   CHECK_FALSE(*yaml.parallel_shard_iters);
-  CHECK(yaml.shuffle_over_epochs == ShuffleMultiplier{.mode = ShuffleMultiplier::Mode::kNone});
+  CHECK(yaml.shuffle_over_epochs == ShuffleOverEpochs{.mode = ShuffleOverEpochs::Mode::kNone});
   const DatasetYaml nothing = parsed("__module__: megatron.energon\n__class__: CrudeWebdataset\n");
   CHECK_FALSE(nothing.max_samples_per_sequence);
   CHECK_FALSE(nothing.parallel_shard_iters);
@@ -66,7 +66,7 @@ TEST_CASE("null is a value of dataset.yaml, which is not the same as nothing",
   CHECK_FALSE(nothing.part_filter);
   CHECK(nothing.warnings.empty());
   CHECK(parsed("shuffle_over_epochs: -1\n").shuffle_over_epochs ==
-        ShuffleMultiplier{.mode = ShuffleMultiplier::Mode::kReplacement});
+        ShuffleOverEpochs{.mode = ShuffleOverEpochs::Mode::kReplacement});
 }
 
 TEST_CASE("what makes typed samples is named in a warning", "[io][formats][dataset_yaml]") {

@@ -12,7 +12,6 @@
 #include "tests/support/temp_dir.h"
 
 using energon::AuxReference;
-using energon::combine;
 using energon::ErrorCode;
 using energon::Joiner;
 using energon::Metadataset;
@@ -21,11 +20,11 @@ using energon::MetadatasetPath;
 using energon::Mixing;
 using energon::Nonmatch;
 using energon::parse_metadataset;
-using energon::ShuffleMultiplier;
+using energon::ShuffleOverEpochs;
 using energon::testing::contains;
 using energon::testing::error_of;
 using energon::testing::TempDir;
-using Mode = ShuffleMultiplier::Mode;
+using Mode = ShuffleOverEpochs::Mode;
 
 namespace {
 
@@ -83,7 +82,7 @@ TEST_CASE("a metadataset of version 1 is read with all its fields", "[io][format
   CHECK(train[1].split_part == "val");
   CHECK(path_of(train[1]).dataset_config == "mine.yaml");
   CHECK_FALSE(path_of(train[1]).split_config);  // the usual one
-  CHECK(train[1].shuffle == ShuffleMultiplier{.epochs = 3});
+  CHECK(train[1].shuffle == ShuffleOverEpochs{.epochs = 3});
   CHECK(path_of(file.split("val").entries[0]).path == "/c.jsonl");
   CHECK(file.split("val").entries[0].subflavors->dump() == R"({"__subflavor__":"new"})");
 }
@@ -119,8 +118,8 @@ TEST_CASE("blends of version 2 are read", "[io][formats][metadataset]") {
   REQUIRE(train.entries.size() == 3);
   CHECK(train.entries[0].factor == 2.5);
   CHECK(train.entries[0].subset == energon::parse_subset("10", "30"));
-  CHECK(train.entries[1].shuffle == ShuffleMultiplier{.mode = Mode::kNone});
-  CHECK(train.entries[2].shuffle == ShuffleMultiplier{.mode = Mode::kReplacement});
+  CHECK(train.entries[1].shuffle == ShuffleOverEpochs{.mode = Mode::kNone});
+  CHECK(train.entries[2].shuffle == ShuffleOverEpochs{.mode = Mode::kReplacement});
   CHECK(file.split("epochs").mixing == Mixing::kEpochized);
   CHECK(file.split("epochs").entries[0].factor == 0.7);
   CHECK(file.split("single").mixing == Mixing::kSingle);
@@ -323,19 +322,6 @@ TEST_CASE("an unknown split is named with the known ones", "[io][formats][metada
   const auto [code, message] = error_of([&] { file.split("test"); });
   CHECK(code == ErrorCode::kInvalidArgument);
   CHECK(contains(message, "no split 'test'; known: train, val [path: /data/mds.yaml]"));
-}
-
-TEST_CASE("shuffle multipliers are multiplied, and none wins, then replacement",
-          "[io][formats][metadataset]") {
-  const ShuffleMultiplier none{.mode = Mode::kNone};
-  const ShuffleMultiplier replacement{.mode = Mode::kReplacement};
-  const ShuffleMultiplier three{.epochs = 3};
-  CHECK(combine(three, {.epochs = 5}) == ShuffleMultiplier{.epochs = 15});
-  CHECK(combine(three, replacement) == replacement);
-  CHECK(combine(replacement, none) == none);
-  CHECK(combine(none, three) == none);
-  CHECK(contains(error_of([] { combine({.epochs = INT64_MAX}, {.epochs = 2}); }).second,
-                 "is too large"));
 }
 
 TEST_CASE("a metadataset is read from its file", "[io][formats][metadataset]") {

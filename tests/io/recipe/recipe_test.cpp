@@ -21,7 +21,7 @@ using energon::Recipe;
 using energon::RecipeNode;
 using energon::resolve;
 using energon::SampleRange;
-using energon::ShuffleMultiplier;
+using energon::ShuffleOverEpochs;
 using energon::testing::contains;
 using energon::testing::error_of;
 using energon::testing::make_shard;
@@ -217,8 +217,8 @@ TEST_CASE("shuffle multipliers are combined down the hierarchy", "[io][formats][
           "splits: {train: {blend: [{path: a, shuffle_over_epochs_multiplier: 3}, "
           "{path: b, shuffle_over_epochs_multiplier: null}]}}");
   const Recipe recipe = f.load("{path: inner.yaml, shuffle_over_epochs_multiplier: 5}");
-  CHECK(recipe.leaves.at(0).shuffle == ShuffleMultiplier{.epochs = 15});
-  CHECK(recipe.leaves.at(1).shuffle.mode == ShuffleMultiplier::Mode::kNone);
+  CHECK(recipe.leaves.at(0).shuffle == ShuffleOverEpochs{.epochs = 15});
+  CHECK(recipe.leaves.at(1).shuffle.mode == ShuffleOverEpochs::Mode::kNone);
 }
 
 TEST_CASE("subsets compose from the inside out", "[io][formats][recipe]") {
