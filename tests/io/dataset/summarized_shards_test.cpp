@@ -127,7 +127,7 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
   }
   SECTION("its own index") {
     fs::copy_file(fixture.file("d/b.tar.idx"), tar + ".idx", fs::copy_options::overwrite_existing);
-    problem = "shard 'a.tar': the index says";
+    problem = "shard 'a.tar': the samples end";
   }
   SECTION("its checksums") {
     fs::remove(tar + ".xxh3");

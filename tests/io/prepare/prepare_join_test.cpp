@@ -395,7 +395,7 @@ TEST_CASE("a JSONL file is prepared", "[io][formats][jsonl][prepare]") {
   const auto report = prepare_jsonl(folder.write("x.jsonl", content.substr(0, 10)));
   CHECK(report.samples == 1);
   REQUIRE(report.warnings.size() == 1);
-  CHECK(contains(report.warnings[0], "its index says that its 10 samples end at byte"));
+  CHECK(contains(report.warnings[0], "its index lists 10 samples that end at byte"));
   CHECK(energon::read_file(folder.file("x.jsonl.idx")).size() == 2 * 8);
   CHECK(error_of([&] { prepare_jsonl(folder.file("absent.jsonl")); }).first ==
         ErrorCode::kNotFound);
