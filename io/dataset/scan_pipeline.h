@@ -23,9 +23,10 @@ namespace energon {
 struct ScannedShard {
   ShardScan scan = {};
   std::uint64_t tar_size = 0;
-  SummarizedShard summary = {};  ///< without a name; set by prepare() only, as what follows
-  SampleRows rows = {};          ///< instead of the samples of `scan`
-  std::vector<std::string> part_names = {};  ///< distinct, in the order of the tar, not all
+  SummarizedShard summary =
+      {};                ///< without a name; this and the next two fields are set only by prepare()
+  SampleRows rows = {};  ///< instead of the samples of `scan`
+  std::vector<std::string> part_names = {};  ///< distinct, in tar order, possibly incomplete
   std::exception_ptr error = nullptr;        ///< if set, there is no scan
 };
 

@@ -120,7 +120,7 @@ TEST_CASE("a database that has the excluded sample at another place is refused",
                 "split_parts: {train: [parts/data-1.tar]}\nexclude: [parts/data-1.tar/000035]\n");
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);
-  CHECK(contains(message, "number 4 of shard 'parts/data-1.tar', but that one is '000034'"));
+  CHECK(contains(message, "index 4 of shard 'parts/data-1.tar', but that sample is '000034'"));
 }
 
 TEST_CASE("exclude entries that name nothing are warnings", "[io][formats][open]") {
@@ -277,7 +277,7 @@ TEST_CASE("many shards without an end are counted", "[io][formats][open]") {
   }
   const ShardSet set = fixture.open();
   CHECK(set.warnings.size() == 21);
-  CHECK(set.warnings.back() == "10 more warnings of shards");
+  CHECK(set.warnings.back() == "10 more shard warnings");
 }
 
 TEST_CASE("data behind the end of an indexed tar is an error if tars are strict",

@@ -131,7 +131,7 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
   }
   SECTION("its checksums") {
     fs::remove(tar + ".xxh3");
-    problem = "shard 'a.tar': the checksum file is missing";
+    problem = "shard 'a.tar': the dataset was prepared with checksums";
   }
   const ShardSet set = fixture.open();
   REQUIRE(is_unchecked(set));

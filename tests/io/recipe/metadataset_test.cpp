@@ -242,15 +242,15 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
   };
   CHECK(contains(entry_error("weight: 0"), "splits.train.blend[0].weight must be above 0, got 0"));
   CHECK(contains(entry_error("weight: -1"), "must be above 0, got -1"));
-  CHECK(contains(entry_error("weight: much"), "weight must be a number, got 'much'"));
-  CHECK(contains(entry_error("weight: '1'"), "weight must be a number, got '1'"));
+  CHECK(contains(entry_error("weight: much"), "weight must be a number, found 'much'"));
+  CHECK(contains(entry_error("weight: '1'"), "weight must be a number, found '1'"));
   CHECK(contains(entry_error("weight: [1]"), "weight must be a number, line 3"));
   for (const std::string word : {".nan", "nan", "inf", "-.inf"}) {
     CAPTURE(word);
     CHECK(contains(entry_error("weight: " + word),
-                   "weight must be a finite number, got '" + word + "'"));
+                   "weight must be a finite number, found '" + word + "'"));
   }
-  CHECK(contains(entry_error("weight: 1e400"), "weight is too large or too small for a number"));
+  CHECK(contains(entry_error("weight: 1e400"), "weight is out of range for a number"));
   CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 99999999999999999999"),
                  "is too large for an integer"));
   CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 0"), "must be at least 1, -1"));
@@ -271,8 +271,8 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
                  "splits.train.subset must be percentages"));
   CHECK(contains(error_text_v2("splits: {train: 7}"), "splits.train must be a mapping"));
   CHECK(contains(error_text_v2("splits: {t: {path: a}, t: {path: b}}"), "splits.t occurs twice"));
-  CHECK(contains(error_text_v2("a: 1\n--- \nb: 2"), "expected one YAML document, got more"));
-  CHECK(contains(error_text("--- \n--- {splits: {}}"), "expected one YAML document, got more"));
+  CHECK(contains(error_text_v2("a: 1\n--- \nb: 2"), "expected one YAML document, found more"));
+  CHECK(contains(error_text("--- \n--- {splits: {}}"), "expected one YAML document, found more"));
   CHECK(parse_metadataset("# c\n%YAML 1.2\n\n---\nsplits: {train: {datasets: [{path: a}]}}\n",
                           "m.yaml")
             .splits.size() == 1);
