@@ -82,7 +82,7 @@ TEST_CASE("lint checks the split file that dataset.yaml names", "[io][formats][l
   REQUIRE(report.problems.size() == 1);
   CHECK(report.problems[0].shard == "d.tar");
   folder.write(".nv-meta/dataset.yaml", "split_konfig: other.yaml");
-  CHECK(contains(lint(folder.path()).problems.at(0).message, "no known key"));
+  CHECK(contains(lint(folder.path()).problems.at(0).message, "not a known key"));
 }
 
 TEST_CASE("lint reports missing files and wrong counts", "[io][formats][lint]") {

@@ -255,8 +255,8 @@ TEST_CASE("a changed metadataset must be prepared again and leaves exactly two f
   const auto [code, message] = error_of([&] { f.open(); });
   CHECK(code == ErrorCode::kInvalidArgument);
   CHECK(contains(message,
-                 "the join is not prepared, or the metadataset or one of its datasets was "
-                 "changed since; run: energon prepare " +
+                 "the join is not prepared, or the metadataset or one of its datasets has changed "
+                 "since; run: energon prepare " +
                      f.path));
   CHECK(f.open("val").row_count() == 55);
   f.folder.write("m.yaml.cache/mine.txt", "stays");
@@ -360,11 +360,11 @@ TEST_CASE("datasets that are not prepared for joins are named with what to do",
   }
   SECTION("a shard twice") {
     f.split("two", "split_parts: {train: [parts/a.tar, 'parts/{a,b}.tar']}\n");
-    CHECK(contains(f.prepare_error(), "names the shard 'parts/a.tar' twice"));
+    CHECK(contains(f.prepare_error(), "lists the shard 'parts/a.tar' twice"));
   }
   SECTION("an unknown shard") {
     f.split("two", "split_parts: {train: [parts/c.tar]}\n");
-    CHECK(contains(f.prepare_error(), "'parts/c.tar', which .info.json does not list"));
+    CHECK(contains(f.prepare_error(), "'parts/c.tar', which is not in .info.json"));
   }
 }
 
