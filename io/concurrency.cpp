@@ -24,13 +24,13 @@ int usable_cpus() {
 
 // --- One job per shard, on a few threads ---
 
-int thread_count(std::optional<int> wanted, std::int64_t jobs) {
+int thread_count(std::optional<int> requested, std::int64_t jobs) {
   constexpr int kMaxDefault = 16;
-  if (wanted && *wanted < 1) {
+  if (requested && *requested < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("number of threads is {}, but must be at least 1", *wanted));
+                fmt::format("expected at least 1 thread, found {}", *requested));
   }
-  const std::int64_t threads = wanted.value_or(std::min(usable_cpus(), kMaxDefault));
+  const std::int64_t threads = requested.value_or(std::min(usable_cpus(), kMaxDefault));
   return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, threads));
 }
 
@@ -54,7 +54,7 @@ std::vector<std::exception_ptr> parallel_for(std::int64_t jobs, int threads,
       pool.emplace_back(work);
     }
   } catch (const std::system_error&) {
-    // The system gives no more threads: those that are there do the work.
+    // The system is out of threads: the ones already running do the work.
   }
   work();
   pool.clear();
@@ -106,8 +106,8 @@ bool OwnerProcess::is_current() const noexcept {
 
 void OwnerProcess::refuse(const char* what) {
   throw Error(ErrorCode::kCancelled,
-              fmt::format("{} is used after fork: it belongs to the process that made it; make a "
-                          "new loader in the forked process",
+              fmt::format("{} is used after fork, but belongs to the process that created it; "
+                          "create a new loader in the forked process",
                           what));
 }
 

@@ -22,36 +22,37 @@
 #define ENERGON_THREAD_ANNOTATION(x)
 #endif
 
-// Of a class.
+// Class attributes: a mutex, and a scoped lock.
 #define ENERGON_CAPABILITY(name) ENERGON_THREAD_ANNOTATION(capability(name))
 #define ENERGON_SCOPED_CAPABILITY ENERGON_THREAD_ANNOTATION(scoped_lockable)
 
-// Of a variable: the mutex is held when it, or what it points to, is read or written.
+// Variable attributes: the variable, or the object it points to, is accessed only with the mutex
+// held.
 #define ENERGON_GUARDED_BY(mutex) ENERGON_THREAD_ANNOTATION(guarded_by(mutex))
 #define ENERGON_PT_GUARDED_BY(mutex) ENERGON_THREAD_ANNOTATION(pt_guarded_by(mutex))
 
-// Of a function: the caller holds the mutex, or must not hold it.
+// Function attributes: the caller must hold the mutex, or must not hold it.
 #define ENERGON_REQUIRES(...) ENERGON_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define ENERGON_EXCLUDES(...) ENERGON_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
-// Of a function: it returns with the mutex held, or given back.
+// Function attributes: acquires or releases the mutex.
 #define ENERGON_ACQUIRE(...) ENERGON_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define ENERGON_RELEASE(...) ENERGON_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 
-// Of a function whose body clang cannot understand. A comment says why.
+// Function attribute: clang does not check the body. A comment at each use gives the reason.
 #define ENERGON_NO_THREAD_SAFETY_ANALYSIS ENERGON_THREAD_ANNOTATION(no_thread_safety_analysis)
 
 namespace energon {
 
-/// Number of CPUs in the affinity mask of the calling thread, at least 1. Limits of CPU time (a
-/// container's quota) are not counted. Thread-safe.
+/// Number of CPUs in the affinity mask of the calling thread, at least 1. Ignores limits on CPU
+/// time, such as a container's quota. Thread-safe.
 int usable_cpus();
 
 // --- Mutexes and conditions ---
 //
-// Clang checks their use at compile time (-Wthread-safety). A member that a mutex guards says so;
-// so does a function that may only be called with the mutex held. Clang refuses an access without
-// it. Other compilers see plain std::mutex code:
+// Clang checks their use at compile time (-Wthread-safety): members guarded by a mutex and
+// functions that require one are annotated, and an access without the mutex does not compile. Other
+// compilers see plain std::mutex code:
 //
 //   void add(int x) {
 //     const MutexLock lock(mutex_);
@@ -68,8 +69,8 @@ int usable_cpus();
 //   Condition changed_;
 //   int sum_ ENERGON_GUARDED_BY(mutex_) = 0;
 //
-// Waits have no predicate, because the analysis does not know that the mutex is held in a lambda.
-// Constructors and destructors are not checked: nobody else has the object.
+// Waits take no predicate, because the analysis cannot see that a lambda runs with the mutex held.
+// Constructors and destructors are not checked: no other thread can reach the object.
 
 /// A std::mutex. Normally locked by a MutexLock.
 class ENERGON_CAPABILITY("mutex") Mutex {
@@ -106,12 +107,12 @@ class ENERGON_SCOPED_CAPABILITY MutexLock {
   Mutex* mutex_;  // nullptr after unlock()
 };
 
-/// Gives back a mutex that the thread holds, and takes it again at the end of the scope, also when
-/// an exception leaves it.
+/// Releases a mutex that the thread holds and reacquires it at the end of the scope, even if the
+/// scope is left by an exception.
 class ENERGON_SCOPED_CAPABILITY MutexUnlock {
  public:
   explicit MutexUnlock(Mutex& mutex) ENERGON_RELEASE(mutex) : mutex_(mutex) { mutex.unlock(); }
-  ~MutexUnlock() ENERGON_RELEASE() { mutex_.lock(); }  // clang's word for the end of either scope
+  ~MutexUnlock() ENERGON_RELEASE() { mutex_.lock(); }  // RELEASE ends any scoped capability
   MutexUnlock(const MutexUnlock&) = delete;
   MutexUnlock& operator=(const MutexUnlock&) = delete;
 
@@ -119,8 +120,8 @@ class ENERGON_SCOPED_CAPABILITY MutexUnlock {
   Mutex& mutex_;
 };
 
-/// A std::condition_variable. A wait releases the mutex while it sleeps, and may end without a
-/// notification: it belongs in a loop that tests the condition.
+/// A std::condition_variable. A wait releases the mutex while it sleeps and may wake without a
+/// notification, so call it in a loop that tests the condition.
 class Condition {
  public:
   void notify_one() noexcept { condition_.notify_one(); }
@@ -132,7 +133,7 @@ class Condition {
     lock.release();
   }
 
-  /// False: `deadline` came first.
+  /// Returns false if `deadline` passes first.
   bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       ENERGON_REQUIRES(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
@@ -153,9 +154,10 @@ class StoppableCondition {
 
   void wait(Mutex& mutex) ENERGON_REQUIRES(mutex) { condition_.wait(mutex); }
 
-  /// False: a stop is requested, before or during the wait.
+  /// Returns false if a stop was requested, before or during the wait.
   bool wait(Mutex& mutex, const std::stop_token& stop) ENERGON_REQUIRES(mutex) {
-    // The standard has no such wait without a predicate: this one is false before the first sleep.
+    // The standard has no such wait without a predicate. This one is false only before the first
+    // sleep.
     condition_.wait(mutex, stop, [woken = false]() mutable { return std::exchange(woken, true); });
     return !stop.stop_requested();
   }
@@ -166,7 +168,7 @@ class StoppableCondition {
 
 // --- Counters with one writer ---
 //
-// Anyone reads them at any time: a recent value is enough, and nothing is ordered by them. A load
+// Any thread may read them at any time: a recent value is enough, and they order nothing. A load
 // and a store are cheaper than an atomic add.
 
 inline std::uint64_t load_relaxed(const std::atomic<std::uint64_t>& counter) {
@@ -185,9 +187,9 @@ inline void add_relaxed(std::atomic<std::uint64_t>& counter, std::chrono::nanose
 
 // --- One job per shard, on a few threads ---
 
-/// The number of threads to use: `wanted`, else one per core and at most 16; never more than
-/// `jobs`, at least 1. Throws Error (kInvalidArgument) if `wanted` is below 1.
-int thread_count(std::optional<int> wanted, std::int64_t jobs);
+/// The number of threads to use: `requested`, else one per core and at most 16; never more than
+/// `jobs`, at least 1. Throws Error (kInvalidArgument) if `requested` is below 1.
+int thread_count(std::optional<int> requested, std::int64_t jobs);
 
 /// Calls body(i) for each i in [0, jobs), on up to `threads` threads, which end before this
 /// returns. Returns the exceptions of the jobs: one entry per job, null if it threw nothing.

@@ -164,26 +164,26 @@ std::string_view cut(std::string_view text, std::size_t most_bytes) {
 
 [[noreturn]] void throw_damaged(std::string_view reason) {
   throw Error(ErrorCode::kCorruptData,
-              fmt::format("the failure that another process reported is damaged: {}", reason));
+              fmt::format("the error received from another process is damaged: {}", reason));
 }
 
 EncodedHead checked_head(std::string_view encoded) {
   EncodedHead head;
   if (encoded.size() < sizeof(head)) {
     throw_damaged(
-        fmt::format("it has {} bytes, expected at least {}", encoded.size(), sizeof(head)));
+        fmt::format("expected at least {} bytes, found {}", sizeof(head), encoded.size()));
   }
   std::memcpy(&head, encoded.data(), sizeof(head));
   if (!error_code(head.code)) {
-    throw_damaged(fmt::format("its error code is {}, which does not exist", head.code));
+    throw_damaged(fmt::format("unknown error code {}", head.code));
   }
   if (head.present > kAll || head.reserved != 0) {
-    throw_damaged(fmt::format("its flags are {} and {}", head.present, head.reserved));
+    throw_damaged(fmt::format("unexpected flags {} and {}", head.present, head.reserved));
   }
   const std::uint64_t announced = std::uint64_t{head.message_bytes} + head.path_bytes +
                                   head.sample_key_bytes + head.detail_bytes;
   if (announced != encoded.size() - sizeof(head)) {
-    throw_damaged(fmt::format("it announces {} bytes of text, found {}", announced,
+    throw_damaged(fmt::format("expected {} bytes of text, found {}", announced,
                               encoded.size() - sizeof(head)));
   }
   return head;

@@ -2,8 +2,9 @@
 //
 // An Error says what failed and, where known, the place: shard or file, byte offset, sample key,
 // worker. The message gives the actual value, the expected value, and what to do. Error::with()
-// adds context during unwinding; what() shows the message followed by the context. At a border, any
-// exception becomes an Error, an Error becomes bytes, and the bytes become the Error again.
+// adds context during unwinding; what() shows the message followed by the context. At a thread,
+// process or rank boundary, any exception is converted to an Error, the Error is encoded as bytes,
+// and the receiver decodes the same Error from them.
 
 #pragma once
 
@@ -46,7 +47,7 @@ struct ErrorContext {
   std::optional<int> worker = std::nullopt;  ///< worker id within its rank
 };
 
-/// The most bytes of Error::detail().
+/// Maximum size of Error::detail(), in bytes.
 inline constexpr std::size_t kMaxErrorDetailBytes = std::size_t{256} << 10;
 
 class Error : public std::exception {
@@ -57,15 +58,14 @@ class Error : public std::exception {
   const std::string& message() const { return message_; }
   const ErrorContext& context() const { return context_; }
 
-  /// Opaque bytes beside the text, for the program around the library: what a function of its own
-  /// had to say in its own form, such as an exception of an interpreter. It travels with the error
-  /// from a worker to the trainer, and with failure reports; it is in no text. Empty: none. Valid
-  /// as long as the error.
+  /// Opaque bytes attached by the host program, such as a serialized exception of its interpreter.
+  /// They travel with the error from worker to trainer and in failure reports, but do not appear in
+  /// any text. Empty if unset. Valid as long as the error.
   std::string_view detail() const {
     return detail_ ? std::string_view(*detail_) : std::string_view();
   }
-  /// Replaces the detail. One of more than kMaxErrorDetailBytes is dropped, because a part of it
-  /// would be of no use.
+  /// Replaces the detail. Drops a detail longer than kMaxErrorDetailBytes, because a truncated one
+  /// could not be decoded.
   Error& with_detail(std::string detail);
 
   /// Fills in unknown fields. Keeps fields that are already set: they were set closer to the fault.
@@ -93,26 +93,26 @@ std::string printable(std::string_view text);
 
 // --- Across threads, processes and ranks ---
 //
-// The bytes are not a stable format: both sides are the same build. They are checked all the same,
-// because a process that fails may have written anything.
+// The bytes are not a stable format: both sides run the same build. They are still validated,
+// because a failing process may have written anything.
 
 /// The Error for `thrown`, which must not be null. Returns an Error unchanged. std::bad_alloc
 /// becomes kResourceExhausted; any other exception becomes `code`. Their messages begin with
-/// `source`, which names what failed: "the pipeline failed: out of memory". An empty `source` gives
-/// the cause alone.
+/// `source`, which names what failed: "the pipeline failed: out of memory". With an empty `source`,
+/// the message is the cause alone.
 Error to_error(const std::exception_ptr& thrown, std::string_view source,
                ErrorCode code = ErrorCode::kUserFunction);
 
-/// The code with this number; nullopt if there is none.
+/// The code with this number, or nullopt if it is unknown.
 std::optional<ErrorCode> error_code(std::uint8_t number);
 
-/// The most bytes that encode_error() returns.
+/// Maximum size of the result of encode_error(), in bytes.
 inline constexpr std::size_t kMaxEncodedErrorBytes =
     (std::size_t{192} << 10) + kMaxErrorDetailBytes + 32;
 
-/// Encodes `error` in at most `most_bytes`, which must be at least 256. Cuts the message, and
-/// leaves out what is too long of the rest: path and sample key (a part would name something else)
-/// and detail (a part would be of no use).
+/// Encodes `error` in at most `most_bytes`, which must be at least 256. Truncates a message that is
+/// too long. Omits a path or sample key that is too long (truncated, it would name something else)
+/// and a detail that is too long (truncated, it could not be decoded).
 std::string encode_error(const Error& error, std::size_t most_bytes = kMaxEncodedErrorBytes);
 
 /// Throws Error (kCorruptData) if `encoded` is not the result of encode_error().

@@ -30,7 +30,8 @@ namespace {
 
 std::string what_to_do(int error_number) {
   if (error_number == ENFILE) {
-    return "the machine has none left; raise fs.file-max, or read fewer shards in rotation";
+    return "the machine has no descriptors left; raise fs.file-max, or read fewer shards in "
+           "rotation";
   }
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -39,7 +40,7 @@ std::string what_to_do(int error_number) {
       limit.rlim_cur, limit.rlim_max);
 }
 
-// One read is at most this long, so that a slow file system shows progress.
+// Maximum size of one read, so that a slow file system shows progress.
 constexpr std::size_t kMostBytesAtOnce = std::size_t{8} << 20;
 
 std::atomic<std::atomic<std::uint64_t>*> read_counter{nullptr};
@@ -81,7 +82,8 @@ void check_path(std::string_view path) {
   if (const std::size_t nul = path.find('\0'); nul != std::string_view::npos) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("the path contains a NUL byte after {} bytes, and no file name may", nul),
+        fmt::format("the path contains a NUL byte after {} bytes; file names cannot contain NUL",
+                    nul),
         {.path = std::string(path)});
   }
 }
@@ -130,12 +132,11 @@ void FileSource::read_part_at(const ByteRange& whole, std::uint64_t offset,
       throw io_error("cannot read file", errno, {.path = path_, .byte_offset = offset + done});
     }
     if (count == 0) {
-      throw Error(
-          ErrorCode::kCorruptData,
-          fmt::format("file ends at byte {}, but {} bytes from byte {} on were expected; it is "
-                      "truncated or was changed after it was indexed",
-                      offset + done, whole.size, whole.offset),
-          {.path = path_, .byte_offset = offset + done});
+      throw Error(ErrorCode::kCorruptData,
+                  fmt::format("file ends at byte {}, but expected {} bytes at offset {}; the file "
+                              "is truncated or was changed after it was indexed",
+                              offset + done, whole.size, whole.offset),
+                  {.path = path_, .byte_offset = offset + done});
     }
     done += static_cast<std::size_t>(count);
     count_read(static_cast<std::size_t>(count));
@@ -146,7 +147,7 @@ void check_size(const FileSource& file, std::uint64_t limit_bytes) {
   if (file.size() > limit_bytes) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("file has {} bytes, at most {} are read here", file.size(), limit_bytes),
+        fmt::format("file has {} bytes, more than the limit of {}", file.size(), limit_bytes),
         {.path = file.path()});
   }
 }
@@ -247,7 +248,7 @@ std::string_view kind_of(mode_t mode) {
     case S_IFIFO:
       return "a FIFO";
     default:
-      return "no regular file";
+      return "not a regular file";
   }
 }
 
@@ -256,7 +257,7 @@ std::string_view kind_of(mode_t mode) {
               fmt::format("the output is {}{}; name a file", kind_of(mode), why), {.path = path});
 }
 
-// Links there lead to descriptors: what they show as their target is not a path to write to.
+// Links in these folders lead to descriptors; their targets are not paths to write to.
 bool is_in_proc(const std::string& path) {
   struct statfs status {};
   return ::statfs(folder_of(path).c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
@@ -267,7 +268,7 @@ UniqueFd open_direct(const std::string& path, mode_t mode) {
   UniqueFd fd(::open(path.c_str(),
                      O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (S_ISREG(mode) ? O_TRUNC : 0)));
   if (!fd.valid() && errno == ENXIO && S_ISFIFO(mode)) {
-    refuse(mode, " that nobody reads", path);
+    refuse(mode, " without a reader", path);
   }
   const int flags = fd.valid() ? ::fcntl(fd.get(), F_GETFL) : -1;
   if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
@@ -299,7 +300,7 @@ OutputTarget resolve_output(const std::string& path) {
     std::array<char, PATH_MAX> target{};
     const ssize_t size = ::readlink(file.c_str(), target.data(), target.size());
     if (size < 0) {
-      return {.file = file};  // no link, or nothing there yet
+      return {.file = file};  // not a link, or does not exist yet
     }
     if (is_in_proc(file)) {
       return {.file = path, .direct = open_direct(path, S_IFREG)};
@@ -316,7 +317,7 @@ void check_output(const std::string& path) {
   if (::stat(path.c_str(), &status) == 0) {
     check_kind(status, path);
   } else if (errno != ENOENT) {
-    throw io_error("the output cannot be written", errno, {.path = path});
+    throw io_error("cannot write the output", errno, {.path = path});
   } else if (::stat(folder_of(resolve_output(path).file).c_str(), &status) != 0) {
     throw io_error("the folder of the output does not exist", errno, {.path = path});
   }

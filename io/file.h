@@ -1,9 +1,9 @@
 // Local files: descriptors, paths, reading by position, and writing.
 //
-// Reads are exact. A read past the end of the file throws an Error that says where the file ends;
-// it never returns a short result, because a shard that shrank must not look like one that ended.
-// No file is memory-mapped, not even an index of ours: anybody may truncate a file in place, and
-// then reading its mapping raises SIGBUS, which ends the process.
+// Reads are exact. A read past the end of the file throws an Error that gives the file's size; it
+// never returns a short result, because a shard that shrank must not look like one that ended. No
+// file is memory-mapped, not even our own indices: any process may truncate a file in place, and
+// reading its mapping would then kill this process with SIGBUS.
 //
 // A failed write is an error, not a signal. By default, a write past the file size limit of the
 // process (ulimit -f), or to a pipe without readers, raises a signal that ends the process. A
@@ -60,20 +60,20 @@ class UniqueFd {
   int fd_ = kInvalid;
 };
 
-/// Throws Error (kInvalidArgument) if `path` contains a NUL byte: the system would take what is
-/// before it for the path.
+/// Throws Error (kInvalidArgument) if `path` contains a NUL byte, because the system would silently
+/// use only the part before it.
 void check_path(std::string_view path);
 
 /// Also false for a path that cannot exist, such as a brace pattern longer than a path may be;
-/// opening it then reports why. Throws Error: kInvalidArgument of check_path(); kIo if the answer
-/// is unknown: the disk or server does not answer, a folder may not be searched, or a link leads to
-/// itself.
+/// opening it then reports why. Throws Error: kInvalidArgument as check_path(); kIo if the answer
+/// is unknown, because the disk or server does not respond, a folder is not searchable, or a link
+/// leads to itself.
 bool path_exists(const std::string& path);
 
 // --- Reading ---
 
-/// The system refused to open one more file (kIo): the limit of the process or of the machine is
-/// reached. The message names the limit and what to do.
+/// The process or the machine has reached its limit of open files (kIo). The message names the
+/// limit and what to do.
 class TooManyOpenFiles final : public Error {
  public:
   /// `error_number`: EMFILE or ENFILE.
@@ -99,7 +99,7 @@ class FileSource {
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return identity_.size_bytes; }
-  /// The identity when the file was opened.
+  /// The identity of the file at the time it was opened.
   const FileIdentity& identity() const { return identity_; }
   int fd() const { return fd_.get(); }
 
@@ -116,9 +116,9 @@ class FileSource {
   UniqueFd fd_;
 };
 
-/// From now on adds the bytes that FileSources of this process read to `counter`, so that another
-/// process can see that a slow read goes on. `counter` must be valid until the process ends. A fork
-/// inherits it. Thread-safe.
+/// From now on, adds the number of bytes that FileSources of this process read to `counter`, so
+/// that another process can see that a slow read makes progress. `counter` must stay valid until
+/// the process ends. A fork inherits the setting. Thread-safe.
 void count_reads_in(std::atomic<std::uint64_t>& counter);
 
 /// Throws Error (kInvalidArgument) if `file` has more than `limit_bytes`.
@@ -132,8 +132,8 @@ SharedBytes read_whole(const FileSource& file);
 /// the file is larger than `limit_bytes`.
 std::string read_file(const std::string& path, std::uint64_t limit_bytes = std::uint64_t{64} << 20);
 
-/// As read_file(), but empty if there is nothing at `path`, not even a link that leads nowhere;
-/// fewer system calls than asking first.
+/// As read_file(), but nullopt if nothing exists at `path`, not even a dangling link. Saves the
+/// system calls of a separate check.
 std::optional<std::string> read_if_there(const std::string& path, std::uint64_t limit_bytes);
 
 /// Requires: `range` lies within the file. Throws Error as FileSource::read_at().
@@ -152,7 +152,7 @@ class WriteSignalsBlocked {
   WriteSignalsBlocked& operator=(const WriteSignalsBlocked&) = delete;
 
  private:
-  sigset_t raised_ = {};  // those of the two that were not pending before
+  sigset_t raised_ = {};  // which of the two were not pending before
   sigset_t mask_ = {};    // the mask before
 };
 
@@ -184,7 +184,7 @@ void check_output(const std::string& path);
 
 /// Clears O_NONBLOCK of a file that was opened for appending with O_NONBLOCK, so that open() did
 /// not wait on a FIFO. Throws Error: kInvalidArgument unless it is a regular file or a character
-/// device, because writes to other kinds can block forever; kIo. `path` is named in errors.
+/// device, because writes to other kinds can block forever; kIo. Errors name `path`.
 void check_can_append(int fd, const std::string& path);
 
 /// Replaces `path` with `content` atomically (io/shared_folder.h): readers see the old file or the

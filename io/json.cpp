@@ -46,7 +46,7 @@ std::optional<std::string> from_base64(std::string_view text) {
     return std::nullopt;
   }
   bytes.resize(size);
-  // nettle also takes white space and padding bits that are not zero.
+  // nettle also accepts white space and nonzero padding bits.
   return to_base64(bytes) == text ? std::optional(std::move(bytes)) : std::nullopt;
 }
 

@@ -11,8 +11,8 @@
 
 namespace energon {
 
-// Including the JSON library costs a second of compile time in each source file. So a header whose
-// struct holds a JSON value does without it.
+// Including the JSON library costs a second of compile time per source file, so headers with a JSON
+// member use BoxedJson instead.
 
 /// A value type: copies are deep. Converts to and from the JSON value; code that does so includes
 /// <nlohmann/json.hpp>. A moved-from object can only be assigned to or destroyed.

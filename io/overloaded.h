@@ -1,5 +1,5 @@
-// Several callables as one, for std::visit: a new alternative of the variant does not compile until
-// each walk over it says what becomes of it.
+// Combines several callables into one visitor for std::visit, so that code does not compile until
+// every visitor handles each alternative of the variant.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// SHA-1 and SHA-256 (FIPS 180-4), where a format of Energon asks for them. Not for secrets.
+// SHA-1 and SHA-256 (FIPS 180-4), for the Energon formats that require them. Not for secrets.
 
 #pragma once
 
@@ -14,14 +14,14 @@ namespace energon {
 
 std::array<std::uint8_t, 20> sha1(ByteView bytes);
 
-/// Of bytes that come in pieces. Not thread-safe.
+/// SHA-256 of bytes that arrive in pieces. Not thread-safe.
 class Sha256 {
  public:
   Sha256();
 
   void update(ByteView bytes);
 
-  /// 64 lower-case hexadecimal digits. The next update() begins anew.
+  /// 64 lower-case hexadecimal digits. The next update() starts a new digest.
   std::string finish();
 
  private:

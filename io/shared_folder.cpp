@@ -27,7 +27,7 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::string_view kTemporaryMark = ".tmp.";
 constexpr std::string_view kHexadecimal = "0123456789abcdef";
 constexpr std::size_t kRandomDigits = 16;
-constexpr std::string_view kClockName = ".energon-clock";  // made to ask a folder for the time
+constexpr std::string_view kClockName = ".energon-clock";  // created to read a folder's clock
 
 timespec time_of(const FileIdentity& source) {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
@@ -53,8 +53,8 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-// link(), else its equal for file systems without links, else what those offer at last: there the
-// later one may win, with the same content.
+// link(); on file systems without links, its equivalent; where that is missing too, a plain rename,
+// with which the later writer may win, with the same content.
 int publish_new(const std::string& from, const std::string& to) {
   if (::link(from.c_str(), to.c_str()) == 0) {
     ::unlink(from.c_str());
@@ -140,7 +140,7 @@ void NewFile::sync() {
 
 void NewFile::give_time_of(const FileIdentity& source) { source_ = source; }
 
-// Only in its place: a temporary file with an old time would pass for an abandoned one.
+// Only after publishing: a temporary file with an old time would look abandoned.
 void NewFile::set_time() noexcept {
   if (source_) {
     const timespec time = time_of(*source_);
@@ -156,7 +156,7 @@ void NewFile::replace() {
   }
   sync();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    throw io_error("cannot rename the temporary file to its place", errno, {.path = path_});
+    throw io_error("cannot rename the temporary file", errno, {.path = path_});
   }
   temporary_.clear();
   set_time();
@@ -170,7 +170,7 @@ bool NewFile::publish_once() {
     return false;  // the destructor removes ours
   }
   if (error != 0) {
-    throw io_error("cannot put the temporary file to its place", error, {.path = path_});
+    throw io_error("cannot publish the temporary file", error, {.path = path_});
   }
   temporary_.clear();
   set_time();
@@ -182,7 +182,7 @@ void NewFile::sync_folder() const { energon::sync_folder(folder_of(path_)); }
 
 void sync_folder(const std::string& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // EINVAL: a file system that does not know this for folders.
+  // EINVAL: the file system does not support this for folders.
   if (!fd.valid() || (::fsync(fd.get()) != 0 && errno != EINVAL)) {
     throw io_error("cannot sync folder", errno, {.path = folder});
   }

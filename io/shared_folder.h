@@ -7,10 +7,10 @@
 //   3. The file is published in one step: rename() where the newest content wins, link() where the
 //      first content wins and later writers discard theirs. So a name is absent or complete.
 //   4. Locks only save work. flock() may be local to a machine, always succeed, or fail with
-//      ENOSYS; the files are correct in each case.
+//      ENOSYS; the files are correct in every case.
 //   5. A derived file belongs to one version of its source, identified by size and modification
-//      time. Either its name depends on both, or its own modification time is that of the source.
-//      The second way is for files beside the data, and only if the file system kept the time.
+//      time. Either its name depends on both, or it has the modification time of its source. The
+//      latter is for files beside the data, and only where the file system preserves times.
 //   6. A later writer in the same folder removes the files of a killed writer, once they are
 //      unchanged for an hour. A live writer whose file was removed notices, and writes again or
 //      fails.
@@ -56,12 +56,12 @@ class NewFile {
   /// The published file gets the modification time of `source`, if the file system keeps it.
   void give_time_of(const FileIdentity& source);
 
-  /// Publishes the file, replacing an existing one, and takes over the permissions of that one.
-  /// Throws Error (kIo).
+  /// Publishes the file. An existing file is replaced, and its permissions are kept. Throws Error
+  /// (kIo).
   void replace();
 
-  /// Publishes the file unless one exists. Returns false if another writer was first: the existing
-  /// file stays, this one is discarded. Throws Error (kIo).
+  /// Publishes the file unless one exists. Returns false if another writer was first; the existing
+  /// file then stays, and this one is discarded. Throws Error (kIo).
   bool publish_once();
 
  private:
@@ -89,15 +89,15 @@ enum class Locked {
   kUnsupported,  ///< locking failed: there may be another holder
 };
 
-/// Tries to take the advisory lock of an open file or folder; does not wait. Closing the descriptor
-/// releases the lock. Callers must stay correct if two processes hold it (item 4 above).
+/// Tries to acquire the advisory lock of an open file or folder, without waiting. Closing the
+/// descriptor releases the lock. Callers must stay correct if two processes hold it (item 4 above).
 Locked try_lock(int fd) noexcept;
 
-/// The version of the file at `path`, without opening it; empty if there is no such file.
+/// The version of the file at `path`, without opening it; nullopt if the file does not exist.
 std::optional<FileIdentity> identity_of(const std::string& path) noexcept;
 
 /// Sets the modification time of the file at `path` to that of `source`. Returns false if the file
-/// has another time afterwards.
+/// ends up with a different time.
 bool give_time_of(const std::string& path, const FileIdentity& source) noexcept;
 /// Whether the file at `path` has the modification time of `source`. False if there is no such
 /// file.

@@ -71,11 +71,9 @@ class Parser {
 
  private:
   [[noreturn]] void fail(std::string_view problem, std::size_t position) const {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("brace pattern '{}' {} (character {}); a brace that is meant as such is "
-                    "written '\\{{'",
-                    printable(pattern_.substr(0, 200)), problem, position));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("brace pattern '{}' {} (character {}); write a literal brace as '\\{{'",
+                            printable(pattern_.substr(0, 200)), problem, position));
   }
 
   // Up to the end, or to ',' or '}' of an enclosing brace.
@@ -128,7 +126,7 @@ class Parser {
       result.push_back({.text = {}, .range = range});
       return;
     }
-    // Not an expression: the braces are text, what is inside them is expanded all the same.
+    // Not an expression: the braces are literal text, but their content is still expanded.
     result.push_back({.text = "{"});
     std::move(alternatives[0].begin(), alternatives[0].end(), std::back_inserter(result));
     result.push_back({.text = "}"});
@@ -147,7 +145,8 @@ class Parser {
       if (!is_integer(last.substr(more + 2))) {
         return std::nullopt;
       }
-      // The direction follows from the ends; the sign of the step has no meaning, nor has zero.
+      // The ends determine the direction; the sign of the step is ignored, and so is a step of
+      // zero.
       step = std::max<std::int64_t>(1, std::abs(to_integer(last.substr(more + 2), position)));
       last = last.substr(0, more);
     }
@@ -195,7 +194,7 @@ class Parser {
   }
 
   std::int64_t to_integer(std::string_view text, std::size_t position) const {
-    constexpr std::size_t kMaxDigits = 18;  // so that no difference of two overflows
+    constexpr std::size_t kMaxDigits = 18;  // so that the difference of two never overflows
     if (text.size() > kMaxDigits + (text[0] == '-' ? 1 : 0)) {
       fail("has a number of more than 18 digits", position);
     }
@@ -276,8 +275,8 @@ std::vector<std::string> expand_braces(std::string_view pattern,
   const Volume volume = volume_of(sequence);
   if (volume.count > options.max_results || volume.bytes > kMaxTextBytes) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("brace pattern '{}' stands for {} names; at most {} (max_results) and "
-                            "{} bytes of text are made",
+                fmt::format("brace pattern '{}' expands to {} names; the limits are {} names "
+                            "(max_results) and {} bytes of text",
                             printable(pattern.substr(0, 200)), volume.count, options.max_results,
                             kMaxTextBytes));
   }
@@ -288,7 +287,7 @@ std::vector<std::string> expand_braces(std::string_view pattern,
 
 namespace {
 
-// A name cut into runs of digits (odd positions) and what is between them (even positions).
+// A name split into runs of digits (odd positions) and the text between them (even positions).
 std::vector<std::string> cut_at_numbers(std::string_view name) {
   std::vector<std::string> pieces(1);
   for (const char c : name) {
@@ -310,10 +309,10 @@ bool is_successor(std::string number, const std::string& next) {
     }
     number[i] = '0';
   }
-  return false;  // all nines: one digit more
+  return false;  // all nines: the next number has one more digit
 }
 
-// The only piece in which `next` differs from `previous`, if it is a number that grew by one.
+// The only piece in which `next` differs from `previous`, if it is a number that increased by one.
 std::optional<std::size_t> growing_piece(const std::vector<std::string>& previous,
                                          const std::vector<std::string>& next) {
   if (previous.size() != next.size()) {

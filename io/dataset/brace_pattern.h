@@ -23,19 +23,19 @@ enum class Escapes {
 struct ExpandBracesOptions {
   Escapes escapes = Escapes::kRemove;
 
-  /// A pattern with more results is refused before any is produced.
+  /// Maximum number of results. A pattern with more is an error, before any result is produced.
   std::uint64_t max_results = 10'000'000;
 };
 
-/// All strings that `pattern` stands for, in order; `pattern` itself if it has no braces. Throws
+/// All strings that `pattern` expands to, in order; `pattern` itself if it has no braces. Throws
 /// Error: kInvalidArgument if braces do not match or nest deeper than 100, kResourceExhausted above
 /// `max_results` or above 4 GiB of text.
 std::vector<std::string> expand_braces(std::string_view pattern,
                                        const ExpandBracesOptions& options = {});
 
-/// Patterns for `names`, in order. Neighbours that differ only in one number, which grows by one
-/// and keeps its count of digits, become one pattern ("d-0" … "d-11" give "d-{0..9}",
-/// "d-{10..11}"). Expanding the result gives `names` again: special characters are escaped.
+/// Patterns for `names`, in order. Neighbors that differ only in one number, which increases by one
+/// and keeps its number of digits, become one pattern ("d-0" … "d-11" give "d-{0..9}",
+/// "d-{10..11}"). Special characters are escaped, so expanding the result returns `names`.
 std::vector<std::string> collapse_names(std::span<const std::string> names);
 
 }  // namespace energon

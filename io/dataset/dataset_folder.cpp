@@ -41,8 +41,8 @@ namespace {
 // The number of samples in a shard that cannot be opened. Throws Error if it is not known.
 using CountOfBroken = std::function<std::int64_t(const ShardFile&)>;
 
-// Whether an error says something about the shard. The others are about the machine or the caller:
-// with too many open files or a failing server (kIo), every shard looks broken for a while.
+// Whether an error is the shard's fault. Other errors concern the machine or the caller: with too
+// many open files or a failing server (kIo), every shard looks broken for a while.
 bool is_about_shard(ErrorCode code) {
   return code == ErrorCode::kNotFound || code == ErrorCode::kCorruptData ||
          code == ErrorCode::kUnsupported || code == ErrorCode::kInvalidArgument;
@@ -55,16 +55,16 @@ void set_broken(ShardSet& set, std::size_t i, const Error& error, const CountOfB
   try {
     shard.sample_count = count(shard);
   } catch (const Error& unknown) {
-    throw Error(error.code(),
-                fmt::format("shard '{}' cannot be read, and cannot be skipped either: how many "
-                            "samples it has is not known ({}), so ranks that can read it would "
-                            "divide the data in another way. Run: energon prepare; or name the "
-                            "shard in a file for --exclude. The shard: {}",
-                            printable(name), unknown.message(), error.message()),
-                error.context());
+    throw Error(
+        error.code(),
+        fmt::format("shard '{}' cannot be read, and cannot be skipped: its number of samples is "
+                    "unknown ({}), so ranks that can read it would divide the data differently. "
+                    "Run: energon prepare; or name the shard in a file for --exclude. Cause: {}",
+                    printable(name), unknown.message(), error.message()),
+        error.context());
   }
   set.broken.push_back({.name = name, .code = error.code(), .cause = error.what()});
-  set.warnings.push_back(fmt::format("shard '{}' is broken, its {} samples are left out: {}",
+  set.warnings.push_back(fmt::format("shard '{}' is broken, its {} samples are skipped: {}",
                                      printable(name), shard.sample_count, error.what()));
 }
 
@@ -103,7 +103,7 @@ void exclude_broken(ShardSet& set) {
   }
 }
 
-// --- Steps of opening that prepared datasets and plain tars have in common ---
+// --- Steps of opening shared by prepared datasets and plain tars ---
 
 // Counts opened shards and reports them to the user, from one thread at a time.
 class OpenCounter {
@@ -126,7 +126,7 @@ class OpenCounter {
 };
 
 // Runs `open` for each shard of `set` in parallel and reports progress. Throws the Error of the
-// first shard that has one, or leaves out broken shards, as the options say.
+// first shard that has one, or skips broken shards, depending on the options.
 void open_shards(ShardSet& set, const OpenOptions& options,
                  const std::function<void(ShardFile&, std::size_t)>& open,
                  const CountOfBroken& count_of_broken) {
@@ -144,7 +144,7 @@ void open_shards(ShardSet& set, const OpenOptions& options,
   }
 }
 
-// Warns of shards without samples and of shards that are the same file. Throws Error
+// Warns about shards without samples and shards that are the same file. Throws Error
 // (kInvalidArgument) if there is no sample at all.
 void check_not_empty(ShardSet& set) {
   std::int64_t samples = 0;
@@ -158,15 +158,14 @@ void check_not_empty(ShardSet& set) {
       set.warnings.push_back(fmt::format("shard '{}' has no samples", printable(shard.name)));
     }
     if (shard.tar_identity == FileIdentity()) {
-      continue;  // not known, as it was not looked at
+      continue;  // unknown, because the shard was not opened
     }
     const auto [first, is_new] =
         files.emplace(std::pair(shard.tar_identity.device, shard.tar_identity.inode), &shard);
     if (!is_new) {
-      set.warnings.push_back(
-          fmt::format("shards '{}' and '{}' are the same file; its samples come "
-                      "twice in every epoch",
-                      printable(first->second->name), printable(shard.name)));
+      set.warnings.push_back(fmt::format(
+          "shards '{}' and '{}' are the same file; its samples appear twice in every epoch",
+          printable(first->second->name), printable(shard.name)));
     }
   }
   if (samples == 0) {
@@ -178,7 +177,7 @@ void check_not_empty(ShardSet& set) {
 
 // --- One split part of a prepared dataset ---
 
-// Sample counts by shard; the names are those of a DatasetInfo.
+// Sample counts by shard; the names point into a DatasetInfo.
 using ShardCounts = std::unordered_map<std::string_view, std::int64_t>;
 
 ShardCounts counts_of(const DatasetInfo& info) {
@@ -237,7 +236,7 @@ Excludes sort_excludes(const std::string& path, const std::vector<std::string>& 
   return excludes;
 }
 
-// Looks at each shard.
+// Opens each shard.
 void open_each(const DatasetInfo& info, const ShardCounts& counts, const OpenOptions& options,
                ShardSet& set) {
   const std::optional<ShardRecords> records =
@@ -310,19 +309,19 @@ ShardFile open_prepared_shard(const std::string& folder, const DatasetInfo& info
 
 namespace {
 
-// Without a slash at the end, so that names can be appended.
+// Without a trailing slash, so that names can be appended.
 std::string absolute_folder(const std::string& path) {
   const fs::path folder = fs::absolute(path).lexically_normal();
   return folder.has_filename() ? folder.string() : folder.parent_path().string();
 }
 
-// `summary`: null to look at each tar.
+// A null `summary` means to open each tar.
 ShardSet open_plain(const ShardList& list, const OpenOptions& options,
                     const std::shared_ptr<const PlainRecords>& summary) {
   if (options.media_filter) {
     throw Error(ErrorCode::kInvalidArgument,
                 "media_filter needs media metadata, which only prepared datasets have: run energon "
-                "prepare, with --media-metadata-by-extension",
+                "prepare --media-metadata-by-extension",
                 {.path = list.folder});
   }
   ShardSet set{.dataset_path = list.folder, .kind = "plain"};
@@ -366,8 +365,7 @@ void refuse_other_kinds(const std::string& path) {
   if (is_jsonl || path.ends_with(".yaml")) {
     throw Error(
         ErrorCode::kUnsupported,
-        fmt::format("a {} has no shards of its own; expected a dataset's folder, a tar or a "
-                    "pattern of tars",
+        fmt::format("a {} has no shards; expected a dataset's folder, a tar or a pattern of tars",
                     is_jsonl ? "JSONL file" : "metadataset"),
         {.path = path});
   }

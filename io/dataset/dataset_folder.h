@@ -1,10 +1,10 @@
 // Resolves a path to the shards to read: one split part of a prepared dataset, or plain tars.
 //
 // Opening checks everything that can be checked without reading samples: every shard and index
-// exists, the counts agree, no shard is shorter than its index says. If asked for, and if there is
-// a record of the shards (io/dataset/shard_record.h), each shard is checked before it is read for
-// the first time instead. Opening also resolves excluded samples to positions, so that later stages
-// use numbers only. docs/formats/energon_files.md lists the files that are read.
+// exists, the counts agree, no shard is shorter than its index requires. On request, and if there
+// is a record of the shards (io/dataset/shard_record.h), each shard is checked before its first
+// read instead. Opening also resolves excluded samples to positions, so that later stages only use
+// integers. docs/formats/energon_files.md lists the files that are read.
 
 #pragma once
 
@@ -31,20 +31,20 @@ struct ShardFile {
   std::string checksum_path = {};  ///< empty if the shard has no checksums
   /// XXH3-64 of the index file, if prepare() recorded it (io/dataset/shard_record.h).
   std::optional<std::uint64_t> index_digest = std::nullopt;
-  /// XXH3-64 of the index file of a plain tar, if it was noted in a record.
+  /// XXH3-64 of the index file of a plain tar, if a record recorded it.
   std::optional<std::uint64_t> noted_index_digest = std::nullopt;
-  /// XXH3-64 of the checksum file, if a record has it (io/dataset/shard_record.h).
+  /// XXH3-64 of the checksum file, if a record recorded it (io/dataset/shard_record.h).
   std::optional<std::uint64_t> checksum_digest = std::nullopt;
   std::int64_t sample_count = 0;
   std::uint64_t tar_size = 0;
   /// Identity of `tar_path` at opening. A different identity later means that the shard has
-  /// changed. Not known if the shard is not checked.
+  /// changed. Unknown if the shard is not checked.
   FileIdentity tar_identity = {};
   /// The shard could not be opened: all its samples are excluded, and only its name and count are
   /// known.
   bool is_broken = false;
-  /// False: the shard was not looked at, everything is from a record. Call ShardSet::check before
-  /// it is read.
+  /// False if the shard was not opened and all fields come from a record. Then call
+  /// ShardSet::check before reading the shard.
   bool is_checked = true;
 
   bool operator==(const ShardFile&) const = default;
@@ -66,8 +66,8 @@ struct BrokenShard {
   std::string cause = {};
 };
 
-/// Looks at a shard that is not checked, as open_split() would have. Returns it with its identity,
-/// checked. Throws Error as open_split(). Thread-safe.
+/// Checks an unchecked shard as open_split() would have, and returns the checked shard with its
+/// identity. Throws Error as open_split(). Thread-safe.
 using CheckShard = std::function<ShardFile(const ShardFile&)>;
 
 struct ShardSet {
@@ -76,10 +76,10 @@ struct ShardSet {
   std::string kind = {};  ///< "prepared" or "plain"
   std::vector<ShardFile> shards = {};
   std::vector<SampleExclude> excludes = {};  ///< ascending, without duplicates
-  std::string media_filter = {};             ///< OpenOptions::media_filter as text; empty: none
+  std::string media_filter = {};             ///< OpenOptions::media_filter as text; empty if unset
   std::vector<BrokenShard> broken = {};      ///< only with BrokenShards::kSkip
   std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
-  CheckShard check = nullptr;                ///< absent if all shards are checked
+  CheckShard check = nullptr;                ///< null if all shards are checked
 };
 
 struct OpenProgress {
@@ -99,31 +99,31 @@ enum class BrokenShards : std::uint8_t {
   kSkip,
 };
 
-/// When each shard, with its index and checksum file, is compared with what was prepared.
+/// When each shard, with its index and checksum file, is compared with the prepared state.
 enum class CheckShards : std::uint8_t {
   kAtOpening,
-  /// Before it is read for the first time, in the process that reads it; opening costs no system
-  /// call per shard, or one for each plain tar. Only where a record says what the shards are: in a
-  /// folder that prepare() prepared, or of plain tars that was opened before; with uncompressed
-  /// tars, BrokenShards::kFail and normal strictness. Otherwise at opening.
+  /// Before its first read, in the process that reads it. Opening then makes no system call per
+  /// shard, or one for each plain tar. Requires a record of the shards: a folder that prepare()
+  /// prepared, or plain tars that were opened before; also uncompressed tars, BrokenShards::kFail
+  /// and normal strictness. Otherwise shards are checked at opening.
   kAtFirstRead,
 };
 
 struct OpenOptions {
-  /// The part of a prepared dataset to open. Plain tars have no parts: every name means all of
+  /// The part of a prepared dataset to open. Plain tars have no parts: every name selects all of
   /// them.
   std::string split_part = "train";
 
-  /// Name of the split file in .nv-meta. Absent: split.yaml, then split.json.
+  /// Name of the split file in .nv-meta. Unset means split.yaml or, if missing, split.json.
   std::optional<std::string> split_config = std::nullopt;
 
   /// Quarantine files (io/dataset/quarantine.h). The samples and shards of this dataset that they
-  /// name are left out.
+  /// list are skipped.
   std::vector<std::string> exclude_files = {};
 
-  /// Only for prepared datasets with media metadata (energon prepare-media): samples that do not
-  /// fulfil the condition are left out, as excluded samples are. They keep their positions and
-  /// count in the length of the dataset. Reads the metadata of the whole split part.
+  /// Skips samples that do not satisfy the condition, like excluded samples: they keep their
+  /// positions and count toward the length of the dataset. Only for prepared datasets with media
+  /// metadata (energon prepare-media). Reads the metadata of the whole split part.
   std::optional<MediaCondition> media_filter = std::nullopt;
 
   BrokenShards broken_shards = BrokenShards::kFail;
@@ -139,12 +139,12 @@ struct OpenOptions {
   /// false, such a shard is read without checksums.
   bool needs_checksums = true;
 
-  /// Folder for indices and expanded copies that cannot be kept beside the data. Absent:
+  /// Folder for indices and expanded copies that cannot be stored beside the data. Unset means
   /// default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
 
-  /// Threads that index, expand or check shards; they end before open_split() returns. Absent: one
-  /// per core, at most 16.
+  /// Number of threads that index, expand or check shards; they end before open_split() returns.
+  /// Unset means one per core, at most 16.
   std::optional<int> index_threads = std::nullopt;
 
   /// Called after each shard, from one thread at a time.
@@ -155,18 +155,19 @@ struct OpenOptions {
 /// sorted by path component; hidden names are skipped), one tar, or a brace pattern of tars such as
 /// "data/{000..099}.tar". Throws Error:
 ///   kNotFound         the path, a shard or an index does not exist
-///   kInvalidArgument  not prepared completely, unknown split part (the known ones are named), bad
+///   kInvalidArgument  not prepared completely, unknown split part (the message lists the known
+///   ones), bad
 ///                     split file, no samples
 ///   kCorruptData      counts, sizes or indices contradict each other
 ///   kUnsupported      a kind of dataset that has no shards (JSONL, metadataset)
 ShardSet open_split(const std::string& path, const OpenOptions& options = {});
 
-/// Opens one shard of the prepared dataset in `folder`, whatever its split part: the shard at
+/// Opens one shard of the prepared dataset in `folder`, regardless of its split part: the shard at
 /// `position` in `info`, the folder's .info.json. Throws Error as open_split().
 ShardFile open_prepared_shard(const std::string& folder, const DatasetInfo& info,
                               std::size_t position, const OpenOptions& options = {});
 
-/// Opens plain tars or brace patterns of tars, in the order given.
+/// Opens plain tars or brace patterns of tars, in the order of `paths`.
 ShardSet open_split(const std::vector<std::string>& paths, const OpenOptions& options = {});
 
 }  // namespace energon

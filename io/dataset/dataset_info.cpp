@@ -32,13 +32,13 @@ std::string info_json_path(const std::string& meta_folder) { return meta_folder 
 void add_shard(DatasetInfo& info, std::set<std::string>& names, const std::string& name,
                std::int64_t count, const std::string& path) {
   if (count < 0) {
-    fail(fmt::format("shard_counts of '{}' is {}, but a count is not negative", printable(name),
+    fail(fmt::format("shard_counts of '{}' is {}, expected a count of at least 0", printable(name),
                      count),
          path);
   }
   if (count > kMostSamplesOfShard) {
-    fail(fmt::format("shard_counts of '{}' is {}, more than a shard can have ({})", printable(name),
-                     count, kMostSamplesOfShard),
+    fail(fmt::format("shard_counts of '{}' is {}, expected at most {}", printable(name), count,
+                     kMostSamplesOfShard),
          path);
   }
   if (name.empty() || !names.insert(name).second) {
@@ -48,8 +48,8 @@ void add_shard(DatasetInfo& info, std::set<std::string>& names, const std::strin
   info.shards.push_back({name, count});
 }
 
-// Reads events instead of a document: an ordered document compares each new key with all others,
-// and keeps one of two equal keys without a word.
+// Parses events instead of a document: an ordered document compares each new key with all others,
+// and silently drops one of two equal keys.
 class InfoReader final : public nlohmann::json_sax<Json> {
  public:
   InfoReader(DatasetInfo& info, const std::string& path) : info_(info), path_(path) {}
@@ -105,7 +105,7 @@ class InfoReader final : public nlohmann::json_sax<Json> {
         fail_unknown_key(value, path_);
       }
       if (std::exchange(seen, true)) {
-        fail(fmt::format("the key '{}' occurs twice", value), path_);
+        fail(fmt::format("duplicate key '{}'", value), path_);
       }
     }
     return true;
@@ -120,12 +120,12 @@ class InfoReader final : public nlohmann::json_sax<Json> {
 
  private:
   bool wrong(const std::string& got) const {
-    fail(depth_ == 0 ? fmt::format("must be a mapping with shard_counts, got {}", printable(got))
+    fail(depth_ == 0 ? fmt::format("expected a mapping with shard_counts, found {}", printable(got))
          : depth_ == 1
-             ? fmt::format("'{}' must be a {}, got {}", key_,
+             ? fmt::format("'{}': expected a {}, found {}", key_,
                            key_ == "shard_counts" ? "mapping of shard names to counts" : "string",
                            printable(got))
-             : fmt::format("shard_counts of '{}' must be an integer, got {}", printable(key_),
+             : fmt::format("shard_counts of '{}': expected an integer, found {}", printable(key_),
                            printable(got)),
          path_);
   }
@@ -175,7 +175,7 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path) {
       }
     }
     if (!has_counts) {
-      fail("must be a mapping with shard_counts", path);
+      fail("expected a mapping with shard_counts", path);
     }
   } catch (const Error& error) {
     throw Error(ErrorCode::kCorruptData, error.message(), error.context());
@@ -190,7 +190,7 @@ std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder) {
 
 std::optional<std::string> read_info_text(const std::string& meta_folder) {
   const std::string path = info_json_path(meta_folder);
-  constexpr int kAttempts = 100;  // a prepare may begin to replace the files after we looked
+  constexpr int kAttempts = 100;  // a prepare may begin to replace the files after each check
   for (int i = 0; i < kAttempts; ++i) {
     std::optional<std::string> text = read_if_there(path, kLimitBytes);
     if (text != unfinished_note()) {
@@ -199,7 +199,7 @@ std::optional<std::string> read_info_text(const std::string& meta_folder) {
     complete_commit(folder_of(meta_folder));
   }
   fail(
-      "a prepare was stopped while it replaced the files of this dataset, and its "
+      "a prepare was interrupted while it replaced the files of this dataset, and its "
       ".nv-meta.commit is gone; run: energon prepare --force-overwrite",
       path);
 }
@@ -215,7 +215,7 @@ std::optional<DatasetInfo> parse_info(const std::optional<std::string>& info_tex
 }
 
 std::string to_info_json(const DatasetInfo& info) {
-  // Built by hand around the library's escaping of strings, for the reason given at InfoReader.
+  // Built by hand around the library's escaping of strings, for the same reason as InfoReader.
   const auto quoted = [](const std::string& text) {
     try {
       return Json(text).dump(-1, ' ', /*ensure_ascii=*/true);

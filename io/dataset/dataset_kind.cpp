@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a folder .nv-meta was made by energon prepare-media, for files that are no shards; it may
-// have been killed. As in Energon, index.sqlite without .info.json is enough.
+// Whether energon prepare-media, possibly killed, created the folder .nv-meta for files that are
+// not shards. As in Energon, index.sqlite without .info.json is enough.
 bool has_media_only(const std::string& meta) {
   if (path_exists(meta + "/index.sqlite")) {
     return true;
@@ -38,14 +38,14 @@ bool has_media_only(const std::string& meta) {
 DatasetKind kind_of_folder(const std::string& path) {
   const std::string meta = path + "/.nv-meta";
   if (path_exists(meta + "/.info.json")) {
-    return DatasetKind::kPrepared;  // also while a commit replaces it
+    return DatasetKind::kPrepared;  // even while a commit replaces it
   }
   complete_commit(path);
   const bool has_info = path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml");
   if (!has_info && has_media_only(meta) && !has_shards(path)) {
-    return DatasetKind::kFolder;  // with metadata of its media
+    return DatasetKind::kFolder;  // a folder of files with media metadata
   }
-  // Without .info.json, .nv-meta is an incomplete prepare: opening says what is missing.
+  // Without .info.json, .nv-meta is an incomplete prepare; opening reports what is missing.
   if (path_exists(meta)) {
     return DatasetKind::kPrepared;
   }
@@ -64,7 +64,7 @@ DatasetKind kind_of_file(const std::string& path) {
   }
   const bool is_almost_yaml = path.ends_with(".yml") || path.ends_with(".json");
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("not a dataset by its name: expected .tar, .tgz, .tar.gz, .tar.zst, "
+              fmt::format("not a dataset: expected a name ending in .tar, .tgz, .tar.gz, .tar.zst, "
                           ".jsonl or .yaml{}",
                           is_almost_yaml ? "; a metadataset must be named .yaml" : ""),
               {.path = path});
@@ -106,7 +106,7 @@ DatasetKind detect_dataset_kind(const std::string& path) {
     return kind_of_file(path);
   }
   if (is_pattern_of_tars(path)) {
-    return DatasetKind::kPlainTars;  // opening names the file that is absent
+    return DatasetKind::kPlainTars;  // opening names the missing file
   }
   throw Error(ErrorCode::kNotFound, "no such file or folder", {.path = path});
 }
@@ -126,10 +126,11 @@ void refuse_url(std::string_view path, std::string_view place) {
       !std::all_of(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(end), is_scheme)) {
     return;
   }
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("{}{}only local files are read, not {}://; copy the data to a folder",
-                          place, place.empty() ? "" : ": ", path.substr(0, end)),
-              {.path = std::string(path)});
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("{}{}only local files are supported, not {}://; copy the data to a folder", place,
+                  place.empty() ? "" : ": ", path.substr(0, end)),
+      {.path = std::string(path)});
 }
 
 }  // namespace energon

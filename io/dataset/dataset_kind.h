@@ -28,8 +28,9 @@ DatasetKind detect_dataset_kind(const std::string& path);
 /// Whether `path` is a file whose name ends in .yaml.
 bool is_metadataset(const std::string& path);
 
-/// Throws Error (kUnsupported) if `path` is a URL ("msc://…"): only local files are read here.
-/// `place` tells the user where the URL was found; empty if the user gave it.
+/// Throws Error (kUnsupported) if `path` is a URL ("msc://…"), because only local files are
+/// supported. `place` is where the URL was found, for the message; empty for the user's own
+/// argument.
 void refuse_url(std::string_view path, std::string_view place = {});
 
 }  // namespace energon

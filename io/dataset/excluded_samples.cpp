@@ -46,7 +46,7 @@ class Warnings {
 
   void finish() {
     if (count_ > kMaxWarnings) {
-      out_.push_back(fmt::format("{} more exclude entries name nothing", count_ - kMaxWarnings));
+      out_.push_back(fmt::format("{} more exclude entries match nothing", count_ - kMaxWarnings));
     }
   }
 
@@ -55,7 +55,7 @@ class Warnings {
   std::size_t count_ = 0;
 };
 
-// Key of the first part in a range of a tar; empty if there is none or its header is damaged.
+// Key of the first part in a range of a tar, or nullopt if there is none or its header is damaged.
 std::string key_at(const FileSource& tar, const ByteRange& range) {
   try {
     TarFileWalker walker(tar, range.offset, range.end());
@@ -74,7 +74,7 @@ std::string key_at(const FileSource& tar, const ByteRange& range) {
   return "";
 }
 
-// A sample left out in place of another would not be missed, so the database is not believed alone.
+// Nobody would notice that the wrong sample is excluded, so the database alone is not trusted.
 void look_up(const SampleIndex& index, std::int64_t tar_file_id, const ShardFile& file,
              const std::set<std::string>& keys, const Found& found) {
   std::optional<FileSource> tar;
@@ -92,8 +92,8 @@ void look_up(const SampleIndex& index, std::int64_t tar_file_id, const ShardFile
     const std::string there = key_at(*tar, tar_index->range(location->sample_index));
     if (!there.empty() && there != key) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("index.sqlite says that the excluded sample is number {} of shard "
-                              "'{}', but that one is '{}'; prepare the dataset again",
+                  fmt::format("index.sqlite places the excluded sample at index {} of shard '{}', "
+                              "but that sample is '{}'; prepare the dataset again",
                               location->sample_index, printable(file.name), printable(there)),
                   {.path = file.tar_path, .sample_key = key});
     }
@@ -146,7 +146,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
     if (auto parsed = split_exclude_entry(entry, ids)) {
       excluded[parsed->shard].insert(std::move(parsed->key));
     } else {
-      warnings.add(entry, "names no shard of the dataset");
+      warnings.add(entry, "matches no shard of the dataset");
     }
   }
 
@@ -167,12 +167,11 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
     const auto found = [&](const std::string& key, std::int64_t sample) {
       missing.erase(key);
       if (sample >= file.sample_count) {
-        throw Error(
-            ErrorCode::kCorruptData,
-            fmt::format("the excluded sample is number {} of its shard, which has {} samples; "
-                        "prepare the dataset again",
-                        sample, file.sample_count),
-            {.path = index ? index_path : file.tar_path, .sample_key = key});
+        throw Error(ErrorCode::kCorruptData,
+                    fmt::format("the excluded sample has index {} in its shard of {} samples; "
+                                "prepare the dataset again",
+                                sample, file.sample_count),
+                    {.path = index ? index_path : file.tar_path, .sample_key = key});
       }
       set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
     };
@@ -182,7 +181,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
       scan(file.tar_path, keys->second, found);
     }
     for (const std::string& key : missing) {
-      warnings.add(file.name + "/" + key, "names no sample of that shard");
+      warnings.add(file.name + "/" + key, "matches no sample of that shard");
     }
   }
   warnings.finish();
@@ -193,10 +192,10 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
 
 namespace {
 
-// What a condition says of one shard.
+// The result of a condition for one shard.
 struct FilteredShard {
   std::vector<SampleExclude> excludes = {};
-  std::int64_t known = 0;  // samples with media metadata that counts
+  std::int64_t known = 0;  // samples with relevant media metadata
 };
 
 class MediaFilteredShard {
@@ -210,7 +209,7 @@ class MediaFilteredShard {
         tar_file_id, condition_.part, [&](std::int64_t sample, const MediaMetadata& metadata) {
           if (sample >= file_.sample_count || sample < current_) {
             throw Error(ErrorCode::kCorruptData,
-                        fmt::format("index.sqlite has media of sample {} of shard '{}', which has "
+                        fmt::format("index.sqlite has media for sample {} of shard '{}', which has "
                                     "{} samples; prepare the dataset again",
                                     sample, printable(file_.name), file_.sample_count),
                         {.path = index_path});
@@ -239,14 +238,14 @@ class MediaFilteredShard {
   const ShardFile& file_;
   FilteredShard result_;
   std::int64_t current_ = 0;
-  std::vector<MediaMetadata> media_;  // of sample current_
+  std::vector<MediaMetadata> media_;  // media of sample current_
 };
 
 void check_has_media(const std::string& index_path, const ShardSet& set) {
   if (!path_exists(index_path) || !SampleIndex(index_path).has_media()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("media_filter needs media metadata, which the dataset does not have; "
-                            "run: energon prepare-media {} --media-metadata-by-extension",
+                fmt::format("media_filter needs media metadata, which the dataset lacks; run: "
+                            "energon prepare-media {} --media-metadata-by-extension",
                             printable(set.dataset_path)),
                 {.path = set.dataset_path});
   }
@@ -255,8 +254,8 @@ void check_has_media(const std::string& index_path, const ShardSet& set) {
 [[noreturn]] void fail_nothing_left(const MediaCondition& condition, const ShardSet& set,
                                     std::int64_t samples, std::int64_t known) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("media_filter leaves nothing: none of {} samples, of which {} have media "
-                          "metadata, fulfils '{}'",
+              fmt::format("media_filter leaves no samples: of {} samples, {} have media metadata, "
+                          "and none satisfies '{}'",
                           samples, known, to_string(condition)),
               {.path = set.dataset_path});
 }

@@ -34,8 +34,8 @@ constexpr std::string_view kRemove = "remove";
 constexpr std::string_view kMove = "move";
 constexpr std::string_view kMoveTemporary = "move-temporary";
 
-// A dataset may come from anyone, and its journal is carried out. So it may name only files that
-// prepare writes.
+// Journals are executed, even those of untrusted datasets, so they may only name files that prepare
+// writes.
 void check_target(const std::string& path, const std::string& journal) {
   const fs::path target(path);
   const bool is_inside =
@@ -102,14 +102,14 @@ std::vector<CommitStep> decode_journal(std::string_view text, const std::string&
   const auto next = [&] {
     const std::size_t end = text.find('\0');
     if (end == std::string_view::npos) {
-      fail("it is cut off");
+      fail("it is truncated");
     }
     std::string token(text.substr(0, end));
     text.remove_prefix(end + 1);
     return token;
   };
   if (next() != kJournalMagic) {
-    fail("it does not begin as one");
+    fail("its first line is wrong");
   }
   std::vector<CommitStep> steps;
   for (std::string verb = next(); verb != kEnd; verb = next()) {
@@ -120,12 +120,12 @@ std::vector<CommitStep> decode_journal(std::string_view text, const std::string&
       step.kind = verb == kMove ? CommitStep::Kind::kMove : CommitStep::Kind::kMoveTemporary;
       step.from = next();
     } else {
-      fail(fmt::format("it has '{}'", printable(verb)));
+      fail(fmt::format("unknown step '{}'", printable(verb)));
     }
     step.to = next();
     check_target(step.to, journal);
     if (!has_possible_source(step)) {
-      fail(fmt::format("it moves '{}'", printable(step.from)));
+      fail(fmt::format("it moves the file '{}'", printable(step.from)));
     }
   }
   return steps;
@@ -135,26 +135,26 @@ std::vector<CommitStep> decode_journal(std::string_view text, const std::string&
 
 namespace {
 
-// Another process has done the step, or the whole commit: nothing is left to do.
+// Another process did the step, or the whole commit: nothing is left to do.
 bool is_done_by_others(int error) { return error == ENOENT || error == ENOTDIR; }
 
 bool is_denied(int error) { return error == EACCES || error == EPERM || error == EROFS; }
 
-// This process is not permitted to carry out the commit.
+// This process lacks permission to carry out the commit.
 class Denied : public Error {
  public:
   using Error::Error;
 };
 
 [[noreturn]] void fail_step(const std::string& path, int error) {
-  const Error failed = io_error("cannot put a prepared file to its place", error, {.path = path});
+  const Error failed = io_error("cannot move a prepared file into place", error, {.path = path});
   if (is_denied(error)) {
     throw Denied(failed.code(), failed.message(), failed.context());
   }
   throw failed;
 }
 
-// rename(), also where a file system is mounted below the dataset's folder.
+// rename() that also works if a file system is mounted below the dataset's folder.
 void move_file(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0 || is_done_by_others(errno)) {
     return;
@@ -210,7 +210,7 @@ class Commit {
       folders.insert(folder_of(to));
     }
     for (const std::string& folder : folders) {
-      if (path_exists(folder)) {  // else its shards were removed meanwhile
+      if (path_exists(folder)) {  // otherwise its shards have been removed
         sync_folder(folder);
       }
     }
@@ -233,7 +233,7 @@ class Commit {
     if (::rename(from.c_str(), to.c_str()) == 0 || is_done_by_others(errno)) {
       return;
     }
-    // Across file systems. If another process has finished this commit, the file may be of the next
+    // Across file systems. If another process finished this commit, the file may belong to the next
     // one, and stays.
     if (errno != EXDEV ||
         (path_exists(folder_) && ::unlink(from.c_str()) != 0 && !is_done_by_others(errno))) {
@@ -246,7 +246,7 @@ class Commit {
     if (::rename(folder_.c_str(), gone.c_str()) != 0 && !is_done_by_others(errno)) {
       fail_step(gone, errno);
     }
-    ::rmdir(commit_folder(path_).c_str());  // fails if the next commit is there
+    ::rmdir(commit_folder(path_).c_str());  // fails if the next commit is already published
     sync_folder(path_);
     std::error_code ignored;
     fs::remove_all(gone, ignored);
@@ -261,8 +261,8 @@ class Commit {
 }  // namespace
 
 std::string_view unfinished_note() {
-  return "A prepare of this dataset is replacing its files, or was stopped while it did. To finish "
-         "it, run: energon info <folder of the dataset>\n";
+  return "A prepare of this dataset is replacing its files, or was interrupted. To finish it, run: "
+         "energon info <folder of the dataset>\n";
 }
 
 std::string commit_folder(const std::string& dataset_path) {
@@ -288,7 +288,7 @@ void publish_commit(const std::string& dataset_path, const std::string& staging)
       break;
     }
   }
-  throw io_error("cannot put the prepared files to their place; the dataset is as it was", error,
+  throw io_error("cannot move the prepared files into place; the dataset is unchanged", error,
                  {.path = staging});
 }
 
@@ -305,26 +305,27 @@ void complete_commit(const std::string& dataset_path) {
       Commit(dataset_path, published).carry_out();
     } catch (const Denied& error) {
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("a prepare was stopped while it replaced the files of this dataset, and "
-                        "this process may not finish it ({}); run as a user who may: energon info "
-                        "{}",
-                        error.what(), printable(dataset_path)),
-            {.path = commit_folder(dataset_path)});
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("a prepare was interrupted while it replaced the files of this "
+                                "dataset, and this process lacks permission to finish it ({}); run "
+                                "as a user with permission: energon info "
+                                "{}",
+                                error.what(), printable(dataset_path)),
+                    {.path = commit_folder(dataset_path)});
       }
-      std::this_thread::sleep_for(kBetweenLooks);  // the prepare that published it is at work
+      std::this_thread::sleep_for(
+          kBetweenLooks);  // the prepare that published the commit is still running
     } catch (const Error&) {
       if (path_exists(published + "/journal")) {
         throw;
       }
       if (path_exists(published)) {
         throw Error(ErrorCode::kCorruptData,
-                    "what a prepare left to be finished has no journal, as after a copy that was "
-                    "cut short; remove this folder and prepare the dataset again",
+                    "an unfinished prepare has no journal, as after an incomplete copy; remove "
+                    "this folder and prepare the dataset again",
                     {.path = commit_folder(dataset_path)});
       }
-      // Another process has finished it meanwhile.
+      // Another process has finished the commit meanwhile.
     }
   }
 }
@@ -333,7 +334,7 @@ void complete_commit(const std::string& dataset_path) {
 
 namespace {
 
-// Of what an open dataset is made, as far as a prepare changes it.
+// The version of everything in an open dataset that a prepare changes.
 std::string version_of(const std::string& dataset_path) {
   const std::string meta = dataset_path + "/.nv-meta";
   std::string version;
@@ -372,7 +373,7 @@ void read_committed(const std::string& dataset_path, const std::function<void()>
     }
   }
   throw Error(ErrorCode::kInvalidArgument,
-              "the dataset is prepared again and again while it is read; wait until that ends",
+              "the dataset keeps being prepared while it is read; wait until the prepares end",
               {.path = dataset_path});
 }
 

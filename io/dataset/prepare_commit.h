@@ -11,16 +11,16 @@
 //   .nv-meta.commit/<id>/…     the same folder, renamed: published. rename() replaces only an empty
 //                              folder or nothing, so there is one commit at a time
 //
-// A step moves its source away, and the path of the source contains the id. So a process that comes
-// too late, in any step, finds nothing to move and does no harm, and any number of processes may
-// carry out one commit at once, without locks. Files to remove are moved into the folder of the
-// commit. The first step replaces .info.json with a note, the last one with the new .info.json:
-// readers that do not know about commits, such as Energon, fail in between and never see a mixture.
+// A step moves its source away, and the path of the source contains the id. So a process that is
+// late, in any step, finds nothing to move and does no harm, and any number of processes may carry
+// out one commit at once, without locks. Files to remove are moved into the folder of the commit.
+// The first step replaces .info.json with a note, the last one with the new .info.json: readers
+// that do not know about commits, such as Energon, fail in between and never see a mixture.
 // docs/formats/energon_files.md gives the journal.
 //
-// A reader of more than one of these files, such as .info.json and index.sqlite, must get all from
-// the old set or all from the new one. So everything that reads a prepared folder does so inside
-// read_committed().
+// A reader of more than one of these files, such as .info.json and index.sqlite, must get all of
+// them from the old set or all from the new one. So all code that reads a prepared folder does so
+// inside read_committed().
 
 #pragma once
 
@@ -39,11 +39,11 @@ namespace energon {
 /// then calls `read`, and repeats this until no file was replaced during the call. So `read` may be
 /// called several times, and the last call counts. An Error of `read` is passed on if no file was
 /// replaced during the call. Fast for folders that were never prepared. Throws Error:
-/// kInvalidArgument if the folder keeps being prepared, or with who must complete a prepare;
+/// kInvalidArgument if the folder keeps being prepared, or if another user must complete a prepare;
 /// kCorruptData for an invalid journal; kIo.
 void read_committed(const std::string& dataset_path, const std::function<void()>& read);
 
-/// The same for a read of several datasets.
+/// The same, for code that reads several datasets.
 void read_committed(std::span<const std::string> dataset_paths, const std::function<void()>& read);
 
 // --- The journal ---
@@ -70,7 +70,7 @@ std::vector<CommitStep> decode_journal(std::string_view text, const std::string&
 
 // --- Committing ---
 
-/// The content of .info.json while a commit is carried out.
+/// The content of .info.json during a commit.
 std::string_view unfinished_note();
 
 /// The folder that holds the published commit of a dataset.
@@ -80,13 +80,14 @@ std::string commit_folder(const std::string& dataset_path);
 std::string published_commit(const std::string& dataset_path);
 
 /// Publishes `staging` (`.nv-meta.prepare.<id>`, with `<id>/` in it), after completing any commit
-/// that another process published before. Throws Error (kIo); nothing is published then.
+/// that another process published before. If it throws Error (kIo), nothing is published.
 void publish_commit(const std::string& dataset_path, const std::string& staging);
 
 /// Completes the published commit, whichever process published it; fast if there is none. On
-/// return, `dataset_path` has no commit, so its files are from one prepare. If this process is not
-/// permitted to write, it waits up to half a minute for one that is. Throws Error: kInvalidArgument
-/// that says who must complete the commit, kCorruptData for an invalid journal, kIo.
+/// return, `dataset_path` has no commit, so its files are from one prepare. Without write
+/// permission, waits up to half a minute for another process to complete it. Throws Error:
+/// kInvalidArgument if another user must complete the commit, kCorruptData for an invalid journal,
+/// kIo.
 void complete_commit(const std::string& dataset_path);
 
 }  // namespace energon

@@ -24,7 +24,7 @@ namespace {
 
 using Line = nlohmann::json;
 
-// The number that a key of a JSONL file is, as decimal text without leading zeros.
+// Parses a key of a JSONL file: a decimal number without leading zeros.
 std::optional<std::int64_t> index_of_key(const std::string& key) {
   std::int64_t index = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
@@ -34,13 +34,13 @@ std::optional<std::int64_t> index_of_key(const std::string& key) {
 
 std::string text_field(const std::string& name, const Line& value) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' must be a text", name));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' must be a string", name));
   }
   return value.get<std::string>();
 }
 
-// Fields that are only for people are looked at all the same: a typing error in an optional field
-// would otherwise turn a sample into a whole shard.
+// Informational fields are also checked: otherwise a misspelled optional field would turn one
+// sample into a whole shard.
 void read_field(const std::string& name, const Line& value, QuarantineEntry& entry) {
   if (name == "dataset") {
     entry.dataset_path = text_field(name, value);
@@ -50,7 +50,7 @@ void read_field(const std::string& name, const Line& value, QuarantineEntry& ent
     entry.key = text_field(name, value);
   } else if (name == "index") {
     if (!value.is_number_integer() || value.get<std::int64_t>() < 0) {
-      throw Error(ErrorCode::kInvalidArgument, "'index' must be a number not below 0");
+      throw Error(ErrorCode::kInvalidArgument, "'index' must be an integer of at least 0");
     }
     entry.index = value.get<std::int64_t>();
   } else if (name == "bytes") {
@@ -61,21 +61,21 @@ void read_field(const std::string& name, const Line& value, QuarantineEntry& ent
   } else if (name != "time" && name != "stage" && name != "cause") {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("unknown field '{}'", printable(name)));
   } else if (!value.is_string()) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' must be a text", name));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' must be a string", name));
   }
 }
 
 QuarantineEntry parse_line(std::string_view text) {
   const Line object = Line::parse(text.begin(), text.end(), nullptr, false);
   if (!object.is_object()) {
-    throw Error(ErrorCode::kInvalidArgument, "it is no JSON object");
+    throw Error(ErrorCode::kInvalidArgument, "not a JSON object");
   }
   QuarantineEntry entry;
   for (const auto& [name, value] : object.items()) {
     read_field(name, value, entry);
   }
   if (entry.dataset_path.empty() || entry.shard_name.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "'dataset' and 'shard' must be given");
+    throw Error(ErrorCode::kInvalidArgument, "'dataset' and 'shard' are required");
   }
   return entry;
 }
@@ -96,7 +96,7 @@ Quarantine parse_quarantine(std::string_view text, const std::string& path) {
     } catch (const Error& error) {
       if (!line.empty() && !line.ends_with('}')) {
         quarantine.warnings.push_back(
-            fmt::format("{}: line {} is not complete, as after a crash; it is passed over",
+            fmt::format("{}: line {} is incomplete, as after a crash, and is ignored",
                         printable(path), number));
         continue;
       }
@@ -132,7 +132,7 @@ QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
     std::move(quarantine.warnings.begin(), quarantine.warnings.end(),
               std::back_inserter(result.warnings));
     for (const QuarantineEntry& entry : quarantine.entries) {
-      // By the name it had when the line was written, too: links may lead to the file.
+      // Also matches the name at the time of writing: links may lead to the file.
       const bool is_its_shard = entry.shard_name == fs::path(path).filename() ||
                                 entry.shard_name == fs::path(entry.dataset_path).filename();
       if (!is_its_shard || !filter.matches(entry)) {
@@ -140,7 +140,7 @@ QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
       }
       if (entry.is_shard()) {
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("the whole file is in quarantine, by line {} of {}", entry.line,
+                    fmt::format("the whole file is quarantined by line {} of {}", entry.line,
                                 printable(file)),
                     {.path = path});
       }
@@ -170,7 +170,7 @@ void drop_shards(const std::set<std::string>& names, ShardSet& set) {
   const std::size_t before = set.shards.size();
   std::erase_if(set.shards, [&](const ShardFile& shard) { return names.contains(shard.name); });
   if (set.shards.empty() && before > 0) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("all {} shards are in quarantine", before),
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("all {} shards are quarantined", before),
                 {.path = set.dataset_path});
   }
 }
@@ -201,7 +201,7 @@ QuarantinedSamples take_quarantined(const std::vector<std::string>& files, Shard
     const Quarantine quarantine = read_quarantine(file);
     set.warnings.insert(set.warnings.end(), quarantine.warnings.begin(), quarantine.warnings.end());
     for (const QuarantineEntry& entry : quarantine.entries) {
-      // Shards of other split parts are nothing to warn about.
+      // Shards of other split parts need no warning.
       if (!filter.matches(entry) || !known.contains(entry.shard_name)) {
         continue;
       }
@@ -225,7 +225,7 @@ void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set) {
   if (quarantined.places.empty()) {
     return;
   }
-  // One shard may be there several times.
+  // A shard may be listed several times.
   std::unordered_multimap<std::string, std::int64_t> numbers;
   for (std::size_t i = 0; i < set.shards.size(); ++i) {
     numbers.emplace(set.shards[i].name, static_cast<std::int64_t>(i));

@@ -20,9 +20,9 @@ ScanPipeline::ScanPipeline(std::int64_t shards, int threads, std::stop_token sto
       pool_.emplace_back([this] { work(); });
     }
   } catch (const std::system_error& error) {
-    if (pool_.empty()) {  // else those that are there do the work
+    if (pool_.empty()) {  // otherwise the running threads do the work
       throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("cannot start a thread: {}; raise the limit of processes (ulimit -u)",
+                  fmt::format("cannot start a thread: {}; raise the process limit (ulimit -u)",
                               error.code().message()));
     }
   }

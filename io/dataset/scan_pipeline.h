@@ -23,9 +23,10 @@ namespace energon {
 struct ScannedShard {
   ShardScan scan = {};
   std::uint64_t tar_size = 0;
-  ShardRecord record = {};  ///< without a name; set by prepare() only, as what follows
-  SampleRows rows = {};     ///< instead of the samples of `scan`
-  std::vector<std::string> part_names = {};  ///< distinct, in the order of the tar, not all
+  // The following fields are set only by prepare().
+  ShardRecord record = {};                   ///< without a name
+  SampleRows rows = {};                      ///< instead of the samples of `scan`
+  std::vector<std::string> part_names = {};  ///< distinct, in tar order, possibly incomplete
   std::exception_ptr error = nullptr;        ///< if set, there is no scan
 };
 

@@ -27,19 +27,20 @@ namespace fs = std::filesystem;
 
 // --- Links to folders ---
 //
-// Keeps a walk that follows links to folders from going on for ever.
+// Keeps a walk that follows links to folders from running forever.
 
 namespace {
 
-// The folders that a walk is in, from the first one to the one that it lists. Not thread-safe.
+// The chain of folders of a walk, from its start to the folder being listed. Not thread-safe.
 class LinkedFolders {
  public:
-  /// Begins with `folder`; false, and leave() must not be called, if the walk is in it already,
-  /// because a link leads back. `is_below_link`: the path from where the walk began has a link in
-  /// it. Throws Error: kNotFound, kIo; kInvalidArgument for more than 100,000 folders below links.
+  /// Enters `folder`. Returns false, and leave() must not be called, if the walk is already in it
+  /// because a link leads back. `is_below_link` is true if the path from the start of the walk
+  /// contains a link. Throws Error: kNotFound, kIo; kInvalidArgument for more than 100,000 folders
+  /// below links.
   bool enter(const std::string& folder, bool is_below_link);
 
-  /// Ends with the folder that was entered last.
+  /// Leaves the folder that was entered last.
   void leave() { open_.pop_back(); }
 
  private:
@@ -56,13 +57,12 @@ bool LinkedFolders::enter(const std::string& folder, bool is_below_link) {
   if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
     return false;
   }
-  // Folders with links to each other are entered once for each order of them.
+  // Folders that link to each other are entered once per permutation.
   constexpr std::int64_t kMostBelowLinks = 100'000;
   if (is_below_link && ++below_links_ > kMostBelowLinks) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("links to folders lead to more than {} folders, the same ones again "
-                            "and again perhaps: remove links between folders, or name a folder "
-                            "without them",
+                fmt::format("links lead to more than {} folders, perhaps in circles: remove links "
+                            "between folders, or name a folder without such links",
                             kMostBelowLinks),
                 {.path = folder});
   }
@@ -99,8 +99,8 @@ class ShardSearch {
  public:
   explicit ShardSearch(bool stops_at_first) : stops_at_first_(stops_at_first) {}
 
-  /// `prefix` is that of the names found: empty, or it ends with a slash. `is_below_link`: the path
-  /// from where the search began has a link in it.
+  /// `prefix` is prepended to the names found; it is empty or ends with a slash. `is_below_link` is
+  /// true if the path from the start of the search contains a link.
   void enter(const std::string& folder, const std::string& prefix, bool is_below_link) {
     if (!folders_.enter(folder, is_below_link)) {
       return;
@@ -123,7 +123,7 @@ class ShardSearch {
     const bool is_hidden = name.starts_with('.');
     std::error_code ignored;  // of a link that leads nowhere
     if (entry.is_directory(ignored)) {
-      // What begins like our own folder may be one that a prepare is filling at this moment.
+      // Folders named like our own may be in use by a running prepare.
       if (name.starts_with(".nv-meta")) {
         return;
       }
@@ -139,7 +139,7 @@ class ShardSearch {
         note_hidden(prefix + name, found.hidden_shards);
       } else if (!entry.is_regular_file(ignored)) {
         throw Error(ErrorCode::kInvalidArgument,
-                    "has the name of a shard but is no file; a broken link?",
+                    "has the name of a shard but is not a file; a broken link?",
                     {.path = entry.path().string()});
       } else {
         found.names.push_back(prefix + name);
@@ -158,7 +158,7 @@ class ShardSearch {
   LinkedFolders folders_;
 };
 
-// Those of `indices` that are of none of `shards`, sorted.
+// The `indices` that belong to none of `shards`, sorted.
 std::vector<std::string> find_orphans(std::vector<std::string> indices,
                                       const std::vector<std::string>& shards) {
   std::unordered_set<std::string> known;
@@ -189,20 +189,20 @@ std::vector<std::string> FoundShards::warnings() const {
   std::vector<std::string> texts;
   if (hidden_shards + hidden_folders > 0) {
     texts.push_back(fmt::format(
-        "names that begin with a dot are passed over: {} shard{} and {} folder{}; the first is "
+        "names that begin with a dot are skipped: {} shard{} and {} folder{}; the first is "
         "'{}'",
         hidden_shards, hidden_shards == 1 ? "" : "s", hidden_folders,
         hidden_folders == 1 ? "" : "s", printable(first_hidden)));
   }
   if (orphan_indices.size() == 1) {
-    texts.push_back(fmt::format(
-        "the index '{}' has no shard beside it: this process cannot see the shard, or it was "
-        "deleted; if that was on purpose, remove the index",
-        printable(orphan_indices.front())));
+    texts.push_back(
+        fmt::format("the index '{}' has no shard beside it: the shard was deleted or is not "
+                    "visible to this process; if this is intended, remove the index",
+                    printable(orphan_indices.front())));
   } else if (!orphan_indices.empty()) {
     texts.push_back(fmt::format(
-        "{} indices have no shard beside them, the first is '{}': this process cannot see the "
-        "shards, or they were deleted; if that was on purpose, remove the indices",
+        "{} indices have no shard beside them, the first is '{}': the shards were deleted or are "
+        "not visible to this process; if this is intended, remove the indices",
         orphan_indices.size(), printable(orphan_indices.front())));
   }
   return texts;
@@ -219,7 +219,8 @@ bool has_shards(const std::string& folder) { return !search(folder, true).names.
 ShardList list_shards(const std::vector<std::string>& paths) {
   std::vector<fs::path> files;
   for (const std::string& path : paths) {
-    // A file may have braces in its name; a pattern whose text is a file's name means that file.
+    // File names may contain braces; a pattern that is the name of an existing file means that
+    // file.
     const std::vector<std::string> expanded =
         path_exists(path) || path.find('{') == std::string::npos ? std::vector<std::string>{path}
                                                                  : expand_braces(path);
@@ -229,12 +230,12 @@ ShardList list_shards(const std::vector<std::string>& paths) {
       }
       if (!fs::is_regular_file(file)) {
         throw Error(ErrorCode::kInvalidArgument,
-                    "a list of shards holds files; give a folder alone, not in a list",
+                    "a list of shards must contain files; pass a folder by itself, not in a list",
                     {.path = file});
       }
       if (!is_shard_name(file)) {
         throw Error(ErrorCode::kInvalidArgument,
-                    "not a shard by its name: expected .tar, .tgz, .tar.gz or .tar.zst",
+                    "not a shard: expected a name ending in .tar, .tgz, .tar.gz or .tar.zst",
                     {.path = file});
       }
       files.push_back(fs::absolute(file).lexically_normal());
@@ -253,7 +254,7 @@ ShardList list_shards(const std::vector<std::string>& paths) {
 
 void check_shard_name(const std::string& name, const std::string& path) {
   if (!name.empty() && name.front() != '/' && name.find("..") == std::string::npos) {
-    return;  // as nearly all, and much faster
+    return;  // the common case, and much faster
   }
   const fs::path as_path(name);
   if (name.empty() || as_path.is_absolute() ||
@@ -271,7 +272,7 @@ namespace {
 
 class FileSearch {
  public:
-  /// `prefix` is that of the names found: empty, or it ends with a slash.
+  /// `prefix` is prepended to the names found; it is empty or ends with a slash.
   void enter(const std::string& folder, const std::string& prefix, bool is_below_link) {
     if (!folders_.enter(folder, is_below_link)) {
       return;
@@ -290,7 +291,7 @@ class FileSearch {
     const std::string name = entry.path().filename().string();
     std::error_code ignored;  // of a link that leads nowhere
     if (entry.is_directory(ignored)) {
-      // The second is what a prepare fills at this moment, or left when it was killed.
+      // The second kind belongs to a running or killed prepare.
       if (name == ".nv-meta" || name.starts_with(".nv-meta.")) {
         return;
       }

@@ -1,5 +1,4 @@
-// Lists the shards at a path, or the files of a folder whose files are looked up by name, without
-// opening them.
+// Lists the shards at a path, or the files of a folder for lookups by name, without opening them.
 
 #pragma once
 
@@ -16,10 +15,10 @@ struct FoundShards {
   std::int64_t hidden_shards = 0;
   std::int64_t hidden_folders = 0;
   std::string first_hidden;  ///< relative to the folder
-  /// Indices of tars that are not there; relative to the folder, sorted as the shards.
+  /// Indices without a tar; relative to the folder, sorted like the shards.
   std::vector<std::string> orphan_indices;
 
-  /// What was passed over, and whose index alone is there; empty if there is nothing to say.
+  /// Warnings about skipped names and indices without a tar; empty if there are none.
   std::vector<std::string> warnings() const;
 };
 
@@ -29,7 +28,7 @@ struct FoundShards {
 /// for more than 100,000 folders below links.
 FoundShards find_shards(const std::string& folder);
 
-/// Whether find_shards() would find any; stops at the first.
+/// Whether find_shards() would find a shard; stops at the first.
 bool has_shards(const std::string& folder);
 
 struct ShardList {
@@ -37,20 +36,20 @@ struct ShardList {
   std::vector<std::string> names;  ///< relative to it
 };
 
-/// Each of `paths` is a file, or a brace pattern of files; the order is kept. Throws Error:
-/// kNotFound that names the missing file, kInvalidArgument.
+/// Each of `paths` is a file or a brace pattern of files; order is preserved. Throws Error:
+/// kNotFound with the missing file, kInvalidArgument.
 ShardList list_shards(const std::vector<std::string>& paths);
 
 /// Throws Error (kInvalidArgument) if `name` leads out of the dataset's folder: names in files are
-/// untrusted. `path`, the file with the name, is named in the error.
+/// untrusted. The error names `path`, the file that contains the name.
 void check_shard_name(const std::string& name, const std::string& path);
 
 // --- Files of any kind ---
 
 /// The files in `folder` and below it, relative to it, sorted by their bytes. Follows links to
-/// folders, except to a folder that already contains the link; links that lead nowhere are listed,
-/// pipes, sockets and devices are not. Leaves out the folders .nv-meta and .nv-meta.* at any depth.
-/// Throws Error: kNotFound, kIo; kInvalidArgument for more than 100,000 folders below links.
+/// folders, except to a folder that already contains the link; lists dangling links, but not pipes,
+/// sockets or devices. Leaves out the folders .nv-meta and .nv-meta.* at any depth. Throws Error:
+/// kNotFound, kIo; kInvalidArgument for more than 100,000 folders below links.
 std::vector<std::string> list_files(const std::string& folder);
 
 }  // namespace energon

@@ -20,14 +20,15 @@
 
 namespace energon {
 
-// --- Looking at a shard ---
+// --- Checking a shard ---
 
 namespace {
 
-// What is odd about the end of a tar that has an index already. Throws Error if the options say so.
+// A warning about the end of a tar that already has an index. Throws Error instead if the options
+// are strict.
 std::optional<std::string> odd_end(const FileSource& tar, std::uint64_t end_offset,
                                    ScanStrictness strictness) {
-  // Only the strict look at what is behind the first zero block.
+  // Only strict checks read past the first zero block.
   if (strictness != ScanStrictness::kStrict) {
     return missing_end(end_offset, tar.size());
   }
@@ -45,10 +46,11 @@ FileSource open_listed(const std::string& path, const std::string& name) {
     if (error.code() != ErrorCode::kNotFound) {
       throw;
     }
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("the shard '{}' is missing, which .info.json and the split file name",
-                            printable(name)),
-                {.path = path});
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("the shard '{}' is missing, but listed in .info.json and the split file",
+                    printable(name)),
+        {.path = path});
   }
 }
 
@@ -56,7 +58,7 @@ FileSource open_listed(const std::string& path, const std::string& name) {
 
 void fail_unprepared(const std::string& path, const std::string& what) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the dataset is not prepared completely: {}; run: energon prepare {}",
+              fmt::format("the dataset is not completely prepared: {}; run: energon prepare {}",
                           what, printable(path)),
               {.path = path});
 }
@@ -76,7 +78,7 @@ std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar
     check_archive_end(tar, summary.end_offset);
     return odd_end(tar, summary.end_offset, strictness);
   } catch (Error& error) {
-    // The path in the context is that of the tar or that of the index, and either may be to blame.
+    // The context has the path of the tar or the index, and either may be at fault.
     throw Error(error.code(),
                 fmt::format("shard '{}': {} (its index is '{}')", printable(shard.name),
                             error.message(), printable(shard.index_path)),
@@ -104,7 +106,7 @@ std::vector<std::string> open_plain_shard(ShardFile& shard, const std::string& f
       warnings.push_back(std::move(*odd));
     }
   });
-  // Only an index beside the data has checksums, never one in the cache.
+  // Only an index beside the data has checksums, never an index in the cache.
   const std::string checksums = checksum_path(shard.index_path);
   shard.checksum_path = path_exists(checksums) ? checksums : "";
   return warnings;
@@ -114,7 +116,7 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
                                       const std::string& folder, const ShardRecord* record,
                                       const OpenOptions& options) {
   const std::string original = folder + "/" + shard.name;
-  // Opened once: what is checked is what is recorded of it, whoever replaces it meanwhile.
+  // Opened once, so that the checked file is the recorded one, even if it is replaced meanwhile.
   const FileSource file = open_listed(original, shard.name);
   shard.index_path = tar_index_path(original);
   if (!path_exists(shard.index_path)) {
@@ -129,11 +131,12 @@ std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_in
   std::optional<std::string> oddity = read_copy(
       original, shard.tar_path, [&] { return measure_shard(shard, tar, options.strictness); });
   if (shard.sample_count != count_in_info) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("shard '{}' has {} samples by .info.json, but {} by its index; prepare "
-                            "the dataset again (energon prepare --force-overwrite)",
-                            printable(shard.name), count_in_info, shard.sample_count),
-                {.path = shard.index_path});
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("shard '{}' has {} samples according to .info.json, but {} according to its "
+                    "index; prepare the dataset again (energon prepare --force-overwrite)",
+                    printable(shard.name), count_in_info, shard.sample_count),
+        {.path = shard.index_path});
   }
   if (record != nullptr) {
     read_copy(original, shard.tar_path, [&] {
@@ -151,9 +154,9 @@ void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
                          const OpenOptions& options) {
   if (shard.checksum_path.empty() && prepared_with_checksums && options.needs_checksums) {
     throw Error(ErrorCode::kNotFound,
-                fmt::format("shard '{}': the checksum file is missing, with which the dataset was "
-                            "prepared; bring it back, prepare again with --checksums, or go on "
-                            "without (--verify-checksums off)",
+                fmt::format("shard '{}': the dataset was prepared with checksums, but the checksum "
+                            "file is missing; restore it, prepare again with --checksums, or "
+                            "continue without (--verify-checksums off)",
                             printable(shard.name)),
                 {.path = checksum_path(shard.index_path)});
   }
@@ -163,7 +166,7 @@ void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
 
 namespace {
 
-// What a check at the first read needs of them.
+// The options that a check at the first read needs.
 OpenOptions options_of_checks(const OpenOptions& options) {
   return {.needs_checksums = options.needs_checksums, .cache_dir = options.cache_dir};
 }
@@ -177,8 +180,8 @@ std::shared_ptr<const RecordedShards> RecordedShards::find(const std::string& fo
     return nullptr;
   }
   auto records = ShardRecords::load_matching(folder + "/.nv-meta", info_text);
-  // Where compressed shards are expanded is known when they are. Without checksums that are there
-  // but not needed, a state has other digests.
+  // The path of an expanded copy is known only after expansion. Ignoring checksums that exist but
+  // are not required would change the digests of a state.
   const auto needs_look = [&](const ShardRecord& shard) {
     return compression_of_name(shard.name) != Compression::kNone ||
            (shard.has_checksums && !options.needs_checksums);
@@ -215,7 +218,7 @@ void RecordedShards::open(ShardSet& set, const OpenOptions& options) const {
       warnings.of(i).push_back(std::move(*odd));
     }
     if (seen[position]) {
-      warnings.of(i).push_back("it is listed twice; its samples come twice in every epoch");
+      warnings.of(i).push_back("it is listed twice; its samples appear twice in every epoch");
     }
     seen[position] = true;
   }
@@ -251,25 +254,25 @@ ShardFile RecordedShards::check(const ShardFile& shard) const {
   return file;
 }
 
-// --- Plain tars, by what an earlier opening noted ---
+// --- Plain tars, by the summary of an earlier opening ---
 
 namespace {
 
-constexpr std::size_t kLeastTars = 16;  // fewer are looked at
+constexpr std::size_t kLeastTars = 16;  // fewer are opened directly
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36;
 
 bool is_record(std::string_view name) { return name.ends_with(".bin"); }
 
 std::uint64_t digest_of_folder(const std::string& folder) { return xxh3_64(as_bytes(folder)); }
 
-// Empty if there is none, or none that can be used.
+// Empty if there is none, or none that is usable.
 ShardRecords read_records(const std::string& path, const std::string& folder) {
   try {
     ShardRecords records = ShardRecords::parse(read_file(path, kMostBytes), path);
     if (records.set_digest() == digest_of_folder(folder)) {
       return records;
     }
-  } catch (const Error&) {  // then all tars are looked at
+  } catch (const Error&) {  // then all tars are opened
   }
   return {};
 }
@@ -347,7 +350,7 @@ CheckShard PlainRecords::check() const {
 
 ShardFile PlainRecords::check(const ShardFile& shard) const {
   if (identity_of(shard.tar_path) != shard.tar_identity) {
-    return shard;  // its reader, who opens it, says that it changed
+    return shard;  // the reader will open it and report the change
   }
   ShardFile file{.name = shard.name};
   open_plain_shard(file, folder_, options_);
@@ -356,9 +359,8 @@ ShardFile PlainRecords::check(const ShardFile& shard) const {
       file.noted_index_digest != shard.noted_index_digest) {
     throw Error(
         ErrorCode::kCorruptData,
-        fmt::format("the index of shard '{}' is not the one that was noted when the folder "
-                    "was opened before: it has {} samples, then it had {}; remove '{}' "
-                    "and begin again",
+        fmt::format("the index of shard '{}' changed since the folder was last opened: it has {} "
+                    "samples, and had {} before; remove '{}' and start again",
                     printable(shard.name), file.sample_count, shard.sample_count, printable(path_)),
         {.path = file.index_path});
   }
@@ -397,7 +399,7 @@ void PlainRecords::note(const ShardSet& set) const {
     make_cache_folder(folder);
     remove_abandoned_once(folder, is_record);
     write_file_atomically(path_, as_bytes(content), 0600);
-  } catch (const Error&) {  // the next opening looks again
+  } catch (const Error&) {  // the next opening opens the tars again
   }
 }
 

@@ -1,5 +1,5 @@
-// Opens one shard of a split: finds its files and checks that they belong together, or takes over
-// from a record what it is. open_split() calls it for many shards at a time.
+// Opens one shard of a split: finds its files and checks that they belong together, or takes its
+// description from a record. open_split() opens many shards concurrently.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace energon {
 
-// --- Looking at a shard ---
+// --- Checking a shard ---
 
 /// Collects warnings of shards that are opened concurrently, in the order of the shards.
 class ShardWarnings {
@@ -31,7 +31,7 @@ class ShardWarnings {
   /// The warnings of one shard. Different threads may use different shards.
   std::vector<std::string>& of(std::size_t shard) { return texts_[shard]; }
 
-  /// Appends all of them, but at most 20; then one more that counts the others.
+  /// Appends at most 20 warnings, followed by one that counts the rest.
   void append_to(std::vector<std::string>& warnings) const {
     constexpr std::size_t kMost = 20;
     std::size_t count = 0;
@@ -43,7 +43,7 @@ class ShardWarnings {
       }
     }
     if (count > kMost) {
-      warnings.push_back(fmt::format("{} more warnings of shards", count - kMost));
+      warnings.push_back(fmt::format("{} more shard warnings", count - kMost));
     }
   }
 
@@ -58,30 +58,31 @@ class ShardWarnings {
 std::optional<std::string> measure_shard(ShardFile& shard, const FileSource& tar,
                                          ScanStrictness strictness);
 
-/// What is odd about a tar whose samples end at `end_offset`: that it has no zero block there.
+/// The warning for a tar without a zero block at `end_offset`, the end of its samples.
 std::optional<std::string> missing_end(std::uint64_t end_offset, std::uint64_t tar_size);
 
-/// Whether the options permit that shards are checked when they are read for the first time.
+/// Whether the options allow checking shards at their first read.
 bool may_check_later(const OpenOptions& options);
 
-/// Fills in `shard`, a plain tar in `folder` whose name is set; indexes it if it has no index yet.
-/// Returns warnings. Throws Error as open_split().
+/// Fills in `shard`, a plain tar in `folder` whose name is set; indexes it if necessary. Returns
+/// warnings. Throws Error as open_split().
 std::vector<std::string> open_plain_shard(ShardFile& shard, const std::string& folder,
                                           const OpenOptions& options);
 
-/// Fills in `shard`, whose name is set, from the prepared dataset in `folder`. `record`: of this
-/// shard; null if there is none. Returns a warning, if there is one. Throws Error as open_split().
+/// Fills in `shard`, whose name is set, from the prepared dataset in `folder`. `record` is the
+/// record of this shard; null if there is none. Returns a warning, if any. Throws Error as
+/// open_split().
 std::optional<std::string> open_shard(ShardFile& shard, std::int64_t count_in_info,
                                       const std::string& folder, const ShardRecord* record,
                                       const OpenOptions& options);
 
-/// Throws Error (kNotFound) that names the checksum file of `shard`, if the dataset was
-/// `prepared_with_checksums`, they are needed, and the file is missing. This does not make the
-/// shard broken, so it is an Error with every BrokenShards policy.
+/// Throws Error (kNotFound) with the path of the checksum file if it is missing, although the
+/// dataset was `prepared_with_checksums` and needs them. A missing file does not make the shard
+/// broken, so it is an Error under every BrokenShards policy.
 void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
                          const OpenOptions& options);
 
-/// Throws Error (kInvalidArgument) that names the missing part of a prepared dataset.
+/// Throws Error (kInvalidArgument) with the missing piece of a prepared dataset.
 [[noreturn]] void fail_unprepared(const std::string& path, const std::string& what);
 
 // --- Prepared shards, by their record ---
@@ -90,8 +91,8 @@ void check_has_checksums(const ShardFile& shard, bool prepared_with_checksums,
 class RecordedShards : public std::enable_shared_from_this<RecordedShards> {
  public:
   /// The record of the dataset in `folder`, whose .info.json has the content `info_text`. Null if
-  /// the options ask for checks at opening, or if there is no record that could replace them.
-  /// Throws Error (kIo).
+  /// the options require checks at opening, or if there is no record to replace them. Throws Error
+  /// (kIo).
   static std::shared_ptr<const RecordedShards> find(const std::string& folder,
                                                     std::string_view info_text,
                                                     const OpenOptions& options);
@@ -102,8 +103,8 @@ class RecordedShards : public std::enable_shared_from_this<RecordedShards> {
   /// All shards, as in .info.json.
   DatasetInfo info() const;
 
-  /// Fills in the shards of `set`, whose names are set and in the record, without looking at them,
-  /// and ShardSet::check. Requires that a shared_ptr owns this.
+  /// Fills in the shards of `set`, whose names are set and in the record, without opening them,
+  /// and sets ShardSet::check. Requires: a shared_ptr owns this.
   void open(ShardSet& set, const OpenOptions& options) const;
 
  private:
@@ -117,33 +118,33 @@ class RecordedShards : public std::enable_shared_from_this<RecordedShards> {
 
 // --- Plain tars, by what an earlier opening noted ---
 //
-// Nothing is prepared here, so the counts that decide which rank reads what follow from the tars
-// themselves. Hence opening still asks for the size and the modification time of each tar: one
+// Plain tars are not prepared, so the counts that divide the data over ranks come from the tars
+// themselves. Opening therefore still reads the size and modification time of each tar, with one
 // system call. The rest is in `record/<name>-<digest>.bin` in the cache folder
 // (shard_record.h), and is checked before a tar is read for the first time.
 
 /// Immutable, so safe to share between threads.
 class PlainRecords : public std::enable_shared_from_this<PlainRecords> {
  public:
-  /// The record of the tars in the folder of `list`, empty at first. Null if the options ask for
-  /// checks at opening, if the tars are few, or if there is no cache folder. Throws Error (kIo).
+  /// The record of the tars in the folder of `list`, empty at first. Null if the options require
+  /// checks at opening, if there are few tars, or if there is no cache folder. Throws Error (kIo).
   static std::shared_ptr<const PlainRecords> find(const ShardList& list,
                                                   const OpenOptions& options);
 
   PlainRecords(std::string folder, const OpenOptions& options, std::string path);
 
-  /// If the tar of `shard`, whose name is set, is the one that was noted: fills in the rest and
-  /// returns true. Adds what is odd about its end to `warnings`.
+  /// If the tar of `shard`, whose name is set, is the recorded one, fills in the rest and returns
+  /// true. Adds a warning about its end, if any, to `warnings`.
   bool describe(ShardFile& shard, std::vector<std::string>& warnings) const;
 
-  /// Adds to a shard that was looked at what note() needs. Throws Error if a file cannot be read.
+  /// Adds the digests that note() needs to an opened shard. Throws Error if a file cannot be read.
   static void digest(ShardFile& shard);
 
-  /// ShardSet::check for the shards that were described. Requires that a shared_ptr owns this.
+  /// ShardSet::check for the shards that describe() filled in. Requires: a shared_ptr owns this.
   CheckShard check() const;
 
-  /// Notes the shards of `set` for the next opening, if it looked at any of them. Where that fails,
-  /// the next opening looks again.
+  /// Records the shards of `set` for the next opening, if any were opened. On failure, the next
+  /// opening opens the tars again.
   void note(const ShardSet& set) const;
 
  private:

@@ -59,7 +59,7 @@ SplitConfig from_yaml(const YamlValue& root) {
         config.parts.push_back({name, read_strings(shards)});
       }
     } else {
-      value.fail(key == "splits" ? "belongs into a metadataset; a split file has split_parts"
+      value.fail(key == "splits" ? "belongs in a metadataset; a split file has split_parts"
                                  : "is not a known key (split_parts, exclude)");
     }
   }
@@ -69,7 +69,7 @@ SplitConfig from_yaml(const YamlValue& root) {
   return config;
 }
 
-// Plain or quoted as PyYAML chooses. In doubt the text is quoted, which reads the same.
+// Plain or quoted like PyYAML. When in doubt, quotes the text, which reads the same.
 std::string yaml_scalar(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./{},+=@()[]\\";
@@ -122,7 +122,7 @@ void append_list(std::string& out, const std::string& key, const std::vector<std
   }
 }
 
-// The number of "\uXXXX" at `at`, if there is one.
+// The value of "\uXXXX" at `at`, if there is one.
 std::optional<unsigned> unicode_escape(std::string_view text, std::size_t at) {
   constexpr std::size_t kEscapeBytes = 6;
   if (text.size() - at < kEscapeBytes || !text.substr(at).starts_with("\\u")) {
@@ -134,8 +134,8 @@ std::optional<unsigned> unicode_escape(std::string_view text, std::size_t at) {
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-// JSON writes a character above U+FFFF as two escapes, which YAML takes for two characters. Each
-// such pair is replaced with the bytes of its character.
+// JSON writes a character above U+FFFF as two escapes, which YAML reads as two characters. Replaces
+// each such pair with the bytes of its character.
 std::string join_surrogates(std::string_view text, const std::string& path) {
   constexpr unsigned kHigh = 0xD800;
   constexpr unsigned kLow = 0xDC00;
@@ -144,7 +144,7 @@ std::string join_surrogates(std::string_view text, const std::string& path) {
   for (std::size_t i = 0; i < text.size();) {
     const auto first = text[i] == '\\' ? unicode_escape(text, i) : std::nullopt;
     if (!first || *first < kHigh || *first >= kEnd) {
-      const std::size_t taken = text[i] == '\\' ? 2 : 1;  // so that "\\u" is no escape
+      const std::size_t taken = text[i] == '\\' ? 2 : 1;  // so that "\\u" is not an escape
       out += text.substr(i, taken);
       i += taken;
       continue;
@@ -172,7 +172,7 @@ SplitConfig parse_split_yaml(const std::string& text, const std::string& path) {
 }
 
 SplitConfig parse_split_json(const std::string& text, const std::string& path) {
-  // JSON is YAML, but the reverse must not pass for JSON.
+  // JSON is YAML, but YAML must not be accepted as JSON.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || text[first] != '{') {
     fail_split("not a JSON object", path);
@@ -182,7 +182,7 @@ SplitConfig parse_split_json(const std::string& text, const std::string& path) {
 
 std::optional<SplitConfig> parse_as_written(const std::string& text) {
   SplitConfig config;
-  std::vector<std::string>* list = nullptr;  // that lines with a dash belong to
+  std::vector<std::string>* list = nullptr;  // the list that lines with a dash belong to
   std::set<std::string_view> names;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -197,7 +197,7 @@ std::optional<SplitConfig> parse_as_written(const std::string& text) {
     } else if (line.starts_with("  ") && (line.ends_with(':') || line.ends_with(kNone))) {
       const std::string_view name = line.substr(2, line.rfind(':') - 2);
       if (!names.insert(name).second) {
-        return std::nullopt;  // an error of the parser
+        return std::nullopt;  // left to the parser, which reports it
       }
       config.parts.push_back({.name = std::string(name), .patterns = {}});
       list = line.ends_with(':') ? &config.parts.back().patterns : nullptr;
@@ -238,7 +238,7 @@ std::string to_split_yaml(const SplitConfig& config) {
   return out;
 }
 
-// --- Choosing shards: those of each part of a split, and those of one part to read ---
+// --- Selecting shards: for each part of a split, and of the part to read ---
 
 namespace {
 
@@ -264,7 +264,7 @@ const SplitConfig::Part& part_named(const SplitConfig& config, const std::string
   return *found;
 }
 
-// The expressions of `pattern`, one for each of its brace expansions.
+// The regular expressions of `pattern`, one for each brace expansion.
 std::vector<std::regex> regexes_of(const SplitPattern& pattern) {
   std::vector<std::regex> regexes;
   for (const std::string& text :
@@ -287,9 +287,8 @@ SplitConfig split_by_ratio(std::span<const std::string> shards,
   std::optional<std::size_t> last_weighted;
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     if (!(ratios[i].weight >= 0) || !std::isfinite(ratios[i].weight)) {
-      fail_choice(
-          fmt::format("the ratio of split part '{}' is {}, but must be a number not below 0",
-                      printable(ratios[i].part), ratios[i].weight));
+      fail_choice(fmt::format("the ratio of split part '{}' is {}, expected a number of at least 0",
+                              printable(ratios[i].part), ratios[i].weight));
     }
     total += ratios[i].weight;
     last_weighted = ratios[i].weight > 0 ? std::optional(i) : last_weighted;

@@ -1,5 +1,5 @@
 // `.nv-meta/split.yaml` (or split.json): which shards belong to which part of a dataset, and what
-// is left out.
+// is excluded.
 //
 //   split_parts:
 //     train:
@@ -39,11 +39,11 @@ struct SplitConfig {
 
 // --- Reading and writing ---
 
-/// `path` is named in errors. Throw Error (kInvalidArgument) with the place in the document.
+/// Errors name `path`. Throws Error (kInvalidArgument) with the place in the document.
 SplitConfig parse_split_yaml(const std::string& text, const std::string& path);
 SplitConfig parse_split_json(const std::string& text, const std::string& path);
 
-/// The same for a text that to_split_yaml() wrote, without a YAML parser; empty for any other text
+/// Fast path without a YAML parser for text that to_split_yaml() wrote; nullopt for any other text
 /// and, for instance, if a name is quoted.
 std::optional<SplitConfig> parse_as_written(const std::string& text);
 
@@ -52,10 +52,10 @@ std::optional<SplitConfig> parse_as_written(const std::string& text);
 SplitConfig read_split_config(const std::string& meta_folder,
                               const std::optional<std::string>& name = std::nullopt);
 
-/// The text that PyYAML writes for Energon.
+/// Serializes `config` as Energon does with PyYAML.
 std::string to_split_yaml(const SplitConfig& config);
 
-// --- Choosing the parts ---
+// --- Assigning shards to parts ---
 
 struct SplitRatio {
   std::string part;
@@ -70,7 +70,7 @@ SplitConfig split_by_ratio(std::span<const std::string> shards, std::span<const 
 struct SplitPattern {
   std::string part;
   /// A regular expression (ECMAScript), not a glob. Brace patterns are expanded first; the result
-  /// is matched from the start of a shard's name. Backslashes are kept for the expression.
+  /// is matched from the start of a shard's name. Backslashes are passed on to the expression.
   std::string regex;
 };
 
@@ -79,15 +79,15 @@ struct SplitPattern {
 SplitConfig split_by_pattern(std::span<const std::string> shards,
                              std::span<const SplitPattern> patterns);
 
-// --- Using them ---
+// --- Selecting the shards of a part ---
 
 struct SelectedShards {
   std::vector<std::string> names;            ///< in the part's order
-  std::vector<std::string> exclude_entries;  ///< expanded, without those of the excluded shards
+  std::vector<std::string> exclude_entries;  ///< expanded, without entries of excluded shards
 };
 
 /// The shards of `part` without those excluded as a whole. Throws Error (kInvalidArgument): unknown
-/// part (the message names the known ones), no shard left.
+/// part (the message lists the known ones), no shard left.
 SelectedShards select_shards(const SplitConfig& config, const std::string& part,
                              const std::string& path);
 

@@ -15,12 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Far above what a description of datasets needs, far below what aliases of aliases can make.
+// Far more than a description of datasets needs, far less than nested aliases can produce.
 constexpr int kMaxYamlDepth = 64;
 constexpr std::int64_t kMaxNodes = 100'000;
 
-// Without aliases the values and their text are less than twice the bytes of the document, and
-// nobody reads it more than a few times.
+// Without aliases, the values and their text are less than twice the bytes of the document, and the
+// document is read only a few times.
 constexpr std::int64_t kReadsOfDocument = 8;
 constexpr std::int64_t kAlwaysReadable = std::int64_t{1} << 20;
 
@@ -31,7 +31,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// errc() if the whole of `text` is a number, result_out_of_range if it is one but does not fit.
+// errc() if all of `text` is a number, result_out_of_range if it is a number that does not fit.
 template <typename Number>
 std::errc parse_number(std::string_view text, Number& value) {
   if (text.starts_with('+')) {
@@ -47,7 +47,7 @@ std::optional<Number> parse_number(std::string_view text) {
   return parse_number(text, value) == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-// Not "inf" and "nan", which from_chars takes for numbers.
+// Excludes "inf" and "nan", which from_chars accepts as numbers.
 std::optional<double> parse_real(std::string_view text) {
   return text.find_first_of("0123456789") == std::string_view::npos ? std::nullopt
                                                                     : parse_number<double>(text);
@@ -79,8 +79,8 @@ Json scalar_json(const YAML::Node& node) {
   return text;
 }
 
-// A line that begins with "---" begins a document wherever it stands; only comments and directives
-// may come before the first.
+// A line that begins with "---" always starts a document; only comments and directives may precede
+// the first.
 bool has_second_document(std::string_view text) {
   bool has_content = false;
   while (!text.empty()) {
@@ -104,17 +104,16 @@ YamlValue YamlValue::parse(const std::string& text, const std::string& path) {
   try {
     Json(text).dump();  // checks the encoding
   } catch (const Json::type_error&) {
-    throw Error(ErrorCode::kInvalidArgument, "not UTF-8; save the file in that encoding",
-                {.path = path});
+    throw Error(ErrorCode::kInvalidArgument, "not UTF-8; save the file as UTF-8", {.path = path});
   }
   const auto error_of = [&](const std::string& problem) {
     return Error(ErrorCode::kInvalidArgument, problem, {.path = path});
   };
   if (has_second_document(text)) {
-    throw error_of("expected one YAML document, got more");
+    throw error_of("expected one YAML document, found more");
   }
   try {
-    // Not LoadAll(), which takes a comma at the beginning for documents without end.
+    // Not LoadAll(), which loops forever on a leading comma.
     const auto size = static_cast<std::int64_t>(text.size());
     return YamlValue(YAML::Load(text), "", path,
                      std::make_shared<std::int64_t>(kReadsOfDocument * size + kAlwaysReadable));
@@ -139,7 +138,7 @@ YamlValue YamlValue::inner(const YAML::Node& node, std::string place) const {
 void YamlValue::take(std::size_t size) const {
   *left_ -= static_cast<std::int64_t>(size);
   if (*left_ < 0) {
-    fail("is repeated by aliases far beyond the size of the file; write out what is meant");
+    fail("is repeated by aliases far beyond the size of the file; write out the values");
   }
 }
 
@@ -172,16 +171,16 @@ double YamlValue::number() const {
     return value.get<double>();
   }
   const std::string& text = node_.Scalar();
-  double real = 0;  // what is neither an integer of 64 bits nor has a point or an exponent
+  double real = 0;  // also integers that exceed 64 bits
   const std::errc error =
       node_.Tag() == "!" ? std::errc::invalid_argument : parse_number(text, real);
   if (error == std::errc::result_out_of_range) {
-    fail(fmt::format("is too large or too small for a number, got '{}'", printable(text)));
+    fail(fmt::format("is out of range for a number, found '{}'", printable(text)));
   }
   const std::string word = lower(text);
   const bool is_word = word.ends_with("nan") || word.ends_with("inf");  // ".nan", "-.inf"
   if (error != std::errc() || is_word) {
-    fail(fmt::format("must be a {}number, got '{}'", is_word ? "finite " : "", printable(text)));
+    fail(fmt::format("must be a {}number, found '{}'", is_word ? "finite " : "", printable(text)));
   }
   return real;
 }
@@ -192,9 +191,9 @@ std::int64_t YamlValue::integer() const {
     std::int64_t ignored = 0;
     if (node_.IsScalar() && node_.Tag() != "!" &&
         parse_number(node_.Scalar(), ignored) == std::errc::result_out_of_range) {
-      fail(fmt::format("is too large for an integer, got '{}'", printable(node_.Scalar())));
+      fail(fmt::format("is too large for an integer, found '{}'", printable(node_.Scalar())));
     }
-    fail(node_.IsScalar() ? fmt::format("must be an integer, got '{}'", printable(node_.Scalar()))
+    fail(node_.IsScalar() ? fmt::format("must be an integer, found '{}'", printable(node_.Scalar()))
                           : "must be an integer");
   }
   return value.get<std::int64_t>();

@@ -1,9 +1,9 @@
 // A YAML node that knows its place in the document, so that errors can name it:
-// "splits.train.blend[1].weight must be a number, got 'x', line 7". Private to io.
+// "splits.train.blend[1].weight must be a number, found 'x', line 7". Private to io.
 //
 // Scalars have the same types as in Energon. Quoted scalars are strings; null, ~ and the empty
-// scalar are null; true, yes, false and no, in any letter case, are booleans; what reads as a
-// number is a number; everything else is a string. Aliases are followed, but the total read of a
+// scalar are null; true, yes, false and no, in any letter case, are booleans; scalars that parse as
+// numbers are numbers; everything else is a string. Aliases are followed, but the total read of a
 // document, aliases included, is bounded by its size.
 
 #pragma once
@@ -27,7 +27,7 @@ class YamlValue {
  public:
   using Entries = std::vector<std::pair<std::string, YamlValue>>;
 
-  /// The only document of `text`; `path` is named in errors and must outlive all values.
+  /// The only document of `text`; errors name `path`, which must outlive all values.
   static YamlValue parse(const std::string& text, const std::string& path);
 
   bool is_map() const { return node_.IsMap(); }
@@ -35,13 +35,13 @@ class YamlValue {
   bool is_null() const;
   const std::string& place() const { return place_; }
 
-  std::string string() const;  ///< of any scalar that is not null, as written
-  std::string text() const;    ///< of any scalar, as written: "null" too
+  std::string string() const;  ///< any scalar except null, as written
+  std::string text() const;    ///< any scalar, as written, including "null"
   double number() const;
   std::int64_t integer() const;
   nlohmann::ordered_json json() const;
   std::vector<YamlValue> list() const;
-  Entries entries() const;  ///< of a mapping, in order; a duplicate key is an error
+  Entries entries() const;  ///< entries of a mapping, in order; a duplicate key is an error
 
   [[noreturn]] void fail(const std::string& problem) const;
 
@@ -54,7 +54,7 @@ class YamlValue {
   void take(std::size_t size) const;
 
   YAML::Node node_;
-  std::string place_;  // empty: the document
+  std::string place_;  // empty for the document itself
   const std::string* path_;
   std::shared_ptr<std::int64_t> left_;  // how much of the document may still be read
 };
@@ -68,9 +68,9 @@ class YamlFields {
              std::string_view hint = {});
 
   enum class Nulls { kAbsent, kKeep };
-  /// With kAbsent, empty also if the value is null.
+  /// With kAbsent, also nullopt if the value is null.
   std::optional<YamlValue> find(std::string_view key, Nulls nulls = Nulls::kAbsent) const;
-  /// Throws Error (kInvalidArgument) if it is missing.
+  /// Throws Error (kInvalidArgument) if the key is missing.
   YamlValue at(std::string_view key) const;
 
  private:

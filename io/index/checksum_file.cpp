@@ -19,7 +19,7 @@ constexpr std::string_view kMagic = "EGNXXH3\n";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kHeaderBytes = 32;  // magic, version, tar size, sample count
 constexpr std::uint64_t kDigestBytes = 8;
-constexpr std::uint64_t kTrailerBytes = 8;  // digest of all before it
+constexpr std::uint64_t kTrailerBytes = 8;  // digest of everything before it
 
 [[noreturn]] void fail(ErrorCode code, const std::string& problem, const std::string& path) {
   throw Error(code, problem, {.path = path});
@@ -35,7 +35,7 @@ std::uint64_t size_of_file(std::int64_t sample_count) {
   return kHeaderBytes + kDigestBytes * static_cast<std::uint64_t>(sample_count) + kTrailerBytes;
 }
 
-// A file of another size is wrong anyway, so never read much more than a right one has.
+// A file of another size is wrong anyway, so never read much more than the expected size.
 void check_size_for(const FileSource& file, std::int64_t sample_count) {
   check_size(file, size_of_file(sample_count) + (std::uint64_t{1} << 20));
 }
@@ -43,7 +43,7 @@ void check_size_for(const FileSource& file, std::int64_t sample_count) {
 void check_content(ByteView content, std::uint64_t tar_size, std::int64_t sample_count,
                    const std::string& path) {
   if (content.size() < kHeaderBytes + kTrailerBytes || !as_text(content).starts_with(kMagic)) {
-    fail(ErrorCode::kCorruptData, "not a checksum file: it is too short or begins with other bytes",
+    fail(ErrorCode::kCorruptData, "not a checksum file: it is too short or has the wrong magic",
          path);
   }
   const std::uint64_t checked_bytes = content.size() - kTrailerBytes;
@@ -55,19 +55,18 @@ void check_content(ByteView content, std::uint64_t tar_size, std::int64_t sample
   }
   if (const std::uint64_t version = read_u64(content, 8); version != kVersion) {
     fail(ErrorCode::kUnsupported,
-         fmt::format("the checksum file has version {}, this library reads version {}", version,
+         fmt::format("the checksum file has version {}, but this library reads version {}", version,
                      kVersion),
          path);
   }
   if (read_u64(content, 16) != tar_size ||
       read_u64(content, 24) != static_cast<std::uint64_t>(sample_count) ||
       content.size() != size_of_file(sample_count)) {
-    fail(
-        ErrorCode::kCorruptData,
-        fmt::format("the checksums are those of a tar of {} bytes with {} samples, but the tar has "
-                    "{} bytes and {} samples; it was changed after it was prepared",
-                    read_u64(content, 16), read_u64(content, 24), tar_size, sample_count),
-        path);
+    fail(ErrorCode::kCorruptData,
+         fmt::format("the checksums belong to a tar of {} bytes with {} samples, but the tar has "
+                     "{} bytes and {} samples; it was changed after it was prepared",
+                     read_u64(content, 16), read_u64(content, 24), tar_size, sample_count),
+         path);
   }
 }
 

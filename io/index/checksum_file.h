@@ -1,8 +1,8 @@
 // Digests of a shard's samples: `<shard>.tar.xxh3`, written by `energon prepare --checksums`.
 //
 // One XXH3-64 per sample, over the sample's whole byte range in the tar (TarIndex::range():
-// headers, data, padding). So one hash over the bytes read for a sample verifies all of them, names
-// and sizes included. The file also stores the size of the tar and a digest of itself.
+// headers, data, padding). One hash over the bytes read for a sample therefore verifies everything,
+// including names and sizes. The file also stores the size of the tar and a digest of itself.
 // docs/formats/checksums.md gives the layout.
 
 #pragma once
@@ -23,7 +23,7 @@ namespace energon {
 /// memory.
 class ChecksumFile {
  public:
-  /// Reads the digests of a tar of `tar_size` bytes with `sample_count` samples. Throws Error:
+  /// Loads the digests for a tar of `tar_size` bytes with `sample_count` samples. Throws Error:
   /// kNotFound, kIo, kCorruptData if the file is damaged or belongs to another shard,
   /// kUnsupported if a newer version wrote it.
   static ChecksumFile load(const std::string& checksum_path, std::uint64_t tar_size,

@@ -64,7 +64,7 @@ bool is_valid_index(const std::string& index_path, const FileSource& tar) {
     check_archive_end(tar, TarIndex::load(index_path, tar.size()).entries().back());
     return true;
   } catch (const Error&) {
-    return false;  // absent, unreadable or stale: all the same, it is built
+    return false;  // absent, unreadable or stale: in each case, the index is rebuilt
   }
 }
 
@@ -72,8 +72,8 @@ bool is_fresh(const std::string& index_path, const FileSource& tar) {
   return has_time_of(index_path, tar.identity()) && is_valid_index(index_path, tar);
 }
 
-// False where it cannot be kept there: the folder cannot be written, or the file system does not
-// keep the time that makes the index a fresh one.
+// Returns false if the index cannot be stored there: the folder is not writable, or the file system
+// does not preserve the time that marks the index as fresh.
 bool write_index_beside(const std::string& index_path, std::span<const std::uint64_t> entries,
                         const FileIdentity& tar) {
   try {
@@ -115,9 +115,8 @@ std::string default_cache_dir() {
   if (auto folder = find_default_cache_dir()) {
     return std::move(*folder);
   }
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      "there is no place for indices: set ENERGON_CACHE_DIR to a folder that can be written");
+  throw Error(ErrorCode::kInvalidArgument,
+              "no folder to store indices in: set ENERGON_CACHE_DIR to a writable folder");
 }
 
 std::string folder_in_cache(const std::optional<std::string>& cache_dir, std::string_view name) {
@@ -136,16 +135,18 @@ void make_cache_folder(const std::string& folder) {
     fs::permissions(folder, fs::perms::owner_all, error);
   }
   if (!fs::is_directory(folder)) {
-    throw Error(ErrorCode::kIo,
-                fmt::format("cannot make the cache folder: {}; set ENERGON_CACHE_DIR to a folder "
-                            "that can be written",
-                            error.message()),
-                {.path = folder});
+    throw Error(
+        ErrorCode::kIo,
+        fmt::format(
+            "cannot create the cache folder: {}; set ENERGON_CACHE_DIR to a writable folder",
+            error.message()),
+        {.path = folder});
   }
 }
 
 std::string cache_name(const std::string& path, const FileIdentity& identity) {
-  constexpr std::size_t kMaxNameBytes = 100;  // file names end at 255, and suffixes follow
+  constexpr std::size_t kMaxNameBytes =
+      100;  // file names are limited to 255 bytes, and suffixes follow
   const fs::path absolute = fs::absolute(path).lexically_normal();
   Xxh3Stream stream;
   stream.update_field(as_bytes(absolute.native()));
@@ -191,7 +192,7 @@ std::string ensure_expanded(const FileSource& shard, const std::optional<std::st
       if (error.code() != ErrorCode::kNotFound || attempt == kAttempts) {
         throw;
       }
-      // Another process has taken the file for left behind.
+      // Another process removed the file as abandoned.
     }
   }
   return final_path;
@@ -206,24 +207,24 @@ std::optional<std::string> proof_of_shrinking(const std::string& old_index_path,
   }
   if (old.back() > tar_size) {
     return fmt::format(
-        "the tar has {} bytes, but its index says that its {} samples end at byte {}: the tar was "
-        "cut after it was indexed",
+        "the tar has {} bytes, but its index lists {} samples that end at byte {}: the tar was "
+        "truncated after it was indexed",
         tar_size, old.size() - 1, old.back());
   }
-  // The last entry of both is an end.
+  // The last entry of each is an end offset.
   if (entries.empty() || entries.size() > old.size() || entries.back() >= old.back() ||
       !std::equal(entries.begin(), entries.end() - 1, old.begin())) {
     return std::nullopt;
   }
   if (entries.size() == old.size()) {
     return fmt::format(
-        "the last of the tar's {} samples ends at byte {}, but its index says at byte {}: its end "
-        "was cut off or overwritten after it was indexed",
+        "the last of the tar's {} samples ends at byte {}, but at byte {} according to its index: "
+        "its end was truncated or overwritten after it was indexed",
         entries.size() - 1, entries.back(), old.back());
   }
   return fmt::format(
-      "the tar ends after {} samples, at byte {}, but its index says that {} more follow: its end "
-      "was cut off or overwritten after it was indexed",
+      "the tar ends after {} samples, at byte {}, but its index lists {} more: its end was "
+      "truncated or overwritten after it was indexed",
       entries.size() - 1, entries.back(), old.size() - entries.size());
 }
 
@@ -259,7 +260,7 @@ IndexedTar index_tar(const std::string& shard_path, const std::string& tar_path,
       return result;
     }
   }
-  // The cache is the place for it: there the name tells the version of the tar.
+  // Store it in the cache, where the name identifies the version of the tar.
   const std::string folder = folder_in_cache(cache_dir, "index");
   make_cache_folder(folder);
   remove_abandoned_once(folder, is_index);
@@ -286,8 +287,8 @@ void check_archive_end(const FileSource& tar, std::uint64_t end_offset) {
       std::any_of(block.begin(), block.end(), [](std::byte b) { return b != std::byte{0}; })) {
     throw Error(
         ErrorCode::kCorruptData,
-        fmt::format("the index says that the samples end at byte {}, but the tar ({} bytes) "
-                    "does not end there; the tar or its index was changed since, or truncated",
+        fmt::format("the samples end at byte {} according to the index, but the tar ({} bytes) "
+                    "does not end there; the tar or its index was changed or truncated",
                     end_offset, tar.size()),
         {.path = tar.path(), .byte_offset = end_offset});
   }
@@ -297,7 +298,7 @@ void check_archive_end(const FileSource& tar, std::uint64_t end_offset) {
 
 namespace {
 
-// Bytes that the holder of `lock` has written: nothing if nobody knows.
+// Bytes that the holder of `lock` has written, or nullopt if unknown.
 std::optional<off_t> progress_of(int lock, const std::string& folder) {
   std::array<char, 256> name{};
   const ssize_t size = ::pread(lock, name.data(), name.size(), 0);
@@ -332,7 +333,7 @@ ExpandTurn::ExpandTurn(const std::string& copy_path) : path_(copy_path + ".tmp.0
       if (is_in_place()) {
         return;
       }
-      lock_.reset();  // its last holder has removed it
+      lock_.reset();  // its last holder removed the file
       continue;
     }
     if (const std::optional<off_t> size = progress_of(lock.get(), folder); size != last) {
@@ -351,7 +352,7 @@ ExpandTurn::~ExpandTurn() {
 
 void ExpandTurn::announce(const std::string& temporary_path) {
   if (lock_.valid() && ::ftruncate(lock_.get(), 0) == 0 && ::lseek(lock_.get(), 0, SEEK_SET) == 0) {
-    // A failure costs the others their patience, nothing else.
+    // On failure, the others only wait longer.
     try_write_all(lock_.get(), as_bytes(std::filesystem::path(temporary_path).filename().native()));
   }
 }

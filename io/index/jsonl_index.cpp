@@ -25,7 +25,7 @@ constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 // What Python's bytes.strip() removes.
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Finds the entries of a file that is fed in pieces; a line may span any number of them.
+// Finds the entries of a file that is fed in pieces. A line may span any number of pieces.
 class LineScanner {
  public:
   LineScanner(std::string path, std::function<void(std::uint64_t)> emit)
@@ -58,14 +58,15 @@ class LineScanner {
   }
 
  private:
-  // Only the first and the last character of a line that are not white space matter, and that none
-  // is a NUL, which no JSON has: zeros over the end of a line would make one of two lines.
+  // Checks only the first and last character of a line that are not white space, and that none is
+  // NUL, which JSON cannot contain: zeros over the end of a line would merge two lines.
   void extend_line(std::string_view piece) {
     if (const std::size_t nul = piece.find('\0'); nul != std::string_view::npos) {
       throw Error(
           ErrorCode::kCorruptData,
-          fmt::format("line {} has a zero byte, which no JSON has: the file was overwritten",
-                      line_ + 1),
+          fmt::format(
+              "line {} contains a zero byte, which JSON cannot contain: the file was overwritten",
+              line_ + 1),
           {.path = path_, .byte_offset = offset_ + nul});
     }
     const auto is_text = [](char c) { return !is_space(c); };
@@ -107,7 +108,8 @@ class LineScanner {
   std::uint64_t offset_ = 0;      // bytes fed
   std::uint64_t next_entry_ = 0;  // where the next sample begins
   std::uint64_t line_begin_ = 0;
-  // Of the line so far: whether there is anything but white space, and how that begins and ends.
+  // The line so far: whether it contains anything but white space, and the first and last such
+  // character.
   bool has_text_ = false;
   char first_ = '\0';
   char last_ = '\0';
@@ -118,7 +120,7 @@ bool is_valid_jsonl_index(const std::string& index_path, const FileSource& jsonl
     JsonlIndex::load(index_path, jsonl.size());
     return true;
   } catch (const Error&) {
-    return false;  // absent, unreadable or stale: all the same, it is built
+    return false;  // absent, unreadable or stale: in each case, the index is rebuilt
   }
 }
 
@@ -126,7 +128,7 @@ bool is_valid_jsonl_index(const std::string& index_path, const FileSource& jsonl
 
 JsonlIndex JsonlIndex::load(const std::string& index_path, std::uint64_t jsonl_size) {
   const FileSource file(index_path);
-  // Each sample has at least the two braces and, but for the last, an end of line.
+  // Each sample has at least two braces and, except for the last, a line end.
   const std::uint64_t most = (jsonl_size / 3 + 2) * kOffsetBytes;
   if (file.size() % kOffsetBytes != 0 || file.size() < 2 * kOffsetBytes || file.size() > most) {
     throw Error(ErrorCode::kCorruptData,
@@ -152,8 +154,8 @@ JsonlIndex JsonlIndex::from_entries(std::vector<std::uint64_t> entries, std::uin
   }
   for (std::size_t i = 1; i < entries.size(); ++i) {
     if (entries[i] <= entries[i - 1]) {
-      fail(fmt::format("entry {} is {}, but entry {} is {}; they must grow", i, entries[i], i - 1,
-                       entries[i - 1]));
+      fail(fmt::format("entry {} is {}, but entry {} is {}; expected increasing entries", i,
+                       entries[i], i - 1, entries[i - 1]));
     }
   }
   if (entries.back() != jsonl_size) {
@@ -167,8 +169,9 @@ JsonlIndex JsonlIndex::from_entries(std::vector<std::uint64_t> entries, std::uin
 
 ByteRange JsonlIndex::range(std::int64_t i) const {
   if (i < 0 || i >= sample_count()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no sample {}, the file has {}", i, sample_count()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("sample index {} is out of range: the file has {} samples", i, sample_count()));
   }
   const std::uint64_t begin = entries_[static_cast<std::size_t>(i)];
   return {.offset = begin, .size = entries_[static_cast<std::size_t>(i) + 1] - begin};
@@ -179,11 +182,12 @@ std::uint64_t JsonlIndex::digest() const { return xxh3_64(std::as_bytes(std::spa
 std::string_view whole_line(std::string_view bytes, std::optional<char> before,
                             const ByteRange& range, std::uint64_t file_size) {
   const auto fail = [&range](std::string_view problem) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the bytes {} to {} are not one line of the file: {}; it was changed "
-                            "after it was indexed, or is damaged: run energon prepare on it",
-                            range.offset, range.end(), problem),
-                {.byte_offset = range.offset});
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("bytes {} to {} are not exactly one line of the file: {}; the file was changed "
+                    "after it was indexed, or is damaged: run energon prepare on it",
+                    range.offset, range.end(), problem),
+        {.byte_offset = range.offset});
   };
   if (before && *before != '\n') {
     fail("they do not begin a line");
@@ -199,10 +203,10 @@ std::string_view whole_line(std::string_view bytes, std::optional<char> before,
   }
   const std::string_view line(&*first, static_cast<std::size_t>(last - first));
   if (line.find('\n') != std::string_view::npos) {
-    fail("they are several");
+    fail("they span several lines");
   }
   if (line.front() != '{' || line.back() != '}') {
-    fail("they hold no JSON object");
+    fail("they are not a JSON object");
   }
   return line;
 }
@@ -220,7 +224,7 @@ std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index
   std::string block(kReadBytes, '\0');
   for (std::uint64_t offset = 0; offset < jsonl.size(); offset += block.size()) {
     if (stop.stop_requested()) {
-      throw Error(ErrorCode::kCancelled, "indexing was stopped; an earlier index is as it was",
+      throw Error(ErrorCode::kCancelled, "indexing was stopped; an existing index is unchanged",
                   {.path = jsonl.path()});
     }
     block.resize(std::min<std::uint64_t>(kReadBytes, jsonl.size() - offset));
@@ -244,8 +248,8 @@ std::optional<std::string> jsonl_proof_of_shrinking(const std::string& old_index
     return std::nullopt;
   }
   return fmt::format(
-      "the file has {} bytes, but its index says that its {} samples end at byte {}: the file was "
-      "cut after it was indexed",
+      "the file has {} bytes, but its index lists {} samples that end at byte {}: the file was "
+      "truncated after it was indexed",
       jsonl_size, old.size() - 1, old.back());
 }
 
@@ -275,12 +279,12 @@ std::string ensure_jsonl_indexed(const std::string& jsonl_path,
     if (has_time_of(beside, jsonl.identity())) {
       return beside;
     }
-    // The file system has not kept the time, which makes the index a fresh one.
+    // The file system did not preserve the time that marks the index as fresh.
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo && error.code() != ErrorCode::kNotFound) {
       throw;  // the file itself is wrong
     }
-    // Read-only, full or gone: the cache is the place for that.
+    // Read-only, full or gone: use the cache.
   }
   const std::string folder = folder_in_cache(cache_dir, "index");
   make_cache_folder(folder);

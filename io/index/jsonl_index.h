@@ -67,14 +67,14 @@ std::string jsonl_index_path(const std::string& jsonl_path);
 std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index_path,
                                const std::stop_token& stop = {});
 
-/// What an older index says about a file of `jsonl_size` bytes: samples that it lists lie behind
-/// the end of the file. Empty if it says nothing or is not an index.
+/// How an older index proves that a file of `jsonl_size` bytes has shrunk: it lists samples past
+/// the end of the file. Nullopt if it proves nothing or is not an index.
 std::optional<std::string> jsonl_proof_of_shrinking(const std::string& old_index_path,
                                                     std::uint64_t jsonl_size);
 
 /// The path of an index that fits `jsonl_path`. Uses the index beside the file if it has the
 /// modification time of the file and ends where the file does. Otherwise builds one: beside the
-/// file or, if that folder cannot be written or does not keep the time, in the cache folder
+/// file or, if that folder is not writable or does not preserve the time, in the cache folder
 /// (io/index/index_cache.h; absent: default_cache_dir()). Any number of processes may do this at
 /// once. Throws as write_jsonl_index(), and Error (kCorruptData) if an
 /// index beside the file proves that the file has shrunk; that index is kept.

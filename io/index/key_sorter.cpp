@@ -22,7 +22,7 @@ constexpr std::size_t kWriteBytes = std::size_t{256} << 10;
 constexpr std::size_t kLeastReadBytes = std::size_t{16} << 10;
 constexpr std::size_t kMostReadBytes = std::size_t{256} << 10;
 
-// The first eight bytes as a number that compares as they do; missing ones are zero.
+// The first eight bytes as an integer that compares in the same order; missing bytes are zero.
 std::uint64_t beginning_of(std::string_view key) {
   std::array<unsigned char, 8> bytes{};
   std::copy_n(key.begin(), std::min(key.size(), bytes.size()), bytes.begin());
@@ -33,7 +33,7 @@ std::uint64_t beginning_of(std::string_view key) {
   return value;
 }
 
-// Of a key in the file of runs; the key follows.
+// Header of a key in the file of runs; the key follows.
 struct RunItemHead {
   std::int64_t row;
   std::uint64_t size;
@@ -107,10 +107,10 @@ class RunReader {
   }
 
   const int fd_;
-  ByteRange rest_;  // of the run, not yet read
+  ByteRange rest_;  // the unread part of the run
   const std::string& path_;
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0;  // of what is in the buffer
+  std::size_t begin_ = 0;  // start of the unread bytes in the buffer
   std::size_t end_ = 0;
   bool has_key_ = false;
   std::string_view key_;
@@ -138,7 +138,7 @@ void KeySorter::add(std::string_view key, std::int64_t row) {
     write_run();
   }
   if (key.size() > std::numeric_limits<std::uint32_t>::max() - texts_.size()) {
-    throw Error(ErrorCode::kResourceExhausted, "a sample key of 4 GiB", {.path = path_});
+    throw Error(ErrorCode::kResourceExhausted, "a sample key has 4 GiB or more", {.path = path_});
   }
   const Item item{.beginning = beginning_of(key),
                   .offset = static_cast<std::uint32_t>(texts_.size()),

@@ -22,21 +22,21 @@ class KeySorter {
  public:
   using Visit = std::function<void(std::string_view key, std::int64_t row)>;
 
-  /// The runs are in a file without a name; `path` is where it is created, and must not exist.
-  /// `memory_bytes` is what all keys in memory may take; merging takes half as much again.
+  /// Runs are stored in an unnamed file, created at `path`, which must not exist. `memory_bytes`
+  /// limits the memory of all keys; merging takes half as much again.
   KeySorter(std::string path, std::uint64_t memory_bytes);
 
   /// Throws Error (kIo, kResourceExhausted for a key of 4 GiB).
   void add(std::string_view key, std::int64_t row);
 
-  /// Calls `visit` with each key in the order of bytes, equal keys in the order of their rows. Can
-  /// be called once; nothing can be added afterwards. Throws Error (kIo), and what `visit` throws.
+  /// Calls `visit` with each key in byte order, equal keys in row order. Can be called once; no key
+  /// can be added afterwards. Throws Error (kIo), and whatever `visit` throws.
   void visit_in_order(const Visit& visit);
 
  private:
   struct Item {
-    std::uint64_t beginning;  // of the key, so that most comparisons need nothing else
-    std::uint32_t offset;     // of the key in texts_
+    std::uint64_t beginning;  // first bytes of the key, which decide most comparisons
+    std::uint32_t offset;     // position of the key in texts_
     std::uint32_t size;
     std::int64_t row;
   };
@@ -53,12 +53,12 @@ class KeySorter {
   const std::uint64_t memory_bytes_;
   std::vector<char> texts_;
   std::vector<Item> items_;
-  std::vector<std::size_t> stretches_;  // of items_: where each begins
+  std::vector<std::size_t> stretches_;  // start of each stretch in items_
 
   UniqueFd runs_;
   std::uint64_t runs_size_ = 0;
   std::vector<ByteRange> run_ranges_;
-  std::string last_key_;  // of the last run
+  std::string last_key_;  // the last key of the last run
 };
 
 }  // namespace energon

@@ -15,7 +15,7 @@ namespace {
 
 using MediaJson = nlohmann::json;
 
-// As Python's repr(): the shortest digits that give the number back, with a point or an exponent.
+// As Python's repr(): the fewest digits that round-trip, with a point or an exponent.
 std::string python_number(double value) {
   std::string text = fmt::format("{}", value);
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
@@ -65,7 +65,7 @@ class MediaJsonReader {
     if (const MediaJson* const found = find(name)) {
       if (!found->is_number_integer() ||
           (found->is_number_unsigned() && found->get<std::uint64_t>() > INT64_MAX)) {
-        fail_media_json(fmt::format("has a field '{}' that is no integer", name));
+        fail_media_json(fmt::format("has a field '{}' that is not an integer", name));
       }
       value = found->get<std::int64_t>();
     }
@@ -74,7 +74,7 @@ class MediaJsonReader {
   void read(const char* name, std::optional<double>& value) const {
     if (const MediaJson* const found = find(name)) {
       if (!found->is_number() || !std::isfinite(found->get<double>())) {
-        fail_media_json(fmt::format("has a field '{}' that is no number", name));
+        fail_media_json(fmt::format("has a field '{}' that is not a number", name));
       }
       value = found->get<double>();
     }
@@ -83,14 +83,14 @@ class MediaJsonReader {
   void read(const char* name, std::string& value) const {
     if (const MediaJson* const found = find(name)) {
       if (!found->is_string()) {
-        fail_media_json(fmt::format("has a field '{}' that is no text", name));
+        fail_media_json(fmt::format("has a field '{}' that is not a string", name));
       }
       value = found->get<std::string>();
     }
   }
 
  private:
-  // Null: absent.
+  // Null means absent.
   const MediaJson* find(const char* name) const {
     const auto found = object_.find(name);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -99,7 +99,7 @@ class MediaJsonReader {
   const MediaJson& object_;
 };
 
-// Calls `field` with name and member of each field of this kind, in the order of Energon.
+// Calls `field` with name and member of each field of this kind, in Energon's order.
 template <class Metadata, class Field>
 void for_each_media_field(Metadata& metadata, Field&& field) {
   if (metadata.kind == MediaKind::kImage) {
@@ -136,11 +136,11 @@ MediaMetadata parse_media_json(std::string_view type, std::string_view json) {
   if (type == to_string(MediaKind::kAv)) {
     metadata.kind = MediaKind::kAv;
   } else if (type != to_string(MediaKind::kImage)) {
-    fail_media_json(fmt::format("is of the type '{}', not image or av", printable(type)));
+    fail_media_json(fmt::format("has type '{}', expected image or av", printable(type)));
   }
   const MediaJson object = MediaJson::parse(json, nullptr, false);
   if (!object.is_object()) {
-    fail_media_json(fmt::format("is no JSON object: {}", printable(json.substr(0, 100))));
+    fail_media_json(fmt::format("is not a JSON object: {}", printable(json.substr(0, 100))));
   }
   const MediaJsonReader reader(object);
   for_each_media_field(metadata, [&](const char* name, auto& value) { reader.read(name, value); });
@@ -151,7 +151,7 @@ MediaMetadata parse_media_json(std::string_view type, std::string_view json) {
 
 namespace {
 
-// In the order of the enumeration.
+// In the order of the enum.
 constexpr std::array<std::string_view, 8> kPropertyNames = {
     "width", "height", "aspect_ratio", "duration", "fps", "frames", "channels", "sample_rate"};
 

@@ -8,7 +8,7 @@
 namespace energon {
 namespace {
 
-// Without a journal and locks: the file is a copy of our own, of no use until finish() returns.
+// Without journal and locks: the file is our private copy, unusable until finish() returns.
 constexpr const char* kMediaSettings =
     "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = NORMAL; "
     "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0";
@@ -125,8 +125,7 @@ namespace {
 SqlitePtr open_media_only(const std::string& path) {
   SqlitePtr db = open_sqlite_defensively(path);
   if (!has_table(db.get(), "media_metadata", path)) {
-    throw Error(ErrorCode::kUnsupported, "index database: it has no media metadata",
-                {.path = path});
+    throw Error(ErrorCode::kUnsupported, "index database: no media metadata", {.path = path});
   }
   return db;
 }

@@ -1,10 +1,9 @@
-// The tables of media metadata in `index.sqlite`, as Energon 7.4 has them
-// (docs/formats/energon_files.md). Beside the samples of a prepared dataset SampleIndex reads them;
-// in the `.nv-meta/index.sqlite` of a folder of files they are alone, the entry_key of a row is the
-// path of its file, relative to the folder, and MediaIndex reads them.
+// The tables of media metadata in `index.sqlite`, as in Energon 7.4
+// (docs/formats/energon_files.md). In a prepared dataset, they are stored beside the samples, and
+// SampleIndex reads them. In a folder of files, `.nv-meta/index.sqlite` contains only these tables,
+// the entry_key of a row is the file's path relative to the folder, and MediaIndex reads them.
 //
-// The file is changed by SQLite itself: unlike the samples, rows come in no order, and some are
-// replaced.
+// SQLite itself writes these tables: unlike samples, rows are unordered, and some are replaced.
 
 #pragma once
 
@@ -19,7 +18,7 @@
 
 namespace energon {
 
-/// Defines both tables; those that exist stay.
+/// Creates both tables unless they exist.
 inline constexpr const char* kMediaTables =
     "CREATE TABLE IF NOT EXISTS media_metadata (entry_key TEXT PRIMARY KEY, "
     "metadata_type TEXT NOT NULL, metadata_json TEXT NOT NULL);"
@@ -27,7 +26,7 @@ inline constexpr const char* kMediaTables =
     "strategy TEXT NOT NULL, patterns TEXT, created_at_utc TEXT DEFAULT CURRENT_TIMESTAMP, "
     "UNIQUE(strategy, patterns))";
 
-/// Whether a database has both tables. Throws Error (kCorruptData) if they are of another form.
+/// Whether a database has both tables. Throws Error (kCorruptData) if their schema differs.
 bool has_media_tables(sqlite3* db, const std::string& path);
 
 /// The metadata of a row. Throws Error (kCorruptData) that names `entry_key` and `path`.
@@ -37,10 +36,10 @@ MediaMetadata parse_media_row(std::string_view type, std::string_view json,
 /// Finds rows by name. Must not outlive its connection or `path`. Not thread-safe.
 class MediaTableReader {
  public:
-  /// Throws Error (kCorruptData) if the table is missing or of another form.
+  /// Throws Error (kCorruptData) if the table is missing or its schema differs.
   MediaTableReader(sqlite3* db, const std::string& path);
 
-  /// Nothing if there is no such row. Throws Error (kCorruptData, kIo).
+  /// Nullopt if there is no such row. Throws Error (kCorruptData, kIo).
   std::optional<MediaMetadata> find(std::string_view entry_key);
 
  private:
@@ -48,12 +47,12 @@ class MediaTableReader {
   Statement find_;
 };
 
-/// Adds to the tables of a database that nobody else has open, in one transaction. Not thread-safe,
-/// but may move between threads.
+/// Adds rows to the tables of a database that no one else has open, in one transaction. Not
+/// thread-safe, but may move between threads.
 class MediaTableWriter {
  public:
-  /// Makes the tables if they are missing. Nothing is locked. Throws Error (kIo); kCorruptData for
-  /// a file that is no database, or tables of another form.
+  /// Creates missing tables. Takes no locks. Throws Error (kIo); kCorruptData for a file that is
+  /// not a database, or tables with a different schema.
   explicit MediaTableWriter(std::string path);
   MediaTableWriter(const MediaTableWriter&) = delete;
   MediaTableWriter& operator=(const MediaTableWriter&) = delete;
@@ -61,13 +60,13 @@ class MediaTableWriter {
   /// Replaces a row with the same `entry_key`. Throws Error (kIo, kCorruptData).
   void add(std::string_view entry_key, std::string_view type, std::string_view json);
 
-  /// Notes that a run with this filter was made, unless that is noted already. `created_at_utc` is
-  /// when, "2026-01-31 12:00:00"; empty: now.
+  /// Records a run with this filter, unless it is already recorded. `created_at_utc` is its time,
+  /// such as "2026-01-31 12:00:00"; empty means now.
   void add_filter(std::string_view strategy, std::string_view patterns,
                   std::string_view created_at_utc = {});
 
-  /// Ends the transaction and closes the file, which is then on disk. Nothing can be added
-  /// afterwards; without finish() the file is of no use. Throws Error (kIo).
+  /// Commits the transaction, syncs and closes the file. No row can be added afterwards; without
+  /// finish(), the file is unusable. Throws Error (kIo).
   void finish();
 
  private:
@@ -76,26 +75,26 @@ class MediaTableWriter {
   std::optional<Statement> add_;  // empty after finish(), like db_
 };
 
-/// Adds the rows of both tables of the database `from` to `to`, a complete database that nobody
-/// else has open. False, and nothing is done, if `from` has no such tables. Throws Error (kIo,
+/// Adds the rows of both tables of the database `from` to `to`, a complete database that no one
+/// else has open. Returns false and does nothing if `from` lacks the tables. Throws Error (kIo,
 /// kCorruptData).
 bool copy_media_tables(const std::string& from, const std::string& to);
 
 // --- The media of a folder of files ---
 
-/// The file is opened read-only and immutable; nothing that its schema may contain is run. Not
-/// thread-safe. Open it after fork(): find() throws Error (kCancelled) in a process other than the
+/// The file is opened read-only and immutable; code in its schema is never run. Not thread-safe.
+/// Open it after fork(): find() throws Error (kCancelled) in a process other than the
 /// constructor's.
 class MediaIndex {
  public:
-  /// Throws Error: kNotFound, kIo, kCorruptData if it is no database, kUnsupported if it has no
+  /// Throws Error: kNotFound, kIo, kCorruptData if it is not a database, kUnsupported if it has no
   /// media metadata.
   explicit MediaIndex(std::string path);
   ~MediaIndex();
   MediaIndex(const MediaIndex&) = delete;
   MediaIndex& operator=(const MediaIndex&) = delete;
 
-  /// What is known of a file; nothing if it has no row. Throws Error (kCorruptData, kIo).
+  /// The metadata of a file, or nullopt if it has no row. Throws Error (kCorruptData, kIo).
   std::optional<MediaMetadata> find(std::string_view entry_key) const;
 
   /// False in a forked child of the process that opened it.

@@ -9,8 +9,8 @@
 namespace energon {
 namespace {
 
-// Whether the block is the header of the part. False also if the name or the size is in extension
-// headers before the block.
+// Whether the block is the header of the part. Also false if the name or the size is stored in
+// extension headers before the block.
 bool is_header_of(TarBlock block, std::string_view name, const PartLocation& part) {
   try {
     const TarHeader header = parse_tar_header(block, 0);
@@ -27,7 +27,7 @@ bool is_header_of(TarBlock block, std::string_view name, const PartLocation& par
   }
 }
 
-// Whether a walk over the sample of the part finds the part at its place.
+// Whether a walk over the part's sample finds the part at its recorded place.
 bool is_in_its_sample(const FileSource& file, const SampleIndex& index, std::string_view name,
                       const PartLocation& part) {
   const auto key = split_member_name(name);
@@ -50,15 +50,15 @@ bool is_in_its_sample(const FileSource& file, const SampleIndex& index, std::str
 void check_part_range(const PartLocation& part, const FileSource& tar) {
   if (part.content.offset > tar.size() || part.content.size > tar.size() - part.content.offset) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the part ends at byte {}, the shard at byte {}; it was changed after "
-                            "it was prepared",
+                fmt::format("the part ends at byte {}, but the shard at byte {}; the shard was "
+                            "changed after it was prepared",
                             part.content.end(), tar.size()),
                 {.path = tar.path()});
   }
   if (part.content.offset < kTarBlockBytes) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("index.sqlite says that the part lies at byte {}, where no tar has "
-                            "one; prepare the dataset again",
+                fmt::format("index.sqlite places the part at byte {}, which is impossible in a "
+                            "tar; prepare the dataset again",
                             part.content.offset),
                 {.path = tar.path()});
   }
@@ -68,8 +68,8 @@ void check_part_place(TarBlock header, std::string_view name, const PartLocation
                       const FileSource& tar, const SampleIndex& index) {
   if (!is_header_of(header, name, part) && !is_in_its_sample(tar, index, name, part)) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("index.sqlite says that the part lies at byte {}, but the tar has no "
-                            "such part there; one of the two is damaged",
+                fmt::format("index.sqlite places the part at byte {}, but the tar has no such part "
+                            "there; one of the two is damaged",
                             part.content.offset),
                 {.path = tar.path(), .byte_offset = part.content.offset});
   }

@@ -21,7 +21,7 @@ constexpr std::string_view kFindParts =
     "FROM samples AS s JOIN sample_parts AS p "
     "ON p.tar_file_id = s.tar_file_id AND p.sample_index = s.sample_index "
     "WHERE s.sample_key = ?1 ORDER BY p.content_byte_offset";
-// Here and below, CROSS JOIN keeps SQLite from beginning with another table.
+// Here and below, CROSS JOIN keeps SQLite from starting with the other table.
 constexpr std::string_view kPartsOfShard =
     "SELECT p.tar_file_id, p.sample_index, p.part_name, p.content_byte_offset, "
     "p.content_byte_size, s.sample_key FROM sample_parts AS p CROSS JOIN samples AS s "
@@ -78,8 +78,7 @@ SampleIndex::SampleIndex(std::string path)
       has_media_(has_table(connection_->db.get(), "media_metadata", path_)) {
   sqlite3* db = connection_->db.get();
   if (!has_table(db, "samples", path_)) {
-    throw Error(ErrorCode::kCorruptData, "index database: there is no table of samples",
-                {.path = path_});
+    throw Error(ErrorCode::kCorruptData, "index database: no table of samples", {.path = path_});
   }
   connection_->find_sample.emplace(db, kFindSample, path_);
   if (has_parts_) {
@@ -107,11 +106,10 @@ SampleIndex::Connection& SampleIndex::connection() const {
 
 void SampleIndex::require_parts() const {
   if (!has_parts_) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        "index database: it has no table of parts; prepare the dataset again to find parts by "
-        "name",
-        {.path = path_});
+    throw Error(ErrorCode::kUnsupported,
+                "index database: no table of parts; prepare the dataset again to find parts by "
+                "name",
+                {.path = path_});
   }
 }
 
@@ -187,10 +185,9 @@ std::int64_t SampleIndex::count_part_rows(std::int64_t tar_file_id) const {
 
 void SampleIndex::require_media() const {
   if (!has_media_) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        "index database: it has no media metadata; run energon prepare-media on the dataset",
-        {.path = path_});
+    throw Error(ErrorCode::kUnsupported,
+                "index database: no media metadata; run energon prepare-media on the dataset",
+                {.path = path_});
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // tar_file_id is a shard's position in .info.json. The training path does not need this file;
 // lookups by key, excluded samples, joins and file stores do. The file is opened read-only and
-// immutable, and nothing that its schema may contain (triggers, views, functions) is run.
+// immutable, and code in its schema (triggers, views, functions) is never run.
 // docs/formats/energon_files.md gives the tables.
 
 #pragma once
@@ -23,7 +23,7 @@ namespace energon {
 
 struct SampleLocation {
   std::int64_t tar_file_id = 0;
-  std::int64_t sample_index = 0;  ///< in its shard
+  std::int64_t sample_index = 0;  ///< index in its shard
   ByteRange bytes;                ///< in the uncompressed tar; sample 0 at its true offset
 
   bool operator==(const SampleLocation&) const = default;
@@ -43,7 +43,7 @@ struct PartLocation {
 /// constructor's.
 class SampleIndex {
  public:
-  /// Throws Error: kNotFound, kIo, kCorruptData if it is not such a database.
+  /// Throws Error: kNotFound, kIo, kCorruptData if it is not an index database.
   explicit SampleIndex(std::string path);
   ~SampleIndex();
   SampleIndex(const SampleIndex&) = delete;
@@ -60,30 +60,29 @@ class SampleIndex {
   /// false.
   std::optional<PartLocation> find_part(std::string_view name) const;
 
-  /// The parts of a sample, in the order of the tar. Throws Error (kUnsupported) if has_parts() is
-  /// false.
+  /// The parts of a sample, in tar order. Throws Error (kUnsupported) if has_parts() is false.
   std::vector<PartLocation> parts_of(std::string_view key) const;
 
-  /// Calls `visit` for each part of one shard, in the order of the tar; stops when `visit` returns
-  /// false. Throws Error (kUnsupported) if has_parts() is false.
+  /// Calls `visit` for each part of one shard, in tar order; stops when `visit` returns false.
+  /// Throws Error (kUnsupported) if has_parts() is false.
   void for_each_part_of(
       std::int64_t tar_file_id,
       const std::function<bool(std::string_view key, const PartLocation&)>& visit) const;
 
-  /// Number of rows of parts of one shard, also of samples that have no row. Throws as
+  /// Number of part rows of one shard, including those of samples without a row. Throws as
   /// for_each_part_of().
   std::int64_t count_part_rows(std::int64_t tar_file_id) const;
 
-  /// False: energon prepare-media was never run on the dataset.
+  /// False if energon prepare-media was never run on the dataset.
   bool has_media() const { return has_media_; }
 
-  /// What is known of the part `name`, "key.part" as written; nothing if it has no row. Throws
+  /// The metadata of the part `name`, exactly "key.part", or nullopt if it has no row. Throws
   /// Error: kUnsupported if has_media() is false, kCorruptData.
   std::optional<MediaMetadata> media_metadata(std::string_view name) const;
 
-  /// Calls `visit` with the number of its sample and the metadata of each part of one shard that
-  /// has a row, in the order of the tar; only of parts called `part`, unless that is empty. Throws
-  /// Error: kUnsupported if has_parts() or has_media() is false, kCorruptData.
+  /// Calls `visit` for each part of one shard that has metadata, with its sample's index and the
+  /// metadata, in tar order. A nonempty `part` selects only parts with that name. Throws Error:
+  /// kUnsupported if has_parts() or has_media() is false, kCorruptData.
   void for_each_media_of(
       std::int64_t tar_file_id, std::string_view part,
       const std::function<void(std::int64_t sample_index, const MediaMetadata&)>& visit) const;

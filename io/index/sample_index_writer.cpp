@@ -35,8 +35,7 @@ namespace {
 
 std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
-// The columns are those of the tables in sample_index_writer.cpp; behind the columns of an index is
-// the number of the row.
+// The columns are those of the tables below; in an index, the row number follows its columns.
 class ShardEncoder {
  public:
   ShardEncoder(std::int64_t tar_file_id, const RowCounts& before)
@@ -104,7 +103,7 @@ class ShardEncoder {
   SampleRows rows_;
   const RowCounts before_;
   RowEncoder encoder_;
-  std::vector<std::size_t> by_name_;  // the parts of a sample
+  std::vector<std::size_t> by_name_;  // parts of a sample, sorted
 };
 
 }  // namespace
@@ -149,7 +148,7 @@ constexpr const char* kIndices =
     "CREATE INDEX idx_sample_parts_full ON sample_parts"
     "(tar_file_id, sample_index, part_name, content_byte_offset, content_byte_size)";
 
-// The first page of each tree in the file.
+// The root page of each tree in the file.
 struct IndexRoots {
   std::uint32_t samples = 0;
   std::uint32_t samples_by_key = 0;
@@ -173,13 +172,12 @@ IndexRoots list_roots(sqlite3* db, const std::string& path) {
           .parts_by_name = roots.at("idx_sample_parts_full")};
 }
 
-// Creates `path`, which must not exist, with the tables and indices, without rows. Throws Error
-// (kIo).
+// Creates `path`, which must not exist, with empty tables and indices. Throws Error (kIo).
 IndexRoots create_index_schema(const std::string& path) {
   if (path_exists(path)) {
-    throw Error(ErrorCode::kIo, "index database: exists already", {.path = path});
+    throw Error(ErrorCode::kIo, "index database: file already exists", {.path = path});
   }
-  // Without locks, which some file systems don't have: nobody else knows the file.
+  // Without locks, which some file systems lack: no one else knows the file.
   const SqlitePtr db = open_sqlite(
       sqlite_uri(path, "vfs=unix-none"),
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, path);
@@ -193,7 +191,7 @@ IndexRoots create_index_schema(const std::string& path) {
 
 // --- The writer ---
 
-// Finds keys that come more than once among keys that come in order, equal ones by row.
+// Finds repeated keys in a sorted sequence, with equal keys ordered by row.
 class KeyRepeats {
  public:
   struct Named {
@@ -201,7 +199,7 @@ class KeyRepeats {
     std::int64_t first_row = 0;
   };
 
-  // At most `most_named` of them are named: those with the smallest rows.
+  // At most `most_named` keys are listed: those with the smallest rows.
   explicit KeyRepeats(std::size_t most_named) : most_named_(most_named) {}
 
   bool is_new(std::string_view key, std::int64_t row) {
@@ -220,7 +218,7 @@ class KeyRepeats {
 
   std::int64_t count() const { return count_; }
 
-  // By the row of the repetition.
+  // Ordered by the row of the repetition.
   std::map<std::int64_t, Named> take_named() { return std::move(named_); }
 
  private:
@@ -228,7 +226,7 @@ class KeyRepeats {
   std::int64_t count_ = 0;
   std::map<std::int64_t, Named> named_;
   std::string last_key_;
-  std::optional<std::int64_t> first_row_;  // of last_key_
+  std::optional<std::int64_t> first_row_;  // first row with last_key_
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Writes `index.sqlite` (io/index/sample_index.h) and `index.uuid` of a dataset being prepared.
 //
-// SQLite makes the schema; the rows are put into pages by sqlite_pages.h, because they come in the
-// order of every index but that of the keys, and those are sorted (key_sorter.h). So a row costs a
-// small part of what its insertion by SQLite costs. Encoding takes most of that time, and needs
-// nothing of other shards but how many rows they have: so shards are encoded in parallel, and
-// SampleIndexWriter only puts the cells into pages.
+// SQLite creates the schema; sqlite_pages.h writes the rows into pages. This is possible because
+// rows arrive in the order of every index except that of the keys, which are sorted separately
+// (key_sorter.h). A row costs a small fraction of an insertion by SQLite. Encoding takes most of
+// the time, and needs only the row counts of other shards, so shards are encoded in parallel, and
+// SampleIndexWriter only places cells into pages.
 //
 // Write to a temporary name: a killed writer leaves an unusable file. After finish(), the caller
 // renames the file to its place.
@@ -25,7 +25,7 @@ namespace energon {
 
 // --- The rows of one shard ---
 
-/// Rows of both tables, counted.
+/// Number of rows in each table.
 struct RowCounts {
   std::int64_t samples = 0;
   std::int64_t parts = 0;
@@ -35,13 +35,13 @@ struct RowCounts {
 
 RowCounts count_rows(const ShardScan& scan);
 
-/// A key in the order of keys.
+/// A key and its row, in key order.
 struct SortedKey {
   std::uint32_t size = 0;
   std::uint32_t sample_index = 0;
 };
 
-/// The cells of each table and index, and the keys, which are merged with those of other shards.
+/// The cells of each table and index, and the sorted keys, to be merged with those of other shards.
 struct SampleRows {
   std::int64_t tar_file_id = 0;
   RowCounts counts = {};
@@ -59,7 +59,7 @@ SampleRows encode_rows(const ShardScan& scan, std::int64_t tar_file_id, const Ro
 
 // --- The writer ---
 
-/// Where a sample is: its shard and its number there.
+/// Position of a sample: its shard and its index there.
 struct SamplePosition {
   std::int64_t tar_file_id = 0;
   std::int64_t sample_index = 0;
@@ -67,7 +67,7 @@ struct SamplePosition {
   bool operator==(const SamplePosition&) const = default;
 };
 
-/// A key that was added again.
+/// A key that was added more than once.
 struct RepeatedKey {
   std::string key;
   SamplePosition first;
@@ -75,27 +75,27 @@ struct RepeatedKey {
 };
 
 struct RepeatedKeys {
-  std::int64_t count = 0;               ///< samples whose key had been added before
-  std::vector<RepeatedKey> named = {};  ///< the first of them, in the order of their addition
+  std::int64_t count = 0;               ///< number of samples whose key was already added
+  std::vector<RepeatedKey> named = {};  ///< the first of these, in the order of addition
 };
 
 /// Memory does not grow with the number of rows. Not thread-safe.
 class SampleIndexWriter {
  public:
-  /// Creates `path`, which must not exist, and needs `path`.keys for a moment. No other process may
-  /// open the file before finish(), because nothing is locked. `sort_bytes` is the memory for
-  /// sorting keys; what exceeds it is sorted on disk. Throws Error (kIo).
+  /// Creates `path`, which must not exist, and briefly uses `path`.keys. No other process may open
+  /// the file before finish(), because it is not locked. `sort_bytes` is the memory for sorting
+  /// keys; the excess is sorted on disk. Throws Error (kIo).
   explicit SampleIndexWriter(std::string path, std::uint64_t sort_bytes = std::uint64_t{16} << 20);
   ~SampleIndexWriter();
   SampleIndexWriter(const SampleIndexWriter&) = delete;
   SampleIndexWriter& operator=(const SampleIndexWriter&) = delete;
 
-  /// Adds the rows of a shard (encode_rows()). Shards must come in order, and `rows` must be
-  /// numbered behind those that were added before. Throws Error (kIo).
+  /// Adds the rows of a shard (encode_rows()). Shards must be added in order, and `rows` must be
+  /// numbered after the rows added before. Throws Error (kIo).
   void add(const SampleRows& rows);
 
-  /// Returns the keys that were added more than once; at most `most_named` of them are named. If
-  /// there are none, the file is complete and on disk; otherwise it is of no use. Nothing can be
+  /// Returns the keys that were added more than once; at most `most_named` of them are listed. If
+  /// there are none, the file is complete and on disk; otherwise it is unusable. No rows can be
   /// added afterwards. Throws Error (kIo).
   RepeatedKeys finish(std::size_t most_named);
 
@@ -113,7 +113,7 @@ class SampleIndexWriter {
   const std::string path_;
   std::unique_ptr<Trees> trees_;
   std::int64_t samples_ = 0;
-  std::vector<Start> starts_;  // of the shards
+  std::vector<Start> starts_;  // start of each shard
 };
 
 /// A random UUID (version 4) as 36 characters.

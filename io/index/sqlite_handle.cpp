@@ -39,7 +39,7 @@ std::string sqlite_uri(const std::string& path, std::string_view parameters) {
 SqlitePtr open_sqlite(const std::string& path_or_uri, int flags, const std::string& path) {
   sqlite3* raw = nullptr;
   const int result = sqlite3_open_v2(path_or_uri.c_str(), &raw, flags, nullptr);
-  SqlitePtr db(raw);  // a handle is returned, and must be closed, even when opening failed
+  SqlitePtr db(raw);  // even a failed open returns a handle that must be closed
   if (result != SQLITE_OK) {
     throw_sqlite_error(db.get(), result, path);
   }
@@ -55,7 +55,7 @@ void distrust_schema(sqlite3* db) {
 }
 
 SqlitePtr open_sqlite_defensively(const std::string& path) {
-  const FileSource exists(path);  // SQLite would report a missing file without saying so
+  const FileSource exists(path);  // SQLite's own error would not tell that the file is missing
   SqlitePtr db = open_sqlite(sqlite_uri(path, "mode=ro&immutable=1"),
                              SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path);
   distrust_schema(db.get());
@@ -66,10 +66,10 @@ SqlitePtr open_sqlite_defensively(const std::string& path) {
 }
 
 void keep_inherited(std::shared_ptr<void> connection) {
-  // In reach, which tells leak checkers that it is meant.
+  // Kept reachable, so leak checkers do not report it.
   static Mutex mutex;
   using Connections = std::vector<std::shared_ptr<void>>;
-  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory for it, nothing goes on
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): out of memory is fatal here
   static auto& inherited ENERGON_GUARDED_BY(mutex) = *new Connections();
   const MutexLock lock(mutex);
   inherited.push_back(std::move(connection));
@@ -129,11 +129,10 @@ void Statement::reset() { sqlite3_reset(statement_.get()); }
 std::int64_t Statement::integer(int column) const {
   const std::int64_t value = sqlite3_column_int64(statement_.get(), column);
   if (sqlite3_column_type(statement_.get(), column) != SQLITE_INTEGER || value < 0) {
-    throw Error(
-        ErrorCode::kCorruptData,
-        fmt::format("index database: column {} holds something other than a count or offset",
-                    sqlite3_column_name(statement_.get(), column)),
-        {.path = path_});
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("index database: expected a count or offset in column {}",
+                            sqlite3_column_name(statement_.get(), column)),
+                {.path = path_});
   }
   return value;
 }

@@ -25,19 +25,18 @@ std::string sqlite_uri(const std::string& path, std::string_view parameters);
 /// kNotFound, kCorruptData).
 SqlitePtr open_sqlite(const std::string& path_or_uri, int flags, const std::string& path);
 
-/// From here on nothing that the schema may contain (triggers, views, functions) is run, as
-/// sqlite.org/security.html advises for files from others.
+/// Disables code in the schema (triggers, views, functions), as sqlite.org/security.html advises
+/// for untrusted files.
 void distrust_schema(sqlite3* db);
 
-/// Opens a file from others for reading, as one that does not change. Throws Error (kNotFound, kIo,
-/// kCorruptData).
+/// Opens an untrusted file as read-only and immutable. Throws Error (kNotFound, kIo, kCorruptData).
 SqlitePtr open_sqlite_defensively(const std::string& path);
 
 /// Keeps a connection that a forked child inherited until the process ends. Closing it would touch
 /// state that the parent owns; the memory goes with the process. Thread-safe.
 void keep_inherited(std::shared_ptr<void> connection);
 
-/// Whether there is a table of that name; a view or a virtual table is none.
+/// Whether there is a table called `name`. Views and virtual tables do not count.
 bool has_table(sqlite3* db, std::string_view name, const std::string& path);
 
 /// Throws the Error for `result`, which is not SQLITE_OK.

@@ -21,7 +21,7 @@ namespace energon {
 
 namespace {
 
-// Types of columns, as SQLite numbers them.
+// SQLite's codes of column types.
 constexpr std::uint64_t kTypeZero = 8;
 constexpr std::uint64_t kTypeOne = 9;
 constexpr std::uint64_t kTypeText = 13;  // plus twice the size
@@ -49,7 +49,7 @@ std::size_t put_varint(std::byte* out, std::uint64_t value) {
     out[0] = static_cast<std::byte>(value);
     return 1;
   }
-  if (value >> 56 != 0) {  // nine bytes; the last one has eight bits
+  if (value >> 56 != 0) {  // nine bytes, the last with all eight bits
     out[8] = static_cast<std::byte>(value);
     value >>= 8;
     for (std::size_t i = 8; i-- > 0; value >>= 7) {
@@ -134,7 +134,7 @@ void RowEncoder::finish_key(EncodedCells& cells) { cells.add({}, take_row()); }
 
 // Valid until the next column is added.
 ByteView RowEncoder::take_row() {
-  // The size of the header counts itself; it is below 128, one byte.
+  // The header size includes itself; it is below 128, so one byte.
   const std::size_t header_size = 1 + types_size_;
   std::byte* const begin = bytes_.data() + kHeaderRoom - header_size;
   begin[0] = static_cast<std::byte>(header_size);
@@ -147,7 +147,7 @@ ByteView RowEncoder::take_row() {
 
 // --- Numbers of pages ---
 //
-// Numbers of SQLite's B-tree pages.
+// Constants of SQLite's B-tree pages.
 //
 // https://www.sqlite.org/fileformat2.html, "B-tree Pages" and "Cell Payload Overflow Pages".
 
@@ -160,19 +160,19 @@ constexpr std::byte kLeafIndex{10};
 constexpr std::byte kLeafTable{13};
 
 constexpr std::size_t kLeafHeaderBytes = 8;
-constexpr std::size_t kInnerHeaderBytes = 12;  // with the last child
+constexpr std::size_t kInnerHeaderBytes = 12;  // includes the last child
 constexpr std::size_t kPointerBytes = 2;       // to a cell
 constexpr std::size_t kChildBytes = 4;
 constexpr std::size_t kOverflowPointerBytes = 4;
 
-// A longer row keeps its beginning in the page, the rest in a chain of overflow pages. The format
-// gives these sizes; they let four keys fit into a page.
+// The page stores the beginning of a longer row, a chain of overflow pages the rest. The sizes come
+// from the file format; they let four keys fit into a page.
 constexpr std::size_t kMostInTable = kBtreePageBytes - 35;
 constexpr std::size_t kMostInIndex = (kBtreePageBytes - 12) * 64 / 255 - 23;
 constexpr std::size_t kLeastInPage = (kBtreePageBytes - 12) * 32 / 255 - 23;
 constexpr std::size_t kOverflowBytes = kBtreePageBytes - kOverflowPointerBytes;
 
-// The bytes of a row of `size` bytes that its page has; `most` is one of the above.
+// How many bytes of a row of `size` bytes its page stores; `most` is one of the above.
 constexpr std::size_t bytes_in_page(std::size_t size, std::size_t most) {
   if (size <= most) {
     return size;
@@ -181,7 +181,7 @@ constexpr std::size_t bytes_in_page(std::size_t size, std::size_t most) {
   return left <= most ? left : kLeastInPage;
 }
 
-// Numbers are big-endian.
+// Integers are big-endian.
 void put_be16(std::byte* out, std::size_t value) {
   out[0] = static_cast<std::byte>(value >> 8);
   out[1] = static_cast<std::byte>(value);
@@ -202,7 +202,7 @@ std::uint32_t get_be32(const std::byte* in) {
 
 constexpr std::size_t kPendingBytes = std::size_t{1} << 20;
 constexpr std::uint64_t kPageCountOffset = 28;  // in the file's header
-// SQLite locks bytes at 1 GiB, so it never uses the page that has them.
+// SQLite locks bytes at 1 GiB, so it never uses the page that contains them.
 constexpr std::uint32_t kLockPage = (std::uint32_t{1} << 30) / kBtreePageBytes + 1;
 constexpr std::uint32_t kMaxPages = std::numeric_limits<std::uint32_t>::max() - 1;
 
@@ -233,7 +233,7 @@ std::uint32_t BtreeFile::append(const Page& page) {
                 {.path = path_});
   }
   if (number != page_count_ + 1) {
-    pending_.resize(pending_.size() + kBtreePageBytes);  // of the locks
+    pending_.resize(pending_.size() + kBtreePageBytes);  // the page of the lock bytes
   }
   pending_.insert(pending_.end(), page.begin(), page.end());
   page_count_ = number;
@@ -305,7 +305,7 @@ class CellPage {
     ++cells_;
   }
 
-  // The bytes of the last cell and those behind it. Requires: a leaf with a cell.
+  // The bytes of the last cell and of all after it. Requires: a leaf with a cell.
   ByteView last() const { return ByteView(bytes_).subspan(content_begin_); }
 
   // Removes the last cell; returns its child and copies the rest of it to `cell`.
@@ -355,11 +355,11 @@ class CellPage {
 
 }  // namespace
 
-// The pages of one level: those before `full` are written.
+// The pages of one level; those before `full` are already written.
 //
-// A page of an index that is full ends with a divider, which goes to the level above. It waits here
-// until `open` has a cell: no page but the root may be without cells, so if none comes, the divider
-// goes to `open`, and the last cell of `full` becomes the divider.
+// A full index page ends with a divider, which moves to the level above. The divider waits here
+// until `open` has a cell: only the root may be empty, so if no cell follows, the divider goes to
+// `open`, and the last cell of `full` becomes the divider.
 struct BtreeBuilder::Level {
   explicit Level(std::byte type) : type(type) {
     open.reset(type);
@@ -371,7 +371,7 @@ struct BtreeBuilder::Level {
   CellPage full;
   bool has_full = false;
   std::uint32_t full_last_child = 0;
-  std::vector<std::byte> divider;  // behind `full`
+  std::vector<std::byte> divider;  // follows `full`
 };
 
 BtreeBuilder::BtreeBuilder(BtreeFile& file, Kind kind, std::uint32_t root)
@@ -398,7 +398,7 @@ void BtreeBuilder::add(ByteView cell) {
   }
   Level& leaves = *levels_[0];
   if (!leaves.open.fits(cell.size())) {
-    // The number of the last row, which stays in its leaf, too.
+    // The number of the last row, which also stays in its leaf.
     std::array<std::byte, kMaxVarintBytes> divider{};
     const ByteView last = leaves.open.last();
     const std::size_t begin = varint_size(last.data());

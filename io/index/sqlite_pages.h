@@ -2,8 +2,8 @@
 // (https://www.sqlite.org/fileformat2.html): rows are encoded as cells, and cells go into the pages
 // of B-trees.
 //
-// SQLite looks up the place of each row and keeps every page ready for the next one. Here the rows
-// come in order, so each page is filled, written once and forgotten: the memory is a few pages per
+// SQLite looks up the place of each row and keeps every page available for the next one. Here rows
+// arrive in order, so each page is filled, written once and dropped; memory is a few pages per
 // level.
 
 #pragma once
@@ -25,8 +25,8 @@ namespace energon {
 //
 // Encodes rows as the cells of SQLite's B-trees.
 //
-// A cell is the size of the row, in tables its number, then the row: the size of its header, the
-// type of each column, the values. Integers take as few bytes as they need.
+// A cell is the size of the row, then in tables the row number, then the row: the size of its
+// header, the type of each column, the values. Integers take as few bytes as possible.
 // https://www.sqlite.org/fileformat2.html, "Record Format".
 
 inline constexpr std::size_t kMaxVarintBytes = 9;
@@ -34,13 +34,13 @@ inline constexpr std::size_t kMaxVarintBytes = 9;
 /// Writes `value` as SQLite's variable-length integer and returns the number of bytes.
 std::size_t put_varint(std::byte* out, std::uint64_t value);
 
-/// The bytes of the integer that begins at `in`.
+/// Size in bytes of the variable-length integer at `in`.
 std::size_t varint_size(const std::byte* in);
 
 /// Cells of one tree, one after another.
 class EncodedCells {
  public:
-  /// `number` is that of a table's row, encoded; empty in an index.
+  /// `number` is the encoded row number of a table; empty for an index.
   void add(ByteView number, ByteView row);
   void clear();
 
@@ -70,7 +70,7 @@ class RowEncoder {
   void add(std::int64_t value);
   void add(std::string_view text);
 
-  /// Appends the row as a cell of a table, or of an index, to `cells`, and begins the next row.
+  /// Appends the row to `cells`, as a cell of a table or an index, and starts the next row.
   void finish_row(std::int64_t row_number, EncodedCells& cells);
   void finish_key(EncodedCells& cells);
 
@@ -81,7 +81,7 @@ class RowEncoder {
   void make_room(std::size_t bytes);
   ByteView take_row();
 
-  std::vector<std::byte> bytes_;  // the values begin at kHeaderRoom, the header ends there
+  std::vector<std::byte> bytes_;  // values begin at kHeaderRoom, where the header ends
   std::size_t values_end_ = kHeaderRoom;
   std::byte types_[kMaxColumns * kMaxVarintBytes] = {};
   std::size_t types_size_ = 0;
@@ -89,8 +89,8 @@ class RowEncoder {
 
 // --- Pages of a file ---
 //
-// Appends pages to a SQLite file whose tables are empty. Pages get their numbers in the order of
-// append(). The file is usable after finish() only.
+// Appends pages to a SQLite file whose tables are empty. Pages are numbered in the order of
+// append(). The file is usable only after finish().
 
 inline constexpr std::size_t kBtreePageBytes = 4096;
 
@@ -99,7 +99,7 @@ using Page = std::array<std::byte, kBtreePageBytes>;
 /// Not thread-safe.
 class BtreeFile {
  public:
-  /// Opens a file of whole pages that SQLite wrote and closed. Throws Error (kIo).
+  /// Opens a file that SQLite wrote and closed, made of whole pages. Throws Error (kIo).
   explicit BtreeFile(std::string path);
 
   /// The number that the next append() returns, and the number after that. Pages count from 1.
@@ -129,7 +129,7 @@ class BtreeFile {
 // --- Trees ---
 //
 // A table is a tree of row numbers with the rows in its leaves; an index is a tree of keys, some of
-// which are in inner pages only.
+// which are stored only in inner pages.
 
 /// Not thread-safe.
 class BtreeBuilder {
@@ -142,12 +142,12 @@ class BtreeBuilder {
   BtreeBuilder(const BtreeBuilder&) = delete;
   BtreeBuilder& operator=(const BtreeBuilder&) = delete;
 
-  /// Adds a cell (RowEncoder): of a table, with a number larger than the one before; of an
-  /// index, with a row behind the one before, as SQLite compares them. Throws Error (kIo).
+  /// Adds a cell (RowEncoder). Table rows must have increasing numbers, index rows must be in
+  /// SQLite's sort order. Throws Error (kIo).
   void add(ByteView cell);
 
-  /// Writes the pages that are left, at last the root. Nothing can be added afterwards. Throws
-  /// Error (kIo).
+  /// Writes the remaining pages, the root last. No cell can be added afterwards. Throws Error
+  /// (kIo).
   void finish();
 
  private:
@@ -163,8 +163,8 @@ class BtreeBuilder {
   BtreeFile& file_;
   const Kind kind_;
   const std::uint32_t root_;
-  std::vector<std::byte> short_cell_;           // what stays in the page of a long one
-  std::vector<std::unique_ptr<Level>> levels_;  // the leaves first
+  std::vector<std::byte> short_cell_;           // the in-page part of a long row
+  std::vector<std::unique_ptr<Level>> levels_;  // leaves first
 };
 
 }  // namespace energon

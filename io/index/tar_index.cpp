@@ -23,11 +23,11 @@ static_assert(std::endian::native == std::endian::little,
               "index files are little-endian and are read and written as they are");
 
 constexpr std::uint64_t kEntryBytes = 8;
-constexpr std::uint64_t kBlockBytes = 512;  // of a tar; a member begins at a block
+constexpr std::uint64_t kBlockBytes = 512;  // tar block; members begin at block boundaries
 
 constexpr std::string_view kNotOfThisTar =
-    "the tar is truncated or the index is another's; run energon prepare again (of a plain tar, "
-    "remove its .idx)";
+    "the tar is truncated, or the index belongs to another tar; run energon prepare again (for a "
+    "plain tar, remove its .idx)";
 
 [[noreturn]] void fail(const std::string& problem, const std::string& path,
                        std::optional<std::uint64_t> byte_offset = std::nullopt) {
@@ -40,7 +40,7 @@ constexpr std::string_view kNotOfThisTar =
 // Returns the number of entries.
 std::uint64_t check_length(const FileSource& file, std::uint64_t tar_size) {
   if (file.size() == 0 || file.size() % kEntryBytes != 0) {
-    fail(fmt::format("the index has {} bytes, which is no positive multiple of {}", file.size(),
+    fail(fmt::format("the index has {} bytes, expected a positive multiple of {}", file.size(),
                      kEntryBytes),
          file.path());
   }
@@ -59,11 +59,12 @@ std::uint64_t check_length(const FileSource& file, std::uint64_t tar_size) {
 
 void check_end(std::uint64_t end, std::uint64_t tar_size, const std::string& path) {
   if (end > tar_size) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the index says that the samples end at byte {}, but the tar has {} "
-                            "bytes; {}",
-                            end, tar_size, kNotOfThisTar),
-                {.path = path});
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format(
+            "the samples end at byte {} according to the index, but the tar has {} bytes; {}", end,
+            tar_size, kNotOfThisTar),
+        {.path = path});
   }
 }
 
@@ -75,12 +76,13 @@ void check_entries(std::span<const std::uint64_t> entries, std::uint64_t tar_siz
   check_end(entries.back(), tar_size, path);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (entries[i] % kBlockBytes != 0) {
-      fail(fmt::format("index entry {} is {}, not a multiple of {}", i, entries[i], kBlockBytes),
+      fail(fmt::format("index entry {} is {}, expected a multiple of {}", i, entries[i],
+                       kBlockBytes),
            path, i * kEntryBytes);
     }
     if (i > 0 && entries[i] <= entries[i - 1]) {
-      fail(fmt::format("index entry {} is {}, not above entry {}, which is {}", i, entries[i],
-                       i - 1, entries[i - 1]),
+      fail(fmt::format("index entry {} is {}, expected more than entry {}, which is {}", i,
+                       entries[i], i - 1, entries[i - 1]),
            path, i * kEntryBytes);
     }
   }
@@ -110,7 +112,8 @@ TarIndex TarIndex::load(const std::string& index_path, std::uint64_t tar_size) {
 ByteRange TarIndex::range(std::int64_t i) const {
   if (i < 0 || i >= sample_count()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("sample {} of a shard with {} samples", i, sample_count()));
+                fmt::format("sample index {} is out of range: the shard has {} samples", i,
+                            sample_count()));
   }
   const auto k = static_cast<std::size_t>(i);
   const std::uint64_t begin = i == 0 ? 0 : entries_[k];
@@ -132,7 +135,7 @@ TarIndexSummary summarize_tar_index(const std::string& index_path, std::uint64_t
 std::string tar_index_path(std::string_view shard_path) {
   const std::size_t slash = shard_path.rfind('/');
   const std::size_t name = slash == std::string_view::npos ? 0 : slash + 1;
-  // A dot at the start or the end of the name does not begin a suffix (as in Python's pathlib).
+  // A leading or trailing dot does not begin a suffix (as in Python's pathlib).
   const std::size_t dot = shard_path.rfind('.');
   const bool has_suffix =
       dot != std::string_view::npos && dot > name && dot + 1 < shard_path.size();

@@ -1,8 +1,8 @@
 // The sample index of one shard: `<shard>.tar.idx`, the same bytes as Energon's.
 //
 // N + 1 little-endian u64: where each sample's first header block begins, then where the last
-// sample ends. The file has no header and no checksum. So loading checks everything that can be
-// checked without reading the shard: length, order, alignment and the shard's size. What remains
+// sample ends. The file has no header or checksum, so loading checks everything that can be checked
+// without reading the shard: length, order, alignment and the shard's size. The remaining damage
 // (an offset moved to another member) is detected when a sample's headers are read.
 // docs/formats/energon_files.md gives the layout.
 
@@ -19,7 +19,7 @@
 namespace energon {
 
 /// Immutable after construction, so safe to share between threads. Holds 8 bytes per sample in
-/// memory, so what happens to the file later has no effect.
+/// memory; later changes to the file have no effect.
 class TarIndex {
  public:
   /// Reads `index_path`, the index of a tar of `tar_size` bytes (the expanded size if the shard is
@@ -50,7 +50,7 @@ class TarIndex {
   std::span<const std::uint64_t> entries_;  // all of content_; never empty
 };
 
-/// What the length and the last entry of an index file give, without reading the rest.
+/// The facts that the length and the last entry of an index file provide, without reading the rest.
 struct TarIndexSummary {
   std::int64_t sample_count = 0;
   std::uint64_t end_offset = 0;  ///< end of the last sample

@@ -18,7 +18,7 @@
 namespace energon {
 namespace {
 
-// Those that are applied.
+// Keys that are applied.
 constexpr std::array<std::string_view, 6> kApplied = {"subflavors",
                                                       "split_config",
                                                       "part_filter",
@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 6> kApplied = {"subflavors",
                                                       "max_samples_per_sequence",
                                                       "parallel_shard_iters"};
 
-// Those that say how a typed sample is made of the parts.
+// Keys that define how a typed sample is made from parts.
 constexpr std::array<std::string_view, 13> kOfSamples = {
     "info_config",          "sample_type",        "field_map",
     "sample_loader",        "subflavor",          "decoder",
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 13> kOfSamples = {
     "guess_content",        "video_decode_audio", "handler",
     "ignore_decoder_errors"};
 
-// Those that typed samples apply. The decoder of the pipeline decides the rest.
+// Keys that apply to typed samples. The pipeline's decoder replaces the others.
 constexpr std::array<std::string_view, 4> kOfTypes = {"sample_type", "field_map", "sample_loader",
                                                       "__class__"};
 
@@ -42,7 +42,8 @@ bool contains(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Keeps what makes typed samples. That it cannot be read matters only where they are asked for.
+// Stores the settings of typed samples. Invalid ones are an error only if typed samples are
+// requested.
 class SettingsReader {
  public:
   explicit SettingsReader(SampleSettings& settings) : settings_(settings) {}
@@ -61,7 +62,7 @@ class SettingsReader {
     }
   }
 
-  // The class of the dataset, which tells the type in older files.
+  // The class of the dataset, which implies the type in older files.
   void finish(const std::string& dataset_class) {
     const bool is_of_type =
         !dataset_class.empty() && dataset_class.find("StandardWebdataset") == std::string::npos;
@@ -124,23 +125,23 @@ class Reader {
         settings_.read(key, value);
       }
     } else if (key != "__module__") {
-      value.fail(
-          fmt::format("is no known key; known: {}, __module__, __class__ and, without "
-                      "effect here, {}",
-                      fmt::join(kApplied, ", "), fmt::join(kOfSamples, ", ")));
+      value.fail(fmt::format(
+          "is not a known key; known: {}, __module__, __class__ and, without effect here, {}",
+          fmt::join(kApplied, ", "), fmt::join(kOfSamples, ", ")));
     }
   }
 
   void finish(const std::string& path) {
-    // Energon's crude classes give the parts, too; the standard one is told by sample_type.
+    // Energon's crude classes also return the parts; for the standard class, sample_type gives the
+    // type.
     if (!class_.empty() && class_.find("Crude") == std::string::npos &&
         class_.find("StandardWebdataset") == std::string::npos) {
       not_applied_.push_back("__class__");
     }
-    // The type of crude samples is what we have.
+    // Crude samples are what this library returns anyway.
     if (!not_applied_.empty()) {
       result_.samples.warning =
-          fmt::format("{}: not applied: {}; samples have their parts as they lie in the shards",
+          fmt::format("{}: not applied: {}; samples contain their parts as stored in the shards",
                       printable(path), fmt::join(not_applied_, ", "));
       result_.warnings.push_back(result_.samples.warning);
     }
@@ -149,7 +150,7 @@ class Reader {
     std::erase_if(not_applied_, [](const std::string& key) { return contains(kOfTypes, key); });
     if (!not_applied_.empty()) {
       result_.samples.typed_warning =
-          fmt::format("{}: not applied: {}; parts are decoded as the pipeline's decoder says",
+          fmt::format("{}: not applied: {}; the pipeline's decoder decides how parts are decoded",
                       printable(path), fmt::join(not_applied_, ", "));
     }
   }
@@ -174,7 +175,7 @@ class Reader {
     }
     result_.samples.has_part_filter = true;
     if (!value.is_list()) {
-      // A Python function that chooses parts: samples have all of them.
+      // A Python function that selects parts; samples contain all parts instead.
       not_applied_.push_back("part_filter");
       return;
     }
@@ -193,7 +194,7 @@ class Reader {
     const std::int64_t epochs = value.integer();
     result_.shuffle_over_epochs = shuffle_over_epochs_of(epochs);
     if (!result_.shuffle_over_epochs) {
-      value.fail(fmt::format("must be null, -1 or at least 1, got {}", epochs));
+      value.fail(fmt::format("must be null, -1 or at least 1, found {}", epochs));
     }
   }
 
@@ -203,7 +204,7 @@ class Reader {
     }
     const std::int64_t count = value.integer();
     if (count < 1) {
-      value.fail(fmt::format("must be null or at least 1, got {}", count));
+      value.fail(fmt::format("must be null or at least 1, found {}", count));
     }
     return count;
   }
@@ -240,7 +241,7 @@ std::string_view crude_dataset_yaml() {
 
 DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std::string>& name) {
   const std::string path = fmt::format("{}/.nv-meta/{}", folder, name.value_or("dataset.yaml"));
-  complete_commit(folder);  // one file, so what is read is the old one or the new one
+  complete_commit(folder);  // a single file, so the read returns the old or the new version
   return read_file_of_loader(path, name.has_value());
 }
 
@@ -260,29 +261,26 @@ std::string known_types() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// What contradicts itself, or names what is not here.
+// Rejects contradictory settings and unknown types.
 void check_type(const SampleSettings& settings) {
   if (settings.problem) {
     refuse_settings(ErrorCode::kInvalidArgument, *settings.problem);
   }
   if (settings.sample_loader) {
-    refuse_settings(
-        ErrorCode::kUnsupported,
-        fmt::format("samples are made by the sample_loader '{}', a Python function, which cannot "
-                    "be run here; write a field_map, or read crude samples and cook them",
-                    printable(*settings.sample_loader)));
+    refuse_settings(ErrorCode::kUnsupported,
+                    fmt::format("the sample_loader '{}' is a Python function, which cannot run "
+                                "here; write a field_map, or read crude samples and cook them",
+                                printable(*settings.sample_loader)));
   }
   if (!settings.type_name && settings.field_map) {
-    refuse_settings(
-        ErrorCode::kInvalidArgument,
-        fmt::format("there is a field_map, but no sample_type; name one of {}", known_types()));
+    refuse_settings(ErrorCode::kInvalidArgument,
+                    fmt::format("field_map without a sample_type; add one of {}", known_types()));
   }
   if (settings.type_name && !settings.type) {
-    refuse_settings(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the sample type '{}' is not known; known: {}. Samples of other types are "
-                    "read as crude ones and cooked",
-                    printable(*settings.type_name), known_types()));
+    refuse_settings(ErrorCode::kInvalidArgument,
+                    fmt::format("unknown sample type '{}'; known: {}. For other types, read crude "
+                                "samples and cook them",
+                                printable(*settings.type_name), known_types()));
   }
 }
 
@@ -292,11 +290,11 @@ void check_map(const SampleSettings& settings) {
   if (is_crude == settings.field_map.has_value()) {
     refuse_settings(ErrorCode::kInvalidArgument,
                     fmt::format("{} {} a field_map", class_name(*settings.type),
-                                is_crude ? "has no fields, so there must not be" : "needs"));
+                                is_crude ? "has no fields and cannot have" : "needs"));
   }
   if (!is_crude && settings.has_part_filter) {
     refuse_settings(ErrorCode::kInvalidArgument,
-                    "there is a field_map, which says what parts are needed; remove part_filter");
+                    "the field_map determines the needed parts; remove part_filter");
   }
 }
 
@@ -322,7 +320,7 @@ TypedSamples checked_samples(const SampleSettings& settings) {
   return samples;
 }
 
-// Whether YAML, of any version, takes `text` for a string without quotes.
+// Whether every version of YAML reads unquoted `text` as a string.
 bool is_plain(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   constexpr std::string_view kMore = "0123456789_.,/[]-";
@@ -347,7 +345,7 @@ std::string quoted_if_needed(const std::string& text) {
     return is_plain(text) ? text : nlohmann::json(text).dump();  // JSON is YAML
   } catch (const nlohmann::json::type_error&) {
     refuse_settings(ErrorCode::kInvalidArgument,
-                    fmt::format("the expression '{}' is not UTF-8, which a dataset.yaml must be",
+                    fmt::format("the expression '{}' is not UTF-8, which dataset.yaml requires",
                                 printable(text)));
   }
 }

@@ -1,9 +1,9 @@
-// `.nv-meta/dataset.yaml`: how a dataset is to be read.
+// `.nv-meta/dataset.yaml`: how to read a dataset.
 //
 // In Energon the file names the class that makes samples, and any of its constructor arguments. As
 // in Energon, values in the file override the loader's options. Samples are plain parts unless
-// typed ones are asked for (typed_samples_of()), so settings that make typed samples are kept
-// as written, and a warning says that they are not applied. An unknown key is an error.
+// typed samples are requested (typed_samples_of()), so settings of typed samples are stored as
+// written, with a warning that they are not applied. An unknown key is an error.
 
 #pragma once
 
@@ -20,44 +20,44 @@
 
 namespace energon {
 
-/// What the file says of typed samples, as written. typed_samples_of() checks it.
+/// The file's settings of typed samples, as written. typed_samples_of() validates them.
 struct SampleSettings {
-  std::string path = {};  ///< of the file
-  /// The class of sample_type, or of the dataset in older files; with the module if that is not
+  std::string path = {};  ///< path of the file
+  /// The class of sample_type, or of the dataset in older files; includes the module unless it is
   /// Energon's.
   std::optional<std::string> type_name = std::nullopt;
-  std::optional<SampleType> type = std::nullopt;  ///< absent: none of ours
+  std::optional<SampleType> type = std::nullopt;  ///< unset if not one of our types
   /// Fields and their expressions.
   std::optional<std::vector<std::pair<std::string, std::string>>> field_map = std::nullopt;
   std::optional<std::string> sample_loader = std::nullopt;  ///< a Python function
   bool has_part_filter = false;
-  /// Why the above cannot be read, with place and line.
+  /// Why the settings above are invalid, with place and line.
   std::optional<std::string> problem = std::nullopt;
-  /// Of DatasetYaml::warnings, the one on settings of samples; and the one that takes its place
-  /// where samples are typed. Empty: none.
+  /// The warning about sample settings in DatasetYaml::warnings, and the one that replaces it for
+  /// typed samples. Empty if there is none.
   std::string warning = {};
   std::string typed_warning = {};
 };
 
 struct DatasetYaml {
   BoxedJson subflavors = {};  ///< a JSON object
-  /// Name of the split file. Here and below, absent means not set in the file.
+  /// Name of the split file. Here and below, unset means not set in the file.
   std::optional<std::string> split_config = std::nullopt;
   /// The parts that samples keep.
   std::optional<std::vector<std::string>> part_filter = std::nullopt;
 
-  // For training. An empty inner optional stands for null.
+  // For training. An empty inner optional means null.
   std::optional<ShuffleOverEpochs> shuffle_over_epochs = std::nullopt;
   std::optional<std::optional<std::int64_t>> max_samples_per_sequence = std::nullopt;
   std::optional<std::optional<std::int64_t>> parallel_shard_iters = std::nullopt;  ///< null: 16
 
   SampleSettings samples = {};
 
-  /// Settings in the file that are not applied, if samples have their parts as stored.
+  /// Settings in the file that are not applied to samples of plain parts.
   std::vector<std::string> warnings = {};
 };
 
-/// The content that prepare() writes: samples have their parts as stored.
+/// The content that prepare() writes: samples contain their parts as stored.
 std::string_view crude_dataset_yaml();
 
 /// Reads the file `name` of the dataset in `folder`. Without a name, reads dataset.yaml, which may
@@ -67,13 +67,12 @@ DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std
 
 // --- Typed samples ---
 
-/// The samples that `yaml` asks for; crude ones if it names no type. Throws Error that names the
-/// file: kInvalidArgument for a type that is none of ours, unknown and missing fields, and a wrong
-/// expression; kUnsupported for a sample_loader, which is a Python function.
+/// The sample type and fields that `yaml` configures; crude samples if it names no type. Throws
+/// Error with the file's path: kInvalidArgument for an unknown type, unknown or missing fields, and
+/// a malformed expression; kUnsupported for a sample_loader, which is a Python function.
 TypedSamples typed_samples_of(const DatasetYaml& yaml);
 
-/// A dataset.yaml for these samples, as the prepare of Energon 7.4.1 writes it. Throws as
-/// validate().
+/// A dataset.yaml for these samples, as Energon 7.4.1's prepare writes it. Throws as validate().
 std::string dataset_yaml_of(const TypedSamples& samples);
 
 }  // namespace energon

@@ -35,7 +35,7 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::string_view kMagic = "JIDX0001";
 constexpr std::uint64_t kHeaderBytes = 16;  // magic, number of columns
 constexpr std::size_t kPlaceNumbers = 3;    // shard, byte offset, byte size
-constexpr std::int64_t kMissing = -1;       // all three, where there is no sample
+constexpr std::int64_t kMissing = -1;       // value of all three where there is no sample
 
 std::uint64_t row_bytes(std::size_t columns) {
   return columns * kPlaceNumbers * sizeof(std::int64_t);
@@ -50,21 +50,22 @@ JoinIndex::JoinIndex(const std::string& path, std::size_t columns)
   };
   std::array<char, kHeaderBytes> header{};
   if (file_.size() < kHeaderBytes) {
-    fail(fmt::format("not a join index: it has {} bytes, fewer than its header", file_.size()));
+    fail(fmt::format("not a join index: its {} bytes are fewer than a header", file_.size()));
   }
   file_.read_at(0, std::as_writable_bytes(std::span(header)));
   if (!std::string_view(header.data(), header.size()).starts_with(kMagic)) {
-    fail("not a join index: it does not begin with JIDX0001");
+    fail("not a join index: expected magic JIDX0001");
   }
   std::int64_t stored_columns = 0;
   std::memcpy(&stored_columns, header.data() + kMagic.size(), sizeof(stored_columns));
   if (stored_columns <= 0 || static_cast<std::uint64_t>(stored_columns) != columns) {
-    fail(fmt::format("the join index is of {} datasets, the join has {}", stored_columns, columns));
+    fail(fmt::format("the join index has {} datasets, but the join has {}", stored_columns,
+                     columns));
   }
   const std::uint64_t content = file_.size() - kHeaderBytes;
   if (content % row_bytes(columns) != 0) {
     fail(
-        fmt::format("the join index has {} bytes, which is no whole number of rows; it is "
+        fmt::format("the join index has {} bytes, which is not a whole number of rows; it is "
                     "truncated",
                     file_.size()));
   }
@@ -88,7 +89,7 @@ JoinRow JoinIndex::decode(std::int64_t i, std::span<const std::int64_t> numbers)
     const auto [shard, offset, size] = std::tuple(place[0], place[1], place[2]);
     if (shard == kMissing && offset == kMissing && size == kMissing) {
       if (c == 0) {
-        fail(i, c, "the sample is missing, which it cannot be in the first dataset");
+        fail(i, c, "the sample is missing, which is not allowed in the first dataset");
       }
       continue;
     }
@@ -96,7 +97,8 @@ JoinRow JoinIndex::decode(std::int64_t i, std::span<const std::int64_t> numbers)
     if (shard < 0 || offset < 0 || size <= 0 || offset % kBlockBytes != 0 ||
         offset > INT64_MAX - size) {
       fail(i, c,
-           fmt::format("shard {}, offset {} and size {} cannot be a sample", shard, offset, size));
+           fmt::format("shard {}, offset {} and size {} are not a valid sample", shard, offset,
+                       size));
     }
     row[c] = JoinPlace{.shard = shard,
                        .bytes = {.offset = static_cast<std::uint64_t>(offset),
@@ -108,7 +110,7 @@ JoinRow JoinIndex::decode(std::int64_t i, std::span<const std::int64_t> numbers)
 JoinRow JoinIndex::row(std::int64_t i) const {
   if (i < 0 || i >= rows_) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no row {}, the join index has {}", i, rows_),
+                fmt::format("row {} is out of range: the join index has {} rows", i, rows_),
                 {.path = file_.path()});
   }
   std::vector<std::int64_t> numbers(columns_ * kPlaceNumbers);
@@ -136,15 +138,16 @@ void JoinIndex::for_each_row(const std::function<void(std::int64_t, const JoinRo
 
 void JoinIndex::check(std::span<const TarSizes> tar_sizes) const {
   if (tar_sizes.size() != columns_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("sizes of {} datasets for a join of {}", tar_sizes.size(), columns_));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} datasets have sizes, but the join has {}", tar_sizes.size(), columns_));
   }
   std::optional<JoinPlace> before;
   for_each_row([&](std::int64_t i, const JoinRow& row) {
     if (before && row[0] &&
         std::pair(row[0]->shard, row[0]->bytes.offset) <=
             std::pair(before->shard, before->bytes.offset)) {
-      fail(i, 0, "its sample does not come after that of the row before");
+      fail(i, 0, "its sample does not follow that of the previous row");
     }
     before = row[0];
     for (std::size_t c = 0; c < columns_; ++c) {
@@ -154,12 +157,12 @@ void JoinIndex::check(std::span<const TarSizes> tar_sizes) const {
       const auto shard = static_cast<std::size_t>(row[c]->shard);
       if (shard >= tar_sizes[c].size() || !tar_sizes[c][shard]) {
         fail(i, c,
-             fmt::format("shard {} is none of the {} of the split part, or is excluded", shard,
+             fmt::format("shard {} is not one of the {} in the split part, or is excluded", shard,
                          tar_sizes[c].size()));
       }
       if (row[c]->bytes.end() > *tar_sizes[c][shard]) {
         fail(i, c,
-             fmt::format("the sample ends at byte {}, the shard at {}", row[c]->bytes.end(),
+             fmt::format("the sample ends at byte {}, but the shard at {}", row[c]->bytes.end(),
                          *tar_sizes[c][shard]));
       }
     }
@@ -183,8 +186,9 @@ JoinIndexWriter::~JoinIndexWriter() = default;
 
 void JoinIndexWriter::add(const JoinRow& row) {
   if (row.size() != columns_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a row of {} places for a join of {}", row.size(), columns_));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the row has {} places, but the join has {} datasets", row.size(), columns_));
   }
   for (const auto& place : row) {
     const std::array<std::int64_t, kPlaceNumbers> numbers =
@@ -267,7 +271,7 @@ JoinSource read_source(const JoinColumn& column) {
     ids.emplace(shard.name, static_cast<std::int64_t>(ids.size()));
   }
   const SplitConfig config = read_split_config(meta, column.split_config);
-  select_shards(config, column.split_part, meta);  // complains about unknown and empty parts
+  select_shards(config, column.split_part, meta);  // throws for unknown and empty parts
 
   JoinSource source{.dataset_path = column.path,
                     .split_part = column.split_part,
@@ -282,9 +286,9 @@ JoinSource read_source(const JoinColumn& column) {
     const auto id = ids.find(name);
     if (id == ids.end() || !seen.insert(name).second) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the split part '{}' names the shard '{}'{}",
+                  fmt::format("the split part '{}' lists the shard '{}'{}",
                               printable(column.split_part), printable(name),
-                              id == ids.end() ? ", which .info.json does not list"
+                              id == ids.end() ? ", which is not in .info.json"
                                               : " twice; such a part cannot be joined"),
                   {.path = meta});
     }
@@ -337,7 +341,8 @@ std::optional<std::int64_t> expected_rows(const JoinFiles& files) {
   }
   const JoinSource& first = files.sources.front();
   std::int64_t rows = 0;
-  std::unordered_map<std::string, std::int64_t> ids;  // of shards that are not excluded
+  std::unordered_map<std::string, std::int64_t>
+      ids;  // tar file ids of shards that are not excluded
   for (std::size_t i = 0; i < first.shards.size(); ++i) {
     if (!first.is_shard_excluded(i)) {
       rows += first.sample_counts[i];
@@ -367,7 +372,7 @@ JoinIndex open_join_index(const JoinFiles& files, const LeafReference& join) {
   if (!path_exists(files.index_path)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the join is not prepared, or the metadataset or one of its datasets "
-                            "was changed since; run: energon prepare {}",
+                            "has changed since; run: energon prepare {}",
                             printable(join.path)),
                 {.path = files.index_path});
   }
@@ -375,9 +380,8 @@ JoinIndex open_join_index(const JoinFiles& files, const LeafReference& join) {
   if (const auto rows = expected_rows(files); rows && *rows != index.row_count()) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("the join index has {} rows, but the split part '{}' of the first "
-                            "dataset has {} samples that are not excluded, each of which has one: "
-                            "the index was cut, or the split file was changed; run: energon "
-                            "prepare {}",
+                            "dataset has {} samples that are not excluded: the index was "
+                            "truncated, or the split file was changed; run: energon prepare {}",
                             index.row_count(), printable(files.sources.front().split_part), *rows,
                             printable(join.path)),
                 {.path = files.index_path});

@@ -6,9 +6,9 @@
 // docs/formats/energon_files.md gives the layout.
 //
 // The index is in the folder "<metadataset>.cache" beside the metadataset. Its name depends on the
-// datasets' UUIDs, excluded samples and nonmatch modes, so an index of an earlier state is no
-// longer found. The name does not depend on the shards of the split part: after those change,
-// energon prepare must be run again.
+// datasets' UUIDs, excluded samples and nonmatch modes, so an outdated index is no longer found.
+// The name does not depend on the shards of the split part: after those change, energon prepare
+// must be run again.
 
 #pragma once
 
@@ -37,15 +37,15 @@ struct JoinPlace {
   bool operator==(const JoinPlace&) const = default;
 };
 
-/// One place per dataset; empty if the dataset has no such sample (nonmatch: none). Never empty for
-/// the first dataset.
+/// One place per dataset; nullopt if the dataset has no such sample (nonmatch: none). Never nullopt
+/// for the first dataset.
 using JoinRow = std::vector<std::optional<JoinPlace>>;
 
 /// Reads rows from the file on demand. Thread-safe, and may be used after fork().
 class JoinIndex {
  public:
   /// Opens `path`, which must have `columns` places per row. Throws Error: kNotFound, kIo,
-  /// kCorruptData if it is not such a file.
+  /// kCorruptData if it is not a join index.
   JoinIndex(const std::string& path, std::size_t columns);
 
   const std::string& path() const { return file_.path(); }
@@ -60,8 +60,8 @@ class JoinIndex {
   void for_each_row(const std::function<void(std::int64_t, const JoinRow&)>& visit) const;
 
   /// Reads all rows once and checks them. `tar_sizes[c][s]` is the size of shard `s` of column `c`,
-  /// or empty if the shard is excluded. Throws Error (kCorruptData) that names the first row that
-  /// is out of order, or whose shard does not exist, is excluded, or ends before the sample does.
+  /// or empty if the shard is excluded. Throws Error (kCorruptData) with the first row that is out
+  /// of order, or whose shard does not exist, is excluded, or ends before the sample.
   using TarSizes = std::vector<std::optional<std::uint64_t>>;
   void check(std::span<const TarSizes> tar_sizes) const;
 
@@ -119,8 +119,8 @@ struct JoinSource {
   std::string uuid = {};
   /// Shards of the split part before exclusion. JoinPlace::shard is a position in this list.
   std::vector<std::string> shards = {};
-  std::vector<std::int64_t> tar_file_ids = {};   ///< of each shard, in index.sqlite
-  std::vector<std::int64_t> sample_counts = {};  ///< of each shard, by .info.json
+  std::vector<std::int64_t> tar_file_ids = {};   ///< ids of the shards in index.sqlite
+  std::vector<std::int64_t> sample_counts = {};  ///< counts of the shards in .info.json
   std::vector<std::string> excludes = {};        ///< expanded, sorted, without duplicates
 
   /// Whether the shard at this position is excluded as a whole.
@@ -133,17 +133,18 @@ struct JoinFiles {
 };
 
 /// The paths of the datasets of a join, for read_committed(). Code that reads more than
-/// locate_join() does must run inside read_committed().
+/// locate_join() must run inside read_committed().
 std::vector<std::string> dataset_paths(const LeafReference& join);
 
 /// Reads .info.json, the split file and index.uuid of each dataset. Requires: `join` is a leaf of
 /// kind kJoin. Throws Error: kInvalidArgument if a dataset is not prepared, or its split part is
-/// unknown or names a shard twice; kCorruptData, kIo.
+/// unknown or lists a shard twice; kCorruptData, kIo.
 JoinFiles locate_join(const LeafReference& join);
 
 /// The number of rows that the index of this join must have: one for each sample of the first
-/// dataset that is not excluded. Nothing if it is unknown: with nonmatch: skip only the join itself
-/// knows what is skipped, and excluded samples are counted with index.sqlite, which may be missing.
+/// dataset that is not excluded. Nullopt if unknown: with "nonmatch: skip", only the join itself
+/// knows which samples are skipped, and counting excluded samples needs index.sqlite, which may be
+/// missing.
 std::optional<std::int64_t> expected_rows(const JoinFiles& files);
 
 /// Throws Error as JoinIndex; kInvalidArgument, with the command to run, if the join is not

@@ -33,10 +33,10 @@ Number parse_number(std::string_view text, std::string_view whole) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    fail(fmt::format(
-        "subset bound '{}' is neither a sample number, a percentage such as '12.5%' nor "
-        "'end'",
-        printable(whole)));
+    fail(
+        fmt::format("subset bound '{}' is not a sample number, a percentage such as '12.5%', or "
+                    "'end'",
+                    printable(whole)));
   }
   return value;
 }
@@ -46,7 +46,7 @@ bool is_percentage(std::string_view text) { return !text.empty() && text.back() 
 double parse_fraction(std::string_view text) {
   const double percent = parse_number<double>(text.substr(0, text.size() - 1), text);
   if (!(percent >= 0 && percent <= 100)) {
-    fail(fmt::format("subset bound '{}' must lie between 0% and 100%", printable(text)));
+    fail(fmt::format("subset bound '{}' must be between 0% and 100%", printable(text)));
   }
   return percent / 100;
 }
@@ -86,7 +86,7 @@ Subset parse_subset(std::string_view start, std::string_view end) {
 
 Subset compose(const Subset& inner, const Subset& outer) {
   if (outer.is_absolute()) {
-    fail("an absolute subset range is possible on a leaf dataset only; use percentages around it");
+    fail("only a leaf dataset can have an absolute subset range; use percentages for metadatasets");
   }
   Subset result = inner;
   result.low = inner.low + outer.low * (inner.high - inner.low);
@@ -97,7 +97,7 @@ Subset compose(const Subset& inner, const Subset& outer) {
 SampleRange resolve(const Subset& subset, std::int64_t sample_count) {
   const std::int64_t end = subset.end.value_or(sample_count);
   if (subset.begin > end || end > sample_count) {
-    fail(fmt::format("subset range [{}, {}) does not lie within the {} samples of the dataset",
+    fail(fmt::format("subset range [{}, {}) is not within the {} samples of the dataset",
                      subset.begin, end, sample_count));
   }
   const auto count = static_cast<double>(end - subset.begin);
@@ -135,19 +135,20 @@ class Parser {
   }
 
  private:
-  // Without a class, the file is of version 1, as for Energon.
+  // Without a class, the file has version 1, as in Energon.
   static int read_version(const YamlFields& fields) {
     const auto module = fields.find("__module__");
     if (module && !module->string().starts_with("megatron.energon")) {
-      module->fail(fmt::format("must be megatron.energon, got '{}'", printable(module->string())));
+      module->fail(
+          fmt::format("must be megatron.energon, found '{}'", printable(module->string())));
     }
     const auto name = fields.find("__class__");
     if (!name || name->string() == "Metadataset") {
       return 1;
     }
     if (name->string() != "MetadatasetV2") {
-      name->fail(
-          fmt::format("must be Metadataset or MetadatasetV2, got '{}'", printable(name->string())));
+      name->fail(fmt::format("must be Metadataset or MetadatasetV2, found '{}'",
+                             printable(name->string())));
     }
     return 2;
   }
@@ -156,7 +157,7 @@ class Parser {
 
   MetadatasetSplit read_split_v1(const std::string& name, const YamlValue& value) {
     const YamlFields fields(value, {"datasets"},
-                            "; the file is of version 1, as long as it does not say "
+                            "; the file has version 1 unless it sets "
                             "__class__: MetadatasetV2");
     MetadatasetSplit split{.name = name, .mixing = Mixing::kWeighted, .entries = {}};
     for (const YamlValue& item : list_of(fields.at("datasets"))) {
@@ -189,7 +190,8 @@ class Parser {
     split.mixing = is_blend ? Mixing::kWeighted : Mixing::kEpochized;
     split.subset = read_subset(fields);
     if (split.subset && split.subset->is_absolute()) {
-      fields.at("subset").fail("must be percentages: only a single dataset has absolute ranges");
+      fields.at("subset").fail(
+          "must be percentages: only a single dataset can have absolute ranges");
     }
     for (const YamlValue& item : list_of(fields.at(list_key))) {
       split.entries.push_back(read_entry_v2(item, is_blend ? "weight" : "repetitions"));
@@ -241,7 +243,7 @@ class Parser {
     }
     if (join.columns.front().nonmatch != Nonmatch::kError) {
       columns.fail(
-          "must not set nonmatch for its first dataset, whose samples are those that are joined");
+          "must not set nonmatch for its first dataset, which determines the joined samples");
     }
     return join;
   }
@@ -339,12 +341,12 @@ class Parser {
     return items;
   }
 
-  // Aliases make large documents of small files.
+  // Aliases can turn small files into huge documents.
   void count_reference(const YamlValue& value) {
     constexpr std::int64_t kMaxReferences = 1'000'000;
     if (++references_ > kMaxReferences) {
-      value.fail(
-          fmt::format("is one too many: a metadataset names at most {} datasets", kMaxReferences));
+      value.fail(fmt::format("is one too many: a metadataset can name at most {} datasets",
+                             kMaxReferences));
     }
   }
 

@@ -37,7 +37,7 @@ struct SampleRange {
 /// Selects the samples [begin, end), then the fractions [low, high) of those.
 struct Subset {
   std::int64_t begin = 0;
-  std::optional<std::int64_t> end = std::nullopt;  ///< absent: all
+  std::optional<std::int64_t> end = std::nullopt;  ///< unset means all
   double low = 0;
   double high = 1;
 
@@ -63,7 +63,7 @@ SampleRange resolve(const Subset& subset, std::int64_t sample_count);
 /// How several datasets become one stream.
 enum class Mixing : std::uint8_t {
   kSingle,     ///< one dataset
-  kWeighted,   ///< `blend`: samples drawn by weight, endlessly
+  kWeighted,   ///< `blend`: samples drawn by weight, without end
   kEpochized,  ///< `blend_epochized`: each sample repeated a number of times per epoch
 };
 
@@ -77,13 +77,13 @@ struct AuxReference {
   bool operator==(const AuxReference&) const = default;
 };
 
-/// What to do with a sample of a join's first dataset that another dataset lacks.
+/// How to treat a sample of a join's first dataset that another dataset lacks.
 enum class Nonmatch : std::uint8_t { kError, kSkip, kNone };
 std::string_view to_string(Nonmatch nonmatch);  ///< as in the file: "error", "skip", "none"
 
 /// One dataset of a join.
 struct JoinColumn {
-  std::string name = {};  ///< in the mapping form, else empty
+  std::string name = {};  ///< set in the mapping form, else empty
   std::string path = {};  ///< absolute; a prepared dataset
   /// As written; after load_recipe(), the effective one.
   std::string split_part = {};
@@ -93,7 +93,7 @@ struct JoinColumn {
   Nonmatch nonmatch = Nonmatch::kError;  ///< kError in the first column
 };
 
-/// The Python class or function that makes one sample of the samples of all columns.
+/// The Python class or function that combines the samples of all columns into one.
 struct Joiner {
   enum class Kind : std::uint8_t { kClass, kFunction };
   Kind kind = Kind::kClass;
@@ -114,14 +114,15 @@ struct MetadatasetPath {
   std::optional<std::string> split_config = std::nullopt;
   std::optional<std::string> dataset_config = std::nullopt;
   std::vector<AuxReference> aux = {};
-  std::optional<MediaCondition> media_filter = std::nullopt;  ///< ours only; of a prepared dataset
+  std::optional<MediaCondition> media_filter =
+      std::nullopt;  ///< our extension; only for prepared datasets
 };
 
 struct MetadatasetEntry {
-  std::string place = {};  ///< in the file, for messages: "splits.train.blend[1]"
+  std::string place = {};  ///< place in the file, for messages: "splits.train.blend[1]"
   std::variant<MetadatasetPath, MetadatasetJoin> source = {};
   double factor = 1;  ///< weight or repetitions, as written; above 0
-  std::optional<std::string> split_part = std::nullopt;  ///< absent: the name of the split
+  std::optional<std::string> split_part = std::nullopt;  ///< unset means the name of the split
   BoxedJson subflavors = {};                             ///< a JSON object
   ShuffleOverEpochs shuffle = {};
   std::optional<Subset> subset = std::nullopt;
@@ -139,7 +140,7 @@ struct Metadataset {
   int version = 2;        ///< 1 or 2
   std::vector<MetadatasetSplit> splits = {};
 
-  /// The split `name`. Throws Error (kInvalidArgument) that names the existing splits.
+  /// The split `name`. Throws Error (kInvalidArgument) that lists the existing splits.
   const MetadatasetSplit& split(const std::string& name) const;
 };
 

@@ -13,7 +13,7 @@ namespace {
 double read_bound(const YamlValue& value) {
   const double bound = value.number();
   if (!(bound >= 0) || !std::isfinite(bound)) {
-    value.fail(fmt::format("must be a number from 0 on, got {}", bound));
+    value.fail(fmt::format("must be a number of at least 0, found {}", bound));
   }
   return bound;
 }
@@ -64,7 +64,7 @@ ShuffleOverEpochs read_shuffle(const YamlFields& fields) {
   const auto shuffle = shuffle_over_epochs_of(epochs);
   if (!shuffle) {
     value->fail(fmt::format(
-        "must be at least 1, -1 (with replacement) or null (no shuffling), got {}", epochs));
+        "must be at least 1, -1 (with replacement) or null (no shuffling), found {}", epochs));
   }
   return *shuffle;
 }
@@ -77,12 +77,12 @@ std::optional<Subset> read_subset(const YamlFields& fields) {
   const YamlValue range = YamlFields(*value, {"range"}).at("range");
   const std::vector<YamlValue> bounds = range.list();
   if (bounds.size() != 2) {
-    range.fail(fmt::format("must have two bounds, [start, end], got {}", bounds.size()));
+    range.fail(fmt::format("must have two bounds, [start, end], found {}", bounds.size()));
   }
   try {
     return parse_subset(bounds[0].string(), bounds[1].string());
   } catch (const Error& error) {
-    range.fail(fmt::format("is wrong: {}", error.message()));
+    range.fail(fmt::format("is invalid: {}", error.message()));
   }
 }
 
@@ -109,8 +109,8 @@ std::optional<MediaCondition> read_media_filter(const YamlFields& fields) {
     MediaBound& both = bound_of(condition, *property);
     (is_min ? both.min : both.max) = read_bound(bound);
     if (both.min && both.max && *both.min > *both.max) {
-      bound.fail(fmt::format("leaves nothing: {} is from {} to {}", to_string(*property), *both.min,
-                             *both.max));
+      bound.fail(fmt::format("matches nothing: {} is from {} to {}", to_string(*property),
+                             *both.min, *both.max));
     }
   }
   if (condition.bounds.empty()) {
@@ -126,7 +126,7 @@ double read_factor(const YamlFields& fields, std::string_view key) {
   }
   const double factor = value->number();
   if (!(factor > 0) || !std::isfinite(factor)) {
-    value->fail(fmt::format("must be above 0, got {}", factor));
+    value->fail(fmt::format("must be above 0, found {}", factor));
   }
   return factor;
 }
@@ -141,7 +141,7 @@ Nonmatch read_nonmatch(const YamlFields& fields) {
       return nonmatch;
     }
   }
-  value->fail(fmt::format("must be error, skip or none, got '{}'", printable(value->string())));
+  value->fail(fmt::format("must be error, skip or none, found '{}'", printable(value->string())));
 }
 
 Joiner read_joiner(const YamlValue& value) {

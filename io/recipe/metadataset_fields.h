@@ -1,5 +1,5 @@
-// Reads and checks the fields that entries of a metadataset share. Private to io. All functions
-// throw Error (kInvalidArgument) with place and line.
+// Reads and checks fields that occur in several kinds of metadataset entries. Private to io. All
+// functions throw Error (kInvalidArgument) with place and line.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace energon {
 
 std::optional<std::string> find_string(const YamlFields& fields, std::string_view key);
 
-/// The name of a configuration file. Empty if it is absent or equals `usual`, the default.
+/// The name of a configuration file. Nullopt if it is absent or equals `usual`, the default.
 std::optional<std::string> find_config(const YamlFields& fields, std::string_view key,
                                        std::string_view usual);
 

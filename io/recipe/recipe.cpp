@@ -30,9 +30,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The depth to which metadatasets may be nested.
+// Maximum nesting depth of metadatasets.
 constexpr std::size_t kMaxMetadatasetDepth = 32;
-// The number of datasets that a hierarchy may name, counted as often as they are referred to.
+// Maximum number of datasets in a hierarchy, counted once per reference.
 constexpr std::size_t kMaxRecipeLeaves = 100'000;
 
 class MetadatasetFiles {
@@ -42,8 +42,9 @@ class MetadatasetFiles {
   const Metadataset& read(const std::string& path);
 
   /// Throws Error (kResourceExhausted) if the split of the metadataset names more than
-  /// kMaxRecipeLeaves datasets. A few files can name any number of datasets, because each reference
-  /// to a file is followed again; so they are counted, each file once, before anything is loaded.
+  /// kMaxRecipeLeaves datasets. Because every reference to a file is expanded, a few small files
+  /// can name any number of datasets. Therefore counts them, visiting each file once, before
+  /// anything is loaded.
   void check_leaf_count(const std::string& path, const std::string& split_part);
 
  private:
@@ -65,14 +66,14 @@ const Metadataset& MetadatasetFiles::read(const std::string& path) {
 void MetadatasetFiles::check_leaf_count(const std::string& path, const std::string& split_part) {
   if (count_leaves(path, split_part, 0) > kMaxRecipeLeaves) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("the metadatasets name more than {} datasets, counted as often as "
-                            "they are referred to; do they multiply each other?",
+                fmt::format("the metadatasets name more than {} datasets, counted once per "
+                            "reference; do nested references multiply them?",
                             kMaxRecipeLeaves),
                 {.path = path});
   }
 }
 
-// At most kMaxRecipeLeaves + 1. A file that cannot be used counts nothing: loading reports it.
+// At most kMaxRecipeLeaves + 1. Ignores an invalid file, because loading reports it.
 std::size_t MetadatasetFiles::count_leaves(const std::string& reference,
                                            const std::string& split_part, std::size_t depth) {
   if (!is_metadataset(reference)) {
@@ -80,7 +81,7 @@ std::size_t MetadatasetFiles::count_leaves(const std::string& reference,
   }
   const std::string path = std::filesystem::absolute(reference).lexically_normal().string();
   const auto [known, is_new] = leaf_counts_.try_emplace({path, split_part}, 0);
-  if (!is_new || depth == kMaxMetadatasetDepth) {  // counted before, or in a circle
+  if (!is_new || depth == kMaxMetadatasetDepth) {  // already counted, or a circular reference
     return known->second;
   }
   std::size_t count = 0;
@@ -105,9 +106,9 @@ std::size_t MetadatasetFiles::count_leaves(const std::string& reference,
 
 // --- Leaves ---
 //
-// Makes one leaf of a recipe from what a metadataset or the user refers to.
+// Makes one leaf of a recipe from a reference in a metadataset or by the user.
 
-// Whether Energon would give the indices of two joins one name although their rows differ.
+// Whether Energon would give the indices of two joins the same name although their rows differ.
 bool differ_in_split_only(const MetadatasetJoin& a, const std::string& split_a,
                           const MetadatasetJoin& b, const std::string& split_b) {
   if (a.columns.size() != b.columns.size()) {
@@ -127,7 +128,7 @@ bool differ_in_split_only(const MetadatasetJoin& a, const std::string& split_a,
   return differ;
 }
 
-// Whether the file joins the same datasets elsewhere with other splits.
+// Whether the file has another join of the same datasets with other splits.
 bool is_ambiguous(const Metadataset& file, const MetadatasetJoin& join,
                   const std::string& split_part) {
   for (const MetadatasetSplit& split : file.splits) {
@@ -148,9 +149,9 @@ void prefer_split_config(DatasetYaml& yaml, std::optional<std::string>& split_co
     return;
   }
   if (split_config && split_config != yaml.split_config) {
-    yaml.warnings.push_back(fmt::format(
-        "the split file '{}' of dataset.yaml is taken, not '{}', which the metadataset names",
-        printable(*yaml.split_config), printable(*split_config)));
+    yaml.warnings.push_back(
+        fmt::format("the split file '{}' from dataset.yaml overrides '{}' from the metadataset",
+                    printable(*yaml.split_config), printable(*split_config)));
   }
   split_config = yaml.split_config;
 }
@@ -173,15 +174,15 @@ void check_aux(const std::vector<AuxReference>& aux, const std::string& place) {
   }
 }
 
-// Both objects in one; `outer` overrides `inner`.
+// Merges both objects; `outer` overrides `inner`.
 nlohmann::ordered_json merged_subflavors(nlohmann::ordered_json inner,
                                          const nlohmann::ordered_json& outer) {
   inner.update(outer);
   return inner;
 }
 
-// A dataset of kind kPrepared, kPlainTars or kJsonl at the absolute `path`. `place` says in errors
-// where the reference is. Reads the dataset.yaml of a prepared dataset. Throws Error as
+// A dataset of kind kPrepared, kPlainTars or kJsonl at the absolute `path`. `place` is the
+// reference's place, for errors. Reads the dataset.yaml of a prepared dataset. Throws Error as
 // load_recipe().
 LeafReference leaf_of_dataset(const MetadatasetPath& reference, DatasetKind kind,
                               const std::string& path, const std::string& split_part,
@@ -218,7 +219,7 @@ LeafReference leaf_of_join(const Metadataset& file, const MetadatasetJoin& join,
     }
     if (detect_dataset_kind(column.path) != DatasetKind::kPrepared) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: only prepared datasets can be joined, this is none: {}", place,
+                  fmt::format("{}: only prepared datasets can be joined, found: {}", place,
                               to_string(detect_dataset_kind(column.path))),
                   {.path = column.path});
     }
@@ -234,7 +235,7 @@ LeafReference leaf_of_join(const Metadataset& file, const MetadatasetJoin& join,
 
 // --- The hierarchy ---
 
-// Leaves are drawn with floats, and passes are counted in 64 bits.
+// Limits, because leaves are drawn with floats, and passes are counted in 64 bits.
 constexpr double kLeastShare = 1e-37;
 constexpr double kLeastRepetitions = 1e-15;
 constexpr double kMostRepetitions = 1e15;
@@ -255,13 +256,13 @@ class RecipeLoader {
  private:
   using Leaves = std::vector<LeafReference>;
 
-  // How a part of the hierarchy is mixed, and how it is shown.
+  // The mixing of a part of the hierarchy, and its display.
   struct Loaded {
     Mixing mixing = Mixing::kSingle;
     RecipeNode node;
   };
 
-  // `place` says in errors where the reference is; empty if the user gave the path.
+  // `place` is the reference's place, for errors; empty for a path from the user.
   Loaded load_path(const MetadatasetPath& reference, const std::string& split_part,
                    const std::string& place, Leaves& leaves) {
     DatasetKind kind;
@@ -279,13 +280,11 @@ class RecipeLoader {
                   fmt::format("{}{}{}", place, place.empty() ? "" : ": ", problem), {.path = path});
     };
     if (kind != DatasetKind::kPrepared && (reference.split_config || reference.dataset_config)) {
-      fail(fmt::format(
-          "only prepared datasets have a split_config and a dataset_config, this is none: {}",
-          to_string(kind)));
+      fail(fmt::format("only prepared datasets have a split_config and a dataset_config, found: {}",
+                       to_string(kind)));
     }
     if (kind != DatasetKind::kPrepared && reference.media_filter) {
-      fail(fmt::format("only prepared datasets have a media_filter, this is none: {}",
-                       to_string(kind)));
+      fail(fmt::format("only prepared datasets have a media_filter, found: {}", to_string(kind)));
     }
     if (kind == DatasetKind::kMetadataset) {
       if (!reference.aux.empty()) {
@@ -294,7 +293,7 @@ class RecipeLoader {
       return load_metadataset(path, split_part, leaves);
     }
     if (kind == DatasetKind::kFolder) {
-      fail("there are no shards in this folder; it can only be an aux of a dataset");
+      fail("this folder has no shards; it can only be an aux of a dataset");
     }
     return add_leaf(leaf_of_dataset(reference, kind, path, split_part, place), path, leaves);
   }
@@ -370,7 +369,7 @@ class RecipeLoader {
     return sum;
   }
 
-  // Throws Error if `inner`, the mixing below `entry`, is another one than that of the split.
+  // Throws Error if `inner`, the mixing below `entry`, differs from that of the split.
   static void check_mixing(Mixing inner, const Metadataset& file, const MetadatasetSplit& split,
                            const MetadatasetEntry& entry) {
     if (inner != Mixing::kSingle && inner != split.mixing) {
@@ -388,12 +387,12 @@ class RecipeLoader {
                           const Metadataset& file, bool is_weighted) {
     std::string problem;
     if (is_weighted && !(share >= kLeastShare)) {
-      problem =
-          fmt::format("its share of the blend is {:g}, too little ever to be drawn (at least {:g})",
-                      share, kLeastShare);
+      problem = fmt::format("its share of the blend is {:g}, too small to be drawn (at least {:g})",
+                            share, kLeastShare);
     } else if (!is_weighted && !(share >= kLeastRepetitions && share <= kMostRepetitions)) {
-      problem = fmt::format("{:g} repetitions, nested ones multiplied, are not from {:g} to {:g}",
-                            share, kLeastRepetitions, kMostRepetitions);
+      problem =
+          fmt::format("{:g} repetitions, with nested ones multiplied, are not from {:g} to {:g}",
+                      share, kLeastRepetitions, kMostRepetitions);
     }
     if (!problem.empty()) {
       throw Error(
@@ -458,7 +457,7 @@ class RecipeLoader {
             .node = {.kind = RecipeNode::Kind::kLeaf, .label = label, .leaf = leaves.size() - 1}};
   }
 
-  // Paths are compared as text. A circle over links to folders ends at kMaxMetadatasetDepth.
+  // Paths are compared as text. A circle through links to folders ends at kMaxMetadatasetDepth.
   std::vector<std::string> open_;  // from the outermost file to the current one
   MetadatasetFiles files_;
 };

@@ -1,7 +1,7 @@
 // Resolves a path to datasets and how they are mixed: a metadataset with everything it refers to,
 // or a single dataset.
 //
-// Resolving references multiplies weights (normalised by the sum of their level) and repetitions
+// Resolving references multiplies weights (normalized by the sum of their level) and repetitions
 // from level to level, composes subsets, merges subflavors and shuffle multipliers, and returns a
 // flat list of leaves. Leaves are not opened: a dataset's folder must exist, but its shards are not
 // checked.
@@ -29,15 +29,15 @@ struct LeafReference {
   Kind kind = Kind::kWebdataset;
   std::string path = {};  ///< absolute; for a join, the metadataset that contains it
   std::string split_part = {};
-  std::optional<std::string> split_config = std::nullopt;    ///< absent: split.yaml, split.json
-  std::optional<std::string> dataset_config = std::nullopt;  ///< absent: dataset.yaml
+  std::optional<std::string> split_config = std::nullopt;  ///< unset means split.yaml or split.json
+  std::optional<std::string> dataset_config = std::nullopt;  ///< unset means dataset.yaml
 
   DatasetYaml yaml = {};  ///< for a prepared dataset
 
   /// A mapping. Metadatasets override dataset.yaml; outer metadatasets override inner ones.
   BoxedJson subflavors = {};  ///< a JSON object
   ShuffleOverEpochs shuffle = {};
-  Subset subset = {};  ///< of the samples of the split part
+  Subset subset = {};  ///< subset of the samples of the split part
   std::vector<AuxReference> aux = {};
   std::optional<MediaCondition> media_filter = std::nullopt;
 
@@ -74,13 +74,12 @@ struct Recipe {
   RecipeNode root = {};
 };
 
-/// `path` is any data that detect_dataset_kind() recognises; `split_part` names the split of a
+/// `path` is any data that detect_dataset_kind() recognizes; `split_part` names the split of a
 /// metadataset or the part of a dataset. Validation uses the same recipe but reads its leaves one
 /// after another. Reads the metadatasets and the dataset.yaml of the leaves. Throws Error:
 ///   kNotFound         a file or folder does not exist; the message gives the metadataset naming it
 ///   kInvalidArgument  malformed metadatasets, unknown splits, blend mixed with blend_epochized,
-///                     circular references, absolute subsets of anything but a single dataset
-///   kUnsupported      URLs
+///   circular references, absolute subsets of anything but a single dataset kUnsupported      URLs
 ///   kResourceExhausted  more than 100,000 leaves
 Recipe load_recipe(const std::string& path, const std::string& split_part);
 

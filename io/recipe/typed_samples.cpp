@@ -120,27 +120,27 @@ std::string_view to_string(FieldContent content) {
     case Content::kImages:
       return "a list of images";
     case Content::kText:
-      return "a text";
+      return "a string";
     case Content::kTexts:
-      return "a list of texts";
+      return "a list of strings";
     case Content::kInteger:
-      return "a whole number";
+      return "an integer";
     case Content::kIntegers:
-      return "a list of whole numbers";
+      return "a list of integers";
     case Content::kWeights:
       return "a list of numbers";
     case Content::kBoxes:
       return "a list of boxes";
     case Content::kClasses:
-      return "a list of whole numbers or texts";
+      return "a list of integers or strings";
     case Content::kMatrix:
       return "a matrix of numbers";
     case Content::kSequence:
-      return "a list of images and texts";
+      return "a list of images and strings";
     case Content::kSound:
-      return "a file of sound";
+      return "an audio file";
     case Content::kVideo:
-      return "a file of video";
+      return "a video file";
   }
   return "";
 }
@@ -256,14 +256,14 @@ class ExpressionParser {
       ++at_;
       FieldStep step{.name = name(",[]", "a name or a position")};
       if (at_ == text_.size() || text_[at_] != ']') {
-        fail("']' is expected");
+        fail("expected ']'");
       }
       ++at_;
       step.index = position(step.name);
       path.steps.push_back(std::move(step));
     }
     if (at_ < text_.size() && text_[at_] != ',') {
-      fail(path.steps.empty() ? "',' or '[' is expected" : "',', '[' or the end is expected");
+      fail(path.steps.empty() ? "expected ',' or '['" : "expected ',', '[' or the end");
     }
     check_ends(begin);
     return path;
@@ -273,7 +273,7 @@ class ExpressionParser {
     const std::size_t begin = at_;
     at_ = std::min(text_.find_first_of(stops, at_), text_.size());
     if (at_ == begin) {
-      fail(fmt::format("{} is expected", what));
+      fail(fmt::format("expected {}", what));
     }
     return std::string(text_.substr(begin, at_ - begin));
   }
@@ -285,12 +285,12 @@ class ExpressionParser {
     return error == std::errc() && stop == end ? std::optional(index) : std::nullopt;
   }
 
-  // Energon would look for a part whose name has the blank.
+  // Energon would look for a part with the blank in its name.
   void check_ends(std::size_t begin) {
     const std::size_t end = at_;
     if (text_[begin] == ' ' || text_[end - 1] == ' ') {
       at_ = text_[begin] == ' ' ? begin : end - 1;
-      fail("no blank is expected between alternatives");
+      fail("expected no blank between alternatives");
     }
   }
 
@@ -298,8 +298,8 @@ class ExpressionParser {
     const std::string got =
         at_ < text_.size() ? fmt::format("'{}'", printable(text_.substr(at_, 1))) : "the end";
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the expression '{}' is wrong at character {}: {}, got {}; expressions "
-                            "are like jpg,png and json[captions][0]",
+                fmt::format("invalid expression '{}' at character {}: {}, found {}; examples of "
+                            "expressions are jpg,png and json[captions][0]",
                             printable(text_), at_ + 1, problem, got));
   }
 

@@ -1,8 +1,8 @@
-// The types of samples that a dataset.yaml may name, and its field map, which says from which parts
+// The sample types that a dataset.yaml may name, and its field map, which defines from which parts
 // the fields of such a sample are made.
 //
-// Names and fields of the types are those of the dataclasses of Energon 7.4. What every sample has
-// (key, restore key, subflavors, sources) is not listed. wrappers/types has a struct for each type.
+// Types have the names and fields of the dataclasses of Energon 7.4, without the fields of every
+// sample (key, restore key, subflavors, sources). wrappers/types has a struct for each type.
 
 #pragma once
 
@@ -30,28 +30,28 @@ enum class SampleType : std::uint8_t {
   kVideoQa,
   kVqa,
   kVqaOcr,
-  /// The parts themselves, by their names: has no fields of its own.
+  /// The parts themselves, by name; has no fields.
   kCrude,
 };
 
-/// What a field holds.
+/// Content of a field.
 enum class FieldContent : std::uint8_t {
-  kImage,     ///< a tensor, as the image mode of the decoder says
-  kImages,    ///< a list of them
+  kImage,     ///< a tensor, as determined by the decoder's image mode
+  kImages,    ///< a list of images
   kText,      ///< UTF-8
-  kTexts,     ///< a list of texts
-  kInteger,   ///< a whole number
-  kIntegers,  ///< a list of whole numbers
-  kWeights,   ///< float32 (N): one for each answer
+  kTexts,     ///< a list of UTF-8 strings
+  kInteger,   ///< an integer
+  kIntegers,  ///< a list of integers
+  kWeights,   ///< float32 (N): one weight per answer
   kBoxes,     ///< float32 (N, 4 or 5): x, y, width, height[, confidence], in pixels
-  kClasses,   ///< int64 (N), or a list of N texts
+  kClasses,   ///< int64 (N), or a list of N strings
   kMatrix,    ///< float32 (images, texts)
-  kSequence,  ///< a list of images and texts
+  kSequence,  ///< a list of images and strings
   kSound,     ///< bytes for an AvDecoder
   kVideo,     ///< bytes for an AvDecoder
 };
 
-/// For people: "a text", "a list of texts".
+/// A description for messages: "a string", "a list of strings".
 std::string_view to_string(FieldContent content);
 
 struct SampleField {
@@ -60,14 +60,14 @@ struct SampleField {
   FieldContent content;
 };
 
-/// All types, in the order of the enumeration.
+/// All types, in the order of the enum.
 std::span<const SampleType> all_sample_types();
 
-/// The class in Energon: "CaptioningSample".
+/// The name of Energon's class: "CaptioningSample".
 std::string_view class_name(SampleType type);
 
 /// The type of a class of samples ("CaptioningSample") or of an older class of datasets
-/// ("CaptioningWebdataset"); nothing for other names.
+/// ("CaptioningWebdataset"); nullopt for other names.
 std::optional<SampleType> sample_type_of_class(std::string_view name);
 
 /// In the order of the class. Empty for kCrude.
@@ -78,7 +78,7 @@ const SampleField* find_field(SampleType type, std::string_view name);
 
 // --- The field map ---
 //
-// From which parts the fields are made:
+// Defines from which parts the fields are made:
 //
 //   image: jpg,png                the part jpg or, where there is none, the part png
 //   caption: json[captions][0]    in the part json, the first of its "captions"
@@ -90,7 +90,7 @@ const SampleField* find_field(SampleType type, std::string_view name);
 
 struct FieldStep {
   std::string name = {};
-  /// The position that `name` is in a list; absent: no whole number.
+  /// The list position that `name` denotes; nullopt if it is not an integer.
   std::optional<std::int64_t> index = std::nullopt;
 
   bool operator==(const FieldStep&) const = default;
@@ -104,18 +104,18 @@ struct FieldPath {
   bool operator==(const FieldPath&) const = default;
 };
 
-/// At least one alternative; the first that a sample has is taken.
+/// At least one alternative; the first that a sample has is used.
 struct FieldExpression {
   std::vector<FieldPath> alternatives = {};
 
   bool operator==(const FieldExpression&) const = default;
 };
 
-/// Throws Error (kInvalidArgument) with the expression, the position of the character that is wrong
-/// (from 1) and what is expected there.
+/// Throws Error (kInvalidArgument) with the expression, the position of the wrong character (from
+/// 1) and what was expected there.
 FieldExpression parse_field_expression(std::string_view text);
 
-/// The text form: parse_field_expression() gives the same again.
+/// The text form, which parse_field_expression() parses back.
 std::string to_text(const FieldPath& path);
 std::string to_text(const FieldExpression& expression);
 
@@ -137,7 +137,7 @@ struct FieldMap {
   bool operator==(const FieldMap&) const = default;
 };
 
-/// What makes the typed samples of a dataset.
+/// Definition of the typed samples of a dataset.
 struct TypedSamples {
   SampleType type = SampleType::kCrude;
   FieldMap field_map = {};  ///< empty for kCrude
@@ -145,8 +145,8 @@ struct TypedSamples {
   bool operator==(const TypedSamples&) const = default;
 };
 
-/// Throws Error (kInvalidArgument) if the map has a field that the type does not have, or twice, or
-/// lacks a required one; the message lists the fields of the type.
+/// Throws Error (kInvalidArgument) if the map has an unknown or duplicate field, or lacks a
+/// required one; the message lists the fields of the type.
 void validate(const TypedSamples& samples);
 
 }  // namespace energon

@@ -38,7 +38,7 @@ MemberType type_of(archive_entry* entry) {
   }
 }
 
-// The names in hand are those of the walker, which converts nothing.
+// The caller uses the walker's names, which are not converted.
 bool is_charset_warning(archive* archive) {
   const char* const reason = archive_error_string(archive);
   return reason != nullptr && std::strstr(reason, "can't be converted") != nullptr;
@@ -46,7 +46,7 @@ bool is_charset_warning(archive* archive) {
 
 }  // namespace
 
-// What libarchive calls back for bytes. Exceptions must not pass through C: they wait in `failure`.
+// libarchive's read callbacks. Exceptions must not cross C code, so they are stored in `failure`.
 class ArchiveReader::Input {
  public:
   explicit Input(const FileSource& file) : file(file), buffer(kReadBytes) {}
@@ -67,7 +67,7 @@ class ArchiveReader::Input {
     return static_cast<la_ssize_t>(count);
   }
 
-  // Never past the end, so that libarchive notices truncation when it reads on.
+  // Never skips past the end, so that libarchive notices truncation on its next read.
   static la_int64_t skip(archive*, void* self_pointer, la_int64_t request) {
     Input& self = *static_cast<Input*>(self_pointer);
     const std::uint64_t count = std::min<std::uint64_t>(static_cast<std::uint64_t>(request),
@@ -97,10 +97,11 @@ ArchiveReader::ArchiveReader(const FileSource& file, Compression compression)
     code = archive_read_support_filter_zstd(archive);
   }
   if (code != ARCHIVE_OK) {  // ARCHIVE_WARN: it would start a program to decompress
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("this libarchive ({}) cannot read tar with compression {} itself",
-                            archive_version_string(), to_string(compression)),
-                {.path = file.path()});
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("this libarchive ({}) has no built-in support for tar with compression {}",
+                    archive_version_string(), to_string(compression)),
+        {.path = file.path()});
   }
   code = archive_read_set_options(archive, "tar:!mac-ext");
   if (code != ARCHIVE_OK) {
@@ -145,7 +146,7 @@ void ArchiveReader::fail(int code) const {
   const char* const reason = archive_error_string(archive_.get());
   const la_int64_t position = archive_read_header_position(archive_.get());
   throw Error(ErrorCode::kCorruptData,
-              fmt::format("libarchive refuses the archive (code {}): {}", code,
+              fmt::format("libarchive rejects the archive (code {}): {}", code,
                           reason != nullptr ? printable(reason) : "no reason given"),
               {.path = input_->file.path(),
                .byte_offset = static_cast<std::uint64_t>(std::max<la_int64_t>(position, 0))});

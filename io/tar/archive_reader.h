@@ -13,7 +13,7 @@
 #include "io/tar/compression.h"
 #include "io/tar/tar_walker.h"
 
-struct archive;  // of libarchive
+struct archive;  // libarchive's handle
 
 namespace energon {
 

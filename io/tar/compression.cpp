@@ -35,10 +35,10 @@ constexpr std::array kHints = {
     Hint{"PK\x03\x04"sv, "a zip archive"},
     Hint{"\x1f\x8b"sv, "gzip: name it .tar.gz or .tgz"},
     Hint{"\x28\xb5\x2f\xfd"sv, "zstd: name it .tar.zst"},
-    Hint{"BZh"sv, "bzip2, which is not read"},
+    Hint{"BZh"sv, "bzip2, which is not supported"},
     Hint{"\xfd"
          "7zXZ\0"sv,
-         "xz, which is not read"},
+         "xz, which is not supported"},
     Hint{"\xff\xd8\xff"sv, "a JPEG image"},
     Hint{"\x89PNG"sv, "a PNG image"},
     Hint{"\x89HDF"sv, "an HDF5 file"},
@@ -89,7 +89,7 @@ Compression compression_of(const FileSource& file) {
   const Compression by_magic = compression_of_magic(first);
   if (by_name != by_magic) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the file's name says compression {}, its content {}; {}",
+                fmt::format("expected compression {} from the file's name, found {}; {}",
                             to_string(by_name), to_string(by_magic), describe_first_bytes(first)),
                 {.path = file.path(), .byte_offset = 0});
   }
@@ -121,7 +121,7 @@ class Input {
  public:
   explicit Input(const FileSource& file) : file_(file), chunk_(kWriteBytes) {}
 
-  /// The bytes not consumed yet; empty only at the end of the file.
+  /// The bytes that have not been consumed; empty only at the end of the file.
   ByteView pending() {
     if (begin_ == end_) {
       begin_ = 0;
@@ -198,19 +198,19 @@ struct InflateEnd {
   }
 };
 
-// gzip(1) takes zeros behind the last member, with which tapes are filled up. Nothing may follow.
+// Like gzip(1), accepts zeros after the last member, which pad tapes. Nothing else may follow.
 void skip_padding(Input& input, const Output& output) {
   for (ByteView pending; !(pending = input.pending()).empty();) {
     const auto other =
         std::find_if(pending.begin(), pending.end(), [](std::byte b) { return b != std::byte{0}; });
     input.consume(static_cast<std::size_t>(other - pending.begin()));
     if (other != pending.end()) {
-      throw output.corrupt(input.position(), "data behind the zeros that fill up the gzip stream");
+      throw output.corrupt(input.position(), "data after the zeros that pad the gzip stream");
     }
   }
 }
 
-// zlib compares CRC-32 and length of each member itself when it reads the gzip wrapper.
+// With the gzip wrapper, zlib itself verifies CRC-32 and length of each member.
 void expand_gzip(Input& input, Output& output) {
   const std::unique_ptr<z_stream, InflateEnd> stream(new z_stream{});
   constexpr int kGzipOnly = 16;
@@ -262,12 +262,13 @@ class ZstdDecoder {
     if (ZSTD_isError(ZSTD_DCtx_setParameter(stream_.get(), ZSTD_d_windowLogMax,
                                             limits.max_zstd_window_log)) != 0) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("ExpandLimits::max_zstd_window_log is {}, which zstd does not take",
+                  fmt::format("ExpandLimits::max_zstd_window_log is {}, which zstd does not accept",
                               limits.max_zstd_window_log));
     }
   }
 
-  // False between frames. Throws Error; `position` in the input and `output` are for its text.
+  // Returns false between frames. Throws Error; `position` (in the input) and `output` are only
+  // used in its message.
   bool step(ZSTD_inBuffer& in, ZSTD_outBuffer& out, std::uint64_t position, const Output& output) {
     const std::size_t missing = ZSTD_decompressStream(stream_.get(), &out, &in);
     if (ZSTD_isError(missing) == 0) {
@@ -297,7 +298,7 @@ void expand_zstd(Input& input, Output& output, const ExpandLimits& limits) {
     is_in_frame = decoder.step(in, out, input.position(), output);
     input.consume(in.pos);
     output.write(out.pos, input.position());
-    // Input may be used up while the decoder still holds output of it.
+    // The decoder may still hold output after all input is consumed.
     while (is_in_frame && out.pos == out.size) {
       in = {nullptr, 0, 0};
       out.pos = 0;
@@ -327,7 +328,7 @@ std::uint64_t expand(const FileSource& file, int output_fd, const ExpandLimits& 
         expand_zstd(input, output, limits);
         break;
       case Compression::kNone:
-        throw Error(ErrorCode::kInvalidArgument, "the shard is not compressed: read it as it is");
+        throw Error(ErrorCode::kInvalidArgument, "the shard is not compressed: read it directly");
     }
   } catch (Error& error) {
     error.with({.path = file.path()});

@@ -2,8 +2,8 @@
 // decompressing a whole shard.
 //
 // A compressed shard has no random access, so it is expanded once, and the expanded file is read
-// from then on. Everything that the format allows to check is checked: libarchive reads the same
-// formats but does not check gzip's checksum.
+// from then on. Every check that the format allows is made: libarchive reads the same formats but
+// ignores gzip's checksum.
 
 #pragma once
 
@@ -23,14 +23,15 @@ enum class Compression : std::uint8_t { kNone, kGzip, kZstd };
 /// "none", "gzip" or "zstd".
 std::string_view to_string(Compression compression);
 
-/// By the end of the name: ".tgz" and ".tar.gz", ".tar.zst"; everything else is not compressed.
+/// Compression by file suffix: ".tgz" and ".tar.gz" are gzip, ".tar.zst" is zstd, all others are
+/// not compressed.
 Compression compression_of_name(std::string_view path);
 
-/// By the first four bytes of a file (fewer if it is shorter).
+/// Compression by the first four bytes of a file (fewer if it is shorter).
 Compression compression_of_magic(ByteView first_bytes);
 
-/// By both. Throws Error (kCorruptData) if they disagree, so that a file with the wrong name or
-/// content is never read as something else.
+/// Compression by name and first bytes. Throws Error (kCorruptData) if they disagree, so that a
+/// misnamed file is never read as something else.
 Compression compression_of(const FileSource& file);
 
 /// A sentence for error messages about a file that should be a tar or compressed tar: its first

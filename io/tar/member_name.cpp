@@ -25,10 +25,10 @@ bool is_macos_litter(std::string_view name) {
   return last.starts_with("._") || last == ".DS_Store";
 }
 
-// Names without a newline, a hidden last component or a leading "__": one pass is enough. False:
-// the name is not of that kind.
+// Fast path, in one pass, for names without a newline, a hidden last component or a leading "__".
+// Returns false for other names.
 bool split_usual_name(std::string_view name, std::optional<MemberName>& result) {
-  std::size_t begin = 0;  // of the last component
+  std::size_t begin = 0;  // start of the last component
   std::size_t dot = kNone;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '/') {

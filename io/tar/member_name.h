@@ -19,18 +19,18 @@ namespace energon {
 /// Both fields are views into the name that was split.
 struct MemberName {
   std::string_view key;
-  std::string_view part;  ///< without the dot before it; empty for "trail."
+  std::string_view part;  ///< without the leading dot; empty for "trail."
 
   bool operator==(const MemberName&) const = default;
 };
 
-/// Empty if a member of that name belongs to no sample. Names are bytes: case, "./" and encoding
-/// are kept as they are.
+/// Nullopt if a member with this name belongs to no sample. Names are bytes: case, "./" and
+/// encoding are preserved.
 std::optional<MemberName> split_member_name(std::string_view name);
 
-/// For the next member of a sample, whose key is known: the part if `name` is visibly `key`, a dot
-/// and a part, which split_member_name() then says, too. Empty: split_member_name() must say what
-/// `name` is. Requires: `key` comes from split_member_name().
+/// Fast path for the next member of a sample with the known key `key`: the part if `name` is
+/// clearly `key`, a dot and a part, exactly as split_member_name() would split it. Nullopt means to
+/// call split_member_name(). Requires: `key` comes from split_member_name().
 std::optional<std::string_view> part_of_key(std::string_view name, std::string_view key);
 
 /// True for part names like "__key__", which the loader reserves: a shard must not overwrite a

@@ -57,7 +57,7 @@ bool has_upper_case(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// The usual case, found without allocating: few names, all different, none with upper case.
+// The usual case, checked without allocating: few names, all different, all lower case.
 bool has_few_different_names(const std::vector<ScannedPart>& parts) {
   if (parts.size() == 1) {
     return true;
@@ -75,7 +75,7 @@ bool has_few_different_names(const std::vector<ScannedPart>& parts) {
   return true;
 }
 
-// An oddity that many members may share: counted, and reported once with its first case.
+// A warning that may apply to many members: counted, and reported once with its first occurrence.
 struct Oddity {
   std::uint64_t count = 0;
   std::string first;
@@ -99,8 +99,8 @@ class Scan {
  public:
   Scan(const FileSource& file, const ShardScanOptions& options) : file_(file), options_(options) {}
 
-  // Asks libarchive about the first member only: when it opens an archive, it checks more fields of
-  // the first header than of the others. Empty if anything is not plain, and for every error.
+  // Checks only the first member with libarchive, which validates more fields of the first header
+  // than of later ones. Nullopt if any header is not plain, and on any error.
   std::optional<ShardScan> run_if_plain() {
     try {
       check_is_tar();
@@ -124,7 +124,7 @@ class Scan {
     }
   }
 
-  // With libarchive beside the walker.
+  // Walks with libarchive and the walker side by side.
   ShardScan run() {
     check_is_tar();
     ArchiveReader reader(file_);
@@ -163,15 +163,15 @@ class Scan {
   Oddity case_twins_;
 };
 
-// The first block tells a damaged tar from a file that is no tar. An empty file, which a writer
-// that died leaves, is never a shard.
+// The first block distinguishes a damaged tar from a file that is not a tar. An empty file, as left
+// by a killed writer, is never a shard.
 void Scan::check_is_tar() const {
   std::array<std::byte, kTarBlockBytes> buffer{};
   const auto first = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file_.size()));
   file_.read_at(0, first);
   const std::string what = describe_first_bytes(first);
   if (first.size() < kTarBlockBytes) {
-    throw corrupt_tar(0, fmt::format("not a tar: the file has {} bytes, less than a block; {}",
+    throw corrupt_tar(0, fmt::format("not a tar: the file has {} bytes, less than one block; {}",
                                      first.size(), what));
   }
   if (is_zero_block(buffer)) {
@@ -195,7 +195,7 @@ void Scan::check_supported(const TarMember& member) const {
   }
 }
 
-// A difference means that the archive can be read in two ways, and then one of them is wrong.
+// A difference means that readers disagree about the archive, so one of them must be wrong.
 void Scan::check_agreement(const TarMember& ours, const std::optional<TarMember>& theirs) const {
   const auto fail = [&](std::string_view what) {
     throw corrupt_tar(ours.header_offset,
@@ -238,8 +238,8 @@ void Scan::add(const TarMember& member) {
       ++result_.skipped.special_files;
       return;
     case MemberType::kHardLink:
-      // If it were left out, a part of its sample would be missing. tar writes a hard link when the
-      // same file is packed twice, also under two names.
+      // Skipping it would lose a part of its sample. tar writes a hard link if the same file is
+      // packed twice, even under two names.
       throw corrupt_tar(member.header_offset,
                         fmt::format("member '{}' is a hard link to another member; repack the "
                                     "shard with --hard-dereference",
@@ -263,7 +263,7 @@ void Scan::add_part(const TarMember& member, MemberName name) {
   };
   if (is_reserved_part(name.part)) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("part '{}': names that begin with '__' are kept for the loader",
+                fmt::format("part '{}': names that begin with '__' are reserved for the loader",
                             printable(name.part)),
                 where());
   }
@@ -307,7 +307,7 @@ void Scan::close_sample(std::uint64_t end) {
     const ScannedPart& first = sample.parts[repeated->first];
     const ScannedPart& second = sample.parts[repeated->second];
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("part '{}' comes twice in one sample, with its bytes at {} and at {}",
+                fmt::format("part '{}' appears twice in one sample, at bytes {} and {}",
                             printable(first.name), first.content_offset, second.content_offset),
                 {.byte_offset = second.content_offset, .sample_key = sample.key});
   }
@@ -332,8 +332,8 @@ void Scan::check_keys() const {
     const ScannedSample& first = result_.samples[repeated->first];
     const ScannedSample& second = result_.samples[repeated->second];
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("key '{}' comes again: its samples begin at bytes {} and {}; the parts "
-                            "of a sample must stand together (tar --sort=name)",
+                fmt::format("duplicate key '{}': its samples begin at bytes {} and {}; the parts "
+                            "of a sample must be adjacent (tar --sort=name)",
                             printable(first.key), first.offset, second.offset),
                 {.byte_offset = second.offset, .sample_key = second.key});
   }
@@ -399,7 +399,7 @@ std::optional<std::uint64_t> find_nonzero(const FileSource& file, std::uint64_t 
 
 bool is_header(TarBlock block) { return block[0] != std::byte{0} && has_valid_checksum(block); }
 
-// The first tar header at `first` (where the garbage begins) or at a whole block behind it.
+// The first tar header at `first`, where the garbage begins, or at a block boundary after it.
 std::optional<std::uint64_t> find_header(const FileSource& file, std::uint64_t first) {
   std::array<std::byte, kTarBlockBytes> block{};
   if (first + kTarBlockBytes <= file.size()) {
@@ -454,7 +454,7 @@ std::string describe(ArchiveTail tail, std::uint64_t end_offset) {
                    "no end-of-archive block: the file ends with a member, at byte {}; it "
                    "may have been cut there",
                    end_offset)
-             : fmt::format("data behind the end of the archive, which is at byte {}, is ignored",
+             : fmt::format("data after the end of the archive, which is at byte {}, is ignored",
                            end_offset);
 }
 

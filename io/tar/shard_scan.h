@@ -1,10 +1,10 @@
 // Finds the samples of a shard: which members belong together, where their bytes are, and whether
-// the archive ends as it should.
+// the archive is properly terminated.
 //
-// Every index is built from this scan. A shard whose headers are all plain (tar_header.h) can be
-// read in one way only, and TarFileWalker reads it alone. Of any other shard, the headers are read
-// twice, with libarchive and with TarFileWalker, and the shard is refused if the two differ. The
-// scan also refuses everything that would lose samples or give them wrong parts: broken headers,
+// Every index is built from this scan. If all headers of a shard are plain (tar_header.h), they
+// have only one interpretation, and TarFileWalker alone reads them. Otherwise, the headers are read
+// both with libarchive and with TarFileWalker, and the shard is rejected if the results differ. The
+// scan also rejects everything that would lose samples or give them wrong parts: broken headers,
 // truncation, keys that reappear, hard links, members that are not stored contiguously. Payloads
 // are not read.
 //
@@ -32,16 +32,16 @@ enum class ScanStrictness : std::uint8_t {
 struct ShardScanOptions {
   ScanStrictness strictness = ScanStrictness::kNormal;
 
-  /// A sample with more parts is refused: its names are probably wrong and merge a whole shard into
-  /// one sample.
+  /// Maximum number of parts in a sample. More usually means that bad names merge a whole shard
+  /// into one sample. Exceeding the limit is an error.
   std::size_t max_parts_per_sample = 100'000;
 
-  /// A larger part is refused. Absent: limited by the file size only.
+  /// Maximum size of a part; a larger one is an error. Unset means no limit but the file size.
   std::optional<std::uint64_t> max_member_bytes = std::nullopt;
 };
 
 struct ScannedPart {
-  std::string name;  ///< of the part: "seg.png"
+  std::string name;  ///< the part's name, such as "seg.png"
   std::uint64_t content_offset = 0;
   std::uint64_t size = 0;
 
@@ -82,8 +82,8 @@ ShardScan scan_shard(const FileSource& file, const ShardScanOptions& options = {
 
 // --- The end of the archive ---
 //
-// Readers stop at the first zero block. So a tar with one zero block in the middle, or two tars in
-// one file, silently loses its second half. Here that is an error.
+// Readers stop at the first zero block. So for a tar with one zero block in the middle, or two
+// concatenated tars, they silently lose the second half. Here that is an error.
 
 enum class ArchiveTail : std::uint8_t {
   kComplete,  ///< at least one zero block, then only zeros
@@ -95,7 +95,7 @@ enum class ArchiveTail : std::uint8_t {
 /// (kCorruptData) with the offset of data that other readers would lose.
 ArchiveTail check_archive_tail(const FileSource& file, std::uint64_t end_offset);
 
-/// Describes the problem with such a tail for the user. Requires: `tail` is not kComplete.
+/// Describes the problem with the tail for the user. Requires: `tail` is not kComplete.
 std::string describe(ArchiveTail tail, std::uint64_t end_offset);
 
 }  // namespace energon

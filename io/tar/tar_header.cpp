@@ -27,7 +27,7 @@ constexpr Field kSize{124, 12};
 constexpr Field kChecksum{148, 8};
 constexpr std::size_t kTypeFlag = 156;
 constexpr Field kLinkName{157, 100};
-constexpr Field kMagic{257, 8};  // with the version
+constexpr Field kMagic{257, 8};  // includes the version
 constexpr Field kPrefix{345, 155};
 constexpr Field kPadding{500, 12};
 
@@ -53,7 +53,7 @@ std::optional<std::uint64_t> parse_octal(std::string_view text) {
   while (i < text.size() && text[i] == ' ') {
     ++i;
   }
-  std::uint64_t value = 0;  // twelve digits have 36 bits
+  std::uint64_t value = 0;  // twelve octal digits fit into 36 bits
   while (i < text.size() && text[i] >= '0' && text[i] <= '7') {
     value = value * 8 + static_cast<std::uint64_t>(text[i++] - '0');
   }
@@ -71,7 +71,8 @@ std::uint64_t parse_base256(std::string_view text, std::uint64_t offset) {
   }
   std::uint64_t value = byte(0) & 0x3F;
   for (std::size_t i = 1; i < text.size(); ++i) {
-    if (value > (std::numeric_limits<std::uint64_t>::max() >> 9)) {  // the result has 63 bits
+    if (value > (std::numeric_limits<std::uint64_t>::max() >>
+                 9)) {  // must fit into 63 bits after the shift
       throw corrupt_tar(offset, "the size in the tar header is 2^63 or more");
     }
     value = value << 8 | byte(i);
@@ -134,7 +135,8 @@ std::optional<std::uint64_t> plain_octal(std::string_view text, std::size_t digi
   return value;
 }
 
-// All bits that are set in any byte of a field; by words, as the fields are long and mostly zeros.
+// Bitwise OR of all bytes of a field, computed by words, because the fields are long and mostly
+// zero.
 std::uint64_t bits_in(TarBlock block, Field where) {
   std::uint64_t bits = 0;
   std::uint64_t word = 0;
@@ -154,10 +156,10 @@ bool is_ascii(TarBlock block, Field where) {
 }
 
 #ifdef __SSE2__
-// Adds 16 bytes an instruction.
+// Adds 16 bytes per instruction.
 std::uint32_t sum_of_bytes(TarBlock block) {
   const __m128i zero = _mm_setzero_si128();
-  __m128i sums = zero;  // two, of 64 bits
+  __m128i sums = zero;  // two 64-bit lanes
   for (std::size_t i = 0; i < kTarBlockBytes; i += sizeof(__m128i)) {
     __m128i bytes = zero;
     std::memcpy(&bytes, block.data() + i, sizeof(bytes));
@@ -167,8 +169,7 @@ std::uint32_t sum_of_bytes(TarBlock block) {
   return static_cast<std::uint32_t>(_mm_cvtsi128_si32(both));
 }
 #else
-// Adds eight bytes at a time: even and odd bytes in lanes of 16 bits, which 64 words cannot
-// overflow.
+// Adds eight bytes at a time: even and odd bytes in 16-bit lanes, which 64 words cannot overflow.
 std::uint32_t sum_of_bytes(TarBlock block) {
   constexpr std::uint64_t kLanes = 0x00FF00FF00FF00FF;
   std::uint64_t lanes = 0;
@@ -185,7 +186,7 @@ std::uint32_t sum_of_bytes(TarBlock block) {
 }
 #endif
 
-// The unsigned sum of all bytes but those of the checksum, which count as spaces.
+// The unsigned sum of all bytes, with those of the checksum counted as spaces.
 std::uint32_t fast_sum(TarBlock block) {
   std::uint32_t sum = sum_of_bytes(block);
   for (const char c : field(block, kChecksum)) {
@@ -221,7 +222,7 @@ TarHeader parse_tar_header(TarBlock block, std::uint64_t offset) {
   TarHeader header;
   header.format = parse_magic(block, offset);
   header.name = text_field(block, kName);
-  if (header.format == TarFormat::kUstar) {  // GNU keeps times and the sparse map there
+  if (header.format == TarFormat::kUstar) {  // GNU stores times and the sparse map there
     header.prefix = text_field(block, kPrefix);
   }
   header.size = parse_size(block, offset);

@@ -1,10 +1,10 @@
 // Strict parsing of the headers of a tar: one 512-byte block, and the records of a pax extended
 // header.
 //
-// A block is a header only if its checksum and magic are right and its numbers are well formed: a
-// reader that guesses turns a flipped bit into a missing part. The layout is POSIX.1-1988 ustar,
-// its GNU variant, or v7 (https://www.gnu.org/software/tar/manual/html_node/Standard.html); that of
-// the records is POSIX.1-2001, pax, "pax Extended Header".
+// A block is a header only if its checksum and magic are correct and its numbers are well formed: a
+// reader that guesses turns a flipped bit into a missing part. Headers follow POSIX.1-1988 ustar,
+// its GNU variant, or v7 (https://www.gnu.org/software/tar/manual/html_node/Standard.html); records
+// follow POSIX.1-2001, pax, "pax Extended Header".
 
 #pragma once
 
@@ -37,17 +37,17 @@ struct TarHeader {
 
 bool is_zero_block(TarBlock block);
 
-/// True if the block's stored checksum is right, as an unsigned sum or, as old writers computed it,
-/// a signed sum. Checks nothing else.
+/// True if the stored checksum equals the unsigned sum of the block or its signed sum, which old
+/// writers computed. Checks nothing else.
 bool has_valid_checksum(TarBlock block);
 
 /// Parses the block at byte `offset` of the archive. Throws Error (kCorruptData) with `offset` and
 /// the field that is wrong.
 TarHeader parse_tar_header(TarBlock block, std::uint64_t offset);
 
-/// The header if it is plain, else empty: a regular file or a folder of ustar or GNU tar, with an
-/// ASCII name field, octal numbers of full width, and nothing in the fields that only some readers
-/// know. All readers take such a header in the same way, and parse_tar_header() gives the same
+/// The header if it is plain, else nullopt. Plain means a regular file or folder in ustar or GNU
+/// format, with an ASCII name field, full-width octal numbers, and nothing in fields that only some
+/// readers know. All readers interpret such a header alike, and parse_tar_header() returns the same
 /// result.
 std::optional<TarHeader> parse_plain_header(TarBlock block);
 
@@ -68,7 +68,7 @@ constexpr std::uint64_t padded_to_blocks(std::uint64_t size) {
 struct PaxRecord {
   std::string_view key;
   std::string_view value;
-  std::uint64_t offset = 0;  ///< of the record in the archive
+  std::uint64_t offset = 0;  ///< start of the record in the archive
 };
 
 class PaxRecords {
@@ -76,7 +76,7 @@ class PaxRecords {
   /// `body` starts at `offset` of the archive and must outlive the records.
   PaxRecords(ByteView body, std::uint64_t offset) : rest_(as_text(body)), offset_(offset) {}
 
-  /// The next record; empty at the end. Throws Error (kCorruptData) with the record's offset.
+  /// The next record, or nullopt at the end. Throws Error (kCorruptData) with the record's offset.
   std::optional<PaxRecord> next();
 
  private:

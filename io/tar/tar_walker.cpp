@@ -7,8 +7,8 @@
 namespace energon {
 namespace {
 
-constexpr std::size_t kSparseContinuesInHeader = 482;  // byte of a GNU sparse header
-constexpr std::size_t kSparseContinuesInMap = 504;     // byte of a block of its map
+constexpr std::size_t kSparseContinuesInHeader = 482;  // flag byte in a GNU sparse header
+constexpr std::size_t kSparseContinuesInMap = 504;     // flag byte in a continuation block
 
 void check_global_records(ByteView body, std::uint64_t offset) {
   PaxRecords records(body, offset);
@@ -41,8 +41,8 @@ MemberType type_of(char type_flag) {
   }
 }
 
-// While members are small the next header is near, and a larger window saves system calls; between
-// large members one page is all that is of use.
+// While members are small, the next header is near, and a larger window saves system calls; between
+// large members, only one page is useful.
 constexpr std::size_t kSparseWindowBytes = std::size_t{4} << 10;
 constexpr std::size_t kDenseWindowBytes = std::size_t{32} << 10;
 
@@ -79,7 +79,7 @@ std::optional<TarMember> TarWalk::next() {
   return std::nullopt;
 }
 
-// The usual case: a plain header whose data ends within the bytes. Empty otherwise.
+// The usual case: a plain header whose data ends within the bytes. Nullopt otherwise.
 std::optional<TarMember> TarWalk::next_plain() {
   if (end_ - offset_ < kTarBlockBytes) {
     return std::nullopt;
@@ -101,13 +101,13 @@ std::optional<TarMember> TarWalk::next_plain() {
   return member;
 }
 
-// Empty at the end of the bytes and at a zero block.
+// Nullopt at the end of the bytes and at a zero block.
 std::optional<TarHeader> TarWalk::read_header(std::uint64_t offset) {
   if (offset == end_) {
     return std::nullopt;
   }
   if (end_ - offset < kTarBlockBytes) {
-    throw corrupt_tar(offset, fmt::format("truncated: a tar header has {} bytes, {} are left",
+    throw corrupt_tar(offset, fmt::format("truncated: expected a tar header of {} bytes, found {}",
                                           kTarBlockBytes, end_ - offset));
   }
   const TarBlock block(bytes_at(offset, kTarBlockBytes));
@@ -117,7 +117,7 @@ std::optional<TarHeader> TarWalk::read_header(std::uint64_t offset) {
   return parse_tar_header(block, offset);
 }
 
-// False if the header is a member's own.
+// Returns false for a member's own header.
 bool TarWalk::read_extension(const TarHeader& header, std::uint64_t offset, Extension& extension) {
   const std::uint64_t body_offset = offset + kTarBlockBytes;
   switch (header.type_flag) {
@@ -152,7 +152,7 @@ bool TarWalk::read_extension(const TarHeader& header, std::uint64_t offset, Exte
     case 'N':
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("members of type '{}' (GNU multi-volume or old long names) are not "
-                              "read; repack the shard",
+                              "supported; repack the shard",
                               header.type_flag),
                   {.byte_offset = offset});
     default:
@@ -179,16 +179,17 @@ void TarWalk::read_between_members(const TarHeader& header, std::uint64_t offset
 ByteView TarWalk::extension_body(const TarHeader& header, std::uint64_t offset,
                                  Extension& extension) {
   if (header.size > kMaxExtensionBytes - extension.total_bytes) {
-    throw corrupt_tar(offset,
-                      fmt::format("an extension header of {} bytes; at most {} are read for "
-                                  "one member",
-                                  header.size, kMaxExtensionBytes));
+    throw corrupt_tar(
+        offset,
+        fmt::format("an extension header of {} bytes exceeds the limit of {} for one member",
+                    header.size, kMaxExtensionBytes));
   }
   extension.total_bytes += header.size;
   const std::uint64_t body_offset = offset + kTarBlockBytes;
   if (padded_to_blocks(header.size) > end_ - body_offset) {
-    throw corrupt_tar(offset, fmt::format("truncated: an extension header of {} bytes, {} are left",
-                                          header.size, end_ - body_offset));
+    throw corrupt_tar(offset,
+                      fmt::format("truncated: expected an extension header of {} bytes, found {}",
+                                  header.size, end_ - body_offset));
   }
   return bytes_at(body_offset, header.size);
 }
@@ -210,7 +211,7 @@ void TarWalk::apply_pax_record(const PaxRecord& record, Extension& extension) {
     if (extension.has_long_name) {
       throw corrupt_tar(record.offset, "both a GNU long name and a pax path for one member");
     }
-    // The sparse name is the real one; "path" is then a stand-in for readers without sparse
+    // The sparse name is the real one; "path" is only a placeholder for readers without sparse
     // support.
     if (is_sparse_name || !extension.has_sparse_name) {
       name_ = record.value;
@@ -252,7 +253,7 @@ TarMember TarWalk::make_member(const TarHeader& header, std::uint64_t offset,
     throw corrupt_tar(offset, fmt::format("member '{}': {}", printable(member.name), reason));
   };
   if (member.type == MemberType::kHardLink && member.size != 0) {
-    // Readers disagree whether those bytes are there.
+    // Readers disagree on whether those bytes exist.
     fail(fmt::format("a hard link with a size of {} bytes", member.size));
   }
   const bool has_data = member.type == MemberType::kRegular || member.type_flag == 'D';
@@ -263,16 +264,17 @@ TarMember TarWalk::make_member(const TarHeader& header, std::uint64_t offset,
     member.size = 0;  // some writers put the size of a directory's entries there
   } else if (member.type == MemberType::kRegular && member.name.ends_with('/')) {
     if (member.size != 0) {
-      fail(fmt::format("a directory by its name, a file of {} bytes by its type", member.size));
+      fail(fmt::format("its name is that of a directory, its type that of a file of {} bytes",
+                       member.size));
     }
-    member.type = MemberType::kDirectory;  // as v7 wrote them
+    member.type = MemberType::kDirectory;  // v7's encoding of directories
   }
   if (header.type_flag == 'S') {
     member.data_offset = skip_sparse_map(offset);
   }
   const std::uint64_t left = end_ - member.data_offset;
   if (member.size > left || padded_to_blocks(member.size) > left) {
-    fail(fmt::format("truncated: it has {} bytes in {} blocks, {} bytes are left", member.size,
+    fail(fmt::format("truncated: expected {} bytes in {} blocks, found {} bytes", member.size,
                      padded_to_blocks(member.size) / kTarBlockBytes, left));
   }
   return member;
@@ -293,7 +295,7 @@ void TarWalk::set_name(const TarHeader& header, const Extension& extension, TarM
   member.name = name_;
 }
 
-// Offset of the data behind a GNU sparse header and the blocks that continue its map.
+// Offset of the data after a GNU sparse header and the blocks that continue its map.
 std::uint64_t TarWalk::skip_sparse_map(std::uint64_t offset) {
   ByteView block = bytes_at(offset, kTarBlockBytes);
   bool continues = block[kSparseContinuesInHeader] != std::byte{0};
@@ -310,7 +312,7 @@ std::uint64_t TarWalk::skip_sparse_map(std::uint64_t offset) {
 void TarWalker::check_end(std::uint64_t offset) {
   if (zero_block_ == ZeroBlock::kIsDamage) {
     throw corrupt_tar(offset,
-                      "a block of zeros where a tar header must be, inside the bytes of a sample: "
+                      "expected a tar header inside the bytes of a sample, found a block of zeros: "
                       "the shard was overwritten there, or its index is wrong");
   }
   const ByteView rest = bytes_.subspan(offset - base_);

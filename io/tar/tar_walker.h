@@ -1,8 +1,8 @@
 // Walks over the members of a tar: in memory, or in a file without reading its payloads.
 //
-// Supports v7, ustar, GNU (long names, base-256 sizes, old sparse) and pax. Everything that two
-// readers could interpret differently is an Error, never a guess: one member too few or too many is
-// silently wrong training data. Both walkers return the same members as libarchive
+// Supports v7, ustar, GNU (long names, base-256 sizes, old sparse) and pax. Anything that two
+// readers could interpret differently is an Error, never a guess: one member too few or too many
+// would silently corrupt the training data. Both walkers return the same members as libarchive
 // (archive_reader.h) but are faster; tests compare the results.
 
 #pragma once
@@ -32,7 +32,7 @@ struct TarMember {
   /// Raw bytes, except that ArchiveReader may convert them; valid until the next call of next().
   std::string_view name;
   MemberType type = MemberType::kRegular;
-  /// As in the header, where it may be NUL; always NUL from ArchiveReader.
+  /// As stored in the header, possibly NUL; always NUL from ArchiveReader.
   char type_flag = '\0';
   /// The stored bytes are a sparse map and fragments, not the plain file content.
   bool sparse = false;
@@ -42,7 +42,7 @@ struct TarMember {
   std::uint64_t size = 0;  ///< stored bytes; [data_offset, data_offset + size)
 };
 
-// The header-to-header walk that the two walkers below share.
+// The header-to-header walk shared by the two walkers below.
 
 /// Limit for the extension headers (pax, long names) of one member, in bytes.
 inline constexpr std::uint64_t kMaxExtensionBytes = std::uint64_t{1} << 20;
@@ -53,9 +53,9 @@ class TarWalk {
   TarWalk(const TarWalk&) = delete;
   TarWalk& operator=(const TarWalk&) = delete;
 
-  /// The next member; empty at a zero block and at the end of the bytes. The end is sticky, and so
-  /// is an error: every further call throws it again. Throws Error: kCorruptData with the byte
-  /// offset; kUnsupported for multi-volume archives.
+  /// The next member, or nullopt at a zero block and at the end of the bytes. The end is sticky,
+  /// and so is an error: every further call throws it again. Throws Error: kCorruptData with the
+  /// byte offset; kUnsupported for multi-volume archives.
   std::optional<TarMember> next();
 
   /// The current position: the header after the member just returned or, at the end, the first zero
@@ -70,7 +70,7 @@ class TarWalk {
   TarWalk(std::uint64_t begin, std::uint64_t end) : end_(end), offset_(begin) {}
   ~TarWalk() = default;
 
-  /// The end of what is walked.
+  /// The end of the walked range.
   std::uint64_t end() const { return end_; }
 
   /// The bytes [offset, offset + size), which lie within [begin, end); valid until the next call.
@@ -79,7 +79,7 @@ class TarWalk {
   virtual void check_end(std::uint64_t offset) = 0;
 
  private:
-  // What the extension headers before a member say about it.
+  // What the extension headers before a member specify.
   struct Extension {
     std::optional<std::uint64_t> size;
     std::uint64_t total_bytes = 0;
@@ -96,7 +96,8 @@ class TarWalk {
   std::optional<TarMember> next_plain();
   std::optional<TarHeader> read_header(std::uint64_t offset);
   bool read_extension(const TarHeader& header, std::uint64_t offset, Extension& extension);
-  // A header that belongs to no member; `extension` is that of the next one so far.
+  // Reads a header that belongs to no member. `extension` collects the extensions of the next
+  // member.
   void read_between_members(const TarHeader& header, std::uint64_t offset,
                             const Extension& extension);
   ByteView extension_body(const TarHeader& header, std::uint64_t offset, Extension& extension);
@@ -111,12 +112,12 @@ class TarWalk {
   std::uint64_t offset_;
   bool met_zero_block_ = false;
   bool is_plain_ = true;
-  std::string name_;  // only for names that are not contiguous in one header
+  std::string name_;  // only for names that are not stored contiguously
 };
 
 /// The meaning of a zero block where a header is expected.
 enum class ZeroBlock : std::uint8_t {
-  kIsDamage,     ///< in a sample's range, which ends where its last member ends
+  kIsDamage,     ///< within a sample's range, which ends with its last member
   kEndsArchive,  ///< in a whole archive; only zeros follow
 };
 

@@ -55,8 +55,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   }
   check_refused({"run", path, "--mode", "val", "--shuffle-buffer-size", "9"}, 2, "--mode train");
   check_refused({"run", path, "--save-after", "3"}, 2, "--save-to");
-  check_refused({"run", path, "--save-after", "3", "--save-to", "x", "--limit", "2"}, 2,
-                "--limit");
+  check_refused({"run", path, "--save-after", "3", "--save-to", "x", "--limit", "2"}, 2, "--limit");
   check_refused({"run", path, "--verify-checksums", "maybe"}, 2, "maybe");
   check_refused({"run", path, "--rank", "2", "--world-size", "2"}, 2, "from 0 to 1");
   check_refused({"run", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");

@@ -55,10 +55,11 @@ TEST_CASE("prepare indexes a JSONL file, blank lines and all", "[cli][prepare]")
   CHECK(energon::read_file(path + ".idx").size() == 11 * 8);
 
   folder.write("x.jsonl", "{}\n");
-  CHECK_THAT(run_energon({"info", path}).err, Catch::Contains("cut after it was indexed"));
+  CHECK_THAT(run_energon({"info", path}).err, Catch::Contains("truncated after it was indexed"));
   const auto again = run_energon({"prepare", path});
   CHECK(again.exit_code == 0);
-  CHECK_THAT(again.err, Catch::Contains("warning") && Catch::Contains("cut after it was indexed"));
+  CHECK_THAT(again.err,
+             Catch::Contains("warning") && Catch::Contains("truncated after it was indexed"));
   CHECK(run_energon({"info", path}).err.empty());
 
   folder.write("x.jsonl", "{}\nnot json\n");

@@ -144,7 +144,7 @@ TEST_CASE("samples of a JSONL file are excluded by index or key, the file as a w
   CHECK_THAT(none.err, Catch::Contains("quarantined sample 7 of"));
   const auto whole = run_without("");
   CHECK(whole.exit_code == 1);
-  CHECK_THAT(whole.err, Catch::Contains("the whole file is in quarantine"));
+  CHECK_THAT(whole.err, Catch::Contains("the whole file is quarantined"));
 }
 
 TEST_CASE("too many failures in a row end the run all the same", "[cli][quarantine]") {

@@ -142,7 +142,7 @@ TEST_CASE("the wizard asks for split, type and fields, again after a wrong answe
                              Catch::Contains("'image' is not optional") &&
                              Catch::Contains("their parts are: json, txt, bin"));
   CHECK_THAT(result.err, Catch::Contains("image (an image): ") &&
-                             Catch::Contains("answers (a list of texts; optional"));
+                             Catch::Contains("answers (a list of strings; optional"));
   CHECK_THAT(yaml_in(folder), Catch::Contains("__class__: VQASample\nfield_map:\n"
                                               "  image: json[q]\n  context: json[q]\n"
                                               "  answers: json[a]\n") &&

@@ -97,7 +97,7 @@ TEST_CASE("a FIFO is written into if somebody reads it, and refused at once if n
   const TempDir folder;
   const std::string path = folder.file("fifo");
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK_THAT(refusal(path), Catch::Contains("a FIFO that nobody reads"));
+  CHECK_THAT(refusal(path), Catch::Contains("a FIFO without a reader"));
   const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   REQUIRE(reader.valid());
   write_file_atomically(path, as_bytes("through"));

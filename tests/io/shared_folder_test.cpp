@@ -82,7 +82,7 @@ TEST_CASE("a file whose temporary was taken away is not published", "[io][shared
   NewFile first(folder.file("b"));
   fs::remove(first.temporary_path());
   CHECK_THAT(error_of([&] { first.publish_once(); }, ErrorCode::kNotFound),
-             Catch::Contains("cannot put the temporary file"));
+             Catch::Contains("cannot publish the temporary file"));
   CHECK_FALSE(fs::exists(folder.file("b")));
 }
 

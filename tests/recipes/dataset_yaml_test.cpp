@@ -78,7 +78,7 @@ TEST_CASE("dataset.yaml names the split file", "[recipes][dataset]") {
   const energon::PipelineData data = energon::open_data(path);
   CHECK(data.leaves.at(0).length == 5);
   REQUIRE(data.warnings.size() == 1);
-  CHECK_THAT(data.warnings[0], Catch::Contains("'small.yaml' of dataset.yaml is taken"));
+  CHECK_THAT(data.warnings[0], Catch::Contains("'small.yaml' from dataset.yaml overrides"));
 }
 
 TEST_CASE("dataset.yaml chooses the parts of the samples", "[recipes][dataset]") {

@@ -118,12 +118,12 @@ TEST_CASE("quarantine files count for JSONL files as for tars", "[energon][jsonl
       open(line(path, "x.jsonl", R"(,"index":4)") + line(path, "x.jsonl", R"(,"key":"01")") + "{");
   CHECK(warning.excluded().empty());
   REQUIRE(warning.warnings().size() == 3);
-  CHECK_THAT(warning.warnings()[0], Catch::Contains("line 3 is not complete"));
+  CHECK_THAT(warning.warnings()[0], Catch::Contains("line 3 is incomplete"));
   CHECK_THAT(warning.warnings()[1], Catch::Contains("quarantined sample 4 of"));
   CHECK_THAT(warning.warnings()[2], Catch::Contains("quarantined sample '01' of"));
 
   CHECK_THROWS_WITH(open(line(path, "x.jsonl", "")),
-                    Catch::Contains("the whole file is in quarantine, by line 1 of"));
+                    Catch::Contains("the whole file is quarantined by line 1 of"));
   std::filesystem::create_symlink(path, folder.file("link.jsonl"));
   CHECK(open(line(folder.file("link.jsonl"), "link.jsonl", R"(,"index":0)")).excluded() ==
         Indexes{0});

@@ -120,7 +120,7 @@ TEST_CASE("a database that has the excluded sample at another place is refused",
                 "split_parts: {train: [parts/data-1.tar]}\nexclude: [parts/data-1.tar/000035]\n");
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);
-  CHECK(contains(message, "number 4 of shard 'parts/data-1.tar', but that one is '000034'"));
+  CHECK(contains(message, "index 4 of shard 'parts/data-1.tar', but that sample is '000034'"));
 }
 
 TEST_CASE("exclude entries that name nothing are warnings", "[io][formats][open]") {
@@ -277,17 +277,17 @@ TEST_CASE("many shards without an end are counted", "[io][formats][open]") {
   }
   const ShardSet set = fixture.open();
   CHECK(set.warnings.size() == 21);
-  CHECK(set.warnings.back() == "10 more warnings of shards");
+  CHECK(set.warnings.back() == "10 more shard warnings");
 }
 
 TEST_CASE("data behind the end of an indexed tar is an error if tars are strict",
           "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write("a.tar", make_shard(0, 3) + "trailing");
-  CHECK(contains(fixture.open().warnings.at(0), "behind the end"));
+  CHECK(contains(fixture.open().warnings.at(0), "after the end"));
   OpenOptions options = fixture.options();
   options.strictness = energon::ScanStrictness::kStrict;
-  CHECK(contains(error_of([&] { open_split(fixture.data, options); }).second, "behind the end"));
+  CHECK(contains(error_of([&] { open_split(fixture.data, options); }).second, "after the end"));
 }
 
 TEST_CASE("plain tars are named alone, by a pattern or by a list", "[io][formats][open]") {
@@ -378,8 +378,8 @@ TEST_CASE("an expanded copy that was cut is named with its shard and what to do"
   const std::string copy = fixture.open().shards[0].tar_path;
   std::filesystem::resize_file(copy, 3000);
   const std::string expected = fmt::format(
-      "read from '{}', the expanded copy of '{}': if the shard is whole, remove the copy, and it "
-      "is made again",
+      "read from '{}', the expanded copy of '{}': if the shard is intact, remove the copy, and it "
+      "will be created again",
       copy, fixture.data + "/a.tgz");
   const auto [code, message] = error_of([&] { fixture.open(); });
   CHECK(code == ErrorCode::kCorruptData);

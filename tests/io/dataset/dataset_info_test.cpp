@@ -101,8 +101,7 @@ TEST_CASE("counts that no shard has, and whose sum would overflow, are refused",
           "[io][formats][info]") {
   CHECK_THROWS_WITH(
       energon::parse_info_json(R"({"shard_counts": {"a.tar": 9223372036854775807}})", "info"),
-      Catch::Contains(
-          "shard_counts of 'a.tar' is 9223372036854775807, more than a shard can have"));
+      Catch::Contains("shard_counts of 'a.tar' is 9223372036854775807, expected at most"));
   CHECK(energon::parse_info_json(R"({"shard_counts": {"a.tar": 34359738368}})", "info")
             .shards.front()
             .sample_count == 34359738368);

@@ -66,7 +66,7 @@ TEST_CASE("what is not there and what is elsewhere is refused", "[io][formats][k
         ErrorCode::kNotFound);
   const auto [code, message] = error_of([] { detect_dataset_kind("msc://profile/data"); });
   CHECK(code == ErrorCode::kUnsupported);
-  CHECK(contains(message, "only local files are read, not msc://"));
+  CHECK(contains(message, "only local files are supported, not msc://"));
   for (const char* path : {"/data/a://b", "://a", "a:/b", "a b://c"}) {
     CAPTURE(path);
     CHECK_NOTHROW(energon::refuse_url(path));

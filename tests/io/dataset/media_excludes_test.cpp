@@ -169,6 +169,5 @@ TEST_CASE("a media filter without metadata, or that leaves nothing, is an error"
   const auto nothing = error_of([&] { open_split(folder.path(), options); });
   CHECK(nothing.first == ErrorCode::kInvalidArgument);
   CHECK(contains(nothing.second,
-                 "none of 3 samples, of which 1 have media metadata, fulfils "
-                 "'width >= 1000'"));
+                 "of 3 samples, 1 have media metadata, and none satisfies 'width >= 1000'"));
 }

@@ -175,7 +175,7 @@ TEST_CASE("the index of a plain tar is checked at its first read", "[io][formats
     fs::last_write_time(index, time);
     const auto [code, message] = error_of([&] { set.check(set.shards[5]); });
     CHECK(code == ErrorCode::kCorruptData);
-    CHECK(contains(message, "the index of shard '005.tar' is not the one"));
+    CHECK(contains(message, "the index of shard '005.tar' changed"));
     CHECK(contains(message, "remove '" + tars.record() + "'"));
     return;
   }

@@ -127,11 +127,11 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
   }
   SECTION("its own index") {
     fs::copy_file(fixture.file("d/b.tar.idx"), tar + ".idx", fs::copy_options::overwrite_existing);
-    problem = "shard 'a.tar': the index says";
+    problem = "shard 'a.tar': the samples end";
   }
   SECTION("its checksums") {
     fs::remove(tar + ".xxh3");
-    problem = "shard 'a.tar': the checksum file is missing";
+    problem = "shard 'a.tar': the dataset was prepared with checksums";
   }
   const ShardSet set = fixture.open();
   REQUIRE(is_unchecked(set));

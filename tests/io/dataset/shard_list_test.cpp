@@ -59,7 +59,7 @@ TEST_CASE("links between folders do not take time without end", "[io][formats][s
   folder.write("d/20/x.tar", "");
   const auto [code, message] = error_of([&] { find_shards(folder.path()); });
   CHECK(code == ErrorCode::kInvalidArgument);
-  CHECK(contains(message, "links to folders lead to more than 100000 folders"));
+  CHECK(contains(message, "links lead to more than 100000 folders"));
   CHECK(contains(message, "[path: " + folder.file("d/")));
   CHECK(find_shards(folder.file("d/15")).names.size() == 32);
 }
@@ -88,9 +88,10 @@ TEST_CASE("hidden shards and folders are passed over and counted", "[io][formats
   CHECK(found.names == Names{"d/0.tar"});
   CHECK(found.hidden_shards == 2);
   CHECK(found.hidden_folders == 1);
-  CHECK(found.warnings() ==
-        Names{"names that begin with a dot are passed over: 2 shards and 1 folder; the first is "
-              "'.trash'"});
+  CHECK(
+      found.warnings() ==
+      Names{
+          "names that begin with a dot are skipped: 2 shards and 1 folder; the first is '.trash'"});
 }
 
 TEST_CASE("an index whose shard is not there is told", "[io][formats][shards]") {
@@ -102,12 +103,12 @@ TEST_CASE("an index whose shard is not there is told", "[io][formats][shards]") 
   CHECK(find_shards(folder.path()).warnings().empty());
   folder.write("d/2.tar.idx", "");
   CHECK(find_shards(folder.path()).warnings() ==
-        Names{"the index 'd/2.tar.idx' has no shard beside it: this process cannot see the shard, "
-              "or it was deleted; if that was on purpose, remove the index"});
+        Names{"the index 'd/2.tar.idx' has no shard beside it: the shard was deleted or is not "
+              "visible to this process; if this is intended, remove the index"});
   folder.write("d-e/1.tar.idx", "");
   folder.write("d/10.tar.idx", "");
-  CHECK(find_shards(folder.path()).warnings() ==
-        Names{"3 indices have no shard beside them, the first is 'd/10.tar.idx': this process "
-              "cannot see the shards, or they were deleted; if that was on purpose, remove the "
-              "indices"});
+  CHECK(
+      find_shards(folder.path()).warnings() ==
+      Names{"3 indices have no shard beside them, the first is 'd/10.tar.idx': the shards were "
+            "deleted or are not visible to this process; if this is intended, remove the indices"});
 }

@@ -164,7 +164,7 @@ TEST_CASE("a bad split file is an error that names the place", "[io][formats][sp
       {"split_parts:\n  train: a.tar", "split_parts.train"},
       {"split_parts:\n  train:\n  - {a: b}", "split_parts.train[0]"},
       {"split_parts: {}\nmore: 1", "more is not a known key"},
-      {"splits: {}", "splits belongs into a metadataset; a split file has split_parts"},
+      {"splits: {}", "splits belongs in a metadataset; a split file has split_parts"},
       {"exclude: []", "has no split_parts"},
       {"split_parts: {}\nsplit_parts: {}", "twice"},
       {"split_parts: {a: [], a: []}", "twice"},

@@ -95,7 +95,7 @@ TEST_CASE("a line that is no object is named with number and byte", "[io][format
   CHECK(contains(index_error(std::string("\0{}\n", 4)).second, "zero byte"));
   const auto [code2, joined] = index_error(std::string("{}\n{}\0{}\n", 9));  // over an end of line
   CHECK(code2 == ErrorCode::kCorruptData);
-  CHECK(contains(joined, "line 2 has a zero byte"));
+  CHECK(contains(joined, "line 2 contains a zero byte"));
   CHECK(contains(joined, "byte: 5]"));
   CHECK(contains(index_error("").second, "no samples"));
   CHECK(contains(index_error("\n \n").second, "no samples"));
@@ -191,8 +191,8 @@ TEST_CASE("a file that is shorter than its index says is an error, and the index
   const auto [code, text] = error_of([&] { ensure_jsonl_indexed(path, folder.file("cache")); });
   CHECK(code == ErrorCode::kCorruptData);
   CHECK(contains(text,
-                 "the file has 6 bytes, but its index says that its 3 samples end at byte 9: the "
-                 "file was cut after it was indexed; if that was on purpose, remove '" +
+                 "the file has 6 bytes, but its index lists 3 samples that end at byte 9: the "
+                 "file was truncated after it was indexed; if that was on purpose, remove '" +
                      index + "' or run energon prepare on the file [path: " + path));
   CHECK(energon::read_file(index) == before);
   CHECK_FALSE(std::filesystem::exists(folder.file("cache")));
@@ -216,13 +216,13 @@ TEST_CASE("what is read is one whole line of the file", "[io][formats][jsonl]") 
     return text.substr(0, text.find(';'));
   };
   CHECK(refused("{}\n", '}', 20) ==
-        "the bytes 5 to 8 are not one line of the file: they do not begin a line");
+        "bytes 5 to 8 are not exactly one line of the file: they do not begin a line");
   CHECK(refused("{}", '\n', 8) ==
-        "the bytes 5 to 7 are not one line of the file: they do not end with a line");
+        "bytes 5 to 7 are not exactly one line of the file: they do not end with a line");
   CHECK(refused(std::string_view("{}\0", 3), '\n', 20).ends_with("do not end with a line"));
-  CHECK(refused("{}\n{}\n", '\n', 20).ends_with("they are several"));
+  CHECK(refused("{}\n{}\n", '\n', 20).ends_with("they span several lines"));
   CHECK(refused(" \n", '\n', 20).ends_with("they are blank"));
-  CHECK(refused("1}\n", '\n', 20).ends_with("they hold no JSON object"));
+  CHECK(refused("1}\n", '\n', 20).ends_with("they are not a JSON object"));
   CHECK(refused("", '\n', 20).ends_with("do not end with a line"));
 }
 

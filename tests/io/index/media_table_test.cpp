@@ -111,14 +111,14 @@ TEST_CASE("media metadata is read back", "[io][formats][media]") {
   CHECK(parse_media_json("image", R"({"depth":3,"width":null})") == MediaMetadata{});
   CHECK(parse_media_json("av", R"({"video_duration":2})").video_duration == 2.0);
   for (const auto& [type, json, problem] : std::vector<std::array<std::string, 3>>{
-           {"model", "{}", "of the type 'model'"},
-           {"image", "[]", "no JSON object"},
-           {"image", "{\"width\":", "no JSON object"},
-           {"image", R"({"width":"3"})", "'width' that is no integer"},
-           {"image", R"({"width":1.5})", "'width' that is no integer"},
-           {"image", R"({"width":18446744073709551615})", "'width' that is no integer"},
-           {"image", R"({"mode":3})", "'mode' that is no text"},
-           {"av", R"({"video_fps":"a"})", "'video_fps' that is no number"},
+           {"model", "{}", "has type 'model'"},
+           {"image", "[]", "not a JSON object"},
+           {"image", "{\"width\":", "not a JSON object"},
+           {"image", R"({"width":"3"})", "'width' that is not an integer"},
+           {"image", R"({"width":1.5})", "'width' that is not an integer"},
+           {"image", R"({"width":18446744073709551615})", "'width' that is not an integer"},
+           {"image", R"({"mode":3})", "'mode' that is not a string"},
+           {"av", R"({"video_fps":"a"})", "'video_fps' that is not a number"},
            {"av", R"({"video_fps":1e999})", ""}}) {
     const auto [code, message] =
         error_of([&type = type, &json = json] { parse_media_json(type, json); });

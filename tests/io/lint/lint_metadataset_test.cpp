@@ -191,5 +191,5 @@ TEST_CASE("lint tells that a JSONL file is shorter than its index says", "[io][f
   folder.write("x.jsonl", "{}\n");
   const LintReport report = lint(path);
   REQUIRE(report.problems.size() == 1);
-  CHECK(contains(report.problems[0].message, "cut after it was indexed"));
+  CHECK(contains(report.problems[0].message, "truncated after it was indexed"));
 }

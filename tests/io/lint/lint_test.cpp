@@ -82,7 +82,7 @@ TEST_CASE("lint checks the split file that dataset.yaml names", "[io][formats][l
   REQUIRE(report.problems.size() == 1);
   CHECK(report.problems[0].shard == "d.tar");
   folder.write(".nv-meta/dataset.yaml", "split_konfig: other.yaml");
-  CHECK(contains(lint(folder.path()).problems.at(0).message, "no known key"));
+  CHECK(contains(lint(folder.path()).problems.at(0).message, "not a known key"));
 }
 
 TEST_CASE("lint reports missing files and wrong counts", "[io][formats][lint]") {
@@ -117,12 +117,12 @@ TEST_CASE("lint compares every row of index.sqlite with the shards", "[io][forma
   writer.finish();
   REQUIRE(lint(folder.path()).ok());
   const auto [sql, message] = GENERATE(table<std::string, std::string>(
-      {{"UPDATE samples SET byte_offset = -byte_offset", "something other than a count or offset"},
+      {{"UPDATE samples SET byte_offset = -byte_offset", "expected a count or offset"},
        {"UPDATE samples SET byte_offset = byte_offset + 512", "has the sample at another place"},
        {"UPDATE samples SET byte_size = byte_size + 512 WHERE sample_key = '000001'",
         "has the sample at another place"},
        {"UPDATE sample_parts SET content_byte_offset = -content_byte_offset",
-        "something other than a count or offset"},
+        "expected a count or offset"},
        {"UPDATE sample_parts SET content_byte_offset = content_byte_offset + 512",
         "does not have the part 'txt' at its place"},
        {"UPDATE sample_parts SET content_byte_size = 1 WHERE sample_index = 2",

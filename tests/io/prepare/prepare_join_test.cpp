@@ -255,8 +255,8 @@ TEST_CASE("a changed metadataset must be prepared again and leaves exactly two f
   const auto [code, message] = error_of([&] { f.open(); });
   CHECK(code == ErrorCode::kInvalidArgument);
   CHECK(contains(message,
-                 "the join is not prepared, or the metadataset or one of its datasets was "
-                 "changed since; run: energon prepare " +
+                 "the join is not prepared, or the metadataset or one of its datasets has changed "
+                 "since; run: energon prepare " +
                      f.path));
   CHECK(f.open("val").row_count() == 55);
   f.folder.write("m.yaml.cache/mine.txt", "stays");
@@ -360,11 +360,11 @@ TEST_CASE("datasets that are not prepared for joins are named with what to do",
   }
   SECTION("a shard twice") {
     f.split("two", "split_parts: {train: [parts/a.tar, 'parts/{a,b}.tar']}\n");
-    CHECK(contains(f.prepare_error(), "names the shard 'parts/a.tar' twice"));
+    CHECK(contains(f.prepare_error(), "lists the shard 'parts/a.tar' twice"));
   }
   SECTION("an unknown shard") {
     f.split("two", "split_parts: {train: [parts/c.tar]}\n");
-    CHECK(contains(f.prepare_error(), "'parts/c.tar', which .info.json does not list"));
+    CHECK(contains(f.prepare_error(), "'parts/c.tar', which is not in .info.json"));
   }
 }
 
@@ -395,7 +395,7 @@ TEST_CASE("a JSONL file is prepared", "[io][formats][jsonl][prepare]") {
   const auto report = prepare_jsonl(folder.write("x.jsonl", content.substr(0, 10)));
   CHECK(report.samples == 1);
   REQUIRE(report.warnings.size() == 1);
-  CHECK(contains(report.warnings[0], "its index says that its 10 samples end at byte"));
+  CHECK(contains(report.warnings[0], "its index lists 10 samples that end at byte"));
   CHECK(energon::read_file(folder.file("x.jsonl.idx")).size() == 2 * 8);
   CHECK(error_of([&] { prepare_jsonl(folder.file("absent.jsonl")); }).first ==
         ErrorCode::kNotFound);

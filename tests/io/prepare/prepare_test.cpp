@@ -202,7 +202,7 @@ TEST_CASE("a shard that lost samples since it was indexed is not prepared, unles
   const auto report = prepare_folder(folder.path(), {.existing = Existing::kOverwrite});
   CHECK(report.samples == 3);
   REQUIRE(report.warnings.size() == 1);
-  CHECK(contains(report.warnings[0], "was cut"));
+  CHECK(contains(report.warnings[0], "was truncated"));
 }
 
 TEST_CASE("shards are found as Energon finds them: behind links, by path component, not hidden",

@@ -85,13 +85,13 @@ TEST_CASE("what makes typed samples is named in a warning", "[io][formats][datas
 TEST_CASE("what dataset.yaml cannot say is refused with key and line",
           "[io][formats][dataset_yaml]") {
   CHECK_THAT(refused("subflavors: {}\nsplit_prat: val\n"),
-             Catch::Contains("split_prat") && Catch::Contains("is no known key") &&
+             Catch::Contains("split_prat") && Catch::Contains("is not a known key") &&
                  Catch::Contains("line 2") && Catch::Contains("split_config"));
-  CHECK_THAT(refused("split_part: val\n"), Catch::Contains("is no known key"));
+  CHECK_THAT(refused("split_part: val\n"), Catch::Contains("is not a known key"));
   CHECK_THAT(refused("shuffle_over_epochs: 0\n"),
-             Catch::Contains("must be null, -1 or at least 1, got 0"));
+             Catch::Contains("must be null, -1 or at least 1, found 0"));
   CHECK_THAT(refused("max_samples_per_sequence: 0\n"),
-             Catch::Contains("must be null or at least 1, got 0"));
+             Catch::Contains("must be null or at least 1, found 0"));
   CHECK_THAT(refused("parallel_shard_iters: many\n"), Catch::Contains("parallel_shard_iters"));
   CHECK_THAT(refused("subflavors: 3\n"), Catch::Contains("must be a mapping"));
   CHECK_THAT(refused("part_filter: {a: b}\n"), Catch::Contains("part_filter"));

@@ -65,17 +65,18 @@ TEST_CASE("an expression has one text form", "[io][field_map]") {
 }
 
 TEST_CASE("a wrong expression is named with the character that is wrong", "[io][field_map]") {
-  CHECK_THAT(refused_map(""), Catch::Contains("character 1") && Catch::Contains("got the end"));
+  CHECK_THAT(refused_map(""), Catch::Contains("character 1") && Catch::Contains("found the end"));
   CHECK_THAT(refused_map("jpg,"), Catch::Contains("'jpg,'") && Catch::Contains("character 5"));
-  CHECK_THAT(refused_map(",jpg"), Catch::Contains("character 1") && Catch::Contains("got ','"));
-  CHECK_THAT(refused_map("[a]"), Catch::Contains("the name of a part is expected, got '['"));
+  CHECK_THAT(refused_map(",jpg"), Catch::Contains("character 1") && Catch::Contains("found ','"));
+  CHECK_THAT(refused_map("[a]"), Catch::Contains("expected the name of a part, found '['"));
   CHECK_THAT(refused_map("json["), Catch::Contains("character 6"));
-  CHECK_THAT(refused_map("json[]"), Catch::Contains("a name or a position is expected, got ']'"));
-  CHECK_THAT(refused_map("json[a"), Catch::Contains("']' is expected, got the end"));
-  CHECK_THAT(refused_map("json[a,b]"), Catch::Contains("']' is expected, got ','"));
+  CHECK_THAT(refused_map("json[]"), Catch::Contains("expected a name or a position, found ']'"));
+  CHECK_THAT(refused_map("json[a"), Catch::Contains("expected ']', found the end"));
+  CHECK_THAT(refused_map("json[a,b]"), Catch::Contains("expected ']', found ','"));
   CHECK_THAT(refused_map("json[a[b]]"), Catch::Contains("character 7"));
-  CHECK_THAT(refused_map("json]"), Catch::Contains("',' or '[' is expected, got ']'"));
-  CHECK_THAT(refused_map("json[a]b"), Catch::Contains("character 8") && Catch::Contains("got 'b'"));
+  CHECK_THAT(refused_map("json]"), Catch::Contains("expected ',' or '[', found ']'"));
+  CHECK_THAT(refused_map("json[a]b"),
+             Catch::Contains("character 8") && Catch::Contains("found 'b'"));
   CHECK_THAT(refused_map("jpg, png"),
              Catch::Contains("character 5") && Catch::Contains("no blank"));
   CHECK_THAT(refused_map("jpg ,png"),

@@ -126,11 +126,11 @@ TEST_CASE("what is no join index is refused", "[io][formats][join]") {
     CHECK(code == ErrorCode::kCorruptData);
     return message;
   };
-  CHECK(contains(open_error("JIDX0001"), "it has 8 bytes, fewer than its header"));
-  CHECK(contains(open_error("JIDX0002" + number(2)), "does not begin with JIDX0001"));
-  CHECK(contains(open_error("JIDX0001" + number(3)), "is of 3 datasets, the join has 2"));
-  CHECK(contains(open_error("JIDX0001" + number(-2)), "is of -2 datasets"));
-  CHECK(contains(open_error(file_of({0, 0, 512, 0, 0})), "no whole number of rows"));
+  CHECK(contains(open_error("JIDX0001"), "its 8 bytes are fewer than a header"));
+  CHECK(contains(open_error("JIDX0002" + number(2)), "expected magic JIDX0001"));
+  CHECK(contains(open_error("JIDX0001" + number(3)), "has 3 datasets, but the join has 2"));
+  CHECK(contains(open_error("JIDX0001" + number(-2)), "has -2 datasets"));
+  CHECK(contains(open_error(file_of({0, 0, 512, 0, 0})), "not a whole number of rows"));
   CHECK(error_of([&] { JoinIndex(folder.file("absent"), 2); }).first == ErrorCode::kNotFound);
 }
 
@@ -146,10 +146,10 @@ TEST_CASE("a row that cannot be one is refused with its number and byte", "[io][
   };
   CHECK(contains(row_error({-1, -1, -1, 0, 0, 512}), "dataset 0: the sample is missing"));
   CHECK(contains(row_error({0, 0, 512, -1, 0, 512}), "dataset 1: shard -1, offset 0 and size 512"));
-  CHECK(contains(row_error({0, 0, 512, 0, -512, 512}), "cannot be a sample"));
-  CHECK(contains(row_error({0, 0, 512, 0, 3, 512}), "cannot be a sample"));
+  CHECK(contains(row_error({0, 0, 512, 0, -512, 512}), "are not a valid sample"));
+  CHECK(contains(row_error({0, 0, 512, 0, 3, 512}), "are not a valid sample"));
   CHECK(contains(row_error({0, 0, 0, 0, 0, 512}), "dataset 0: shard 0, offset 0 and size 0"));
-  CHECK(contains(row_error({0, 512, INT64_MAX, 0, 0, 512}), "cannot be a sample"));
+  CHECK(contains(row_error({0, 512, INT64_MAX, 0, 0, 512}), "are not a valid sample"));
 }
 
 TEST_CASE("rows are checked against the shards", "[io][formats][join]") {
@@ -161,10 +161,11 @@ TEST_CASE("rows are checked against the shards", "[io][formats][join]") {
   const auto check_error = [&](const TarSizes& a, const TarSizes& b) {
     return error_of([&] { index.check(std::vector{a, b}); }).second;
   };
-  CHECK(contains(check_error({10240}, second),
-                 "row 1 of the join index, dataset 0: shard 1 is none of the 1 of the split part"));
+  CHECK(contains(
+      check_error({10240}, second),
+      "row 1 of the join index, dataset 0: shard 1 is not one of the 1 in the split part"));
   CHECK(contains(check_error({10240, std::nullopt}, second), "or is excluded"));
-  CHECK(contains(check_error({10240, 1024}, second), "ends at byte 1536, the shard at 1024"));
+  CHECK(contains(check_error({10240, 1024}, second), "ends at byte 1536, but the shard at 1024"));
   CHECK(error_of([&] { index.check(std::span(&first, 1)); }).first == ErrorCode::kInvalidArgument);
 }
 
@@ -187,7 +188,7 @@ TEST_CASE("rows that are not in the order of the first dataset are refused",
     });
     CHECK(code == ErrorCode::kCorruptData);
     CHECK(contains(message, "row 1"));
-    CHECK(contains(message, "does not come after"));
+    CHECK(contains(message, "does not follow"));
   }
 }
 

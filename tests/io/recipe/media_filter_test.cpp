@@ -64,9 +64,9 @@ TEST_CASE("errors in a media filter name the line", "[io][formats][media][recipe
       {"{}", "media_filter must have a bound"},
       {"[min_width]", "media_filter"},
       {"{min_width: big}", "media_filter.min_width"},
-      {"{min_width: -1}", "must be a number from 0 on"},
+      {"{min_width: -1}", "must be a number of at least 0"},
       {"{min_width: .nan}", "media_filter.min_width"},
-      {"{max_width: 2, min_width: 3}", "leaves nothing: width is from 3 to 2"},
+      {"{max_width: 2, min_width: 3}", "matches nothing: width is from 3 to 2"},
       {"{part: [a], min_width: 3}", "media_filter.part"},
   };
   for (const auto& [filter, problem] : cases) {

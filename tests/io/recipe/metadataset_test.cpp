@@ -91,12 +91,13 @@ TEST_CASE("the class decides the version", "[io][formats][metadataset]") {
   const std::string v1 = "splits: {train: {datasets: [{path: a}]}}\n";
   CHECK(parse_metadataset("__class__: Metadataset\n" + v1, "m.yaml").version == 1);
   CHECK(parse_v2("splits: {train: {path: a}}").version == 2);
-  CHECK(contains(error_text("__class__: CrudeWebdataset\n" + v1),
-                 "__class__ must be Metadataset or MetadatasetV2, got 'CrudeWebdataset', line 1"));
+  CHECK(
+      contains(error_text("__class__: CrudeWebdataset\n" + v1),
+               "__class__ must be Metadataset or MetadatasetV2, found 'CrudeWebdataset', line 1"));
   CHECK(contains(error_text("__module__: mine\n" + v1), "__module__ must be megatron.energon"));
   CHECK(contains(error_text("splits: {train: {blend: [{path: a}]}}"),
-                 "splits.train.blend is not a known key; known: datasets; the file is of version "
-                 "1, as long as it does not say __class__: MetadatasetV2, line 1"));
+                 "splits.train.blend is not a known key; known: datasets; the file has version 1 "
+                 "unless it sets __class__: MetadatasetV2, line 1"));
 }
 
 TEST_CASE("blends of version 2 are read", "[io][formats][metadataset]") {
@@ -239,24 +240,26 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
   const auto entry_error = [](const std::string& fields) {
     return error_text_v2("splits: {train: {blend: [{path: a, " + fields + "}]}}");
   };
-  CHECK(contains(entry_error("weight: 0"), "splits.train.blend[0].weight must be above 0, got 0"));
-  CHECK(contains(entry_error("weight: -1"), "must be above 0, got -1"));
-  CHECK(contains(entry_error("weight: much"), "weight must be a number, got 'much'"));
-  CHECK(contains(entry_error("weight: '1'"), "weight must be a number, got '1'"));
+  CHECK(
+      contains(entry_error("weight: 0"), "splits.train.blend[0].weight must be above 0, found 0"));
+  CHECK(contains(entry_error("weight: -1"), "must be above 0, found -1"));
+  CHECK(contains(entry_error("weight: much"), "weight must be a number, found 'much'"));
+  CHECK(contains(entry_error("weight: '1'"), "weight must be a number, found '1'"));
   CHECK(contains(entry_error("weight: [1]"), "weight must be a number, line 3"));
   for (const std::string word : {".nan", "nan", "inf", "-.inf"}) {
     CAPTURE(word);
     CHECK(contains(entry_error("weight: " + word),
-                   "weight must be a finite number, got '" + word + "'"));
+                   "weight must be a finite number, found '" + word + "'"));
   }
-  CHECK(contains(entry_error("weight: 1e400"), "weight is too large or too small for a number"));
+  CHECK(contains(entry_error("weight: 1e400"), "weight is out of range for a number"));
   CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 99999999999999999999"),
                  "is too large for an integer"));
   CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 0"), "must be at least 1, -1"));
   CHECK(contains(entry_error("shuffle_over_epochs_multiplier: 1.5"), "must be an integer"));
   CHECK(contains(entry_error("subflavors: [1]"), "subflavors must be a mapping"));
   CHECK(contains(entry_error("split_part: [1]"), "split_part must be a string"));
-  CHECK(contains(entry_error("subset: {range: [1]}"), "must have two bounds, [start, end], got 1"));
+  CHECK(
+      contains(entry_error("subset: {range: [1]}"), "must have two bounds, [start, end], found 1"));
   CHECK(contains(entry_error("subset: {range: [20%, 30]}"), "mixes a percentage"));
   CHECK(contains(entry_error("subset: {}"), "splits.train.blend[0].subset has no 'range'"));
   CHECK(contains(entry_error("aux: {x: {path: a, fs_path: b}}"), "either path or fs_path"));
@@ -270,8 +273,8 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
                  "splits.train.subset must be percentages"));
   CHECK(contains(error_text_v2("splits: {train: 7}"), "splits.train must be a mapping"));
   CHECK(contains(error_text_v2("splits: {t: {path: a}, t: {path: b}}"), "splits.t occurs twice"));
-  CHECK(contains(error_text_v2("a: 1\n--- \nb: 2"), "expected one YAML document, got more"));
-  CHECK(contains(error_text("--- \n--- {splits: {}}"), "expected one YAML document, got more"));
+  CHECK(contains(error_text_v2("a: 1\n--- \nb: 2"), "expected one YAML document, found more"));
+  CHECK(contains(error_text("--- \n--- {splits: {}}"), "expected one YAML document, found more"));
   CHECK(parse_metadataset("# c\n%YAML 1.2\n\n---\nsplits: {train: {datasets: [{path: a}]}}\n",
                           "m.yaml")
             .splits.size() == 1);
@@ -288,7 +291,7 @@ TEST_CASE("wrong joins are named with their place", "[io][formats][metadataset]"
   CHECK(contains(join_error("[{path: a, nonmatch: skip}, {path: b}]"),
                  "splits.t.join must not set nonmatch for its first dataset"));
   CHECK(contains(join_error("[{path: a}, {path: b, nonmatch: maybe}]"),
-                 "splits.t.join[1].nonmatch must be error, skip or none, got 'maybe'"));
+                 "splits.t.join[1].nonmatch must be error, skip or none, found 'maybe'"));
   CHECK(contains(join_error("[]"), "splits.t.join must name at least one dataset"));
   CHECK(contains(join_error("{x: {path: a, weight: 1}}"), "splits.t.join.x.weight is not a known"));
   CHECK(contains(error_text_v2("splits: {t: {join: [{path: a}]}}"), "splits.t has no 'joiner'"));

@@ -146,12 +146,12 @@ TEST_CASE("weights that vanish or grow without bound are refused", "[io][formats
                  "splits.train: the sum of the weights or repetitions is too large"));
   CHECK(contains(f.error("{blend: [{weight: 1e300, path: a}, {path: b}]}").second,
                  fmt::format("splits.train.blend[1]: the dataset '{}': its share of the blend is "
-                             "1e-300, too little ever to be drawn (at least 1e-37)",
+                             "1e-300, too small to be drawn (at least 1e-37)",
                              f.folder.file("b"))));
   CHECK(weights(f.load("{blend: [{weight: 1e18, path: a}, {path: b}]}"))[1] == 1e-18);
   CHECK(weights(f.load("{blend: [{weight: 1e300, path: a}]}")) == std::vector<double>{1});
   CHECK(contains(f.error("{blend_epochized: [{repetitions: 1e300, path: a}]}").second,
-                 "1e+300 repetitions, nested ones multiplied, are not from 1e-15 to 1e+15"));
+                 "1e+300 repetitions, with nested ones multiplied, are not from 1e-15 to 1e+15"));
   f.write("inner.yaml", "splits: {train: {blend_epochized: [{repetitions: 1e9, path: a}]}}");
   CHECK(contains(f.error("{blend_epochized: [{repetitions: 1e9, path: inner.yaml}]}").second,
                  "splits.train.blend_epochized[0]: the dataset"));
@@ -237,7 +237,8 @@ TEST_CASE("subsets compose from the inside out", "[io][formats][recipe]") {
   CHECK(resolve(twice.leaves.at(2).subset, 100) == SampleRange{50, 100});
   const auto [code, message] = f.error("{path: inner.yaml, subset: {range: [50, end]}}");
   CHECK(code == ErrorCode::kInvalidArgument);
-  CHECK(contains(message, "splits.train.subset: an absolute subset range is possible on a leaf"));
+  CHECK(contains(message,
+                 "splits.train.subset: only a leaf dataset can have an absolute subset range"));
 }
 
 TEST_CASE("metadatasets that refer to each other in a circle are refused",
@@ -317,9 +318,9 @@ TEST_CASE("what is missing is named with who refers to it", "[io][formats][recip
                                       f.folder.file("m.yaml"), f.folder.file("absent"))));
   f.folder.write("media/a.jpg", "");
   CHECK(contains(f.error("{path: media}").second, "it can only be an aux of a dataset"));
-  CHECK(contains(f.error("{path: rows.jsonl, split_config: x.yaml}").second,
-                 "only prepared datasets have a split_config and a dataset_config, this is none: "
-                 "JSONL file"));
+  CHECK(contains(
+      f.error("{path: rows.jsonl, split_config: x.yaml}").second,
+      "only prepared datasets have a split_config and a dataset_config, found: JSONL file"));
   CHECK(contains(f.error("{path: plain, dataset_config: x.yaml}").second, "plain tars"));
   CHECK(contains(f.error("{path: inner.yaml, aux: {x: a}}").second, "no such file"));
   f.write("inner.yaml", "splits: {train: {path: a}}");
@@ -360,7 +361,7 @@ TEST_CASE("a join is one leaf whose columns have their split parts", "[io][forma
   CHECK_FALSE(join.is_split_in_index_name);
   CHECK(contains(f.error("{join: [{path: a}, {path: plain}], joiner: {__class__: C}}").second,
                  "splits.train in " + f.folder.file("m.yaml") +
-                     ": only prepared datasets can be joined, this is none: plain tars"));
+                     ": only prepared datasets can be joined, found: plain tars"));
   CHECK(f.error("{join: [{path: a}, {path: absent}], joiner: {__class__: C}}").first ==
         ErrorCode::kNotFound);
 }

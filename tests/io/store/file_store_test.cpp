@@ -103,9 +103,10 @@ TEST_CASE("a shard that was changed is an error that names it", "[io][formats][s
   std::filesystem::resize_file(tar, 1024);
   const std::string message = error_text(store, "000001.txt", ErrorCode::kCorruptData);
   CHECK(contains(message, "(" + tar));
-  CHECK(contains(message, is_recorded
-                              ? "it has 1024 bytes, then it had 8704"
-                              : "the shard at byte 1024; it was changed after it was prepared"));
+  CHECK(contains(message,
+                 is_recorded
+                     ? "it has 1024 bytes, then it had 8704"
+                     : "but the shard at byte 1024; the shard was changed after it was prepared"));
   std::filesystem::remove(tar);
   WebdatasetFileStore other(folder.file("d"));
   CHECK(contains(error_text(other, "000001.txt", ErrorCode::kNotFound), tar));

@@ -177,7 +177,7 @@ TEST_CASE("zeros that fill up a gzip stream are ignored", "[io][tar][expand]") {
   for (const std::string& behind : {std::string("g"), gzip("y")}) {
     CAPTURE(behind);
     CHECK_THAT(expansion.gz_error(gzip("x") + std::string(300'000, '\0') + behind).what(),
-               Contains("data behind the zeros that fill up the gzip stream"));
+               Contains("data after the zeros that pad the gzip stream"));
   }
 }
 

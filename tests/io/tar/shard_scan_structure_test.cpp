@@ -64,9 +64,9 @@ TEST_CASE("E7: data after a single zero block is an error", "[io][tar][scan]") {
                 "single zero block");
 }
 
-TEST_CASE("E8: garbage behind the end is a warning, or an error if strict", "[io][tar][scan]") {
+TEST_CASE("E8: garbage after the end is a warning, or an error if strict", "[io][tar][scan]") {
   const std::string tar = one_sample().end().raw("appended by mistake").text();
-  CHECK_THAT(only_warning(scan(tar)), Contains("behind the end"));
+  CHECK_THAT(only_warning(scan(tar)), Contains("after the end"));
   CHECK(scan_error(tar, kStrictScan).code() == ErrorCode::kCorruptData);
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("E21: a GNU long name of 8 GiB is refused", "[io][tar][scan]") {
                              .magic = kGnuMagic,
                              .size_field = base256(std::int64_t{8} << 30)})
                     .end(),
-                kAfterOneSample, "at most 1048576");
+                kAfterOneSample, "the limit of 1048576");
 }
 
 TEST_CASE("E22: a hard link is an error, never an empty part", "[io][tar][scan]") {

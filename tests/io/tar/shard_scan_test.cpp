@@ -79,7 +79,7 @@ TEST_CASE("every sample's range can be walked alone", "[io][tar][scan]") {
 TEST_CASE("E29: a part that comes twice in a sample is an error", "[io][tar][scan]") {
   const Error error = scan_error(one_sample().file("a.txt", "again").end().text());
   CHECK(error.context().sample_key == "a");
-  CHECK_THAT(error.what(), Contains("'txt' comes twice") && Contains("512") && Contains("2560"));
+  CHECK_THAT(error.what(), Contains("'txt' appears twice") && Contains("512") && Contains("2560"));
 }
 
 TEST_CASE("E30: interleaved keys are an error", "[io][tar][scan]") {
@@ -98,7 +98,7 @@ TEST_CASE("E30: interleaved keys are an error", "[io][tar][scan]") {
 TEST_CASE("E31: a key that comes again later is an error with both offsets", "[io][tar][scan]") {
   const Error error = scan_error(one_sample().file("b.txt", "1").file("a.txt", "2").end().text());
   CHECK(error.context().byte_offset == 3072);
-  CHECK_THAT(error.what(), Contains("key 'a' comes again") && Contains("bytes 0 and 3072"));
+  CHECK_THAT(error.what(), Contains("duplicate key 'a'") && Contains("bytes 0 and 3072"));
 }
 
 TEST_CASE("E32: a sample has the parts it has", "[io][tar][scan]") {
