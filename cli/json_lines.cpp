@@ -153,7 +153,7 @@ std::int64_t to_number(const Json& value, const char* name) {
   // Unsigned is what is not negative.
   if (!value.is_number_unsigned() || std::cmp_greater(value.get<std::uint64_t>(), kLargestNumber)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' must be a whole number from 0 to {}, got {}", name,
+                fmt::format("'{}' must be a whole number from 0 to {}, found {}", name,
                             kLargestNumber, value.is_number() ? value.dump() : value.type_name()));
   }
   return value.get<std::int64_t>();
@@ -167,7 +167,7 @@ std::string text_in(const Json& line, const char* name) {
   const Json& value = field(line, name);
   if (!value.is_string()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' must be a string, got {}", name, value.type_name()));
+                fmt::format("'{}' must be a string, found {}", name, value.type_name()));
   }
   return value.get<std::string>();
 }

@@ -62,7 +62,7 @@ std::vector<std::int64_t> numbers_in(const Json& line, const char* name) {
   const Json& list = field(line, name);
   if (!list.is_array()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' must be a list of numbers, got {}", name, list.type_name()));
+                fmt::format("'{}' must be a list of numbers, found {}", name, list.type_name()));
   }
   std::vector<std::int64_t> numbers;
   for (const Json& value : list) {
@@ -77,7 +77,7 @@ std::uint64_t digest_in(const Json& line, const char* name) {
   std::uint64_t digest = 0;
   if (text.size() != 16 || std::from_chars(text.data(), end, digest, 16).ptr != end) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' must be 16 hexadecimal digits, got '{}'", name, printable(text)));
+                fmt::format("'{}' must be 16 hexadecimal digits, found '{}'", name, printable(text)));
   }
   return digest;
 }

@@ -295,7 +295,7 @@ TEST_CASE("files that are not such output are refused with the line", "[cli][cer
   refused(with("keys", 7), "'keys' must be a list of strings");
   refused(with("keys", nlohmann::json::array({"a", 7})), "'keys' must be a list of strings");
   refused(with("logical_shards", nlohmann::json::array({1})),
-          "whole number from 0 to 9007199254740992, got array");
+          "whole number from 0 to 9007199254740992, found array");
   refused(with("micro_batch", std::uint64_t{1} << 63), "whole number from 0 to 9007199254740992");
   refused(with("logical_shards", std::int64_t{1} << 40), "no job of 1099511627776 logical shards");
   refused(R"({"logical_shards":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n",

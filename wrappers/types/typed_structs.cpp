@@ -335,7 +335,7 @@ std::optional<Tensor> TypedFields::optional_boxes(std::string_view name) const {
     numbers = kWithoutConfidence;  // an empty list
   }
   if (numbers != kWithoutConfidence && numbers != kWithConfidence) {
-    refuse(name, fmt::format("boxes of x, y, width, height[, confidence], got {} numbers a box",
+    refuse(name, fmt::format("boxes of x, y, width, height[, confidence], found {} numbers a box",
                              numbers));
   }
   return boxes;
